@@ -1,0 +1,355 @@
+"""How well anomalies are told from normal rows, kind by kind, seen and unseen apart.
+
+Everywhere a larger score is more anomalous, and a kind is compared with *all* normal rows.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_outlier_detector
+from sklearn.metrics import auc, average_precision_score, precision_recall_curve
+from sklearn.model_selection import cross_validate
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import column_or_1d
+
+OVERALL = "overall"
+
+
+def average_precision_by_kind(score: Any, kind: Any, *, normal: str = "normal") -> dict[str, float]:
+    """Average precision of each kind of anomaly against all normal rows, and of all together.
+
+    Parameters
+    ----------
+    score : array-like of shape (n_rows,)
+        Larger is more anomalous.
+    kind : array-like of str of shape (n_rows,)
+        The kind of each row.
+    normal : str, default="normal"
+        The name of the normal kind.
+
+    Returns
+    -------
+    dict
+        The average precision of each kind in alphabetical order, then of all anomalies as
+        "overall". A score that knows nothing gets the prevalence of the kind.
+
+    Examples
+    --------
+    >>> average_precision_by_kind([0.1, 0.5, 0.9, 0.3], ["normal", "normal", "scan", "flood"])
+    {'flood': 0.5, 'scan': 1.0, 'overall': 0.8333333333333333}
+    """
+    return _by_kind(_average_precision, score, kind, normal=normal)
+
+
+def trapezoid_by_kind(score: Any, kind: Any, *, normal: str = "normal") -> dict[str, float]:
+    """`trapezoid_area` of each kind against all normal rows: only to match published numbers.
+
+    Takes and returns what `average_precision_by_kind` does.
+
+    Examples
+    --------
+    >>> trapezoid_by_kind([0.0, 0.0, 0.0, 0.0], ["normal", "normal", "normal", "scan"])
+    {'scan': 0.625, 'overall': 0.625}
+    """
+    return _by_kind(trapezoid_area, score, kind, normal=normal)
+
+
+def trapezoid_area(score: Any, *, is_anomaly: Any) -> float:
+    """Trapezoidal area under the precision-recall curve: only to match published numbers.
+
+    The straight line between two points of the curve lies above what can be reached, so this
+    is far too kind where scores are tied: a *constant* score, which knows nothing, gets
+    (1 + prevalence) / 2, where its average precision is the prevalence. Compare detectors by
+    average precision.
+
+    Examples
+    --------
+    >>> trapezoid_area([7.0, 7.0, 7.0, 7.0], is_anomaly=[0, 0, 0, 1])  # (1 + 0.25) / 2
+    0.625
+    """
+    precision, recall, _ = precision_recall_curve(is_anomaly, score)
+    return float(auc(recall, precision))
+
+
+def anomaly_score(estimator: Any, X: Any) -> np.ndarray:
+    """The score of each row by a fitted estimator, larger for the more anomalous.
+
+    That is `decision_function`, or the probability of the last class where there is none.
+    scikit-learn's outlier detectors count the other way round; they are turned here, and nowhere
+    else.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import IsolationForest
+    >>> forest = IsolationForest(random_state=0).fit([[0.0], [0.1], [0.2], [0.3]])
+    >>> near, far = anomaly_score(forest, [[0.15], [9.0]])
+    >>> bool(near < far)
+    True
+    """
+    if is_outlier_detector(estimator):
+        return -estimator.decision_function(X)
+    if hasattr(estimator, "decision_function"):
+        return estimator.decision_function(X)
+    return estimator.predict_proba(X)[:, -1]
+
+
+@dataclass(frozen=True)
+class SeenKind:
+    """What an estimator that saw one kind of anomaly makes of the test rows.
+
+    Attributes
+    ----------
+    kind : str
+        The kind that was seen in training.
+    seen, unseen, overall : float
+        Average precision of the seen kind, of all unseen kinds together, and of all anomalies,
+        each against the test normals.
+    seen_prevalence, unseen_prevalence, overall_prevalence : float
+        The share of anomalies in each of the three: what a score that knows nothing gets.
+    by_kind : dict of str to float
+        Average precision of each kind, and "overall".
+    """
+
+    kind: str
+    seen: float
+    unseen: float
+    overall: float
+    seen_prevalence: float
+    unseen_prevalence: float
+    overall_prevalence: float
+    by_kind: dict[str, float]
+
+
+@dataclass(frozen=True)
+class LeaveOneKindOut:
+    """The result of `leave_one_kind_out`: one `SeenKind` for each kind, in alphabetical order.
+
+    `str()` gives a table; `rows()` plain dictionaries, ready for a data frame.
+    """
+
+    results: tuple[SeenKind, ...]
+
+    @property
+    def mean(self) -> SeenKind:
+        """The mean over the seen kinds; `by_kind` is the mean of each kind over its appearances."""
+
+        def mean(name: str) -> float:
+            return float(np.mean([getattr(result, name) for result in self.results]))
+
+        by_kind = {
+            kind: float(np.mean([result.by_kind[kind] for result in self.results]))
+            for kind in self.results[0].by_kind
+        }
+        return SeenKind(kind="mean", by_kind=by_kind, **{name: mean(name) for name in _NUMBERS})
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One dictionary for each seen kind and one for the mean."""
+        return [asdict(result) for result in (*self.results, self.mean)]
+
+    def __str__(self) -> str:
+        cells = [("seen kind", "seen", "(chance)", "unseen", "(chance)", "overall", "(chance)")]
+        for row in self.rows():
+            pairs = (
+                (f"{row[name]:.3f}", f"({row[f'{name}_prevalence']:.3f})")
+                for name in ("seen", "unseen", "overall")
+            )
+            cells.append((row["kind"], *(cell for pair in pairs for cell in pair)))
+        return _aligned(cells)
+
+
+_NUMBERS = tuple(field.name for field in fields(SeenKind) if field.name not in ("kind", "by_kind"))
+
+
+def leave_one_kind_out(
+    estimator: Any,
+    X: Any,
+    kind: Any,
+    *,
+    normal: str = "normal",
+    test_size: float = 0.5,
+    random_state: Any = None,
+) -> LeaveOneKindOut:
+    """Train on one kind of anomaly at a time and meet the others only in the test.
+
+    The rows of every kind are divided once into a training and a test part. Each kind in turn is
+    the seen one: a clone of the estimator is fitted on the training parts of the normal rows and
+    of that kind, and tested on their test parts and on *all* rows of the other kinds.
+
+    Parameters
+    ----------
+    estimator : scikit-learn estimator
+        Fitted with y = 1 for the seen kind and 0 for normal rows; scored by `anomaly_score`.
+    X : array or frame of shape (n_rows, n_features)
+        The rows.
+    kind : array-like of str of shape (n_rows,)
+        The kind of each row: the normal one, and at least two kinds of anomaly.
+    normal : str, default="normal"
+        The name of the normal kind.
+    test_size : float, default=0.5
+        The share of the normal rows and of the seen kind that is kept for the test.
+    random_state : int, RandomState instance or None, default=None
+        Decides the division; pass an int for the same result at every call.
+
+    Returns
+    -------
+    LeaveOneKindOut
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.svm import SVC
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(c, 1, size=(n, 1)) for c, n in [(0, 80), (5, 20), (-5, 20)]])
+    >>> kind = np.repeat(["normal", "high", "low"], [80, 20, 20])
+    >>> print(leave_one_kind_out(SVC(kernel="linear"), X, kind, random_state=0))
+    seen kind  seen (chance) unseen (chance) overall (chance)
+    high      1.000  (0.200)  0.197  (0.333)   0.555  (0.429)
+    low       1.000  (0.200)  0.197  (0.333)   0.555  (0.429)
+    mean      1.000  (0.200)  0.197  (0.333)   0.555  (0.429)
+
+    A halfspace takes the kind that it has not seen for the most normal rows of all.
+    """
+    kind = np.asarray(column_or_1d(kind))
+    _check_kinds(kind, normal=normal)
+    seen_kinds = _check_divisible(kind, normal=normal, test_size=test_size)
+    in_test = _divide(kind, test_size=test_size, rng=check_random_state(random_state))
+    trains = [~in_test & np.isin(kind, (normal, seen)) for seen in seen_kinds]
+    models = _fit_each(estimator, X, (kind != normal).astype(int), trains=trains)
+    results = (
+        _measure(anomaly_score(model, X)[~train], kind[~train], seen=seen, normal=normal)
+        for model, train, seen in zip(models, trains, seen_kinds, strict=True)
+    )
+    return LeaveOneKindOut(tuple(results))
+
+
+def _by_kind(
+    metric: Callable[..., float], score: Any, kind: Any, *, normal: str
+) -> dict[str, float]:
+    """`metric` of each kind against all normal rows, then of everything."""
+    score, kind = np.asarray(column_or_1d(score), dtype=float), np.asarray(column_or_1d(kind))
+    if len(score) != len(kind):
+        raise ValueError(
+            f"Expected one score for each row: got {len(score)} scores and {len(kind)} kinds. "
+            f"Score and name the same rows."
+        )
+    if not np.isfinite(score).all():
+        raise ValueError(
+            f"Scores must be finite: {np.sum(~np.isfinite(score))} of {len(score)} are NaN or "
+            f"infinite. Find the rows that the estimator could not score, or drop them."
+        )
+    _check_kinds(kind, normal=normal)
+    is_normal = kind == normal
+
+    def against_normal(is_anomaly: np.ndarray) -> float:
+        rows = is_normal | is_anomaly
+        return metric(score[rows], is_anomaly=is_anomaly[rows])
+
+    areas = {str(name): against_normal(kind == name) for name in _anomalous(kind, normal)}
+    return areas | {OVERALL: against_normal(~is_normal)}
+
+
+def _average_precision(score: np.ndarray, *, is_anomaly: np.ndarray) -> float:
+    return float(average_precision_score(is_anomaly, score))
+
+
+def _anomalous(kind: np.ndarray, normal: str) -> list[str]:
+    return [str(name) for name in np.unique(kind) if name != normal]
+
+
+def _check_kinds(kind: np.ndarray, *, normal: str) -> None:
+    """Refuse kinds that leave nothing to compare."""
+    found = np.unique(kind).tolist()
+    if normal not in found:
+        raise ValueError(
+            f"Expected rows of the normal kind {normal!r}, found only {found}. "
+            f"Name the normal kind: normal=..."
+        )
+    if len(found) < 2:
+        raise ValueError(
+            f"Expected anomalous rows beside {normal!r}, found none. Add rows of some kind."
+        )
+    if OVERALL in found:
+        raise ValueError(
+            f"No kind may be called {OVERALL!r}: it names the result of all kinds together. "
+            f"Rename that kind."
+        )
+
+
+def _check_divisible(kind: np.ndarray, *, normal: str, test_size: float) -> list[str]:
+    """The kinds of anomaly, if each can be seen by half while another stays unseen."""
+    names = _anomalous(kind, normal)
+    if len(names) < 2:
+        raise ValueError(
+            f"leave_one_kind_out needs at least two kinds of anomaly, one seen and one unseen, "
+            f"got only {names}. Use average_precision_by_kind on a held-out part instead."
+        )
+    counts = {name: int(np.sum(kind == name)) for name in (normal, *names)}
+    scarce = {name: n for name, n in counts.items() if n < 2}
+    if scarce:
+        raise ValueError(
+            f"Every kind needs at least 2 rows, one to train and one to test on, got {scarce}. "
+            f"Drop these kinds or merge them with others."
+        )
+    if not 0 < test_size < 1:
+        raise ValueError(
+            f"test_size is a share between 0 and 1, got {test_size}. Take 0.5 for half."
+        )
+    return names
+
+
+def _divide(kind: np.ndarray, *, test_size: float, rng: Any) -> np.ndarray:
+    """Whether each row is kept for the test: that share of every kind, at least one row of it."""
+    in_test = np.zeros(len(kind), dtype=bool)
+    for name in np.unique(kind):
+        rows = rng.permutation(np.flatnonzero(kind == name))
+        in_test[rows[: np.clip(round(test_size * len(rows)), 1, len(rows) - 1)]] = True
+    return in_test
+
+
+def _fit_each(estimator: Any, X: Any, y: np.ndarray, *, trains: list[np.ndarray]) -> list[Any]:
+    """A clone of the estimator fitted on each set of training rows.
+
+    `cross_validate` is what takes rows of arrays, frames and sparse matrices alike; its own
+    scores are not used, since they know no kinds.
+    """
+    folds = [(np.flatnonzero(train), np.flatnonzero(~train)) for train in trains]
+    run = cross_validate(
+        estimator, X, y, cv=folds, scoring=_unscored, error_score="raise", return_estimator=True
+    )
+    return run["estimator"]
+
+
+def _unscored(estimator: Any, X: Any, y: Any) -> float:  # noqa: ARG001  a scorer's signature
+    return 0.0
+
+
+def _measure(score: np.ndarray, kind: np.ndarray, *, seen: str, normal: str) -> SeenKind:
+    """Average precision and prevalence of the seen kind, the unseen ones and all of them."""
+    by_kind = average_precision_by_kind(score, kind, normal=normal)
+    known = (kind == seen) | (kind == normal)
+    is_unseen = kind != seen
+    unseen = average_precision_by_kind(score[is_unseen], kind[is_unseen], normal=normal)
+    return SeenKind(
+        kind=seen,
+        seen=by_kind[seen],
+        unseen=unseen[OVERALL],
+        overall=by_kind[OVERALL],
+        seen_prevalence=float(np.mean(kind[known] != normal)),
+        unseen_prevalence=float(np.mean(kind[is_unseen] != normal)),
+        overall_prevalence=float(np.mean(kind != normal)),
+        by_kind=by_kind,
+    )
+
+
+def _aligned(cells: Sequence[tuple[str, ...]]) -> str:
+    """Rows of text in columns, the first one flush left and the others flush right."""
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return "\n".join(
+        " ".join(
+            [row[0].ljust(widths[0])]
+            + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        )
+        for row in cells
+    )
