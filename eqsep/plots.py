@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LinearSegmentedColormap, TwoSlopeNorm
 from matplotlib.figure import Figure
 
@@ -23,7 +24,7 @@ _INK = "#333333"
 SCORE_COLOURS = LinearSegmentedColormap.from_list(
     "eqsep", ["#8EC1E2", "#D3E6F3", "#FCFBFA", "#FBE3D1", "#F2B184"]
 )
-_NAMES = {0: "normal", 1: "anomaly"}
+_NAMES = {0: "normal (0)", 1: "anomaly (1)"}
 
 
 class RegionDisplay:
@@ -186,11 +187,10 @@ class RegionDisplay:
         RegionDisplay
         """
         X, y = np.asarray(X, dtype=float), np.asarray(y)
-        labels = sorted(np.unique(y).tolist(), key=lambda label: _name(label) != "normal")
+        labels = sorted(np.unique(y).tolist(), key=lambda label: not _is_normal(label))
         anomalous = zip(cycle(_KIND_COLOURS), cycle(_KIND_MARKERS), strict=True)
         for label in labels:
-            name = _name(label)
-            colour, marker = (NORMAL_COLOUR, "o") if name == "normal" else next(anomalous)
+            colour, marker = (NORMAL_COLOUR, "o") if _is_normal(label) else next(anomalous)
             self.ax_.scatter(
                 X[y == label, 0],
                 X[y == label, 1],
@@ -199,7 +199,7 @@ class RegionDisplay:
                 marker=marker,
                 edgecolors="white",
                 linewidths=0.8,
-                label=name,
+                label=_NAMES.get(label, str(label)),
                 zorder=3,
             )
         self.ax_.legend(
@@ -246,6 +246,29 @@ def region_figure(panels: Iterable[Panel], *, n_columns: int = 2) -> Figure:
     return figure
 
 
+def check_figure_path(path: str | os.PathLike[str]) -> Path:
+    """`path`, if a figure can be written there: an existing folder and a known ending.
+
+    Examples
+    --------
+    >>> check_figure_path("regions.png").suffix
+    '.png'
+    """
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            f"Cannot write {path}: expected an existing folder, and there is no {path.parent}. "
+            f"Create it first, or choose another."
+        )
+    known = sorted(FigureCanvasAgg.get_supported_filetypes())
+    if path.suffix[1:].lower() not in known:
+        raise ValueError(
+            f"Cannot write {path}: expected a name that ends in one of {known}, "
+            f"got {path.suffix!r}. Take .png."
+        )
+    return path
+
+
 def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150) -> Path:
     """Write `figure` to `path`, whole or not at all, and return the path.
 
@@ -260,18 +283,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150)
     ...     save_figure(Figure(), Path(folder, "empty.png")).name
     'empty.png'
     """
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(
-            f"Cannot write {path}: expected an existing folder, and there is no {path.parent}. "
-            f"Create it first, or choose another."
-        )
-    known = sorted(figure.canvas.get_supported_filetypes())
-    if path.suffix[1:].lower() not in known:
-        raise ValueError(
-            f"Cannot write {path}: expected a name that ends in one of {known}, "
-            f"got {path.suffix!r}. Take .png."
-        )
+    path = check_figure_path(path)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".eqsep-") as folder:
         whole = Path(folder, path.name)
         figure.savefig(whole, dpi=dpi)
@@ -279,8 +291,8 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150)
     return path
 
 
-def _name(label: Any) -> str:
-    return _NAMES.get(label, str(label))
+def _is_normal(label: Any) -> bool:
+    return label in (0, "normal")
 
 
 def _centred(score: np.ndarray) -> TwoSlopeNorm:

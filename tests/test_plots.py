@@ -79,7 +79,7 @@ def test_every_class_or_kind_has_its_own_colour_and_shape_and_normal_comes_first
     kind = np.concatenate([circles.kind_train, circles.kind_test])
     numbers = RegionDisplay.from_estimator(svc, X, y=kind != "normal", ax=Figure().subplots())
     kinds = RegionDisplay.from_estimator(svc, X, y=kind, ax=Figure().subplots())
-    assert legend(numbers) == ["normal", "anomaly"]
+    assert legend(numbers) == ["normal (0)", "anomaly (1)"]
     assert legend(kinds) == ["normal", "inner", "outer"]
     dots = kinds.ax_.collections[-3:]
     assert len({tuple(dot.get_facecolor()[0]) for dot in dots}) == 3
