@@ -1,0 +1,52 @@
+# make demo   set up, then show equality separation on built-in data
+# make test   set up, then lint, types, tests, doctests and the README's blocks, with coverage
+# make lint | docs | bench | clean
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test lint types check docs bench clean
+
+demo: .venv/.run
+	$(BIN)/eqsep demo
+
+test: lint types check
+
+lint: .venv/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/.dev
+	$(BIN)/mypy
+
+check: .venv/.dev
+	$(BIN)/pytest -n 2 --cov --cov-report=term:skip-covered --cov-fail-under=95
+
+docs: .venv/.docs
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+
+bench: .venv/.bench
+	$(BIN)/python bench/linear.py
+	$(BIN)/python bench/kernel.py
+
+clean:
+	rm -rf .venv docs/_build
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/.run: pyproject.toml constraints.txt | .venv/bin/python
+	$(PIP) --editable .
+	touch $@
+
+.venv/.dev: pyproject.toml constraints.txt | .venv/bin/python
+	$(PIP) --editable ".[dev,nn]"
+	touch $@
+
+.venv/.docs: pyproject.toml constraints.txt | .venv/bin/python
+	$(PIP) --editable ".[docs]"
+	touch $@
+
+.venv/.bench: pyproject.toml constraints.txt | .venv/bin/python
+	$(PIP) --editable ".[bench]"
+	touch $@

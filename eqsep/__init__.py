@@ -1,0 +1,35 @@
+"""eqsep: anomaly detection by equality separation.
+
+Ask whether a point lies *on* a learnt surface, not on which side of it.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from eqsep.separators.kernel import KernelEqualitySeparator as KernelEqualitySeparator
+    from eqsep.separators.linear import EqualitySeparator as EqualitySeparator
+    from eqsep.separators.one_vs_set import OneVsSet as OneVsSet
+    from eqsep.separators.twin import TwinSeparator as TwinSeparator
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "EqualitySeparator": "eqsep.separators.linear",
+    "KernelEqualitySeparator": "eqsep.separators.kernel",
+    "OneVsSet": "eqsep.separators.one_vs_set",
+    "TwinSeparator": "eqsep.separators.twin",
+}
+
+__all__ = ["__version__", *_HOMES]  # noqa: PLE0604  the names of _HOMES are strings
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name from its home when it is first asked for: `import eqsep` stays light."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'eqsep' has no attribute {name!r}; it has {sorted(_HOMES)}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

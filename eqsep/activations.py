@@ -1,0 +1,308 @@
+"""Heads and hidden activations: each formula once, for NumPy and torch alike.
+
+A head is a function from the signed distance z to a membership in [0, 1]. A sigmoid makes a
+halfspace of it, a bump the margin around a hyperplane, a radial basis function a ball.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+from sklearn.base import BaseEstimator
+
+from eqsep.arrays import namespace
+
+
+class Activation(BaseEstimator, ABC):
+    """A function of z with its exact derivative."""
+
+    @abstractmethod
+    def __call__(self, z: Any) -> Any:
+        """The value at `z`, of the same shape."""
+
+    @abstractmethod
+    def slope(self, z: Any) -> Any:
+        """The derivative at `z`."""
+
+
+class Head(Activation):
+    """A function from the signed distance z to a membership p in [0, 1].
+
+    Attributes
+    ----------
+    family : str
+        What one unit of it cuts out of the space: "halfspace" (global), "equality" (semi-local)
+        or "rbf" (local). `eqsep.theory` reads it.
+    has_logarithm : bool
+        Whether p is a probability with a finite logarithm, as the logistic loss needs.
+    """
+
+    family: ClassVar[str]
+    has_logarithm: ClassVar[bool] = True
+
+    def membership(self, z: Any) -> Any:
+        """The value at `z`, kept within [0, 1]."""
+        return self(z)
+
+    @property
+    @abstractmethod
+    def half_width(self) -> float:
+        """How far from its peak the membership falls to 1/2."""
+
+    def centred(self) -> Self:
+        """The same head with its peak at 0: a bias can take up the shift."""
+        return self
+
+
+class ProbabilisticHead(Head):
+    """A head with log p and log(1 - p) computed from z, never by clipping p."""
+
+    @abstractmethod
+    def log(self, z: Any) -> Any:
+        """log p: exact where p itself would underflow."""
+
+    @abstractmethod
+    def log_slope(self, z: Any) -> Any:
+        """The derivative of log p."""
+
+    @abstractmethod
+    def log1m(self, z: Any) -> Any:
+        """log(1 - p): exact where 1 - p itself would vanish."""
+
+    @abstractmethod
+    def log1m_slope(self, z: Any) -> Any:
+        """The derivative of log(1 - p)."""
+
+    def slope(self, z: Any) -> Any:
+        return self.log_slope(z) * self(z)
+
+
+def _away_from_zero(z: Any) -> Any:
+    """`z` held so far from zero that 1 / z² is finite."""
+    xp = namespace(z)
+    floor = xp.asarray(xp.finfo(z.dtype).smallest_normal ** 0.4, dtype=z.dtype)
+    return xp.where(xp.abs(z) < floor, floor, z)
+
+
+def _log_of_complement(log_p: Any) -> Any:
+    """log(1 - p) from log p < 0: by expm1 near p = 1, by log1p elsewhere."""
+    xp = namespace(log_p)
+    log_p = -_away_from_zero(-log_p)
+    near, one = log_p > -math.log(2), xp.ones_like(log_p)
+    return xp.where(
+        near,
+        xp.log(-xp.expm1(xp.where(near, log_p, -one))),
+        xp.log1p(-xp.exp(xp.where(near, -one, log_p))),
+    )
+
+
+class _ExponentialHead(ProbabilisticHead):
+    """p = exp(log p), with log p <= 0 a polynomial of z: all else follows from it."""
+
+    def __call__(self, z: Any) -> Any:
+        return namespace(z).exp(self.log(z))
+
+    def log1m(self, z: Any) -> Any:
+        return _log_of_complement(self.log(z))
+
+    def log1m_slope(self, z: Any) -> Any:
+        xp, log_p = namespace(z), self.log(z)
+        return -self.log_slope(z) * xp.exp(log_p) / _away_from_zero(-xp.expm1(log_p))
+
+
+@dataclass
+class GaussianBump(_ExponentialHead):
+    """exp(-(z - mu)² / 2 sigma²): one on the hyperplane, zero far from it.
+
+    Parameters
+    ----------
+    sigma : float
+        The bump's width.
+    mu : float
+        Where it peaks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> GaussianBump(sigma=0.5)(np.array([-0.5, 0.0, 0.5])).round(3)
+    array([0.607, 1.   , 0.607])
+    """
+
+    sigma: float = 1.0
+    mu: float = 0.0
+
+    family: ClassVar[str] = "equality"
+
+    def log(self, z: Any) -> Any:
+        return -0.5 * ((z - self.mu) / self.sigma) ** 2
+
+    def log_slope(self, z: Any) -> Any:
+        return -(z - self.mu) / self.sigma**2
+
+    @property
+    def half_width(self) -> float:
+        return self.sigma * math.sqrt(2 * math.log(2))
+
+    def centred(self) -> Self:
+        return replace(self, mu=0.0)
+
+
+@dataclass
+class RadialBasis(_ExponentialHead):
+    """exp(-gamma r²) of the distance r to a centre: one at the point, zero far from it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> RadialBasis()(np.array([0.0, 1.0, 2.0])).round(3)
+    array([1.   , 0.368, 0.018])
+    """
+
+    gamma: float = 1.0
+
+    family: ClassVar[str] = "rbf"
+
+    def log(self, z: Any) -> Any:
+        return -self.gamma * z**2
+
+    def log_slope(self, z: Any) -> Any:
+        return -2 * self.gamma * z
+
+    @property
+    def half_width(self) -> float:
+        return math.sqrt(math.log(2) / self.gamma)
+
+
+@dataclass
+class TanhBump(ProbabilisticHead):
+    """tanh((sigma / z)²): flat in the margin |z| < sigma, falling off like 1 / z² outside it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> TanhBump(sigma=1.0)(np.array([0.0, 0.5, 1.0, 4.0])).round(3)
+    array([1.   , 0.999, 0.762, 0.062])
+    """
+
+    sigma: float = 1.0
+
+    family: ClassVar[str] = "equality"
+
+    def _ratio(self, z: Any) -> tuple[Any, Any]:
+        """q = (sigma / z)² and its derivative -2 q / z."""
+        z = _away_from_zero(z)
+        q = (self.sigma / z) ** 2
+        return q, -2 * q / z
+
+    def __call__(self, z: Any) -> Any:
+        return namespace(z).tanh(self._ratio(z)[0])
+
+    def log(self, z: Any) -> Any:
+        xp, (q, _) = namespace(z), self._ratio(z)
+        return _log_of_complement(-2 * q) - xp.log1p(xp.exp(-2 * q))
+
+    def log_slope(self, z: Any) -> Any:
+        xp, (q, dq) = namespace(z), self._ratio(z)
+        return dq * 4 * xp.exp(-2 * q) / -xp.expm1(-4 * q)
+
+    def log1m(self, z: Any) -> Any:
+        xp, (q, _) = namespace(z), self._ratio(z)
+        wide = xp.log1p(-xp.tanh(xp.where(q < 1, q, xp.ones_like(q))))
+        return xp.where(q < 1, wide, math.log(2) - 2 * q - xp.log1p(xp.exp(-2 * q)))
+
+    def log1m_slope(self, z: Any) -> Any:
+        xp, (q, dq) = namespace(z), self._ratio(z)
+        return -2 * dq / (1 + xp.exp(-2 * q))
+
+    @property
+    def half_width(self) -> float:
+        return self.sigma / math.sqrt(math.atanh(0.5))
+
+
+@dataclass
+class Ridge(Head):
+    """1 - z²: positive in the margin |z| < 1 and only there, the hyper-ridge rule.
+
+    A rule, not a probability: below zero outside the margin, so it goes with the squared loss.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Ridge()(np.array([0.0, 1.0, 2.0]))
+    array([ 1.,  0., -3.])
+    """
+
+    family: ClassVar[str] = "equality"
+    has_logarithm: ClassVar[bool] = False
+
+    def __call__(self, z: Any) -> Any:
+        return 1 - z**2
+
+    def slope(self, z: Any) -> Any:
+        return -2 * z
+
+    def membership(self, z: Any) -> Any:
+        xp = namespace(z)
+        return xp.where(xp.abs(z) < 1, self(z), xp.zeros_like(z))
+
+    @property
+    def half_width(self) -> float:
+        return math.sqrt(0.5)
+
+
+@dataclass
+class Sigmoid(ProbabilisticHead):
+    """1 / (1 + exp(-z)): one deep inside the halfspace z > 0, zero deep outside it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Sigmoid()(np.array([-800.0, 0.0, 800.0]))
+    array([0. , 0.5, 1. ])
+    """
+
+    family: ClassVar[str] = "halfspace"
+
+    def __call__(self, z: Any) -> Any:
+        return 0.5 * (1 + namespace(z).tanh(0.5 * z))
+
+    def log(self, z: Any) -> Any:
+        xp = namespace(z)
+        return -xp.logaddexp(xp.zeros_like(z), -z)
+
+    def log_slope(self, z: Any) -> Any:
+        return self(-z)
+
+    def log1m(self, z: Any) -> Any:
+        return self.log(-z)
+
+    def log1m_slope(self, z: Any) -> Any:
+        return -self(z)
+
+    @property
+    def half_width(self) -> float:
+        return 0.0
+
+
+@dataclass
+class LeakyReLU(Activation):
+    """max(z, leak z): a hidden activation that is open on one side.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> LeakyReLU(leak=0.1)(np.array([-2.0, 3.0]))
+    array([-0.2,  3. ])
+    """
+
+    leak: float = 0.01
+
+    family: ClassVar[str] = "halfspace"
+
+    def __call__(self, z: Any) -> Any:
+        return namespace(z).where(z > 0, z, self.leak * z)
+
+    def slope(self, z: Any) -> Any:
+        xp = namespace(z)
+        return xp.where(z > 0, xp.ones_like(z), xp.full_like(z, self.leak))

@@ -1,0 +1,60 @@
+"""The door for data: NumPy through scikit-learn's checks, other array libraries as they are.
+
+A torch tensor in means torch out: nothing here moves data between libraries or devices.
+"""
+
+from typing import Any
+
+import array_api_compat
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+
+def namespace(*arrays: Any) -> Any:
+    """The array API namespace (NumPy, torch, …) of `arrays`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> namespace(np.zeros(3)).exp(np.zeros(2))
+    array([1., 1.])
+    """
+    return array_api_compat.array_namespace(*arrays)
+
+
+def is_foreign(X: Any) -> bool:
+    """Whether `X` is an array of a library other than NumPy (a torch tensor, say)."""
+    return array_api_compat.is_array_api_obj(X) and not array_api_compat.is_numpy_array(X)
+
+
+def to_numpy(x: Any) -> np.ndarray:
+    """`x` as a NumPy array in main memory."""
+    return np.asarray(array_api_compat.to_device(x, "cpu") if is_foreign(x) else x)
+
+
+def validate_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = np.float64) -> Any:
+    """The rows `X` as a two-dimensional array of finite numbers, checked against the fit.
+
+    NumPy arrays, lists and frames go through scikit-learn's `validate_data`; an array of another
+    library stays what it is and is held to the same rules.
+    """
+    if not is_foreign(X):
+        return validate_data(estimator, X, reset=reset, dtype=dtype)
+    xp, name = namespace(X), type(estimator).__name__
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(
+            f"{name} expects rows in a 2D array with at least one row and one column, "
+            f"got shape {tuple(X.shape)}. Reshape a single row with X[None, :]."
+        )
+    if not xp.isdtype(X.dtype, "real floating"):
+        raise ValueError(f"{name} expects floating-point tensors, got {X.dtype}. Use X.double().")
+    if not bool(xp.all(xp.isfinite(X))):
+        raise ValueError(f"Input X of {name} contains NaN or infinity. Impute or drop those rows.")
+    if reset:
+        estimator.n_features_in_ = X.shape[1]
+    elif X.shape[1] != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {X.shape[1]} features, but {name} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    return X

@@ -1,0 +1,138 @@
+"""The door for labels: whatever names the classes, 1 is the anomaly from here on."""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import column_or_1d
+
+from eqsep.arrays import to_numpy
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The two classes of a fit: the normal label, and what counts as anomalous.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (2,)
+        The normal label, then the anomalous one: what `predict` answers with. Several kinds of
+        anomaly share the name "anomaly".
+    kinds : ndarray
+        The labels that count as anomalous.
+    by_name : bool
+        Whether the normal class was known by its name, so that any other name is an anomaly.
+    """
+
+    classes: np.ndarray
+    kinds: np.ndarray
+    by_name: bool
+
+    def encode(self, y: Any) -> np.ndarray:
+        """1.0 where `y` is anomalous, 0.0 where it is normal; an unknown label is an error."""
+        y = column(y)
+        is_normal = y == self.classes[0]
+        unknown = ~is_normal & ~np.isin(y, self.kinds)
+        if unknown.any() and not self.by_name:
+            raise ValueError(
+                f"Unknown labels {listed(y[unknown])}: expected {self.classes[0]} (normal) or "
+                f"{listed(self.kinds)} (anomalous). Correct them, or fit anew with them."
+            )
+        return 1.0 - is_normal
+
+
+def column(y: Any) -> np.ndarray:
+    """`y` as a one-dimensional array of labels, none of them missing."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    y = column_or_1d(to_numpy(y), warn=True)
+    if y.dtype.kind == "O" and any(label is None or label != label for label in y):
+        raise ValueError("y has missing labels: expected one label a row. Drop the unlabelled rows.")
+    if y.dtype.kind == "O" and any(isinstance(label, str) for label in y):
+        y = y.astype(str)
+    check_classification_targets(y)
+    return y
+
+
+def listed(labels: np.ndarray) -> str:
+    """The distinct labels as text for a message, at most eight of them."""
+    names = [str(label) for label in np.unique(labels)]
+    return ", ".join(names[:8]) + (f", … ({len(names)} in all)" if len(names) > 8 else "")
+
+
+def read_labels(y: Any, *, normal: Any = None, one_class: bool = False) -> Labels:
+    """Which label of `y` is normal, and which labels are anomalous.
+
+    `normal=None` means 0, False or "normal", whichever occurs. Where none does, two labels are
+    taken in sorted order, as scikit-learn does (with a warning where they are names); more are an
+    error. `one_class=True` lets one of the two classes be absent, as in a piece of the data.
+
+    Examples
+    --------
+    >>> read_labels([0, 1, 1]).classes
+    array([0, 1])
+    >>> read_labels(["smurf", "normal", "neptune"]).classes
+    array(['normal', 'anomaly'], dtype='<U7')
+    >>> read_labels(["bad", "good"], normal="good").classes
+    array(['good', 'bad'], dtype='<U4')
+    """
+    labels = np.unique(column(y))
+    named = labels.dtype.kind in "US"
+    if one_class and len(labels) == 1:
+        return _from_one(labels[0], named=named, normal=normal)
+    if len(labels) < 2:
+        raise ValueError(
+            f"normal and anomalous rows are needed: expected at least 2 classes in y, got "
+            f"{len(labels)} class ({listed(labels)}). Add labelled rows of the other class."
+        )
+    known = _normal_of(labels, named=named, normal=normal)
+    if len(labels) > 2 and (known is None or not named):
+        raise ValueError(
+            f"Only binary classification is supported. The type of the target is "
+            f"{type_of_target(labels)}: y has {len(labels)} labels ({listed(labels)}). Pass 0 and "
+            f"1, or names of kinds with 'normal' among them (another name: normal=...)."
+        )
+    if known is None and named:
+        warnings.warn(
+            f"Neither of the labels {listed(labels)} is 'normal': {labels[0]} was taken as normal "
+            f"because it sorts first. Name the right one: normal='{labels[1]}', for example.",
+            stacklevel=3,
+        )
+    return _labels(labels, labels[0] if known is None else known, by_name=known is not None)
+
+
+def _normal_of(labels: np.ndarray, *, named: bool, normal: Any) -> Any:
+    """The normal one of `labels`, or None where nothing says which it is."""
+    if normal is not None:
+        if normal not in labels.tolist():
+            raise ValueError(
+                f"normal={normal!r} does not occur in y, which holds {listed(labels)}. "
+                f"Pass the label of the normal rows."
+            )
+        return normal
+    usual = "normal" if named else 0
+    return usual if usual in labels.tolist() else None
+
+
+def _labels(labels: np.ndarray, known: Any, *, by_name: bool) -> Labels:
+    kinds = labels[labels != known]
+    if len(kinds) == 1:
+        classes = np.array([known, kinds[0]], dtype=labels.dtype)
+    else:
+        classes = np.array([known, "anomaly"])
+    return Labels(classes, kinds, by_name and labels.dtype.kind in "US")
+
+
+def _from_one(label: Any, *, named: bool, normal: Any) -> Labels:
+    """The classes where only one label has been seen: 0 and 1, or names beside a known normal."""
+    if named:
+        known = "normal" if normal is None else normal
+        return Labels(np.array([known, "anomaly"]), np.array(["anomaly"]), True)
+    if label in (0, 1) and normal in (None, 0):
+        return _labels(np.array([0, 1], dtype=np.asarray(label).dtype), 0, by_name=False)
+    raise ValueError(
+        f"Only the label {label} is in y, so its meaning is open: expected 0 / 1 or names of "
+        f"kinds. Pass classes=[normal, anomalous] with the first piece."
+    )

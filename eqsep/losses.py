@@ -1,0 +1,122 @@
+"""Losses of a membership against its target, as functions of the signed distance z.
+
+Both take z and the head rather than p = head(z): so the logistic loss can use log p and
+log(1 - p) where p itself has rounded to 0 or 1.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from eqsep.activations import Head, ProbabilisticHead
+from eqsep.arrays import namespace
+
+
+class Loss(BaseEstimator, ABC):
+    """The loss of head(z) against a target in [0, 1], element by element."""
+
+    needs_logarithm: ClassVar[bool] = False
+
+    @abstractmethod
+    def __call__(self, z: Any, target: Any, *, head: Any) -> Any:
+        """The loss at each `z`."""
+
+    @abstractmethod
+    def slope(self, z: Any, target: Any, *, head: Any) -> Any:
+        """The derivative in `z`."""
+
+
+@dataclass
+class SquaredLoss(Loss):
+    """(p - target)²: forgiving to a wrong label, whose loss is at most 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eqsep.activations import GaussianBump
+    >>> SquaredLoss()(np.array([0.0, 3.0]), np.array([1.0, 1.0]), head=GaussianBump()).round(3)
+    array([0.   , 0.978])
+    """
+
+    def __call__(self, z: Any, target: Any, *, head: Head) -> Any:
+        return (head(z) - target) ** 2
+
+    def slope(self, z: Any, target: Any, *, head: Head) -> Any:
+        return 2 * (head(z) - target) * head.slope(z)
+
+
+@dataclass
+class LogisticLoss(Loss):
+    """-target log p - (1 - target) log(1 - p): strict, it grows without bound with the error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eqsep.activations import GaussianBump
+    >>> LogisticLoss()(np.array([1e6, 1e-12]), np.array([1.0, 0.0]), head=GaussianBump())
+    array([5.00000000e+11, 5.59551895e+01])
+    """
+
+    needs_logarithm: ClassVar[bool] = True
+
+    def __call__(self, z: Any, target: Any, *, head: ProbabilisticHead) -> Any:
+        return -_blend(target, head.log(z), head.log1m(z))
+
+    def slope(self, z: Any, target: Any, *, head: ProbabilisticHead) -> Any:
+        return -_blend(target, head.log_slope(z), head.log1m_slope(z))
+
+
+def _blend(target: Any, inside: Any, outside: Any) -> Any:
+    """target · inside + (1 - target) · outside, where a weight of zero silences an infinity."""
+    xp = namespace(inside)
+    zero = xp.zeros_like(inside)
+    return xp.where(target > 0, target * inside, zero) + xp.where(
+        target < 1, (1 - target) * outside, zero
+    )
+
+
+LOSSES: dict[str, type[Loss]] = {"squared": SquaredLoss, "logistic": LogisticLoss}
+
+
+def as_loss(loss: Any) -> Loss:
+    """A loss by name ("squared", "logistic") or as itself."""
+    if not isinstance(loss, str):
+        return loss
+    if loss not in LOSSES:
+        raise ValueError(f"Unknown loss {loss!r}: expected a Loss or one of {sorted(LOSSES)}.")
+    return LOSSES[loss]()
+
+
+def objective(
+    X: np.ndarray, target: np.ndarray, weight: np.ndarray, *, head: Any, loss: Any, alpha: Any
+) -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """The penalised weighted mean loss of w -> head(X w), for many w at once, with its gradient.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        The rows, with a column of ones where there is a bias.
+    target : ndarray of shape (n, k)
+        The membership asked of each row in each of the k problems.
+    weight : ndarray of shape (n,)
+        The rows' weights, which sum to one.
+    alpha : float or ndarray of shape (d,)
+        The ridge penalty, alpha / 2 · w².
+
+    Returns
+    -------
+    callable
+        (W of shape (j, d), problems of shape (j,)) -> values (j,), gradients (j, d).
+    """
+
+    def value_and_gradient(W: np.ndarray, problems: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        z, t = X @ W.T, target[:, problems]
+        pull = weight[:, None] * loss.slope(z, t, head=head)
+        value = weight @ loss(z, t, head=head) + (alpha * W**2).sum(axis=1) / 2
+        return value, pull.T @ X + alpha * W
+
+    return value_and_gradient

@@ -1,0 +1,75 @@
+"""What every separator shares: the door for rows, labels and weights, and `predict`."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from eqsep.arrays import to_numpy, validate_rows
+from eqsep.labels import read_labels
+
+
+class Separator(ClassifierMixin, BaseEstimator):
+    """A binary scikit-learn classifier whose second class is the anomaly.
+
+    `decision_function` is larger where a row is more anomalous; its 0 is the decision threshold.
+    """
+
+    normal: Any
+    classes_: np.ndarray
+    n_features_in_: int
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        return tags
+
+    def decision_function(self, X: Any) -> Any:
+        """How anomalous each row is; above 0 it is called an anomaly."""
+        raise TypeError(f"{type(self).__name__} does not say how it scores.")  # pragma: no cover
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each row: anomalous where `decision_function` is positive."""
+        score = self.decision_function(X)
+        return self.classes_[to_numpy(score > 0).astype(int)]
+
+    def _enter(
+        self, X: Any, y: Any, sample_weight: Any = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows, 1.0 where anomalous, and weights that sum to one; rows of weight zero are gone."""
+        X = validate_rows(self, X, reset=True)
+        labels = read_labels(y, normal=self.normal)
+        is_anomaly = labels.encode(y)
+        check_consistent_length(X, is_anomaly)
+        weight = check_weight(sample_weight, n=len(is_anomaly))
+        self.classes_ = labels.classes
+        counted = weight > 0
+        if len(np.unique(is_anomaly[counted])) < 2:
+            raise ValueError(
+                "normal and anomalous rows are needed: expected 2 classes of positive weight, got "
+                "one class only once rows of weight 0 are left out. Give both classes some weight."
+            )
+        return X[counted], is_anomaly[counted], weight[counted] / weight.sum()
+
+    def _rows(self, X: Any) -> np.ndarray:
+        """Rows to score, checked against those of the fit."""
+        check_is_fitted(self)
+        return validate_rows(self, X, reset=False)
+
+
+def check_weight(sample_weight: Any, *, n: int) -> np.ndarray:
+    """One finite weight >= 0 a row, not all of them zero; ones where none are given."""
+    if sample_weight is None:
+        return np.ones(n)
+    weight = np.asarray(to_numpy(sample_weight), dtype=np.float64)
+    if weight.shape != (n,):
+        raise ValueError(
+            f"sample_weight.shape == {weight.shape}, expected ({n},): one weight for each row."
+        )
+    if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()):
+        raise ValueError(
+            "sample_weight must be finite, not negative and not all zero; "
+            f"got values from {weight.min()} to {weight.max()}."
+        )
+    return weight

@@ -1,0 +1,247 @@
+"""The linear equality separator: one neuron that classifies XOR."""
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+
+from eqsep.activations import GaussianBump, Head
+from eqsep.losses import Loss, as_loss
+from eqsep.separators.base import Separator
+from eqsep.separators.planes import Frame, Search, closed_form_starts, random_starts
+from eqsep.solvers import BFGS, LBFGS, Solution
+
+
+class EqualitySeparator(Separator):
+    """1(|w·x + b| <= epsilon): a class lies on the hyperplane, the other anywhere off it.
+
+    The hyperplane minimises the mean loss of the head at w·x + b plus alpha / 2 · ||w||², over
+    several starts and, with `margin_class="auto"`, over both choices of the class in the margin.
+
+    Parameters
+    ----------
+    sigma : float, default=None
+        The width of the Gaussian bump, 1 unless said otherwise. Without a penalty it only sets the
+        scale of w. Leave it out where `head` is given.
+    head : Head, default=None
+        A bump of `eqsep.activations`; `GaussianBump(sigma)` by default.
+    loss : {"squared", "logistic"} or Loss, default="squared"
+    margin_class : label or "auto", default="auto"
+        The label of the class that lies in the margin. "auto" tries both and keeps the one with
+        the lower training loss (label flipping).
+    alpha : float, default=0.0
+        The ridge penalty on the (standardised) weights.
+    n_init : int, default=10
+        How many random starts are made for each margin class.
+    init : {"informed", "normal"}, default="informed"
+        "informed" standardises the columns while fitting and adds planes fitted in closed form to
+        the random starts; "normal" starts from standard normal weights in the columns as they are.
+    rule : {"epsilon", "strict"}, default="epsilon"
+        "epsilon" learns the margin's half-width from the training rows; "strict" asks for the
+        plane itself, up to rounding.
+    solver : BFGS or LBFGS, default=None
+        `BFGS()` for up to 100 columns, `LBFGS()` above.
+    normal : label, default=None
+        Which label is normal; by default 0, False or "normal", whichever occurs.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (n_features,)
+    intercept_ : float
+    epsilon_ : float
+        The half-width of the margin in units of w·x + b.
+    margin_class_ : label
+        The class in the margin.
+    head_ : Head
+        The head, centred on the hyperplane.
+    loss_ : float
+        The training loss of the best start.
+    n_iter_ : int
+    classes_ : ndarray of shape (2,)
+        The normal label, then the anomalous one.
+
+    Examples
+    --------
+    >>> from eqsep import EqualitySeparator
+    >>> X, y = [[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0]
+    >>> EqualitySeparator(random_state=0).fit(X, y).predict(X)
+    array([0, 1, 1, 0])
+    """
+
+    def __init__(
+        self,
+        *,
+        sigma: float | None = None,
+        head: Head | None = None,
+        loss: str | Loss = "squared",
+        margin_class: Any = "auto",
+        alpha: float = 0.0,
+        n_init: int = 10,
+        init: str = "informed",
+        rule: str = "epsilon",
+        solver: BFGS | LBFGS | None = None,
+        normal: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.sigma = sigma
+        self.head = head
+        self.loss = loss
+        self.margin_class = margin_class
+        self.alpha = alpha
+        self.n_init = n_init
+        self.init = init
+        self.rule = rule
+        self.solver = solver
+        self.normal = normal
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the hyperplane, the class in its margin and the margin's width.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            0 / 1, two labels, or kinds of anomaly beside "normal".
+        sample_weight : array-like of shape (n_samples,), default=None
+        """
+        X, is_anomaly, weight = self._enter(X, y, sample_weight)
+        head, loss, sides = self._resolve()
+        rng = check_random_state(self.random_state)
+        frame = _FRAMES[self.init](X, weight)
+        rows = frame.rows(X)
+        targets = np.column_stack([1 - is_anomaly, is_anomaly])[:, sides]
+        starts = self._starts(rows, targets, weight, head=head, rng=rng)
+        search = Search(head, loss, self.alpha, self.solver)
+        found, side = search.run(rows, targets, weight, starts, rng=rng)
+        best = found.best
+        if not found.converged[best]:
+            _warn_of_no_convergence(found, best)
+        inside = targets[:, side[best]] == 1
+        w = found.weights[best]
+        self.coef_, self.intercept_ = frame.plane(
+            through(rows[inside], w) if self.rule == "strict" else w
+        )
+        self.head_, self.margin_class_ = head, self.classes_[sides[side[best]]]
+        self.epsilon_ = _EPSILONS[self.rule](self, X, inside, weight)
+        self.loss_, self.n_iter_ = float(found.value[best]), max(1, int(found.n_iter[best]))
+        return self
+
+    def _resolve(self) -> tuple[Head, Loss, list[int]]:
+        """The head, the loss and the classes to try in the margin; refuses what cannot be."""
+        if self.sigma is not None and self.head is not None:
+            raise ValueError("sigma and head were both given. Put the width into the head.")
+        head = GaussianBump(self.sigma or 1.0) if self.head is None else clone(self.head).centred()
+        loss = as_loss(self.loss)
+        if head.family != "equality":
+            raise ValueError(
+                f"head must be a bump (GaussianBump, TanhBump or Ridge), got {head!r}: only a bump "
+                f"has a margin on both sides of the hyperplane."
+            )
+        if loss.needs_logarithm and not head.has_logarithm:
+            raise ValueError(f"{loss!r} needs log p, which {head!r} lacks. Use loss='squared'.")
+        for name, value, known in [("init", self.init, _FRAMES), ("rule", self.rule, _EPSILONS)]:
+            if value not in known:
+                raise ValueError(f"{name} must be one of {sorted(known)}, got {value!r}.")
+        if not self.n_init >= 1 or not self.alpha >= 0:
+            raise ValueError(
+                f"n_init must be at least 1 and alpha at least 0, got n_init={self.n_init!r} and "
+                f"alpha={self.alpha!r}."
+            )
+        if self.margin_class is None or isinstance(self.margin_class, str) and self.margin_class == "auto":
+            return head, loss, [0, 1]
+        sides = np.flatnonzero(self.classes_ == self.margin_class)
+        if not len(sides):
+            raise ValueError(
+                f"margin_class must be 'auto' or one of {self.classes_.tolist()}, "
+                f"got {self.margin_class!r}."
+            )
+        return head, loss, sides.tolist()
+
+    def _starts(self, rows, targets, weight, *, head, rng) -> list[np.ndarray]:
+        """Random starts, the same for each side, behind the closed-form ones of that side."""
+        d = rows.shape[1]
+        if self.init == "normal":
+            drawn = rng.standard_normal((self.n_init, d))
+            return [drawn] * targets.shape[1]
+        drawn = random_starts(self.n_init, d, reach=head.half_width, rng=rng)
+        return [
+            np.concatenate(
+                [closed_form_starts(rows, side == 1, weight, reach=2 * head.half_width), drawn]
+            )
+            for side in targets.T
+        ]
+
+    def distance(self, X: Any) -> np.ndarray:
+        """|w·x + b| / ||w||: how far each row lies from the hyperplane."""
+        return np.abs(self._signed_distance(self._rows(X))) / np.linalg.norm(self.coef_)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """|w·x + b| - epsilon where the normal class is in the margin, its negative elsewhere."""
+        outside = np.abs(self._signed_distance(self._rows(X))) - self.epsilon_
+        return outside if self.margin_class_ == self.classes_[0] else -outside
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The head's membership for the margin class, 1/2 at epsilon; one column a class."""
+        z = self._signed_distance(self._rows(X)) / self.epsilon_
+        p = self.head_.membership(z * self.head_.half_width)
+        in_margin = self.classes_ == self.margin_class_
+        return np.where(in_margin, p[:, None], 1 - p[:, None])
+
+    def _signed_distance(self, X: np.ndarray) -> np.ndarray:
+        """w·x + b, without overflow on the way: rows of huge numbers are scaled down first."""
+        scale = np.abs(X).max(axis=1)
+        scale = np.where(scale > 1e100, scale, 1.0)
+        with np.errstate(over="ignore"):
+            z = scale * ((X / scale[:, None]) @ self.coef_ + self.intercept_ / scale)
+        return np.clip(z, -np.finfo(np.float64).max, np.finfo(np.float64).max)
+
+    def _learnt_epsilon(self, X: np.ndarray, inside: np.ndarray, weight: np.ndarray) -> float:
+        """The half-width with the least training error, in the middle of its widest gap."""
+        size = np.abs(self._signed_distance(X))
+        order = np.argsort(size)
+        edges = np.concatenate([[0.0], size[order], [2 * size[order[-1]]]])
+        lost = np.where(inside, weight, 0.0)[order]
+        held = np.where(inside, 0.0, weight)[order]
+        error = lost.sum() + np.concatenate([[0.0], np.cumsum(held - lost)])
+        gap = np.diff(edges)
+        least = (error <= error[gap > 0].min() + 1e-12) & (gap > 0)
+        widest = int(np.argmax(np.where(least, gap, -1.0)))
+        return float((edges[widest] + edges[widest + 1]) / 2)
+
+    def _rounding_epsilon(self, X: np.ndarray, inside: np.ndarray, weight: np.ndarray) -> float:
+        """What rounding can make of w·x + b = 0 for rows of the size of the training rows."""
+        largest = np.abs(X).max(axis=0) @ np.abs(self.coef_) + abs(self.intercept_)
+        return float(32 * (X.shape[1] + 1) * np.finfo(np.float64).eps * largest)
+
+
+def through(rows: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """The plane nearest to `w` among those through all `rows`; `w` itself if there is none."""
+    _, sizes, axes = np.linalg.svd(rows, full_matrices=True)
+    sizes = np.concatenate([sizes, np.zeros(len(axes) - len(sizes))])
+    free = axes[sizes <= 1e-10 * sizes[0]]
+    nearest = (free @ w) @ free
+    return nearest if np.linalg.norm(nearest[:-1]) > 1e-6 * np.linalg.norm(w) else w
+
+
+def _warn_of_no_convergence(found: Solution, best: int) -> None:
+    warnings.warn(
+        f"The search stopped after {found.n_iter[best]} iterations with a gradient of "
+        f"{found.gradient_norm[best]:.1e}. Raise alpha, or allow more: solver=LBFGS(max_iter=...).",
+        ConvergenceWarning,
+        stacklevel=3,
+    )
+
+
+_FRAMES = {
+    "informed": Frame.standard,
+    "normal": lambda X, weight: Frame.identity(X.shape[1]),  # noqa: ARG005  same signature
+}
+_EPSILONS = {
+    "epsilon": EqualitySeparator._learnt_epsilon,
+    "strict": EqualitySeparator._rounding_epsilon,
+}

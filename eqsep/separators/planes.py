@@ -1,0 +1,117 @@
+"""Fitting hyperplanes: a frame in which columns are comparable, starts, and the search."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import scipy.linalg
+
+from eqsep.activations import Head
+from eqsep.losses import Loss, objective
+from eqsep.solvers import BFGS, LBFGS, Solution
+
+SCREENED_ROWS = 10_000
+DENSE_WEIGHTS = 100
+CLOSED_FORM_STARTS = 2
+
+
+@dataclass(frozen=True)
+class Frame:
+    """An affine change of columns, x -> (x - centre) / scale, and planes back and forth."""
+
+    centre: np.ndarray
+    scale: np.ndarray
+
+    @classmethod
+    def identity(cls, d: int) -> Self:
+        """The columns as they are."""
+        return cls(np.zeros(d), np.ones(d))
+
+    @classmethod
+    def standard(cls, X: np.ndarray, weight: np.ndarray) -> Self:
+        """Mean 0 and variance 1 in every column; a constant column stays, its variance 0."""
+        size = np.maximum(np.abs(X).max(axis=0), np.finfo(np.float64).tiny)
+        unit = X / size
+        mean = weight @ unit
+        deviation = np.sqrt(weight @ (unit - mean) ** 2)
+        flat = deviation <= 1e-12
+        return cls(mean * size, np.where(flat, 1.0, np.where(flat, 1.0, deviation) * size))
+
+    def rows(self, X: np.ndarray) -> np.ndarray:
+        """The rows in this frame with a column of ones for the bias.  (n, d) -> (n, d + 1)"""
+        return np.column_stack([(X - self.centre) / self.scale, np.ones(len(X))])
+
+    def plane(self, w: np.ndarray) -> tuple[np.ndarray, float]:
+        """The plane `w` of this frame in the columns as they are: coefficients and intercept."""
+        coef = w[:-1] / self.scale
+        return coef, float(w[-1] - (w[:-1] / self.scale) @ self.centre)
+
+
+def closed_form_starts(
+    rows: np.ndarray, inside: np.ndarray, weight: np.ndarray, *, reach: float
+) -> np.ndarray:
+    """Planes with the margin class close by and the rest far off, without a search.
+
+    They minimise the ratio of the mean squared distances of the two classes, which is a
+    generalised eigenvalue problem; scaled so that the other class lies about `reach` away.
+    """
+    d = rows.shape[1]
+    share = np.where(inside, weight, 0.0)
+    near = (rows * share[:, None]).T @ rows / share.sum()
+    rest = weight - share
+    far = (rows * rest[:, None]).T @ rows / rest.sum()
+    ground = 1e-6 * (np.trace(far) / d + 1) * np.eye(d)
+    count = min(CLOSED_FORM_STARTS, d)
+    _, vectors = scipy.linalg.eigh(near + 1e-3 * ground, far + ground, subset_by_index=[0, count - 1])
+    planes = vectors.T
+    spread = np.sqrt(np.maximum(0, np.einsum("kd,de,ke->k", planes, far, planes)))
+    return planes * (reach / np.maximum(spread, 1e-12))[:, None]
+
+
+def random_starts(n: int, d: int, *, reach: float, rng: np.random.RandomState) -> np.ndarray:
+    """Standard normal planes, scaled to put standardised rows about `reach` away.  -> (n, d)"""
+    return rng.standard_normal((n, d)) * reach / np.sqrt(d)
+
+
+@dataclass(frozen=True)
+class Search:
+    """Minimise the loss from many starts as one batch, whichever class each puts in the margin."""
+
+    head: Head
+    loss: Loss
+    alpha: Any
+    solver: BFGS | LBFGS | None
+
+    def run(
+        self,
+        rows: np.ndarray,
+        targets: np.ndarray,
+        weight: np.ndarray,
+        starts: list[np.ndarray],
+        *,
+        rng: np.random.RandomState,
+    ) -> tuple[Solution, np.ndarray]:
+        """Where the starts arrive, and the side of each: `starts[s]` go with `targets[:, s]`.
+
+        Beyond `SCREENED_ROWS` rows, all starts run on a sample of that size, and only the best
+        of each side on all rows.
+        """
+        if len(rows) > SCREENED_ROWS:
+            some = np.sort(rng.choice(len(rows), SCREENED_ROWS, replace=False))
+            share = weight[some] / weight[some].sum()
+            found, side = self._minimise(rows[some], targets[some], share, starts)
+            values = [np.where(side == s, found.value, np.inf) for s in range(len(starts))]
+            starts = [found.weights[[int(np.argmin(value))]] for value in values]
+        return self._minimise(rows, targets, weight, starts)
+
+    def _minimise(
+        self, rows: np.ndarray, targets: np.ndarray, weight: np.ndarray, starts: list[np.ndarray]
+    ) -> tuple[Solution, np.ndarray]:
+        solver = self.solver
+        if solver is None:
+            solver = BFGS() if rows.shape[1] <= DENSE_WEIGHTS else LBFGS()
+        side = np.repeat(np.arange(len(starts)), [len(s) for s in starts])
+        goal = objective(
+            rows, targets[:, side], weight, head=self.head, loss=self.loss, alpha=self.alpha
+        )
+        return solver.minimise(goal, np.concatenate(starts)), side
