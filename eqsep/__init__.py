@@ -21,7 +21,7 @@ _HOMES = {
     "TwinSeparator": "eqsep.separators.twin",
 }
 
-__all__ = ["__version__", *_HOMES]  # noqa: PLE0604  the names of _HOMES are strings
+__all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:

@@ -49,7 +49,7 @@ def column(y: Any) -> np.ndarray:
         raise ValueError("requires y to be passed, but the target y is None")
     y = column_or_1d(to_numpy(y), warn=True)
     if y.dtype.kind == "O" and any(label is None or label != label for label in y):
-        raise ValueError("y has missing labels: expected one label a row. Drop the unlabelled rows.")
+        raise ValueError("y has missing labels: expected one a row. Drop the unlabelled rows.")
     if y.dtype.kind == "O" and any(isinstance(label, str) for label in y):
         y = y.astype(str)
     check_classification_targets(y)

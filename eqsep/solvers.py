@@ -171,7 +171,7 @@ class _QuasiNewton(BaseEstimator, ABC):
     def _search(
         self, along: Goal, f: np.ndarray, g: np.ndarray, p: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Steps along p that meet the weak Wolfe conditions, by bisection (0 where there is none)."""
+        """Steps along p that meet the weak Wolfe conditions, by bisection (0 where none does)."""
         k, descent = len(f), np.einsum("jd,jd->j", p, g)
         low, high, t = np.zeros(k), np.full(k, np.inf), np.ones(k)
         step, f_step, g_step = np.zeros(k), f.copy(), g.copy()
@@ -226,5 +226,5 @@ class LBFGS(_QuasiNewton):
     tol: float = 1e-6
     memory: int = 10
 
-    def _remember(self, k: int, d: int) -> _Memory:
+    def _remember(self, k: int, d: int) -> _Memory:  # noqa: ARG002  it grows with the steps
         return _LimitedMemory(self.memory)

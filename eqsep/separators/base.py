@@ -1,5 +1,6 @@
 """What every separator shares: the door for rows, labels and weights, and `predict`."""
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from eqsep.arrays import to_numpy, validate_rows
 from eqsep.labels import read_labels
 
 
-class Separator(ClassifierMixin, BaseEstimator):
+class Separator(ClassifierMixin, BaseEstimator, ABC):
     """A binary scikit-learn classifier whose second class is the anomaly.
 
     `decision_function` is larger where a row is more anomalous; its 0 is the decision threshold.
@@ -25,9 +26,9 @@ class Separator(ClassifierMixin, BaseEstimator):
         tags.classifier_tags.multi_class = False
         return tags
 
+    @abstractmethod
     def decision_function(self, X: Any) -> Any:
         """How anomalous each row is; above 0 it is called an anomaly."""
-        raise TypeError(f"{type(self).__name__} does not say how it scores.")  # pragma: no cover
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row: anomalous where `decision_function` is positive."""

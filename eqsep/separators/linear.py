@@ -1,18 +1,22 @@
 """The linear equality separator: one neuron that classifies XOR."""
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from eqsep.activations import GaussianBump, Head
 from eqsep.losses import Loss, as_loss
 from eqsep.separators.base import Separator
-from eqsep.separators.planes import Frame, Search, closed_form_starts, random_starts
-from eqsep.solvers import BFGS, LBFGS, Solution
+from eqsep.separators.planes import (
+    Frame,
+    Search,
+    closed_form_starts,
+    plane_through,
+    warn_unless_converged,
+)
+from eqsep.solvers import BFGS, LBFGS
 
 
 class EqualitySeparator(Separator):
@@ -110,31 +114,35 @@ class EqualitySeparator(Separator):
         sample_weight : array-like of shape (n_samples,), default=None
         """
         X, is_anomaly, weight = self._enter(X, y, sample_weight)
-        head, loss, sides = self._resolve()
+        search, sides = self.search(), self._sides()
         rng = check_random_state(self.random_state)
         frame = _FRAMES[self.init](X, weight)
         rows = frame.rows(X)
         targets = np.column_stack([1 - is_anomaly, is_anomaly])[:, sides]
-        starts = self._starts(rows, targets, weight, head=head, rng=rng)
-        search = Search(head, loss, self.alpha, self.solver)
+        starts = self._starts(rows, targets, weight, reach=search.head.half_width, rng=rng)
         found, side = search.run(rows, targets, weight, starts, rng=rng)
         best = found.best
-        if not found.converged[best]:
-            _warn_of_no_convergence(found, best)
+        warn_unless_converged(found, best)
         inside = targets[:, side[best]] == 1
         w = found.weights[best]
-        self.coef_, self.intercept_ = frame.plane(
-            through(rows[inside], w) if self.rule == "strict" else w
+        if self.rule == "strict":
+            w = plane_through(rows[inside], w)
+        self.coef_, self.intercept_ = frame.plane(w)
+        self.head_, self.margin_class_ = search.head, self.classes_[sides[side[best]]]
+        self.epsilon_ = (
+            self._rounding_error(X)
+            if self.rule == "strict"
+            else self._learnt_epsilon(X, inside, weight)
         )
-        self.head_, self.margin_class_ = head, self.classes_[sides[side[best]]]
-        self.epsilon_ = _EPSILONS[self.rule](self, X, inside, weight)
         self.loss_, self.n_iter_ = float(found.value[best]), max(1, int(found.n_iter[best]))
         return self
 
-    def _resolve(self) -> tuple[Head, Loss, list[int]]:
-        """The head, the loss and the classes to try in the margin; refuses what cannot be."""
+    def search(self) -> Search:
+        """The head, loss, penalty and solver these parameters stand for; refuses what cannot be."""
         if self.sigma is not None and self.head is not None:
             raise ValueError("sigma and head were both given. Put the width into the head.")
+        if self.sigma is not None and not self.sigma > 0:
+            raise ValueError(f"sigma must be positive, got {self.sigma!r}.")
         head = GaussianBump(self.sigma or 1.0) if self.head is None else clone(self.head).centred()
         loss = as_loss(self.loss)
         if head.family != "equality":
@@ -144,35 +152,43 @@ class EqualitySeparator(Separator):
             )
         if loss.needs_logarithm and not head.has_logarithm:
             raise ValueError(f"{loss!r} needs log p, which {head!r} lacks. Use loss='squared'.")
-        for name, value, known in [("init", self.init, _FRAMES), ("rule", self.rule, _EPSILONS)]:
+        for name, value, known in [("init", self.init, _FRAMES), ("rule", self.rule, _RULES)]:
             if value not in known:
                 raise ValueError(f"{name} must be one of {sorted(known)}, got {value!r}.")
-        if not self.n_init >= 1 or not self.alpha >= 0:
+        if not (self.n_init >= 1 and self.alpha >= 0):
             raise ValueError(
                 f"n_init must be at least 1 and alpha at least 0, got n_init={self.n_init!r} and "
                 f"alpha={self.alpha!r}."
             )
-        if self.margin_class is None or isinstance(self.margin_class, str) and self.margin_class == "auto":
-            return head, loss, [0, 1]
-        sides = np.flatnonzero(self.classes_ == self.margin_class)
-        if not len(sides):
+        return Search(head, loss, self.alpha, self.solver)
+
+    def _sides(self) -> list[int]:
+        """The classes to try in the margin, by their place in `classes_`."""
+        if isinstance(self.margin_class, str) and self.margin_class == "auto":
+            return [0, 1]
+        if self.margin_class not in self.classes_.tolist():
             raise ValueError(
                 f"margin_class must be 'auto' or one of {self.classes_.tolist()}, "
                 f"got {self.margin_class!r}."
             )
-        return head, loss, sides.tolist()
+        return [self.classes_.tolist().index(self.margin_class)]
 
-    def _starts(self, rows, targets, weight, *, head, rng) -> list[np.ndarray]:
+    def _starts(
+        self,
+        rows: np.ndarray,
+        targets: np.ndarray,
+        weight: np.ndarray,
+        *,
+        reach: float,
+        rng: np.random.RandomState,
+    ) -> list[np.ndarray]:
         """Random starts, the same for each side, behind the closed-form ones of that side."""
-        d = rows.shape[1]
+        drawn = rng.standard_normal((self.n_init, rows.shape[1]))
         if self.init == "normal":
-            drawn = rng.standard_normal((self.n_init, d))
-            return [drawn] * targets.shape[1]
-        drawn = random_starts(self.n_init, d, reach=head.half_width, rng=rng)
+            return [drawn for _ in targets.T]
+        drawn *= reach / np.sqrt(rows.shape[1])
         return [
-            np.concatenate(
-                [closed_form_starts(rows, side == 1, weight, reach=2 * head.half_width), drawn]
-            )
+            np.concatenate([closed_form_starts(rows, side == 1, weight, reach=2 * reach), drawn])
             for side in targets.T
         ]
 
@@ -213,35 +229,14 @@ class EqualitySeparator(Separator):
         widest = int(np.argmax(np.where(least, gap, -1.0)))
         return float((edges[widest] + edges[widest + 1]) / 2)
 
-    def _rounding_epsilon(self, X: np.ndarray, inside: np.ndarray, weight: np.ndarray) -> float:
+    def _rounding_error(self, X: np.ndarray) -> float:
         """What rounding can make of w·x + b = 0 for rows of the size of the training rows."""
         largest = np.abs(X).max(axis=0) @ np.abs(self.coef_) + abs(self.intercept_)
         return float(32 * (X.shape[1] + 1) * np.finfo(np.float64).eps * largest)
-
-
-def through(rows: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """The plane nearest to `w` among those through all `rows`; `w` itself if there is none."""
-    _, sizes, axes = np.linalg.svd(rows, full_matrices=True)
-    sizes = np.concatenate([sizes, np.zeros(len(axes) - len(sizes))])
-    free = axes[sizes <= 1e-10 * sizes[0]]
-    nearest = (free @ w) @ free
-    return nearest if np.linalg.norm(nearest[:-1]) > 1e-6 * np.linalg.norm(w) else w
-
-
-def _warn_of_no_convergence(found: Solution, best: int) -> None:
-    warnings.warn(
-        f"The search stopped after {found.n_iter[best]} iterations with a gradient of "
-        f"{found.gradient_norm[best]:.1e}. Raise alpha, or allow more: solver=LBFGS(max_iter=...).",
-        ConvergenceWarning,
-        stacklevel=3,
-    )
 
 
 _FRAMES = {
     "informed": Frame.standard,
     "normal": lambda X, weight: Frame.identity(X.shape[1]),  # noqa: ARG005  same signature
 }
-_EPSILONS = {
-    "epsilon": EqualitySeparator._learnt_epsilon,
-    "strict": EqualitySeparator._rounding_epsilon,
-}
+_RULES = ("epsilon", "strict")

@@ -1,10 +1,12 @@
 """Fitting hyperplanes: a frame in which columns are comparable, starts, and the search."""
 
+import warnings
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import scipy.linalg
+from sklearn.exceptions import ConvergenceWarning
 
 from eqsep.activations import Head
 from eqsep.losses import Loss, objective
@@ -37,9 +39,13 @@ class Frame:
         flat = deviation <= 1e-12
         return cls(mean * size, np.where(flat, 1.0, np.where(flat, 1.0, deviation) * size))
 
+    def columns(self, X: np.ndarray) -> np.ndarray:
+        """The rows in this frame.  (n, d) -> (n, d)"""
+        return X / self.scale - self.centre / self.scale
+
     def rows(self, X: np.ndarray) -> np.ndarray:
         """The rows in this frame with a column of ones for the bias.  (n, d) -> (n, d + 1)"""
-        return np.column_stack([(X - self.centre) / self.scale, np.ones(len(X))])
+        return np.column_stack([self.columns(X), np.ones(len(X))])
 
     def plane(self, w: np.ndarray) -> tuple[np.ndarray, float]:
         """The plane `w` of this frame in the columns as they are: coefficients and intercept."""
@@ -62,25 +68,47 @@ def closed_form_starts(
     far = (rows * rest[:, None]).T @ rows / rest.sum()
     ground = 1e-6 * (np.trace(far) / d + 1) * np.eye(d)
     count = min(CLOSED_FORM_STARTS, d)
-    _, vectors = scipy.linalg.eigh(near + 1e-3 * ground, far + ground, subset_by_index=[0, count - 1])
+    _, vectors = scipy.linalg.eigh(
+        near + 1e-3 * ground, far + ground, subset_by_index=[0, count - 1]
+    )
     planes = vectors.T
     spread = np.sqrt(np.maximum(0, np.einsum("kd,de,ke->k", planes, far, planes)))
     return planes * (reach / np.maximum(spread, 1e-12))[:, None]
 
 
-def random_starts(n: int, d: int, *, reach: float, rng: np.random.RandomState) -> np.ndarray:
-    """Standard normal planes, scaled to put standardised rows about `reach` away.  -> (n, d)"""
-    return rng.standard_normal((n, d)) * reach / np.sqrt(d)
+def plane_through(rows: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """The plane nearest to `w` among those through all `rows`; `w` itself if there is none."""
+    _, sizes, axes = np.linalg.svd(np.linalg.qr(rows, mode="r"), full_matrices=True)
+    sizes = np.concatenate([sizes, np.zeros(len(axes) - len(sizes))])
+    free = axes[sizes <= 1e-10 * sizes[0]]
+    nearest = (free @ w) @ free
+    return nearest if np.linalg.norm(nearest[:-1]) > 1e-6 * np.linalg.norm(w) else w
+
+
+def warn_unless_converged(found: Solution, best: int) -> None:
+    """Say how far the best start got, if it stopped before it arrived."""
+    if not found.converged[best]:
+        warnings.warn(
+            f"The search stopped after {found.n_iter[best]} iterations with a gradient of "
+            f"{found.gradient_norm[best]:.1e}. Raise alpha, or allow more: "
+            f"solver=LBFGS(max_iter=...).",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
 
 
 @dataclass(frozen=True)
 class Search:
-    """Minimise the loss from many starts as one batch, whichever class each puts in the margin."""
+    """Minimise the loss from many starts as one batch, whichever class each puts in the margin.
+
+    The last `n_biases` weights of a start are biases: the penalty leaves them alone.
+    """
 
     head: Head
     loss: Loss
-    alpha: Any
+    alpha: float
     solver: BFGS | LBFGS | None
+    n_biases: int = 1
 
     def run(
         self,
@@ -111,7 +139,9 @@ class Search:
         if solver is None:
             solver = BFGS() if rows.shape[1] <= DENSE_WEIGHTS else LBFGS()
         side = np.repeat(np.arange(len(starts)), [len(s) for s in starts])
+        penalty = np.full(rows.shape[1], self.alpha)
+        penalty[-self.n_biases :] = 0
         goal = objective(
-            rows, targets[:, side], weight, head=self.head, loss=self.loss, alpha=self.alpha
+            rows, targets[:, side], weight, head=self.head, loss=self.loss, alpha=penalty
         )
         return solver.minimise(goal, np.concatenate(starts)), side

@@ -1,0 +1,160 @@
+"""The one-vs-set machine: a support vector machine with a second, parallel plane."""
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from sklearn.svm import SVC
+
+from eqsep.separators.base import Separator
+from eqsep.separators.planes import Frame
+
+_CANDIDATES = 64
+
+
+class _ScoreParameter:
+    """The parameter `score` beside scikit-learn's method of that name.
+
+    Setting it stores the parameter, reading it gives the method: `OneVsSet(score="binary")` and
+    `one_vs_set.score(X, y)` both mean what their callers expect.
+    """
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        return self if instance is None else Separator.score.__get__(instance, owner)
+
+    def __set__(self, instance: Any, value: str) -> None:
+        vars(instance)["score"] = value
+
+
+class OneVsSet(Separator):
+    """1(near <= s(x) <= far): normal between two parallel planes of a support vector machine.
+
+    s is the machine's decision value towards the normal class. The two planes are set where
+    risk = width / span + span / width + trade_off · (share of normal rows outside + share of
+    anomalies inside) is least, span being the width that holds all normal rows: the open-space
+    risk of Scheirer et al. (2013) beside the training error.
+
+    Parameters
+    ----------
+    kernel : str or callable, default="linear"
+        The machine's kernel, as in `sklearn.svm.SVC`.
+    C : float, default=1.0
+    gamma : {"scale", "auto"} or float, default="scale"
+    balanced : bool, default=True
+        Whether both classes count the same in the machine, however many rows they have.
+    score : {"equality", "binary"}, default="equality"
+        "equality" ranks rows by their distance to the mid-plane; "binary" tells only inside from
+        outside, as the machine was published.
+    trade_off : float, default=10.0
+        How much the training error counts against the open-space risk.
+    normal : label, default=None
+        Which label is normal; by default 0, False or "normal", whichever occurs.
+
+    Attributes
+    ----------
+    near_, far_ : float
+        The planes, as values of s.
+    midplane_ : float
+        Half way between them.
+    svm_ : SVC
+        The machine, fitted on standardised columns.
+    classes_ : ndarray of shape (2,)
+
+    Examples
+    --------
+    >>> from eqsep import OneVsSet
+    >>> X, y = [[0, 0], [1, 0], [0, 1], [1, 1], [5, 5], [6, 5]], [0, 0, 0, 0, 1, 1]
+    >>> OneVsSet().fit(X, y).predict([[0.5, 0.5], [5, 6], [-9, -9]])
+    array([0, 1, 1])
+    """
+
+    score = _ScoreParameter()
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "linear",
+        C: float = 1.0,
+        gamma: Any = "scale",
+        balanced: bool = True,
+        score: str = "equality",
+        trade_off: float = 10.0,
+        normal: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.gamma = gamma
+        self.balanced = balanced
+        self.score = score
+        self.trade_off = trade_off
+        self.normal = normal
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters, `score` among them as the word that was given."""
+        return super().get_params(deep) | {"score": vars(self)["score"]}
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the machine, then set the two planes."""
+        X, is_anomaly, weight = self._enter(X, y, sample_weight)
+        if self.get_params()["score"] not in _SCORES:
+            raise ValueError(
+                f"score must be one of {sorted(_SCORES)}, got {self.get_params()['score']!r}."
+            )
+        self.frame_ = Frame.standard(X, weight)
+        svm = SVC(
+            kernel=self.kernel,
+            C=self.C,
+            gamma=self.gamma,
+            class_weight="balanced" if self.balanced else None,
+        )
+        self.svm_ = svm.fit(self.frame_.columns(X), is_anomaly, sample_weight=weight * len(X))
+        s = self._towards_normal(X)
+        self.near_, self.far_ = _planes(s, is_anomaly == 1, weight, trade_off=self.trade_off)
+        self.midplane_ = (self.near_ + self.far_) / 2
+        return self
+
+    def distance(self, X: Any) -> np.ndarray:
+        """|s(x) - mid-plane|: how far each row lies from the middle of the slab."""
+        return np.abs(self._towards_normal(self._rows(X)) - self.midplane_)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The distance to the mid-plane less half the width, or only its sign (`score`)."""
+        outside = self.distance(X) - (self.far_ - self.near_) / 2
+        return _SCORES[self.get_params()["score"]](outside)
+
+    def _towards_normal(self, X: np.ndarray) -> np.ndarray:
+        return -self.svm_.decision_function(self.frame_.columns(X))
+
+
+def _planes(
+    s: np.ndarray, is_anomaly: np.ndarray, weight: np.ndarray, *, trade_off: float
+) -> tuple[float, float]:
+    """The near and the far plane of least risk, among values half way between the rows'."""
+    edges = np.unique(s)
+    middles = (edges[1:] + edges[:-1]) / 2
+    rim = max(float(np.ptp(s)), 1e-12) / 20
+    middles = np.concatenate([[edges[0] - rim], middles, [edges[-1] + rim]])
+    span = max(float(np.ptp(s[~is_anomaly])), rim)
+    at = np.unique(np.linspace(0, len(middles) - 1, _CANDIDATES).round().astype(int))
+    near, far = np.meshgrid(middles[at], middles[at], indexing="ij")
+    width = np.where(far > near, far - near, np.inf)
+    error = _outside(s[~is_anomaly], weight[~is_anomaly], near, far)
+    error = error + 1 - _outside(s[is_anomaly], weight[is_anomaly], near, far)
+    with np.errstate(invalid="ignore"):
+        risk = width / span + span / width + trade_off * error
+    best = np.unravel_index(np.argmin(risk), risk.shape)
+    return float(near[best]), float(far[best])
+
+
+def _outside(s: np.ndarray, weight: np.ndarray, near: np.ndarray, far: np.ndarray) -> np.ndarray:
+    """The share of the rows that lie outside [near, far]."""
+    order = np.argsort(s)
+    below = np.concatenate([[0.0], np.cumsum(weight[order])]) / weight.sum()
+    within = below[np.searchsorted(s[order], far, side="right")]
+    return 1 - within + below[np.searchsorted(s[order], near, side="left")]
+
+
+_SCORES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "equality": lambda outside: outside,
+    "binary": lambda outside: np.where(outside > 0, 1.0, -1.0),
+}

@@ -1,0 +1,145 @@
+"""Two equality separators, one a class: a likelihood ratio test by distances."""
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from eqsep.separators.base import Separator
+from eqsep.separators.linear import EqualitySeparator
+from eqsep.separators.planes import Frame, warn_unless_converged
+
+
+class TwinSeparator(Separator):
+    """1(t · d₁(x) > d₂(x)): anomalous where the anomalies' plane is the nearer one.
+
+    d₁ and d₂ are the distances to a hyperplane fitted to the normal rows and one fitted to the
+    anomalies. With parallel planes and t = 1 the boundary is the halfspace half way between
+    them, 2 w·x + b₁ + b₂ = 0, learnt from the mass of both classes and not from support vectors.
+
+    Parameters
+    ----------
+    separator : EqualitySeparator, default=None
+        What each plane is fitted with (its `margin_class` and `random_state` are set here).
+    t : float, default=1.0
+        The threshold of the ratio of distances; a larger one calls more rows anomalous.
+    parallel : bool, default=False
+        Whether the two planes share their normal vector.
+    normal : label, default=None
+        Which label is normal; by default 0, False or "normal", whichever occurs.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (2, n_features)
+        The normal vectors of the normal rows' plane and of the anomalies'.
+    intercept_ : ndarray of shape (2,)
+    classes_ : ndarray of shape (2,)
+
+    Examples
+    --------
+    >>> from eqsep import TwinSeparator
+    >>> X, y = [[0, 0], [1, 0.1], [2, 0], [0, 3], [1, 3.1], [2, 3]], [0, 0, 0, 1, 1, 1]
+    >>> TwinSeparator(parallel=True, random_state=0).fit(X, y).predict([[5, 0.4], [5, 2.8]])
+    array([0, 1])
+    """
+
+    def __init__(
+        self,
+        *,
+        separator: EqualitySeparator | None = None,
+        t: float = 1.0,
+        parallel: bool = False,
+        normal: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.separator = separator
+        self.t = t
+        self.parallel = parallel
+        self.normal = normal
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn a plane for the normal rows and one for the anomalies."""
+        X, is_anomaly, weight = self._enter(X, y, sample_weight)
+        if not self.t > 0:
+            raise ValueError(f"t must be positive, got {self.t!r}: it is a ratio of distances.")
+        template = EqualitySeparator() if self.separator is None else clone(self.separator)
+        rng = check_random_state(self.random_state)
+        planes = _parallel_planes if self.parallel else _free_planes
+        self.coef_, self.intercept_ = planes(template, X, is_anomaly, weight, rng=rng)
+        return self
+
+    def distances(self, X: Any) -> np.ndarray:
+        """The distance of each row to the normal rows' plane and to the anomalies'.  -> (n, 2)"""
+        z = self._rows(X) @ self.coef_.T + self.intercept_
+        return np.abs(z) / np.linalg.norm(self.coef_, axis=1)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """t times the distance to the normal rows' plane, less that to the anomalies'."""
+        to_normal, to_anomaly = self.distances(X).T
+        return self.t * to_normal - to_anomaly
+
+
+def _free_planes(
+    template: EqualitySeparator,
+    X: np.ndarray,
+    is_anomaly: np.ndarray,
+    weight: np.ndarray,
+    *,
+    rng: np.random.RandomState,
+) -> tuple[np.ndarray, np.ndarray]:
+    """One equality separator for each class."""
+    fitted = [
+        clone(template)
+        .set_params(margin_class=side, random_state=rng)
+        .fit(X, is_anomaly, sample_weight=weight)
+        for side in (0.0, 1.0)
+    ]
+    return np.stack([f.coef_ for f in fitted]), np.array([f.intercept_ for f in fitted])
+
+
+def _parallel_planes(
+    template: EqualitySeparator,
+    X: np.ndarray,
+    is_anomaly: np.ndarray,
+    weight: np.ndarray,
+    *,
+    rng: np.random.RandomState,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Two planes w·x + b₁ = 0 and w·x + b₂ = 0, learnt together.
+
+    Each row occurs twice, with the bias of the one plane and with that of the other, and is
+    asked to lie on the plane of its own class and off the other.
+    """
+    search = replace(template.search(), n_biases=2)
+    frame = Frame.standard(X, weight)
+    columns = frame.columns(X)
+    ones, zeros = np.ones((len(X), 1)), np.zeros((len(X), 1))
+    rows = np.block([[columns, ones, zeros], [columns, zeros, ones]])
+    target = np.concatenate([1 - is_anomaly, is_anomaly])
+    reach, d = search.head.half_width, rows.shape[1]
+    drawn = rng.standard_normal((template.n_init, d)) * reach / np.sqrt(d)
+    starts = np.vstack([_between_the_means(columns, is_anomaly, weight, reach=2 * reach), drawn])
+    doubled = np.concatenate([weight, weight]) / 2
+    found, _ = search.run(rows, target[:, None], doubled, [starts], rng=rng)
+    warn_unless_converged(found, found.best)
+    w = found.weights[found.best]
+    planes = [frame.plane(np.append(w[:-2], bias)) for bias in w[-2:]]
+    return np.stack([coef for coef, _ in planes]), np.array([b for _, b in planes])
+
+
+def _between_the_means(
+    columns: np.ndarray, is_anomaly: np.ndarray, weight: np.ndarray, *, reach: float
+) -> np.ndarray:
+    """Fisher's direction with a plane through each class mean, `reach` apart."""
+    share = np.stack([weight * (1 - is_anomaly), weight * is_anomaly])
+    means = share @ columns / share.sum(axis=1, keepdims=True)
+    scatter = columns - np.where(is_anomaly[:, None] == 1, means[1], means[0])
+    within = (scatter * weight[:, None]).T @ scatter + 1e-6 * np.eye(columns.shape[1])
+    w = np.linalg.solve(within, means[1] - means[0])
+    apart = max(float(w @ (means[1] - means[0])), 1e-12)
+    w = w * reach / apart
+    return np.concatenate([w, [-w @ means[0], -w @ means[1]]])
