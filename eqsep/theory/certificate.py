@@ -1,0 +1,112 @@
+"""Certificates of shattering: points, a plane for each labelling, and a check anyone can read.
+
+The check uses additions, multiplications and comparisons of `fractions.Fraction`, and shares no
+code with the search: whoever trusts `Shattering.verify` need trust nothing else in this package.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import product
+from operator import mul
+from typing import NamedTuple
+
+from eqsep.theory.checks import look_up
+from eqsep.theory.planes import Hyperplane
+from eqsep.theory.rational import Points
+
+
+class _Side:
+    """A point is inside where w.x + b >= 0."""
+
+    def belongs(self, plane: Hyperplane) -> bool:
+        return plane.margin_class == 1
+
+    def inside(self, value: Fraction, epsilon: Fraction) -> bool:  # noqa: ARG002
+        return value >= 0
+
+
+class _Margin(NamedTuple):
+    """A point is inside where |w.x + b| <= epsilon."""
+
+    classes: tuple[int, ...]
+    is_strict: bool = False
+
+    def belongs(self, plane: Hyperplane) -> bool:
+        width = plane.epsilon == 0 if self.is_strict else plane.epsilon > 0
+        return width and plane.margin_class in self.classes
+
+    def inside(self, value: Fraction, epsilon: Fraction) -> bool:
+        return abs(value) <= epsilon
+
+
+_RULES: dict[str, _Side | _Margin] = {
+    "halfspace": _Side(),
+    "strict-equality": _Margin(classes=(0, 1), is_strict=True),
+    "epsilon-equality": _Margin(classes=(0, 1)),
+    "hyper-ridge": _Margin(classes=(1,)),
+}
+
+
+def realises(plane: Hyperplane, points: Points, labels: Sequence[int], *, family: str) -> bool:
+    """Whether the plane belongs to the family and gives every point its label, exactly.
+
+    Examples
+    --------
+    >>> from eqsep.theory.certificate import realises
+    >>> from eqsep.theory import separating_hyperplane
+    >>> corners, xor = ((0, 0), (0, 1), (1, 0), (1, 1)), (0, 1, 1, 0)
+    >>> plane = separating_hyperplane(corners, xor, family="hyper-ridge", exact=True)
+    >>> realises(plane, corners, xor, family="hyper-ridge")
+    True
+    """
+    rule = look_up(family, _RULES)
+    if not rule.belongs(plane):
+        return False
+    for point, label in zip(points, labels, strict=True):
+        value = sum(map(mul, plane.w, point), start=plane.b)
+        given = plane.margin_class if rule.inside(value, plane.epsilon) else 1 - plane.margin_class
+        if given != label:
+            return False
+    return True
+
+
+@dataclass(frozen=True)
+class Shattering:
+    """Whether a family shatters some points, with the evidence. True in an `if` when it does.
+
+    Attributes
+    ----------
+    family : str
+        The family of separators.
+    points : tuple of tuple of Fraction
+        The points, exactly.
+    planes : tuple of Hyperplane
+        One for each labelling, in the order of `itertools.product((0, 1), repeat=n_points)`.
+        Empty where a labelling was refused.
+    refused : tuple of int or None
+        A labelling that no plane of the family realises; None where there is none.
+    """
+
+    family: str
+    points: Points
+    planes: tuple[Hyperplane, ...] = ()
+    refused: tuple[int, ...] | None = None
+
+    def __bool__(self) -> bool:
+        return self.refused is None
+
+    def verify(self) -> bool:
+        """Check every labelling's plane again, in Fractions and nothing else.
+
+        Examples
+        --------
+        >>> from eqsep.theory import shatters
+        >>> shatters([[0, 0], [0, 1], [1, 0]], "halfspace", certificates=True).verify()
+        True
+        """
+        labellings = list(product((0, 1), repeat=len(self.points)))
+        return len(self.planes) == len(labellings) and all(
+            realises(plane, self.points, labels, family=self.family)
+            for plane, labels in zip(self.planes, labellings, strict=True)
+        )

@@ -1,0 +1,92 @@
+"""How many subsets slabs can cut from m points of R^n: the counting bound on shattering.
+
+The proofs are in the documentation's note on the VC dimension. A slab low <= w.x <= high sends
+each point below, inside or above. In units of its own width, the 2m conditions on (w, low) are m
+pairs of parallel hyperplanes of R^(n+1), and the ways to place the points are their cells.
+"""
+
+from collections.abc import Callable
+from math import comb
+
+
+def count_placements(m: int, n: int) -> int:
+    """The ways slabs place m points of R^n in general position below, inside and above.
+
+    Examples
+    --------
+    Words over three letters: all of them for one point, the monotone ones for three on a line.
+
+    >>> count_placements(1, 1), count_placements(3, 1), count_placements(3, 2)
+    (3, 17, 27)
+    """
+    simple = sum(comb(m, k) * 2**k for k in range(n + 1)) + (2 ** (n + 1) - 2) * comb(m, n + 1)
+    return simple + 2 * comb(m - 1, n)
+
+
+def count_halfspace_labellings(m: int, n: int) -> int:
+    """The labellings of m points of R^n in general position by halfspaces (Cover's count).
+
+    Examples
+    --------
+    >>> count_halfspace_labellings(4, 2)
+    14
+    """
+    return 2 * sum(comb(m - 1, k) for k in range(n + 1))
+
+
+def max_large_subsets(m: int, n: int) -> int:
+    """A bound on the subsets of size n + 1 to m - 1 that slabs cut from m points of R^n.
+
+    All placements, less those with nothing or everything inside, less those of thin slabs around
+    k <= n points; and two mirror images for each subset that remains.
+    """
+    left = count_placements(m, n) - count_halfspace_labellings(m, n) - 1
+    splits = 1  # of the m - k points off k given ones, by planes through those, halved
+    for k in range(n, 0, -1):
+        left -= comb(m, k) * 2 * splits
+        splits = 2 * splits + comb(m - k - 1, n - k + 1)
+    return left // 2
+
+
+def max_slab_subsets(m: int, n: int) -> int:
+    """A bound on the subsets, of any size, that slabs cut from m > n points of R^n.
+
+    Examples
+    --------
+    On a line they are the intervals: the bound is the number.
+
+    >>> max_slab_subsets(4, 1)
+    11
+    """
+    return 1 + sum(comb(m, k) for k in range(n + 1)) + max_large_subsets(m, n)
+
+
+def ridge_limit(n: int) -> int:
+    """The most points of R^n that slabs around class 1 can shatter, by counting."""
+
+    return _last(lambda m: 2**m <= max_slab_subsets(m, n), start=n + 1)
+
+
+def epsilon_limit(n: int) -> int:
+    """The most points of R^n that slabs around either class can shatter, by counting."""
+
+    def enough(m: int) -> bool:
+        small = sum(comb(m, k) for k in range(n + 1))
+        return 2 ** (m - 1) <= small + max_large_subsets(m, n)
+
+    return _last(enough, start=2 * n + 1)
+
+
+def _last(enough: Callable[[int], bool], *, start: int) -> int:
+    """A number m with enough(m) and not enough(m + 1), by doubling and halving.
+
+    Points that are too many to shatter stay so when more are added, so any such m is a bound.
+    """
+    good, step = start, 1
+    while enough(good + step):
+        good, step = good + step, 2 * step
+    bad = good + step
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (middle, bad) if enough(middle) else (good, middle)
+    return good

@@ -1,0 +1,106 @@
+"""Shattering, its certificates and the search: `eqsep.theory.shattering` and `certificate`."""
+
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import pytest
+
+from eqsep.theory import WITNESSES, separating_hyperplane, shatters
+from eqsep.theory.families import FAMILIES
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_strict_equality_shatters_2n_plus_1_points_and_no_more(n, rng):
+    points = rng.standard_normal((2 * n + 2, n))
+    assert shatters(points[:-1], "strict-equality", certificates=True).verify()
+    assert not shatters(points, "strict-equality")
+    assert not shatters(np.vstack([points, points + 10]), "strict-equality")
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_halfspaces_shatter_n_plus_1_points_and_no_more(n, rng):
+    points = rng.standard_normal((n + 2, n))
+    assert shatters(points[:-1], "halfspace", certificates=True).verify()
+    assert not shatters(points, "halfspace")
+
+
+def test_ten_points_of_space_are_shattered_by_slabs():
+    """More than the 2n + 3 = 9 of the paper's corollary, and the 2n + 2 of its conjecture."""
+    answer = shatters(WITNESSES["epsilon-equality", 3], "epsilon-equality", certificates=True)
+    assert answer
+    assert len(answer.points) == 10
+    assert len(answer.planes) == 1024
+    assert answer.verify()
+
+
+def test_the_same_ten_points_in_binary_floats():
+    points = np.array(WITNESSES["epsilon-equality", 3], dtype=float)
+    assert shatters(points, "epsilon-equality", certificates=True).verify()
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 4), (2, 7), (3, 11), (4, 16)])
+def test_above_the_degree_two_bound_the_dependency_names_a_refused_labelling(n, m, rng):
+    points = rng.integers(-9, 10, (m, n))
+    answer = shatters(points, "epsilon-equality", certificates=True)
+    assert not answer
+    assert not answer.verify()
+    assert separating_hyperplane(points, answer.refused, family="epsilon-equality") is None
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_slabs_alone_shatter_fewer_points(n, rng):
+    points = WITNESSES["epsilon-equality", n]
+    answer = shatters(points, "hyper-ridge", certificates=True)
+    assert not answer
+    assert separating_hyperplane(points, answer.refused, family="hyper-ridge") is None
+    assert not shatters(rng.standard_normal((len(points) + 3, n)), "hyper-ridge")
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_shatters_agrees_with_one_decision_a_labelling(family, rng):
+    answers = set()
+    for m in (3, 5):
+        for _ in range(4):
+            points = rng.integers(0, 4, (m, 2))  # a coarse grid: often collinear, or equal
+            one_by_one = all(
+                separating_hyperplane(points, y, family=family) is not None
+                for y in product((0, 1), repeat=m)
+            )
+            assert shatters(points, family) == one_by_one
+            answers.add(one_by_one)
+    assert answers == {True, False}
+
+
+def test_an_affine_map_changes_nothing(rng):
+    points = np.array([[int(1000 * float(v)) for v in p] for p in WITNESSES["hyper-ridge", 3]])
+    moved = points @ rng.integers(-3, 4, (3, 3)) + rng.integers(-(10**6), 10**6, 3)
+    assert shatters(points, "hyper-ridge")
+    assert shatters(moved, "hyper-ridge")
+
+
+def test_a_certificate_that_was_touched_is_refused():
+    proof = shatters(WITNESSES["hyper-ridge", 2], "hyper-ridge", certificates=True)
+    assert proof.verify()
+    first, second, *rest = proof.planes
+    assert not replace(proof, planes=(second, first, *rest)).verify()
+    assert not replace(proof, planes=proof.planes[:-1]).verify()
+    assert not replace(proof, family="strict-equality").verify()
+    assert not replace(proof, family="halfspace").verify()
+    flipped = second._replace(margin_class=0)
+    assert not replace(proof, planes=(first, flipped, *rest)).verify()
+    assert replace(proof, family="epsilon-equality").verify()  # the larger family has these planes
+
+
+def test_bad_points_and_families_are_refused():
+    with pytest.raises(ValueError, match="finite real numbers"):
+        shatters([[np.nan, 1.0]], "halfspace")
+    with pytest.raises(ValueError, match="at least one row"):
+        shatters(np.empty((0, 2)), "halfspace")
+    with pytest.raises(ValueError, match="unknown family 'rbf'"):
+        shatters([[0.0]], "rbf")

@@ -1,0 +1,89 @@
+"""Bounds on the VC dimension and the points behind them: `eqsep.theory.vc`, `witnesses`."""
+
+from itertools import pairwise
+from math import comb
+
+import pytest
+
+from eqsep.theory import WITNESSES, shatters, vc_dimension
+from eqsep.theory.counting import epsilon_limit
+from eqsep.theory.families import FAMILIES
+from eqsep.theory.rational import as_rationals
+
+
+@pytest.mark.parametrize(("family", "n"), sorted(WITNESSES))
+def test_every_lower_bound_by_points_is_certified(family, n):
+    points = WITNESSES[family, n]
+    assert all(len(point) == n for point in points)
+    assert shatters(points, family, certificates=True).verify()
+    assert vc_dimension(family, n).lower >= len(points)
+
+
+@pytest.mark.parametrize(("n", "expected"), [(1, 3), (2, 6), (3, 10)])
+def test_epsilon_equality_is_settled_up_to_three_dimensions(n, expected):
+    bounds = vc_dimension("epsilon-equality", n)
+    assert tuple(bounds) == (expected, expected)
+    assert bounds.is_exact
+
+
+@pytest.mark.parametrize(("n", "expected"), [(1, 2), (2, 5)])
+def test_hyper_ridge_is_settled_up_to_two_dimensions(n, expected):
+    assert tuple(vc_dimension("hyper-ridge", n)) == (expected, expected)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 30])
+def test_the_classical_dimensions(n):
+    assert tuple(vc_dimension("halfspace", n)) == (n + 1, n + 1)
+    assert tuple(vc_dimension("strict-equality", n)) == (2 * n + 1, 2 * n + 1)
+
+
+@pytest.mark.parametrize("family", sorted(FAMILIES))
+def test_bounds_are_in_order_grow_with_n_and_have_a_source(family):
+    bounds = [vc_dimension(family, n) for n in range(1, 30)]
+    for here, there in pairwise(bounds):
+        assert here.lower <= here.upper
+        assert here.lower < there.lower
+        assert here.upper < there.upper
+    assert all(b.lower_source and b.upper_source for b in bounds)
+
+
+@pytest.mark.parametrize("n", range(1, 30))
+def test_the_families_are_ordered_as_they_contain_each_other(n):
+    strict, slab = vc_dimension("strict-equality", n), vc_dimension("epsilon-equality", n)
+    ridge = vc_dimension("hyper-ridge", n)
+    assert strict.lower <= slab.lower
+    assert ridge.lower + 1 <= slab.lower
+    assert ridge.upper + 1 <= slab.upper
+    assert slab.upper == min(comb(n + 2, 2), epsilon_limit(n))
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, *range(7, 40), 200])
+def test_the_published_bound_fails_from_three_dimensions_on(n):
+    assert vc_dimension("epsilon-equality", n).lower > 2 * n + 3
+
+
+def test_a_far_point_adds_one_to_hyper_ridges():
+    points = [*WITNESSES["hyper-ridge", 2], ("1000", "1")]
+    assert not shatters(points, "hyper-ridge")
+    assert shatters(points, "epsilon-equality")
+
+
+def test_points_in_skew_subspaces_are_shattered_together():
+    """R^1 and R^1 in R^3, and R^2 and R^0 in R^3: the sizes add up."""
+    for family, a, b in (
+        ("hyper-ridge", 1, 1),
+        ("epsilon-equality", 2, 0),
+        ("epsilon-equality", 1, 1),
+    ):
+        first = as_rationals(WITNESSES[family, a])
+        second = as_rationals(WITNESSES["hyper-ridge", b]) if b else ((),)
+        joined = [(*p, *[0] * b, 0) for p in first] + [(*[0] * a, *q, 1) for q in second]
+        assert shatters(joined, family)
+        assert len(joined) <= vc_dimension(family, a + b + 1).lower
+
+
+def test_bad_arguments_are_refused():
+    with pytest.raises(ValueError, match="n_features must be a whole number of at least 1, got 0"):
+        vc_dimension("halfspace", 0)
+    with pytest.raises(ValueError, match="unknown family 'rbf'"):
+        vc_dimension("rbf", 2)
