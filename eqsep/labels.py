@@ -42,6 +42,13 @@ class Labels:
             )
         return 1.0 - is_normal
 
+    def including(self, kinds: Any) -> "Labels":
+        """The same with more kinds among the anomalous: names only, where names are known."""
+        self.encode(kinds)
+        if not self.by_name:
+            return self
+        return _labels(np.union1d(self.kinds, column(kinds)), self.classes[0], by_name=True)
+
 
 def column(y: Any) -> np.ndarray:
     """`y` as a one-dimensional array of labels, none of them missing."""
@@ -50,6 +57,8 @@ def column(y: Any) -> np.ndarray:
     y = column_or_1d(to_numpy(y), warn=True)
     if y.dtype.kind == "O" and any(label is None or label != label for label in y):
         raise ValueError("y has missing labels: expected one a row. Drop the unlabelled rows.")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise ValueError("y contains NaN or infinity: expected one label a row. Drop those rows.")
     if y.dtype.kind == "O" and any(isinstance(label, str) for label in y):
         y = y.astype(str)
     check_classification_targets(y)
@@ -119,7 +128,8 @@ def _normal_of(labels: np.ndarray, *, named: bool, normal: Any) -> Any:
 def _labels(labels: np.ndarray, known: Any, *, by_name: bool) -> Labels:
     kinds = labels[labels != known]
     if len(kinds) == 1:
-        classes = np.array([known, kinds[0]], dtype=labels.dtype)
+        dtype = None if labels.dtype.kind == "U" else labels.dtype  # a longer name is not cut
+        classes = np.array([known, kinds[0]], dtype=dtype)
     else:
         classes = np.array([known, "anomaly"])
     return Labels(classes, kinds, by_name and labels.dtype.kind in "US")
@@ -129,7 +139,7 @@ def _from_one(label: Any, *, named: bool, normal: Any) -> Labels:
     """The classes where only one label has been seen: 0 and 1, or names beside a known normal."""
     if named:
         known = "normal" if normal is None else normal
-        return Labels(np.array([known, "anomaly"]), np.array(["anomaly"]), True)
+        return _labels(np.array([label]), known, by_name=True)
     if label in (0, 1) and normal in (None, 0):
         return _labels(np.array([0, 1], dtype=np.asarray(label).dtype), 0, by_name=False)
     raise ValueError(

@@ -1,0 +1,298 @@
+"""Kernels k(x, c): each formula once, for NumPy and torch alike.
+
+A kernel takes rows X of shape (n, d) and landmarks C of shape (m, d) to the matrix (n, m) of its
+values. A *local* kernel vanishes far from its landmark, which is what closes a region.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from scipy.spatial.distance import cdist
+from sklearn.base import BaseEstimator
+from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
+
+from eqsep.arrays import is_foreign, namespace
+
+MEDIAN_LANDMARKS = 1000
+
+
+class Kernel(BaseEstimator, ABC):
+    """A function of a row and a landmark.
+
+    Attributes
+    ----------
+    is_local : bool
+        Whether k(x, c) goes to 0 as x goes away from c in any direction.
+    """
+
+    is_local: bool = False
+
+    @abstractmethod
+    def __call__(self, X: Any, C: Any) -> Any:
+        """The values for each row and each landmark.  (n, d), (m, d) -> (n, m)"""
+
+    def resolved(self, C: Any) -> Self:  # noqa: ARG002  only some kernels look at the landmarks
+        """The same kernel with whatever is to be read off the landmarks `C` filled in."""
+        return self
+
+
+@dataclass
+class LocalKernel(Kernel):
+    """exp(-gamma s(x, c)) with a dissimilarity s >= 0 that grows without bound.
+
+    Parameters
+    ----------
+    gamma : float or "median", default="median"
+        How fast it falls off. "median" stands for 1 / the median of s over pairs of landmarks:
+        `resolved` puts the number in its place.
+    """
+
+    gamma: float | str = "median"
+
+    is_local = True
+
+    @abstractmethod
+    def dissimilarity(self, X: Any, C: Any) -> Any:
+        """s(x, c) for each row and each landmark.  (n, d), (m, d) -> (n, m)"""
+
+    def __call__(self, X: Any, C: Any) -> Any:
+        return namespace(X, C).exp(-_number(self.gamma) * self.dissimilarity(X, C))
+
+    def resolved(self, C: Any) -> Self:
+        if self.gamma == "median":
+            return replace(self, gamma=1 / self._median(C))
+        return replace(self, gamma=_number(self.gamma))
+
+    def _median(self, C: Any) -> float:
+        """The median of the positive, finite s over pairs of (at most 1,000) landmarks, else 1."""
+        xp, C = namespace(C), C[:: max(1, math.ceil(C.shape[0] / MEDIAN_LANDMARKS)), :]
+        s = xp.reshape(self.dissimilarity(C, C), (-1,))
+        s = xp.sort(s[(s > 0) & xp.isfinite(s)])
+        n = s.shape[0]
+        return float(s[(n - 1) // 2] / 2 + s[n // 2] / 2) if n else 1.0
+
+
+def _number(gamma: Any) -> float:
+    if isinstance(gamma, str) or not 0 < gamma < math.inf:
+        raise ValueError(
+            f"gamma must be a number above 0 (or 'median' where there are landmarks to read it "
+            f"from), got {gamma!r}."
+        )
+    return float(gamma)
+
+
+@dataclass
+class RBF(LocalKernel):
+    """exp(-gamma ||x - c||²), the Gaussian kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> RBF(gamma=0.5)(np.array([[0.0], [2.0], [1e300]]), np.array([[0.0]])).ravel().round(3)
+    array([1.   , 0.135, 0.   ])
+    """
+
+    def dissimilarity(self, X: Any, C: Any) -> Any:
+        return squared_distances(X, C)
+
+
+@dataclass
+class Exponential(LocalKernel):
+    """exp(-gamma ||x - c||): a cusp at the landmark and a heavier tail, still a matrix product.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Exponential(gamma=0.5)(np.array([[3.0, 4.0]]), np.array([[0.0, 0.0]])).round(3)
+    array([[0.082]])
+    """
+
+    def dissimilarity(self, X: Any, C: Any) -> Any:
+        return namespace(X, C).sqrt(squared_distances(X, C))
+
+
+@dataclass
+class Laplacian(LocalKernel):
+    """exp(-gamma ||x - c||_1): a cusp along each column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Laplacian(gamma=0.5)(np.array([[3.0, 4.0]]), np.array([[0.0, 0.0]])).round(3)
+    array([[0.03]])
+    """
+
+    def dissimilarity(self, X: Any, C: Any) -> Any:
+        return manhattan_distances(X, C)
+
+
+@dataclass
+class PairwiseKernel(Kernel):
+    """A kernel of `sklearn.metrics.pairwise` by its name: for NumPy arrays only.
+
+    Parameters
+    ----------
+    metric : str
+        "linear", "polynomial", "sigmoid", "cosine", "chi2", …
+    params : dict
+        What that function takes besides the rows (gamma, degree, coef0).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> square = PairwiseKernel("polynomial", {"degree": 2, "gamma": 1})
+    >>> square(np.array([[2.0]]), np.array([[3.0]]))
+    array([[49.]])
+    """
+
+    metric: str
+    params: dict[str, Any] = field(default_factory=dict)
+
+    def __call__(self, X: Any, C: Any) -> Any:
+        if is_foreign(X):
+            raise TypeError(
+                f"kernel={self.metric!r} is scikit-learn's and takes NumPy arrays, got "
+                f"{type(X).__name__}. Use one of {sorted(LOCAL_KERNELS)}, or X.numpy()."
+            )
+        return pairwise_kernels(X, C, metric=self.metric, filter_params=True, **self.params)
+
+
+@dataclass
+class FunctionKernel(Kernel):
+    """A kernel of one's own: `function(X, C)` returns the whole matrix.
+
+    Parameters
+    ----------
+    function : callable
+        Takes rows (n, d) and landmarks (m, d) to their values (n, m). A function of two single
+        rows will not do: it would be called n times m.
+    is_local : bool, default=False
+        A promise that the values vanish far from the landmark, whatever the direction.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> FunctionKernel(lambda X, C: X @ C.T)(np.array([[2.0]]), np.array([[3.0], [4.0]]))
+    array([[6., 8.]])
+    """
+
+    function: Callable[[Any, Any], Any]
+    is_local: bool = False
+
+    def __call__(self, X: Any, C: Any) -> Any:
+        values = self.function(X, C)
+        expected = (X.shape[0], C.shape[0])
+        if getattr(values, "shape", None) != expected:
+            raise ValueError(
+                f"A kernel function takes rows (n, d) and landmarks (m, d) to a matrix (n, m): "
+                f"expected shape {expected}, got {getattr(values, 'shape', type(values).__name__)}."
+            )
+        return values
+
+
+LOCAL_KERNELS: dict[str, type[LocalKernel]] = {
+    "rbf": RBF,
+    "laplacian": Laplacian,
+    "exponential": Exponential,
+}
+
+
+def as_kernel(kernel: Any, *, gamma: float | str = "median") -> Kernel:
+    """A kernel by name, from a function k(X, C), or as itself.
+
+    `gamma` goes with a name. For the names that scikit-learn owns ("linear", "polynomial",
+    "sigmoid", "cosine", "chi2", …) "median" stands for its own default.
+
+    Examples
+    --------
+    >>> as_kernel("exponential", gamma=0.5)
+    Exponential(gamma=0.5)
+    """
+    if isinstance(kernel, str):
+        return _by_name(kernel, gamma)
+    if gamma != "median":
+        raise ValueError(
+            f"gamma={gamma!r} and kernel={kernel!r} were both given, but gamma goes with the name "
+            f"of a kernel. Put it into the kernel: RBF(gamma={gamma!r}), for example."
+        )
+    if isinstance(kernel, Kernel):
+        return kernel
+    if callable(kernel):
+        return FunctionKernel(kernel)
+    raise ValueError(
+        f"kernel must be a name, a Kernel or a function k(X, C), got {kernel!r}. Names: {_names()}."
+    )
+
+
+def _by_name(name: str, gamma: float | str) -> Kernel:
+    if name in LOCAL_KERNELS:
+        return LOCAL_KERNELS[name](gamma=gamma)
+    if name not in kernel_metrics():
+        raise ValueError(f"Unknown kernel {name!r}: expected one of {_names()}.")
+    return PairwiseKernel(name, {} if gamma == "median" else {"gamma": _number(gamma)})
+
+
+def _names() -> str:
+    return ", ".join(sorted({*LOCAL_KERNELS, *kernel_metrics()}))
+
+
+def squared_distances(X: Any, C: Any) -> Any:
+    """||x - c||² by one matrix product, exactly 0 where x and c agree up to rounding.
+
+    The rows are first centred on the mean of `C`. What is too large to be squared is infinitely
+    far away.  (n, d), (m, d) -> (n, m)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> squared_distances(np.array([[1e8, 3.0], [1e300, 0.0]]), np.array([[1e8, 0.0]]))
+    array([[ 9.],
+           [inf]])
+    """
+    xp = namespace(X, C)
+    d, precision = X.shape[1], xp.finfo(X.dtype)
+    limit = math.sqrt(float(precision.max) / d) / 8
+    X, X_is_far = _within(X, limit)
+    C, C_is_far = _within(C, limit)
+    centre = xp.mean(C, axis=0)
+    X, C = X - centre, C - centre
+    xx, cc = xp.sum(X * X, axis=1, keepdims=True), xp.sum(C * C, axis=1, keepdims=True)
+    s = (
+        xp.concat([-2 * X, xx, xp.ones_like(xx)], axis=1)
+        @ xp.concat([C, xp.ones_like(cc), cc], axis=1).T
+    )
+    noise = (d + 8) * float(precision.eps) * xx
+    s = xp.where(s > noise, s, xp.zeros_like(noise))
+    if X_is_far is not None or C_is_far is not None:
+        far = _or_none(X_is_far, xx)[:, None] | _or_none(C_is_far, cc)[None, :]
+        s = xp.where(far, xp.full_like(s, math.inf), s)
+    return s
+
+
+def _within(X: Any, limit: float) -> tuple[Any, Any]:
+    """`X` with zeros in the rows that pass `limit`, and which those are (None if none)."""
+    xp = namespace(X)
+    size = xp.max(xp.abs(X), axis=1)
+    if float(xp.max(size)) <= limit:
+        return X, None
+    far = size > limit
+    return xp.where(far[:, None], xp.zeros_like(X), X), far
+
+
+def _or_none(far: Any, like: Any) -> Any:
+    """`far`, or False for each row where there was none."""
+    return (like < 0)[:, 0] if far is None else far
+
+
+def manhattan_distances(X: Any, C: Any) -> Any:
+    """||x - c||_1 without a temporary of n m d numbers.  (n, d), (m, d) -> (n, m)"""
+    if not is_foreign(X):
+        return cdist(X, C, metric="cityblock").astype(X.dtype, copy=False)
+    xp = namespace(X, C)
+    s = xp.abs(X[:, :1] - C[:, :1].T)
+    for j in range(1, X.shape[1]):
+        s = s + xp.abs(X[:, j : j + 1] - C[:, j : j + 1].T)
+    return s

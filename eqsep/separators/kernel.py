@@ -1,0 +1,390 @@
+"""The equality separator in a kernel's span: our default engine."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
+
+from eqsep.activations import GaussianBump
+from eqsep.arrays import is_foreign, namespace, validate_rows
+from eqsep.kernels import Kernel, as_kernel
+from eqsep.labels import Labels, read_labels
+from eqsep.separators.base import Separator, check_weight
+from eqsep.separators.landmarks import choose_landmarks
+from eqsep.separators.linear import EqualitySeparator
+from eqsep.separators.statistics import KernelMap, Statistics
+
+MOST_LANDMARKS = 1500
+
+
+def _only(closed: bool) -> Any:
+    """Make a method available where `closed` is as said, with a reason elsewhere."""
+
+    def check(self: Any) -> bool:
+        if self.closed is not closed:
+            raise AttributeError(
+                f"{type(self).__name__} has this with closed={closed} only: "
+                + ("its sums add up." if closed else "it is the distance from a hyperplane.")
+            )
+        return True
+
+    return available_if(check)
+
+
+class KernelEqualitySeparator(Separator):
+    """f(x) = Σ_j a_j k(x, c_j) over landmarks c_j: normal where f(x) = 1.
+
+    With `closed=True` there is no bias and the kernel is local, so that f vanishes far from the
+    landmarks and the score |1 - f(x)| is 1 there: the normal region is closed, whatever was
+    learnt. The coefficients minimise
+
+        Σ w (f(x) - t)² + alpha ||a||²,   t = 1 for a normal row and `target` for an anomalous one,
+
+    which is one linear system in the sums G = Σ w k kᵀ and r = Σ w t k. Sums add up, so
+    `partial_fit`, `merge` and `forget` are exact.
+
+    With `closed=False` a linear `EqualitySeparator` is fitted to the kernel values
+    (k(x, c_1), …, k(x, c_m)) as columns.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "exponential", "laplacian"}, other name, Kernel or callable, default="rbf"
+        Another name is one of `sklearn.metrics.pairwise`, for `closed=False`. A callable takes
+        rows (n, d) and landmarks (m, d) to a matrix (n, m).
+    gamma : float or "median", default="median"
+        How fast the kernel falls off; "median" is 1 / the median dissimilarity of two landmarks.
+    n_landmarks : int, default=None
+        How many distinct rows of the fit (or of the first piece) become landmarks, up to a third
+        of them anomalous. By default all of them, up to 1,500.
+    landmarks : array-like of shape (n_landmarks, n_features), default=None
+        The landmarks themselves.
+    closed : bool, default=True
+    alpha : float, default=1.0
+        The ridge penalty, in units of one row's loss.
+    target : float, default=0.0
+        What f should be at an anomalous row, at most 0. For `closed=True`.
+    separator : EqualitySeparator, default=None
+        The separator of the kernel values for `closed=False`; by default
+        `EqualitySeparator` with the penalty 2 alpha / (total weight) on its mean loss.
+    chunk_size : int, default=1024
+        How many rows are held as kernel values at once.
+    normal : label, default=None
+        Which label is normal; by default 0, False or "normal", whichever occurs.
+    random_state : int, RandomState or None, default=None
+        Draws the landmarks.
+
+    Attributes
+    ----------
+    landmarks_ : array of shape (n_landmarks, n_features)
+    kernel_ : Kernel
+        The kernel, with its gamma as a number.
+    coef_ : array of shape (n_landmarks,)
+        The a_j. For `closed=True`.
+    gram_, moment_ : arrays of shape (n_landmarks, n_landmarks) and (n_landmarks,)
+        The sums G and r. For `closed=True`.
+    weight_sum_ : ndarray of shape (2,)
+        The weight of all normal rows learnt, then of the anomalous ones. For `closed=True`.
+    separator_ : EqualitySeparator
+        For `closed=False`.
+    classes_ : ndarray of shape (2,)
+        The normal label, then the anomalous one.
+
+    Notes
+    -----
+    The decision threshold on |1 - f| is 1/2, half of what a far row scores; it is not learnt, so
+    that nothing but the sums need be kept of the rows.
+
+    A torch tensor in means torch out: landmarks, sums and scores stay on its device. Rows to
+    score must come in the library of the fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eqsep import KernelEqualitySeparator
+    >>> angle = np.linspace(0, 6, 20)[:, None]
+    >>> circle = np.hstack([np.cos(angle), np.sin(angle)])
+    >>> X, y = np.vstack([circle, 3 * circle]), np.repeat([0, 1], 20)
+    >>> model = KernelEqualitySeparator(gamma=1.0, alpha=0.1).fit(X[::2], y[::2])
+    >>> model.partial_fit(X[1::2], y[1::2]).predict([[0.0, 1.0], [0.0, 3.0], [900.0, 0.0]])
+    array([0, 1, 1])
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        gamma: float | str = "median",
+        n_landmarks: int | None = None,
+        landmarks: Any = None,
+        closed: bool = True,
+        alpha: float = 1.0,
+        target: float = 0.0,
+        separator: EqualitySeparator | None = None,
+        chunk_size: int = 1024,
+        normal: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
+        self.closed = closed
+        self.alpha = alpha
+        self.target = target
+        self.separator = separator
+        self.chunk_size = chunk_size
+        self.normal = normal
+        self.random_state = random_state
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "coef_") or hasattr(self, "separator_")
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose the landmarks and learn the coefficients.
+
+        Parameters
+        ----------
+        X : array-like or torch tensor of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            0 / 1, two labels, or kinds of anomaly beside "normal".
+        sample_weight : array-like of shape (n_samples,), default=None
+        """
+        self._clear()
+        X = self._check(X, reset=True)
+        labels = read_labels(y, normal=self.normal)
+        X, is_anomaly, weight = self._piece(X, y, sample_weight, labels)
+        if len(np.unique(is_anomaly)) < 2:
+            raise ValueError(
+                "normal and anomalous rows are needed: expected 2 classes of positive weight, got "
+                "one class only once rows of weight 0 are left out. Give both classes some weight."
+            )
+        kernel = self._resolve()
+        self._set_landmarks(X, is_anomaly, kernel)
+        self.labels_, self.classes_ = labels, labels.classes
+        if self.closed:
+            return self._record(self._sums(X, is_anomaly, weight))
+        return self._fit_separator(X, is_anomaly, weight)
+
+    @_only(closed=True)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """Learn one more piece of the data; all pieces together give what one fit gives.
+
+        The landmarks are those given, or rows of the first piece. A piece may hold one class only.
+
+        Parameters
+        ----------
+        X : array-like or torch tensor of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        classes : array-like, default=None
+            All labels that will occur, with the first piece: needed where it holds one class and
+            its label is neither 0, 1 nor a name.
+        sample_weight : array-like of shape (n_samples,), default=None
+        """
+        first = not hasattr(self, "gram_")
+        if first:
+            self._clear()
+        X = self._check(X, reset=first)
+        if first:
+            known = y if classes is None else classes
+            labels = read_labels(known, normal=self.normal, one_class=classes is None)
+        else:
+            labels = self.labels_
+        labels = labels.including(y)
+        X, is_anomaly, weight = self._piece(X, y, sample_weight, labels)
+        kernel = self._resolve()
+        if first:
+            self._set_landmarks(X, is_anomaly, kernel)
+        self.labels_, self.classes_ = labels, labels.classes
+        sums = self._sums(X, is_anomaly, weight)
+        return self._record(sums if first else self._statistics + sums)
+
+    @_only(closed=True)
+    def merge(self, other: "KernelEqualitySeparator") -> Self:
+        """Take in what `other` has learnt from other rows, as if this had learnt them itself.
+
+        Both must share kernel, landmarks, alpha, target and the normal label: fit one, and give
+        the others its `landmarks_` and `kernel_`.
+        """
+        check_is_fitted(self)
+        check_is_fitted(other)
+        for name in ("closed", "alpha", "target", "kernel_", "landmarks_"):
+            mine, others = getattr(self, name), getattr(other, name)
+            if not _same(mine, others):
+                raise ValueError(
+                    f"Only separators with the same {name} can be merged: this has {mine!r}, the "
+                    f"other {others!r}. Give both the landmarks_ and the kernel_ of one of them."
+                )
+        if self.classes_[0] != other.classes_[0]:
+            raise ValueError(
+                f"Only separators with the same normal label can be merged: this has "
+                f"{self.classes_[0]!r}, the other {other.classes_[0]!r}."
+            )
+        self.labels_ = self.labels_.including(other.labels_.kinds)
+        self.classes_ = self.labels_.classes
+        return self._record(self._statistics + other._statistics)
+
+    @_only(closed=True)
+    def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Unlearn rows that were learnt, exactly up to rounding, as if they had never been there.
+
+        Landmarks taken from such rows stay.
+        """
+        X = self._rows(X)
+        X, is_anomaly, weight = self._piece(X, y, sample_weight, self.labels_)
+        sums = self._sums(X, is_anomaly, weight)
+        if (sums.weight > self.weight_sum_ * (1 + 1e-9)).any():
+            raise ValueError(
+                f"Cannot forget more than was learnt: (normal, anomalous) rows of weight "
+                f"{sums.weight.tolist()} were given, {self.weight_sum_.tolist()} were learnt. Pass "
+                f"rows and weights as they were learnt."
+            )
+        return self._record(self._statistics - sums)
+
+    def decision_function(self, X: Any) -> Any:
+        """|1 - f(x)| - 1/2, or the decision function of the separator of kernel values."""
+        X = self._rows(X)
+        if self.closed:
+            return abs(1 - self._map.combine(X, self.coef_)) - 0.5
+        return self.separator_.decision_function(self._map.features(X))
+
+    def predict_proba(self, X: Any) -> Any:
+        """A Gaussian bump's membership of 1 - f(x), 1/2 at the threshold; one column a class."""
+        X = self._rows(X)
+        if not self.closed:
+            return self.separator_.predict_proba(self._map.features(X))
+        xp, bump = namespace(X), GaussianBump()
+        normal = bump.membership((1 - self._map.combine(X, self.coef_)) / 0.5 * bump.half_width)
+        return xp.stack([normal, 1 - normal], axis=1)
+
+    @_only(closed=False)
+    def distance(self, X: Any) -> np.ndarray:
+        """How far each row's kernel values lie from the hyperplane among them."""
+        return self.separator_.distance(self._map.features(self._rows(X)))
+
+    @property
+    def gamma_(self) -> float:
+        """The kernel's gamma as a number."""
+        return self.kernel_.gamma
+
+    def _clear(self) -> None:
+        """Forget an earlier fit, also one with other parameters."""
+        for name in [name for name in vars(self) if name.endswith("_") and name[0] != "_"]:
+            delattr(self, name)
+
+    def _check(self, X: Any, *, reset: bool) -> Any:
+        return validate_rows(self, X, reset=reset, dtype=[np.float64, np.float32])
+
+    def _rows(self, X: Any) -> Any:
+        """Rows to score, checked against those of the fit, also for their library and device."""
+        check_is_fitted(self)
+        X = self._check(X, reset=False)
+        self._same_library(X)
+        return X
+
+    def _same_library(self, X: Any) -> None:
+        mine, other = (
+            (namespace(a).__name__.split(".")[-1], str(a.device)) for a in (self.landmarks_, X)
+        )
+        if mine != other:
+            raise TypeError(
+                f"{type(self).__name__} was fitted to rows of {' on '.join(mine)}, but got rows of "
+                f"{' on '.join(other)}. Convert them: X.numpy(), torch.as_tensor(X) or X.to(...)."
+            )
+
+    def _piece(
+        self, X: Any, y: Any, sample_weight: Any, labels: Labels
+    ) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Rows, 1.0 where anomalous, and their weights as they are; those of weight 0 are gone."""
+        is_anomaly = labels.encode(y)
+        check_consistent_length(X, is_anomaly)
+        weight = check_weight(sample_weight, n=len(is_anomaly))
+        counted = np.flatnonzero(weight > 0)
+        if len(counted) < len(weight):
+            xp = namespace(X)
+            X = xp.take(X, xp.asarray(counted, device=X.device), axis=0)
+        return X, is_anomaly[counted], weight[counted]
+
+    def _resolve(self) -> Kernel:
+        """The kernel, before it has seen landmarks; refuses parameters that cannot be."""
+        kernel = as_kernel(self.kernel, gamma=self.gamma)
+        if self.closed and not kernel.is_local:
+            raise ValueError(
+                f"closed=True needs a local kernel ('rbf', 'exponential', 'laplacian', or a "
+                f"FunctionKernel with is_local=True), got {kernel!r}: where a kernel does not "
+                f"vanish far away, nothing closes the normal region. Or set closed=False."
+            )
+        if self.closed and self.separator is not None:
+            raise ValueError("separator goes with closed=False: a closed fit has none.")
+        if not self.alpha >= 0 or not self.target <= 0:
+            raise ValueError(
+                f"alpha must be at least 0 and target at most 0, got alpha={self.alpha!r} and "
+                f"target={self.target!r}."
+            )
+        for name in ("chunk_size", "n_landmarks"):
+            value = getattr(self, name)
+            if value is not None and not value >= 1:
+                raise ValueError(f"{name} must be at least 1, got {value!r}.")
+        if self.landmarks is not None and self.n_landmarks is not None:
+            raise ValueError("landmarks and n_landmarks were both given: one of them says it all.")
+        return clone(kernel)
+
+    def _set_landmarks(self, X: Any, is_anomaly: np.ndarray, kernel: Kernel) -> None:
+        """Take the landmarks given, or choose them among `X`; read the bandwidth off them."""
+        if self.landmarks is None:
+            n = MOST_LANDMARKS if self.n_landmarks is None else self.n_landmarks
+            rng = check_random_state(self.random_state)
+            landmarks = choose_landmarks(X, is_anomaly, n=n, rng=rng)
+        else:
+            xp = namespace(X)
+            landmarks = xp.asarray(self.landmarks, dtype=X.dtype, device=X.device)
+            if landmarks.ndim != 2 or landmarks.shape[1] != X.shape[1] or not landmarks.shape[0]:
+                raise ValueError(
+                    f"landmarks must have shape (n_landmarks, {X.shape[1]}), as wide as X, got "
+                    f"{tuple(landmarks.shape)}."
+                )
+            if not bool(xp.all(xp.isfinite(landmarks))):
+                raise ValueError("landmarks contain NaN or infinity: expected finite numbers.")
+        self.landmarks_, self.kernel_ = landmarks, kernel.resolved(landmarks)
+
+    @property
+    def _map(self) -> KernelMap:
+        return KernelMap(self.kernel_, self.landmarks_, self.chunk_size)
+
+    @property
+    def _statistics(self) -> Statistics:
+        return Statistics(self.gram_, self.moment_, self.weight_sum_)
+
+    def _sums(self, X: Any, is_anomaly: np.ndarray, weight: np.ndarray) -> Statistics:
+        self._same_library(X)
+        return self._map.statistics(X, is_anomaly, weight, target=self.target)
+
+    def _record(self, sums: Statistics) -> Self:
+        self.coef_ = sums.solve(self.alpha)
+        self.gram_, self.moment_, self.weight_sum_ = sums.gram, sums.moment, sums.weight
+        return self
+
+    def _fit_separator(self, X: Any, is_anomaly: np.ndarray, weight: np.ndarray) -> Self:
+        """The linear separator of the kernel values, in NumPy."""
+        if is_foreign(X):
+            raise TypeError(
+                f"closed=False is fitted in NumPy, got {type(X).__name__}. Pass X.numpy(), or set "
+                f"closed=True, which takes tensors."
+            )
+        separator = self.separator
+        if separator is None:
+            separator = EqualitySeparator(
+                alpha=2 * self.alpha / weight.sum(), random_state=self.random_state
+            )
+        y = self.classes_[is_anomaly.astype(int)]
+        separator = clone(separator).set_params(normal=self.classes_[0])
+        self.separator_ = separator.fit(self._map.features(X), y, sample_weight=weight)
+        return self
+
+
+def _same(a: Any, b: Any) -> bool:
+    if not hasattr(a, "shape"):
+        return bool(a == b)
+    return type(a) is type(b) and a.shape == b.shape and bool((a == b).all())

@@ -1,0 +1,60 @@
+"""The choice of landmarks among rows: by value, so that order and repetition do not matter."""
+
+from typing import Any
+
+import numpy as np
+
+from eqsep.arrays import namespace, to_numpy
+
+ANOMALOUS_SHARE = 1 / 3
+
+
+def choose_landmarks(X: Any, is_anomaly: np.ndarray, *, n: int, rng: np.random.RandomState) -> Any:
+    """`n` distinct rows of `X` (all of them if they are fewer), up to a third anomalous.
+
+    Which rows are drawn, and their order, depends on `rng` and the set of distinct rows only:
+    repeating a row, or shuffling them, changes nothing. A row found in both classes is normal.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X, y = np.array([[1.0], [1.0], [2.0], [3.0]]), np.array([0.0, 0.0, 0.0, 1.0])
+    >>> np.sort(choose_landmarks(X, y, n=9, rng=np.random.RandomState(0)), axis=0).ravel()
+    array([1., 2., 3.])
+    """
+    key = row_keys(X, rng=rng)
+    order = np.lexsort((is_anomaly, key))
+    first = np.concatenate([[True], key[order][1:] != key[order][:-1]])
+    distinct = order[first]
+    chosen = distinct[_stratified(is_anomaly[distinct] == 1, n)]
+    xp = namespace(X)
+    return xp.take(X, xp.asarray(chosen, device=X.device), axis=0)
+
+
+def _stratified(is_anomaly: np.ndarray, n: int) -> np.ndarray:
+    """The first rows of each class, `n` in all: a third anomalous as far as both classes last."""
+    anomalies, normals = np.flatnonzero(is_anomaly), np.flatnonzero(~is_anomaly)
+    share = max(n - len(normals), int(n * ANOMALOUS_SHARE))
+    anomalies = anomalies[:share]
+    return np.sort(np.concatenate([anomalies, normals[: n - len(anomalies)]]))
+
+
+def row_keys(X: Any, *, rng: np.random.RandomState) -> np.ndarray:
+    """A random 64-bit key for each row, the same for equal rows.
+
+    Each column's bits are mixed (the finaliser of SplitMix64), multiplied by an odd number of its
+    own and added up: distinct rows share a key with a chance of about 2^-64.
+    """
+    X = to_numpy(X)
+    factors = rng.randint(0, 2**63, size=X.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
+    key = np.zeros(len(X), dtype=np.uint64)
+    for column, factor in zip(X.T, factors, strict=True):
+        bits = (column.astype(np.float64) + 0.0).view(np.uint64)  # + 0.0: -0 is 0
+        key += _mixed(bits + factor) * factor
+    return _mixed(key)
+
+
+def _mixed(bits: np.ndarray) -> np.ndarray:
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
