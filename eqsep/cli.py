@@ -1,0 +1,217 @@
+"""The command `eqsep`: the only place that prints.
+
+Commands import what they compute with when they run, so that help and version come at once.
+"""
+
+import csv
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import starmap
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from eqsep import __version__
+
+if TYPE_CHECKING:
+    from eqsep.demo import Closing, Contender, Corner, Demo
+    from eqsep.theory.certificate import Shattering
+
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_show_locals=False)
+theory_app = typer.Typer(no_args_is_help=True)
+app.add_typer(theory_app, name="theory", help="Closing numbers, VC dimensions and shattering.")
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        _console().print(f"eqsep {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Say the version."),
+    ] = False,
+) -> None:
+    """Anomaly detection by equality separation."""
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Where to write the picture.")] = Path("eqsep-demo.png"),
+) -> None:
+    """Show equality separation on built-in data, and draw it: a few seconds, no network."""
+    from eqsep.demo import run_demo
+    from eqsep.plots import Panel, check_figure_path, region_figure, save_figure
+
+    with _errors_told():
+        check_figure_path(out)  # before the work, not after it
+        results = run_demo()
+        path = save_figure(region_figure(starmap(Panel, results.panels)), out)
+    _print_demo(results)
+    _console().print(f"Picture: {path.resolve()}", soft_wrap=True)
+
+
+Family = Annotated[str, typer.Argument(help="The family of separators.", show_default=False)]
+Dimension = Annotated[int, typer.Argument(metavar="N_FEATURES", help="The dimension.")]
+
+
+@theory_app.command()
+def closing(
+    family: Family,
+    n_features: Dimension,
+    separators: Annotated[
+        int | None, typer.Option(help="Say how likely this many random ones close a region.")
+    ] = None,
+) -> None:
+    """The fewest separators (rbf, equality, halfspace) that enclose a finite volume."""
+    from eqsep.theory import closing_number, closing_probability
+
+    with _errors_told():
+        number = closing_number(family, n_features)
+        chance = None if separators is None else closing_probability(family, n_features, separators)
+    _console().print(f"closing number of {family} separators in R^{n_features}: {number}")
+    if chance is not None:
+        _console().print(f"chance that {separators} random ones close a region: {chance:.6g}")
+
+
+@theory_app.command()
+def shatters(
+    family: Family,
+    points: Annotated[Path, typer.Option(help="A CSV file: a point a line, no header.")],
+) -> None:
+    """Whether a family realises every labelling of the points; exit code 1 where it does not."""
+    from eqsep.theory import shatters as decide
+
+    with _errors_told(), points.open(newline="") as file:
+        # As text: "0.1" is a tenth, not the float next to it.
+        answer = decide([row for row in csv.reader(file) if row], family, certificates=True)
+    raise typer.Exit(0 if _tell_shattering(answer) else 1)
+
+
+@theory_app.command()
+def vc(family: Family, n_features: Dimension) -> None:
+    """What is proved of the VC dimension of a family, and by what."""
+    from eqsep.theory import vc_dimension
+
+    with _errors_told():
+        bounds = vc_dimension(family, n_features)
+    console = _console()
+    console.print(f"VC dimension of {family} separators in R^{n_features}")
+    console.print(f"at least {bounds.lower}: {bounds.lower_source}")
+    console.print(f"at most {bounds.upper}: {bounds.upper_source}")
+
+
+@theory_app.command()
+def certificate(family: Family, n_features: Dimension) -> None:
+    """The points behind a lower bound on the VC dimension, and their proof made anew."""
+    from eqsep.theory import WITNESSES
+    from eqsep.theory import shatters as decide
+
+    with _errors_told():
+        if (family, n_features) not in WITNESSES:
+            known = ", ".join(f"{name} {n}" for name, n in sorted(WITNESSES))
+            raise ValueError(
+                f"There are no points for {family} in R^{n_features}: expected one of {known}. "
+                "Search for some with eqsep.theory.find_shattered."
+            )
+    points = WITNESSES[family, n_features]
+    table = _table(*(f"x{i + 1}" for i in range(n_features)), left=0)
+    for point in points:
+        table.add_row(*point)
+    _console().print(table)
+    raise typer.Exit(0 if _tell_shattering(decide(points, family, certificates=True)) else 1)
+
+
+@contextmanager
+def _errors_told() -> Iterator[None]:
+    """Turn an error that the user can mend into its message and exit code 2."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        console = Console(stderr=True, highlight=False, markup=False)
+        console.print(f"Error: {error}", style="red", soft_wrap=True)
+        raise typer.Exit(2) from error
+
+
+def _console() -> Console:
+    return Console(highlight=False)
+
+
+def _tell_shattering(answer: "Shattering") -> bool:
+    """Print the answer; true where the points are shattered and the proof stood the check."""
+    size, dimension = len(answer.points), len(answer.points[0])
+    subject = f"{answer.family} separators of R^{dimension}"
+    if answer.refused is not None:
+        labels = " ".join(map(str, answer.refused))
+        _console().print(f"{subject} do not shatter these {size} points: none gives {labels}")
+        return False
+    confirmed = answer.verify()
+    _console().print(
+        f"{subject} shatter these {size} points: {len(answer.planes):,} labellings, each with its "
+        f"own plane, {'checked' if confirmed else 'NOT confirmed'} in exact arithmetic"
+    )
+    return confirmed
+
+
+def _print_demo(results: "Demo") -> None:
+    console = _console()
+    console.print("[bold]XOR by one separator[/]: is the point on the line?")
+    console.print(_xor_table(results.xor))
+    console.print(
+        f"In the same way: {len(results.fitted)} of {len(results.functions)} Boolean functions "
+        "that are not constant.\n"
+    )
+    console.print(
+        "[bold]Circles[/]: normal at radius 1, seen anomalies at 2. Are unseen ones at 0.5 found?\n"
+        f"Average precision of chance is {results.prevalence:.2f}. Try a few widths of the kernel:"
+    )
+    console.print(_circles_table(results.circles))
+    console.print("[bold]Closing a region[/]: how many separators of a kind does it take?")
+    console.print(_closing_table(results.closing))
+
+
+def _xor_table(corners: Iterable["Corner"]) -> Table:
+    table = _table("x1", "x2", "y", "predicted", "distance to the line", left=0)
+    for corner in corners:
+        table.add_row(
+            *map(str, (corner.x1, corner.x2, corner.y, corner.predicted)), f"{corner.distance:.3f}"
+        )
+    return table
+
+
+def _circles_table(contenders: Iterable["Contender"]) -> Table:
+    columns = ("average\nprecision", "unseen\nflagged", "false\nalarms", "(1e6, 1e6)\nflagged")
+    table = _table("method", "gamma", *columns)
+    for one in contenders:
+        table.add_row(
+            one.method,
+            one.gamma,
+            f"{one.average_precision:.3f}",
+            f"{one.flagged:.0%}",
+            f"{one.false_alarms:.0%}",
+            "yes" if one.flags_far else "no",
+        )
+    return table
+
+
+def _closing_table(rows: Iterable["Closing"]) -> Table:
+    table = _table("separators", "in R^n", "number", "chance k=n", "k=n+1", "k=2n")
+    for row in rows:
+        chances = (f"{chance:.3f}" for chance in (row.at_n, row.at_n_plus_1, row.at_2n))
+        table.add_row(row.family, f"n={row.n_features}", str(row.number), *chances)
+    return table
+
+
+def _table(*columns: str, left: int = 1) -> Table:
+    """An empty table: the first columns flush left, the others flush right."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="left" if i < left else "right", no_wrap=True)
+    return table

@@ -1,0 +1,165 @@
+"""The command: what it prints, where it writes, how it fails."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+from matplotlib import pyplot as plt
+from typer.testing import CliRunner
+
+import eqsep
+from eqsep.cli import app
+
+SQUARE = "0,0\n0,1\n1,0\n1,1\n"
+
+
+def run(*words, columns="200"):
+    """What `eqsep WORDS` answers on a screen so wide that no line is broken."""
+    result = CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": columns})
+    assert not result.exception or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+@pytest.fixture
+def square(tmp_path):
+    path = tmp_path / "square.csv"
+    path.write_text(SQUARE)
+    return path
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """One run of the demonstration, and the picture that it wrote."""
+    path = tmp_path_factory.mktemp("demo") / "regions.png"
+    return run("demo", "--out", path, columns="80"), path
+
+
+def test_the_version_is_the_packages():
+    assert run("--version").output.strip() == f"eqsep {eqsep.__version__}"
+
+
+def test_without_words_the_help_names_the_commands():
+    assert {"demo", "theory"} <= set(re.findall(r"\w+", run("--help").output))
+
+
+def test_the_version_comes_without_the_heavy_imports():
+    code = (
+        "import sys, eqsep.cli;"
+        "sys.exit(bool({'sklearn', 'matplotlib', 'torch'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_demo_writes_a_picture_and_says_where(demo):
+    result, path = demo
+    assert result.exit_code == 0
+    assert str(path.resolve()) in result.output
+    height, width, _ = plt.imread(path).shape
+    assert height > 1000
+    assert width > 1000
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_the_demo_prints_what_it_computed(demo):
+    output = demo[0].output
+    xor = re.findall(r"^\s*([01])\s+([01])\s+([01])\s+([01])\s+\d\.\d+\s*$", output, re.MULTILINE)
+    assert [(int(a) ^ int(b), int(y), int(p)) for a, b, y, p in xor] == [
+        (0, 0, 0),
+        (1, 1, 1),
+        (1, 1, 1),
+        (0, 0, 0),
+    ]
+    assert "14 of 14 Boolean functions" in output
+    ours = re.findall(r"KernelEqualitySeparator +(\w+) +(\d\.\d+) +(\d+)% +(\d+)% +yes", output)
+    svc = re.findall(r"SVC +(\w+) +(\d\.\d+) +(\d+)%", output)
+    assert [row[0] for row in ours] == [row[0] for row in svc] == ["default", "8", "16"]
+    assert float(ours[0][1]) > 0.99 > 0.5 > float(svc[0][1])
+    assert int(ours[1][2]) > int(svc[1][2])
+    assert re.search(r"halfspace\s+n=10\s+11\s+0\.000\s+0\.001\s+0\.500", output)
+    assert re.search(r"equality\s+n=10\s+10\s+1\.000\s+1\.000\s+1\.000", output)
+
+
+def test_the_demo_fits_on_one_screen(demo):
+    lines = demo[0].output.splitlines()
+    assert len(lines) <= 48
+    assert max(map(len, lines[:-1])) <= 80
+    assert "…" not in demo[0].output
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("missing/a.png", "there is no"), ("a.xyz", "ends in one of")]
+)
+def test_the_demo_refuses_a_bad_place_before_any_work(tmp_path, monkeypatch, name, message):
+    monkeypatch.setattr("eqsep.demo.run_demo", lambda: pytest.fail("worked for nothing"))
+    result = run("demo", "--out", tmp_path / name)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_closing_says_the_number_and_the_chance():
+    assert run("theory", "closing", "halfspace", 10).output.strip().endswith("R^10: 11")
+    told = run("theory", "closing", "halfspace", 10, "--separators", 20).output
+    assert told.splitlines()[1] == "chance that 20 random ones close a region: 0.5"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("closing", "cube", 3), "unknown family 'cube'"),
+        (("closing", "equality", 0), "at least 1, got 0"),
+        (("closing", "equality", 3, "--separators", 0), "at least 1, got 0"),
+        (("shatters", "cube", "--points", "square.csv"), "unknown family 'cube'"),
+        (("shatters", "halfspace", "--points", "none.csv"), "none.csv"),
+        (("shatters", "halfspace", "--points", "words.csv"), "finite real numbers"),
+        (("vc", "cube", 3), "unknown family 'cube'"),
+        (("certificate", "halfspace", 2), "expected one of epsilon-equality 1, "),
+    ],
+)
+def test_theory_refuses_what_it_cannot_answer(square, monkeypatch, words, message):
+    (square.parent / "words.csv").write_text("x1,x2\n0,0\n")
+    monkeypatch.chdir(square.parent)
+    result = run("theory", *words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stdout == ""
+
+
+def test_shatters_answers_by_text_and_exit_code(square):
+    yes = run("theory", "shatters", "strict-equality", "--points", square)
+    assert yes.exit_code == 0
+    assert "shatter these 4 points: 16 labellings" in yes.output
+    assert "checked in exact arithmetic" in yes.output
+    no = run("theory", "shatters", "halfspace", "--points", square)
+    assert no.exit_code == 1
+    assert re.search("none gives (0 1 1 0|1 0 0 1)$", no.output.strip())
+
+
+def test_vc_says_both_bounds_and_where_they_come_from():
+    title, lower, upper = run("theory", "vc", "epsilon-equality", 3).output.splitlines()
+    assert title.endswith("R^3")
+    assert lower.startswith("at least 10: 10 points")
+    assert upper.startswith("at most 10: ")
+
+
+@pytest.mark.parametrize(("n_features", "size"), [(1, 3), (2, 6), (3, 10)])
+def test_a_certificate_is_shown_and_proved(n_features, size):
+    output = run("theory", "certificate", "epsilon-equality", n_features).output
+    points = [line for line in output.splitlines() if re.fullmatch(r"(\s*-?[\d.]+)+\s*", line)]
+    assert [len(point.split()) for point in points] == [n_features] * size
+    assert f"shatter these {size} points: {2**size:,} labellings" in output
+    assert "checked in exact arithmetic" in output
+
+
+def test_a_certificate_that_does_not_hold_is_an_error(monkeypatch):
+    monkeypatch.setattr("eqsep.theory.certificate.Shattering.verify", lambda _: False)
+    result = run("theory", "certificate", "epsilon-equality", 1)
+    assert result.exit_code == 1
+    assert "NOT confirmed" in result.output
+
+
+def test_decimals_in_a_file_are_read_exactly(tmp_path):
+    path = tmp_path / "line.csv"
+    path.write_text("0.1,0.3\n0.2,0.6\n0.3,0.9\n")  # on a line as decimals, not as floats
+    assert run("theory", "shatters", "halfspace", "--points", path).exit_code == 1
