@@ -79,9 +79,9 @@ class ProbabilisticHead(Head):
 
 
 def _away_from_zero(z: Any) -> Any:
-    """`z` held so far from zero that 1 / z² is finite."""
+    """`z` held so far from zero that 1 / z³ is finite."""
     xp = namespace(z)
-    floor = xp.asarray(xp.finfo(z.dtype).smallest_normal ** 0.4, dtype=z.dtype)
+    floor = xp.asarray(xp.finfo(z.dtype).smallest_normal ** 0.3, dtype=z.dtype)
     return xp.where(xp.abs(z) < floor, floor, z)
 
 

@@ -40,8 +40,9 @@ class Solution:
 
     @property
     def best(self) -> int:
-        """The start that arrived lowest."""
-        return int(np.nanargmin(self.value))
+        """The start that arrived lowest: the first of them where several tie, to 1e-6."""
+        lowest = np.nanmin(self.value)
+        return int(np.argmax(self.value <= lowest + 1e-6 * max(1.0, abs(lowest))))
 
 
 class _Memory(ABC):

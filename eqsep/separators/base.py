@@ -7,8 +7,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from eqsep.arrays import to_numpy, validate_rows
+from eqsep.arrays import is_foreign, to_numpy, validate_rows
 from eqsep.labels import read_labels
+
+MERGED_ROWS = 10_000
 
 
 class Separator(ClassifierMixin, BaseEstimator, ABC):
@@ -38,8 +40,12 @@ class Separator(ClassifierMixin, BaseEstimator, ABC):
     def _enter(
         self, X: Any, y: Any, sample_weight: Any = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows, 1.0 where anomalous, and weights that sum to one; rows of weight zero are gone."""
-        X = validate_rows(self, X, reset=True)
+        """Rows, 1.0 where anomalous, and weights; rows of weight zero are gone.
+
+        Up to `MERGED_ROWS` rows are put in order and equal ones merged, so that neither the order
+        of the rows nor repeating one instead of weighting it changes a single bit of the fit.
+        """
+        X = validate_rows(self, to_numpy(X) if is_foreign(X) else X, reset=True)
         labels = read_labels(y, normal=self.normal)
         is_anomaly = labels.encode(y)
         check_consistent_length(X, is_anomaly)
@@ -51,12 +57,21 @@ class Separator(ClassifierMixin, BaseEstimator, ABC):
                 "normal and anomalous rows are needed: expected 2 classes of positive weight, got "
                 "one class only once rows of weight 0 are left out. Give both classes some weight."
             )
-        return X[counted], is_anomaly[counted], weight[counted] / weight.sum()
+        X, is_anomaly, weight = X[counted], is_anomaly[counted], weight[counted]
+        return merged(X, is_anomaly, weight) if len(X) <= MERGED_ROWS else (X, is_anomaly, weight)
 
     def _rows(self, X: Any) -> np.ndarray:
         """Rows to score, checked against those of the fit."""
         check_is_fitted(self)
-        return validate_rows(self, X, reset=False)
+        return validate_rows(self, to_numpy(X) if is_foreign(X) else X, reset=False)
+
+
+def merged(
+    X: np.ndarray, is_anomaly: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The distinct rows of each class, in order, each with the sum of its weights."""
+    distinct, place = np.unique(np.column_stack([is_anomaly, X]), axis=0, return_inverse=True)
+    return distinct[:, 1:], distinct[:, 0], np.bincount(place.ravel(), weights=weight)
 
 
 def check_weight(sample_weight: Any, *, n: int) -> np.ndarray:

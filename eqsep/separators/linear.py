@@ -114,7 +114,7 @@ class EqualitySeparator(Separator):
         sample_weight : array-like of shape (n_samples,), default=None
         """
         X, is_anomaly, weight = self._enter(X, y, sample_weight)
-        search, sides = self.search(), self._sides()
+        search, sides, weight = self.search(), self._sides(), weight / weight.sum()
         rng = check_random_state(self.random_state)
         frame = _FRAMES[self.init](X, weight)
         rows = frame.rows(X)
@@ -194,16 +194,20 @@ class EqualitySeparator(Separator):
 
     def distance(self, X: Any) -> np.ndarray:
         """|w·x + b| / ||w||: how far each row lies from the hyperplane."""
-        return np.abs(self._signed_distance(self._rows(X))) / np.linalg.norm(self.coef_)
+        size = np.abs(self._signed_distance(self._rows(X)))
+        return size / max(np.linalg.norm(self.coef_), np.finfo(np.float64).tiny)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """|w·x + b| - epsilon where the normal class is in the margin, its negative elsewhere."""
-        outside = np.abs(self._signed_distance(self._rows(X))) - self.epsilon_
+        size = np.abs(self._signed_distance(self._rows(X)))
+        outside = size - self.epsilon_
         return outside if self.margin_class_ == self.classes_[0] else -outside
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The head's membership for the margin class, 1/2 at epsilon; one column a class."""
-        z = self._signed_distance(self._rows(X)) / self.epsilon_
+        z = self._signed_distance(self._rows(X))
+        reach = 1e100 * self.epsilon_
+        z = np.clip(z, -reach, reach) / self.epsilon_
         p = self.head_.membership(z * self.head_.half_width)
         in_margin = self.classes_ == self.margin_class_
         return np.where(in_margin, p[:, None], 1 - p[:, None])

@@ -9,7 +9,8 @@ from sklearn.svm import SVC
 from eqsep.separators.base import Separator
 from eqsep.separators.planes import Frame
 
-_CANDIDATES = 64
+_CANDIDATES = 256
+_ROOM = 1e-3  # of the span: the least room between two rows for a plane to go
 
 
 class _ScoreParameter:
@@ -100,14 +101,15 @@ class OneVsSet(Separator):
             raise ValueError(
                 f"score must be one of {sorted(_SCORES)}, got {self.get_params()['score']!r}."
             )
-        self.frame_ = Frame.standard(X, weight)
+        self.frame_ = Frame.standard(X, weight / weight.sum())
         svm = SVC(
             kernel=self.kernel,
             C=self.C,
             gamma=self.gamma,
             class_weight="balanced" if self.balanced else None,
+            tol=1e-6,
         )
-        self.svm_ = svm.fit(self.frame_.columns(X), is_anomaly, sample_weight=weight * len(X))
+        self.svm_ = svm.fit(self.frame_.columns(X), is_anomaly, sample_weight=weight)
         s = self._towards_normal(X)
         self.near_, self.far_ = _planes(s, is_anomaly == 1, weight, trade_off=self.trade_off)
         self.midplane_ = (self.near_ + self.far_) / 2
@@ -130,11 +132,11 @@ def _planes(
     s: np.ndarray, is_anomaly: np.ndarray, weight: np.ndarray, *, trade_off: float
 ) -> tuple[float, float]:
     """The near and the far plane of least risk, among values half way between the rows'."""
-    edges = np.unique(s)
-    middles = (edges[1:] + edges[:-1]) / 2
-    rim = max(float(np.ptp(s)), 1e-12) / 20
-    middles = np.concatenate([[edges[0] - rim], middles, [edges[-1] + rim]])
-    span = max(float(np.ptp(s[~is_anomaly])), rim)
+    span = max(float(np.ptp(s[~is_anomaly])), 1e-3 * float(np.ptp(s)), 1e-12)
+    rim, edges = span / 20, np.sort(s)
+    middles = (edges[1:] + edges[:-1])[np.diff(edges) > _ROOM * span] / 2
+    rims = [s[~is_anomaly].min() - rim, s[~is_anomaly].max() + rim]
+    middles = np.sort(np.concatenate([rims, middles, [edges[0] - rim, edges[-1] + rim]]))
     at = np.unique(np.linspace(0, len(middles) - 1, _CANDIDATES).round().astype(int))
     near, far = np.meshgrid(middles[at], middles[at], indexing="ij")
     width = np.where(far > near, far - near, np.inf)

@@ -31,13 +31,12 @@ class Frame:
 
     @classmethod
     def standard(cls, X: np.ndarray, weight: np.ndarray) -> Self:
-        """Mean 0 and variance 1 in every column; a constant column stays, its variance 0."""
+        """Mean 0, variance 1 in every column; a constant one has no bearing: its scale is inf."""
         size = np.maximum(np.abs(X).max(axis=0), np.finfo(np.float64).tiny)
         unit = X / size
         mean = weight @ unit
         deviation = np.sqrt(weight @ (unit - mean) ** 2)
-        flat = deviation <= 1e-12
-        return cls(mean * size, np.where(flat, 1.0, np.where(flat, 1.0, deviation) * size))
+        return cls(mean * size, np.where(deviation > 1e-12, deviation * size, np.inf))
 
     def columns(self, X: np.ndarray) -> np.ndarray:
         """The rows in this frame.  (n, d) -> (n, d)"""
@@ -66,11 +65,9 @@ def closed_form_starts(
     near = (rows * share[:, None]).T @ rows / share.sum()
     rest = weight - share
     far = (rows * rest[:, None]).T @ rows / rest.sum()
-    ground = 1e-6 * (np.trace(far) / d + 1) * np.eye(d)
-    count = min(CLOSED_FORM_STARTS, d)
-    _, vectors = scipy.linalg.eigh(
-        near + 1e-3 * ground, far + ground, subset_by_index=[0, count - 1]
-    )
+    ground = 1e-3 * np.eye(d)  # so that the planes stay the same up to rounding where rows are few
+    first = (0, min(CLOSED_FORM_STARTS, d) - 1)
+    _, vectors = scipy.linalg.eigh(near + ground, far + ground, subset_by_index=first)
     planes = vectors.T
     spread = np.sqrt(np.maximum(0, np.einsum("kd,de,ke->k", planes, far, planes)))
     return planes * (reach / np.maximum(spread, 1e-12))[:, None]

@@ -64,6 +64,7 @@ class TwinSeparator(Separator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn a plane for the normal rows and one for the anomalies."""
         X, is_anomaly, weight = self._enter(X, y, sample_weight)
+        weight = weight / weight.sum()
         if not self.t > 0:
             raise ValueError(f"t must be positive, got {self.t!r}: it is a ratio of distances.")
         template = EqualitySeparator() if self.separator is None else clone(self.separator)

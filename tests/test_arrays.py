@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+import torch
+from sklearn.base import BaseEstimator
+
+from eqsep.arrays import is_foreign, namespace, to_numpy, validate_rows
+
+
+class Anything(BaseEstimator):
+    pass
+
+
+def test_a_tensor_stays_a_tensor_and_a_list_becomes_an_array():
+    X = torch.ones((3, 2), dtype=torch.float32)
+    assert validate_rows(Anything(), X, reset=True) is X
+    rows = validate_rows(Anything(), [[1, 2]], reset=True)
+    assert rows.dtype == np.float64
+    assert is_foreign(X)
+    assert not is_foreign(rows)
+    assert namespace(X) is not namespace(rows)
+    assert to_numpy(X).tolist() == [[1, 1]] * 3
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (torch.ones(3), r"2D array.*got shape \(3,\)"),
+        (torch.ones((0, 2)), "at least one row"),
+        (torch.ones((2, 2), dtype=torch.int64), r"floating-point tensors, got torch.int64"),
+        (torch.tensor([[1.0, float("nan")]]), "contains NaN or infinity"),
+        (torch.tensor([[1.0, float("inf")]]), "contains NaN or infinity"),
+    ],
+)
+def test_tensors_are_held_to_the_rules_of_arrays(X, message):
+    with pytest.raises(ValueError, match=message):
+        validate_rows(Anything(), X, reset=True)
+
+
+def test_columns_are_counted_against_the_fit():
+    estimator = Anything()
+    validate_rows(estimator, torch.ones((2, 3)), reset=True)
+    assert estimator.n_features_in_ == 3
+    with pytest.raises(ValueError, match="X has 4 features, but Anything is expecting 3"):
+        validate_rows(estimator, torch.ones((2, 4)), reset=False)

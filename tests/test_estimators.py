@@ -1,0 +1,104 @@
+"""What holds for every estimator: scikit-learn's contract, in full, and its company."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier
+from sklearn.metrics import average_precision_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from eqsep import EqualitySeparator, KernelEqualitySeparator, OneVsSet, TwinSeparator
+from eqsep.datasets import make_gaussians
+
+ESTIMATORS = [
+    EqualitySeparator(),
+    EqualitySeparator(loss="logistic"),
+    KernelEqualitySeparator(),
+    KernelEqualitySeparator(kernel="exponential", n_landmarks=20),
+    KernelEqualitySeparator(closed=False),
+    TwinSeparator(),
+    TwinSeparator(parallel=True),
+    OneVsSet(),
+    OneVsSet(kernel="rbf", score="binary"),
+]
+# Two names of which neither is "normal" are taken in sorted order, with a warning: scikit-learn's
+# checks use such names on purpose.
+pytestmark = pytest.mark.filterwarnings("ignore:Neither of the labels:UserWarning")
+
+every = pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+
+
+@pytest.fixture(scope="module")
+def split():
+    return make_gaussians(noise_multiplier=1.0, n_samples=120, random_state=0)
+
+
+@parametrize_with_checks(ESTIMATORS)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@every
+def test_predict_agrees_with_the_sign_of_the_score(estimator, split):
+    fitted = clone(estimator).fit(split.X_train, split.y_train)
+    score = fitted.decision_function(split.X_test)
+    assert_array_equal(fitted.predict(split.X_test), (score > 0).astype(int))
+    assert average_precision_score(split.y_test, score) > 0.5, "larger is more anomalous"
+
+
+@every
+def test_names_of_kinds_are_the_same_problem(estimator, split):
+    numbers = clone(estimator)
+    names = clone(estimator)
+    for e in (numbers, names):
+        if "random_state" in e.get_params():
+            e.set_params(random_state=0)
+    numbers.fit(split.X_train, split.y_train)
+    names.fit(split.X_train, np.where(split.y_train == 1, "attack", "normal"))
+    assert names.classes_.tolist() == ["normal", "attack"]
+    assert_allclose(
+        names.decision_function(split.X_test), numbers.decision_function(split.X_test), rtol=1e-9
+    )
+
+
+@every
+def test_in_a_pipeline_and_a_grid_search(estimator, split):
+    pipeline = make_pipeline(StandardScaler(), clone(estimator))
+    search = GridSearchCV(
+        pipeline,
+        {"standardscaler__with_mean": [True, False]},
+        cv=2,
+        scoring="average_precision",
+        error_score="raise",
+    )
+    search.fit(split.X_train, split.y_train)
+    assert search.best_score_ > 0.5
+
+
+@every
+def test_in_a_bag(estimator, split):
+    bag = BaggingClassifier(clone(estimator), n_estimators=3, random_state=0)
+    assert bag.fit(split.X_train, split.y_train).score(split.X_test, split.y_test) > 0.85
+
+
+@every
+def test_boosted(estimator, split):
+    boosted = AdaBoostClassifier(clone(estimator), n_estimators=3, random_state=0)
+    assert boosted.fit(split.X_train, split.y_train).score(split.X_test, split.y_test) > 0.85
+
+
+@every
+def test_shuffled_labels_are_learnt_too(estimator, split):
+    """An estimator that ignored its labels would give the same scores for any of them."""
+    rng = np.random.default_rng(0)
+    fitted = clone(estimator).fit(split.X_train, split.y_train)
+    right = average_precision_score(split.y_test, fitted.decision_function(split.X_test))
+    wrong = []
+    for _ in range(5):
+        fitted = clone(estimator).fit(split.X_train, rng.permutation(split.y_train))
+        wrong.append(average_precision_score(split.y_test, fitted.decision_function(split.X_test)))
+    assert np.mean(wrong) < right - 0.2

@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+
+from eqsep.labels import listed, read_labels
+
+
+@pytest.mark.parametrize(
+    ("y", "classes", "encoded"),
+    [
+        ([0, 1, 0], [0, 1], [0, 1, 0]),
+        ([True, False], [False, True], [1, 0]),
+        ([-1, 1], [-1, 1], [0, 1]),
+        (["normal", "dos"], ["normal", "dos"], [0, 1]),
+        (["attack", "normal"], ["normal", "attack"], [1, 0]),
+        (["dos", "normal", "probe"], ["normal", "anomaly"], [1, 0, 1]),
+        (np.array(["dos", "normal"], dtype=object), ["normal", "dos"], [1, 0]),
+    ],
+)
+def test_one_is_the_anomaly_whatever_names_the_classes(y, classes, encoded):
+    labels = read_labels(y)
+    assert labels.classes.tolist() == classes
+    assert labels.encode(y).tolist() == encoded
+
+
+def test_the_normal_label_can_be_named():
+    labels = read_labels(["bad", "good", "worse"], normal="good")
+    assert labels.encode(["good", "bad", "worse"]).tolist() == [0, 1, 1]
+    with pytest.raises(
+        ValueError, match=r"normal='fine' does not occur in y, which holds bad, good"
+    ):
+        read_labels(["bad", "good"], normal="fine")
+
+
+def test_two_names_of_which_none_is_normal_are_taken_in_order_with_a_warning():
+    with pytest.warns(UserWarning, match=r"attack was taken as normal.*normal='benign'"):
+        labels = read_labels(["benign", "attack"])
+    assert labels.classes.tolist() == ["attack", "benign"]
+
+
+def test_an_unknown_label_is_an_error_never_normal():
+    with pytest.raises(ValueError, match=r"Unknown labels 2, 7: expected 0 \(normal\) or 1"):
+        read_labels([0, 1]).encode([0, 7, 2])
+
+
+def test_a_new_name_beside_a_known_normal_is_an_anomaly():
+    assert read_labels(["normal", "dos"]).encode(["probe", "normal"]).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("y", [[0, 1, 2], ["a", "b", "c"]])
+def test_more_than_two_labels_need_a_normal_one_among_names(y):
+    with pytest.raises(ValueError, match=r"Only binary classification.*3 labels"):
+        read_labels(y)
+
+
+@pytest.mark.parametrize("y", [[1, 1], ["normal"]])
+def test_one_class_is_refused(y):
+    with pytest.raises(ValueError, match=r"at least 2 classes in y, got 1 class"):
+        read_labels(y)
+
+
+def test_one_class_will_do_for_a_piece_where_its_meaning_is_known():
+    assert read_labels([1, 1], one_class=True).classes.tolist() == [0, 1]
+    assert read_labels([False], one_class=True).classes.tolist() == [False, True]
+    named = read_labels(["dos"], one_class=True)
+    assert named.encode(["dos", "normal", "probe"]).tolist() == [1, 0, 1]
+    assert read_labels(["ok"], normal="ok", one_class=True).encode(["ok"]).tolist() == [0]
+    with pytest.raises(
+        ValueError, match=r"Only the label 5 is in y.*classes=\[normal, anomalous\]"
+    ):
+        read_labels([5], one_class=True)
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_missing_labels_are_refused(missing):
+    with pytest.raises(ValueError, match="missing labels"):
+        read_labels(np.array(["normal", missing], dtype=object))
+
+
+def test_no_labels_at_all_and_continuous_ones_are_refused():
+    with pytest.raises(ValueError, match="requires y to be passed"):
+        read_labels(None)
+    with pytest.raises(ValueError, match="Unknown label type"):
+        read_labels([0.1, 0.2, 0.7])
+
+
+def test_a_message_lists_at_most_eight_labels():
+    assert listed(np.arange(3)) == "0, 1, 2"
+    assert listed(np.arange(20)).endswith("… (20 in all)")
