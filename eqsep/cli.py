@@ -58,19 +58,25 @@ def demo(
     _console().print(f"Picture: {path.resolve()}", soft_wrap=True)
 
 
-Family = Annotated[str, typer.Argument(help="The family of separators.", show_default=False)]
+ClosingFamily = Annotated[str, typer.Argument(metavar="FAMILY", help="rbf, equality, halfspace.")]
+PlaneFamily = Annotated[
+    str,
+    typer.Argument(
+        metavar="FAMILY", help="epsilon-equality, hyper-ridge, strict-equality, halfspace."
+    ),
+]
 Dimension = Annotated[int, typer.Argument(metavar="N_FEATURES", help="The dimension.")]
 
 
 @theory_app.command()
 def closing(
-    family: Family,
+    family: ClosingFamily,
     n_features: Dimension,
     separators: Annotated[
         int | None, typer.Option(help="Say how likely this many random ones close a region.")
     ] = None,
 ) -> None:
-    """The fewest separators (rbf, equality, halfspace) that enclose a finite volume."""
+    """The fewest separators of a family that enclose a finite volume."""
     from eqsep.theory import closing_number, closing_probability
 
     with _errors_told():
@@ -83,7 +89,7 @@ def closing(
 
 @theory_app.command()
 def shatters(
-    family: Family,
+    family: PlaneFamily,
     points: Annotated[Path, typer.Option(help="A CSV file: a point a line, no header.")],
 ) -> None:
     """Whether a family realises every labelling of the points; exit code 1 where it does not."""
@@ -96,7 +102,7 @@ def shatters(
 
 
 @theory_app.command()
-def vc(family: Family, n_features: Dimension) -> None:
+def vc(family: PlaneFamily, n_features: Dimension) -> None:
     """What is proved of the VC dimension of a family, and by what."""
     from eqsep.theory import vc_dimension
 
@@ -109,7 +115,7 @@ def vc(family: Family, n_features: Dimension) -> None:
 
 
 @theory_app.command()
-def certificate(family: Family, n_features: Dimension) -> None:
+def certificate(family: PlaneFamily, n_features: Dimension) -> None:
     """The points behind a lower bound on the VC dimension, and their proof made anew."""
     from eqsep.theory import WITNESSES
     from eqsep.theory import shatters as decide
