@@ -25,6 +25,10 @@ class Activation(BaseEstimator, ABC):
     def slope(self, z: Any) -> Any:
         """The derivative at `z`."""
 
+    def value_and_slope(self, z: Any) -> tuple[Any, Any]:
+        """The value and the derivative at `z`, sharing what they have in common."""
+        return self(z), self.slope(z)
+
 
 class Head(Activation):
     """A function from the signed distance z to a membership p in [0, 1].
@@ -75,7 +79,11 @@ class ProbabilisticHead(Head):
         """The derivative of log(1 - p)."""
 
     def slope(self, z: Any) -> Any:
-        return self.log_slope(z) * self(z)
+        return self.value_and_slope(z)[1]
+
+    def value_and_slope(self, z: Any) -> tuple[Any, Any]:
+        p = self(z)
+        return p, self.log_slope(z) * p
 
 
 def _away_from_zero(z: Any) -> Any:

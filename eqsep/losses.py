@@ -29,6 +29,10 @@ class Loss(BaseEstimator, ABC):
     def slope(self, z: Any, target: Any, *, head: Any) -> Any:
         """The derivative in `z`."""
 
+    def value_and_slope(self, z: Any, target: Any, *, head: Any) -> tuple[Any, Any]:
+        """The loss and its derivative at each `z`, sharing what they have in common."""
+        return self(z, target, head=head), self.slope(z, target, head=head)
+
 
 @dataclass
 class SquaredLoss(Loss):
@@ -46,7 +50,12 @@ class SquaredLoss(Loss):
         return (head(z) - target) ** 2
 
     def slope(self, z: Any, target: Any, *, head: Head) -> Any:
-        return 2 * (head(z) - target) * head.slope(z)
+        return self.value_and_slope(z, target, head=head)[1]
+
+    def value_and_slope(self, z: Any, target: Any, *, head: Head) -> tuple[Any, Any]:
+        p, dp = head.value_and_slope(z)
+        miss = p - target
+        return miss**2, 2 * miss * dp
 
 
 @dataclass
@@ -114,9 +123,8 @@ def objective(
     """
 
     def value_and_gradient(W: np.ndarray, problems: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        z, t = X @ W.T, target[:, problems]
-        pull = weight[:, None] * loss.slope(z, t, head=head)
-        value = weight @ loss(z, t, head=head) + (alpha * W**2).sum(axis=1) / 2
-        return value, pull.T @ X + alpha * W
+        value, slope = loss.value_and_slope(X @ W.T, target[:, problems], head=head)
+        gradient = (weight[:, None] * slope).T @ X
+        return weight @ value + (alpha * W**2).sum(axis=1) / 2, gradient + alpha * W
 
     return value_and_gradient

@@ -87,9 +87,10 @@ class _DenseMemory(_Memory):
             self._is_new &= ~first
         Hy = (self._inverse @ y[:, :, None])[:, :, 0]
         stretch = rho * (1 + rho * np.einsum("jd,jd->j", y, Hy))
-        cross = (rho[:, None] * s)[:, :, None] * Hy[:, None, :]
-        self._inverse += (stretch[:, None] * s)[:, :, None] * s[:, None, :]
-        self._inverse -= cross + cross.transpose(0, 2, 1)
+        half = (stretch / 2)[:, None] * s - rho[:, None] * Hy
+        outer = s[:, :, None] * half[:, None, :]
+        self._inverse += outer
+        self._inverse += outer.transpose(0, 2, 1)
 
     def keep(self, rows: np.ndarray) -> None:
         self._inverse, self._is_new = self._inverse[rows], self._is_new[rows]
@@ -161,7 +162,7 @@ class _QuasiNewton(BaseEstimator, ABC):
                 p /= np.maximum(1, np.abs(g).sum(axis=1))[:, None]
             step, f_new, g_new = self._search(partial(_along, goal, W, p, rows), f, g, p)
             memory.learn(step[:, None] * p, g_new - g)
-            still = f - f_new <= self.tol**2 * np.maximum(1, np.abs(f_new))
+            still = f - f_new <= 1e-3 * self.tol * np.maximum(1, np.abs(f_new))
             W, f, g = W + step[:, None] * p, f_new, g_new
             weights[rows], value[rows], steps[rows] = W, f, n_iter
             size[rows] = np.abs(g).max(axis=1)
