@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from eqsep.theory.certificate import Shattering
 from eqsep.theory.checks import check_dimension, look_up
@@ -19,7 +18,7 @@ def find_shattered(
     n_features: int,
     size: int,
     *,
-    random_state: int | np.random.RandomState | None = None,
+    random_state: int | np.random.Generator | None = None,
     max_iter: int = 20_000,
     decimals: int = 3,
 ) -> Shattering | None:
@@ -38,7 +37,7 @@ def find_shattered(
         The dimension n of the space.
     size : int
         The number of points.
-    random_state : int, RandomState or None
+    random_state : int, Generator or None
         The source of the starting points and moves.
     max_iter : int, default=20000
         The number of point sets to look at.
@@ -64,7 +63,7 @@ def find_shattered(
     n, m = check_dimension(n_features), check_dimension(size, name="size")
     if m > chosen.limit(n):
         return None
-    rng = check_random_state(random_state)
+    rng = np.random.default_rng(random_state)
     left = check_dimension(max_iter, name="max_iter")
     while left > 0:
         walk = _Walk(chosen, rng, iterations=min(left, _RESTART))
@@ -86,7 +85,7 @@ class _Walk:
     """One run of simulated annealing."""
 
     family: PlaneFamily
-    rng: np.random.RandomState
+    rng: np.random.Generator
     iterations: int
 
     def run(self, X: NDArray[np.float64]) -> tuple[NDArray[np.float64] | None, int]:
@@ -106,5 +105,5 @@ class _Walk:
     def _moved(self, X: NDArray[np.float64], *, step: float) -> NDArray[np.float64]:
         X = X.copy()
         length = step * np.exp(0.7 * self.rng.standard_normal())
-        X[self.rng.randint(len(X))] += length * self.rng.standard_normal(X.shape[1])
+        X[self.rng.integers(len(X))] += length * self.rng.standard_normal(X.shape[1])
         return self.family.settle(X)
