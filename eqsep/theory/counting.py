@@ -6,7 +6,6 @@ pairs of parallel hyperplanes of R^(n+1), and the ways to place the points are t
 """
 
 from collections.abc import Callable
-from math import comb
 
 
 def count_placements(m: int, n: int) -> int:
@@ -19,8 +18,9 @@ def count_placements(m: int, n: int) -> int:
     >>> count_placements(1, 1), count_placements(3, 1), count_placements(3, 2)
     (3, 17, 27)
     """
-    simple = sum(comb(m, k) * 2**k for k in range(n + 1)) + (2 ** (n + 1) - 2) * comb(m, n + 1)
-    return simple + 2 * comb(m - 1, n)
+    *few, corner = _binomials(m, n + 1)
+    simple = sum(c << k for k, c in enumerate(few)) + (2 ** (n + 1) - 2) * corner
+    return simple + 2 * _binomials(m - 1, n)[n]
 
 
 def count_halfspace_labellings(m: int, n: int) -> int:
@@ -31,7 +31,7 @@ def count_halfspace_labellings(m: int, n: int) -> int:
     >>> count_halfspace_labellings(4, 2)
     14
     """
-    return 2 * sum(comb(m - 1, k) for k in range(n + 1))
+    return 2 * sum(_binomials(m - 1, n))
 
 
 def max_large_subsets(m: int, n: int) -> int:
@@ -41,10 +41,12 @@ def max_large_subsets(m: int, n: int) -> int:
     k <= n points; and two mirror images for each subset that remains.
     """
     left = count_placements(m, n) - count_halfspace_labellings(m, n) - 1
-    splits = 1  # of the m - k points off k given ones, by planes through those, halved
+    subsets, splits, more = _binomials(m, n), 1, 1
     for k in range(n, 0, -1):
-        left -= comb(m, k) * 2 * splits
-        splits = 2 * splits + comb(m - k - 1, n - k + 1)
+        # Planes through k points split the m - k others in 2 sum_{j <= n-k} C(m-k-1, j) ways.
+        left -= subsets[k] * 2 * splits
+        more = more * (m - k - 1) // (n - k + 1)  # C(m-k-1, n-k+1)
+        splits = 2 * splits + more
     return left // 2
 
 
@@ -58,7 +60,7 @@ def max_slab_subsets(m: int, n: int) -> int:
     >>> max_slab_subsets(4, 1)
     11
     """
-    return 1 + sum(comb(m, k) for k in range(n + 1)) + max_large_subsets(m, n)
+    return 1 + sum(_binomials(m, n)) + max_large_subsets(m, n)
 
 
 def ridge_limit(n: int) -> int:
@@ -71,8 +73,7 @@ def epsilon_limit(n: int) -> int:
     """The most points of R^n that slabs around either class can shatter, by counting."""
 
     def enough(m: int) -> bool:
-        small = sum(comb(m, k) for k in range(n + 1))
-        return 2 ** (m - 1) <= small + max_large_subsets(m, n)
+        return 2 ** (m - 1) <= sum(_binomials(m, n)) + max_large_subsets(m, n)
 
     return _last(enough, start=2 * n + 1)
 
@@ -90,3 +91,11 @@ def _last(enough: Callable[[int], bool], *, start: int) -> int:
         middle = (good + bad) // 2
         good, bad = (middle, bad) if enough(middle) else (good, middle)
     return good
+
+
+def _binomials(m: int, n: int) -> list[int]:
+    """C(m, 0) to C(m, n), each from the one before."""
+    row = [1]
+    for k in range(n):
+        row.append(row[-1] * (m - k) // (k + 1))
+    return row
