@@ -22,6 +22,11 @@ def namespace(*arrays: Any) -> Any:
     return array_api_compat.array_namespace(*arrays)
 
 
+def device(x: Any) -> Any:
+    """Where the array `x` lives: "cpu" for NumPy, a torch device for a tensor."""
+    return array_api_compat.device(x)
+
+
 def is_foreign(X: Any) -> bool:
     """Whether `X` is an array of a library other than NumPy (a torch tensor, say)."""
     return array_api_compat.is_array_api_obj(X) and not array_api_compat.is_numpy_array(X)

@@ -8,15 +8,17 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Self
 
+import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
 
 from eqsep.arrays import is_foreign, namespace
 
-MEDIAN_LANDMARKS = 1000
+MEDIAN_LANDMARKS = 500
 
 
 class Kernel(BaseEstimator, ABC):
@@ -31,8 +33,12 @@ class Kernel(BaseEstimator, ABC):
     is_local: bool = False
 
     @abstractmethod
+    def at(self, C: Any) -> Callable[[Any], Any]:
+        """The function X -> k(X, C), with what depends on the landmarks alone done once."""
+
     def __call__(self, X: Any, C: Any) -> Any:
         """The values for each row and each landmark.  (n, d), (m, d) -> (n, m)"""
+        return self.at(C)(X)
 
     def resolved(self, C: Any) -> Self:  # noqa: ARG002  only some kernels look at the landmarks
         """The same kernel with whatever is to be read off the landmarks `C` filled in."""
@@ -55,11 +61,22 @@ class LocalKernel(Kernel):
     is_local = True
 
     @abstractmethod
+    def dissimilarity_to(self, C: Any) -> Callable[[Any], Any]:
+        """The function X -> s(X, C): a new array (n, m) at each call."""
+
     def dissimilarity(self, X: Any, C: Any) -> Any:
         """s(x, c) for each row and each landmark.  (n, d), (m, d) -> (n, m)"""
+        return self.dissimilarity_to(C)(X)
 
-    def __call__(self, X: Any, C: Any) -> Any:
-        return namespace(X, C).exp(-_number(self.gamma) * self.dissimilarity(X, C))
+    def at(self, C: Any) -> Callable[[Any], Any]:
+        gamma, dissimilarity = _number(self.gamma), self.dissimilarity_to(C)
+
+        def values(X: Any) -> Any:
+            s = dissimilarity(X)
+            s *= -gamma
+            return namespace(s).exp(s) if is_foreign(s) else np.exp(s, out=s)
+
+        return values
 
     def resolved(self, C: Any) -> Self:
         if self.gamma == "median":
@@ -67,8 +84,8 @@ class LocalKernel(Kernel):
         return replace(self, gamma=_number(self.gamma))
 
     def _median(self, C: Any) -> float:
-        """The median of the positive, finite s over pairs of (at most 1,000) landmarks, else 1."""
-        xp, C = namespace(C), C[:: max(1, math.ceil(C.shape[0] / MEDIAN_LANDMARKS)), :]
+        """The median of the positive, finite s over pairs of (at most 500) landmarks, else 1."""
+        xp, C = namespace(C), C[:: math.ceil(C.shape[0] / MEDIAN_LANDMARKS), :]
         s = xp.reshape(self.dissimilarity(C, C), (-1,))
         s = xp.sort(s[(s > 0) & xp.isfinite(s)])
         n = s.shape[0]
@@ -95,8 +112,8 @@ class RBF(LocalKernel):
     array([1.   , 0.135, 0.   ])
     """
 
-    def dissimilarity(self, X: Any, C: Any) -> Any:
-        return squared_distances(X, C)
+    def dissimilarity_to(self, C: Any) -> Callable[[Any], Any]:
+        return SquaredDistance(C)
 
 
 @dataclass
@@ -110,8 +127,14 @@ class Exponential(LocalKernel):
     array([[0.082]])
     """
 
-    def dissimilarity(self, X: Any, C: Any) -> Any:
-        return namespace(X, C).sqrt(squared_distances(X, C))
+    def dissimilarity_to(self, C: Any) -> Callable[[Any], Any]:
+        squared = SquaredDistance(C)
+
+        def distance(X: Any) -> Any:
+            s = squared(X)
+            return namespace(s).sqrt(s) if is_foreign(s) else np.sqrt(s, out=s)
+
+        return distance
 
 
 @dataclass
@@ -125,8 +148,8 @@ class Laplacian(LocalKernel):
     array([[0.03]])
     """
 
-    def dissimilarity(self, X: Any, C: Any) -> Any:
-        return manhattan_distances(X, C)
+    def dissimilarity_to(self, C: Any) -> Callable[[Any], Any]:
+        return partial(manhattan_distances, C=C)
 
 
 @dataclass
@@ -151,13 +174,14 @@ class PairwiseKernel(Kernel):
     metric: str
     params: dict[str, Any] = field(default_factory=dict)
 
-    def __call__(self, X: Any, C: Any) -> Any:
-        if is_foreign(X):
+    def at(self, C: Any) -> Callable[[Any], Any]:
+        if is_foreign(C):
             raise TypeError(
                 f"kernel={self.metric!r} is scikit-learn's and takes NumPy arrays, got "
-                f"{type(X).__name__}. Use one of {sorted(LOCAL_KERNELS)}, or X.numpy()."
+                f"{type(C).__name__}. Use one of {sorted(LOCAL_KERNELS)}, or X.numpy()."
             )
-        return pairwise_kernels(X, C, metric=self.metric, filter_params=True, **self.params)
+        settings = {"metric": self.metric, "filter_params": True, **self.params}
+        return partial(pairwise_kernels, Y=C, **settings)
 
 
 @dataclass
@@ -182,7 +206,10 @@ class FunctionKernel(Kernel):
     function: Callable[[Any, Any], Any]
     is_local: bool = False
 
-    def __call__(self, X: Any, C: Any) -> Any:
+    def at(self, C: Any) -> Callable[[Any], Any]:
+        return partial(self._values, C=C)
+
+    def _values(self, X: Any, C: Any) -> Any:
         values = self.function(X, C)
         expected = (X.shape[0], C.shape[0])
         if getattr(values, "shape", None) != expected:
@@ -239,37 +266,43 @@ def _names() -> str:
     return ", ".join(sorted({*LOCAL_KERNELS, *kernel_metrics()}))
 
 
-def squared_distances(X: Any, C: Any) -> Any:
-    """||x - c||² by one matrix product, exactly 0 where x and c agree up to rounding.
+class SquaredDistance:
+    """X -> ||x - c||² by one matrix product, exactly 0 where x and c agree up to rounding.
 
-    The rows are first centred on the mean of `C`. What is too large to be squared is infinitely
-    far away.  (n, d), (m, d) -> (n, m)
+    The rows are first centred on the mean of the landmarks `C`. What is too large to be squared
+    is infinitely far away.  (n, d) -> (n, m)
 
     Examples
     --------
     >>> import numpy as np
-    >>> squared_distances(np.array([[1e8, 3.0], [1e300, 0.0]]), np.array([[1e8, 0.0]]))
+    >>> SquaredDistance(np.array([[1e8, 0.0]]))(np.array([[1e8, 3.0], [1e300, 0.0]]))
     array([[ 9.],
            [inf]])
     """
-    xp = namespace(X, C)
-    d, precision = X.shape[1], xp.finfo(X.dtype)
-    limit = math.sqrt(float(precision.max) / d) / 8
-    X, X_is_far = _within(X, limit)
-    C, C_is_far = _within(C, limit)
-    centre = xp.mean(C, axis=0)
-    X, C = X - centre, C - centre
-    xx, cc = xp.sum(X * X, axis=1, keepdims=True), xp.sum(C * C, axis=1, keepdims=True)
-    s = (
-        xp.concat([-2 * X, xx, xp.ones_like(xx)], axis=1)
-        @ xp.concat([C, xp.ones_like(cc), cc], axis=1).T
-    )
-    noise = (d + 8) * float(precision.eps) * xx
-    s = xp.where(s > noise, s, xp.zeros_like(noise))
-    if X_is_far is not None or C_is_far is not None:
-        far = _or_none(X_is_far, xx)[:, None] | _or_none(C_is_far, cc)[None, :]
-        s = xp.where(far, xp.full_like(s, math.inf), s)
-    return s
+
+    def __init__(self, C: Any) -> None:
+        xp, d = namespace(C), C.shape[1]
+        precision = xp.finfo(C.dtype)
+        self._limit = math.sqrt(float(precision.max) / d) / 8
+        self._noise = (d + 8) * float(precision.eps)
+        C, self._is_far = _within(C, self._limit)
+        self._centre = xp.mean(C, axis=0)
+        C = C - self._centre
+        cc = xp.sum(C * C, axis=1, keepdims=True)
+        self._factor = xp.concat([C, xp.ones_like(cc), cc], axis=1).T
+
+    def __call__(self, X: Any) -> Any:
+        xp = namespace(X, self._factor)
+        X, is_far = _within(X, self._limit)
+        X = X - self._centre
+        xx = xp.sum(X * X, axis=1, keepdims=True)
+        s = xp.concat([-2 * X, xx, xp.ones_like(xx)], axis=1) @ self._factor
+        s *= s > self._noise * xx
+        if is_far is not None:
+            s[is_far, :] = math.inf
+        if self._is_far is not None:
+            s[:, self._is_far] = math.inf
+        return s
 
 
 def _within(X: Any, limit: float) -> tuple[Any, Any]:
@@ -282,15 +315,11 @@ def _within(X: Any, limit: float) -> tuple[Any, Any]:
     return xp.where(far[:, None], xp.zeros_like(X), X), far
 
 
-def _or_none(far: Any, like: Any) -> Any:
-    """`far`, or False for each row where there was none."""
-    return (like < 0)[:, 0] if far is None else far
-
-
 def manhattan_distances(X: Any, C: Any) -> Any:
     """||x - c||_1 without a temporary of n m d numbers.  (n, d), (m, d) -> (n, m)"""
     if not is_foreign(X):
-        return cdist(X, C, metric="cityblock").astype(X.dtype, copy=False)
+        with np.errstate(over="ignore"):
+            return cdist(X, C, metric="cityblock").astype(X.dtype, copy=False)
     xp = namespace(X, C)
     s = xp.abs(X[:, :1] - C[:, :1].T)
     for j in range(1, X.shape[1]):

@@ -9,7 +9,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from eqsep.activations import GaussianBump
-from eqsep.arrays import is_foreign, namespace, validate_rows
+from eqsep.arrays import device, is_foreign, namespace, validate_rows
 from eqsep.kernels import Kernel, as_kernel
 from eqsep.labels import Labels, read_labels
 from eqsep.separators.base import Separator, check_weight
@@ -63,14 +63,15 @@ class KernelEqualitySeparator(Separator):
         The landmarks themselves.
     closed : bool, default=True
     alpha : float, default=1.0
-        The ridge penalty, in units of one row's loss.
+        The ridge penalty, in units of the loss of a row of weight 1. Where the weights sum to one,
+        as in boosting, make it as much smaller.
     target : float, default=0.0
         What f should be at an anomalous row, at most 0. For `closed=True`.
     separator : EqualitySeparator, default=None
         The separator of the kernel values for `closed=False`; by default
         `EqualitySeparator` with the penalty 2 alpha / (total weight) on its mean loss.
-    chunk_size : int, default=1024
-        How many rows are held as kernel values at once.
+    chunk_size : int, default=2048
+        The most rows held as kernel values at once: memory grows with it, not with n_samples.
     normal : label, default=None
         Which label is normal; by default 0, False or "normal", whichever occurs.
     random_state : int, RandomState or None, default=None
@@ -123,7 +124,7 @@ class KernelEqualitySeparator(Separator):
         alpha: float = 1.0,
         target: float = 0.0,
         separator: EqualitySeparator | None = None,
-        chunk_size: int = 1024,
+        chunk_size: int = 2048,
         normal: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -286,7 +287,7 @@ class KernelEqualitySeparator(Separator):
 
     def _same_library(self, X: Any) -> None:
         mine, other = (
-            (namespace(a).__name__.split(".")[-1], str(a.device)) for a in (self.landmarks_, X)
+            (namespace(a).__name__.split(".")[-1], str(device(a))) for a in (self.landmarks_, X)
         )
         if mine != other:
             raise TypeError(
@@ -304,7 +305,7 @@ class KernelEqualitySeparator(Separator):
         counted = np.flatnonzero(weight > 0)
         if len(counted) < len(weight):
             xp = namespace(X)
-            X = xp.take(X, xp.asarray(counted, device=X.device), axis=0)
+            X = xp.take(X, xp.asarray(counted, device=device(X)), axis=0)
         return X, is_anomaly[counted], weight[counted]
 
     def _resolve(self) -> Kernel:
@@ -339,7 +340,7 @@ class KernelEqualitySeparator(Separator):
             landmarks = choose_landmarks(X, is_anomaly, n=n, rng=rng)
         else:
             xp = namespace(X)
-            landmarks = xp.asarray(self.landmarks, dtype=X.dtype, device=X.device)
+            landmarks = xp.asarray(self.landmarks, dtype=X.dtype, device=device(X))
             if landmarks.ndim != 2 or landmarks.shape[1] != X.shape[1] or not landmarks.shape[0]:
                 raise ValueError(
                     f"landmarks must have shape (n_landmarks, {X.shape[1]}), as wide as X, got "
@@ -376,7 +377,9 @@ class KernelEqualitySeparator(Separator):
         separator = self.separator
         if separator is None:
             separator = EqualitySeparator(
-                alpha=2 * self.alpha / weight.sum(), random_state=self.random_state
+                margin_class=self.classes_[0],
+                alpha=2 * self.alpha / weight.sum(),
+                random_state=self.random_state,
             )
         y = self.classes_[is_anomaly.astype(int)]
         separator = clone(separator).set_params(normal=self.classes_[0])

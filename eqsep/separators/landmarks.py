@@ -4,9 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.arrays import namespace, to_numpy
+from eqsep.arrays import device, namespace, to_numpy
 
 ANOMALOUS_SHARE = 1 / 3
+KEYED_AT_ONCE = 1024  # rows
 
 
 def choose_landmarks(X: Any, is_anomaly: np.ndarray, *, n: int, rng: np.random.RandomState) -> Any:
@@ -28,7 +29,7 @@ def choose_landmarks(X: Any, is_anomaly: np.ndarray, *, n: int, rng: np.random.R
     distinct = order[first]
     chosen = distinct[_stratified(is_anomaly[distinct] == 1, n)]
     xp = namespace(X)
-    return xp.take(X, xp.asarray(chosen, device=X.device), axis=0)
+    return xp.take(X, xp.asarray(chosen, device=device(X)), axis=0)
 
 
 def _stratified(is_anomaly: np.ndarray, n: int) -> np.ndarray:
@@ -47,10 +48,11 @@ def row_keys(X: Any, *, rng: np.random.RandomState) -> np.ndarray:
     """
     X = to_numpy(X)
     factors = rng.randint(0, 2**63, size=X.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
-    key = np.zeros(len(X), dtype=np.uint64)
-    for column, factor in zip(X.T, factors, strict=True):
-        bits = (column.astype(np.float64) + 0.0).view(np.uint64)  # + 0.0: -0 is 0
-        key += _mixed(bits + factor) * factor
+    key = np.empty(len(X), dtype=np.uint64)
+    for start in range(0, len(X), KEYED_AT_ONCE):
+        rows = X[start : start + KEYED_AT_ONCE].astype(np.float64) + 0.0  # -0 is 0
+        mixed = _mixed(np.ascontiguousarray(rows).view(np.uint64) + factors)
+        key[start : start + KEYED_AT_ONCE] = (mixed * factors).sum(axis=1)
     return _mixed(key)
 
 

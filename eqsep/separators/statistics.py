@@ -7,8 +7,10 @@ from typing import Any, Self
 import numpy as np
 import scipy.linalg
 
-from eqsep.arrays import is_foreign, namespace
+from eqsep.arrays import device, is_foreign, namespace
 from eqsep.kernels import Kernel
+
+SCORED_AT_ONCE = 256  # rows whose kernel values stay in the processor's cache
 
 
 @dataclass(frozen=True)
@@ -47,27 +49,38 @@ class Statistics:
         By Cholesky; where rounding or alpha = 0 leaves the matrix without full rank, the shortest
         least-squares solution.
         """
-        xp = namespace(self.gram)
-        matrix = self.gram + alpha * xp.eye(
-            self.gram.shape[0], dtype=self.gram.dtype, device=self.gram.device
-        )
+        xp, gram = namespace(self.gram), self.gram
+        matrix = gram + alpha * xp.eye(gram.shape[0], dtype=gram.dtype, device=device(gram))
         try:
-            return _cholesky_solve(matrix, self.moment)
+            factor = xp.linalg.cholesky(matrix)
         except (np.linalg.LinAlgError, RuntimeError):  # torch's LinAlgError is a RuntimeError
-            sizes, axes = xp.linalg.eigh(matrix)
-            floor = sizes.shape[0] * float(xp.finfo(sizes.dtype).eps) * xp.max(xp.abs(sizes))
-            kept = sizes > floor
-            inverse = xp.where(kept, 1 / xp.where(kept, sizes, 1.0), 0.0)
-            return axes @ (inverse * (axes.T @ self.moment))
+            return _shortest_solution(matrix, self.moment)
+        pivots = xp.linalg.diagonal(factor)
+        if float(xp.min(pivots) / xp.max(pivots)) ** 2 < _rounding(matrix):
+            return _shortest_solution(matrix, self.moment)
+        return _substituted(factor, self.moment)
 
 
-def _cholesky_solve(matrix: Any, moment: Any) -> Any:
-    if is_foreign(matrix):
-        xp = namespace(matrix)
-        factor = xp.linalg.cholesky(matrix)
-        half = xp.linalg.solve(factor, moment[:, None])
-        return xp.linalg.solve(factor.T, half)[:, 0]
-    return scipy.linalg.cho_solve(scipy.linalg.cho_factor(matrix, overwrite_a=True), moment)
+def _rounding(matrix: Any) -> float:
+    """The size, relative to the matrix, below which an eigenvalue is rounding."""
+    return matrix.shape[0] * float(namespace(matrix).finfo(matrix.dtype).eps)
+
+
+def _substituted(factor: Any, moment: Any) -> Any:
+    """The a with L Lᵀ a = r, for a lower triangular L."""
+    if is_foreign(factor):
+        xp = namespace(factor)
+        return xp.linalg.solve(factor.T, xp.linalg.solve(factor, moment[:, None]))[:, 0]
+    return scipy.linalg.cho_solve((factor, True), moment)
+
+
+def _shortest_solution(matrix: Any, moment: Any) -> Any:
+    """The least-squares solution of least length, through the eigenvalues that are not rounding."""
+    xp = namespace(matrix)
+    sizes, axes = xp.linalg.eigh(matrix)
+    kept = sizes > _rounding(matrix) * xp.max(xp.abs(sizes))
+    inverse = xp.where(kept, 1 / xp.where(kept, sizes, xp.ones_like(sizes)), xp.zeros_like(sizes))
+    return axes @ (inverse * (axes.T @ moment))
 
 
 @dataclass(frozen=True)
@@ -86,39 +99,41 @@ class KernelMap:
     landmarks: Any
     chunk_size: int
 
-    def chunks(self, X: Any) -> Iterator[tuple[slice, Any]]:
-        """Slices of the rows, each with its kernel values (rows, n_landmarks)."""
-        xp = namespace(X, self.landmarks)
-        for start in range(0, X.shape[0], self.chunk_size):
-            rows = slice(start, min(start + self.chunk_size, X.shape[0]))
-            yield (
-                rows,
-                self.kernel(
-                    xp.astype(X[rows, :], self.landmarks.dtype, copy=False), self.landmarks
-                ),
-            )
+    def chunks(self, X: Any, *, most: int) -> Iterator[tuple[slice, Any]]:
+        """Slices of at most `most` rows, each with its kernel values (rows, n_landmarks)."""
+        xp, values, size = namespace(X), self.kernel.at(self.landmarks), min(most, self.chunk_size)
+        for start in range(0, X.shape[0], size):
+            rows = slice(start, min(start + size, X.shape[0]))
+            with np.errstate(over="ignore"):  # what is too large for the landmarks is far from them
+                piece = xp.astype(X[rows, :], self.landmarks.dtype, copy=False)
+            yield rows, values(piece)
 
     def features(self, X: Any) -> Any:
         """All kernel values at once.  (n, d) -> (n, n_landmarks)"""
-        return namespace(X).concat([k for _, k in self.chunks(X)], axis=0)
+        return namespace(X).concat([k for _, k in self.chunks(X, most=X.shape[0])], axis=0)
 
     def combine(self, X: Any, coef: Any) -> Any:
         """f(x) = Σ_j a_j k(x, c_j) for each row.  (n, d) -> (n,)"""
         xp = namespace(X)
         coef = xp.astype(coef, self.landmarks.dtype, copy=False)
-        return xp.concat([k @ coef for _, k in self.chunks(X)], axis=0)
+        return xp.concat([k @ coef for _, k in self.chunks(X, most=SCORED_AT_ONCE)], axis=0)
 
     def statistics(
         self, X: Any, is_anomaly: np.ndarray, weight: np.ndarray, *, target: float
     ) -> Statistics:
-        """The sums over the rows: target 1 for a normal row, `target` for an anomalous one."""
+        """The sums over the rows: target 1 for a normal row, `target` for an anomalous one.
+
+        A chunk's products are taken in the precision of the landmarks, and added up in double.
+        """
         xp, m = namespace(X), self.landmarks.shape[0]
-        double = {"dtype": xp.float64, "device": X.device}
-        root = xp.asarray(np.sqrt(weight), **double)[:, None]
-        pull = xp.asarray(np.sqrt(weight) * np.where(is_anomaly == 1, target, 1.0), **double)
+        own = {"dtype": self.landmarks.dtype, "device": device(X)}
+        double = {"dtype": xp.float64, "device": device(X)}
+        root = xp.asarray(np.sqrt(weight)[:, None], **own)
+        pull = xp.asarray(np.sqrt(weight) * np.where(is_anomaly == 1, target, 1.0), **own)
         gram, moment = xp.zeros((m, m), **double), xp.zeros(m, **double)
-        for rows, values in self.chunks(X):
-            k = root[rows, :] * xp.astype(values, xp.float64, copy=False)
+        weighted = bool((weight != 1).any())
+        for rows, k in self.chunks(X, most=X.shape[0]):
+            k = root[rows, :] * k if weighted else k
             gram += k.T @ k
             moment += k.T @ pull[rows]
         share = weight * is_anomaly

@@ -1,0 +1,186 @@
+"""Kernels: their values, their laws, their limits, and one formula for two array libraries."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.metrics.pairwise import (
+    euclidean_distances,
+    laplacian_kernel,
+    polynomial_kernel,
+    rbf_kernel,
+)
+
+from eqsep.kernels import (
+    LOCAL_KERNELS,
+    RBF,
+    Exponential,
+    FunctionKernel,
+    Kernel,
+    Laplacian,
+    PairwiseKernel,
+    SquaredDistance,
+    as_kernel,
+)
+
+LOCAL = [kernel(gamma=0.3) for kernel in LOCAL_KERNELS.values()]
+SKLEARN = {
+    "rbf": rbf_kernel,
+    "laplacian": laplacian_kernel,
+    "exponential": lambda X, C, gamma: np.exp(-gamma * euclidean_distances(X, C)),
+}
+
+
+def rows(n, d, *, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d))
+
+
+@pytest.mark.parametrize("name", SKLEARN)
+def test_values_are_those_of_scikit_learn(name):
+    X, C = rows(30, 7), rows(20, 7, seed=1)
+    assert_allclose(as_kernel(name, gamma=0.3)(X, C), SKLEARN[name](X, C, gamma=0.3), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", LOCAL, ids=repr)
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000), d=st.integers(1, 40), scale=st.sampled_from([1e-6, 1, 1e3]))
+def test_a_gram_matrix_is_symmetric_one_on_the_diagonal_and_positive(kernel, seed, d, scale):
+    X = rows(15, d, seed=seed) * scale + 100
+    K = clone(kernel).set_params(gamma=0.3 / scale)(X, X)
+    assert_array_equal(np.diag(K), 1)
+    assert_allclose(K, K.T, rtol=1e-9, atol=1e-9)
+    assert np.linalg.eigvalsh(K).min() > -1e-6
+    assert K.max() <= 1
+
+
+@pytest.mark.parametrize("kernel", LOCAL, ids=repr)
+def test_identical_rows_far_from_the_origin_are_recognised(kernel):
+    X = np.repeat(1e9 + rows(4, 50), 2, axis=0)
+    K = kernel(X, X)
+    assert_array_equal(K[::2, ::2].diagonal(), 1)
+    assert_array_equal(K[::2, 1::2].diagonal(), 1)
+
+
+def test_centring_keeps_small_distances_between_large_numbers():
+    C = np.array([[1e8, 0.0], [1e8, 2.0]])
+    assert_allclose(SquaredDistance(C)(C + np.array([0.0, 1.0])), [[1.0, 1.0], [9.0, 1.0]])
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kernel", LOCAL, ids=repr)
+@pytest.mark.parametrize("library", [np.asarray, torch.as_tensor])
+def test_far_away_the_value_is_zero_and_never_nan(kernel, library, dtype):
+    largest = float(np.finfo(dtype).max)
+    far = library(np.array([[largest, -largest], [largest / 1e8, 0.0], [1e6, 1e6]], dtype=dtype))
+    assert_array_equal(kernel(far, library(np.array([[0.0, 1.0]], dtype=dtype))), 0)
+
+
+def test_a_landmark_too_large_to_be_squared_is_near_nothing():
+    assert_array_equal(
+        RBF(1.0)(np.array([[0.0], [1e300]]), np.array([[1e300], [0.0]])), [[0, 1], [0, 0]]
+    )
+
+
+@pytest.mark.parametrize("kernel", LOCAL, ids=repr)
+def test_numpy_and_torch_agree(kernel):
+    X, C = rows(30, 7), rows(20, 7, seed=1)
+    values = kernel(torch.tensor(X), torch.tensor(C))
+    assert values.dtype == torch.float64
+    assert_allclose(values, kernel(X, C), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", LOCAL, ids=repr)
+def test_single_precision_stays_single(kernel):
+    X = rows(30, 7).astype(np.float32)
+    assert kernel(X, X).dtype == np.float32
+    assert_allclose(kernel(X, X), kernel(X.astype(float), X.astype(float)), atol=2e-3)
+
+
+@pytest.mark.parametrize("kernel", LOCAL, ids=repr)
+def test_the_inputs_stay_as_they_were(kernel):
+    X, C = rows(5, 3), rows(4, 3, seed=1)
+    kept = X.copy(), C.copy()
+    kernel(X, C)
+    assert_array_equal(X, kept[0])
+    assert_array_equal(C, kept[1])
+
+
+@pytest.mark.parametrize("kernel", LOCAL_KERNELS.values())
+def test_the_median_gamma_puts_half_of_the_pairs_below_one_over_e(kernel):
+    C = rows(41, 3)
+    found = kernel().resolved(C)
+    pairs = found(C, C)[np.triu_indices(41, 1)]
+    assert_allclose(np.median(pairs), np.exp(-1), rtol=1e-3)
+    assert found.gamma == pytest.approx(kernel().resolved(torch.tensor(C)).gamma, rel=1e-12)
+    assert kernel().gamma == "median"
+
+
+def test_the_median_of_many_landmarks_is_that_of_some():
+    C = rows(3000, 2)
+    assert RBF().resolved(C).gamma == pytest.approx(RBF().resolved(C[:400]).gamma, rel=0.2)
+
+
+def test_identical_landmarks_have_gamma_one():
+    assert RBF().resolved(np.ones((5, 2))).gamma == 1.0
+
+
+def test_a_number_for_gamma_stays():
+    assert RBF(gamma=2).resolved(rows(5, 2)) == RBF(gamma=2.0)
+
+
+@pytest.mark.parametrize("gamma", [0, -1.0, np.nan, np.inf, "scale"])
+def test_gamma_must_be_positive(gamma):
+    with pytest.raises(ValueError, match="gamma must be a number above 0"):
+        RBF(gamma=gamma).resolved(rows(5, 2))
+
+
+def test_other_names_come_from_scikit_learn():
+    X, C = rows(5, 3), rows(4, 3, seed=1)
+    kernel = as_kernel("polynomial", gamma=0.5)
+    assert kernel == PairwiseKernel("polynomial", {"gamma": 0.5})
+    assert_allclose(kernel(X, C), polynomial_kernel(X, C, gamma=0.5))
+    assert_allclose(as_kernel("linear")(X, C), X @ C.T)
+    assert not kernel.is_local
+
+
+def test_a_kernel_of_scikit_learn_refuses_tensors():
+    with pytest.raises(TypeError, match="takes NumPy arrays, got Tensor"):
+        as_kernel("linear")(torch.ones(2, 2), torch.ones(2, 2))
+
+
+def test_a_function_is_a_kernel():
+    kernel = as_kernel(lambda X, C: X @ C.T)
+    assert not kernel.is_local
+    assert FunctionKernel(kernel.function, is_local=True).is_local
+    assert_array_equal(kernel(np.ones((2, 3)), np.ones((4, 3))), np.full((2, 4), 3))
+
+
+@pytest.mark.parametrize("function", [lambda x, c: float(x[0] @ c[0]), lambda X, C: X + C[0]])
+def test_a_function_must_return_the_whole_matrix(function):
+    with pytest.raises(ValueError, match=r"to a matrix \(n, m\): expected shape \(2, 4\)"):
+        as_kernel(function)(np.ones((2, 3)), np.ones((4, 3)))
+
+
+def test_a_kernel_is_itself():
+    kernel = Laplacian(gamma=0.1)
+    assert as_kernel(kernel) is kernel
+    assert isinstance(kernel, Kernel)
+    assert kernel.is_local
+    assert clone(kernel) == kernel
+
+
+@pytest.mark.parametrize(
+    ("kernel", "gamma", "message"),
+    [
+        ("rfb", "median", "Unknown kernel 'rfb': expected one of .*exponential, laplacian.*rbf"),
+        (3, "median", "must be a name, a Kernel or a function"),
+        (Exponential(1.0), 2.0, "were both given"),
+        ("polynomial", -1.0, "gamma must be a number above 0"),
+    ],
+)
+def test_what_is_no_kernel_is_refused(kernel, gamma, message):
+    with pytest.raises(ValueError, match=message):
+        as_kernel(kernel, gamma=gamma)
