@@ -21,7 +21,7 @@ def halfspaces_by_brute_force(n):
 def equalities_by_brute_force(n):
     """Planes through corners of the square and the cube have whole weights of two at most."""
     X = np.array(list(product((0, 1), repeat=n)))
-    planes = ({tuple(X @ w == t) for t in range(-9, 10)} for w in product(range(-9, 10), repeat=n))
+    planes = ({tuple(X @ w == t) for t in range(-9, 10)} for w in product(range(-3, 4), repeat=n))
     on = set().union(*planes)
     return len(on | {tuple(not v for v in row) for row in on})
 
@@ -29,7 +29,7 @@ def equalities_by_brute_force(n):
 def slabs_by_brute_force(n, *, flips):
     X = np.array(list(product((0, 1), repeat=n)))
     cut = set()
-    for w in product(range(-9, 10), repeat=n):
+    for w in product(range(-3, 4), repeat=n):
         z = X @ w
         ends = np.unique(z)
         cut |= {tuple((low <= z) & (z <= high)) for low in ends for high in ends}

@@ -68,18 +68,26 @@ def test_a_far_point_adds_one_to_hyper_ridges():
     assert shatters(points, "epsilon-equality")
 
 
-def test_points_in_skew_subspaces_are_shattered_together():
-    """R^1 and R^1 in R^3, and R^2 and R^0 in R^3: the sizes add up."""
-    for family, a, b in (
-        ("hyper-ridge", 1, 1),
-        ("epsilon-equality", 2, 0),
-        ("epsilon-equality", 1, 1),
-    ):
-        first = as_rationals(WITNESSES[family, a])
-        second = as_rationals(WITNESSES["hyper-ridge", b]) if b else ((),)
-        joined = [(*p, *[0] * b, 0) for p in first] + [(*[0] * a, *q, 1) for q in second]
-        assert shatters(joined, family)
-        assert len(joined) <= vc_dimension(family, a + b + 1).lower
+@pytest.mark.parametrize(
+    ("family", "a", "b"), [("hyper-ridge", 1, 1), ("epsilon-equality", 1, 1), ("hyper-ridge", 2, 1)]
+)
+def test_points_in_skew_subspaces_are_shattered_together(family, a, b):
+    first, second = as_rationals(WITNESSES[family, a]), as_rationals(WITNESSES["hyper-ridge", b])
+    joined = [(*p, *[0] * b, 0) for p in first] + [(*[0] * a, *q, 1) for q in second]
+    assert shatters(joined, family)
+    assert len(joined) <= vc_dimension(family, a + b + 1).lower
+
+
+@pytest.mark.parametrize(
+    ("family", "n"),
+    [(family, n) for family in ("hyper-ridge", "epsilon-equality") for n in (1, 2)],
+)
+def test_two_close_points_above_are_shattered_with_the_others(family, n):
+    points = as_rationals(WITNESSES[family, n])
+    close = [0.01 / (i + 1) for i in range(n)]
+    lifted = [(*p, 0) for p in points] + [(*[0] * n, 1), (*close, 1)]
+    assert shatters(lifted, family)
+    assert vc_dimension(family, n + 1).lower >= len(lifted)
 
 
 def test_bad_arguments_are_refused():

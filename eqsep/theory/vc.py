@@ -95,13 +95,13 @@ class _EpsilonEquality(_Family):
 
     def lower(self, n: int) -> _Bound:
         ridges = _ridges(n)
-        best = [_POINT]
-        for dimension in range(1, n + 1):
+        best = [_POINT, *_witness(self.name, 1)]
+        for dimension in range(2, n + 1):
             candidates = [
                 *_witness(self.name, dimension),
                 _Bound(ridges[dimension].value + 1, "slabs around class 1, and one far point"),
                 _Bound(2 * dimension + 1, "thin slabs do what strict equality does"),
-                *_joins(best, ridges, dimension),
+                *_built_up(best, ridges, dimension),
             ]
             best.append(max(candidates, key=_by_value))
         return best[n]
@@ -166,22 +166,29 @@ def _witness(family: str, n: int) -> list[_Bound]:
     )
 
 
-def _joins(first: list[_Bound], ridges: list[_Bound], n: int) -> list[_Bound]:
-    """Two sets in skew subspaces of R^n, dimensions a + b + 1 = n: each keeps its own slab."""
-    pairs = [(n - 1 - b, b) for b in range(min(n, _LARGEST + 1))]
-    return [
+def _built_up(first: list[_Bound], ridges: list[_Bound], n: int) -> list[_Bound]:
+    """Bounds in R^n, n >= 2, from those in fewer dimensions.
+
+    A lift: two more points, close together, above the space of the others. A join: two sets in
+    skew subspaces of dimensions a + b + 1 = n, each with its own slab.
+    """
+    below = first[n - 1].value
+    lift = _Bound(below + 2, f"{below} points of R^{n - 1} and two close together above them")
+    joins = [
         _Bound(
-            first[a].value + ridges[b].value,
-            f"{first[a].value} points of R^{a} and {ridges[b].value} of R^{b} in skew subspaces",
+            first[n - 1 - b].value + ridges[b].value,
+            f"{first[n - 1 - b].value} points of R^{n - 1 - b} and {ridges[b].value} of R^{b} in "
+            "skew subspaces",
         )
-        for a, b in pairs
+        for b in range(1, min(n, _LARGEST + 1))
     ]
+    return [lift, *joins]
 
 
 def _ridges(n: int) -> list[_Bound]:
     """The lower bounds for hyper-ridges in the dimensions 0 to n."""
-    best = [_POINT]
-    for dimension in range(1, n + 1):
-        candidates = [*_witness("hyper-ridge", dimension), *_joins(best, best, dimension)]
+    best = [_POINT, *_witness("hyper-ridge", 1)]
+    for dimension in range(2, n + 1):
+        candidates = [*_witness("hyper-ridge", dimension), *_built_up(best, best, dimension)]
         best.append(max(candidates, key=_by_value))
     return best
