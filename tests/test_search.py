@@ -2,7 +2,7 @@
 
 import pytest
 
-from eqsep.theory import find_shattered
+from eqsep.theory import find_shattered, vc_dimension
 from eqsep.theory.families import FAMILIES
 
 
@@ -31,7 +31,8 @@ def test_the_same_seed_finds_the_same_points():
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_above_the_bound_there_is_nothing_to_find(family):
-    assert find_shattered(family, 2, FAMILIES[family].limit(2) + 1, random_state=0) is None
+    too_many = vc_dimension(family, 3).upper + 1
+    assert find_shattered(family, 3, too_many, random_state=0) is None
 
 
 def test_a_short_search_may_come_back_empty():

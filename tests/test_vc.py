@@ -1,11 +1,13 @@
 """Bounds on the VC dimension and the points behind them: `eqsep.theory.vc`, `witnesses`."""
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import comb
 
+import numpy as np
 import pytest
+from scipy.spatial import ConvexHull
 
-from eqsep.theory import WITNESSES, shatters, vc_dimension
+from eqsep.theory import WITNESSES, separating_hyperplane, shatters, vc_dimension
 from eqsep.theory.counting import epsilon_limit
 from eqsep.theory.families import FAMILIES
 from eqsep.theory.rational import as_rationals
@@ -26,8 +28,8 @@ def test_epsilon_equality_is_settled_up_to_three_dimensions(n, expected):
     assert bounds.is_exact
 
 
-@pytest.mark.parametrize(("n", "expected"), [(1, 2), (2, 5)])
-def test_hyper_ridge_is_settled_up_to_two_dimensions(n, expected):
+@pytest.mark.parametrize(("n", "expected"), [(1, 2), (2, 5), (3, 8)])
+def test_hyper_ridge_is_settled_up_to_three_dimensions(n, expected):
     assert tuple(vc_dimension("hyper-ridge", n)) == (expected, expected)
 
 
@@ -60,6 +62,19 @@ def test_the_families_are_ordered_as_they_contain_each_other(n):
 @pytest.mark.parametrize("n", [*range(3, 40), 200])
 def test_the_published_bound_fails_in_every_dimension_from_three_on(n):
     assert vc_dimension("epsilon-equality", n).lower > 2 * n + 3
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_three_corners_without_an_edge_are_not_what_a_slab_leaves_out(seed):
+    """Why nine points of space are too many for slabs alone: four colours give such a triple."""
+    X = np.random.default_rng(seed).standard_normal((9, 3))
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    edges = {pair for face in ConvexHull(X).simplices for pair in combinations(sorted(face), 2)}
+    apart = [t for t in combinations(range(9), 3) if edges.isdisjoint(combinations(t, 2))]
+    assert apart
+    for triple in apart:
+        labels = [int(i not in triple) for i in range(9)]
+        assert separating_hyperplane(X, labels, family="hyper-ridge") is None
 
 
 def test_a_far_point_adds_one_to_hyper_ridges():

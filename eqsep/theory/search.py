@@ -11,6 +11,7 @@ from eqsep.theory.families import FAMILIES
 from eqsep.theory.planes import PlaneFamily
 from eqsep.theory.rational import as_rationals
 from eqsep.theory.shattering import certify
+from eqsep.theory.vc import vc_dimension
 
 
 def find_shattered(
@@ -61,7 +62,7 @@ def find_shattered(
     """
     chosen = look_up(family, FAMILIES)
     n, m = check_dimension(n_features), check_dimension(size, name="size")
-    if m > chosen.limit(n):
+    if m > vc_dimension(family, n).upper:
         return None
     rng = np.random.default_rng(random_state)
     left = check_dimension(max_iter, name="max_iter")

@@ -87,7 +87,7 @@ class _HyperRidge(_Family):
             f"one less than epsilon-equality, which adds a far point: {epsilon.source}",
         )
         counted = _Bound(ridge_limit(n), "counting the cells of m pairs of parallel hyperplanes")
-        return min(beside, counted, key=_by_value)
+        return min(beside, counted, _RIDGE_IN_SPACE.get(n, beside), key=_by_value)
 
 
 class _EpsilonEquality(_Family):
@@ -117,6 +117,11 @@ _FAMILIES: dict[str, _Family] = {
     for family in (_Halfspace(), _StrictEquality(), _HyperRidge(), _EpsilonEquality())
 }
 _POINT = _Bound(1, "one point of R^0")
+_RIDGE_IN_SPACE = {
+    3: _Bound(
+        8, "four colours: of nine corners of a polyhedron some three have no edge between them"
+    )
+}
 _LARGEST = max(n for _, n in WITNESSES)
 
 
