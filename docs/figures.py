@@ -1,0 +1,117 @@
+"""The pictures of the README and of these pages: `python docs/figures.py` writes them anew."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from PIL import Image
+from sklearn.svm import SVC
+
+from eqsep import EqualitySeparator, KernelEqualitySeparator
+from eqsep.activations import GaussianBump, Head, RadialBasis, Sigmoid, TanhBump
+from eqsep.datasets import make_circles, make_logic
+from eqsep.plots import (
+    ANOMALY_COLOUR,
+    NORMAL_COLOUR,
+    Panel,
+    RegionDisplay,
+    region_figure,
+    save_figure,
+)
+
+INK = "#333333"
+
+
+BALL = RadialBasis(gamma=0.7)
+SLAB = GaussianBump(0.8)
+SIDE = Sigmoid()
+
+
+def logic(name: str, title: str) -> Figure:
+    """A Boolean function by one neuron."""
+    X, y = make_logic(name)
+    model = EqualitySeparator(random_state=0).fit(X, y)
+    return region_figure([Panel(model, X, y, title)], n_columns=1)
+
+
+def curve(title: str, x_label: str, heads: dict[str, Head], *, low: float = -4.0) -> Figure:
+    """Membership as a function of the distance, a line for each head."""
+    z = np.linspace(low, 4, 400)
+    figure = Figure(figsize=(4.2, 3.4), layout="constrained")
+    ax = figure.subplots()
+    for (label, head), style in zip(heads.items(), ("-", "--"), strict=False):
+        colour = NORMAL_COLOUR if style == "-" else ANOMALY_COLOUR
+        ax.plot(z, head(z), color=colour, linestyle=style, linewidth=2, label=label)
+    if len(heads) > 1:
+        ax.axvspan(-1, 1, color="#D3E6F3", zorder=0, label="|z| ≤ sigma")
+        ax.legend(frameon=False, fontsize="small", loc="upper right", labelcolor=INK)
+    ax.set_ylim(0, 1.1)
+    ax.set_yticks([0, 0.5, 1])
+    ax.set_xlabel(x_label, color=INK)
+    ax.set_ylabel("membership", color=INK)
+    ax.set_title(title, loc="left", fontsize="medium", color=INK)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(color=INK, labelcolor=INK, labelsize="small")
+    return figure
+
+
+def region(title: str, head: Head, *, normals: list[list[float]], bias: float = 0.0) -> Figure:
+    """Where several separators all say normal: each membership passes 1/2."""
+    xx0, xx1 = np.meshgrid(*[np.linspace(-2.5, 2.5, 200)] * 2)
+    grid = np.column_stack([xx0.ravel(), xx1.ravel()])
+    z = grid @ np.transpose(normals) + bias if normals else np.hypot(*grid.T)[:, None]
+    score = (0.5 - head(z).min(axis=1)).reshape(xx0.shape)
+    figure = Figure(figsize=(4.6, 4.2), layout="constrained")
+    ax = figure.subplots()
+    RegionDisplay(xx0=xx0, xx1=xx1, score=score).plot(ax=ax, title=title)
+    ax.set_aspect("equal")
+    return figure
+
+
+def circles(model: Any) -> Figure:
+    """What a model that saw the outer circle only makes of the plane."""
+    split = make_circles(random_state=0)
+    X = np.concatenate([split.X_train, split.X_test])
+    names = {"normal": "normal", "outer": "seen (outer)", "inner": "unseen (inner)"}
+    kind = [names[name] for name in (*split.kind_train, *split.kind_test)]
+    model.fit(split.X_train, split.y_train)
+    title = f"{type(model).__name__}, gamma = {model.gamma:g}"
+    return region_figure([Panel(model, X, np.array(kind), title)], n_columns=1)
+
+
+FIGURES: dict[str, Callable[[], Figure]] = {
+    "xor": lambda: logic("xor", "XOR by one neuron"),
+    "or": lambda: logic("or", "OR: the normal class is in the margin"),
+    "and": lambda: logic("and", "AND: the anomaly is in the margin"),
+    "sigmoid": lambda: curve("Sigmoid: on which side?", "signed distance z", {"": Sigmoid()}),
+    "bump": lambda: curve(
+        "Bump: on the plane?", "signed distance z", {"Gaussian": GaussianBump(), "tanh": TanhBump()}
+    ),
+    "rbf": lambda: curve(
+        "RBF: near the point?", "distance from the centre", {"": RadialBasis()}, low=0.0
+    ),
+    "ball": lambda: region("1 ball: a disc", BALL, normals=[]),
+    "slabs": lambda: region("2 slabs: a parallelogram", SLAB, normals=[[1, 0], [0.3, 1]]),
+    "triangle": lambda: region(
+        "3 halfspaces: a triangle", SIDE, normals=[[1, 0], [0, 1], [-0.8, -0.8]], bias=1
+    ),
+    "corner": lambda: region("2 halfspaces: open", SIDE, normals=[[1, 0], [0, 1]], bias=1),
+    "circles_kernel": lambda: circles(KernelEqualitySeparator(gamma=8.0)),
+    "circles_svc": lambda: circles(SVC(gamma=8.0)),
+}
+
+
+def write(folder: Path) -> list[Path]:
+    """Draw every figure into `folder`, one PNG each."""
+    paths = [save_figure(draw(), folder / f"{name}.png", dpi=120) for name, draw in FIGURES.items()]
+    for path in paths:  # 256 colours, spread so that the rare ones of the rows stay
+        with Image.open(path) as picture:
+            small = picture.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE)
+        small.save(path, optimize=True)
+    return paths
+
+
+if __name__ == "__main__":
+    write(Path(__file__).parent / "_static")
