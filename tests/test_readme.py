@@ -1,0 +1,179 @@
+"""README and documentation pages: their blocks run, and what they name exists."""
+
+import doctest
+import pkgutil
+import re
+import runpy
+import shlex
+import tomllib
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+from typer.testing import CliRunner
+
+import eqsep
+from eqsep import datasets, theory
+from eqsep.cli import app
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/*.md"))]
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+class Block(NamedTuple):
+    language: str
+    text: str
+    line: int
+
+
+def blocks(page):
+    text = page.read_text()
+    for found in FENCE.finditer(text):
+        yield Block(found[1], found[2], text.count("\n", 0, found.start(2)) + 1)
+
+
+def run_python(block, *, page, names):
+    if ">>>" not in block.text:
+        exec(compile("\n" * (block.line - 1) + block.text, str(page), "exec"), names)
+        return
+    examples = doctest.DocTestParser().get_doctest(
+        block.text, {}, page.name, str(page), block.line - 1
+    )
+    examples.globs = names
+    told = []
+    runner = doctest.DocTestRunner(optionflags=FLAGS)
+    runner.run(examples, out=told.append, clear_globs=False)
+    assert not runner.failures, "".join(told)
+
+
+def run_console(block, *, page, names):  # noqa: ARG001  the shape of all of them
+    """Each `$ command` followed by what it prints; white space does not count."""
+    for step in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+        command, _, expected = step.partition("\n")
+        printed = run_command(command)
+        assert printed.split() == expected.split(), printed
+
+
+def run_bash(block, *, page, names):  # noqa: ARG001
+    for command in block.text.splitlines():
+        run_command(command)
+
+
+def run_command(command):
+    """Run what is ours; of the tools around it, see that what they are asked for exists."""
+    program, *words = shlex.split(command, comments=True)
+    return COMMANDS[program](words)
+
+
+def run_eqsep(words):
+    result = CliRunner().invoke(app, words, env={"COLUMNS": "200"})
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def check_make(words):
+    assert set(words) <= set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def check_pip(words):
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    action, package = words
+    name, *wanted = re.findall(r"\w+", package)
+    assert (action, name) == ("install", "eqsep")
+    assert set(wanted) <= set(extras)
+
+
+def check_file(words):
+    assert (ROOT / words[0]).is_file()
+
+
+COMMANDS = {
+    "eqsep": run_eqsep,
+    "make": check_make,
+    "pip": check_pip,
+    "python": check_file,
+    ".venv/bin/python": check_file,
+    ".venv/bin/pytest": check_file,
+}
+LANGUAGES = {
+    "python": run_python,
+    "console": run_console,
+    "bash": run_bash,
+    "text": lambda block, **_: None,  # noqa: ARG005
+}
+
+
+@every_page
+def test_the_blocks_run_in_order(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "__main__"}
+    for block in blocks(page):
+        LANGUAGES[block.language](block, page=page, names=names)
+    plt.close("all")
+
+
+@every_page
+def test_commands_within_a_line_run_too(page):
+    """`make TARGET` and `pip install "eqsep[...]"` between backticks."""
+    for command in re.findall(r"`((?:make|pip|python) [^`]+)`", page.read_text()):
+        run_command(command)
+
+
+@every_page
+def test_dotted_names_exist(page):
+    for name in set(re.findall(r"\beqsep(?:\.\w+)+", page.read_text())):
+        if not name.endswith((".png", ".css")):
+            pkgutil.resolve_name(name)
+
+
+@every_page
+def test_links_lead_somewhere(page):
+    links = re.findall(r"\]\((?!https?:)([^)#]+)|src=\"([^\"]+)\"", page.read_text())
+    links += re.findall(r"^```\{image\} (.+)()$", page.read_text(), re.MULTILINE)
+    for link in map("".join, links):
+        assert (page.parent / link).exists(), link
+
+
+def test_the_readme_is_short_and_names_every_separator():
+    text = README.read_text()
+    assert len(text.splitlines()) < 150
+    assert [name for name in eqsep.__all__ if not name.startswith("_") and name not in text] == []
+
+
+def test_the_api_page_lists_every_public_name():
+    text = (ROOT / "docs" / "api.md").read_text()
+    public = {
+        f"{module.__name__}.{name}"
+        for module in (eqsep, theory, datasets)
+        for name in module.__all__
+        if not name.startswith("_")
+    }
+    assert {
+        name for name in public if not re.search(rf":: {re.escape(name)}$", text, re.M)
+    } == set()
+
+
+def test_every_page_is_in_the_table_of_contents():
+    trees = re.findall(r"```\{toctree\}\n(.*?)```", (ROOT / "docs/index.md").read_text(), re.DOTALL)
+    listed = {line for tree in trees for line in tree.split("\n") if re.fullmatch(r"\w+", line)}
+    assert listed == {page.stem for page in ROOT.glob("docs/*.md")} - {"index"}
+
+
+def test_the_pictures_are_those_that_the_script_draws(tmp_path):
+    drawn = runpy.run_path(str(ROOT / "docs" / "figures.py"))["write"](tmp_path)
+    kept = ROOT / "docs" / "_static"
+    assert {path.name for path in drawn} == {path.name for path in kept.glob("*.png")}
+    for path in drawn:
+        assert (kept / path.name).stat().st_size < 150_000
+        now, then = plt.imread(path)[..., :3], plt.imread(kept / path.name)[..., :3]
+        assert now.shape == then.shape
+        assert np.abs(now - then).mean() < 0.01, f"{path.name} is stale: run docs/figures.py"
