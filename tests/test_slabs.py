@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from eqsep.theory import WITNESSES
 from eqsep.theory.counting import max_slab_subsets
 from eqsep.theory.families import FAMILIES
 from eqsep.theory.rational import as_rationals, homogeneous
@@ -37,3 +38,9 @@ def test_points_on_a_grid_are_passed_over_in_silence():
     grid = np.array(list(product((0.0, 1.0, 2.0), repeat=2)))
     room = SlabTable(grid).room
     assert 0 < np.sum(room > 0) < len(room)
+
+
+def test_the_ten_points_of_space_need_no_linear_programme():
+    """Every rounded slab passes the check in integers."""
+    rows = homogeneous(as_rationals(WITNESSES["epsilon-equality", 3]))
+    assert sorted(FAMILIES["epsilon-equality"].proposals(rows)) == list(range(1024))
