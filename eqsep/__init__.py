@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from eqsep.separators.kernel import KernelEqualitySeparator as KernelEqualitySeparator
     from eqsep.separators.linear import EqualitySeparator as EqualitySeparator
+    from eqsep.separators.network import NetworkSeparator as NetworkSeparator
     from eqsep.separators.one_vs_set import OneVsSet as OneVsSet
     from eqsep.separators.twin import TwinSeparator as TwinSeparator
 
@@ -17,6 +18,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "EqualitySeparator": "eqsep.separators.linear",
     "KernelEqualitySeparator": "eqsep.separators.kernel",
+    "NetworkSeparator": "eqsep.separators.network",
     "OneVsSet": "eqsep.separators.one_vs_set",
     "TwinSeparator": "eqsep.separators.twin",
 }

@@ -86,23 +86,21 @@ class ProbabilisticHead(Head):
         return p, self.log_slope(z) * p
 
 
+def _floor(z: Any) -> float:
+    """So small a number, for the precision of `z`, that its inverse cubed is just finite."""
+    return float(namespace(z).finfo(z.dtype).smallest_normal) ** 0.3
+
+
 def _away_from_zero(z: Any) -> Any:
     """`z` held so far from zero that 1 / z³ is finite."""
-    xp = namespace(z)
-    floor = xp.asarray(xp.finfo(z.dtype).smallest_normal ** 0.3, dtype=z.dtype)
-    return xp.where(xp.abs(z) < floor, floor, z)
+    xp, floor = namespace(z), _floor(z)
+    return xp.where(xp.abs(z) < floor, xp.full_like(z, floor), z)
 
 
-def _log_of_complement(log_p: Any) -> Any:
-    """log(1 - p) from log p < 0: by expm1 near p = 1, by log1p elsewhere."""
+def _complement(log_p: Any) -> Any:
+    """1 - p from log p <= 0, exact where p is close to 1 and never zero."""
     xp = namespace(log_p)
-    log_p = -_away_from_zero(-log_p)
-    near, one = log_p > -math.log(2), xp.ones_like(log_p)
-    return xp.where(
-        near,
-        xp.log(-xp.expm1(xp.where(near, log_p, -one))),
-        xp.log1p(-xp.exp(xp.where(near, -one, log_p))),
-    )
+    return xp.clip(-xp.expm1(log_p), _floor(log_p), None)
 
 
 class _ExponentialHead(ProbabilisticHead):
@@ -112,11 +110,11 @@ class _ExponentialHead(ProbabilisticHead):
         return namespace(z).exp(self.log(z))
 
     def log1m(self, z: Any) -> Any:
-        return _log_of_complement(self.log(z))
+        return namespace(z).log(_complement(self.log(z)))
 
     def log1m_slope(self, z: Any) -> Any:
-        xp, log_p = namespace(z), self.log(z)
-        return -self.log_slope(z) * xp.exp(log_p) / _away_from_zero(-xp.expm1(log_p))
+        log_p = self.log(z)
+        return -self.log_slope(z) * namespace(z).exp(log_p) / _complement(log_p)
 
 
 @dataclass
@@ -208,7 +206,7 @@ class TanhBump(ProbabilisticHead):
 
     def log(self, z: Any) -> Any:
         xp, (q, _) = namespace(z), self._ratio(z)
-        return _log_of_complement(-2 * q) - xp.log1p(xp.exp(-2 * q))
+        return xp.log(_complement(-2 * q)) - xp.log1p(xp.exp(-2 * q))
 
     def log_slope(self, z: Any) -> Any:
         xp, (q, dq) = namespace(z), self._ratio(z)

@@ -75,8 +75,7 @@ def read_labels(y: Any, *, normal: Any = None, one_class: bool = False) -> Label
     """Which label of `y` is normal, and which labels are anomalous.
 
     `normal=None` means 0, False or "normal", whichever occurs. Where none does, two labels are
-    taken in sorted order, as scikit-learn does (with a warning where they are names); more are an
-    error. `one_class=True` lets one of the two classes be absent, as in a piece of the data.
+    taken in sorted order, as scikit-learn does, with a warning; more are an error. `one_class=True` lets one of the two classes be absent, as in a piece of the data.
 
     Examples
     --------
@@ -103,10 +102,11 @@ def read_labels(y: Any, *, normal: Any = None, one_class: bool = False) -> Label
             f"{type_of_target(labels)}: y has {len(labels)} labels ({listed(labels)}). Pass 0 and "
             f"1, or names of kinds with 'normal' among them (another name: normal=...)."
         )
-    if known is None and named:
+    if known is None:
+        other = labels[1].item()
         warnings.warn(
-            f"Neither of the labels {listed(labels)} is 'normal': {labels[0]} was taken as normal "
-            f"because it sorts first. Name the right one: normal='{labels[1]}', for example.",
+            f"Neither of the labels {listed(labels)} is 0 or 'normal': {labels[0]} was taken as "
+            f"normal because it sorts first. Say which one is: normal={other!r}, for example.",
             stacklevel=3,
         )
     return _labels(labels, labels[0] if known is None else known, by_name=known is not None)

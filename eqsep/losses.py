@@ -13,7 +13,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from eqsep.activations import Head, ProbabilisticHead
-from eqsep.arrays import namespace
 
 
 class Loss(BaseEstimator, ABC):
@@ -73,19 +72,12 @@ class LogisticLoss(Loss):
     needs_logarithm: ClassVar[bool] = True
 
     def __call__(self, z: Any, target: Any, *, head: ProbabilisticHead) -> Any:
-        return -_blend(target, head.log(z), head.log1m(z))
+        outside = head.log1m(z)
+        return target * (outside - head.log(z)) - outside
 
     def slope(self, z: Any, target: Any, *, head: ProbabilisticHead) -> Any:
-        return -_blend(target, head.log_slope(z), head.log1m_slope(z))
-
-
-def _blend(target: Any, inside: Any, outside: Any) -> Any:
-    """target · inside + (1 - target) · outside, where a weight of zero silences an infinity."""
-    xp = namespace(inside)
-    zero = xp.zeros_like(inside)
-    return xp.where(target > 0, target * inside, zero) + xp.where(
-        target < 1, (1 - target) * outside, zero
-    )
+        outside = head.log1m_slope(z)
+        return target * (outside - head.log_slope(z)) - outside
 
 
 LOSSES: dict[str, type[Loss]] = {"squared": SquaredLoss, "logistic": LogisticLoss}

@@ -25,8 +25,8 @@ ESTIMATORS = [
     OneVsSet(),
     OneVsSet(kernel="rbf", score="binary"),
 ]
-# Two names of which neither is "normal" are taken in sorted order, with a warning: scikit-learn's
-# checks use such names on purpose.
+# Two labels of which neither is 0 or "normal" are taken in sorted order, with a warning:
+# scikit-learn's checks use such labels on purpose.
 pytestmark = pytest.mark.filterwarnings("ignore:Neither of the labels:UserWarning")
 
 every = pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)

@@ -38,12 +38,13 @@ class Separator(ClassifierMixin, BaseEstimator, ABC):
         return self.classes_[to_numpy(score > 0).astype(int)]
 
     def _enter(
-        self, X: Any, y: Any, sample_weight: Any = None
+        self, X: Any, y: Any, sample_weight: Any = None, *, merge: bool = True
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows, 1.0 where anomalous, and weights; rows of weight zero are gone.
 
-        Up to `MERGED_ROWS` rows are put in order and equal ones merged, so that neither the order
-        of the rows nor repeating one instead of weighting it changes a single bit of the fit.
+        With `merge`, up to `MERGED_ROWS` rows are put in order and equal ones merged, so that
+        neither the order of the rows nor repeating one instead of weighting it changes a bit of
+        the fit.
         """
         X = validate_rows(self, to_numpy(X) if is_foreign(X) else X, reset=True)
         labels = read_labels(y, normal=self.normal)
@@ -58,7 +59,9 @@ class Separator(ClassifierMixin, BaseEstimator, ABC):
                 "one class only once rows of weight 0 are left out. Give both classes some weight."
             )
         X, is_anomaly, weight = X[counted], is_anomaly[counted], weight[counted]
-        return merged(X, is_anomaly, weight) if len(X) <= MERGED_ROWS else (X, is_anomaly, weight)
+        if merge and len(X) <= MERGED_ROWS:
+            return merged(X, is_anomaly, weight)
+        return X, is_anomaly, weight
 
     def _rows(self, X: Any) -> np.ndarray:
         """Rows to score, checked against those of the fit."""

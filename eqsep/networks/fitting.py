@@ -1,0 +1,147 @@
+"""From arrays to trained members: which rows are held out, on which device, what can go wrong."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from rich.progress import Progress
+
+from eqsep.networks.network import Network
+from eqsep.networks.training import CHUNK, Criterion, Data, History, Training, train
+
+_SMALL_STEP = 2_000_000  # multiplications: below it, a second thread costs more than it gives
+
+
+def resolve_device(device: str) -> torch.device:
+    """ "auto" is the GPU where there is one, else the CPU."""
+    known = ("auto", "cpu", "cuda")
+    if device not in known:
+        raise ValueError(f"device must be one of {known}, got {device!r}.")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("device='cuda' was asked for, but torch sees no GPU. Use device='auto'.")
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(device)
+
+
+def class_weights(is_anomaly: np.ndarray, training: Training) -> np.ndarray:
+    """A weight for each row, 1 on average; in a balanced training, half of it for each class."""
+    share = is_anomaly.mean()
+    if not training.balanced or share in (0, 1):
+        return np.ones(len(is_anomaly), dtype=np.float32)
+    return np.where(is_anomaly == 1, 0.5 / share, 0.5 / (1 - share)).astype(np.float32)
+
+
+def hold_out(
+    is_anomaly: np.ndarray, training: Training, rng: np.random.RandomState
+) -> tuple[np.ndarray, np.ndarray]:
+    """The indices of the rows to train on and of those held out."""
+    n = len(is_anomaly)
+    if not 0 <= training.validation_fraction < 1:
+        raise ValueError(
+            f"validation_fraction must lie in [0, 1), got {training.validation_fraction!r}."
+        )
+    if training.stratify:
+        classes = [rng.permutation(np.flatnonzero(is_anomaly == c)) for c in (0, 1)]
+        counts = [round(training.validation_fraction * len(rows)) for rows in classes]
+        held_out = np.concatenate([r[:count] for r, count in zip(classes, counts, strict=True)])
+        rows = rng.permutation(np.setdiff1d(np.arange(n), held_out))
+    else:
+        last = n - round(training.validation_fraction * n)
+        rows, held_out = np.arange(last), np.arange(last, n)
+    if len(held_out) and not is_anomaly[held_out].any() and is_anomaly.any():
+        warnings.warn(
+            f"None of the {len(held_out)} rows held out is anomalous, so early stopping watches "
+            f"normal rows alone. Raise validation_fraction, or set it to 0 to use all epochs.",
+            stacklevel=4,
+        )
+    return rows, held_out
+
+
+def data_of(X: torch.Tensor, rows: np.ndarray, held_out: np.ndarray) -> Data:
+    """Columns and indices, all on the device of the columns."""
+    return Data(X, *(torch.as_tensor(r, device=X.device) for r in (rows, held_out)))
+
+
+def fit_members(
+    network: Network,
+    data: Data,
+    criterion: Criterion,
+    *,
+    training: Training,
+    rng: np.random.RandomState,
+    progress: bool = False,
+) -> History:
+    """Train all members; those that never had a finite loss are left out, with a warning."""
+    generator = torch.Generator().manual_seed(int(rng.randint(2**31 - 1)))
+    work = training.batch_size * sum(p.numel() for p in network.parameters())
+    threads = _threads(1 if work < _SMALL_STEP else None)
+    with _clear_memory_errors(), threads, _bar(training.epochs, shown=progress) as on_epoch:
+        history = train(
+            network, data, criterion, training=training, generator=generator, on_epoch=on_epoch
+        )
+    sound = history.best_epoch >= 0
+    if not sound.any():
+        raise ValueError(
+            f"The loss of all {len(sound)} members was NaN or infinite from the first epoch on. "
+            f"Scale the columns, or lower the learning rate "
+            f"({training.learning_rate} now): training=Training(learning_rate=...)."
+        )
+    if not sound.all():
+        warnings.warn(
+            f"{(~sound).sum()} of {len(sound)} members never had a finite loss and were left out. "
+            f"A lower learning rate than {training.learning_rate} may keep them.",
+            stacklevel=3,
+        )
+        network.keep(torch.as_tensor(np.flatnonzero(sound), device=data.X.device))
+    return history
+
+
+@torch.no_grad()
+def outputs(network: Network, X: torch.Tensor, *, features: bool = False) -> np.ndarray:
+    """What `network` (or its last hidden layer) says of the rows, some thousands at a time."""
+    say = network.features if features else network
+    return torch.cat([say(rows) for rows in X.split(CHUNK)]).numpy()
+
+
+@contextmanager
+def _clear_memory_errors() -> Iterator[None]:
+    """Say what to do when the tensors do not fit."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "memory" not in str(error):
+            raise
+        raise MemoryError(
+            "The networks do not fit into memory. Use fewer members (n_members), narrower layers "
+            "(hidden) or a smaller batch: training=Training(batch_size=...)."
+        ) from error
+
+
+@contextmanager
+def _threads(count: int | None) -> Iterator[None]:
+    """torch with `count` threads for a while."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(before if count is None else count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def _bar(epochs: int, *, shown: bool) -> Iterator[Any]:
+    """A progress bar over the epochs and the members under way; None where not asked for."""
+    if not shown:
+        yield None
+        return
+    with Progress() as bar:
+        task = bar.add_task("training", total=epochs)
+
+        def on_epoch(done: int, alive: int) -> None:
+            bar.update(task, completed=done if alive else epochs, description=f"{alive} under way")
+
+        yield on_epoch

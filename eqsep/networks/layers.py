@@ -1,0 +1,161 @@
+"""Layers with a member axis.  (n, k, d_in) -> (n, k, d_out)
+
+A tensor of shape (n, 1, d_in) is one input shared by all members. With `n_members=None` a layer has
+no member axis and maps (n, d_in) -> (n, d_out).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Generator, Tensor, nn
+
+from eqsep import activations
+
+Members = Sequence[Generator] | None
+
+
+def _glorot(d_in: int, d_out: int, members: Members) -> Tensor:
+    """Glorot's uniform start, drawn for each member from its own stream.  -> (k, d_in, d_out)"""
+    limit = math.sqrt(6 / (d_in + d_out))
+    streams = [None] if members is None else members
+    drawn = [torch.rand((d_in, d_out), generator=stream) for stream in streams]
+    start = (2 * torch.stack(drawn) - 1) * limit
+    return start[0] if members is None else start
+
+
+def _affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """x W + b for each member; a shared x is one matrix product for all of them."""
+    if weight.ndim == 2:
+        return torch.addmm(bias, x, weight)
+    if x.shape[1] == 1:
+        k, d_in, d_out = weight.shape
+        flat = weight.permute(1, 0, 2).reshape(d_in, k * d_out)
+        return torch.addmm(bias.reshape(-1), x[:, 0], flat).view(len(x), k, d_out)
+    return torch.baddbmm(bias[:, None], x.transpose(0, 1), weight).transpose(0, 1)
+
+
+class Linear(nn.Module):
+    """x W + b: k linear maps side by side.  (n, k, d_in) -> (n, k, d_out)
+
+    Examples
+    --------
+    >>> import torch
+    >>> Linear(3, 2)(torch.zeros(5, 3)).shape
+    torch.Size([5, 2])
+    """
+
+    def __init__(self, d_in: int, d_out: int, *, members: Members = None) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(_glorot(d_in, d_out, members))
+        self.bias = nn.Parameter(torch.zeros_like(self.weight[..., 0, :]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return _affine(x, self.weight, self.bias)
+
+
+class RadialBasis(nn.Module):
+    """exp(-gamma ||x - c||²) for learnable centres c.  (n, k, d_in) -> (n, k, d_out)
+
+    With `distance=True` it gives the distances ||x - c|| themselves, for a head to judge.
+
+    Examples
+    --------
+    >>> import torch
+    >>> layer = RadialBasis(3, 2)
+    >>> bool((layer(layer.centre.T)[0, 0] - 1).abs() < 1e-3)
+    True
+    """
+
+    def __init__(
+        self,
+        d_in: int,
+        d_out: int,
+        *,
+        members: Members = None,
+        head: activations.RadialBasis | None = None,
+        distance: bool = False,
+    ) -> None:
+        super().__init__()
+        self.centre = nn.Parameter(_glorot(d_in, d_out, members))
+        self.head = activations.RadialBasis() if head is None else head
+        self.distance = distance
+
+    def forward(self, x: Tensor) -> Tensor:
+        square = _affine(x, -2 * self.centre, (self.centre**2).sum(-2))
+        square = square + (x**2).sum(-1, keepdim=True)
+        r = torch.sqrt(square.clamp_min(0) + 1e-12)  # so that the root has a slope at zero
+        return r if self.distance else self.head(r)
+
+
+class Bump(nn.Module):
+    """A bump of each input, with one sigma a layer, fixed or learnt.  (…, d) -> (…, d)
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch import nn
+    >>> model = nn.Sequential(nn.Linear(4, 3), Bump(sigma=0.5, learn_sigma=True), nn.Linear(3, 1))
+    >>> model(torch.zeros(2, 4)).shape
+    torch.Size([2, 1])
+    """
+
+    def __init__(
+        self,
+        head: activations.GaussianBump | activations.TanhBump | None = None,
+        *,
+        sigma: float | None = None,
+        learn_sigma: bool = False,
+        n_members: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.head = activations.GaussianBump() if head is None else head
+        start = torch.as_tensor(float(self.head.sigma if sigma is None else sigma))
+        start = start if n_members is None else start.repeat(n_members, 1)
+        self.sigma = nn.Parameter(start, requires_grad=learn_sigma)
+
+    def forward(self, z: Tensor) -> Tensor:
+        return replace(self.head, sigma=self.sigma)(z)
+
+
+class LeakyReLU(nn.Module):
+    """max(z, leak z).  (…, d) -> (…, d)"""
+
+    def __init__(self, head: activations.LeakyReLU | None = None) -> None:
+        super().__init__()
+        self.head = activations.LeakyReLU() if head is None else head
+
+    def forward(self, z: Tensor) -> Tensor:
+        return nn.functional.leaky_relu(z, self.head.leak)
+
+
+class BatchNorm(nn.Module):
+    """Each column of each member to mean 0 and variance 1 over the batch.  (n, k, d) -> (n, k, d)
+
+    `momentum` is the share of the running statistics that a batch leaves as it was.
+    """
+
+    mean: Tensor
+    variance: Tensor
+
+    def __init__(
+        self, d: int, *, n_members: int | None = None, momentum: float = 0.99, eps: float = 1e-3
+    ) -> None:
+        super().__init__()
+        shape = (d,) if n_members is None else (n_members, d)
+        self.weight, self.bias = nn.Parameter(torch.ones(shape)), nn.Parameter(torch.zeros(shape))
+        self.register_buffer("mean", torch.zeros(shape))
+        self.register_buffer("variance", torch.ones(shape))
+        self.momentum, self.eps = momentum, eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training:
+            variance, mean = torch.var_mean(x, dim=0, correction=0)
+            with torch.no_grad():
+                self.mean.lerp_(mean, 1 - self.momentum)
+                self.variance.lerp_(variance, 1 - self.momentum)
+        else:
+            mean, variance = self.mean, self.variance
+        scale = self.weight * torch.rsqrt(variance + self.eps)
+        return x * scale + (self.bias - mean * scale)

@@ -1,0 +1,100 @@
+"""Feed-forward networks put together from the layers, each member from its own stream."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Generator, Tensor, nn
+
+from eqsep import activations
+from eqsep.networks.layers import BatchNorm, Bump, LeakyReLU, Linear, RadialBasis
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """What the hidden layers of a network are made of."""
+
+    widths: Sequence[int]
+    activation: Any
+    learn_sigma: bool = False
+    batch_norm: bool = True
+
+    def block(self, d_in: int, d_out: int, members: Sequence[Generator]) -> nn.Sequential:
+        """One hidden layer: normalised before the activation, after it where that is an RBF."""
+        norm = [BatchNorm(d_out, n_members=len(members))] if self.batch_norm else []
+        if self.activation.family == "rbf":
+            return nn.Sequential(
+                RadialBasis(d_in, d_out, members=members, head=self.activation), *norm
+            )
+        return nn.Sequential(
+            Linear(d_in, d_out, members=members), *norm, self._activate(len(members))
+        )
+
+    def blocks(self, d_in: int, members: Sequence[Generator]) -> nn.Sequential:
+        """All hidden layers, from `d_in` columns on."""
+        steps = zip([d_in, *self.widths], self.widths, strict=False)
+        return nn.Sequential(*(self.block(a, b, members) for a, b in steps))
+
+    def _activate(self, n_members: int) -> nn.Module:
+        if self.activation.family == "equality":
+            return Bump(self.activation, learn_sigma=self.learn_sigma, n_members=n_members)
+        return LeakyReLU(self.activation)
+
+
+class Network(nn.Module):
+    """k networks side by side, from shared rows to what each makes of them.
+
+    (n, d_in) -> (n, k, d_out)
+    """
+
+    def __init__(self, hidden: nn.Module, output: nn.Module) -> None:
+        super().__init__()
+        self.hidden, self.output = hidden, output
+
+    def features(self, x: Tensor) -> Tensor:
+        """The last hidden layer, where the separating surface lies.  (n, d_in) -> (n, k, h)"""
+        return self.hidden(x[:, None, :])
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.output(self.features(x))
+
+    def keep(self, rows: Tensor) -> Self:
+        """Keep only the members `rows`: every tensor has them on its first axis."""
+        return self.restore({name: t[rows].clone() for name, t in self.state_dict().items()})
+
+    def restore(self, state: dict[str, Tensor]) -> Self:
+        """Take over the members of `state`, however many they are."""
+        for name, tensor in state.items():
+            *path, last = name.split(".")
+            module = self.get_submodule(".".join(path))
+            learnt = dict(module.named_parameters(recurse=False)).get(last)
+            kept = tensor if learnt is None else nn.Parameter(tensor, learnt.requires_grad)
+            setattr(module, last, kept)
+        return self
+
+    def sigmas(self) -> Tensor:
+        """The widths of the hidden bumps.  -> (layers, k)"""
+        widths = [m.sigma.detach()[:, 0] for m in self.hidden.modules() if isinstance(m, Bump)]
+        return torch.stack(widths) if widths else torch.empty(0, 0)
+
+
+def member_streams(n_members: int, rng: np.random.RandomState) -> list[Generator]:
+    """A torch stream for each member; the first of them are the same for any number."""
+    seeds = rng.randint(2**31 - 1, size=n_members)
+    return [Generator().manual_seed(int(seed)) for seed in seeds]
+
+
+def build_separator(
+    d_in: int, hidden: Hidden, head: activations.Head, *, members: Sequence[Generator]
+) -> Network:
+    """Networks that end in one signed distance (or, for an RBF head, one distance) a member."""
+    blocks = hidden.blocks(d_in, members)
+    last = [d_in, *hidden.widths][-1]
+    output: nn.Module = (
+        RadialBasis(last, 1, members=members, distance=True)
+        if head.family == "rbf"
+        else Linear(last, 1, members=members)
+    )
+    return Network(blocks, output)

@@ -1,0 +1,220 @@
+"""Networks with any head: a separating surface in a learnt space, as an ensemble."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+
+from eqsep import activations
+from eqsep.losses import Loss, as_loss
+from eqsep.networks import Hidden, Training, build_separator, member_streams
+from eqsep.networks.fitting import (
+    class_weights,
+    data_of,
+    fit_members,
+    hold_out,
+    outputs,
+    resolve_device,
+)
+from eqsep.separators.base import Separator
+from eqsep.separators.columns import Columns, check_counts, named
+from eqsep.theory import closing_number
+
+HEADS = {
+    "equality": activations.GaussianBump,
+    "halfspace": activations.Sigmoid,
+    "rbf": activations.RadialBasis,
+}
+ACTIVATIONS = {
+    "bump": activations.GaussianBump,
+    "leaky_relu": activations.LeakyReLU,
+    "rbf": activations.RadialBasis,
+}
+
+
+class NetworkSeparator(Separator):
+    """head(f(x)): where the last layer of a network puts a row, and whether that is inside.
+
+    The head says what surface is learnt: a bump asks for a hyperplane (equality separation), a
+    sigmoid for one side of it, a radial basis function for a point. Normal rows are the ones
+    inside. `n_members` networks train side by side, each with its own start, early stop and best
+    weights, at about the cost of one; the score is that of all of them together.
+
+    Parameters
+    ----------
+    head : {"equality", "halfspace", "rbf"} or Head, default="equality"
+    activation : {"bump", "leaky_relu", "rbf"} or Activation, default="bump"
+        Of the hidden layers.
+    hidden : sequence of int, default=(60,)
+        The widths of the hidden layers; none makes a linear separator.
+    sigma : float, default=0.5
+        The width of the bumps that are asked for by name.
+    learn_sigma : bool, default=False
+        Whether each hidden layer learns the width of its bumps.
+    batch_norm : bool, default=True
+    loss : {"logistic", "squared"} or Loss, default="logistic"
+    n_members : int, default=10
+    training : Training, default=None
+        `eqsep.networks.Training()` unless given.
+    standardize : bool, default=True
+        Whether columns are brought to mean 0 and variance 1 first.
+    score_by : {"membership", "distance"}, default="membership"
+        The mean membership of the members, or the mean of their squared distances.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where the networks train. They score on the CPU.
+    progress : bool, default=False
+        Whether to show a progress bar.
+    normal : label, default=None
+        Which label is normal; by default 0, False or "normal", whichever occurs.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    network_ : eqsep.networks.Network
+        The members with their best weights.
+    history_ : eqsep.networks.History
+        Losses and sigmas by epoch and member.
+    head_ : Head
+    classes_ : ndarray of shape (2,)
+
+    Examples
+    --------
+    >>> from eqsep import NetworkSeparator
+    >>> from eqsep.datasets import make_circles
+    >>> split = make_circles(random_state=0)
+    >>> network = NetworkSeparator(n_members=3, random_state=0).fit(split.X_train, split.y_train)
+    >>> network.member_scores(split.X_test).shape
+    (100, 3)
+    """
+
+    def __init__(
+        self,
+        *,
+        head: str | activations.Head = "equality",
+        activation: str | activations.Activation = "bump",
+        hidden: Sequence[int] = (60,),
+        sigma: float = 0.5,
+        learn_sigma: bool = False,
+        batch_norm: bool = True,
+        loss: str | Loss = "logistic",
+        n_members: int = 10,
+        training: Training | None = None,
+        standardize: bool = True,
+        score_by: str = "membership",
+        device: str = "auto",
+        progress: bool = False,
+        normal: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.head = head
+        self.activation = activation
+        self.hidden = hidden
+        self.sigma = sigma
+        self.learn_sigma = learn_sigma
+        self.batch_norm = batch_norm
+        self.loss = loss
+        self.n_members = n_members
+        self.training = training
+        self.standardize = standardize
+        self.score_by = score_by
+        self.device = device
+        self.progress = progress
+        self.normal = normal
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train the members on the rows `X`, whose labels `y` say which are anomalous."""
+        X, is_anomaly, _ = self._enter(X, y, merge=False)
+        head, hidden, loss, training = self._resolve()
+        warn_of_narrow_layers(X.shape[1], hidden)
+        device, rng = resolve_device(self.device), check_random_state(self.random_state)
+        self.columns_ = Columns.of(X, standardize=self.standardize)
+        members, rows = member_streams(self.n_members, rng), hold_out(is_anomaly, training, rng)
+        network = build_separator(X.shape[1], hidden, head, members=members).to(device)
+        inside = torch.as_tensor(1 - is_anomaly, dtype=torch.float32, device=device)[:, None]
+        weight = torch.as_tensor(class_weights(is_anomaly, training), device=device)[:, None]
+
+        def criterion(output: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+            return weight[index] * loss(output[..., 0], inside[index], head=head)
+
+        data = data_of(self.columns_.tensor(X, device=device), *rows)
+        self.history_ = fit_members(
+            network, data, criterion, training=training, rng=rng, progress=self.progress
+        )
+        self.network_, self.head_ = network.cpu().double(), head
+        return self
+
+    def member_scores(self, X: Any) -> np.ndarray:
+        """The score of each member on its own, as in `decision_function`.  -> (n, k)"""
+        return _SCORES[self.score_by](self._signed_distances(X), self.head_)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """How far the members' mean lies beyond the threshold: membership 1/2, or its distance."""
+        return self.member_scores(X).mean(axis=1)
+
+    @available_if(lambda self: self.score_by == "membership")
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The mean membership of the members, and its complement."""
+        p = 0.5 - self.decision_function(X)
+        return np.column_stack([p, 1 - p])
+
+    def spread(self, X: Any) -> np.ndarray:
+        """The standard deviation of the members' scores: where they disagree."""
+        return self.member_scores(X).std(axis=1)
+
+    def distances(self, X: Any) -> np.ndarray:
+        """How far each member puts each row from its surface, in the last layer.  -> (n, k)"""
+        return np.abs(self._signed_distances(X))
+
+    def _signed_distances(self, X: Any) -> np.ndarray:
+        rows = self._rows(X)
+        return outputs(self.network_, self.columns_.tensor(rows, dtype=torch.float64))[..., 0]
+
+    def _resolve(self) -> tuple[Any, Hidden, Loss, Training]:
+        """The pieces that the parameters stand for; refuses what cannot be."""
+        head = named(self.head, HEADS, what="head", sigma=self.sigma)
+        activation = named(self.activation, ACTIVATIONS, what="activation", sigma=self.sigma)
+        loss = as_loss(self.loss)
+        if loss.needs_logarithm and not head.has_logarithm:
+            raise ValueError(f"{loss!r} needs log p, which {head!r} lacks. Use loss='squared'.")
+        if self.score_by not in _SCORES:
+            raise ValueError(f"score_by must be one of {sorted(_SCORES)}, got {self.score_by!r}.")
+        check_counts(n_members=[self.n_members], hidden=self.hidden)
+        hidden = Hidden(tuple(self.hidden), activation, self.learn_sigma, self.batch_norm)
+        return head, hidden, loss, Training() if self.training is None else self.training
+
+
+def warn_of_narrow_layers(n_features: int, hidden: Hidden) -> None:
+    """Say which hidden layers are narrower than their closing number, and what that risks."""
+    family, d_in = hidden.activation.family, n_features
+    for layer, width in enumerate(hidden.widths, start=1):
+        needed = closing_number(family, d_in)
+        if width < needed:
+            warnings.warn(
+                f"Hidden layer {layer} has {width} units on {d_in} inputs, fewer than the closing "
+                f"number {needed} of its activation: whatever is learnt, some directions leave all "
+                f"its units unchanged, and an anomaly along them looks normal. Widen it to "
+                f"{needed} or more to rule that out.",
+                NarrowLayerWarning,
+                stacklevel=3,
+            )
+        d_in = width
+
+
+class NarrowLayerWarning(UserWarning):
+    """A hidden layer cannot enclose a region of its inputs."""
+
+
+def _squared_distance(z: np.ndarray, head: Any) -> np.ndarray:
+    """z² beyond where the membership is 1/2; for a halfspace, how far on the wrong side."""
+    return -z if head.family == "halfspace" else z**2 - head.half_width**2
+
+
+_SCORES: dict[str, Callable[[np.ndarray, Any], np.ndarray]] = {
+    "membership": lambda z, head: 0.5 - head.membership(z),
+    "distance": _squared_distance,
+}
