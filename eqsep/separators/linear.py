@@ -16,6 +16,7 @@ from eqsep.separators.planes import (
     plane_through,
     warn_unless_converged,
 )
+from eqsep.separators.threshold import least_error_width
 from eqsep.solvers import BFGS, LBFGS
 
 
@@ -132,7 +133,7 @@ class EqualitySeparator(Separator):
         self.epsilon_ = (
             self._rounding_error(X)
             if self.rule == "strict"
-            else self._learnt_epsilon(X, inside, weight)
+            else least_error_width(np.abs(self._signed_distance(X)), inside=inside, weight=weight)
         )
         self.loss_, self.n_iter_ = float(found.value[best]), max(1, int(found.n_iter[best]))
         return self
@@ -219,19 +220,6 @@ class EqualitySeparator(Separator):
         with np.errstate(over="ignore"):
             z = scale * ((X / scale[:, None]) @ self.coef_ + self.intercept_ / scale)
         return np.clip(z, -np.finfo(np.float64).max, np.finfo(np.float64).max)
-
-    def _learnt_epsilon(self, X: np.ndarray, inside: np.ndarray, weight: np.ndarray) -> float:
-        """The half-width with the least training error, in the middle of its widest gap."""
-        size = np.abs(self._signed_distance(X))
-        order = np.argsort(size)
-        edges = np.concatenate([[0.0], size[order], [2 * size[order[-1]]]])
-        lost = np.where(inside, weight, 0.0)[order]
-        held = np.where(inside, 0.0, weight)[order]
-        error = lost.sum() + np.concatenate([[0.0], np.cumsum(held - lost)])
-        gap = np.diff(edges)
-        least = (error <= error[gap > 0].min() + 1e-12) & (gap > 0)
-        widest = int(np.argmax(np.where(least, gap, -1.0)))
-        return float((edges[widest] + edges[widest + 1]) / 2)
 
     def _rounding_error(self, X: np.ndarray) -> float:
         """What rounding can make of w·x + b = 0 for rows of the size of the training rows."""
