@@ -75,7 +75,8 @@ def read_labels(y: Any, *, normal: Any = None, one_class: bool = False) -> Label
     """Which label of `y` is normal, and which labels are anomalous.
 
     `normal=None` means 0, False or "normal", whichever occurs. Where none does, two labels are
-    taken in sorted order, as scikit-learn does, with a warning; more are an error. `one_class=True` lets one of the two classes be absent, as in a piece of the data.
+    taken in sorted order, as scikit-learn does, with a warning; more are an error.
+    `one_class=True` lets one of the two classes be absent, as in a piece of the data.
 
     Examples
     --------

@@ -11,7 +11,8 @@ if find_spec("torch") is None:
 
 from eqsep.networks.layers import BatchNorm, Bump, LeakyReLU, Linear, RadialBasis
 from eqsep.networks.network import Hidden, Network, build_separator, member_streams
-from eqsep.networks.training import Data, History, Training, train
+from eqsep.networks.plan import Data, History, Training
+from eqsep.networks.training import train
 
 __all__ = [
     "BatchNorm",

@@ -10,7 +10,8 @@ import torch
 from rich.progress import Progress
 
 from eqsep.networks.network import Network
-from eqsep.networks.training import CHUNK, Criterion, Data, History, Training, train
+from eqsep.networks.plan import Criterion, Data, History, Training
+from eqsep.networks.training import CHUNK, train
 
 _SMALL_STEP = 2_000_000  # multiplications: below it, a second thread costs more than it gives
 
@@ -77,7 +78,7 @@ def fit_members(
 ) -> History:
     """Train all members; those that never had a finite loss are left out, with a warning."""
     generator = torch.Generator().manual_seed(int(rng.randint(2**31 - 1)))
-    work = training.batch_size * sum(p.numel() for p in network.parameters())
+    work = training.batch_rows(len(data.rows)) * sum(p.numel() for p in network.parameters())
     threads = _threads(1 if work < _SMALL_STEP else None)
     with _clear_memory_errors(), threads, _bar(training.epochs, shown=progress) as on_epoch:
         history = train(

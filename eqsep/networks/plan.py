@@ -1,0 +1,82 @@
+"""What a training is told and what it tells: the plan, the data, the history."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from torch import Tensor
+
+Criterion = Callable[[Tensor, Tensor], Tensor]
+
+
+@dataclass
+class Training(BaseEstimator):
+    """How networks are trained.
+
+    Parameters
+    ----------
+    epochs : int
+        At most this many passes over the rows.
+    batch_size : int, optional
+        A thousandth of the rows, but at least 32 and at most 512, unless given.
+    learning_rate : float
+        Adam's.
+    decay, decay_steps : float, int
+        The learning rate is multiplied by `decay` after every `decay_steps` steps.
+    l2 : float
+        The penalty l2 · ||w||² on all weights.
+    patience : int
+        A member stops when its validation loss has not fallen for so many epochs, and goes back to
+        its best weights.
+    validation_fraction : float
+        The share of rows held out for that; 0 trains on all rows, for all epochs.
+    stratify : bool
+        Whether the held-out rows have the classes in proportion, in random order; otherwise they
+        are the last rows as they come.
+    balanced : bool
+        Whether both classes count the same, however many rows they have.
+    """
+
+    epochs: int = 200
+    batch_size: int | None = None
+    learning_rate: float = 1e-3
+    decay: float = 1.0
+    decay_steps: int = 1000
+    l2: float = 0.0
+    patience: int = 10
+    validation_fraction: float = 0.1
+    stratify: bool = True
+    balanced: bool = False
+
+    def batch_rows(self, n: int) -> int:
+        """The rows of a batch, out of `n`."""
+        return min(max(n // 1000, 32), 512) if self.batch_size is None else self.batch_size
+
+
+@dataclass(frozen=True)
+class History:
+    """What happened in each epoch to each member; NaN once a member has stopped.
+
+    Attributes
+    ----------
+    loss, validation_loss : ndarray of shape (epochs, k)
+    sigma : ndarray of shape (epochs, layers, k)
+        The widths of the hidden bumps after each epoch.
+    best_epoch : ndarray of shape (k,)
+        The epoch, from 0, whose weights were kept; -1 for a member that never had a finite loss.
+    """
+
+    loss: np.ndarray
+    validation_loss: np.ndarray
+    sigma: np.ndarray
+    best_epoch: np.ndarray
+
+
+class Data(NamedTuple):
+    """The columns (n, d) as the networks see them, the rows to train on and those held out."""
+
+    X: Tensor
+    rows: Tensor
+    held_out: Tensor
