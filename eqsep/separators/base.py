@@ -53,11 +53,7 @@ class Separator(ClassifierMixin, BaseEstimator, ABC):
         weight = check_weight(sample_weight, n=len(is_anomaly))
         self.classes_ = labels.classes
         counted = weight > 0
-        if len(np.unique(is_anomaly[counted])) < 2:
-            raise ValueError(
-                "normal and anomalous rows are needed: expected 2 classes of positive weight, got "
-                "one class only once rows of weight 0 are left out. Give both classes some weight."
-            )
+        check_both_classes(is_anomaly[counted])
         X, is_anomaly, weight = X[counted], is_anomaly[counted], weight[counted]
         if merge and len(X) <= MERGED_ROWS:
             return merged(X, is_anomaly, weight)
@@ -75,6 +71,15 @@ def merged(
     """The distinct rows of each class, in order, each with the sum of its weights."""
     distinct, place = np.unique(np.column_stack([is_anomaly, X]), axis=0, return_inverse=True)
     return distinct[:, 1:], distinct[:, 0], np.bincount(place.ravel(), weights=weight)
+
+
+def check_both_classes(is_anomaly: np.ndarray) -> None:
+    """Refuse rows of one class only, as those of positive weight may be."""
+    if len(np.unique(is_anomaly)) < 2:
+        raise ValueError(
+            "normal and anomalous rows are needed: expected 2 classes of positive weight, got "
+            "one class only once rows of weight 0 are left out. Give both classes some weight."
+        )
 
 
 def check_weight(sample_weight: Any, *, n: int) -> np.ndarray:

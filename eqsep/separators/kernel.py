@@ -12,7 +12,7 @@ from eqsep.activations import GaussianBump
 from eqsep.arrays import device, is_foreign, namespace, validate_rows
 from eqsep.kernels import Kernel, as_kernel
 from eqsep.labels import Labels, read_labels
-from eqsep.separators.base import Separator, check_weight
+from eqsep.separators.base import Separator, check_both_classes, check_weight
 from eqsep.separators.landmarks import choose_landmarks
 from eqsep.separators.linear import EqualitySeparator
 from eqsep.separators.statistics import KernelMap, Statistics
@@ -24,7 +24,7 @@ def _only(closed: bool) -> Any:
     """Make a method available where `closed` is as said, with a reason elsewhere."""
 
     def check(self: Any) -> bool:
-        if self.closed is not closed:
+        if bool(self.closed) is not closed:
             raise AttributeError(
                 f"{type(self).__name__} has this with closed={closed} only: "
                 + ("its sums add up." if closed else "it is the distance from a hyperplane.")
@@ -91,7 +91,7 @@ class KernelEqualitySeparator(Separator):
     separator_ : EqualitySeparator
         For `closed=False`.
     classes_ : ndarray of shape (2,)
-        The normal label, then the anomalous one.
+        The normal label, then the anomalous one; `labels_` also knows the kinds learnt.
 
     Notes
     -----
@@ -157,11 +157,7 @@ class KernelEqualitySeparator(Separator):
         X = self._check(X, reset=True)
         labels = read_labels(y, normal=self.normal)
         X, is_anomaly, weight = self._piece(X, y, sample_weight, labels)
-        if len(np.unique(is_anomaly)) < 2:
-            raise ValueError(
-                "normal and anomalous rows are needed: expected 2 classes of positive weight, got "
-                "one class only once rows of weight 0 are left out. Give both classes some weight."
-            )
+        check_both_classes(is_anomaly)
         kernel = self._resolve()
         self._set_landmarks(X, is_anomaly, kernel)
         self.labels_, self.classes_ = labels, labels.classes
@@ -198,8 +194,8 @@ class KernelEqualitySeparator(Separator):
         kernel = self._resolve()
         if first:
             self._set_landmarks(X, is_anomaly, kernel)
-        self.labels_, self.classes_ = labels, labels.classes
         sums = self._sums(X, is_anomaly, weight)
+        self.labels_, self.classes_ = labels, labels.classes
         return self._record(sums if first else self._statistics + sums)
 
     @_only(closed=True)
@@ -208,6 +204,14 @@ class KernelEqualitySeparator(Separator):
 
         Both must share kernel, landmarks, alpha, target and the normal label: fit one, and give
         the others its `landmarks_` and `kernel_`.
+
+        Examples
+        --------
+        >>> X, y = [[0.0], [0.2], [5.0], [0.1], [4.0]], [0, 0, 1, 0, 1]
+        >>> here = KernelEqualitySeparator(gamma=1.0).fit(X[:3], y[:3])
+        >>> there = KernelEqualitySeparator(kernel=here.kernel_, landmarks=here.landmarks_)
+        >>> here.merge(there.fit(X[3:], y[3:])).weight_sum_
+        array([3., 2.])
         """
         check_is_fitted(self)
         check_is_fitted(other)
