@@ -25,19 +25,21 @@ def _glorot(d_in: int, d_out: int, members: Members) -> Tensor:
     return start[0] if members is None else start
 
 
-def _affine(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """x W + b for each member; a shared x is one matrix product for all of them."""
+def _product(x: Tensor, weight: Tensor) -> Tensor:
+    """x W for each member; a shared x is one matrix product for all of them."""
     if weight.ndim == 2:
-        return torch.addmm(bias, x, weight)
+        return x @ weight
     if x.shape[1] == 1:
         k, d_in, d_out = weight.shape
         flat = weight.permute(1, 0, 2).reshape(d_in, k * d_out)
-        return torch.addmm(bias.reshape(-1), x[:, 0], flat).view(len(x), k, d_out)
-    return torch.baddbmm(bias[:, None], x.transpose(0, 1), weight).transpose(0, 1)
+        return (x[:, 0] @ flat).view(len(x), k, d_out)
+    return torch.bmm(x.transpose(0, 1), weight).transpose(0, 1)
 
 
 class Linear(nn.Module):
     """x W + b: k linear maps side by side.  (n, k, d_in) -> (n, k, d_out)
+
+    Leave out the bias where batch normalisation follows, which would take it away again.
 
     Examples
     --------
@@ -46,13 +48,16 @@ class Linear(nn.Module):
     torch.Size([5, 2])
     """
 
-    def __init__(self, d_in: int, d_out: int, *, members: Members = None) -> None:
+    def __init__(
+        self, d_in: int, d_out: int, *, members: Members = None, bias: bool = True
+    ) -> None:
         super().__init__()
         self.weight = nn.Parameter(_glorot(d_in, d_out, members))
-        self.bias = nn.Parameter(torch.zeros_like(self.weight[..., 0, :]))
+        self.bias = nn.Parameter(torch.zeros_like(self.weight[..., 0, :])) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
-        return _affine(x, self.weight, self.bias)
+        z = _product(x, self.weight)
+        return z if self.bias is None else z + self.bias
 
 
 class RadialBasis(nn.Module):
@@ -83,8 +88,8 @@ class RadialBasis(nn.Module):
         self.distance = distance
 
     def forward(self, x: Tensor) -> Tensor:
-        square = _affine(x, -2 * self.centre, (self.centre**2).sum(-2))
-        square = square + (x**2).sum(-1, keepdim=True)
+        square = (x**2).sum(-1, keepdim=True) - 2 * _product(x, self.centre)
+        square = square + (self.centre**2).sum(-2)
         r = torch.sqrt(square.clamp_min(0) + 1e-12)  # so that the root has a slope at zero
         return r if self.distance else self.head(r)
 

@@ -29,7 +29,7 @@ class Hidden:
                 RadialBasis(d_in, d_out, members=members, head=self.activation), *norm
             )
         return nn.Sequential(
-            Linear(d_in, d_out, members=members), *norm, self._activate(len(members))
+            Linear(d_in, d_out, members=members, bias=not norm), *norm, self._activate(len(members))
         )
 
     def blocks(self, d_in: int, members: Sequence[Generator]) -> nn.Sequential:
