@@ -185,6 +185,7 @@ def test_a_fit_starts_afresh_and_learning_goes_on_from_it():
     model.set_params(closed=False).fit(X, y)
     model.set_params(closed=True).partial_fit(X, y)
     assert_array_equal(model.weight_sum_, [90, 30])
+    assert "separator_" not in vars(model)
 
 
 def test_only_so_much_can_be_forgotten():
@@ -448,6 +449,7 @@ def test_the_open_separator_is_the_linear_one_on_kernel_values():
     direct = clone(linear).fit(features, y)
     for method in ("decision_function", "predict_proba", "distance"):
         assert_allclose(getattr(model, method)(X), getattr(direct, method)(features))
+    assert model.set_params(separator=None).fit(X, y).separator_.margin_class == 0
     with pytest.raises(NotFittedError):
         linear.predict(X)
     with pytest.raises(AttributeError, match="no attribute 'distance'"):
