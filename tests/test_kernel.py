@@ -115,10 +115,11 @@ def test_probabilities_agree_with_the_prediction(closed):
 
 
 def test_without_a_penalty_a_singular_system_has_the_shortest_solution():
-    gram = np.array([[2.0, 2.0], [2.0, 2.0]])
-    for library in (np.asarray, torch.as_tensor):
-        sums = Statistics(library(gram), library(np.array([2.0, 2.0])), np.zeros(2))
-        assert_allclose(sums.solve(0.0), [0.5, 0.5])
+    moment = np.array([2.0, 2.0])
+    for gram in (np.full((2, 2), 2.0), np.full((2, 2), 2.0) - 1e-15 * np.eye(2)):
+        for library in (np.asarray, torch.as_tensor):
+            sums = Statistics(library(gram), library(moment), np.zeros(2))
+            assert_allclose(sums.solve(0.0), [0.5, 0.5])
 
 
 # --- sums add up ------------------------------------------------------------------------------
