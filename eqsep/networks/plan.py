@@ -41,11 +41,11 @@ class Training(BaseEstimator):
 
     epochs: int = 200
     batch_size: int | None = None
-    learning_rate: float = 1e-3
+    learning_rate: float = 3e-3
     decay: float = 1.0
     decay_steps: int = 1000
     l2: float = 0.0
-    patience: int = 10
+    patience: int = 20
     validation_fraction: float = 0.1
     stratify: bool = True
     balanced: bool = False

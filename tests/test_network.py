@@ -1,0 +1,232 @@
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.metrics import average_precision_score
+from sklearn.model_selection import GridSearchCV
+
+from eqsep import NetworkSeparator
+from eqsep.activations import GaussianBump, LeakyReLU, Ridge, Sigmoid
+from eqsep.datasets import make_circles, make_hyperplane
+from eqsep.networks import Training
+from eqsep.plots import HistoryDisplay
+from eqsep.separators.network import NarrowLayerWarning
+
+QUICK = Training(epochs=60, batch_size=16, learning_rate=1e-2)
+
+
+@pytest.fixture(scope="module")
+def split():
+    return make_hyperplane(n_features=3, n_samples=200, noise=0.1, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def fitted(split):
+    separator = NetworkSeparator(
+        hidden=(8,), n_members=4, learn_sigma=True, training=QUICK, random_state=0
+    )
+    return separator.fit(split.X_train, split.y_train)
+
+
+def test_the_score_is_the_mean_of_the_members(fitted, split):
+    members = fitted.member_scores(split.X_test)
+    assert members.shape == (200, 4)
+    assert_allclose(fitted.decision_function(split.X_test), members.mean(axis=1))
+    assert_allclose(fitted.spread(split.X_test), members.std(axis=1))
+    assert fitted.spread(split.X_test).max() > 0
+    p = fitted.predict_proba(split.X_test)
+    assert_allclose(p[:, 0], 0.5 - members.mean(axis=1))
+    assert_allclose(p.sum(axis=1), 1)
+
+
+def test_it_learns_and_shuffled_labels_ruin_it(split):
+    separator = NetworkSeparator(hidden=(16,), n_members=5, training=QUICK, random_state=0)
+
+    def quality(y):
+        score = separator.fit(split.X_train, y).decision_function(split.X_test)
+        return average_precision_score(split.y_test, score)
+
+    assert quality(split.y_train) > 0.6
+    assert quality(np.random.default_rng(0).permutation(split.y_train)) < 0.4
+
+
+def test_distances_are_scored_by_their_mean_square(fitted, split):
+    by_distance = clone(fitted).set_params(score_by="distance")
+    by_distance.fit(split.X_train, split.y_train)
+    z = by_distance.distances(split.X_test)
+    half = GaussianBump(0.5).half_width
+    assert_allclose(by_distance.decision_function(split.X_test), (z**2 - half**2).mean(axis=1))
+    assert not hasattr(by_distance, "predict_proba"), "its 0 is not where the mean is 1/2"
+
+
+def test_a_halfspace_is_scored_by_the_side(split):
+    separator = NetworkSeparator(
+        head="halfspace",
+        activation="leaky_relu",
+        hidden=(8,),
+        n_members=2,
+        training=QUICK,
+        score_by="distance",
+        random_state=0,
+    ).fit(split.X_train, split.y_train)
+    inside = NetworkSeparator.predict_proba.__get__(separator.set_params(score_by="membership"))(
+        split.X_test
+    )[:, 0]
+    assert ((separator.member_scores(split.X_test).mean(axis=1) < 0) == (inside > 0.5)).all()
+
+
+def test_the_published_averaging_on_circles():
+    """Members vary with their start; the mean of twenty ranks the unseen circle perfectly."""
+    circles = make_circles(protocol="paper", random_state=0)
+    training = Training(epochs=300, batch_size=32, learning_rate=1e-3, patience=10, stratify=False)
+    separator = NetworkSeparator(
+        hidden=(5, 5),
+        batch_norm=False,
+        n_members=20,
+        training=training,
+        standardize=False,
+        random_state=0,
+    ).fit(circles.X_train, circles.y_train)
+    each = [
+        average_precision_score(circles.y_test, member)
+        for member in separator.member_scores(circles.X_test).T
+    ]
+    together = average_precision_score(circles.y_test, separator.decision_function(circles.X_test))
+    assert np.std(each) > 0.05
+    assert together >= 0.99 > np.mean(each)
+
+
+def test_a_seed_gives_the_same_scores_and_another_seed_others(fitted, split):
+    again = clone(fitted).fit(split.X_train, split.y_train)
+    assert_array_equal(
+        fitted.decision_function(split.X_test), again.decision_function(split.X_test)
+    )
+    other = clone(fitted).set_params(random_state=1).fit(split.X_train, split.y_train)
+    assert (fitted.decision_function(split.X_test) != other.decision_function(split.X_test)).any()
+
+
+def test_no_hidden_layer_is_a_linear_separator(split):
+    separator = NetworkSeparator(hidden=(), n_members=3, training=QUICK, random_state=0)
+    separator.fit(split.X_train, split.y_train)
+    z = separator.distances(split.X_test)
+    mid = separator.distances((split.X_test[:1] + split.X_test[1:2]) / 2)
+    assert z.shape == (200, 3)
+    assert (mid <= (z[0] + z[1]) / 2 + 1e-9).all(), "|w·x + b| is convex in x"
+
+
+def test_far_rows_and_constant_columns_give_finite_scores(split):
+    X = np.column_stack([split.X_train, np.full(200, 3.0)])
+    separator = NetworkSeparator(hidden=(8,), n_members=2, training=QUICK, random_state=0)
+    separator.fit(X, split.y_train)
+    scores = separator.decision_function(np.full((1, 4), 1e300))
+    assert np.isfinite(scores).all()
+
+
+def test_narrow_layers_are_warned_of_and_wide_ones_are_not(split):
+    quick = {"n_members": 1, "training": Training(epochs=1), "random_state": 0}
+    with pytest.warns(NarrowLayerWarning, match=r"layer 1 has 2 units on 3 inputs.*number 3 "):
+        NetworkSeparator(hidden=(2,), **quick).fit(split.X_train, split.y_train)
+    with pytest.warns(NarrowLayerWarning, match=r"layer 2 has 3 units on 4 inputs"):
+        NetworkSeparator(hidden=(4, 3), **quick).fit(split.X_train, split.y_train)
+    with pytest.warns(NarrowLayerWarning, match=r"closing number 4 "):
+        NetworkSeparator(hidden=(3,), activation="leaky_relu", **quick).fit(
+            split.X_train, split.y_train
+        )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        NetworkSeparator(hidden=(1,), activation="rbf", **quick).fit(split.X_train, split.y_train)
+
+
+def test_parameters_of_the_pieces_can_be_searched(split):
+    separator = NetworkSeparator(
+        head=GaussianBump(0.5),
+        activation=LeakyReLU(),
+        hidden=(4,),
+        n_members=1,
+        training=Training(epochs=3),
+        random_state=0,
+    )
+    search = GridSearchCV(
+        separator,
+        {"head__sigma": [0.3, 1.0], "training__epochs": [2, 3]},
+        cv=2,
+        scoring="average_precision",
+    )
+    search.fit(split.X_train, split.y_train)
+    assert set(search.best_params_) == {"head__sigma", "training__epochs"}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"head": "ball"}, r"head must be one of \['equality', 'halfspace', 'rbf'\].*got 'ball'"),
+        ({"activation": "relu"}, r"activation must be one of .*got 'relu'"),
+        ({"head": Ridge()}, "needs log p"),
+        ({"score_by": "rank"}, r"score_by must be one of \['distance', 'membership'\]"),
+        ({"n_members": 0}, r"n_members must be whole numbers of at least 1, got \[0\]"),
+        ({"hidden": (5, 0)}, r"hidden must be whole numbers of at least 1"),
+        ({"device": "tpu"}, "device must be one of"),
+    ],
+    ids=str,
+)
+def test_bad_parameters_are_refused(split, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        NetworkSeparator(**parameters).fit(split.X_train, split.y_train)
+
+
+def test_one_class_is_refused(split):
+    with pytest.raises(ValueError, match="at least 2 classes"):
+        NetworkSeparator().fit(split.X_train, np.zeros(200))
+
+
+def test_progress_is_shown_on_request_only(split, capsys):
+    separator = NetworkSeparator(
+        head=Sigmoid(), hidden=(4,), n_members=1, training=Training(epochs=2), random_state=0
+    )
+    separator.fit(split.X_train, split.y_train)
+    assert capsys.readouterr().out == ""
+    separator.set_params(progress=True).fit(split.X_train, split.y_train)
+    assert "under way" in capsys.readouterr().out
+
+
+def test_the_history_is_drawn(fitted):
+    display = HistoryDisplay.from_estimator(fitted, ax=Figure().subplots())
+    drawn = display.ax_.get_lines()
+    assert len(drawn) == 4 + 1, "each member, and their mean"
+    assert_allclose(drawn[0].get_ydata(), fitted.history_.sigma[:, 0, 0])
+    assert fitted.history_.sigma[2].std() > 0, "each member learns a width of its own"
+    losses = HistoryDisplay.from_estimator(fitted, quantity="loss", ax=Figure().subplots())
+    names = [text.get_text() for text in losses.ax_.get_legend().get_texts()]
+    assert names == ["training", "held out"]
+    with pytest.raises(ValueError, match=r"quantity must be one of \['loss', 'sigma'\]"):
+        HistoryDisplay.from_estimator(fitted, quantity="speed")
+
+
+def test_a_network_without_bumps_has_no_widths_to_draw(split):
+    separator = NetworkSeparator(
+        activation="leaky_relu",
+        hidden=(4,),
+        n_members=1,
+        training=Training(epochs=2),
+        random_state=0,
+    ).fit(split.X_train, split.y_train)
+    with pytest.raises(ValueError, match="no bumps in its hidden layers"):
+        HistoryDisplay.from_estimator(separator)
+
+
+def test_without_torch_eqsep_imports_and_says_what_a_network_needs():
+    code = (
+        "import importlib.util as u; find = u.find_spec\n"
+        "u.find_spec = lambda name, *a: None if name == 'torch' else find(name, *a)\n"
+        "import eqsep; eqsep.EqualitySeparator()\n"
+        "try:\n    eqsep.NetworkSeparator\nexcept ImportError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == (
+        "eqsep's networks need PyTorch. Install it with: pip install 'eqsep[nn]'"
+    )
