@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from eqsep import activations
 from eqsep.losses import Loss, as_loss
@@ -20,9 +21,10 @@ from eqsep.networks.fitting import (
     outputs,
     resolve_device,
 )
+from eqsep.networks.plain import plain_layers
 from eqsep.separators.base import Separator
 from eqsep.separators.columns import Columns, check_counts, named
-from eqsep.theory import closing_number
+from eqsep.theory import Layer, closing_number
 
 HEADS = {
     "equality": activations.GaussianBump,
@@ -169,6 +171,11 @@ class NetworkSeparator(Separator):
     def distances(self, X: Any) -> np.ndarray:
         """How far each member puts each row from its surface, in the last layer.  -> (n, k)"""
         return np.abs(self._signed_distances(X))
+
+    def layers(self) -> list[Layer]:
+        """The layers of all members as plain arrays, the head last: what `eqsep.theory` reads."""
+        check_is_fitted(self)
+        return plain_layers(self.network_, self.head_, sees=self.columns_.sees)
 
     def _signed_distances(self, X: Any) -> np.ndarray:
         rows = self._rows(X)

@@ -3,6 +3,7 @@
 from eqsep.theory.boolean import count_boolean_functions
 from eqsep.theory.certificate import Shattering
 from eqsep.theory.closing import Closure, closing_number, closing_probability, is_closed
+from eqsep.theory.network import Layer, LayerClosedness, NetworkClosedness, network_closedness
 from eqsep.theory.planes import Hyperplane
 from eqsep.theory.search import find_shattered
 from eqsep.theory.separating import separating_hyperplane
@@ -15,6 +16,9 @@ __all__ = [
     "WITNESSES",
     "Closure",
     "Hyperplane",
+    "Layer",
+    "LayerClosedness",
+    "NetworkClosedness",
     "Shattering",
     "VCBounds",
     "closing_number",
@@ -22,6 +26,7 @@ __all__ = [
     "count_boolean_functions",
     "find_shattered",
     "is_closed",
+    "network_closedness",
     "region_volume",
     "separating_hyperplane",
     "shatters",

@@ -1,0 +1,213 @@
+"""What a fitted network can enclose: closing numbers layer by layer, and what it says far away."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eqsep.theory.closing import Closure, closing_number, is_closed
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Units of k members side by side, as arrays.  (n, k, n_inputs) -> (n, k, n_units)
+
+    A unit is scale · activation(w·x + b) + shift, with the distance ||x - w|| in place of w·x + b
+    where the family is "rbf".
+
+    Attributes
+    ----------
+    family : {"equality", "halfspace", "rbf"}
+    normals : ndarray of shape (k, n_units, n_inputs)
+        The normals w, or the centres of radial units.
+    offsets : ndarray of shape (k, n_units)
+        b.
+    activation : callable
+        From signed distances (n, k, n_units) to values.
+    scale, shift : ndarray of shape (k, n_units)
+    sees : ndarray of bool of shape (n_inputs,), optional
+        The inputs that reach the layer: a column that never varied does not. All, unless given.
+    """
+
+    family: str
+    normals: Array
+    offsets: Array
+    activation: Callable[[Array], Array]
+    scale: Any = 1.0
+    shift: Any = 0.0
+    sees: NDArray[np.bool_] | None = None
+
+    def __call__(self, x: Array) -> Array:
+        if self.family == "rbf":
+            z = np.linalg.norm(x[:, :, None, :] - self.normals, axis=-1)
+        else:
+            z = np.einsum("nki,kui->nku", x, self.normals) + self.offsets
+        return self._output(self.activation(z))
+
+    def far_away(self) -> Array:
+        """The outputs where w·x + b is infinite for every unit that has a direction.
+
+        Bumps and radial functions vanish there. -> (1, k, n_units)
+        """
+        constant = ~self.normals.any(axis=-1) & (self.family != "rbf")
+        return self._output(np.where(constant, self.activation(self.offsets[None]), 0.0))
+
+    def keeps_growing(self) -> bool:
+        """Whether the outputs grow with the inputs along almost every direction."""
+        below = self.activation(np.full((1, *self.offsets.shape), -1.0))
+        return self.family == "halfspace" and bool(below.all())
+
+    def closure(self, member: int) -> Closure:
+        """Whether the units of a member enclose a region of the inputs, with the proof."""
+        blind = np.zeros(0, int) if self.sees is None else np.flatnonzero(~self.sees)
+        normals = self.normals[member]
+        turned = normals if self.family == "rbf" else normals[normals.any(axis=1)]
+        if len(blind) or not len(turned):
+            free = blind[0] if len(blind) else 0
+            return Closure(False, self.family, escape=np.eye(normals.shape[1])[free])
+        return is_closed(turned, family=self.family)
+
+    def _output(self, value: Array) -> Array:
+        return self.scale * value + self.shift
+
+
+@dataclass(frozen=True)
+class LayerClosedness:
+    """Whether the units of a layer can enclose a region of its inputs, for each member.
+
+    Attributes
+    ----------
+    name : str
+        "hidden 1", "hidden 2", …, "head".
+    family : str
+    n_inputs, n_units : int
+    closing_number : int
+        The fewest units of this family that can enclose a region of so many inputs.
+    closures : tuple of Closure
+        One a member, with the proof: for an open one, a direction in which no unit changes (or,
+        for halfspaces, none leaves its side). Units whose weights are all zero are left out.
+    """
+
+    name: str
+    family: str
+    n_inputs: int
+    n_units: int
+    closing_number: int
+    closures: tuple[Closure, ...]
+
+    @property
+    def closed(self) -> NDArray[np.bool_]:
+        """Which members enclose a region.  -> (k,)"""
+        return np.array([closure.closed for closure in self.closures])
+
+
+@dataclass(frozen=True)
+class NetworkClosedness:
+    """What the members of a network enclose, layer by layer, and what they say far away.
+
+    Attributes
+    ----------
+    layers : tuple of LayerClosedness
+        From the first hidden layer to the head.
+    far_membership : ndarray of shape (k,)
+        The limit of each member's membership far away, the same along almost every direction; NaN
+        where it may depend on the direction, as in a network of halfspaces.
+    """
+
+    layers: tuple[LayerClosedness, ...]
+    far_membership: Array
+
+    @property
+    def rejects_far_rows(self) -> NDArray[np.bool_]:
+        """Which members call rows anomalous far away along almost every direction.  -> (k,)"""
+        return self.far_membership < 0.5
+
+    def __str__(self) -> str:
+        heading = ("layer", "family", "inputs", "units", "closing number", "encloses a region")
+        k = len(self.far_membership)
+        facts = attrgetter("name", "family", "n_inputs", "n_units", "closing_number")
+        rows = [(*facts(each), f"{each.closed.sum()} of {k} members") for each in self.layers]
+        table = [tuple(map(str, row)) for row in (heading, *rows)]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
+        return "\n".join([*lines, self._far_line()])
+
+    def _far_line(self) -> str:
+        known = self.far_membership[~np.isnan(self.far_membership)]
+        if not len(known):
+            return "Far away, the membership may depend on the direction."
+        return (
+            f"Far away, along almost every direction: mean membership {known.mean():.3f}, "
+            f"{self.rejects_far_rows.sum()} of {len(self.far_membership)} members say anomaly."
+        )
+
+
+def network_closedness(separator: Any) -> NetworkClosedness:
+    """Which layers of a fitted network enclose a region, and what it says far away.
+
+    Parameters
+    ----------
+    separator : NetworkSeparator
+        Fitted. Anything will do whose `layers()` gives a sequence of `Layer`, the head last.
+
+    Returns
+    -------
+    NetworkClosedness
+        Prints as a table.
+
+    Notes
+    -----
+    A layer whose units do not enclose a region has directions in its inputs along which the units
+    never all leave: anomalies there look like normal rows to all that follows. The closing number
+    is what this takes at least; whether the learnt normals do it is decided by their rank (bumps)
+    or by a linear programme (halfspaces, each on the side where it is active).
+
+    Far away bumps and radial functions vanish, along every direction but those in which a unit does
+    not change at all. What remains is a constant, and the layers behind it turn this into one
+    membership: the limit is exact, not a sample. A head that is a bump or a radial function makes
+    it 0 if nothing before it has vanished. Only a halfspace head on leaky units tells directions
+    apart.
+
+    Examples
+    --------
+    >>> from eqsep import NetworkSeparator
+    >>> from eqsep.datasets import make_circles
+    >>> from eqsep.theory import network_closedness
+    >>> split = make_circles(random_state=0)
+    >>> network = NetworkSeparator(hidden=(5,), n_members=4, random_state=0)
+    >>> report = network_closedness(network.fit(split.X_train, split.y_train))
+    >>> print(report)
+    layer     family    inputs  units  closing number  encloses a region
+    hidden 1  equality  2       5      2               4 of 4 members
+    head      equality  5       1      5               0 of 4 members
+    Far away, along almost every direction: mean membership 0..., ... of 4 members say anomaly.
+    """
+    layers = separator.layers()
+    names = [*(f"hidden {i}" for i in range(1, len(layers))), "head"]
+    reports = (_report(name, layer) for name, layer in zip(names, layers, strict=True))
+    return NetworkClosedness(tuple(reports), _far_membership(layers))
+
+
+def _report(name: str, layer: Layer) -> LayerClosedness:
+    k, n_units, n_inputs = layer.normals.shape
+    closures = tuple(layer.closure(member) for member in range(k))
+    needed = closing_number(layer.family, n_inputs)
+    return LayerClosedness(name, layer.family, n_inputs, n_units, needed, closures)
+
+
+def _far_membership(layers: Sequence[Layer]) -> Array:
+    """What is left once the first layer that vanishes has done so.  -> (k,)"""
+    for depth, layer in enumerate(layers):
+        if layer.family != "halfspace":
+            value = layer.far_away()
+            for deeper in layers[depth + 1 :]:
+                value = deeper(value)
+            return value[0, :, 0]
+        if not layer.keeps_growing():
+            break
+    return np.full(len(layers[-1].normals), np.nan)

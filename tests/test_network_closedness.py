@@ -1,0 +1,190 @@
+"""What networks enclose: the arrays against torch, the limit against far rows, the verdicts."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from eqsep import NetworkSeparator
+from eqsep.activations import GaussianBump, LeakyReLU, RadialBasis, Ridge, Sigmoid, TanhBump
+from eqsep.datasets import make_hyperplane
+from eqsep.networks import Training
+from eqsep.separators.network import NarrowLayerWarning
+from eqsep.theory import Layer, network_closedness
+
+QUICK = Training(epochs=30, batch_size=16, learning_rate=1e-2)
+K = 3
+# Head, activation, widths, batch normalisation.
+NETWORKS = {
+    "bumps": ("equality", "bump", (5,), True),
+    "bumps without normalisation": ("equality", "bump", (5,), False),
+    "two layers of bumps": ("rbf", "bump", (5, 6), True),
+    "bumps that fall off slowly": ("halfspace", TanhBump(0.5), (5,), True),
+    "radial": ("equality", "rbf", (4, 2), True),
+    "radial without normalisation": ("halfspace", "rbf", (4,), False),
+    "leaky, bump head": ("equality", "leaky_relu", (5, 7), True),
+    "leaky, radial head": ("rbf", "leaky_relu", (5,), True),
+    "no hidden layer": ("equality", "bump", (), True),
+    "ridge": (Ridge(), "bump", (4,), True),
+}
+
+
+@pytest.fixture(scope="module")
+def split():
+    return make_hyperplane(n_features=3, n_samples=100, noise=0.1, random_state=0)
+
+
+def fit(split, head, activation, hidden, batch_norm, **parameters):
+    separator = NetworkSeparator(
+        head=head,
+        activation=activation,
+        hidden=hidden,
+        batch_norm=batch_norm,
+        learn_sigma=True,
+        loss="squared",
+        n_members=K,
+        training=QUICK,
+        random_state=0,
+        **parameters,
+    )
+    return separator.fit(split.X_train, split.y_train)
+
+
+@pytest.fixture(scope="module", params=NETWORKS.values(), ids=NETWORKS)
+def network(request, split):
+    return fit(split, *request.param)
+
+
+def memberships(network, X):
+    return 0.5 - network.member_scores(X)
+
+
+def test_the_arrays_are_the_network(network, split):
+    x = np.repeat(network.columns_.frame.columns(split.X_test)[:, None, :], K, axis=1)
+    for layer in network.layers():
+        x = layer(x)
+    assert_allclose(x[..., 0], memberships(network, split.X_test), atol=1e-6)
+
+
+def test_the_limit_is_what_far_rows_get(network):
+    frame, rng = network.columns_.frame, np.random.default_rng(0)
+    directions = rng.standard_normal((40, 3))
+    directions /= np.abs(directions).max(axis=1, keepdims=True)
+    found = memberships(network, frame.centre + 1e6 * directions * frame.scale)
+    assert_allclose(
+        np.broadcast_to(network_closedness(network).far_membership, found.shape), found, atol=1e-6
+    )
+
+
+def test_halfspaces_on_leaky_units_tell_directions_apart(split):
+    network = fit(split, "halfspace", "leaky_relu", (5,), False)
+    report = network_closedness(network)
+    assert np.isnan(report.far_membership).all()
+    assert not report.rejects_far_rows.any()
+    assert "may depend on the direction" in str(report)
+    frame = network.columns_.frame
+    directions = np.random.default_rng(0).standard_normal((100, 3))
+    far = memberships(network, frame.centre + 1e5 * directions * frame.scale)
+    assert far.min() < 0.01
+    assert far.max() > 0.99
+
+
+def layer_of(normals, family, activation, **more):
+    normals = np.asarray(normals, dtype=float)
+    return Layer(family, normals, np.zeros(normals.shape[:2]), activation, **more)
+
+
+def report_of(*layers):
+    return network_closedness(SimpleNamespace(layers=lambda: layers))
+
+
+BOX = [[[1, 0], [0, 1]]]
+SIDES = [[[1, 0], [0, 1], [-1, -1]]]
+ONE_SIDED = [[[1, 0], [0, 1], [1, 1]]]
+
+
+@pytest.mark.parametrize(
+    ("normals", "family", "needed", "closed"),
+    [
+        (BOX, "equality", 2, True),
+        ([[[1, 0], [2, 0], [-1, 0]]], "equality", 2, False),
+        (SIDES, "halfspace", 3, True),
+        (ONE_SIDED, "halfspace", 3, False),
+        ([[[0, 0]]], "rbf", 1, True),
+        ([[[1, 0], [0, 1], [0, 0]]], "equality", 2, True),
+        ([[[0, 0], [0, 0]]], "equality", 2, False),
+    ],
+    ids=["box", "parallel", "triangle", "one-sided", "ball", "a dead unit", "all dead"],
+)
+def test_a_layer_is_judged_by_what_was_learnt_not_by_its_width_alone(
+    normals, family, needed, closed
+):
+    activation = {"equality": GaussianBump(), "halfspace": LeakyReLU(), "rbf": RadialBasis()}
+    first = layer_of(normals, family, activation[family])
+    [layer, _] = report_of(
+        first, layer_of([[[1.0] * len(normals[0])]], "halfspace", Sigmoid())
+    ).layers
+    assert layer.closing_number == needed
+    assert layer.closed.tolist() == [closed]
+    if not closed:
+        along = np.asarray(normals[0]) @ layer.closures[0].escape
+        assert (along >= -1e-9).all()
+        assert family == "halfspace" or not along.any()
+
+
+def test_members_are_judged_each_on_its_own():
+    first = layer_of([SIDES[0], ONE_SIDED[0]], "halfspace", LeakyReLU())
+    head = layer_of(np.ones((2, 1, 3)), "equality", GaussianBump())
+    report = report_of(first, head)
+    assert report.layers[0].closed.tolist() == [True, False]
+    assert report.far_membership.tolist() == [0, 0]
+
+
+def test_units_without_a_direction_keep_their_value_far_away():
+    first = layer_of([[[1, 0], [0, 0]]], "equality", GaussianBump())
+    head = layer_of([[[5.0, 2.0]]], "halfspace", Sigmoid())
+    assert_allclose(report_of(first, head).far_membership, Sigmoid()(np.array([2.0])))
+
+
+def test_units_that_die_on_one_side_leave_the_limit_open():
+    relu = layer_of(SIDES, "halfspace", LeakyReLU(leak=0.0))
+    head = layer_of(np.ones((1, 1, 3)), "equality", GaussianBump())
+    assert np.isnan(report_of(relu, head).far_membership).all()
+
+
+@pytest.mark.parametrize("activation", ["bump", "rbf"])
+def test_a_column_that_never_varied_is_an_open_direction(activation, split):
+    X = np.column_stack([split.X_train, np.full(len(split.X_train), 3.0)])
+    network = NetworkSeparator(
+        activation=activation, hidden=(8,), n_members=2, training=QUICK, random_state=0
+    ).fit(X, split.y_train)
+    first = network_closedness(network).layers[0]
+    assert not first.closed.any()
+    assert_array_equal(first.closures[0].escape, [0, 0, 0, 1])
+    away = X + np.array([0, 0, 0, 1e6])
+    assert_allclose(network.decision_function(away), network.decision_function(X), atol=1e-9)
+
+
+def test_along_an_escape_nothing_changes(split):
+    with pytest.warns(NarrowLayerWarning, match="Hidden layer 1 has 2 units on 3 inputs"):
+        network = fit(split, "equality", "bump", (2,), True)
+    first = network_closedness(network).layers[0]
+    assert (first.n_units, first.closing_number) == (2, 3)
+    for member, closure in enumerate(first.closures):
+        assert not closure.closed
+        away = split.X_test + 1e3 * closure.escape * network.columns_.frame.scale
+        before, after = (memberships(network, X)[:, member] for X in (split.X_test, away))
+        assert_allclose(after, before, atol=1e-9)
+
+
+def test_the_report_reads_as_a_table(split):
+    report = str(network_closedness(fit(split, "rbf", "bump", (5, 6), True)))
+    *table, far = report.splitlines()
+    assert [" ".join(line.split()) for line in table] == [
+        "layer family inputs units closing number encloses a region",
+        "hidden 1 equality 3 5 3 3 of 3 members",
+        "hidden 2 equality 5 6 5 3 of 3 members",
+        "head rbf 6 1 1 3 of 3 members",
+    ]
+    assert far.startswith("Far away, along almost every direction: mean membership 0.")
