@@ -1,11 +1,11 @@
 # make demo   set up, then show equality separation on built-in data
 # make test   set up, then lint, types, tests, doctests and the README's blocks, with coverage
-# make lint | docs | bench | clean
+# make lint | docs | bench | bench-networks | clean
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types check docs bench clean
+.PHONY: demo test lint types check docs bench bench-networks clean
 
 demo: .venv/.run
 	$(BIN)/eqsep demo
@@ -28,6 +28,10 @@ docs: .venv/.docs
 bench: .venv/.bench
 	$(BIN)/python bench/linear.py
 	$(BIN)/python bench/kernel.py
+
+bench-networks: .venv/.dev
+	$(BIN)/python bench/toy_networks.py
+	$(BIN)/python bench/nsl_kdd_networks.py
 
 clean:
 	rm -rf .venv docs/_build
