@@ -7,8 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from eqsep.separators.deep_sad import DeepSAD as DeepSAD
     from eqsep.separators.kernel import KernelEqualitySeparator as KernelEqualitySeparator
     from eqsep.separators.linear import EqualitySeparator as EqualitySeparator
+    from eqsep.separators.negative_sampling import NegativeSampling as NegativeSampling
     from eqsep.separators.network import NetworkSeparator as NetworkSeparator
     from eqsep.separators.one_vs_set import OneVsSet as OneVsSet
     from eqsep.separators.twin import TwinSeparator as TwinSeparator
@@ -16,8 +18,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "DeepSAD": "eqsep.separators.deep_sad",
     "EqualitySeparator": "eqsep.separators.linear",
     "KernelEqualitySeparator": "eqsep.separators.kernel",
+    "NegativeSampling": "eqsep.separators.negative_sampling",
     "NetworkSeparator": "eqsep.separators.network",
     "OneVsSet": "eqsep.separators.one_vs_set",
     "TwinSeparator": "eqsep.separators.twin",

@@ -10,10 +10,20 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.validation import has_fit_parameter
 
-from eqsep import EqualitySeparator, KernelEqualitySeparator, OneVsSet, TwinSeparator
+from eqsep import (
+    DeepSAD,
+    EqualitySeparator,
+    KernelEqualitySeparator,
+    NegativeSampling,
+    OneVsSet,
+    TwinSeparator,
+)
 from eqsep.datasets import make_gaussians
+from eqsep.networks import Training
 
+BRIEF = Training(epochs=12, batch_size=16, learning_rate=1e-2, validation_fraction=0)
 ESTIMATORS = [
     EqualitySeparator(),
     EqualitySeparator(loss="logistic"),
@@ -24,12 +34,24 @@ ESTIMATORS = [
     TwinSeparator(parallel=True),
     OneVsSet(),
     OneVsSet(kernel="rbf", score="binary"),
+    NegativeSampling(EqualitySeparator(), ratio=1, random_state=0),
+    DeepSAD(
+        hidden=(8,),
+        code=4,
+        batch_norm=False,
+        pretraining=BRIEF,
+        training=BRIEF,
+        random_state=0,
+    ),
 ]
 # Two labels of which neither is 0 or "normal" are taken in sorted order, with a warning:
 # scikit-learn's checks use such labels on purpose.
 pytestmark = pytest.mark.filterwarnings("ignore:Neither of the labels:UserWarning")
 
 every = pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+every_weighted = pytest.mark.parametrize(
+    "estimator", [e for e in ESTIMATORS if has_fit_parameter(e, "sample_weight")], ids=repr
+)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +107,7 @@ def test_in_a_bag(estimator, split):
     assert bag.fit(split.X_train, split.y_train).score(split.X_test, split.y_test) > 0.85
 
 
-@every
+@every_weighted
 def test_boosted(estimator, split):
     boosted = AdaBoostClassifier(clone(estimator), n_estimators=3, random_state=0)
     assert boosted.fit(split.X_train, split.y_train).score(split.X_test, split.y_test) > 0.85

@@ -1,0 +1,243 @@
+"""Deep semi-supervised anomaly detection: a learnt code that keeps normal rows by a centre."""
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.utils import check_random_state
+from torch import Tensor, nn
+
+from eqsep import activations
+from eqsep.networks import Hidden, Linear, Network, Training, member_streams
+from eqsep.networks.fitting import (
+    CHUNK,
+    class_weights,
+    data_of,
+    fit_members,
+    hold_out,
+    outputs,
+    resolve_device,
+)
+from eqsep.separators.base import Separator
+from eqsep.separators.columns import Columns, check_counts, named
+from eqsep.separators.network import ACTIVATIONS
+from eqsep.separators.threshold import least_error_width
+
+_GUARD = 1e-3  # a code on the centre itself counts as so far away: 1 / distance stays finite
+
+
+class DeepSAD(Separator):
+    """||code(x) - centre||: the encoder of an autoencoder, trained to keep normal rows close by.
+
+    First an autoencoder learns to give all training rows back; the centre is the mean of their
+    codes. Then the encoder alone is trained on: the loss of a normal row is its distance from the
+    centre, that of an anomaly 1 / distance.
+
+    Parameters
+    ----------
+    activation : {"bump", "leaky_relu", "rbf"} or Activation, default="bump"
+        Of all layers but the last of the decoder. The three make ES-, HS- and RS-SAD.
+    hidden : sequence of int, default=(90,)
+        The widths of the encoder's layers before the code; the decoder has them in reverse.
+    code : int, default=60
+        The width of the code.
+    sigma : float, default=0.5
+        The width of the bumps that are asked for by name.
+    batch_norm : bool, default=True
+    n_members : int, default=1
+    pretraining : Training, default=None
+        Of the autoencoder; `eqsep.networks.Training()` unless given.
+    training : Training, default=None
+        Of the encoder; `eqsep.networks.Training()` unless given.
+    standardize : bool, default=True
+        Whether columns are brought to mean 0 and variance 1 first.
+    device : {"auto", "cpu", "cuda"}, default="auto"
+        Where the networks train. They score on the CPU.
+    progress : bool, default=False
+        Whether to show a progress bar for each of the two trainings.
+    normal : label, default=None
+        Which label is normal; by default 0, False or "normal", whichever occurs.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    network_ : eqsep.networks.Network
+        The encoders, each with its centre, from rows to distances.
+    centre_ : ndarray of shape (k, code)
+    threshold_ : float
+        The mean distance above which a row is called an anomaly: the least training error.
+    pretraining_history_, history_ : eqsep.networks.History
+        Losses by epoch and member, of the autoencoder and of the encoder.
+    classes_ : ndarray of shape (2,)
+
+    Notes
+    -----
+    The published ES-, HS- and RS-SAD were trained with
+    `Training(epochs=500, batch_size=32, learning_rate=3e-4)` in both stages. Their text names an L2
+    penalty of 0.1, which had no effect: for those numbers leave `l2=0`, for a penalty that works
+    pass `training=Training(l2=...)`.
+
+    Batch normalisation needs some thousand rows for its statistics to settle; with fewer,
+    `batch_norm=False` usually trains better.
+
+    Examples
+    --------
+    >>> from eqsep import DeepSAD
+    >>> from eqsep.datasets import make_circles
+    >>> split = make_circles(random_state=0)
+    >>> model = DeepSAD(hidden=(16,), code=8, batch_norm=False, random_state=0)
+    >>> model.fit(split.X_train, split.y_train).predict([[1, 0], [9, 9]])
+    array([0, 1])
+    """
+
+    def __init__(
+        self,
+        *,
+        activation: str | activations.Activation = "bump",
+        hidden: Sequence[int] = (90,),
+        code: int = 60,
+        sigma: float = 0.5,
+        batch_norm: bool = True,
+        n_members: int = 1,
+        pretraining: Training | None = None,
+        training: Training | None = None,
+        standardize: bool = True,
+        device: str = "auto",
+        progress: bool = False,
+        normal: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.activation = activation
+        self.hidden = hidden
+        self.code = code
+        self.sigma = sigma
+        self.batch_norm = batch_norm
+        self.n_members = n_members
+        self.pretraining = pretraining
+        self.training = training
+        self.standardize = standardize
+        self.device = device
+        self.progress = progress
+        self.normal = normal
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Train the autoencoder on the rows `X`, then the encoder with their labels `y`."""
+        X, is_anomaly, _ = self._enter(X, y, merge=False)
+        encoder, pretraining, training = self._resolve()
+        device, rng = resolve_device(self.device), check_random_state(self.random_state)
+        self.columns_ = Columns.of(X, standardize=self.standardize)
+        columns = self.columns_.tensor(X, device=device)
+        own = np.random.RandomState(rng.randint(2**31 - 1))  # so that company changes no member
+        members = member_streams(self.n_members, own)
+        network = build_autoencoder(X.shape[1], encoder, members=members).to(device)
+        data = data_of(columns, *hold_out(is_anomaly, pretraining, rng))
+        self.pretraining_history_ = fit_members(
+            network,
+            data,
+            reconstruction(columns),
+            training=pretraining,
+            rng=rng,
+            progress=self.progress,
+        )
+        network = Network(network.hidden, Distance(_mean_code(network, columns)))
+        weight = class_weights(is_anomaly, training)
+        data = data_of(columns, *hold_out(is_anomaly, training, rng))
+        self.history_ = fit_members(
+            network,
+            data,
+            attraction(is_anomaly, weight=weight, device=device),
+            training=training,
+            rng=rng,
+            progress=self.progress,
+        )
+        self.network_ = network.cpu().double()
+        self.centre_ = self.network_.output.centre.numpy()
+        self.threshold_ = least_error_width(
+            self._distances(X).mean(axis=1), inside=is_anomaly == 0, weight=weight
+        )
+        return self
+
+    def distances(self, X: Any) -> np.ndarray:
+        """How far each member puts the code of each row from its centre.  -> (n, k)"""
+        return self._distances(self._rows(X))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """How far the members' mean distance lies beyond the threshold."""
+        return self.distances(X).mean(axis=1) - self.threshold_
+
+    def codes(self, X: Any) -> np.ndarray:
+        """What the encoders make of each row.  -> (n, k, code)"""
+        rows = self.columns_.tensor(self._rows(X), dtype=torch.float64)
+        return outputs(self.network_, rows, features=True)
+
+    def _distances(self, X: np.ndarray) -> np.ndarray:
+        return outputs(self.network_, self.columns_.tensor(X, dtype=torch.float64))[..., 0]
+
+    def _resolve(self) -> tuple[Hidden, Training, Training]:
+        """The pieces that the parameters stand for; refuses what cannot be."""
+        activation = named(self.activation, ACTIVATIONS, what="activation", sigma=self.sigma)
+        check_counts(n_members=[self.n_members], hidden=self.hidden, code=[self.code])
+        encoder = Hidden((*self.hidden, self.code), activation, batch_norm=self.batch_norm)
+        pretraining, training = (
+            Training() if given is None else given for given in (self.pretraining, self.training)
+        )
+        return encoder, pretraining, training
+
+
+class Distance(nn.Module):
+    """||x - c|| of fixed centres c, at least a little above zero.  (n, k, d) -> (n, k, 1)
+
+    Examples
+    --------
+    >>> import torch
+    >>> Distance(torch.zeros(1, 2))(torch.tensor([[[3.0, 4.0]]]))
+    tensor([[[5.]]])
+    """
+
+    centre: Tensor
+
+    def __init__(self, centre: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("centre", centre)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.sqrt(((x - self.centre) ** 2).sum(dim=-1, keepdim=True) + _GUARD**2)
+
+
+def build_autoencoder(d_in: int, encoder: Hidden, *, members: Sequence[torch.Generator]) -> Network:
+    """Networks whose last hidden layer is a code, from which the rest restores the rows."""
+    *hidden, code = encoder.widths
+    decoder = Hidden(hidden[::-1], encoder.activation, batch_norm=encoder.batch_norm)
+    last = [code, *decoder.widths][-1]
+    output = nn.Sequential(decoder.blocks(code, members), Linear(last, d_in, members=members))
+    return Network(encoder.blocks(d_in, members), output)
+
+
+def reconstruction(columns: Tensor) -> Any:
+    """The criterion of an autoencoder: the mean squared error over the columns of each row."""
+
+    def criterion(output: Tensor, index: Tensor) -> Tensor:
+        return ((output - columns[index][:, None, :]) ** 2).mean(dim=-1)
+
+    return criterion
+
+
+def attraction(is_anomaly: np.ndarray, *, weight: np.ndarray, device: Any = "cpu") -> Any:
+    """The criterion of the encoder: the distance of a normal row, 1 / distance of an anomaly."""
+    far = torch.as_tensor(is_anomaly == 1, device=device)[:, None]
+    share = torch.as_tensor(weight, device=device)[:, None]
+
+    def criterion(output: Tensor, index: Tensor) -> Tensor:
+        distance = output[..., 0]
+        return share[index] * torch.where(far[index], 1 / distance, distance)
+
+    return criterion
+
+
+@torch.no_grad()
+def _mean_code(network: Network, columns: Tensor) -> Tensor:
+    """The mean code of all rows.  -> (k, code)"""
+    total = [network.features(rows).sum(dim=0) for rows in columns.split(CHUNK)]
+    return torch.stack(total).sum(dim=0) / len(columns)

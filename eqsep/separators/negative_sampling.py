@@ -1,0 +1,152 @@
+"""Negative sampling: anomalies drawn from the room around the rows, for any estimator."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_consistent_length
+
+from eqsep.arrays import is_foreign, to_numpy, validate_rows
+from eqsep.labels import listed, read_labels
+from eqsep.separators.base import Separator
+
+
+class NegativeSampling(Separator):
+    """Any classifier, fitted on the rows and on anomalies drawn uniformly around them.
+
+    The anomalies fill the box [min - margin · range, max + margin · range] of each column of the
+    training rows, so that the classifier has to tell the normal rows from everywhere else. Seen
+    anomalies are kept beside them; there need not be any.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Has `decision_function` or `predict_proba`. It is fitted as a copy, on labels 0 (normal)
+        and 1. Each `random_state` in it that is None is drawn from this one's.
+    ratio : float, default=10
+        How many anomalies are drawn for each normal row.
+    margin : float, default=0.05
+        How far the box reaches beyond the rows, as a share of their range.
+    normal : label, default=None
+        Which label is normal; by default 0, False or "normal", whichever occurs.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    estimator_ : classifier
+        The fitted copy.
+    low_, high_ : ndarray of shape (n_features,)
+        The corners of the box.
+    classes_ : ndarray of shape (2,)
+
+    Notes
+    -----
+    The box moves and stretches with the columns: it is the same whether drawn before or after they
+    are standardised. In d columns the normal rows take up a share of it that falls
+    exponentially with d, so that ever fewer of the drawn anomalies lie close to them. In few
+    columns the drawn anomalies overlap with the normal rows and, with a large `ratio`, outnumber
+    them there: the ranking stays useful, but the threshold then leans towards the anomaly.
+
+    Examples
+    --------
+    Normal rows alone, and no word about anomalies:
+
+    >>> import numpy as np
+    >>> from eqsep import KernelEqualitySeparator, NegativeSampling
+    >>> angle = np.linspace(0, 2 * np.pi, 60)
+    >>> X = np.column_stack([np.cos(angle), np.sin(angle)])
+    >>> inner = KernelEqualitySeparator(gamma=8)
+    >>> model = NegativeSampling(inner, ratio=1, random_state=0).fit(X)
+    >>> model.predict([[1, 0], [0, 0], [9, 9]])
+    array([0, 1, 1])
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        ratio: float = 10,
+        margin: float = 0.05,
+        normal: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.ratio = ratio
+        self.margin = margin
+        self.normal = normal
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = False
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Draw the anomalies and fit the estimator.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,), default=None
+            0 / 1, two labels, or kinds of anomaly beside "normal"; normal rows alone will do.
+            None says that all rows are normal.
+        """
+        if not (self.ratio > 0 and self.margin >= 0):
+            raise ValueError(
+                f"ratio must be positive and margin at least 0, got ratio={self.ratio!r} and "
+                f"margin={self.margin!r}."
+            )
+        X = validate_rows(self, to_numpy(X) if is_foreign(X) else X, reset=True)
+        y = np.zeros(len(X), dtype=int) if y is None else y
+        labels = read_labels(y, normal=self.normal, one_class=True)
+        is_anomaly = labels.encode(y).astype(int)
+        check_consistent_length(X, is_anomaly)
+        if is_anomaly.all():
+            raise ValueError(
+                f"normal rows are needed: expected {labels.classes[0]} in y, got 1 class only, the "
+                f"anomalous one ({listed(labels.kinds)}). Pass normal=... if that is normal."
+            )
+        rng = check_random_state(self.random_state)
+        self.low_, self.high_ = _box(X, margin=self.margin)
+        drawn = self._draw(max(1, round(self.ratio * int((is_anomaly == 0).sum()))), rng)
+        estimator = _seeded(clone(self.estimator), rng)
+        self.estimator_ = estimator.fit(
+            np.concatenate([X, drawn]), np.concatenate([is_anomaly, np.ones(len(drawn), dtype=int)])
+        )
+        self.classes_ = labels.classes
+        return self
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """The estimator's score, or its probability of an anomaly less 1/2 where it has none."""
+        rows = self._rows(X)
+        if hasattr(self.estimator_, "decision_function"):
+            return self.estimator_.decision_function(rows)
+        return self.estimator_.predict_proba(rows)[:, 1] - 0.5
+
+    @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """What the estimator makes the probability of each class."""
+        rows = self._rows(X)
+        return self.estimator_.predict_proba(rows)
+
+    def _draw(self, n: int, rng: np.random.RandomState) -> np.ndarray:
+        share = rng.uniform(size=(n, len(self.low_)))
+        return self.low_ * (1 - share) + self.high_ * share
+
+
+def _box(X: np.ndarray, *, margin: float) -> tuple[np.ndarray, np.ndarray]:
+    """The corners of the box around the rows, `margin` of their range farther out."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    reach = margin * high - margin * low
+    return low - reach, high + reach
+
+
+def _seeded(estimator: Any, rng: np.random.RandomState) -> Any:
+    """The estimator with a seed wherever it has none: randomness enters once."""
+    parameters = sorted(estimator.get_params().items())
+    open_seeds = [
+        name for name, value in parameters if name.endswith("random_state") and value is None
+    ]
+    return estimator.set_params(**{name: int(rng.randint(2**31 - 1)) for name in open_seeds})
