@@ -12,7 +12,6 @@ NSL-KDD is looked for in $EQSEP_DATA, then in ../shared/data.
 """
 
 import argparse
-import csv
 import os
 import threading
 import time
@@ -24,67 +23,28 @@ from typing import Any
 
 import numpy as np
 import psutil
-from sklearn.metrics import average_precision_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, QuantileTransformer, StandardScaler
+from sklearn.preprocessing import QuantileTransformer, StandardScaler
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 from eqsep import KernelEqualitySeparator
+from eqsep.datasets import Split, load_nsl_kdd
+from eqsep.evaluation import average_precision_by_kind
 
-KINDS = {
-    "dos": "apache2 back land neptune mailbomb pod processtable smurf teardrop udpstorm worm",
-    "probe": "ipsweep mscan nmap portsweep saint satan",
-    "privilege": "buffer_overflow loadmodule perl ps rootkit sqlattack xterm",
-    "access": "ftp_write guess_passwd httptunnel imap multihop named phf sendmail snmpgetattack "
-    "snmpguess spy warezclient warezmaster xlock xsnoop",
-}
-KIND_OF = {"normal": "normal"} | {name: k for k, names in KINDS.items() for name in names.split()}
-NAMED_COLUMNS = [1, 2, 3]
-N_COLUMNS = 41
-PRINTED = [*KINDS, "overall"]
+PRINTED = ["dos", "probe", "privilege", "access", "overall"]
 
 
-def read(path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The numeric columns, the named ones, and the kind of each row."""
-    with path.open(newline="") as file:
-        table = np.array(list(csv.reader(file)))
-    numeric = np.delete(table[:, :N_COLUMNS], NAMED_COLUMNS, axis=1).astype(np.float64)
+def sample(split: Split, n: int | None, scaling: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """n training rows (None: all), 1 where they are anomalous, and the test rows, scaled."""
+    total = len(split.X_train)
+    some = np.random.default_rng(0).choice(total, total if n is None else n, replace=False)
+    scaling.fit(split.X_train[some])
     return (
-        numeric,
-        table[:, NAMED_COLUMNS],
-        np.array([KIND_OF[name] for name in table[:, N_COLUMNS]]),
+        scaling.transform(split.X_train[some]),
+        split.y_train[some],
+        scaling.transform(split.X_test),
     )
-
-
-class NSLKDD:
-    """Normal and DoS rows of KDDTrain+ to learn from, all of KDDTest+ to score."""
-
-    def __init__(self, folder: Path) -> None:
-        numeric, named, kind = read(folder / "KDDTrain+.txt")
-        encoder = OneHotEncoder(sparse_output=False, handle_unknown="ignore").fit(named)
-        seen = np.isin(kind, ["normal", "dos"])
-        self.train = np.hstack([numeric, encoder.transform(named)])[seen]
-        self.kind_train = kind[seen]
-        numeric, named, self.kind_test = read(folder / "KDDTest+.txt")
-        self.test = np.hstack([numeric, encoder.transform(named)])
-
-    def sample(self, n: int | None, scaling: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """n training rows (None: all), 1 where they are anomalous, and the test rows, scaled."""
-        total = len(self.train)
-        some = np.random.default_rng(0).choice(total, total if n is None else n, replace=False)
-        scaling.fit(self.train[some])
-        y = (self.kind_train[some] != "normal").astype(int)
-        return scaling.transform(self.train[some]), y, scaling.transform(self.test)
-
-    def precision(self, score: np.ndarray) -> dict[str, float]:
-        """Average precision of each kind against all normal test rows, and of all kinds."""
-        kind = self.kind_test
-        groups = {k: np.isin(kind, ["normal", k]) for k in KINDS} | {"overall": kind != ""}
-        return {
-            k: float(average_precision_score(kind[rows] != "normal", score[rows]))
-            for k, rows in groups.items()
-        }
 
 
 @dataclass(frozen=True)
@@ -119,12 +79,13 @@ def single(X: np.ndarray) -> np.ndarray:
     return X.astype(np.float32)
 
 
-def against_svc(folder: Path, stopwatch: Stopwatch) -> None:
+def against_svc(data_home: Path, stopwatch: Stopwatch) -> None:
     """Fit, score and average precision of both, on the same rows and the same columns."""
-    if not (folder / "KDDTrain+.txt").exists():
-        print(f"NSL-KDD is not at {folder}: this part is skipped. Set EQSEP_DATA to its parent.")
+    try:
+        split = load_nsl_kdd(data_home=data_home)
+    except FileNotFoundError as missing:
+        print(f"This part is skipped. {missing}")
         return
-    data = NSLKDD(folder)
     landmarks = {"n_landmarks": 1500, "random_state": 0}
     rbf, exponential = (
         KernelEqualitySeparator(kernel=k, **landmarks) for k in ("rbf", "exponential")
@@ -151,7 +112,7 @@ def against_svc(folder: Path, stopwatch: Stopwatch) -> None:
     standardised = {"standardised": columns["standardised"]}
     for n, repeats, scalings in [(20_000, 3, columns), (None, 1, standardised)]:
         for name, scaling in scalings.items():
-            X, y, test = data.sample(n, scaling)
+            X, y, test = sample(split, n, scaling)
             print(f"\n{len(X):,} training rows, {X.shape[1]} columns: {name}")
             print(f"{'':24}{'fit':>14}{'score':>14}" + "".join(f"{k:>11}" for k in PRINTED))
             svc = None
@@ -159,7 +120,8 @@ def against_svc(folder: Path, stopwatch: Stopwatch) -> None:
                 rows = move(X), y, move(test)
                 times, score = measure(model, rows, stopwatch, repeats)
                 svc = times if svc is None else svc
-                print(line(label, times, svc, data.precision(score)), flush=True)
+                precision = average_precision_by_kind(score, split.kind_test)
+                print(line(label, times, svc, precision), flush=True)
 
 
 def measure(
@@ -238,9 +200,9 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, help="of matrix products (default: 1)")
     options = parser.parse_args()
     part, stopwatch = options.part, Stopwatch(options.threads)
-    folder = Path(os.environ.get("EQSEP_DATA", Path(__file__).parents[2] / "shared" / "data"))
+    data_home = Path(os.environ.get("EQSEP_DATA", Path(__file__).parents[2] / "shared" / "data"))
     if part != "growth":
-        against_svc(folder / "nsl-kdd", stopwatch)
+        against_svc(data_home, stopwatch)
     if part != "svc":
         growth(stopwatch)
 
