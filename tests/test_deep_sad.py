@@ -10,6 +10,7 @@ from eqsep import DeepSAD
 from eqsep.activations import GaussianBump, LeakyReLU, RadialBasis
 from eqsep.datasets import make_hyperplane
 from eqsep.networks import Hidden, Training, member_streams
+from eqsep.networks.fitting import class_weights
 from eqsep.separators.deep_sad import Distance, attraction, build_autoencoder, reconstruction
 
 QUICK = Training(epochs=60, batch_size=32, learning_rate=1e-2)
@@ -43,6 +44,14 @@ def test_the_loss_is_the_distance_of_a_normal_row_and_its_inverse_for_an_anomaly
     codes = torch.tensor([[[3.0, 4.0]], [[3.0, 4.0]]], dtype=torch.float64)
     found = losses(codes, np.array([0, 1]), centre=torch.zeros(1, 2, dtype=torch.float64))
     assert_allclose(found[:, 0], [5, 1 / 5], rtol=1e-7)
+
+
+def test_a_balanced_training_weighs_the_rows(split):
+    output = torch.full((200, 1, 1), 2.0)
+    weight = class_weights(split.y_train, Training(balanced=True))
+    found = attraction(split.y_train, weight=weight)(output, torch.arange(200))[:, 0].numpy()
+    total = [found[split.y_train == kind].sum() for kind in (0, 1)]
+    assert_allclose(total, [100 * 2, 100 / 2], rtol=1e-5)
 
 
 def test_the_slope_of_the_loss_is_its_derivative():

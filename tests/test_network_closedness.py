@@ -147,6 +147,12 @@ def test_units_without_a_direction_keep_their_value_far_away():
     assert_allclose(report_of(first, head).far_membership, Sigmoid()(np.array([2.0])))
 
 
+def test_a_ball_around_the_origin_vanishes_far_away_too():
+    first = layer_of([[[0, 0]]], "rbf", RadialBasis())
+    head = layer_of([[[5.0]]], "halfspace", Sigmoid())
+    assert report_of(first, head).far_membership.tolist() == [0.5]
+
+
 def test_units_that_die_on_one_side_leave_the_limit_open():
     relu = layer_of(SIDES, "halfspace", LeakyReLU(leak=0.0))
     head = layer_of(np.ones((1, 1, 3)), "equality", GaussianBump())
