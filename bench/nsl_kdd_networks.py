@@ -1,6 +1,6 @@
 """The paper's networks on NSL-KDD, beside the published figures: five starts each.
 
-    python bench/nsl_kdd_networks.py                    all rows; an epoch takes five seconds or more
+    python bench/nsl_kdd_networks.py                    all rows: five seconds an epoch or more
     python bench/nsl_kdd_networks.py --only HS --epochs 3
     python bench/nsl_kdd_networks.py --batch-size 512   no longer the published protocol, but quick
 
