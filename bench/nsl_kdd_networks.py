@@ -45,7 +45,7 @@ class Network:
 
     def fit(self, X: np.ndarray, y: np.ndarray, *, training: Training, **shared: Any) -> Any:
         return eqsep.NetworkSeparator(
-            hidden=(60,), training=training, **asdict(self), **shared
+            hidden=(60,), closed=False, training=training, **asdict(self), **shared
         ).fit(X, y)
 
     def scores(self, fitted: Any, X: np.ndarray) -> np.ndarray:

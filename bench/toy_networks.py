@@ -78,6 +78,7 @@ def measure(cell: Cell) -> dict:
         hidden=(5,) * cell.layers,
         sigma=0.5,
         batch_norm=False,
+        closed=False,
         standardize=False,
         n_members=cell.members,
         training=TRAINING,

@@ -17,7 +17,6 @@ QUICK = Training(epochs=60, batch_size=32, learning_rate=1e-2)
 SMALL = {
     "hidden": (16,),
     "code": 8,
-    "batch_norm": False,
     "pretraining": QUICK,
     "training": QUICK,
     "random_state": 0,
@@ -164,11 +163,13 @@ def test_a_penalty_makes_the_encoder_smaller(split):
     assert size(0.1) < 0.5 * size(0.0)
 
 
-def test_batch_normalisation_is_on_unless_switched_off(split):
+def test_batch_normalisation_is_off_unless_switched_on(split):
     plan = Training(epochs=1)
-    parameters = SMALL | {"pretraining": plan, "training": plan, "batch_norm": True}
-    names = DeepSAD(**parameters).fit(split.X_train, split.y_train).network_.state_dict()
-    assert sum(name.endswith("variance") for name in names) == 2
+    parameters = SMALL | {"pretraining": plan, "training": plan}
+    for switched, normalised in [({}, 0), ({"batch_norm": True}, 2)]:
+        model = DeepSAD(**parameters | switched).fit(split.X_train, split.y_train)
+        names = model.network_.state_dict()
+        assert sum(name.endswith("variance") for name in names) == normalised
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,7 @@ def test_the_published_averaging_on_circles():
     separator = NetworkSeparator(
         hidden=(5, 5),
         batch_norm=False,
+        closed=False,
         n_members=20,
         training=training,
         standardize=False,
@@ -110,6 +111,15 @@ def test_a_seed_gives_the_same_scores_and_another_seed_others(fitted, split):
     assert (fitted.decision_function(split.X_test) != other.decision_function(split.X_test)).any()
 
 
+def test_company_changes_no_member(fitted, split):
+    alone = clone(fitted).set_params(n_members=1).fit(split.X_train, split.y_train)
+    assert_allclose(
+        alone.member_scores(split.X_test)[:, 0],
+        fitted.member_scores(split.X_test)[:, 0],
+        atol=1e-4,
+    )
+
+
 def test_no_hidden_layer_is_a_linear_separator(split):
     separator = NetworkSeparator(hidden=(), n_members=3, training=QUICK, random_state=0)
     separator.fit(split.X_train, split.y_train)
@@ -117,6 +127,34 @@ def test_no_hidden_layer_is_a_linear_separator(split):
     mid = separator.distances((split.X_test[:1] + split.X_test[1:2]) / 2)
     assert z.shape == (200, 3)
     assert (mid <= (z[0] + z[1]) / 2 + 1e-9).all(), "|w·x + b| is convex in x"
+
+
+@pytest.mark.parametrize("activation", ["bump", "rbf"])
+def test_far_rows_are_anomalous_where_the_region_is_closed(split, activation):
+    directions = np.random.default_rng(0).standard_normal((100, 3))
+    far = 1e5 * directions / np.linalg.norm(directions, axis=1, keepdims=True)
+    separator = NetworkSeparator(
+        activation=activation,
+        batch_norm=False,
+        hidden=(12,),
+        n_members=3,
+        training=QUICK,
+        random_state=0,
+    ).fit(split.X_train, split.y_train)
+    at_the_limit = np.isclose(separator.distances(far), 2 * GaussianBump(0.5).half_width)
+    assert at_the_limit.mean() > 0.98, "along almost every direction"
+    assert separator.predict(far).mean() > 0.98
+    separator.set_params(closed=False).fit(split.X_train, split.y_train)
+    limits = np.median(separator.distances(far), axis=0)
+    assert limits.std() > 0.01, "each member's own"
+
+
+def test_a_new_value_in_a_column_that_never_varied_is_seen(split):
+    X = np.column_stack([split.X_train, np.zeros(200)])
+    separator = NetworkSeparator(hidden=(8,), n_members=5, training=QUICK, random_state=0)
+    separator.fit(X, split.y_train)
+    changed = X + np.array([0, 0, 0, 1.0])
+    assert separator.decision_function(changed).mean() > separator.decision_function(X).mean()
 
 
 def test_far_rows_and_constant_columns_give_finite_scores(split):

@@ -21,6 +21,12 @@ class Hidden:
     learn_sigma: bool = False
     batch_norm: bool = True
 
+    @property
+    def vanishes(self) -> bool:
+        """Whether far away, along almost every direction, the last of them is the zero vector."""
+        shifted = self.batch_norm and self.activation.family == "rbf"
+        return bool(self.widths) and self.activation.family != "halfspace" and not shifted
+
     def block(self, d_in: int, d_out: int, members: Sequence[Generator]) -> nn.Sequential:
         """One hidden layer: normalised before the activation, after it where that is an RBF."""
         norm = [BatchNorm(d_out, n_members=len(members))] if self.batch_norm else []
@@ -81,20 +87,34 @@ class Network(nn.Module):
 
 
 def member_streams(n_members: int, rng: np.random.RandomState) -> list[Generator]:
-    """A torch stream for each member; the first of them are the same for any number."""
-    seeds = rng.randint(2**31 - 1, size=n_members)
+    """A torch stream for each member, which company does not change.
+
+    One number of `rng` is used, whatever `n_members`: what is drawn after it stays the same too.
+    """
+    seeds = np.random.RandomState(rng.randint(2**31 - 1)).randint(2**31 - 1, size=n_members)
     return [Generator().manual_seed(int(seed)) for seed in seeds]
 
 
 def build_separator(
-    d_in: int, hidden: Hidden, head: activations.Head, *, members: Sequence[Generator]
+    d_in: int,
+    hidden: Hidden,
+    head: activations.Head,
+    *,
+    members: Sequence[Generator],
+    closed: bool = False,
 ) -> Network:
-    """Networks that end in one signed distance (or, for an RBF head, one distance) a member."""
+    """Networks that end in one signed distance (or, for an RBF head, one distance) a member.
+
+    With `closed`, the last bias of an equality head is not learnt where the hidden layers vanish
+    far away: it holds the zero vector they leave, and so every far row, off the hyperplane, at
+    twice the distance where the membership is 1/2.
+    """
     blocks = hidden.blocks(d_in, members)
     last = [d_in, *hidden.widths][-1]
-    output: nn.Module = (
-        RadialBasis(last, 1, members=members, distance=True)
-        if head.family == "rbf"
-        else Linear(last, 1, members=members)
-    )
+    if head.family == "rbf":
+        return Network(blocks, RadialBasis(last, 1, members=members, distance=True))
+    output = Linear(last, 1, members=members)
+    if closed and head.family == "equality" and hidden.vanishes:
+        held = torch.full((len(members), 1), 2 * head.half_width)
+        output.bias = nn.Parameter(held, requires_grad=False)
     return Network(blocks, output)

@@ -21,18 +21,10 @@ class _Affine(NamedTuple):
 _AS_IT_IS = _Affine()
 
 
-def plain_layers(network: Network, head: Any, *, sees: np.ndarray) -> list[Layer]:
-    """The hidden layers and the head of `network`, batch normalisation worked into them.
-
-    Parameters
-    ----------
-    head : Head
-    sees : ndarray of bool of shape (d_in,)
-        The columns that reach the network.
-    """
-    layers = [_hidden(list(block)) for block in network.hidden]
-    layers.append(_layer(network.output, head.membership, family=head.family))
-    return [replace(layers[0], sees=sees), *layers[1:]]
+def plain_layers(network: Network, head: Any) -> list[Layer]:
+    """The hidden layers and the head of `network`, batch normalisation worked into them."""
+    hidden = [_hidden(list(block)) for block in network.hidden]
+    return [*hidden, _layer(network.output, head.membership, family=head.family)]
 
 
 def _hidden(steps: list[Any]) -> Layer:

@@ -24,12 +24,7 @@ class Columns:
         """Learn the frame of the training rows."""
         if not standardize:
             return cls(Frame.identity(X.shape[1]))
-        return cls(Frame.standard(X, np.full(len(X), 1 / len(X))))
-
-    @property
-    def sees(self) -> np.ndarray:
-        """Which columns reach the network: one that never varied does not.  -> (d,)"""
-        return np.isfinite(self.frame.scale)
+        return cls(Frame.standard(X, np.full(len(X), 1 / len(X)), keep_constant=True))
 
     def tensor(
         self, X: np.ndarray, *, dtype: torch.dtype = torch.float32, device: Any = "cpu"

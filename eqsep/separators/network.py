@@ -57,7 +57,13 @@ class NetworkSeparator(Separator):
         The width of the bumps that are asked for by name.
     learn_sigma : bool, default=False
         Whether each hidden layer learns the width of its bumps.
-    batch_norm : bool, default=True
+    closed : bool, default=True
+        Whether the last bias is held off the surface instead of learnt. Hidden bumps vanish far
+        away, so a far row then lies where that bias puts it, outside. Has a bearing on an equality
+        head over hidden bumps, or over RBFs without batch normalisation.
+    batch_norm : bool, default=False
+        Whether each hidden layer is normalised over the batch, before its activation (after it
+        for an RBF). On small tables it usually hurts.
     loss : {"logistic", "squared"} or Loss, default="logistic"
     n_members : int, default=10
     training : Training, default=None
@@ -101,7 +107,8 @@ class NetworkSeparator(Separator):
         hidden: Sequence[int] = (60,),
         sigma: float = 0.5,
         learn_sigma: bool = False,
-        batch_norm: bool = True,
+        closed: bool = True,
+        batch_norm: bool = False,
         loss: str | Loss = "logistic",
         n_members: int = 10,
         training: Training | None = None,
@@ -117,6 +124,7 @@ class NetworkSeparator(Separator):
         self.hidden = hidden
         self.sigma = sigma
         self.learn_sigma = learn_sigma
+        self.closed = closed
         self.batch_norm = batch_norm
         self.loss = loss
         self.n_members = n_members
@@ -136,7 +144,9 @@ class NetworkSeparator(Separator):
         device, rng = resolve_device(self.device), check_random_state(self.random_state)
         self.columns_ = Columns.of(X, standardize=self.standardize)
         members, rows = member_streams(self.n_members, rng), hold_out(is_anomaly, training, rng)
-        network = build_separator(X.shape[1], hidden, head, members=members).to(device)
+        network = build_separator(X.shape[1], hidden, head, members=members, closed=self.closed).to(
+            device
+        )
         inside = torch.as_tensor(1 - is_anomaly, dtype=torch.float32, device=device)[:, None]
         weight = torch.as_tensor(class_weights(is_anomaly, training), device=device)[:, None]
 
@@ -175,7 +185,7 @@ class NetworkSeparator(Separator):
     def layers(self) -> list[Layer]:
         """The layers of all members as plain arrays, the head last: what `eqsep.theory` reads."""
         check_is_fitted(self)
-        return plain_layers(self.network_, self.head_, sees=self.columns_.sees)
+        return plain_layers(self.network_, self.head_)
 
     def _signed_distances(self, X: Any) -> np.ndarray:
         rows = self._rows(X)

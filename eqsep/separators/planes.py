@@ -30,13 +30,18 @@ class Frame:
         return cls(np.zeros(d), np.ones(d))
 
     @classmethod
-    def standard(cls, X: np.ndarray, weight: np.ndarray) -> Self:
-        """Mean 0, variance 1 in every column; a constant one has no bearing: its scale is inf."""
+    def standard(cls, X: np.ndarray, weight: np.ndarray, *, keep_constant: bool = False) -> Self:
+        """Mean 0 and variance 1 in every column.
+
+        A column that never varied has no bearing (its scale is inf), or with `keep_constant` the
+        scale of its own size, so that a new value in it is seen.
+        """
         size = np.maximum(np.abs(X).max(axis=0), np.finfo(np.float64).tiny)
         unit = X / size
         mean = weight @ unit
         deviation = np.sqrt(weight @ (unit - mean) ** 2)
-        return cls(mean * size, np.where(deviation > 1e-12, deviation * size, np.inf))
+        constant = np.maximum(size, 1.0) if keep_constant else np.inf
+        return cls(mean * size, np.where(deviation > 1e-12, deviation * size, constant))
 
     def columns(self, X: np.ndarray) -> np.ndarray:
         """The rows in this frame.  (n, d) -> (n, d)"""

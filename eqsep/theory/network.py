@@ -30,8 +30,6 @@ class Layer:
     activation : callable
         From signed distances (n, k, n_units) to values.
     scale, shift : ndarray of shape (k, n_units)
-    sees : ndarray of bool of shape (n_inputs,), optional
-        The inputs that reach the layer: a column that never varied does not. All, unless given.
     """
 
     family: str
@@ -40,7 +38,6 @@ class Layer:
     activation: Callable[[Array], Array]
     scale: Any = 1.0
     shift: Any = 0.0
-    sees: NDArray[np.bool_] | None = None
 
     def __call__(self, x: Array) -> Array:
         if self.family == "rbf":
@@ -64,12 +61,10 @@ class Layer:
 
     def closure(self, member: int) -> Closure:
         """Whether the units of a member enclose a region of the inputs, with the proof."""
-        blind = np.zeros(0, int) if self.sees is None else np.flatnonzero(~self.sees)
         normals = self.normals[member]
         turned = normals if self.family == "rbf" else normals[normals.any(axis=1)]
-        if len(blind) or not len(turned):
-            free = blind[0] if len(blind) else 0
-            return Closure(False, self.family, escape=np.eye(normals.shape[1])[free])
+        if not len(turned):
+            return Closure(False, self.family, escape=np.eye(normals.shape[1])[0])
         return is_closed(turned, family=self.family)
 
     def _output(self, value: Array) -> Array:
