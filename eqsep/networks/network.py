@@ -23,9 +23,12 @@ class Hidden:
 
     @property
     def vanishes(self) -> bool:
-        """Whether far away, along almost every direction, the last of them is the zero vector."""
+        """Whether far away, along almost every direction, the last of them is the zero vector.
+
+        So it is for one layer of bumps, or of RBFs unless normalised; a second one shifts it.
+        """
         shifted = self.batch_norm and self.activation.family == "rbf"
-        return bool(self.widths) and self.activation.family != "halfspace" and not shifted
+        return len(self.widths) == 1 and self.activation.family != "halfspace" and not shifted
 
     def block(self, d_in: int, d_out: int, members: Sequence[Generator]) -> nn.Sequential:
         """One hidden layer: normalised before the activation, after it where that is an RBF."""

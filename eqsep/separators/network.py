@@ -59,8 +59,9 @@ class NetworkSeparator(Separator):
         Whether each hidden layer learns the width of its bumps.
     closed : bool, default=True
         Whether the last bias is held off the surface instead of learnt. Hidden bumps vanish far
-        away, so a far row then lies where that bias puts it, outside. Has a bearing on an equality
-        head over hidden bumps, or over RBFs without batch normalisation.
+        away, so a far row then lies where that bias puts it, outside. It has a bearing on an
+        equality head over one hidden layer, of bumps or of RBFs without batch normalisation; of
+        other networks `eqsep.theory.network_closedness` tells what they say far away.
     batch_norm : bool, default=False
         Whether each hidden layer is normalised over the batch, before its activation (after it
         for an RBF). On small tables it usually hurts.
