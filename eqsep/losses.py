@@ -66,7 +66,7 @@ class LogisticLoss(Loss):
     >>> import numpy as np
     >>> from eqsep.activations import GaussianBump
     >>> LogisticLoss()(np.array([1e6, 1e-12]), np.array([1.0, 0.0]), head=GaussianBump())
-    array([5.00000000e+11, 5.59551895e+01])
+    array([5.00000000e+11, 5.59551894e+01])
     """
 
     needs_logarithm: ClassVar[bool] = True
