@@ -1,13 +1,28 @@
-"""Data to learn on: the paper's synthetic problems and real tables, one record for all of them."""
+"""Data to learn on: the paper's synthetic problems and real tables, as two kinds of record.
 
+A `Split` is divided into training and test as it was published; a `Table` is for the caller to
+divide.
+"""
+
+from eqsep.datasets.ai4i2020 import load_ai4i2020
 from eqsep.datasets.logic import make_logic
+from eqsep.datasets.mvtec_embeddings import load_mvtec_embeddings
 from eqsep.datasets.nsl_kdd import load_nsl_kdd
 from eqsep.datasets.split import Split
+from eqsep.datasets.statlog import load_satimage, load_shuttle
 from eqsep.datasets.synthetic import make_circles, make_gaussians, make_hyperplane
+from eqsep.datasets.table import Table
+from eqsep.datasets.thyroid import load_thyroid
 
 __all__ = [
     "Split",
+    "Table",
+    "load_ai4i2020",
+    "load_mvtec_embeddings",
     "load_nsl_kdd",
+    "load_satimage",
+    "load_shuttle",
+    "load_thyroid",
     "make_circles",
     "make_gaussians",
     "make_hyperplane",

@@ -1,15 +1,15 @@
 """NSL-KDD: network connections, normal or one of 39 attacks in four kinds."""
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from eqsep.datasets.home import data_file
+from eqsep.datasets.frames import frame_of
+from eqsep.datasets.source import Source
 from eqsep.datasets.split import Split, for_protocol
 
-_SOURCE = "https://www.unb.ca/cic/datasets/nsl.html"
+_SOURCE = Source(title="NSL-KDD", folder="nsl-kdd", url="https://www.unb.ca/cic/datasets/nsl.html")
 
 NSL_KDD_COLUMNS = (
     *("duration", "protocol_type", "service", "flag", "src_bytes", "dst_bytes", "land"),
@@ -98,13 +98,10 @@ def load_nsl_kdd(
     FileNotFoundError: There is no KDDTrain+.txt in /nowhere/nsl-kdd. Put the file there, ...
     """
     kind_of = for_protocol(protocol, _KINDS)
-    paths = [
-        data_file("nsl-kdd", name, source=_SOURCE, data_home=data_home)
-        for name in ("KDDTrain+.txt", "KDDTest+.txt")
-    ]
+    paths = [_SOURCE.file(f"KDD{part}+.txt", data_home=data_home) for part in ("Train", "Test")]
     train, test = map(_read, paths)
     kind_train, kind_test = (
-        _kinds(table[_ATTACK], kind_of, path=path)
+        _SOURCE.kinds(table[_ATTACK], kind_of, path=path)
         for table, path in zip((train, test), paths, strict=True)
     )
     categories = {name: np.unique(train[name]) for name in _NAMED}
@@ -123,29 +120,16 @@ def load_nsl_kdd(
 
 def _read(path: Path) -> np.ndarray:
     """The rows of a file as records."""
-    first = range(len(NSL_KDD_COLUMNS) + 1)
-    try:
-        return np.loadtxt(
-            path, _RECORD, comments=None, delimiter=",", usecols=first, ndmin=1, encoding="utf-8"
-        )
-    except ValueError as error:
-        raise ValueError(
-            f"{path} is not a file of NSL-KDD: expected no header and, in every row, "
-            f"{len(NSL_KDD_COLUMNS)} columns and the attack's name, separated by commas; {error}. "
-            f"Take the file from {_SOURCE}."
-        ) from error
-
-
-def _kinds(attacks: np.ndarray, kind_of: dict[str, str], *, path: Path) -> np.ndarray:
-    """The kind of every row's attack; an attack that nobody knows is an error."""
-    names, place = np.unique(attacks, return_inverse=True)
-    unknown = [str(name) for name in names if name not in kind_of]
-    if unknown:
-        raise ValueError(
-            f"{path} names attacks that belong to no kind: {unknown}. Expected 'normal' or one of "
-            f"the {len(kind_of) - 1} attacks of NSL-KDD. Take the file from {_SOURCE}."
-        )
-    return np.array([kind_of[name] for name in names])[place]
+    width = len(NSL_KDD_COLUMNS)
+    return _SOURCE.records(
+        path,
+        _RECORD,
+        layout=f"no header and, in every row, {width} columns and the attack's name, separated by "
+        f"commas",
+        delimiter=",",
+        usecols=range(width + 1),
+        encoding="utf-8",
+    )
 
 
 def _array(table: np.ndarray, categories: dict[str, np.ndarray]) -> np.ndarray:
@@ -157,11 +141,4 @@ def _array(table: np.ndarray, categories: dict[str, np.ndarray]) -> np.ndarray:
 
 def _frame(table: np.ndarray) -> Any:
     """The 41 columns as a pandas frame."""
-    try:
-        pandas = import_module("pandas")
-    except ImportError as error:
-        raise ImportError(
-            "as_frame=True needs pandas: pip install pandas, or take arrays with as_frame=False."
-        ) from error
-    named = {name: table[name].astype(object) for name in _NAMED}
-    return pandas.DataFrame({name: named.get(name, table[name]) for name in NSL_KDD_COLUMNS})
+    return frame_of({name: table[name] for name in NSL_KDD_COLUMNS})

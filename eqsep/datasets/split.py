@@ -1,10 +1,12 @@
-"""The record that every data set is returned in, and the look-up of a protocol."""
+"""The record of a data set divided into training and test, and the look-up of a protocol."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
+
+from eqsep.datasets.table import kinds_in_words, one_kind_a_row, width_in_words
 
 T = TypeVar("T")
 
@@ -45,12 +47,7 @@ class Split:
     def __post_init__(self) -> None:
         # The record is frozen: object.__setattr__ is the one way to store the arrays made of lists.
         for part in ("train", "test"):
-            rows, kind = getattr(self, f"X_{part}"), np.asarray(getattr(self, f"kind_{part}"))
-            if len(rows) != len(kind):
-                raise ValueError(
-                    f"Split expects one kind for each row: X_{part} has {len(rows)} rows, "
-                    f"kind_{part} has {len(kind)}. Pass the kinds of these rows."
-                )
+            kind = one_kind_a_row(self, rows=f"X_{part}", kind=f"kind_{part}")
             object.__setattr__(self, f"kind_{part}", kind)
         object.__setattr__(self, "feature_names", tuple(self.feature_names))
 
@@ -63,11 +60,9 @@ class Split:
         return (self.kind_test != "normal").astype(int)
 
     def __repr__(self) -> str:
-        width = len(self.feature_names)
-        features = f"{width} feature{'' if width == 1 else 's'}"
         return (
-            f"Split({features}; train: {_counted(self.kind_train)}; "
-            f"test: {_counted(self.kind_test)})"
+            f"Split({width_in_words(self.feature_names)}; "
+            f"train: {kinds_in_words(self.kind_train)}; test: {kinds_in_words(self.kind_test)})"
         )
 
 
@@ -85,9 +80,3 @@ def for_protocol(protocol: str, choices: Mapping[str, T]) -> T:
             f"or 'paper' to repeat what produced the published numbers."
         )
     return choices[protocol]
-
-
-def _counted(kind: np.ndarray) -> str:
-    """The kinds with their numbers of rows, in words."""
-    names, numbers = np.unique(kind, return_counts=True)
-    return ", ".join(f"{n} {name}" for name, n in zip(names, numbers, strict=True))

@@ -1,0 +1,117 @@
+"""AI4I 2020: a milling machine at work, and five kinds of failure."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eqsep.datasets.frames import frame_of
+from eqsep.datasets.source import Source
+from eqsep.datasets.table import Table
+
+_SOURCE = Source(
+    title="AI4I 2020",
+    folder="ai4i2020",
+    url="https://archive.ics.uci.edu/dataset/601/ai4i+2020+predictive+maintenance+dataset",
+)
+_IDS = ("UDI", "Product ID")
+_TYPE = "Type"
+_TYPES = np.array(["H", "L", "M"])
+_NUMERIC = (
+    *("Air temperature [K]", "Process temperature [K]", "Rotational speed [rpm]"),
+    *("Torque [Nm]", "Tool wear [min]"),
+)
+_FAILURE = "Machine failure"
+_FLAGS = ("TWF", "HDF", "PWF", "OSF", "RNF")
+_HEADER = (*_IDS, _TYPE, *_NUMERIC, _FAILURE, *_FLAGS)
+_RECORD = np.dtype(
+    [(name, "U64" if name in (*_IDS, _TYPE) else "f8") for name in _HEADER],
+)
+_SEVERAL, _UNASSIGNED = "several", "unassigned"
+
+
+def load_ai4i2020(*, data_home: Any = None, as_frame: bool = False) -> Table:
+    """A milling machine's states: no failure is normal, and failures are of five kinds.
+
+    Parameters
+    ----------
+    data_home : path-like or None, default=None
+        The folder in which `ai4i2020/ai4i2020.csv` lies; the variable EQSEP_DATA names it where
+        this is None. It can be had from
+        https://archive.ics.uci.edu/dataset/601/ai4i+2020+predictive+maintenance+dataset.
+    as_frame : bool, default=False
+        Whether the rows are a pandas frame, with the product's `Type` in words, rather than an
+        array with a column of 0 and 1 for each of the types H, L and M.
+
+    Returns
+    -------
+    Table
+        10,000 rows in the order of the file. The features are the type and five measurements; the
+        numbers of row and product are no features, and neither are the labels.
+
+    Notes
+    -----
+    The kind of a row comes from its flags:
+
+    - none of them, and no machine failure: "normal";
+    - one: "TWF" (tool wear), "HDF" (heat dissipation), "PWF" (power), "OSF" (overstrain) or "RNF"
+      (random failure);
+    - more than one: "several", so that every other kind is free of the rest and an unseen kind
+      stays unseen;
+    - a machine failure without any: "unassigned".
+
+    Of the 19 random failures 18 are not marked as machine failures in the file; they are "RNF" all
+    the same. They are drawn without regard to the features, so no detector can find them.
+
+    Examples
+    --------
+    >>> from eqsep.datasets import load_ai4i2020
+    >>> load_ai4i2020(data_home="/nowhere")
+    Traceback (most recent call last):
+        ...
+    FileNotFoundError: There is no ai4i2020.csv in /nowhere/ai4i2020. Put the file there, ...
+    """
+    path = _SOURCE.file("ai4i2020.csv", data_home=data_home)
+    table = _read(path)
+    kind = _kinds(table)
+    if as_frame:
+        columns = (_TYPE, *_NUMERIC)
+        X = frame_of({name: table[name] for name in columns})
+        return Table(X=X, kind=kind, feature_names=columns)
+    numeric = [table[name][:, None] for name in _NUMERIC]
+    return Table(
+        X=np.hstack([table[_TYPE][:, None] == _TYPES, *numeric], dtype=np.float64),
+        kind=kind,
+        feature_names=(*(f"{_TYPE}={value}" for value in _TYPES), *_NUMERIC),
+    )
+
+
+def _read(path: Path) -> np.ndarray:
+    """The rows as records, with every label and type known."""
+    with path.open(encoding="utf-8-sig") as file:  # the file starts with a byte order mark
+        header = tuple(file.readline().strip().split(","))
+    if header != _HEADER:
+        _SOURCE.refuse(path, f"expected the header {','.join(_HEADER)}, got {','.join(header)}")
+    table = _SOURCE.records(
+        path,
+        _RECORD,
+        layout=f"{len(_HEADER)} columns separated by commas in every row",
+        delimiter=",",
+        skiprows=1,
+        encoding="utf-8-sig",
+    )
+    known = dict.fromkeys((_FAILURE, *_FLAGS), (0.0, 1.0)) | {_TYPE: tuple(_TYPES.tolist())}
+    for name, values in known.items():
+        unknown = np.setdiff1d(table[name], values).tolist()
+        if unknown:
+            _SOURCE.refuse(path, f"{name} is one of {list(values)}, got {unknown}")
+    return table
+
+
+def _kinds(table: np.ndarray) -> np.ndarray:
+    """One kind for every row, by its flags."""
+    flags = np.column_stack([table[name] == 1 for name in _FLAGS])
+    n_flags = flags.sum(axis=1)
+    without = np.where(table[_FAILURE] == 1, _UNASSIGNED, "normal")
+    one = np.array(_FLAGS)[flags.argmax(axis=1)]
+    return np.select([n_flags == 0, n_flags == 1], [without, one], _SEVERAL)

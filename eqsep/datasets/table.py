@@ -1,0 +1,85 @@
+"""The record of a data set that has kinds of anomaly but no division into training and test."""
+
+from collections.abc import Sized
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Table:
+    """Rows with the kind of each row, to be divided by the caller.
+
+    `leave_one_kind_out(estimator, table.X, table.kind)` divides it for every kind in turn.
+
+    Attributes
+    ----------
+    X : array or frame of shape (n_rows, n_features)
+        The rows.
+    kind : ndarray of str
+        "normal", or the name of the row's kind of anomaly.
+    y : ndarray of int
+        1 where the row is anomalous, 0 where it is normal. Derived from the kinds.
+    feature_names : tuple of str
+        The names of the columns.
+
+    Examples
+    --------
+    >>> table = Table(X=[[0.0], [9.0]], kind=["normal", "scan"], feature_names=["load"])
+    >>> table
+    Table(1 feature; 1 normal, 1 scan)
+    >>> table.y
+    array([0, 1])
+    """
+
+    X: Any
+    kind: np.ndarray
+    feature_names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        # The record is frozen: object.__setattr__ is the one way to store the arrays made of lists.
+        object.__setattr__(self, "kind", one_kind_a_row(self, rows="X", kind="kind"))
+        object.__setattr__(self, "feature_names", tuple(self.feature_names))
+
+    @property
+    def y(self) -> np.ndarray:
+        return (self.kind != "normal").astype(int)
+
+    def __repr__(self) -> str:
+        return f"Table({width_in_words(self.feature_names)}; {kinds_in_words(self.kind)})"
+
+
+def one_kind_a_row(record: Any, *, rows: str, kind: str) -> np.ndarray:
+    """The kinds of a record as an array, if there is one for each row."""
+    n_rows, kinds = len(getattr(record, rows)), np.asarray(getattr(record, kind))
+    if n_rows != len(kinds):
+        raise ValueError(
+            f"{type(record).__name__} expects one kind for each row: {rows} has {n_rows} rows, "
+            f"{kind} has {len(kinds)}. Pass the kinds of these rows."
+        )
+    return kinds
+
+
+def kinds_in_words(kind: np.ndarray) -> str:
+    """The kinds with their numbers of rows.
+
+    Examples
+    --------
+    >>> kinds_in_words(np.array(["scan", "normal", "normal"]))
+    '2 normal, 1 scan'
+    """
+    names, numbers = np.unique(kind, return_counts=True)
+    return ", ".join(f"{n} {name}" for name, n in zip(names, numbers, strict=True))
+
+
+def width_in_words(feature_names: Sized) -> str:
+    """The number of features.
+
+    Examples
+    --------
+    >>> width_in_words(["load"]), width_in_words(["load", "speed"])
+    ('1 feature', '2 features')
+    """
+    width = len(feature_names)
+    return f"{width} feature{'' if width == 1 else 's'}"
