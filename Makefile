@@ -20,7 +20,7 @@ types: .venv/.dev
 	$(BIN)/mypy
 
 check: .venv/.dev
-	OMP_NUM_THREADS=1 SCIPY_ARRAY_API=1 $(BIN)/pytest -n 2 --cov --cov-report=term:skip-covered --cov-fail-under=95
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --cov --cov-report=term:skip-covered --cov-fail-under=95
 
 docs: .venv/.docs
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
@@ -48,7 +48,7 @@ clean:
 	touch $@
 
 .venv/.docs: pyproject.toml constraints.txt | .venv/bin/python
-	$(PIP) --editable ".[docs]"
+	$(PIP) --editable ".[docs,nn]"
 	touch $@
 
 .venv/.bench: pyproject.toml constraints.txt | .venv/bin/python

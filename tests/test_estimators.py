@@ -26,16 +26,16 @@ from eqsep.networks import Training
 
 BRIEF = Training(epochs=12, batch_size=16, learning_rate=1e-2, validation_fraction=0)
 ESTIMATORS = [
-    EqualitySeparator(),
-    EqualitySeparator(loss="logistic"),
+    EqualitySeparator(random_state=0),
+    EqualitySeparator(random_state=0, loss="logistic"),
     KernelEqualitySeparator(),
-    KernelEqualitySeparator(kernel="exponential", n_landmarks=20),
-    KernelEqualitySeparator(closed=False),
-    TwinSeparator(),
-    TwinSeparator(parallel=True),
+    KernelEqualitySeparator(kernel="exponential", n_landmarks=20, random_state=0),
+    KernelEqualitySeparator(closed=False, random_state=0),
+    TwinSeparator(random_state=0),
+    TwinSeparator(parallel=True, random_state=0),
     OneVsSet(),
     OneVsSet(kernel="rbf", score="binary"),
-    NetworkSeparator(n_members=3, random_state=0),
+    NetworkSeparator(hidden=(16,), n_members=3, training=BRIEF, random_state=0),
     NegativeSampling(EqualitySeparator(), ratio=1, random_state=0),
     DeepSAD(
         hidden=(8,),

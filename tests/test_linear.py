@@ -10,7 +10,7 @@ from sklearn.metrics import average_precision_score
 from eqsep import EqualitySeparator
 from eqsep.activations import GaussianBump, Ridge, Sigmoid, TanhBump
 from eqsep.datasets import make_gaussians, make_hyperplane, make_logic
-from eqsep.losses import LogisticLoss
+from eqsep.losses import LogisticLoss, SquaredLoss
 from eqsep.separators import planes
 from eqsep.solvers import BFGS, LBFGS
 
@@ -53,6 +53,15 @@ def test_the_strict_rule_finds_the_plane_itself():
     assert separator.epsilon_ < 1e-9
     assert_allclose(separator.distance(X), [np.sqrt(0.5), 0, 0, np.sqrt(0.5)], atol=1e-12)
     assert separator.predict([[0.5, 0.5], [0.5, 0.5 + 1e-6]]).tolist() == [1, 0]
+
+
+def test_the_strict_rule_holds_every_row_of_a_plane_and_no_other():
+    for seed in range(5):
+        split = make_hyperplane(n_features=4, random_state=seed)
+        separator = EqualitySeparator(rule="strict", margin_class=0, random_state=0)
+        separator.fit(split.X_train, split.y_train)
+        assert separator.score(split.X_train, split.y_train) == 1.0
+        assert separator.score(split.X_test, split.y_test) == 1.0
 
 
 def test_the_strict_rule_on_rows_that_share_no_plane_calls_them_outside():
@@ -164,6 +173,33 @@ def test_the_penalty_shrinks_the_weights():
     assert size[0] > size[1] > size[2]
 
 
+def test_screening_keeps_the_best_start(monkeypatch):
+    """From starts as they come most arrive high; what is kept decides the fit."""
+    split = make_hyperplane(n_features=6, n_samples=3000, noise=0.3, random_state=0)
+    separator = EqualitySeparator(init="normal", sigma=2.0, margin_class=0, random_state=0)
+    full = separator.fit(split.X_train, split.y_train).loss_
+    monkeypatch.setattr(planes, "SCREENED_ROWS", 500)
+    assert separator.fit(split.X_train, split.y_train).loss_ <= 1.05 * full
+
+
+def test_the_penalty_leaves_the_bias_alone():
+    rows, target = np.ones((4, 1)), np.zeros((4, 1))
+    search = planes.Search(GaussianBump(), SquaredLoss(), 10.0, BFGS())
+    found, _ = search.run(
+        rows, target, np.full(4, 0.25), [np.array([[0.5]])], rng=np.random.RandomState(0)
+    )
+    assert abs(found.weights[0, 0]) > 2, "away from the plane, at no cost"
+
+
+def test_distance_keeps_its_meaning_at_any_scale():
+    split = make_gaussians(noise_multiplier=1.0, random_state=0)
+    X, y = split.X_train, split.y_train
+    plain = EqualitySeparator(random_state=0).fit(X, y).distance(X)
+    for scale in (1e-200, 1e160, 1e200, 1e300):
+        scaled = EqualitySeparator(random_state=0).fit(X * scale, y).distance(X * scale)
+        assert_allclose(scaled / scale, plain, rtol=1e-3)
+
+
 def test_many_rows_are_screened_on_a_sample_and_fitted_on_all(monkeypatch):
     split = make_hyperplane(n_features=6, n_samples=3000, noise=0.3, random_state=0)
     full = EqualitySeparator(random_state=0).fit(split.X_train, split.y_train)
@@ -177,6 +213,8 @@ def test_kinds_by_name_are_accepted_and_answered():
     kinds = np.where(y == 1, "normal", np.array(["dos", "", "", "probe"]))
     separator = EqualitySeparator(random_state=0).fit(X, kinds)
     assert separator.predict(X).tolist() == ["anomaly", "normal", "normal", "anomaly"]
+    assert separator.score(X, kinds) == 1.0
+    assert separator.score(X, np.where(kinds == "normal", "dos", "normal")) == 0.0
 
 
 def test_huge_numbers_and_constant_columns_give_a_right_answer():

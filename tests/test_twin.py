@@ -87,6 +87,20 @@ def test_weights_count_as_repetitions(split):
     assert_allclose(weighted, repeated, rtol=1e-4)
 
 
+@pytest.mark.parametrize("parallel", [False, True])
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e300])
+def test_scale_does_not_matter_and_no_row_is_too_far_to_score(split, parallel, scale):
+    twin = TwinSeparator(parallel=parallel, random_state=0)
+    twin.fit(split.X_train * scale, split.y_train)
+    assert balanced_accuracy_score(split.y_test, twin.predict(split.X_test * scale)) > 0.9
+    assert np.isfinite(twin.decision_function([[1.7e308, 1.7e308], [-1.7e308, 0.0]])).all()
+
+
+def test_rows_that_are_all_alike_give_a_finite_score():
+    twin = TwinSeparator(random_state=0).fit(np.ones((6, 2)), [0, 0, 0, 0, 1, 1])
+    assert np.isfinite(twin.decision_function(np.ones((2, 2)))).all()
+
+
 @pytest.mark.parametrize("t", [0, -1, float("nan")])
 def test_t_must_be_positive(split, t):
     with pytest.raises(ValueError, match="t must be positive"):

@@ -13,7 +13,9 @@ from eqsep.separators.planes import (
     Frame,
     Search,
     closed_form_starts,
+    distance,
     plane_through,
+    signed_distance,
     warn_unless_converged,
 )
 from eqsep.separators.threshold import least_error_width
@@ -130,10 +132,11 @@ class EqualitySeparator(Separator):
             w = plane_through(rows[inside], w)
         self.coef_, self.intercept_ = frame.plane(w)
         self.head_, self.margin_class_ = search.head, self.classes_[sides[side[best]]]
+        z = signed_distance(X, self.coef_, self.intercept_)
         self.epsilon_ = (
             self._rounding_error(X)
             if self.rule == "strict"
-            else least_error_width(np.abs(self._signed_distance(X)), inside=inside, weight=weight)
+            else least_error_width(np.abs(z), inside=inside, weight=weight)
         )
         self.loss_, self.n_iter_ = float(found.value[best]), max(1, int(found.n_iter[best]))
         return self
@@ -195,31 +198,23 @@ class EqualitySeparator(Separator):
 
     def distance(self, X: Any) -> np.ndarray:
         """|w·x + b| / ||w||: how far each row lies from the hyperplane."""
-        size = np.abs(self._signed_distance(self._rows(X)))
-        return size / max(np.linalg.norm(self.coef_), np.finfo(np.float64).tiny)
+        X = self._rows(X)
+        return distance(X, self.coef_, self.intercept_)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """|w·x + b| - epsilon where the normal class is in the margin, its negative elsewhere."""
-        size = np.abs(self._signed_distance(self._rows(X)))
-        outside = size - self.epsilon_
+        X = self._rows(X)
+        outside = np.abs(signed_distance(X, self.coef_, self.intercept_)) - self.epsilon_
         return outside if self.margin_class_ == self.classes_[0] else -outside
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The head's membership for the margin class, 1/2 at epsilon; one column a class."""
-        z = self._signed_distance(self._rows(X))
+        X = self._rows(X)
         reach = 1e100 * self.epsilon_
-        z = np.clip(z, -reach, reach) / self.epsilon_
+        z = np.clip(signed_distance(X, self.coef_, self.intercept_), -reach, reach) / self.epsilon_
         p = self.head_.membership(z * self.head_.half_width)
         in_margin = self.classes_ == self.margin_class_
         return np.where(in_margin, p[:, None], 1 - p[:, None])
-
-    def _signed_distance(self, X: np.ndarray) -> np.ndarray:
-        """w·x + b, without overflow on the way: rows of huge numbers are scaled down first."""
-        scale = np.abs(X).max(axis=1)
-        scale = np.where(scale > 1e100, scale, 1.0)
-        with np.errstate(over="ignore"):
-            z = scale * ((X / scale[:, None]) @ self.coef_ + self.intercept_ / scale)
-        return np.clip(z, -np.finfo(np.float64).max, np.finfo(np.float64).max)
 
     def _rounding_error(self, X: np.ndarray) -> float:
         """What rounding can make of w·x + b = 0 for rows of the size of the training rows."""

@@ -15,6 +15,7 @@ from eqsep.solvers import BFGS, LBFGS, Solution
 SCREENED_ROWS = 10_000
 DENSE_WEIGHTS = 100
 CLOSED_FORM_STARTS = 2
+_LARGEST = np.finfo(np.float64).max / 4  # so that differences stay finite
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,24 @@ class Frame:
         """The plane `w` of this frame in the columns as they are: coefficients and intercept."""
         coef = w[:-1] / self.scale
         return coef, float(w[-1] - (w[:-1] / self.scale) @ self.centre)
+
+
+def signed_distance(X: np.ndarray, coef: np.ndarray, intercept: float) -> np.ndarray:
+    """w·x + b, without overflow on the way: rows of huge numbers are scaled down first."""
+    scale = np.abs(X).max(axis=1)
+    scale = np.where(scale > 1e100, scale, 1.0)
+    with np.errstate(over="ignore"):
+        z = scale * ((X / scale[:, None]) @ coef + intercept / scale)
+    return np.clip(z, -_LARGEST, _LARGEST)
+
+
+def distance(X: np.ndarray, coef: np.ndarray, intercept: float) -> np.ndarray:
+    """|w·x + b| / ||w||, whatever the scale of the columns; never more than a finite bound."""
+    size = max(float(np.abs(coef).max()), np.finfo(np.float64).tiny)
+    length = max(float(np.linalg.norm(coef / size)), np.finfo(np.float64).tiny)
+    with np.errstate(over="ignore"):
+        far = np.abs(signed_distance(X, coef, intercept)) / length / size
+    return np.minimum(far, _LARGEST)
 
 
 def closed_form_starts(

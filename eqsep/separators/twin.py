@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 
 from eqsep.separators.base import Separator
 from eqsep.separators.linear import EqualitySeparator
-from eqsep.separators.planes import Frame, warn_unless_converged
+from eqsep.separators.planes import Frame, distance, warn_unless_converged
 
 
 class TwinSeparator(Separator):
@@ -75,8 +75,9 @@ class TwinSeparator(Separator):
 
     def distances(self, X: Any) -> np.ndarray:
         """The distance of each row to the normal rows' plane and to the anomalies'.  -> (n, 2)"""
-        z = self._rows(X) @ self.coef_.T + self.intercept_
-        return np.abs(z) / np.linalg.norm(self.coef_, axis=1)
+        X = self._rows(X)
+        planes = zip(self.coef_, self.intercept_, strict=True)
+        return np.column_stack([distance(X, coef, intercept) for coef, intercept in planes])
 
     def decision_function(self, X: Any) -> np.ndarray:
         """t times the distance to the normal rows' plane, less that to the anomalies'."""
@@ -122,25 +123,10 @@ def _parallel_planes(
     rows = np.block([[columns, ones, zeros], [columns, zeros, ones]])
     target = np.concatenate([1 - is_anomaly, is_anomaly])
     reach, d = search.head.half_width, rows.shape[1]
-    drawn = rng.standard_normal((template.n_init, d)) * reach / np.sqrt(d)
-    starts = np.vstack([_between_the_means(columns, is_anomaly, weight, reach=2 * reach), drawn])
+    starts = rng.standard_normal((template.n_init, d)) * reach / np.sqrt(d)
     doubled = np.concatenate([weight, weight]) / 2
     found, _ = search.run(rows, target[:, None], doubled, [starts], rng=rng)
     warn_unless_converged(found, found.best)
     w = found.weights[found.best]
     planes = [frame.plane(np.append(w[:-2], bias)) for bias in w[-2:]]
     return np.stack([coef for coef, _ in planes]), np.array([b for _, b in planes])
-
-
-def _between_the_means(
-    columns: np.ndarray, is_anomaly: np.ndarray, weight: np.ndarray, *, reach: float
-) -> np.ndarray:
-    """Fisher's direction with a plane through each class mean, `reach` apart."""
-    share = np.stack([weight * (1 - is_anomaly), weight * is_anomaly])
-    means = share @ columns / share.sum(axis=1, keepdims=True)
-    scatter = columns - np.where(is_anomaly[:, None] == 1, means[1], means[0])
-    within = (scatter * weight[:, None]).T @ scatter + 1e-6 * np.eye(columns.shape[1])
-    w = np.linalg.solve(within, means[1] - means[0])
-    apart = max(float(w @ (means[1] - means[0])), 1e-12)
-    w = w * reach / apart
-    return np.concatenate([w, [-w @ means[0], -w @ means[1]]])
