@@ -63,6 +63,13 @@ def test_wendels_symmetry(n):
         assert_allclose(p + q, 1, atol=1e-15)
 
 
+def test_many_separators_neither_overflow_nor_cancel():
+    assert closing_probability("halfspace", 600, 1200) == 0.5
+    assert closing_probability("halfspace", 60, 61) == 2.0**-60
+    assert closing_probability("halfspace", 3000, 3001) == 0.0  # 2^-3000 is no float
+    assert closing_probability("halfspace", 2, 3000) == 1.0
+
+
 def test_more_separators_close_more_often():
     p = [closing_probability("halfspace", 4, k) for k in range(1, 40)]
     assert np.all(np.diff(p) >= 0)

@@ -117,7 +117,8 @@ class _Halfspace(_Family):
 
     def probability(self, n: int, k: int) -> float:
         # Wendel (1962): the chance that k such vectors share an open half of the space.
-        return float(1 - 2 ** (1 - k) * sum(comb(k - 1, i) for i in range(n)))
+        # Whole numbers until the one division: no float overflows, and no small chance cancels.
+        return sum(comb(k - 1, i) for i in range(n, k)) / 2 ** (k - 1)
 
     def closure(self, normals: NDArray[np.float64]) -> Closure:
         """Push as far as the sides allow: the farthest step is the escape, its price the proof."""
