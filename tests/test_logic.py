@@ -36,7 +36,7 @@ def test_the_sixteen_functions_are_all_there_and_all_different():
 
 @pytest.mark.parametrize("name", LOGIC_NAMES)
 def test_each_name_means_what_it_says(name):
-    X, y = make_logic(name)
+    X, y = make_logic(name=name)
     assert y.tolist() == [int(MEANINGS[name](bool(a), bool(b))) for a, b in X]
 
 

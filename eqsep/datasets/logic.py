@@ -28,12 +28,12 @@ LOGIC_NAMES = (
 )
 
 
-def make_logic(function: str | int | Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+def make_logic(name: str | int | Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """A Boolean function of d inputs: the 2^d corners of the unit cube and the value at each.
 
     Parameters
     ----------
-    function : str, int or sequence of int
+    name : str, int or sequence of int
         A name from the table below, in any case; its number; or a truth table of any d inputs,
         that is 2^d values 0 or 1, one for each corner in lexicographic order. The number is the
         truth table read as a binary number.
@@ -79,7 +79,7 @@ def make_logic(function: str | int | Sequence[int]) -> tuple[np.ndarray, np.ndar
     >>> make_logic([0, 1, 1, 0, 1, 0, 0, 1])[0].shape  # the parity of three inputs
     (8, 3)
     """
-    y = _truth_table(function)
+    y = _truth_table(name)
     n_inputs = len(y).bit_length() - 1
     return np.array(list(product((0.0, 1.0), repeat=n_inputs))), y
 
