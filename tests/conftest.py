@@ -1,5 +1,40 @@
-"""Before anything is imported: SciPy looks at this only once."""
+"""What several test files share: real data, where there is some, and files of a few rows."""
 
 import os
+from pathlib import Path
 
+import pytest
+
+# Before anything is imported: SciPy looks at this only once.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # or scikit-learn's array API checks are skipped
+
+REAL = Path(os.environ.get("EQSEP_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.fixture
+def home_of():
+    """A function from a data set's folder to the data home; it skips where there is none."""
+
+    def home(folder):
+        if not (REAL / folder).is_dir():
+            pytest.skip(f"no {folder} in {REAL}: set EQSEP_DATA to the folder that holds {folder}")
+        return REAL
+
+    return home
+
+
+@pytest.fixture
+def write_classes(tmp_path):
+    """A function that writes a file with the class in the last column, into the data home."""
+
+    def write(folder, file, *, width, classes):
+        """Row i holds i, i + 0.5, i + 1, ... and then its class."""
+        (tmp_path / folder).mkdir(exist_ok=True)
+        lines = [
+            " ".join([*(str(i + j / 2) for j in range(width)), str(code)]) + "  "
+            for i, code in enumerate(classes)
+        ]
+        (tmp_path / folder / file).write_text("\n".join(lines) + "\n")
+        return tmp_path
+
+    return write
