@@ -1,98 +1,17 @@
-"""How well anomalies are told from normal rows, kind by kind, seen and unseen apart.
+"""Leave one kind out: every kind in turn is the seen one, and the others come in the test."""
 
-Everywhere a larger score is more anomalous, and a kind is compared with *all* normal rows.
-"""
-
-from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_outlier_detector
-from sklearn.metrics import auc, average_precision_score, precision_recall_curve
 from sklearn.model_selection import cross_validate
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
-OVERALL = "overall"
-
-
-def average_precision_by_kind(score: Any, kind: Any, *, normal: str = "normal") -> dict[str, float]:
-    """Average precision of each kind of anomaly against all normal rows, and of all together.
-
-    Parameters
-    ----------
-    score : array-like of shape (n_rows,)
-        Larger is more anomalous.
-    kind : array-like of str of shape (n_rows,)
-        The kind of each row.
-    normal : str, default="normal"
-        The name of the normal kind.
-
-    Returns
-    -------
-    dict
-        The average precision of each kind in alphabetical order, then of all anomalies as
-        "overall". A score that knows nothing gets the prevalence of the kind.
-
-    Examples
-    --------
-    >>> average_precision_by_kind([0.1, 0.5, 0.9, 0.3], ["normal", "normal", "scan", "flood"])
-    {'flood': 0.5, 'scan': 1.0, 'overall': 0.8333333333333333}
-    """
-    return _by_kind(_average_precision, score, kind, normal=normal)
-
-
-def trapezoid_by_kind(score: Any, kind: Any, *, normal: str = "normal") -> dict[str, float]:
-    """`trapezoid_area` of each kind against all normal rows: only to match published numbers.
-
-    Takes and returns what `average_precision_by_kind` does.
-
-    Examples
-    --------
-    >>> trapezoid_by_kind([0.0, 0.0, 0.0, 0.0], ["normal", "normal", "normal", "scan"])
-    {'scan': 0.625, 'overall': 0.625}
-    """
-    return _by_kind(trapezoid_area, score, kind, normal=normal)
-
-
-def trapezoid_area(score: Any, *, is_anomaly: Any) -> float:
-    """Trapezoidal area under the precision-recall curve: only to match published numbers.
-
-    The straight line between two points of the curve lies above what can be reached, so this
-    is far too kind where scores are tied: a *constant* score, which knows nothing, gets
-    (1 + prevalence) / 2, where its average precision is the prevalence. Compare detectors by
-    average precision.
-
-    Examples
-    --------
-    >>> trapezoid_area([7.0, 7.0, 7.0, 7.0], is_anomaly=[0, 0, 0, 1])  # (1 + 0.25) / 2
-    0.625
-    """
-    precision, recall, _ = precision_recall_curve(is_anomaly, score)
-    return float(auc(recall, precision))
-
-
-def anomaly_score(estimator: Any, X: Any) -> np.ndarray:
-    """The score of each row by a fitted estimator, larger for the more anomalous.
-
-    That is `decision_function`, or the probability of the last class where there is none.
-    scikit-learn's outlier detectors count the other way round; they are turned here, and nowhere
-    else.
-
-    Examples
-    --------
-    >>> from sklearn.ensemble import IsolationForest
-    >>> forest = IsolationForest(random_state=0).fit([[0.0], [0.1], [0.2], [0.3]])
-    >>> near, far = anomaly_score(forest, [[0.15], [9.0]])
-    >>> bool(near < far)
-    True
-    """
-    if is_outlier_detector(estimator):
-        return -estimator.decision_function(X)
-    if hasattr(estimator, "decision_function"):
-        return estimator.decision_function(X)
-    return estimator.predict_proba(X)[:, -1]
+from eqsep.evaluation.kinds import OVERALL, anomalous_kinds, check_kinds
+from eqsep.evaluation.precision import average_precision_by_kind
+from eqsep.evaluation.scores import anomaly_score
+from eqsep.evaluation.text import aligned
 
 
 @dataclass(frozen=True)
@@ -156,7 +75,7 @@ class LeaveOneKindOut:
                 for name in ("seen", "unseen", "overall")
             )
             cells.append((row["kind"], *(cell for pair in pairs for cell in pair)))
-        return _aligned(cells)
+        return aligned(cells)
 
 
 _NUMBERS = tuple(field.name for field in fields(SeenKind) if field.name not in ("kind", "by_kind"))
@@ -212,7 +131,7 @@ def leave_one_kind_out(
     A halfspace takes the kind that it has not seen for the most normal rows of all.
     """
     kind = np.asarray(column_or_1d(kind))
-    _check_kinds(kind, normal=normal)
+    check_kinds(kind, normal=normal)
     seen_kinds = _check_divisible(kind, normal=normal, test_size=test_size)
     in_test = _divide(kind, test_size=test_size, rng=check_random_state(random_state))
     trains = [~in_test & np.isin(kind, (normal, seen)) for seen in seen_kinds]
@@ -224,62 +143,9 @@ def leave_one_kind_out(
     return LeaveOneKindOut(tuple(results))
 
 
-def _by_kind(
-    metric: Callable[..., float], score: Any, kind: Any, *, normal: str
-) -> dict[str, float]:
-    """`metric` of each kind against all normal rows, then of everything."""
-    score, kind = np.asarray(column_or_1d(score), dtype=float), np.asarray(column_or_1d(kind))
-    if len(score) != len(kind):
-        raise ValueError(
-            f"Expected one score for each row: got {len(score)} scores and {len(kind)} kinds. "
-            f"Score and name the same rows."
-        )
-    if not np.isfinite(score).all():
-        raise ValueError(
-            f"Scores must be finite: {np.sum(~np.isfinite(score))} of {len(score)} are NaN or "
-            f"infinite. Find the rows that the estimator could not score, or drop them."
-        )
-    _check_kinds(kind, normal=normal)
-    is_normal = kind == normal
-
-    def against_normal(is_anomaly: np.ndarray) -> float:
-        rows = is_normal | is_anomaly
-        return metric(score[rows], is_anomaly=is_anomaly[rows])
-
-    areas = {str(name): against_normal(kind == name) for name in _anomalous(kind, normal)}
-    return areas | {OVERALL: against_normal(~is_normal)}
-
-
-def _average_precision(score: np.ndarray, *, is_anomaly: np.ndarray) -> float:
-    return float(average_precision_score(is_anomaly, score))
-
-
-def _anomalous(kind: np.ndarray, normal: str) -> list[str]:
-    return [str(name) for name in np.unique(kind) if name != normal]
-
-
-def _check_kinds(kind: np.ndarray, *, normal: str) -> None:
-    """Refuse kinds that leave nothing to compare."""
-    found = np.unique(kind).tolist()
-    if normal not in found:
-        raise ValueError(
-            f"Expected rows of the normal kind {normal!r}, found only {found}. "
-            f"Name the normal kind: normal=..."
-        )
-    if len(found) < 2:
-        raise ValueError(
-            f"Expected anomalous rows beside {normal!r}, found none. Add rows of some kind."
-        )
-    if OVERALL in found:
-        raise ValueError(
-            f"No kind may be called {OVERALL!r}: it names the result of all kinds together. "
-            f"Rename that kind."
-        )
-
-
 def _check_divisible(kind: np.ndarray, *, normal: str, test_size: float) -> list[str]:
     """The kinds of anomaly, if each can be seen by half while another stays unseen."""
-    names = _anomalous(kind, normal)
+    names = anomalous_kinds(kind, normal)
     if len(names) < 2:
         raise ValueError(
             f"leave_one_kind_out needs at least two kinds of anomaly, one seen and one unseen, "
@@ -340,16 +206,4 @@ def _measure(score: np.ndarray, kind: np.ndarray, *, seen: str, normal: str) -> 
         unseen_prevalence=float(np.mean(kind[is_unseen] != normal)),
         overall_prevalence=float(np.mean(kind != normal)),
         by_kind=by_kind,
-    )
-
-
-def _aligned(cells: Sequence[tuple[str, ...]]) -> str:
-    """Rows of text in columns, the first one flush left and the others flush right."""
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return "\n".join(
-        " ".join(
-            [row[0].ljust(widths[0])]
-            + [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        )
-        for row in cells
     )

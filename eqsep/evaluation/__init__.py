@@ -1,0 +1,50 @@
+"""How well anomalies are told from normal rows, kind by kind, seen and unseen apart.
+
+Everywhere a larger score is more anomalous, and a kind is compared with *all* normal rows.
+"""
+
+from eqsep.evaluation.comparison import (
+    Comparison,
+    PairedComparison,
+    Statistic,
+    compare,
+    compare_pair,
+    mean_ranks,
+)
+from eqsep.evaluation.intervals import (
+    Difference,
+    Interval,
+    average_precision_difference,
+    average_precision_interval,
+)
+from eqsep.evaluation.kinds import OVERALL
+from eqsep.evaluation.left_out import LeaveOneKindOut, SeenKind, leave_one_kind_out
+from eqsep.evaluation.precision import (
+    average_precision_by_kind,
+    prevalence_by_kind,
+    trapezoid_area,
+    trapezoid_by_kind,
+)
+from eqsep.evaluation.scores import anomaly_score
+
+__all__ = [
+    "OVERALL",
+    "Comparison",
+    "Difference",
+    "Interval",
+    "LeaveOneKindOut",
+    "PairedComparison",
+    "SeenKind",
+    "Statistic",
+    "anomaly_score",
+    "average_precision_by_kind",
+    "average_precision_difference",
+    "average_precision_interval",
+    "compare",
+    "compare_pair",
+    "leave_one_kind_out",
+    "mean_ranks",
+    "prevalence_by_kind",
+    "trapezoid_area",
+    "trapezoid_by_kind",
+]

@@ -1,0 +1,246 @@
+"""How sure a measured average precision is: intervals by resampling the rows of each kind."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from eqsep.evaluation.confidence import check_confidence
+from eqsep.evaluation.kinds import OVERALL, anomalous_kinds, checked_scores
+from eqsep.evaluation.precision import prevalence_by_kind
+
+# The rows of each kind, by name.
+Strata = dict[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An average precision with the ends of its interval, and what chance gives.
+
+    Attributes
+    ----------
+    value : float
+        Average precision on the rows as they are.
+    low, high : float
+        The ends of the interval.
+    prevalence : float
+        The share of anomalies: what a score that knows nothing gets.
+    """
+
+    value: float
+    low: float
+    high: float
+    prevalence: float
+
+    def __str__(self) -> str:
+        ends = f"[{self.low:.3f}, {self.high:.3f}]"
+        return f"{self.value:.3f} {ends} (chance {self.prevalence:.3f})"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """By how much one average precision exceeds another, with the ends of its interval.
+
+    Attributes
+    ----------
+    value : float
+        The difference on the rows as they are; what chance gives is 0.
+    low, high : float
+        The ends of the interval. Where 0 lies outside, the rows tell the two detectors apart.
+    """
+
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.value:+.3f} [{self.low:+.3f}, {self.high:+.3f}]"
+
+
+def average_precision_interval(
+    score: Any,
+    kind: Any,
+    *,
+    normal: str = "normal",
+    confidence: float = 0.95,
+    n_resamples: int = 1000,
+    random_state: Any = None,
+) -> dict[str, Interval]:
+    """Average precision of each kind against all normal rows, with a bootstrap interval.
+
+    Every resample draws, with replacement, as many rows of each kind as there are, so the
+    prevalence stays what it is. The interval holds the middle `confidence` of the resampled values.
+
+    Parameters
+    ----------
+    score : array-like of shape (n_rows,)
+        Larger is more anomalous.
+    kind : array-like of str of shape (n_rows,)
+        The kind of each row.
+    normal : str, default="normal"
+        The name of the normal kind.
+    confidence : float, default=0.95
+        The share of resamples that the interval holds.
+    n_resamples : int, default=1000
+        How often the rows are drawn anew.
+    random_state : int, RandomState instance or None, default=None
+        Decides the draws; pass an int for the same result at every call.
+
+    Returns
+    -------
+    dict of str to Interval
+        For each kind in alphabetical order, then for all anomalies as "overall".
+
+    Notes
+    -----
+    The interval speaks of *other rows of the same kinds*, scored by the same fitted detector. It
+    says nothing of kinds to come, nor of another training. Where every anomaly is above every
+    normal row it is [1, 1]. Of 200 simulated 95 % intervals each, 92 to 95 % held the true value
+    with 20 to 100 rows of the kind, and only 84 % with 8: too narrow for a handful of rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> kind = np.repeat(["normal", "flood", "scan"], [200, 20, 50])
+    >>> score = rng.normal(np.repeat([0.0, 1.0, 2.0], [200, 20, 50]))
+    >>> for name, interval in average_precision_interval(score, kind, random_state=0).items():
+    ...     print(f"{name:8}{interval}")
+    flood   0.354 [0.203, 0.572] (chance 0.091)
+    scan    0.754 [0.661, 0.844] (chance 0.200)
+    overall 0.737 [0.663, 0.815] (chance 0.259)
+    """
+    score, kind = checked_scores(score, kind, normal=normal)
+    place = _places(score)
+
+    def areas(rows: Strata) -> np.ndarray:
+        return _areas(place, rows, normal=normal)
+
+    found = _interval(
+        areas,
+        _strata(kind, normal=normal),
+        confidence=confidence,
+        n_resamples=n_resamples,
+        random_state=random_state,
+    )
+    prevalence = prevalence_by_kind(kind, normal=normal)
+    return {
+        name: Interval(*ends, prevalence=prevalence[name])
+        for name, ends in zip(prevalence, zip(*found, strict=True), strict=True)
+    }
+
+
+def average_precision_difference(
+    scores: Mapping[str, Any],
+    kind: Any,
+    *,
+    normal: str = "normal",
+    confidence: float = 0.95,
+    n_resamples: int = 1000,
+    random_state: Any = None,
+) -> dict[str, Difference]:
+    """By how much the first of two scores beats the second on the same rows, with an interval.
+
+    The draws are those of `average_precision_interval`. Both scores are measured on the same
+    draws, so what makes rows hard for both of them cancels: the interval is often far narrower than
+    those of the two scores would suggest.
+
+    Parameters
+    ----------
+    scores : mapping of str to array-like of shape (n_rows,)
+        The scores of exactly two detectors, by name.
+    kind, normal, confidence, n_resamples, random_state
+        As in `average_precision_interval`.
+
+    Returns
+    -------
+    dict of str to Difference
+        The first less the second, for each kind in alphabetical order, then "overall".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> kind = np.repeat(["normal", "scan"], [200, 50])
+    >>> clear = rng.normal(np.repeat([0.0, 2.0], [200, 50]))
+    >>> scores = {"clear": clear, "blurred": clear + rng.normal(size=250)}
+    >>> print(average_precision_difference(scores, kind, random_state=0)["scan"])
+    +0.200 [+0.108, +0.293]
+    """
+    if len(scores) != 2:
+        raise ValueError(
+            f"A difference is between two detectors: expected 2 scores, got {len(scores)} "
+            f"({list(scores)}). Compare more than two over several data sets, by compare."
+        )
+    checked = [checked_scores(score, kind, normal=normal) for score in scores.values()]
+    first, second = (_places(score) for score, _ in checked)
+    kinds = checked[0][1]
+
+    def gains(rows: Strata) -> np.ndarray:
+        return _areas(first, rows, normal=normal) - _areas(second, rows, normal=normal)
+
+    found = _interval(
+        gains,
+        _strata(kinds, normal=normal),
+        confidence=confidence,
+        n_resamples=n_resamples,
+        random_state=random_state,
+    )
+    names = (*anomalous_kinds(kinds, normal), OVERALL)
+    return {
+        name: Difference(*ends) for name, ends in zip(names, zip(*found, strict=True), strict=True)
+    }
+
+
+def _interval(
+    measure: Callable[[Strata], np.ndarray],
+    strata: Strata,
+    *,
+    confidence: float,
+    n_resamples: int,
+    random_state: Any,
+) -> tuple[list[float], list[float], list[float]]:
+    """`measure` of the rows, and the quantiles of it over resamples."""
+    check_confidence(confidence)
+    if n_resamples < 1:
+        raise ValueError(f"n_resamples must be at least 1, got {n_resamples}. Take 1000.")
+    rng = check_random_state(random_state)
+    drawn = [measure(rows) for rows in _resamples(strata, n_resamples, rng)]
+    low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
+    return measure(strata).tolist(), low.tolist(), high.tolist()
+
+
+def _strata(kind: np.ndarray, *, normal: str) -> Strata:
+    return {name: np.flatnonzero(kind == name) for name in (normal, *anomalous_kinds(kind, normal))}
+
+
+def _resamples(strata: Strata, n_resamples: int, rng: Any) -> Iterator[Strata]:
+    """As many rows of each kind as there are, drawn with replacement, again and again."""
+    for _ in range(n_resamples):
+        yield {name: rows[rng.randint(len(rows), size=len(rows))] for name, rows in strata.items()}
+
+
+def _places(score: np.ndarray) -> np.ndarray:
+    """The place of each row in the order of scores: 0 for the highest, one place for a tie.
+
+    The scores are sorted here once; a resample only counts its rows at each place.
+    """
+    return np.unique(-score, return_inverse=True)[1]
+
+
+def _areas(place: np.ndarray, strata: Strata, *, normal: str) -> np.ndarray:
+    """Average precision of each kind of anomaly, then of all of them."""
+    n_places = place.max() + 1
+    counts = {name: np.bincount(place[rows], minlength=n_places) for name, rows in strata.items()}
+    false_alarms = np.cumsum(counts.pop(normal))
+    every = [*counts.values(), np.sum(list(counts.values()), axis=0)]
+    return np.array([_area(caught, false_alarms) for caught in every])
+
+
+def _area(caught: np.ndarray, false_alarms: np.ndarray) -> float:
+    """sum over places of the anomalies there × the precision down to there, by all anomalies."""
+    hit = np.flatnonzero(caught)
+    found = np.cumsum(caught[hit])
+    return float(caught[hit] @ (found / (found + false_alarms[hit])) / found[-1])
