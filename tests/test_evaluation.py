@@ -240,3 +240,14 @@ def test_a_failing_fit_is_not_hidden(rows):
     X, kind = rows
     with pytest.raises(ValueError, match="kernel"):
         leave_one_kind_out(SVC(kernel="nonsense"), X, kind)
+
+
+def test_kinds_may_be_numbers():
+    areas = average_precision_by_kind([0.1, 0.2, 0.9, 0.8], [0, 0, 1, 2], normal=0)
+    assert areas == {"1": 1.0, "2": 1.0, "overall": 1.0}
+    rng = np.random.default_rng(0)
+    X, kind = rng.standard_normal((60, 2)), np.repeat([0, 1, 2], 20)
+    X[kind > 0] += 9
+    table = leave_one_kind_out(SVC(), X, kind, normal=0, random_state=0)
+    assert [str(row.kind) for row in table.results] == ["1", "2"]
+    assert table.mean.unseen == 1.0

@@ -25,7 +25,7 @@ from eqsep.evaluation.precision import (
     trapezoid_area,
     trapezoid_by_kind,
 )
-from eqsep.evaluation.scores import anomaly_score
+from eqsep.evaluation.scores import anomaly_average_precision, anomaly_score
 
 __all__ = [
     "OVERALL",
@@ -36,6 +36,7 @@ __all__ = [
     "PairedComparison",
     "SeenKind",
     "Statistic",
+    "anomaly_average_precision",
     "anomaly_score",
     "average_precision_by_kind",
     "average_precision_difference",

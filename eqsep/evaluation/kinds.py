@@ -8,15 +8,15 @@ from sklearn.utils.validation import column_or_1d
 OVERALL = "overall"
 
 
-def anomalous_kinds(kind: np.ndarray, normal: str) -> list[str]:
-    """The kinds of anomaly in alphabetical order.
+def anomalous_kinds(kind: np.ndarray, normal: Any) -> list[Any]:
+    """The kinds of anomaly in order, names or numbers as they are.
 
     Examples
     --------
     >>> anomalous_kinds(np.array(["scan", "normal", "flood"]), "normal")
     ['flood', 'scan']
     """
-    return [str(name) for name in np.unique(kind) if name != normal]
+    return [name for name in np.unique(kind).tolist() if name != normal]
 
 
 def check_kinds(kind: np.ndarray, *, normal: str) -> None:

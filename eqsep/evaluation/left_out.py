@@ -198,8 +198,8 @@ def _measure(score: np.ndarray, kind: np.ndarray, *, seen: str, normal: str) -> 
     is_unseen = kind != seen
     unseen = average_precision_by_kind(score[is_unseen], kind[is_unseen], normal=normal)
     return SeenKind(
-        kind=seen,
-        seen=by_kind[seen],
+        kind=str(seen),
+        seen=by_kind[str(seen)],
         unseen=unseen[OVERALL],
         overall=by_kind[OVERALL],
         seen_prevalence=float(np.mean(kind[known] != normal)),

@@ -4,14 +4,23 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_outlier_detector
+from sklearn.metrics import average_precision_score
+
+from eqsep.labels import read_labels
 
 
-def anomaly_score(estimator: Any, X: Any) -> np.ndarray:
+def anomaly_score(estimator: Any, X: Any, *, normal: Any = None) -> np.ndarray:
     """The score of each row by a fitted estimator, larger for the more anomalous.
 
-    That is `decision_function`, or the probability of the last class where there is none.
-    scikit-learn's outlier detectors count the other way round; they are turned here, and nowhere
-    else.
+    That is `decision_function`, or the probability of not being normal where there is none.
+    scikit-learn's outlier detectors count the other way round, and so does a classifier whose
+    normal class sorts last; they are turned here, and nowhere else.
+
+    Parameters
+    ----------
+    normal : label, default=None
+        The normal one of the estimator's `classes_`: 0, False or "normal" where it occurs, else
+        the first of them.
 
     Examples
     --------
@@ -23,6 +32,45 @@ def anomaly_score(estimator: Any, X: Any) -> np.ndarray:
     """
     if is_outlier_detector(estimator):
         return -estimator.decision_function(X)
-    if hasattr(estimator, "decision_function"):
-        return estimator.decision_function(X)
-    return estimator.predict_proba(X)[:, -1]
+    classes = getattr(estimator, "classes_", np.arange(2)).tolist()
+    at = _place_of_normal(classes, normal)
+    if hasattr(estimator, "decision_function") and len(classes) == 2:
+        score = estimator.decision_function(X)
+        return score if at == 0 else -score
+    if not hasattr(estimator, "predict_proba"):
+        raise ValueError(
+            f"{type(estimator).__name__} tells {len(classes)} classes apart and has no "
+            f"predict_proba: expected normal and anomalous. Fit it on kind != 'normal'."
+        )
+    return 1 - estimator.predict_proba(X)[:, at]
+
+
+def anomaly_average_precision(estimator: Any, X: Any, y: Any, *, normal: Any = None) -> float:
+    """The average precision of a fitted estimator on labels of any kind, names included.
+
+    scikit-learn's own scorers go by the order of the labels, which for names is the alphabet's;
+    this one knows which is normal. Pass it as `scoring=`.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from eqsep import EqualitySeparator
+    >>> X = [[0.0], [0.1], [0.2], [5.0], [5.1], [-5.0]]
+    >>> kind = ["normal", "normal", "normal", "high", "high", "low"]
+    >>> model = EqualitySeparator(margin_class="normal", random_state=0)
+    >>> halves = [([0, 1, 3, 5], [2, 4])]
+    >>> cross_val_score(model, X, kind, scoring=anomaly_average_precision, cv=halves)
+    array([1.])
+    """
+    labels = read_labels(y, normal=normal)
+    return float(
+        average_precision_score(labels.encode(y), anomaly_score(estimator, X, normal=normal))
+    )
+
+
+def _place_of_normal(classes: list[Any], normal: Any) -> int:
+    if normal is not None and normal not in classes:
+        raise ValueError(f"normal={normal!r} is not among the classes {classes} of the estimator.")
+    usual = [label for label in classes if label == 0 or label == "normal"]
+    known = normal if normal is not None else usual[0] if usual else classes[0]
+    return classes.index(known)
