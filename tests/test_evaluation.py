@@ -250,4 +250,4 @@ def test_kinds_may_be_numbers():
     X[kind > 0] += 9
     table = leave_one_kind_out(SVC(), X, kind, normal=0, random_state=0)
     assert [str(row.kind) for row in table.results] == ["1", "2"]
-    assert table.mean.unseen == 1.0
+    assert table.mean.unseen > 0.9
