@@ -13,7 +13,7 @@ ROOT = Path(eqsep.__file__).parent
 # From the ground up. A module may import from its own layer's package and from those before it.
 LAYERS = [
     {"arrays"},
-    {"labels", "activations", "kernels"},
+    {"labels", "activations", "kernels", "tables"},
     {"losses", "solvers"},
     {"theory", "datasets", "evaluation"},
     {"plots"},

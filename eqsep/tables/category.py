@@ -1,0 +1,89 @@
+"""A learnt column of names: one output for each frequent one, and one for those never seen."""
+
+from collections import Counter
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from eqsep.tables.column import Column
+
+FAR = 2.0  # a name never seen is farther from every seen one than those are from each other
+_TRUTHS = {"0": "False", "1": "True", "false": "False", "true": "True"}
+
+
+@dataclass(frozen=True)
+class Category:
+    """Names as outputs of 0 and 1, with rare names pooled and new ones at `FAR`.
+
+    Attributes
+    ----------
+    frequent : list of str
+        The names that have an output of their own, the most frequent first.
+    rare : list of str
+        The names of training that share one output.
+    with_missing : bool
+        Whether training had missing values, which then have an output; else they are new.
+    boolean : bool
+        Whether the names are "False" and "True", which 0 and 1 are read as.
+    """
+
+    frequent: list[str]
+    rare: list[str]
+    with_missing: bool
+    boolean: bool = False
+
+    kind = "category"
+
+    @classmethod
+    def learn(cls, column: Column, *, max_categories: int, min_count: int) -> Self:
+        """Count the names."""
+        texts = column.texts()
+        counts = Counter(name for name in texts if name is not None)
+        with_missing = counts.total() < len(texts)
+        names = sorted(counts, key=lambda name: (-counts[name], name))
+        frequent = [name for name in names[:max_categories] if counts[name] >= min_count]
+        if column.kind == "boolean":  # two names are never too many, nor a truth too rare
+            frequent = sorted(names)
+        return cls(frequent, names[len(frequent) :], with_missing, column.kind == "boolean")
+
+    @property
+    def outputs(self) -> list[str]:
+        """What follows the column's name in the names of the outputs."""
+        known = [f"={name}" for name in self.frequent]
+        return [*known, *[":rare"] * bool(self.rare), *[":missing"] * self.with_missing, ":new"]
+
+    def encode(self, column: Column) -> np.ndarray:
+        """The outputs side by side.  (n,) -> (n, k)"""
+        names = column.texts()
+        if self.boolean and column.kind != "boolean":
+            names = [None if v is None else _TRUTHS.get(v.lower(), v) for v in names]
+        outputs = self.outputs
+        new = len(outputs) - 1
+        place: dict[str | None, int] = {name: i for i, name in enumerate(self.frequent)}
+        place |= dict.fromkeys(self.rare, len(self.frequent))
+        if self.with_missing:
+            place[None] = new - 1
+        code = np.fromiter((place.get(name, new) for name in names), np.intp, len(names))
+        out = np.zeros((len(names), len(outputs)))
+        out[np.arange(len(names)), code] = np.where(code == new, FAR, 1.0)
+        return out
+
+    def describe(self, output: int, value: float) -> str:
+        """What the encoded value says."""
+        told = self.outputs[output]
+        yes = value > 0.5
+        if told.startswith("=") and output < len(self.frequent):
+            return f"= {told[1:]}" if yes else f"is not {told[1:]}"
+        said = {":rare": "rare", ":missing": "missing", ":new": "new"}[told]
+        return f"is {said}" if yes else f"is not {said}"
+
+    def state(self) -> dict[str, Any]:
+        """Plain data from which `from_state` makes the same again."""
+        return asdict(self) | {"kind": self.kind}
+
+
+def share_of_new(column: Column) -> float:
+    """Good and Turing's estimate of the chance that the next value is one never seen."""
+    counts = Counter(name for name in column.texts() if name is not None)
+    return sum(c == 1 for c in counts.values()) / max(counts.total(), 1)

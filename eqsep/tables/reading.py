@@ -1,0 +1,163 @@
+"""The door for tables: every library's frame, array or list as named columns.
+
+Nothing here imports pandas, polars or pyarrow: a frame is known by the library its type comes
+from, and asked for its columns in that library's own words.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from eqsep.arrays import is_foreign, to_numpy
+from eqsep.tables.column import Column, column_of, objects
+
+
+@dataclass(frozen=True)
+class Table:
+    """The columns of a table; `named` says whether the names are the caller's own."""
+
+    columns: list[Column]
+    named: bool
+    n_rows: int
+
+
+_Pieces = tuple[list[Any], list[np.ndarray], set[int], int]  # names, values, categorical, rows
+
+
+def read_table(X: Any, *, name: str) -> Table:
+    """The columns of the table `X`, refused where it has no rows, no columns or two of a name.
+
+    Parameters
+    ----------
+    X : frame of pandas or polars, table of pyarrow, array, or list of rows or of dicts
+    name : str
+        Who asks, for the messages.
+
+    Examples
+    --------
+    >>> table = read_table([{"size": 1, "shape": "round"}, {"size": 2}], name="TableEncoder")
+    >>> [(column.name, column.kind) for column in table.columns]
+    [('size', 'number'), ('shape', 'text')]
+    """
+    names, values, categorical, n_rows = _adapter(X)(X)
+    for count, what in ((n_rows, "sample"), (len(values), "feature")):
+        if count == 0:
+            raise ValueError(
+                f"Found array with 0 {what}(s) (shape=({n_rows}, {len(values)})) while a minimum "
+                f"of 1 is required by {name}."
+            )
+    named = all(isinstance(n, str) for n in names)
+    if not named:
+        if any(isinstance(n, str) for n in names):
+            raise TypeError(
+                f"{name} expects column names that are all strings, or all not, in which case "
+                f"columns go by position; got {names}. Use X.columns = X.columns.astype(str)."
+            )
+        names = [f"x{i}" for i in range(len(values))]
+    twice = [n for n, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(f"{name} expects every column name once, got {twice} twice. Rename them.")
+    columns = [
+        column_of(n, v, categorical=i in categorical)
+        for i, (n, v) in enumerate(zip(names, values, strict=True))
+    ]
+    return Table(columns, named, n_rows)
+
+
+def _adapter(X: Any) -> Callable[[Any], _Pieces]:
+    for kind in type(X).__mro__:
+        library = kind.__module__.split(".")[0]
+        if library in _ADAPTERS:
+            return _ADAPTERS[library]
+    if isinstance(X, list | tuple) and X and not is_foreign(X[0]):
+        return _from_dicts if isinstance(X[0], Mapping) else _from_rows
+    return _from_array
+
+
+def _from_pandas(frame: Any) -> _Pieces:
+    _check_frame(frame, hint="X.to_frame()")
+    series = [frame.iloc[:, i] for i in range(frame.shape[1])]
+    categorical = {i for i, s in enumerate(series) if s.dtype.name == "category"}
+    return list(frame.columns), [_pandas_values(s) for s in series], categorical, len(frame)
+
+
+def _pandas_values(series: Any) -> np.ndarray:
+    """The values in NumPy's own types; nullable numbers as floats, times in UTC."""
+    if isinstance(series.dtype, np.dtype):
+        return series.to_numpy()
+    if series.dtype.kind in "iuf":
+        return series.to_numpy(dtype=np.float64, na_value=np.nan)
+    if series.dtype.name.startswith("datetime64"):
+        return series.to_numpy(dtype="M8[us]")
+    return series.to_numpy(dtype=object)
+
+
+def _from_polars(frame: Any) -> _Pieces:
+    _check_frame(frame, hint="X.collect() or X.to_frame()")
+    values = [series.to_numpy() for series in frame.get_columns()]
+    return list(frame.columns), values, set(), frame.height
+
+
+def _from_pyarrow(table: Any) -> _Pieces:
+    _check_frame(table, hint="pyarrow.table({'name': X})")
+    columns = list(table.columns)
+    categorical = {i for i, c in enumerate(columns) if str(c.type).startswith("dictionary")}
+    for i in categorical:  # else `to_numpy` gives a name where a chunked column has a null
+        columns[i] = columns[i].cast(columns[i].type.value_type)
+    values = [column.to_numpy(zero_copy_only=False) for column in columns]
+    return list(table.schema.names), values, categorical, table.num_rows
+
+
+def _check_frame(frame: Any, *, hint: str) -> None:
+    if len(getattr(frame, "shape", ())) != 2:
+        raise ValueError(
+            f"Expected a table of rows and columns, got {type(frame).__name__}. Reshape your data "
+            f"with {hint}."
+        )
+
+
+def _from_dicts(rows: Sequence[Mapping[Any, Any]]) -> _Pieces:
+    """Rows by name: a key that a row does not have is a missing value."""
+    names = list(dict.fromkeys(key for row in rows for key in row))
+    return names, [objects(row.get(n) for row in rows) for n in names], set(), len(rows)
+
+
+def _from_rows(rows: Sequence[Any]) -> _Pieces:
+    if any(isinstance(row, str) or not hasattr(row, "__len__") for row in rows):
+        raise ValueError(
+            f"Expected a list of rows, got a list of {type(rows[0]).__name__}. Reshape your data "
+            f"either using array.reshape(-1, 1) or, where it is a single row, [row]."
+        )
+    widths = sorted({len(row) for row in rows})
+    if len(widths) > 1:
+        raise ValueError(
+            f"Expected rows of one length, got lengths from {widths[0]} to {widths[-1]}. Pass "
+            f"None where a value is missing."
+        )
+    values = [objects(column) for column in zip(*rows, strict=True)]
+    return list(range(widths[0])), values, set(), len(rows)
+
+
+def _from_array(X: Any) -> _Pieces:
+    if issparse(X):
+        raise TypeError("Sparse data was passed, but dense data is required. Use X.toarray().")
+    array = to_numpy(X)
+    if array.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {array.ndim}D array instead. Reshape your data either using "
+            f"array.reshape(-1, 1) if it has a single column or array.reshape(1, -1) if it is a "
+            f"single row."
+        )
+    columns = np.ascontiguousarray(array.T)
+    return list(range(len(columns))), list(columns), set(), len(array)
+
+
+_ADAPTERS: dict[str, Callable[[Any], _Pieces]] = {
+    "pandas": _from_pandas,
+    "polars": _from_polars,
+    "pyarrow": _from_pyarrow,
+}
