@@ -5,20 +5,19 @@ values. A *local* kernel vanishes far from its landmark, which is what closes a 
 """
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
 
 from eqsep.arrays import is_foreign, namespace
-
-MEDIAN_LANDMARKS = 500
+from eqsep.distances import SquaredDistance, manhattan_distances, some, unit_of
 
 
 class Kernel(BaseEstimator, ABC):
@@ -53,40 +52,59 @@ class LocalKernel(Kernel):
     ----------
     gamma : float or "median", default="median"
         How fast it falls off. "median" stands for 1 / the median of s over pairs of landmarks:
-        `resolved` puts the number in its place.
+        `resolved` puts the number in its place, unless it is too large or too small for a float
+        (rows of 1e300, say): then it is read off the landmarks at each use.
+
+    Attributes
+    ----------
+    degree : int
+        How s grows with the rows: s(t x, t c) = t^degree s(x, c).
     """
 
     gamma: float | str = "median"
 
     is_local = True
+    degree: ClassVar[int] = 1
 
     @abstractmethod
-    def dissimilarity_to(self, C: Any) -> Callable[[Any], Any]:
-        """The function X -> s(X, C): a new array (n, m) at each call."""
+    def dissimilarity_to(self, C: Any, *, unit: float = 1.0) -> Callable[[Any], Any]:
+        """The function X -> s(X / unit, C / unit), unit a power of two: each call a new (n, m)."""
 
     def dissimilarity(self, X: Any, C: Any) -> Any:
         """s(x, c) for each row and each landmark.  (n, d), (m, d) -> (n, m)"""
         return self.dissimilarity_to(C)(X)
 
     def at(self, C: Any) -> Callable[[Any], Any]:
-        gamma, dissimilarity = _number(self.gamma), self.dissimilarity_to(C)
+        unit = unit_of(C)
+        rate, dissimilarity = self._rate(C, unit), self.dissimilarity_to(C, unit=unit)
 
         def values(X: Any) -> Any:
             s = dissimilarity(X)
-            s *= -gamma
+            with np.errstate(over="ignore"):
+                s *= -rate
             return namespace(s).exp(s) if is_foreign(s) else np.exp(s, out=s)
 
         return values
 
     def resolved(self, C: Any) -> Self:
-        if self.gamma == "median":
-            return replace(self, gamma=1 / self._median(C))
-        return replace(self, gamma=_number(self.gamma))
+        if self.gamma != "median":
+            return replace(self, gamma=_number(self.gamma))
+        unit = unit_of(C)
+        gamma = 1 / self._median(C, unit) / unit ** (self.degree / 2) / unit ** (self.degree / 2)
+        return replace(self, gamma=gamma) if sys.float_info.min <= gamma < math.inf else self
 
-    def _median(self, C: Any) -> float:
+    def _rate(self, C: Any, unit: float) -> float:
+        """Gamma for an s in `unit`, kept so that its product with s = 0 or infinity is right."""
+        if self.gamma == "median":
+            return 1 / self._median(C, unit)
+        precision = namespace(C).finfo(C.dtype)
+        rate = _number(self.gamma) * unit ** (self.degree / 2) * unit ** (self.degree / 2)
+        return min(max(rate, float(precision.smallest_normal)), float(precision.max))
+
+    def _median(self, C: Any, unit: float) -> float:
         """The median of the positive, finite s over pairs of (at most 500) landmarks, else 1."""
-        xp, C = namespace(C), C[:: math.ceil(C.shape[0] / MEDIAN_LANDMARKS), :]
-        s = xp.reshape(self.dissimilarity(C, C), (-1,))
+        xp, C = namespace(C), some(C)
+        s = xp.reshape(self.dissimilarity_to(C, unit=unit)(C), (-1,))
         s = xp.sort(s[(s > 0) & xp.isfinite(s)])
         n = s.shape[0]
         return float(s[(n - 1) // 2] / 2 + s[n // 2] / 2) if n else 1.0
@@ -112,8 +130,10 @@ class RBF(LocalKernel):
     array([1.   , 0.135, 0.   ])
     """
 
-    def dissimilarity_to(self, C: Any) -> Callable[[Any], Any]:
-        return SquaredDistance(C)
+    degree: ClassVar[int] = 2
+
+    def dissimilarity_to(self, C: Any, *, unit: float = 1.0) -> Callable[[Any], Any]:
+        return SquaredDistance(C, unit=unit)
 
 
 @dataclass
@@ -127,8 +147,8 @@ class Exponential(LocalKernel):
     array([[0.082]])
     """
 
-    def dissimilarity_to(self, C: Any) -> Callable[[Any], Any]:
-        squared = SquaredDistance(C)
+    def dissimilarity_to(self, C: Any, *, unit: float = 1.0) -> Callable[[Any], Any]:
+        squared = SquaredDistance(C, unit=unit)
 
         def distance(X: Any) -> Any:
             s = squared(X)
@@ -148,8 +168,8 @@ class Laplacian(LocalKernel):
     array([[0.03]])
     """
 
-    def dissimilarity_to(self, C: Any) -> Callable[[Any], Any]:
-        return partial(manhattan_distances, C=C)
+    def dissimilarity_to(self, C: Any, *, unit: float = 1.0) -> Callable[[Any], Any]:
+        return partial(manhattan_distances, C=C, unit=unit)
 
 
 @dataclass
@@ -264,64 +284,3 @@ def _by_name(name: str, gamma: float | str) -> Kernel:
 
 def _names() -> str:
     return ", ".join(sorted({*LOCAL_KERNELS, *kernel_metrics()}))
-
-
-class SquaredDistance:
-    """X -> ||x - c||² by one matrix product, exactly 0 where x and c agree up to rounding.
-
-    The rows are first centred on the mean of the landmarks `C`. What is too large to be squared
-    is infinitely far away.  (n, d) -> (n, m)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> SquaredDistance(np.array([[1e8, 0.0]]))(np.array([[1e8, 3.0], [1e300, 0.0]]))
-    array([[ 9.],
-           [inf]])
-    """
-
-    def __init__(self, C: Any) -> None:
-        xp, d = namespace(C), C.shape[1]
-        precision = xp.finfo(C.dtype)
-        self._limit = math.sqrt(float(precision.max) / d) / 8
-        self._noise = (d + 8) * float(precision.eps)
-        C, self._is_far = _within(C, self._limit)
-        self._centre = xp.mean(C, axis=0)
-        C = C - self._centre
-        cc = xp.sum(C * C, axis=1, keepdims=True)
-        self._factor = xp.concat([C, xp.ones_like(cc), cc], axis=1).T
-
-    def __call__(self, X: Any) -> Any:
-        xp = namespace(X, self._factor)
-        X, is_far = _within(X, self._limit)
-        X = X - self._centre
-        xx = xp.sum(X * X, axis=1, keepdims=True)
-        s = xp.concat([-2 * X, xx, xp.ones_like(xx)], axis=1) @ self._factor
-        s *= s > self._noise * xx
-        if is_far is not None:
-            s[is_far, :] = math.inf
-        if self._is_far is not None:
-            s[:, self._is_far] = math.inf
-        return s
-
-
-def _within(X: Any, limit: float) -> tuple[Any, Any]:
-    """`X` with zeros in the rows that pass `limit`, and which those are (None if none)."""
-    xp = namespace(X)
-    size = xp.max(xp.abs(X), axis=1)
-    if float(xp.max(size)) <= limit:
-        return X, None
-    far = size > limit
-    return xp.where(far[:, None], xp.zeros_like(X), X), far
-
-
-def manhattan_distances(X: Any, C: Any) -> Any:
-    """||x - c||_1 without a temporary of n m d numbers.  (n, d), (m, d) -> (n, m)"""
-    if not is_foreign(X):
-        with np.errstate(over="ignore"):
-            return cdist(X, C, metric="cityblock").astype(X.dtype, copy=False)
-    xp = namespace(X, C)
-    s = xp.abs(X[:, :1] - C[:, :1].T)
-    for j in range(1, X.shape[1]):
-        s = s + xp.abs(X[:, j : j + 1] - C[:, j : j + 1].T)
-    return s

@@ -14,6 +14,7 @@ from sklearn.metrics.pairwise import (
     rbf_kernel,
 )
 
+from eqsep.distances import SquaredDistance, unit_of
 from eqsep.kernels import (
     LOCAL_KERNELS,
     RBF,
@@ -22,7 +23,6 @@ from eqsep.kernels import (
     Kernel,
     Laplacian,
     PairwiseKernel,
-    SquaredDistance,
     as_kernel,
 )
 
@@ -78,10 +78,60 @@ def test_far_away_the_value_is_zero_and_never_nan(kernel, library, dtype):
     assert_array_equal(kernel(far, library(np.array([[0.0, 1.0]], dtype=dtype))), 0)
 
 
-def test_a_landmark_too_large_to_be_squared_is_near_nothing():
-    assert_array_equal(
-        RBF(1.0)(np.array([[0.0], [1e300]]), np.array([[1e300], [0.0]])), [[0, 1], [0, 0]]
-    )
+@pytest.mark.parametrize("library", [np.asarray, torch.as_tensor])
+@pytest.mark.parametrize("kernel", LOCAL, ids=repr)
+def test_a_landmark_too_large_to_be_squared_is_near_itself_alone(kernel, library):
+    X = library(np.array([[0.0, 1.0], [1e300, 0.0], [0.0, 1e300], [1.1e300, 0.0]]))
+    assert_array_equal(kernel(X, X), np.eye(4))
+    assert_array_equal(kernel(X[:1, :], X[1:, :]), 0)
+
+
+# The largest and smallest numbers of each precision, where squares overflow or vanish.
+SCALES = [(np.float64, 2.0**e) for e in (-1060, -1000, -600, 600, 1000, 1018)] + [
+    (np.float32, 2.0**e) for e in (-140, -120, -70, 70, 120)
+]
+
+
+@pytest.mark.parametrize(("dtype", "scale"), SCALES)
+@pytest.mark.parametrize("library", [np.asarray, torch.as_tensor])
+@pytest.mark.parametrize("kernel", LOCAL_KERNELS.values())
+def test_the_median_gamma_works_at_any_scale(kernel, library, dtype, scale):
+    plain = np.random.default_rng(0).integers(-8, 8, size=(30, 3)).astype(dtype)
+    C = plain * dtype(scale)
+    expected = kernel().resolved(plain)(plain, plain)
+    found = kernel().resolved(library(C))
+    values = found(library(C), library(C))
+    assert_allclose(values, expected, rtol=1e-4 if dtype == np.float32 else 1e-12, atol=1e-30)
+    assert_array_equal(np.diag(values), 1)
+    if scale < 1:
+        far = library(np.full((1, 3), np.finfo(dtype).max, dtype=dtype))
+        assert_array_equal(found(far, library(C)), 0)
+
+
+def test_one_landmark_far_off_does_not_set_the_unit():
+    C = np.vstack([rows(9, 2), [[1e300, 0.0]]])
+    assert unit_of(C) == 1
+    assert unit_of(np.vstack([C[:9] * 1e-200, C[9:]])) < 1e-190
+    assert RBF().resolved(C).gamma == pytest.approx(RBF().resolved(C[:9]).gamma)
+
+
+def test_a_gamma_that_is_a_float_is_put_in_its_place_at_any_scale():
+    C = rows(20, 3)
+    plain = Exponential().resolved(C).gamma
+    assert Exponential().resolved(C * 2.0**900).gamma == pytest.approx(plain / 2.0**900)
+    assert RBF().resolved(C * 2.0**900).gamma == "median"  # about 1e-542: no float
+    K = Exponential(gamma=1e-300)(C * 1e300, C * 1e300)
+    assert_allclose(K, Exponential(gamma=1.0)(C, C), rtol=1e-9)
+
+
+@pytest.mark.parametrize("gamma", [1e-300, 1.0, 1e300])
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+@pytest.mark.parametrize("kernel", LOCAL_KERNELS.values())
+def test_no_gamma_makes_a_value_that_is_no_number(kernel, gamma, scale):
+    X = rows(5, 3) * scale
+    K = kernel(gamma=gamma)(np.vstack([X, np.full((1, 3), 1.7e308)]), X)
+    assert np.isfinite(K).all()
+    assert_array_equal(np.diag(K), 1)
 
 
 @pytest.mark.parametrize("kernel", LOCAL, ids=repr)
@@ -124,7 +174,10 @@ def test_the_median_of_many_landmarks_is_that_of_some():
 
 
 def test_identical_landmarks_have_gamma_one():
-    assert RBF().resolved(np.ones((5, 2))).gamma == 1.0
+    for size in (1.0, 1e300, 1e-300, 0.0):
+        C = np.full((5, 2), size)
+        assert RBF().resolved(C).gamma == 1.0
+        assert_array_equal(RBF().resolved(C)(C, C), 1)
 
 
 def test_a_number_for_gamma_stays():
