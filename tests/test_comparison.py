@@ -85,6 +85,12 @@ def test_wilcoxons_sum_of_ranks_is_the_published_one():
     assert back.wilcoxon == pair.wilcoxon
 
 
+def test_differences_that_are_equal_in_decimals_are_tied():
+    assert 0.3 - 0.2 != 0.2 - 0.1
+    pair = compare_pair({"a": [0.3, 0.1, 0.9], "b": [0.2, 0.2, 0.5]})
+    assert pair.wilcoxon.value == 1.5
+
+
 def test_frames_are_taken_like_mappings():
     assert compare(pd.DataFrame(PUBLISHED)) == compare(PUBLISHED)
 

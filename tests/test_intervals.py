@@ -119,6 +119,18 @@ def test_the_draws_of_two_scores_are_paired(rows):
     assert {(one.value, one.low, one.high) for one in same.values()} == {(0, 0, 0)}
 
 
+def test_kinds_may_be_numbers(rows):
+    score, kind = rows
+    number = np.array([list(SHIFT).index(name) for name in kind])
+    options = {"n_resamples": 20, "random_state": 0}
+    named = average_precision_interval(score, kind, **options)
+    numbered = average_precision_interval(score, number, normal=0, **options)
+    assert list(numbered) == ["1", "2", "overall"]
+    assert list(numbered.values()) == list(named.values())
+    gain = average_precision_difference({"a": score, "b": -score}, number, normal=0, **options)
+    assert list(gain) == list(numbered)
+
+
 def test_intervals_read_as_text(rows):
     found = average_precision_interval(*rows, random_state=0)["scan"]
     assert str(found).startswith(f"{found.value:.3f} [{found.low:.3f}, ")

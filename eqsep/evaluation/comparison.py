@@ -225,7 +225,7 @@ def compare_pair(table: Any) -> PairedComparison:
         raise ValueError(
             f"compare_pair takes two detectors, got {len(names)} ({names}). Take compare for more."
         )
-    # 0.768 - 0.763 and 0.936 - 0.931 are ties that binary fractions would break.
+    # 0.3 - 0.2 and 0.2 - 0.1 are ties that binary fractions would break.
     difference = np.round(values[:, 0] - values[:, 1], 12)
     return PairedComparison(
         first=names[0],

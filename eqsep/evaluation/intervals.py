@@ -8,11 +8,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from eqsep.evaluation.confidence import check_confidence
-from eqsep.evaluation.kinds import OVERALL, anomalous_kinds, checked_scores
+from eqsep.evaluation.kinds import anomalous_kinds, checked_scores
 from eqsep.evaluation.precision import prevalence_by_kind
 
-# The rows of each kind, by name.
-Strata = dict[str, np.ndarray]
+# The rows of each kind, by its name or number.
+Strata = dict[Any, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def average_precision_difference(
         n_resamples=n_resamples,
         random_state=random_state,
     )
-    names = (*anomalous_kinds(kinds, normal), OVERALL)
+    names = prevalence_by_kind(kinds, normal=normal)
     return {
         name: Difference(*ends) for name, ends in zip(names, zip(*found, strict=True), strict=True)
     }

@@ -79,7 +79,7 @@ def prevalence_by_kind(kind: Any, *, normal: str = "normal") -> dict[str, float]
     kind = np.asarray(column_or_1d(kind))
     check_kinds(kind, normal=normal)
     n_normal = int(np.sum(kind == normal))
-    counts = {name: int(np.sum(kind == name)) for name in anomalous_kinds(kind, normal)}
+    counts = {str(name): int(np.sum(kind == name)) for name in anomalous_kinds(kind, normal)}
     counts |= {OVERALL: len(kind) - n_normal}
     return {name: n / (n + n_normal) for name, n in counts.items()}
 
