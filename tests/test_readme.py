@@ -15,7 +15,7 @@ from matplotlib import pyplot as plt
 from typer.testing import CliRunner
 
 import eqsep
-from eqsep import datasets, theory
+from eqsep import datasets, evaluation, theory
 from eqsep.cli import app
 
 ROOT = Path(__file__).parents[1]
@@ -153,7 +153,7 @@ def test_the_api_page_lists_every_public_name():
     text = (ROOT / "docs" / "api.md").read_text()
     public = {
         f"{module.__name__}.{name}"
-        for module in (eqsep, theory, datasets)
+        for module in (eqsep, theory, datasets, evaluation)
         for name in module.__all__
         if not name.startswith("_")
     }
