@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from eqsep.persistence import load_model as load_model
     from eqsep.separators.deep_sad import DeepSAD as DeepSAD
     from eqsep.separators.kernel import KernelEqualitySeparator as KernelEqualitySeparator
     from eqsep.separators.linear import EqualitySeparator as EqualitySeparator
@@ -25,6 +26,7 @@ _HOMES = {
     "NetworkSeparator": "eqsep.separators.network",
     "OneVsSet": "eqsep.separators.one_vs_set",
     "TwinSeparator": "eqsep.separators.twin",
+    "load_model": "eqsep.persistence",
 }
 
 __all__ = ["__version__", *_HOMES]

@@ -19,6 +19,7 @@ LAYERS = [
     {"plots"},
     {"networks"},
     {"separators"},
+    {"persistence"},
     {"demo"},
     {"cli"},
 ]

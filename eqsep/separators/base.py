@@ -1,6 +1,8 @@
 """What every separator shares: the door for rows, labels and weights, and `predict`."""
 
+import os
 from abc import ABC, abstractmethod
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -36,6 +38,11 @@ class Separator(ClassifierMixin, BaseEstimator, ABC):
         """The class of each row: anomalous where `decision_function` is positive."""
         score = self.decision_function(X)
         return self.classes_[to_numpy(score > 0).astype(int)]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted separator to one file, without pickle; `eqsep.load_model` reads it."""
+        # Model files know the separators, not the other way round: looked up when asked for.
+        import_module("eqsep.persistence").save_model(self, path)
 
     def _enter(
         self, X: Any, y: Any, sample_weight: Any = None, *, merge: bool = True

@@ -1,0 +1,17 @@
+"""Model files: a fitted estimator as one file, without pickle.
+
+| module | what it knows |
+|---|---|
+| `container` | the bytes: prefix, header, arrays, checksum |
+| `values` | plain values and known objects as a tree that JSON can hold |
+| `registry` | which classes a file may hold, and what each is made of |
+| `known` | how an object is taken apart and built again |
+| `expected` | what a part of an object may be |
+| `layers`, `machine` | networks (torch), and scikit-learn's support vector machine |
+| `files` | the file itself: written whole or not at all |
+"""
+
+from eqsep.persistence.container import ModelFileError
+from eqsep.persistence.files import load_model, save_model
+
+__all__ = ["ModelFileError", "load_model", "save_model"]

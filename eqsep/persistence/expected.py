@@ -1,0 +1,145 @@
+"""What a part of an object may be, so that nothing strange is found out later.
+
+An expectation looks at a value and at the sizes known so far, by name: the first array with an
+axis "m" says what m is, and all others must agree.
+"""
+
+import reprlib
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Sizes = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is wanted, in words, and whether a value is that."""
+
+    wanted: str
+    holds: Callable[[Any, Sizes], bool]
+
+
+def told(value: Any) -> str:
+    """A value in a few words, however large it is."""
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype} with shape {value.shape}"
+    if value is None or isinstance(value, bool | int | float | str | np.generic):
+        return reprlib.repr(value)
+    return f"a {type(value).__name__}"
+
+
+def fits(shape: tuple[int, ...], axes: tuple[str | int | None, ...], sizes: Sizes) -> bool:
+    """Whether the shape has these axes: a size, a name for one of at least 1, or None for any.
+
+    Examples
+    --------
+    >>> sizes = {"d": 3}
+    >>> fits((5, 3), ("m", "d"), sizes), fits((4,), ("m",), sizes), sizes
+    (True, False, {'d': 3, 'm': 5})
+    """
+    return len(shape) == len(axes) and all(map(lambda n, a: _agrees(n, a, sizes), shape, axes))
+
+
+def _agrees(size: int, axis: str | int | None, sizes: Sizes) -> bool:
+    if axis is None:
+        return True
+    if isinstance(axis, int):
+        return size == axis
+    return size >= 1 and sizes.setdefault(axis, size) == size
+
+
+def array(*axes: str | int | None, kinds: str = "f") -> Expected:
+    """An array with these axes, of one of these kinds of dtype."""
+    shape = ", ".join("any" if axis is None else str(axis) for axis in axes)
+
+    def holds(value: Any, sizes: Sizes) -> bool:
+        right = type(value) is np.ndarray and value.dtype.kind in kinds
+        return right and fits(value.shape, axes, sizes)
+
+    return Expected(f"an array of shape ({shape})", holds)
+
+
+def _is_number(value: Any, sizes: Sizes) -> bool:  # noqa: ARG001  the shape of all of them
+    return type(value) in (int, float) or isinstance(value, np.integer | np.floating)
+
+
+def _is_whole(value: Any, sizes: Sizes) -> bool:  # noqa: ARG001
+    return (type(value) is int or isinstance(value, np.integer)) and bool(value >= 1)
+
+
+def _is_flag(value: Any, sizes: Sizes) -> bool:  # noqa: ARG001
+    return type(value) is bool or isinstance(value, np.bool_)
+
+
+def _is_label(value: Any, sizes: Sizes) -> bool:
+    return isinstance(value, str | np.str_) or _is_flag(value, sizes) or _is_number(value, sizes)
+
+
+NUMBER = Expected("a number", _is_number)
+WHOLE = Expected("a whole number of at least 1", _is_whole)
+FLAG = Expected("True or False", _is_flag)
+LABEL = Expected("a label", _is_label)
+CLASSES = array(2, kinds="biufU")
+
+
+def either(*options: Expected) -> Expected:
+    """One of several expectations."""
+    wanted = " or ".join(option.wanted for option in options)
+    return Expected(wanted, lambda value, sizes: any(o.holds(value, sizes) for o in options))
+
+
+def word(*known: Any) -> Expected:
+    """One of these values, of the same type."""
+    return Expected(
+        f"one of {known}",
+        lambda value, sizes: any(type(value) is type(k) and value == k for k in known),  # noqa: ARG005
+    )
+
+
+def counted(axis: str) -> Expected:
+    """The number that the axis is long."""
+    return Expected(
+        f"the number of {axis}",
+        lambda value, sizes: _is_whole(value, sizes) and _agrees(int(value), axis, sizes),
+    )
+
+
+def instance(
+    *names: str, length: Callable[[Any], int] | None = None, axis: str | None = None
+) -> Expected:
+    """An object of a class "Class" or "module.Class"; with `length`, as long as the axis."""
+
+    def holds(value: Any, sizes: Sizes) -> bool:
+        name = type(value).__qualname__
+        if not {name, f"{type(value).__module__.split('.')[-1]}.{name}"} & set(names):
+            return False
+        return length is None or _agrees(int(length(value)), axis, sizes)
+
+    return Expected(" or ".join(names), holds)
+
+
+def items(expected: Expected, *, least: int = 0) -> Expected:
+    """A list, each item of which is as expected."""
+    return Expected(
+        f"a list of {expected.wanted}",
+        lambda value, sizes: (
+            type(value) is list
+            and len(value) >= least
+            and all(expected.holds(item, sizes) for item in value)
+        ),
+    )
+
+
+def entries(expected: Expected, *, among: Collection[str]) -> Expected:
+    """A dict with some of these keys, each value of which is as expected."""
+    return Expected(
+        f"a dict of {expected.wanted}",
+        lambda value, sizes: (
+            type(value) is dict
+            and set(value) <= set(among)
+            and all(expected.holds(item, sizes) for item in value.values())
+        ),
+    )
