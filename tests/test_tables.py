@@ -213,7 +213,9 @@ def test_missing_is_seen_whether_training_had_it_or_not(columns):
     x = np.random.default_rng(0).standard_cauchy(500)
     without = one(x, columns=columns)
     train = without.transform(x[:, None])
-    assert (without.transform([[np.nan]]) <= train.min(axis=0) - 2).all()
+    missing = without.transform([[np.nan]])
+    assert (missing <= train.min(axis=0) - 2).all()
+    assert {without.describe(j, v) for j, v in enumerate(missing[0])} == {"x0 is missing"}
     with_some = one([*x, np.nan], columns=columns)
     assert with_some.get_feature_names_out()[-1] == "x0:missing"
     assert_array_equal(with_some.transform([[np.nan], [0.0]])[:, -1], [1, 0])
@@ -267,6 +269,8 @@ def test_ids_are_dropped_and_the_reason_kept():
     assert list(encoder.dropped_) == ["id"]
     assert_array_equal(encoder.source_, [1])
     assert_array_equal(encoder.transform(frame[["x"]]), encoder.transform(frame))
+    with pytest.raises(ValueError, match=r"no column to encode.*max_new=1"):
+        TableEncoder().fit(frame[["id"]])
     assert not TableEncoder(max_new=1).fit(frame).dropped_
     assert not TableEncoder().fit(frame[:20]).dropped_
 
@@ -318,7 +322,9 @@ def test_text_is_parsed_where_training_had_numbers_dates_or_durations():
     encoder = TableEncoder().fit(rows)
     text = [["1", "2024-01-01T12:00", "86400"], ["2.0", "2024-01-04 12:00Z", "172800"]]
     assert_array_equal(encoder.transform(text), encoder.transform(rows))
-    assert_array_equal(encoder.transform([[True, NOON, "0"]])[0, 0], 0)
+    assert_array_equal(
+        encoder.transform([[True, NOON, 86400]]), encoder.transform([[1, NOON, dt.timedelta(1)]])
+    )
     assert_array_equal(
         encoder.transform([["", "", ""]]), encoder.transform([[None, float("nan"), pd.NaT]])
     )

@@ -19,6 +19,7 @@ LARGEST = 1e300  # infinity counts as this: beyond every number, yet of finite d
 _MISSING_TYPES = {"NoneType", "NAType", "NaTType"}  # by name: pandas need not be there
 _MIDNIGHT = dt.datetime.min
 _KINDS = {"number": "numbers", "boolean": "truth values", "date": "dates", "duration": "durations"}
+_ALSO_READ = {("boolean", "number"), ("number", "duration")}
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,10 @@ class Column:
     def numbers(self, kind: str) -> np.ndarray:
         """The values as floats of a learnt `kind`: "number", "date" or "duration".
 
-        Truth values are 0 and 1, and text is parsed; what cannot be read is an error.
+        Truth values are 0 and 1, numbers are durations in seconds, and text is parsed; what cannot
+        be read is an error.
         """
-        if self.kind == kind or (self.kind, kind) == ("boolean", "number"):
+        if self.kind == kind or (self.kind, kind) in _ALSO_READ:
             return self.values
         if self.kind in _KINDS:
             if not self.is_empty:

@@ -73,8 +73,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     value in training is one of names too, so that a value in it is new.
 
     **Dates.** The time elapsed as a number; sine and cosine of the time of day where that varies,
-    and of the weekday where a week is spanned. Times with a zone are taken in UTC. Durations and
-    times of day are numbers, in seconds.
+    and of the weekday where a week is spanned. Times with a zone are taken in UTC. Dates later
+    than training are beyond its range, and encoded so: leave a column out that only dates the
+    rows. Durations and times of day are numbers, in seconds.
 
     **Other types than in training.** Text in a column of numbers or dates is parsed, numbers in a
     column of names are named; what cannot be read is an error that says which column and value.
@@ -124,6 +125,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             if reason:
                 dropped[column.name] = reason
             learnt.append(None if reason else self._learn(column))
+        if len(dropped) == len(learnt):
+            raise ValueError(
+                f"{type(self).__name__} found no column to encode: expected one that is not an id, "
+                f"got {dropped}. Pass max_new=1 to keep ids."
+            )
         if dropped:
             told = "; ".join(f"{name!r}: {reason}" for name, reason in dropped.items())
             warnings.warn(
