@@ -13,11 +13,9 @@ from eqsep.arrays import device, is_foreign, namespace, validate_rows
 from eqsep.kernels import Kernel, as_kernel
 from eqsep.labels import Labels, read_labels
 from eqsep.separators.base import Separator, check_both_classes, check_weight
-from eqsep.separators.landmarks import choose_landmarks
+from eqsep.separators.landmarks import choose_landmarks, given_landmarks
 from eqsep.separators.linear import EqualitySeparator
 from eqsep.separators.statistics import KernelMap, Statistics
-
-MOST_LANDMARKS = 1500
 
 
 def _only(closed: bool) -> Any:
@@ -44,7 +42,7 @@ class KernelEqualitySeparator(Separator):
         Σ w (f(x) - t)² + alpha ||a||²,   t = 1 for a normal row and `target` for an anomalous one,
 
     which is one linear system in the sums G = Σ w k kᵀ and r = Σ w t k. Sums add up, so
-    `partial_fit`, `merge` and `forget` are exact.
+    `partial_fit`, `merge` and `forget` are exact up to rounding.
 
     With `closed=False` a linear `EqualitySeparator` is fitted to the kernel values
     (k(x, c_1), …, k(x, c_m)) as columns.
@@ -58,7 +56,8 @@ class KernelEqualitySeparator(Separator):
         How fast the kernel falls off; "median" is 1 / the median dissimilarity of two landmarks.
     n_landmarks : int, default=None
         How many distinct rows of the fit (or of the first piece) become landmarks, up to a third
-        of them anomalous. By default all of them, up to 1,500.
+        of them anomalous; None takes them all. Time and memory grow with its square: beyond a
+        few thousand rows give a number, such as 1500.
     landmarks : array-like of shape (n_landmarks, n_features), default=None
         The landmarks themselves.
     closed : bool, default=True
@@ -97,6 +96,12 @@ class KernelEqualitySeparator(Separator):
     -----
     The decision threshold on |1 - f| is 1/2, half of what a far row scores; it is not learnt, so
     that nothing but the sums need be kept of the rows.
+
+    Rounding: the sums are taken in double precision, for rows of single precision too. So pieces
+    in any order give the coefficients of one fit to a relative 2e-16 λ / alpha or better, λ being
+    the largest eigenvalue of G: to 1e-6 while alpha > 2e-10 λ. A smaller alpha leaves a_j that
+    cancel each other, which rounding then moves; scores move less. Rows of single precision are
+    scored in it: off by the rounding of a kernel value there, times Σ |a_j|.
 
     A torch tensor in means torch out: landmarks, sums and scores stay on its device. Rows to
     score must come in the library of the fit.
@@ -176,8 +181,8 @@ class KernelEqualitySeparator(Separator):
         X : array-like or torch tensor of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         classes : array-like, default=None
-            All labels that will occur, with the first piece: needed where it holds one class and
-            its label is neither 0, 1 nor a name.
+            All labels that will occur, with the first piece: needed where it holds one class
+            whose label is neither 0, 1, a name nor `normal`.
         sample_weight : array-like of shape (n_samples,), default=None
         """
         first = not hasattr(self, "gram_")
@@ -271,7 +276,7 @@ class KernelEqualitySeparator(Separator):
 
     @property
     def gamma_(self) -> float:
-        """The kernel's gamma as a number."""
+        """The kernel's gamma as a number ("median" where that is too large or small for one)."""
         return self.kernel_.gamma
 
     def _clear(self) -> None:
@@ -339,19 +344,10 @@ class KernelEqualitySeparator(Separator):
     def _set_landmarks(self, X: Any, is_anomaly: np.ndarray, kernel: Kernel) -> None:
         """Take the landmarks given, or choose them among `X`; read the bandwidth off them."""
         if self.landmarks is None:
-            n = MOST_LANDMARKS if self.n_landmarks is None else self.n_landmarks
             rng = check_random_state(self.random_state)
-            landmarks = choose_landmarks(X, is_anomaly, n=n, rng=rng)
+            landmarks = choose_landmarks(X, is_anomaly, n=self.n_landmarks, rng=rng)
         else:
-            xp = namespace(X)
-            landmarks = xp.asarray(self.landmarks, dtype=X.dtype, device=device(X))
-            if landmarks.ndim != 2 or landmarks.shape[1] != X.shape[1] or not landmarks.shape[0]:
-                raise ValueError(
-                    f"landmarks must have shape (n_landmarks, {X.shape[1]}), as wide as X, got "
-                    f"{tuple(landmarks.shape)}."
-                )
-            if not bool(xp.all(xp.isfinite(landmarks))):
-                raise ValueError("landmarks contain NaN or infinity: expected finite numbers.")
+            landmarks = given_landmarks(self.landmarks, X)
         self.landmarks_, self.kernel_ = landmarks, kernel.resolved(landmarks)
 
     @property

@@ -1,5 +1,6 @@
 """The choice of landmarks among rows: by value, so that order and repetition do not matter."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -8,10 +9,27 @@ from eqsep.arrays import device, namespace, to_numpy
 
 ANOMALOUS_SHARE = 1 / 3
 KEYED_AT_ONCE = 1024  # rows
+MANY = 5000  # landmarks, whose sums take 200 MB
 
 
-def choose_landmarks(X: Any, is_anomaly: np.ndarray, *, n: int, rng: np.random.RandomState) -> Any:
-    """`n` distinct rows of `X` (all of them if they are fewer), up to a third anomalous.
+def given_landmarks(landmarks: Any, X: Any) -> Any:
+    """Landmarks as an array like the rows `X`: of their library, device, precision and width."""
+    xp = namespace(X)
+    landmarks = xp.asarray(landmarks, dtype=X.dtype, device=device(X))
+    if landmarks.ndim != 2 or landmarks.shape[1] != X.shape[1] or not landmarks.shape[0]:
+        raise ValueError(
+            f"landmarks must have shape (n_landmarks, {X.shape[1]}), as wide as X, got "
+            f"{tuple(landmarks.shape)}."
+        )
+    if not bool(xp.all(xp.isfinite(landmarks))):
+        raise ValueError("landmarks contain NaN or infinity: expected finite numbers.")
+    return landmarks
+
+
+def choose_landmarks(
+    X: Any, is_anomaly: np.ndarray, *, n: int | None, rng: np.random.RandomState
+) -> Any:
+    """`n` distinct rows of `X`, up to a third anomalous; all if they are fewer or `n` is None.
 
     Which rows are drawn, and their order, depends on `rng` and the set of distinct rows only:
     repeating a row, or shuffling them, changes nothing. A row found in both classes is normal.
@@ -27,6 +45,13 @@ def choose_landmarks(X: Any, is_anomaly: np.ndarray, *, n: int, rng: np.random.R
     order = np.lexsort((is_anomaly, key))
     first = np.concatenate([[True], key[order][1:] != key[order][:-1]])
     distinct = order[first]
+    if n is None and len(distinct) > MANY:
+        warnings.warn(
+            f"All {len(distinct):,} distinct rows become landmarks, and their sums take "
+            f"{len(distinct) ** 2 * 8 / 1e9:.1f} GB. Set n_landmarks=1500, for example.",
+            stacklevel=4,
+        )
+    n = len(distinct) if n is None else n
     chosen = distinct[_stratified(is_anomaly[distinct] == 1, n)]
     xp = namespace(X)
     return xp.take(X, xp.asarray(chosen, device=device(X)), axis=0)

@@ -1,7 +1,7 @@
 """The sums from which a closed separator is solved: they add up over pieces of the data."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -123,16 +123,17 @@ class KernelMap:
     ) -> Statistics:
         """The sums over the rows: target 1 for a normal row, `target` for an anomalous one.
 
-        A chunk's products are taken in the precision of the landmarks, and added up in double.
+        Kernel values, products and sums are all in double precision, whatever that of the rows:
+        in single precision the sums of two pieces would not be those of the whole.
         """
         xp, m = namespace(X), self.landmarks.shape[0]
-        own = {"dtype": self.landmarks.dtype, "device": device(X)}
         double = {"dtype": xp.float64, "device": device(X)}
-        root = xp.asarray(np.sqrt(weight)[:, None], **own)
-        pull = xp.asarray(np.sqrt(weight) * np.where(is_anomaly == 1, target, 1.0), **own)
+        exact = replace(self, landmarks=xp.astype(self.landmarks, xp.float64, copy=False))
+        root = xp.asarray(np.sqrt(weight)[:, None], **double)
+        pull = xp.asarray(np.sqrt(weight) * np.where(is_anomaly == 1, target, 1.0), **double)
         gram, moment = xp.zeros((m, m), **double), xp.zeros(m, **double)
         weighted = bool((weight != 1).any())
-        for rows, k in self.chunks(X, most=X.shape[0]):
+        for rows, k in exact.chunks(X, most=X.shape[0]):
             k = root[rows, :] * k if weighted else k
             gram += k.T @ k
             moment += k.T @ pull[rows]
