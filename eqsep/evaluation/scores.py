@@ -42,7 +42,8 @@ def anomaly_score(estimator: Any, X: Any, *, normal: Any = None) -> np.ndarray:
             f"{type(estimator).__name__} tells {len(classes)} classes apart and has no "
             f"predict_proba: expected normal and anomalous. Fit it on kind != 'normal'."
         )
-    return 1 - estimator.predict_proba(X)[:, at]
+    # Summed, not 1 - p: that would make one and the same 0 of all small probabilities.
+    return np.delete(estimator.predict_proba(X), at, axis=1).sum(axis=1)
 
 
 def anomaly_average_precision(estimator: Any, X: Any, y: Any, *, normal: Any = None) -> float:
