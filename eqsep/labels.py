@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ class Labels:
         The normal label, then the anomalous one: what `predict` answers with. Several kinds of
         anomaly share the name "anomaly".
     kinds : ndarray
-        The labels that count as anomalous.
+        The labels that count as anomalous. None, for numbers, where only the normal label has
+        been seen: the first other one will be it, and meanwhile `classes` holds 1 (or 0 beside 1).
     by_name : bool
         Whether the normal class was known by its name, so that any other name is an anomaly.
     """
@@ -36,18 +38,25 @@ class Labels:
         is_normal = y == self.classes[0]
         unknown = ~is_normal & ~np.isin(y, self.kinds)
         if unknown.any() and not self.by_name:
+            anomalous = f" or {listed(self.kinds)} (anomalous)" if len(self.kinds) else ""
             raise ValueError(
-                f"Unknown labels {listed(y[unknown])}: expected {self.classes[0]} (normal) or "
-                f"{listed(self.kinds)} (anomalous). Correct them, or fit anew with them."
+                f"Unknown labels {listed(y[unknown])}: expected {self.classes[0]} (normal)"
+                f"{anomalous}. Correct them, or fit anew with them."
             )
         return 1.0 - is_normal
 
     def including(self, kinds: Any) -> "Labels":
-        """The same with more kinds among the anomalous: names only, where names are known."""
+        """The same with more kinds among the anomalous: names, or the number not yet known."""
+        if not len(kinds):
+            return self
+        kinds = column(kinds)
+        others = np.unique(kinds[kinds != self.classes[0]])
+        if not self.by_name and not len(self.kinds) and len(others) == 1:
+            return _labels(others, self.classes[0], by_name=False)
         self.encode(kinds)
         if not self.by_name:
             return self
-        return _labels(np.union1d(self.kinds, column(kinds)), self.classes[0], by_name=True)
+        return _labels(np.union1d(self.kinds, kinds), self.classes[0], by_name=True)
 
 
 def column(y: Any) -> np.ndarray:
@@ -76,7 +85,8 @@ def read_labels(y: Any, *, normal: Any = None, one_class: bool = False) -> Label
 
     `normal=None` means 0, False or "normal", whichever occurs. Where none does, two labels are
     taken in sorted order, as scikit-learn does, with a warning; more are an error.
-    `one_class=True` lets one of the two classes be absent, as in a piece of the data.
+    `one_class=True` lets one of the two classes be absent, as in a piece of the data, where the
+    label is 0, 1 or a name, or `normal` is given.
 
     Examples
     --------
@@ -137,13 +147,18 @@ def _labels(labels: np.ndarray, known: Any, *, by_name: bool) -> Labels:
 
 
 def _from_one(label: Any, *, named: bool, normal: Any) -> Labels:
-    """The classes where only one label has been seen: 0 and 1, or names beside a known normal."""
+    """The classes where only one label has been seen, and something says what it means."""
     if named:
         known = "normal" if normal is None else normal
         return _labels(np.array([label]), known, by_name=True)
-    if label in (0, 1) and normal in (None, 0):
-        return _labels(np.array([0, 1], dtype=np.asarray(label).dtype), 0, by_name=False)
+    if normal is None and label in (0, 1):
+        return _labels(np.array([0, 1], dtype=label.dtype), 0, by_name=False)
+    if isinstance(normal, Number | np.bool_):
+        if label != normal:
+            return _labels(np.array([normal, label]), normal, by_name=False)
+        classes = np.array([label, label != 1], dtype=label.dtype)
+        return Labels(classes, classes[:0], by_name=False)
     raise ValueError(
         f"Only the label {label} is in y, so its meaning is open: expected 0 / 1 or names of "
-        f"kinds. Pass classes=[normal, anomalous] with the first piece."
+        f"kinds. Say which label is normal: normal={label.item()!r}, if these rows are."
     )

@@ -1,5 +1,7 @@
 """Pieces of the data: partial_fit, merge and forget give what one fit gives."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -108,13 +110,26 @@ def test_pieces_of_one_class_are_learnt_by_the_names_of_their_labels():
 
 def test_a_label_without_a_meaning_needs_its_classes():
     X, y = problem()
+    with pytest.raises(ValueError, match="Say which label is normal: normal=7"):
+        KernelEqualitySeparator().partial_fit(X, np.full(len(X), 7))
     model = KernelEqualitySeparator(normal=7)
-    with pytest.raises(ValueError, match=r"Pass classes=\[normal, anomalous\]"):
-        model.partial_fit(X, np.full(len(X), 7))
     model.partial_fit(X[y == 0], np.full(90, 7), classes=[7, 3]).partial_fit(X[y == 1], [3] * 30)
     assert_array_equal(model.classes_, [7, 3])
     with pytest.raises(ValueError, match="Unknown labels 4"):
         model.partial_fit(X, y + 3)
+
+
+@pytest.mark.parametrize(("normal", "other"), [(1, 0), (1, -1), (7, 3)])
+def test_a_normal_label_settles_what_a_piece_of_one_class_means(normal, other):
+    X, y = problem()
+    labels = np.where(y == 0, normal, other)
+    whole = KernelEqualitySeparator(normal=normal, landmarks=X[:20]).fit(X, labels)
+    parts = [clone(whole).partial_fit(X[y == c], labels[y == c]) for c in (0, 1)]
+    for first, second in (parts, parts[::-1]):
+        merged = copy.deepcopy(first).merge(second)
+        assert_array_equal(merged.classes_, whole.classes_)
+        assert relative(merged.coef_, whole.coef_) < 1e-9
+        assert merged.partial_fit(X, labels).score(X, labels) > 0.9
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from eqsep import KernelEqualitySeparator, NegativeSampling
 from eqsep.labels import listed, read_labels
 
 
@@ -65,10 +66,41 @@ def test_one_class_will_do_for_a_piece_where_its_meaning_is_known():
     named = read_labels(["dos"], one_class=True)
     assert named.encode(["dos", "normal", "probe"]).tolist() == [1, 0, 1]
     assert read_labels(["ok"], normal="ok", one_class=True).encode(["ok"]).tolist() == [0]
-    with pytest.raises(
-        ValueError, match=r"Only the label 5 is in y.*classes=\[normal, anomalous\]"
-    ):
+    with pytest.raises(ValueError, match=r"Only the label 5 is in y.*normal=5, if these") as caught:
         read_labels([5], one_class=True)
+    assert "classes" not in str(caught.value)  # not everyone who asks has such a parameter
+
+
+@pytest.mark.parametrize(
+    ("normal", "other"), [(5, 1), (1, 0), (0, 1), (-1, 1), (2.0, 1.0), (False, True), (True, False)]
+)
+def test_one_label_that_is_said_to_be_normal_settles_it(normal, other):
+    labels = read_labels([normal] * 3, normal=normal, one_class=True)
+    assert labels.classes.tolist() == [normal, other]
+    assert labels.classes.dtype == np.asarray(normal).dtype
+    assert labels.encode([normal]).tolist() == [0]
+
+
+def test_one_label_that_is_not_the_normal_one_is_the_anomaly():
+    labels = read_labels([3, 3], normal=5, one_class=True)
+    assert labels.classes.tolist() == [5, 3]
+    assert labels.encode([3, 5]).tolist() == [1, 0]
+    with pytest.raises(ValueError, match=r"Unknown labels 4: expected 5 \(normal\) or 3"):
+        labels.encode([4])
+
+
+def test_the_first_other_number_is_the_anomaly_and_no_third_one():
+    labels = read_labels([1, 1], normal=1, one_class=True)
+    with pytest.raises(ValueError, match=r"Unknown labels -1: expected 1 \(normal\)\. Correct"):
+        labels.encode([-1])
+    for known in (labels, labels.including([])):
+        known = known.including([1]).including([1, -1])
+        assert known.classes.tolist() == [1, -1]
+        assert known.encode([1, -1]).tolist() == [0, 1]
+        with pytest.raises(ValueError, match="Unknown labels 0"):
+            known.including([0])
+    with pytest.raises(ValueError, match="Unknown labels -1, 3"):
+        labels.including([-1, 3])
 
 
 @pytest.mark.parametrize("missing", [None, float("nan")])
@@ -87,3 +119,10 @@ def test_no_labels_at_all_and_continuous_ones_are_refused():
 def test_a_message_lists_at_most_eight_labels():
     assert listed(np.arange(3)) == "0, 1, 2"
     assert listed(np.arange(20)).endswith("… (20 in all)")
+
+
+def test_normal_rows_alone_will_do_by_any_number():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = NegativeSampling(KernelEqualitySeparator(), ratio=1, normal=5, random_state=0)
+    assert model.fit(X, [5] * 40).classes_.tolist() == [5, 1]
+    assert model.predict([[90.0, 90.0]]).tolist() == [1]
