@@ -531,6 +531,20 @@ def test_arrays_left_over(parts, path):
     refused(path, put_together(document, arrays + bytes(8)), "nothing refers to")
 
 
+def test_an_empty_array_is_no_wider_than_the_file():
+    entry = {"dtype": "<f8", "shape": [0, 10**6], "order": "C"}
+    document = {"eqsep": "0", "model": {"array": 0}, "arrays": [entry]}
+    with pytest.raises(ModelFileError, match="larger than the file"):
+        unpack(put_together(document, b""))
+
+
+def test_arrays_are_named_in_turn():
+    for numbers in ([1, 0], [0, 0]):
+        tree = {"tuple": [{"array": number} for number in numbers]}
+        with pytest.raises(ModelFileError, match="out of turn"):
+            Reader([np.zeros(1), np.zeros(1)]).model(tree)
+
+
 def test_characters_and_booleans_are_checked():
     for dtype, item in (("<U1", b"\xff\xff\xff\xff"), ("|b1", b"\x02")):
         entry = {"dtype": dtype, "shape": [1], "order": "C"}

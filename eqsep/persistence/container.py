@@ -154,10 +154,11 @@ def _entry(entry: Any, *, room: int) -> tuple[np.dtype, tuple[int, ...], Order]:
     """What the header says of an array, once it is known to fit into `room` bytes."""
     if type(entry) is not dict or set(entry) != {"dtype", "shape", "order"}:
         damaged("an array is not described by dtype, shape and order")
-    name, shape, order = entry["dtype"], entry["shape"], entry["order"]
+    name, shape = entry["dtype"], entry["shape"]
     if type(name) is not str or not _DTYPE.fullmatch(name):
         damaged("an array has an unknown dtype")
-    if type(order) is not str or order not in ("C", "F"):
+    order: Order = "F" if entry["order"] == "F" else "C"
+    if order != entry["order"]:
         damaged("an array has an unknown order")
     if type(shape) is not list or len(shape) > MOST_AXES:
         damaged("an array has no proper shape")

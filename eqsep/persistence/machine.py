@@ -23,6 +23,7 @@ _PARAMETERS = {
     "gamma": either(word("scale", "auto"), NUMBER),
     "decision_function_shape": word("ovr", "ovo"),
     "break_ties": word(False, True),
+    "cache_size": NUMBER,
 }
 _LEARNT = {
     "support_vectors_": array("n", "d"),
