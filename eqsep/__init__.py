@@ -29,15 +29,28 @@ _HOMES = {
     "load_model": "eqsep.persistence",
 }
 
+_SUBMODULES = (
+    "activations",
+    "datasets",
+    "evaluation",
+    "kernels",
+    "losses",
+    "networks",
+    "plots",
+    "theory",
+)
+
 __all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name from its home when it is first asked for: `import eqsep` stays light."""
+    """Import a public name or module when it is first asked for: `import eqsep` stays light."""
+    if name in _SUBMODULES:
+        return import_module(f"eqsep.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'eqsep' has no attribute {name!r}; it has {sorted(_HOMES)}")
     return getattr(import_module(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted([*__all__, *_SUBMODULES])

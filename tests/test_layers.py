@@ -13,7 +13,8 @@ ROOT = Path(eqsep.__file__).parent
 # From the ground up. A module may import from its own layer's package and from those before it.
 LAYERS = [
     {"arrays"},
-    {"labels", "activations", "kernels", "tables"},
+    {"labels", "activations", "distances", "tables"},
+    {"kernels"},
     {"losses", "solvers"},
     {"theory", "datasets", "evaluation"},
     {"plots"},
@@ -74,6 +75,28 @@ def test_using_a_separator_needs_neither_torch_nor_matplotlib():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+SUBMODULES = [
+    "activations",
+    "datasets",
+    "evaluation",
+    "kernels",
+    "losses",
+    "networks",
+    "plots",
+    "theory",
+]
+
+
+def test_submodules_come_when_they_are_asked_for():
+    code = (
+        f"import sys, eqsep; assert not [m for m in sys.modules if m.startswith('eqsep.')]; "
+        f"print([getattr(eqsep, name).__name__ for name in {SUBMODULES}])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == str([f"eqsep.{name}" for name in SUBMODULES])
+    assert set(SUBMODULES) <= set(dir(eqsep))
 
 
 def test_public_names_are_listed_and_others_are_refused():
