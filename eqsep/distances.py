@@ -89,7 +89,8 @@ class SquaredDistance:
 
     def _between_far(self, X: Any) -> Any:
         """The same from far rows to far landmarks, from the differences themselves."""
-        C, s = self._far, 0.0
+        C: Any = self._far
+        s: Any = 0.0
         with np.errstate(over="ignore"):
             for j in range(X.shape[1]):
                 s = s + ((X[:, j : j + 1] - C[:, j : j + 1].T) / self._unit) ** 2
