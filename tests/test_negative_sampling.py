@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import IsolationForest, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from eqsep import EqualitySeparator, KernelEqualitySeparator, NegativeSampling
 from eqsep.datasets import make_circles
@@ -160,3 +160,25 @@ def test_a_seed_that_was_given_is_kept(rows):
 def test_what_cannot_be_is_refused(rows, parameters, y, message):
     with pytest.raises(ValueError, match=message):
         NegativeSampling(EqualitySeparator(), **parameters).fit(rows[0], y)
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        IsolationForest(contamination=0.5),
+        make_pipeline(StandardScaler(), IsolationForest(contamination=0.5)),
+        make_pipeline(PolynomialFeatures(), StandardScaler(), LogisticRegression()),
+        RandomForestClassifier(50),
+    ],
+    ids=["outlier detector", "in a pipeline", "score", "probability"],
+)
+def test_a_larger_score_is_more_anomalous_whatever_the_estimator(inner):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2)) * 0.2
+    X[0], X[1] = -3, 3  # so that the box is wide
+    model = NegativeSampling(inner, ratio=5, random_state=0).fit(X)
+    corners = np.array([[-3, 3], [3, -3], [2.9, -2.9]], dtype=float)
+    near, far = model.decision_function(np.zeros((3, 2))), model.decision_function(corners)
+    assert near.max() < 0 < far.min()
+    assert_array_equal(model.predict(corners), 1)
+    assert_array_equal(model.predict(np.zeros((3, 2))), 0)

@@ -9,6 +9,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length
 
 from eqsep.arrays import is_foreign, to_numpy, validate_rows
+from eqsep.evaluation import anomaly_score
 from eqsep.labels import listed, read_labels
 from eqsep.separators.base import Separator
 
@@ -22,9 +23,10 @@ class NegativeSampling(Separator):
 
     Parameters
     ----------
-    estimator : classifier
+    estimator : classifier or outlier detector
         Has `decision_function` or `predict_proba`. It is fitted as a copy, on labels 0 (normal)
-        and 1. Each `random_state` in it that is None is drawn from this one's.
+        and 1, which scikit-learn's outlier detectors leave aside. Each `random_state` in it that
+        is None is drawn from this one's.
     ratio : float, default=10
         How many anomalies are drawn for each normal row.
     margin : float, default=0.05
@@ -119,11 +121,12 @@ class NegativeSampling(Separator):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The estimator's score, or its probability of an anomaly less 1/2 where it has none."""
-        rows = self._rows(X)
-        if hasattr(self.estimator_, "decision_function"):
-            return self.estimator_.decision_function(rows)
-        return self.estimator_.predict_proba(rows)[:, 1] - 0.5
+        """The estimator's score, or its probability of an anomaly less 1/2 where it has none.
+
+        It is turned round for scikit-learn's outlier detectors, which score the normal rows higher.
+        """
+        score = anomaly_score(self.estimator_, self._rows(X))
+        return score if hasattr(self.estimator_, "decision_function") else score - 0.5
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
     def predict_proba(self, X: Any) -> np.ndarray:
