@@ -15,7 +15,18 @@ from eqsep.arrays import namespace
 
 
 class Activation(BaseEstimator, ABC):
-    """A function of z with its exact derivative."""
+    """A function of z with its exact derivative.
+
+    Attributes
+    ----------
+    has_sigma : bool
+        Whether it has a width `sigma`, which a network can learn.
+    vanishes : bool
+        Whether it falls to zero far from its peak, on either side.
+    """
+
+    has_sigma: ClassVar[bool] = False
+    vanishes: ClassVar[bool] = False
 
     @abstractmethod
     def __call__(self, z: Any) -> Any:
@@ -86,21 +97,21 @@ class ProbabilisticHead(Head):
         return p, self.log_slope(z) * p
 
 
-def _floor(z: Any) -> float:
-    """So small a number, for the precision of `z`, that its inverse cubed is just finite."""
-    return float(namespace(z).finfo(z.dtype).smallest_normal) ** 0.3
+def _power_of_smallest(z: Any, power: float) -> float:
+    """A small number for the precision of `z`: the smallest normal one to a power below 1."""
+    return float(namespace(z).finfo(z.dtype).smallest_normal) ** power
 
 
 def _away_from_zero(z: Any) -> Any:
     """`z` held so far from zero that 1 / z³ is finite."""
-    xp, floor = namespace(z), _floor(z)
+    xp, floor = namespace(z), _power_of_smallest(z, 0.3)
     return xp.where(xp.abs(z) < floor, xp.full_like(z, floor), z)
 
 
 def _complement(log_p: Any) -> Any:
-    """1 - p from log p <= 0, exact where p is close to 1 and never zero."""
+    """1 - p from log p <= 0: exact where p is close to 1, and its inverse is finite."""
     xp = namespace(log_p)
-    return xp.clip(-xp.expm1(log_p), _floor(log_p), None)
+    return xp.clip(-xp.expm1(log_p), _power_of_smallest(log_p, 0.75), None)
 
 
 class _ExponentialHead(ProbabilisticHead):
@@ -139,6 +150,8 @@ class GaussianBump(_ExponentialHead):
     mu: float = 0.0
 
     family: ClassVar[str] = "equality"
+    has_sigma: ClassVar[bool] = True
+    vanishes: ClassVar[bool] = True
 
     def log(self, z: Any) -> Any:
         return -0.5 * ((z - self.mu) / self.sigma) ** 2
@@ -168,6 +181,7 @@ class RadialBasis(_ExponentialHead):
     gamma: float = 1.0
 
     family: ClassVar[str] = "rbf"
+    vanishes: ClassVar[bool] = True
 
     def log(self, z: Any) -> Any:
         return -self.gamma * z**2
@@ -194,12 +208,14 @@ class TanhBump(ProbabilisticHead):
     sigma: float = 1.0
 
     family: ClassVar[str] = "equality"
+    has_sigma: ClassVar[bool] = True
+    vanishes: ClassVar[bool] = True
 
     def _ratio(self, z: Any) -> tuple[Any, Any]:
-        """q = (sigma / z)² and its derivative -2 q / z."""
-        z = _away_from_zero(z)
-        q = (self.sigma / z) ** 2
-        return q, -2 * q / z
+        """q = (sigma / z)² and its derivative -2 q / z, finite whatever sigma is."""
+        u = _away_from_zero(z / self.sigma)
+        q = (1 / u) ** 2
+        return q, -2 * q / u / self.sigma
 
     def __call__(self, z: Any) -> Any:
         return namespace(z).tanh(self._ratio(z)[0])

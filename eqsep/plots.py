@@ -253,17 +253,18 @@ class HistoryDisplay:
         ----------
         quantity : {"sigma", "loss"}, default="sigma"
             The widths of the hidden bumps by layer, or the losses in training and on the rows
-            held out.
+            held out, if any were.
         ax : matplotlib Axes, default=None
             Where to draw; a new figure by default.
         """
         history = estimator.history_
+        losses = {"training": history.loss, "held out": history.validation_loss}
         drawn = {
             "sigma": (
                 {f"layer {i + 1}": history.sigma[:, i] for i in range(history.sigma.shape[1])},
                 "width of the bumps, σ",
             ),
-            "loss": ({"training": history.loss, "held out": history.validation_loss}, "loss"),
+            "loss": ({n: c for n, c in losses.items() if not np.isnan(c).all()}, "loss"),
         }
         if quantity not in drawn:
             raise ValueError(f"quantity must be one of {sorted(drawn)}, got {quantity!r}.")

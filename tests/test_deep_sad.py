@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import average_precision_score
 
 from eqsep import DeepSAD
-from eqsep.activations import GaussianBump, LeakyReLU, RadialBasis
+from eqsep.activations import GaussianBump, LeakyReLU, RadialBasis, Sigmoid
 from eqsep.datasets import make_hyperplane
 from eqsep.networks import Hidden, Training, member_streams
 from eqsep.networks.fitting import class_weights
@@ -110,7 +111,7 @@ def test_the_autoencoder_learns_to_give_the_rows_back(fitted):
 
 
 def test_the_centre_is_the_mean_code_of_all_rows_before_the_second_stage(split):
-    still = DeepSAD(**SMALL | {"training": Training(epochs=1, learning_rate=0.0)})
+    still = DeepSAD(**SMALL | {"training": Training(epochs=1, learning_rate=1e-12)})
     still.fit(split.X_train, split.y_train)
     assert_allclose(still.codes(split.X_train).mean(axis=0), still.centre_, atol=1e-5)
 
@@ -180,6 +181,10 @@ def test_batch_normalisation_is_off_unless_switched_on(split):
         ({"hidden": (8, 0)}, r"hidden must be whole numbers"),
         ({"n_members": 1.5}, r"n_members must be whole numbers"),
         ({"device": "tpu"}, r"device must be one of"),
+        ({"hidden": 8}, r"hidden must be a sequence of whole numbers, got 8"),
+        ({"sigma": 0}, r"sigma must be a positive number, got 0"),
+        ({"pretraining": Training(epochs=0)}, r"epochs of the training must be .* got 0"),
+        ({"training": Training(l2=-1)}, r"l2 of the training must be .* got -1"),
     ],
 )
 def test_what_cannot_be_is_refused(split, parameters, message):
@@ -190,3 +195,28 @@ def test_what_cannot_be_is_refused(split, parameters, message):
 def test_one_class_alone_is_refused(split):
     with pytest.raises(ValueError, match="normal and anomalous rows are needed"):
         DeepSAD().fit(split.X_train, np.zeros(200, dtype=int))
+
+
+@pytest.mark.parametrize("ask", ["codes", "distances", "decision_function", "predict"])
+def test_unfitted_it_says_so(split, ask):
+    with pytest.raises(NotFittedError):
+        getattr(DeepSAD(), ask)(split.X_test)
+
+
+def test_a_network_that_does_not_fit_into_memory_is_said_plainly(split):
+    with pytest.raises(MemoryError, match=r"Use fewer members .* narrower layers"):
+        DeepSAD(hidden=(4,), code=10**15).fit(split.X_train, split.y_train)
+
+
+def test_rows_beyond_all_floats_are_as_far_as_any(split):
+    small = DeepSAD(**SMALL).fit(1e-3 * split.X_train, split.y_train)
+    scores = small.decision_function(np.array([[1.7e308] * 3, [1e300] * 3]))
+    assert np.isfinite(scores).all()
+    assert scores[0] == scores[1]
+
+
+def test_any_activation_makes_codes(split):
+    plan = Training(epochs=2)
+    model = DeepSAD(**SMALL | {"activation": Sigmoid(), "pretraining": plan, "training": plan})
+    codes = model.fit(split.X_train, split.y_train).codes(split.X_test)
+    assert ((codes > 0) & (codes < 1)).all()

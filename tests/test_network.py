@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
 from matplotlib.figure import Figure
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -11,7 +12,7 @@ from sklearn.metrics import average_precision_score
 from sklearn.model_selection import GridSearchCV
 
 from eqsep import NetworkSeparator
-from eqsep.activations import GaussianBump, LeakyReLU, Ridge, Sigmoid
+from eqsep.activations import GaussianBump, LeakyReLU, Ridge, Sigmoid, TanhBump
 from eqsep.datasets import make_circles, make_hyperplane
 from eqsep.networks import Training
 from eqsep.plots import HistoryDisplay
@@ -209,6 +210,15 @@ def test_parameters_of_the_pieces_can_be_searched(split):
         ({"n_members": 0}, r"n_members must be whole numbers of at least 1, got \[0\]"),
         ({"hidden": (5, 0)}, r"hidden must be whole numbers of at least 1"),
         ({"device": "tpu"}, "device must be one of"),
+        ({"head": LeakyReLU()}, r"head must be one of .* or a Head .* got LeakyReLU"),
+        ({"activation": None}, r"activation must be one of .* or a Activation .* got None"),
+        ({"hidden": 60}, r"hidden must be a sequence .* got 60\. .* write hidden=\(60,\)"),
+        ({"hidden": "60"}, r"hidden must be a sequence .* got '60'"),
+        ({"sigma": 0.0}, r"sigma must be a positive number, got 0\.0"),
+        ({"sigma": "wide"}, r"sigma must be a positive number, got 'wide'"),
+        ({"head": GaussianBump(-1)}, r"sigma of head must be a positive number, got -1"),
+        ({"training": 20}, r"training must be an eqsep.networks.Training or None, got 20"),
+        ({"training": Training(epochs=0)}, r"epochs of the training must be .* got 0"),
     ],
     ids=str,
 )
@@ -257,14 +267,89 @@ def test_a_network_without_bumps_has_no_widths_to_draw(split):
         HistoryDisplay.from_estimator(separator)
 
 
-def test_without_torch_eqsep_imports_and_says_what_a_network_needs():
+@pytest.mark.parametrize(
+    "ask",
+    [
+        "eqsep.NetworkSeparator",
+        "eqsep.DeepSAD",
+        "import eqsep.networks",
+        "from eqsep.networks import Bump",
+        "import eqsep.separators.columns",
+    ],
+)
+def test_without_torch_eqsep_imports_and_says_what_a_network_needs(ask):
     code = (
-        "import importlib.util as u; find = u.find_spec\n"
-        "u.find_spec = lambda name, *a: None if name == 'torch' else find(name, *a)\n"
+        "import sys\n"
+        "class NoTorch:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.split('.')[0] == 'torch':\n"
+        "            raise ModuleNotFoundError(f'No module named {name!r}', name=name)\n"
+        "sys.meta_path.insert(0, NoTorch())\n"
         "import eqsep; eqsep.EqualitySeparator()\n"
-        "try:\n    eqsep.NetworkSeparator\nexcept ImportError as error:\n    print(error)"
+        f"try:\n    {ask}\nexcept ImportError as error:\n    print(error)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == (
         "eqsep's networks need PyTorch. Install it with: pip install 'eqsep[nn]'"
     )
+
+
+@pytest.mark.parametrize("hidden", [(4, 10**15), (4, 3 * 10**18)], ids=["memory", "overflow"])
+def test_a_network_that_does_not_fit_into_memory_is_said_plainly(split, hidden):
+    with pytest.raises(MemoryError, match=r"Use fewer members .* narrower layers"):
+        NetworkSeparator(hidden=hidden, n_members=1).fit(split.X_train, split.y_train)
+
+
+@pytest.mark.parametrize("activation", [Sigmoid(), Ridge(), TanhBump(0.5)], ids=repr)
+def test_any_activation_will_do(split, activation):
+    separator = NetworkSeparator(
+        activation=activation,
+        hidden=(12,),
+        n_members=3,
+        learn_sigma=True,
+        training=Training(epochs=30, batch_size=16),
+        random_state=0,
+    ).fit(split.X_train, split.y_train)
+    assert len(separator.history_.sigma[0]) == activation.has_sigma
+    loss = np.nanmean(separator.history_.loss, axis=1)
+    assert loss[-1] < loss[0]
+    z = separator.network_.features(separator.columns_.tensor(split.X_test, dtype=torch.float64))
+    layers = separator.layers()
+    x = np.repeat(separator.columns_.frame.columns(split.X_test)[:, None, :], 3, axis=1)
+    assert_allclose(layers[0](x), z.detach().numpy(), atol=1e-6)
+
+
+def test_bumps_that_do_not_vanish_leave_the_last_bias_free(split):
+    quick = {"hidden": (8,), "n_members": 1, "training": Training(epochs=1), "random_state": 0}
+    for activation, held in [(Ridge(), False), (Sigmoid(), False), (TanhBump(), True)]:
+        separator = NetworkSeparator(activation=activation, **quick)
+        separator.fit(split.X_train, split.y_train)
+        assert separator.network_.output.bias.requires_grad != held
+
+
+def test_without_rows_held_out_there_is_no_curve_of_them(split):
+    training = Training(epochs=3, validation_fraction=0)
+    separator = NetworkSeparator(hidden=(8,), n_members=2, training=training, random_state=0)
+    separator.fit(split.X_train, split.y_train)
+    assert np.isnan(separator.history_.validation_loss).all()
+    assert separator.history_.validation_loss.shape == separator.history_.loss.shape
+    assert np.isfinite(separator.history_.loss).all()
+    display = HistoryDisplay.from_estimator(separator, quantity="loss", ax=Figure().subplots())
+    assert list(display.curves) == ["training"]
+
+
+def test_rows_beyond_all_floats_are_as_far_as_any(split):
+    separator = NetworkSeparator(hidden=(8,), n_members=2, training=QUICK, random_state=0)
+    separator.fit(1e-3 * split.X_train, split.y_train)
+    scores = separator.decision_function(np.array([[1.7e308] * 3, [1e300] * 3]))
+    assert np.isfinite(scores).all()
+    assert scores[0] == scores[1]
+
+
+def test_the_warning_about_the_rows_held_out_points_at_the_call_of_fit(split):
+    training = Training(epochs=1, stratify=False)
+    separator = NetworkSeparator(hidden=(8,), n_members=1, training=training, random_state=0)
+    order = np.argsort(-split.y_train)
+    with pytest.warns(UserWarning, match="rows held out is anomalous") as caught:
+        separator.fit(split.X_train[order], split.y_train[order])
+    assert [warning.filename for warning in caught] == [__file__]

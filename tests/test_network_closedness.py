@@ -90,6 +90,12 @@ def test_halfspaces_on_leaky_units_tell_directions_apart(split):
     assert far.max() > 0.99
 
 
+@pytest.mark.parametrize("head", ["equality", "halfspace", "rbf"])
+def test_hidden_sigmoids_settle_on_one_side_or_the_other(split, head):
+    network = fit(split, head, Sigmoid(), (5,), False)
+    assert np.isnan(network_closedness(network).far_membership).all()
+
+
 def layer_of(normals, family, activation, **more):
     normals = np.asarray(normals, dtype=float)
     return Layer(family, normals, np.zeros(normals.shape[:2]), activation, **more)
@@ -131,6 +137,18 @@ def test_a_layer_is_judged_by_what_was_learnt_not_by_its_width_alone(
         along = np.asarray(normals[0]) @ layer.closures[0].escape
         assert (along >= -1e-9).all()
         assert family == "halfspace" or not along.any()
+
+
+@pytest.mark.parametrize(("head", "inside"), [("equality", [0]), ("halfspace", [0, 1])])
+def test_hidden_ridges_grow_against_one_another_or_together(head, inside):
+    first = layer_of(BOX * 3, "equality", Ridge())
+    output = {"equality": GaussianBump(), "halfspace": Sigmoid()}[head]
+    weights = [[[1.0, 2.0]], [[-1.0, -2.0]], [[1.0, -1.0]]]
+    together, apart = np.split(
+        report_of(first, layer_of(weights, head, output)).far_membership, [2]
+    )
+    assert sorted({*together}) == inside
+    assert np.isnan(apart)
 
 
 def test_members_are_judged_each_on_its_own():

@@ -22,6 +22,7 @@ from eqsep.networks import (
     train,
 )
 from eqsep.networks.fitting import class_weights, fit_members, hold_out, resolve_device
+from eqsep.networks.steps import Steps
 
 HEADS = [activations.GaussianBump(0.5), activations.Sigmoid(), activations.RadialBasis()]
 ACTIVATIONS = [
@@ -30,6 +31,7 @@ ACTIVATIONS = [
     activations.LeakyReLU(),
     activations.RadialBasis(),
 ]
+UNUSUAL = [activations.Sigmoid(), activations.Ridge()]
 K, N, D = 3, 40, 4
 
 
@@ -85,6 +87,42 @@ def test_a_shared_input_is_the_same_input_for_every_member(make):
     assert_allclose(layer(x).detach(), layer(x.repeat(1, K, 1)).detach(), atol=1e-5)
 
 
+@pytest.mark.parametrize("make", [Linear, RadialBasis], ids=lambda m: m.__name__)
+def test_members_are_counted_or_brought_with_their_streams(make):
+    counted, x = make(D, 2, n_members=K), torch.randn(N, 1, D)
+    assert counted(x).shape == (N, K, 2)
+    assert counted(x)[0].std(dim=0).min() > 0, "each member starts elsewhere"
+    assert make(D, 2, n_members=1)(x).shape == (N, 1, 2)
+    both = make(D, 2, n_members=K, members=streams())
+    assert_allclose(both(x).detach(), make(D, 2, members=streams())(x).detach())
+    with pytest.raises(ValueError, match=r"expected 2 \(n_members\), got 3"):
+        make(D, 2, n_members=2, members=streams())
+
+
+def test_all_layers_take_n_members_and_go_on_one_another():
+    layers = nn.Sequential(
+        RadialBasis(D, 5, n_members=K),
+        BatchNorm(5, n_members=K),
+        Linear(5, 2, n_members=K),
+        Bump(learn_sigma=True, n_members=K),
+    )
+    assert layers(torch.randn(N, 1, D)).shape == (N, K, 2)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS, ids=repr)
+def test_batch_normalisation_follows_radial_units_and_goes_before_other_activations(activation):
+    block = Hidden((5,), activation).block(D, 5, streams())
+    x = torch.randn(N, 1, D)
+    at = 1 if activation.family == "rbf" else 2
+    normal = block[:at](x) if at == 2 else block(x)
+    assert_allclose(normal.mean(dim=0).detach(), 0, atol=1e-5)
+    assert_allclose(normal.var(dim=0, correction=0).detach(), 1, atol=0.3)
+    if activation.family == "rbf":
+        units = block[0](x)
+        assert units.min() >= 0, "the activation comes first"
+        assert not torch.allclose(normal, units)
+
+
 def test_the_radial_basis_layer_is_the_formula():
     layer, x = RadialBasis(D, 2), torch.randn(N, D)
     square = ((x[:, :, None] - layer.centre) ** 2).sum(dim=1)
@@ -125,7 +163,7 @@ def test_batch_norm_is_torchs_for_every_member():
 
 
 @pytest.mark.parametrize("head", HEADS, ids=repr)
-@pytest.mark.parametrize("activation", ACTIVATIONS, ids=repr)
+@pytest.mark.parametrize("activation", [*ACTIVATIONS, *UNUSUAL], ids=repr)
 @pytest.mark.parametrize("loss", [LogisticLoss(), SquaredLoss()], ids=repr)
 def test_gradients_agree_with_finite_differences(head, activation, loss):
     X, inside = problem()
@@ -222,6 +260,8 @@ def test_without_rows_held_out_all_epochs_are_used_and_the_last_weights_kept():
         generator=torch.Generator().manual_seed(1),
     )
     assert history.best_epoch.tolist() == [6] * K
+    assert np.isnan(history.validation_loss).all()
+    assert history.validation_loss.shape == history.loss.shape == (7, K)
 
 
 def test_a_penalty_shrinks_the_weights_and_decay_slows_them():
@@ -234,6 +274,30 @@ def test_a_penalty_shrinks_the_weights_and_decay_slows_them():
     frozen, _ = fitted(K, decay=0.0, decay_steps=1, patience=30)
     moved = (frozen.output.weight - start.output.weight).abs().max()
     assert moved <= 1.1e-3, "one step of Adam at 1e-3, then a rate of zero"
+
+
+@pytest.mark.parametrize("activation", [ACTIVATIONS[0], ACTIVATIONS[3]], ids=repr)
+def test_the_penalty_is_l2_times_the_square_of_the_weight_matrices_alone(activation):
+    """Five steps are those of Adam on the loss with the penalty written out."""
+    X, inside = problem()
+    l2, hidden = 0.3, Hidden((5, 4), activation, learn_sigma=True)
+    ours, theirs = (
+        build_separator(D, hidden, HEADS[0], members=streams()).double() for _ in range(2)
+    )
+    data = Data(X.double(), torch.arange(N), torch.arange(0))
+    criterion, order = criterion_of(inside.double(), HEADS[0]), torch.arange(N)
+    plan = Training(batch_size=8, l2=l2, learning_rate=1e-2)
+    Steps(ours.train(), data, criterion, plan).epoch(order)
+    adam = torch.optim.Adam(theirs.train().parameters(), lr=1e-2)
+    matrices = [p for name, p in theirs.named_parameters() if p.ndim == 3 and "centre" not in name]
+    assert matrices
+    for index in order.split(8):
+        loss = criterion(theirs(data.X[index]), index).sum() / 8
+        adam.zero_grad()
+        (loss + l2 * sum((w**2).sum() for w in matrices)).backward()
+        adam.step()
+    for name, tensor in theirs.state_dict().items():
+        assert_allclose(ours.state_dict()[name], tensor, atol=1e-9, err_msg=name)
 
 
 def test_a_seed_gives_the_same_weights():
@@ -336,10 +400,26 @@ def test_no_anomaly_among_the_rows_held_out_is_worth_a_warning():
         hold_out(is_anomaly, Training(stratify=False), np.random.RandomState(0))
 
 
-@pytest.mark.parametrize("fraction", [-0.1, 1.0])
-def test_the_share_held_out_is_checked(fraction):
-    with pytest.raises(ValueError, match=r"validation_fraction must lie in \[0, 1\)"):
-        hold_out(np.ones(3), Training(validation_fraction=fraction), np.random.RandomState(0))
+@pytest.mark.parametrize(
+    ("name", "expected", "refused", "taken"),
+    [
+        ("epochs", "a whole number of at least 1", [0, -1, 2.5, "3"], [1, np.int64(2)]),
+        ("batch_size", "a whole number of at least 1", [0, 1.5], [None, 1]),
+        ("learning_rate", "a positive number", [0, -1e-3, np.nan, np.inf, None], [1e-9, 1]),
+        ("decay", "a number of at least 0", [-0.1, np.nan], [0, 1.0]),
+        ("decay_steps", "a whole number of at least 1", [0], [1]),
+        ("l2", "a number of at least 0", [-1e-9, np.nan, "0.1"], [0, 0.1]),
+        ("patience", "a whole number of at least 1", [0, None], [1]),
+        ("validation_fraction", r"a number in \[0, 1\)", [-0.1, 1.0, 10], [0, 0.99]),
+    ],
+)
+def test_numbers_that_make_no_training_are_refused(name, expected, refused, taken):
+    for value in refused:
+        with pytest.raises(ValueError, match=f"{name} of the training must be {expected}, got "):
+            Training(**{name: value}).check()
+    for value in taken:
+        plan = Training(**{name: value})
+        assert plan.check() is plan
 
 
 def test_balanced_classes_count_the_same():
@@ -373,12 +453,15 @@ def test_a_replayed_graph_takes_the_steps_of_the_cpu():
     X, inside = problem()
     ends = []
     for device in ("cpu", "cuda"):
-        network = build_separator(D, Hidden((5,), ACTIVATIONS[0]), HEADS[0], members=streams())
+        hidden = Hidden((5,), ACTIVATIONS[0], learn_sigma=True)
+        network = build_separator(D, hidden, HEADS[0], members=streams())
         history = train(
             network.to(device),
             Data(X.to(device), torch.arange(30).to(device), torch.arange(30, N).to(device)),
             criterion_of(inside.to(device), HEADS[0]),
-            training=Training(epochs=20, batch_size=8, patience=4),
+            training=Training(
+                epochs=20, batch_size=8, patience=4, l2=1e-2, decay=0.9, decay_steps=6
+            ),
             generator=torch.Generator().manual_seed(1),
         )
         ends.append((network.cpu().state_dict(), history))

@@ -1,20 +1,25 @@
 """Networks with a member axis: an ensemble is an axis of the tensors, not a loop (torch).
 
-The layers are ordinary torch modules. With `n_members=None` they have no member axis and go into
-anybody's `nn.Sequential`; with a number they map (n, k, d_in) -> (n, k, d_out).
+The layers are ordinary torch modules. With `n_members=None`, the default, they have no member axis,
+map (n, d_in) -> (n, d_out) and go into anybody's `nn.Sequential`; with `n_members=k` they map
+(n, k, d_in) -> (n, k, d_out), or (n, 1, d_in) where all members share their input. `Linear` and
+`RadialBasis` start at random, in `members` each member from a stream of its own.
 """
 
-from importlib.util import find_spec
+try:
+    import torch  # noqa: F401  all modules below need it: here it is missed first
+except ModuleNotFoundError as error:
+    raise ImportError(
+        "eqsep's networks need PyTorch. Install it with: pip install 'eqsep[nn]'"
+    ) from error
 
-if find_spec("torch") is None:
-    raise ImportError("eqsep's networks need PyTorch. Install it with: pip install 'eqsep[nn]'")
-
-from eqsep.networks.layers import BatchNorm, Bump, LeakyReLU, Linear, RadialBasis
+from eqsep.networks.layers import Activate, BatchNorm, Bump, LeakyReLU, Linear, RadialBasis
 from eqsep.networks.network import Hidden, Network, build_separator, member_streams
 from eqsep.networks.plan import Data, History, Training
 from eqsep.networks.training import train
 
 __all__ = [
+    "Activate",
     "BatchNorm",
     "Bump",
     "Data",

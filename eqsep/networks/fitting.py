@@ -41,10 +41,6 @@ def hold_out(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The indices of the rows to train on and of those held out."""
     n = len(is_anomaly)
-    if not 0 <= training.validation_fraction < 1:
-        raise ValueError(
-            f"validation_fraction must lie in [0, 1), got {training.validation_fraction!r}."
-        )
     if training.stratify:
         classes = [rng.permutation(np.flatnonzero(is_anomaly == c)) for c in (0, 1)]
         counts = [round(training.validation_fraction * len(rows)) for rows in classes]
@@ -57,7 +53,7 @@ def hold_out(
         warnings.warn(
             f"None of the {len(held_out)} rows held out is anomalous, so early stopping watches "
             f"normal rows alone. Raise validation_fraction, or set it to 0 to use all epochs.",
-            stacklevel=4,
+            stacklevel=3,  # the line that called fit
         )
     return rows, held_out
 
@@ -80,7 +76,7 @@ def fit_members(
     generator = torch.Generator().manual_seed(int(rng.randint(2**31 - 1)))
     work = training.batch_rows(len(data.rows)) * sum(p.numel() for p in network.parameters())
     threads = _threads(1 if work < _SMALL_STEP else None)
-    with _clear_memory_errors(), threads, _bar(training.epochs, shown=progress) as on_epoch:
+    with clear_memory_errors(), threads, _bar(training.epochs, shown=progress) as on_epoch:
         history = train(
             network, data, criterion, training=training, generator=generator, on_epoch=on_epoch
         )
@@ -109,12 +105,12 @@ def outputs(network: Network, X: torch.Tensor, *, features: bool = False) -> np.
 
 
 @contextmanager
-def _clear_memory_errors() -> Iterator[None]:
-    """Say what to do when the tensors do not fit."""
+def clear_memory_errors() -> Iterator[None]:
+    """Say what to do when the tensors do not fit, wherever they are made."""
     try:
         yield
     except RuntimeError as error:
-        if "memory" not in str(error):
+        if not any(word in str(error) for word in ("memory", "overflow")):
             raise
         raise MemoryError(
             "The networks do not fit into memory. Use fewer members (n_members), narrower layers "

@@ -1,7 +1,8 @@
 """Layers with a member axis.  (n, k, d_in) -> (n, k, d_out)
 
 A tensor of shape (n, 1, d_in) is one input shared by all members. With `n_members=None` a layer has
-no member axis and maps (n, d_in) -> (n, d_out).
+no member axis and maps (n, d_in) -> (n, d_out). Layers that start at random draw from torch's own
+stream, or each member from its own one in `members`, whose number is then `n_members`.
 """
 
 import math
@@ -16,13 +17,18 @@ from eqsep import activations
 Members = Sequence[Generator] | None
 
 
-def _glorot(d_in: int, d_out: int, members: Members) -> Tensor:
+def _glorot(d_in: int, d_out: int, *, n_members: int | None, members: Members) -> Tensor:
     """Glorot's uniform start, drawn for each member from its own stream.  -> (k, d_in, d_out)"""
+    if members is not None and n_members not in (None, len(members)):
+        raise ValueError(
+            f"members must hold a stream for each member: expected {n_members} (n_members), "
+            f"got {len(members)}. Leave out n_members to go by the streams."
+        )
     limit = math.sqrt(6 / (d_in + d_out))
-    streams = [None] if members is None else members
+    streams = [None] * (n_members or 1) if members is None else members
     drawn = [torch.rand((d_in, d_out), generator=stream) for stream in streams]
     start = (2 * torch.stack(drawn) - 1) * limit
-    return start[0] if members is None else start
+    return start[0] if n_members is None and members is None else start
 
 
 def _product(x: Tensor, weight: Tensor) -> Tensor:
@@ -39,20 +45,35 @@ def _product(x: Tensor, weight: Tensor) -> Tensor:
 class Linear(nn.Module):
     """x W + b: k linear maps side by side.  (n, k, d_in) -> (n, k, d_out)
 
-    Leave out the bias where batch normalisation follows, which would take it away again.
+    Parameters
+    ----------
+    n_members : int, optional
+        k; without it there is no member axis.
+    members : sequence of torch.Generator, optional
+        A stream for the start of each member.
+    bias : bool
+        Leave it out where batch normalisation follows, which would take it away again.
 
     Examples
     --------
     >>> import torch
     >>> Linear(3, 2)(torch.zeros(5, 3)).shape
     torch.Size([5, 2])
+    >>> Linear(3, 2, n_members=4)(torch.zeros(5, 1, 3)).shape
+    torch.Size([5, 4, 2])
     """
 
     def __init__(
-        self, d_in: int, d_out: int, *, members: Members = None, bias: bool = True
+        self,
+        d_in: int,
+        d_out: int,
+        *,
+        n_members: int | None = None,
+        members: Members = None,
+        bias: bool = True,
     ) -> None:
         super().__init__()
-        self.weight = nn.Parameter(_glorot(d_in, d_out, members))
+        self.weight = nn.Parameter(_glorot(d_in, d_out, n_members=n_members, members=members))
         self.bias = nn.Parameter(torch.zeros_like(self.weight[..., 0, :])) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
@@ -63,7 +84,16 @@ class Linear(nn.Module):
 class RadialBasis(nn.Module):
     """exp(-gamma ||x - c||²) for learnable centres c.  (n, k, d_in) -> (n, k, d_out)
 
-    With `distance=True` it gives the distances ||x - c|| themselves, for a head to judge.
+    Parameters
+    ----------
+    n_members : int, optional
+        k; without it there is no member axis.
+    members : sequence of torch.Generator, optional
+        A stream for the start of each member.
+    head : eqsep.activations.RadialBasis, optional
+        Brings gamma.
+    distance : bool
+        Whether to give the distances ||x - c|| themselves, for a head to judge.
 
     Examples
     --------
@@ -78,12 +108,13 @@ class RadialBasis(nn.Module):
         d_in: int,
         d_out: int,
         *,
+        n_members: int | None = None,
         members: Members = None,
         head: activations.RadialBasis | None = None,
         distance: bool = False,
     ) -> None:
         super().__init__()
-        self.centre = nn.Parameter(_glorot(d_in, d_out, members))
+        self.centre = nn.Parameter(_glorot(d_in, d_out, n_members=n_members, members=members))
         self.head = activations.RadialBasis() if head is None else head
         self.distance = distance
 
@@ -96,6 +127,8 @@ class RadialBasis(nn.Module):
 
 class Bump(nn.Module):
     """A bump of each input, with one sigma a layer, fixed or learnt.  (…, d) -> (…, d)
+
+    With `n_members` each member has a sigma of its own, and it maps (n, k, d) -> (n, k, d).
 
     Examples
     --------
@@ -124,8 +157,26 @@ class Bump(nn.Module):
         return replace(self.head, sigma=self.sigma)(z)
 
 
+class Activate(nn.Module):
+    """Any activation of each input.  (…, d) -> (…, d)
+
+    Examples
+    --------
+    >>> import torch
+    >>> Activate(activations.Sigmoid())(torch.zeros(1, 2))
+    tensor([[0.5000, 0.5000]])
+    """
+
+    def __init__(self, head: activations.Activation) -> None:
+        super().__init__()
+        self.head = head
+
+    def forward(self, z: Tensor) -> Tensor:
+        return self.head(z)
+
+
 class LeakyReLU(nn.Module):
-    """max(z, leak z).  (…, d) -> (…, d)"""
+    """max(z, leak z), in torch's own kernel.  (…, d) -> (…, d)"""
 
     def __init__(self, head: activations.LeakyReLU | None = None) -> None:
         super().__init__()
@@ -138,7 +189,8 @@ class LeakyReLU(nn.Module):
 class BatchNorm(nn.Module):
     """Each column of each member to mean 0 and variance 1 over the batch.  (n, k, d) -> (n, k, d)
 
-    `momentum` is the share of the running statistics that a batch leaves as it was.
+    With `n_members=None` it maps (n, d) -> (n, d). `momentum` is the share of the running
+    statistics that a batch leaves as it was.
     """
 
     mean: Tensor

@@ -9,7 +9,9 @@ import torch
 from torch import Generator, Tensor, nn
 
 from eqsep import activations
-from eqsep.networks.layers import BatchNorm, Bump, LeakyReLU, Linear, RadialBasis
+from eqsep.networks.layers import Activate, BatchNorm, Bump, LeakyReLU, Linear, RadialBasis
+
+_OWN_KERNEL: dict[type, Any] = {activations.LeakyReLU: LeakyReLU}  # the others call the formula
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,7 @@ class Hidden:
         So it is for one layer of bumps, or of RBFs unless normalised; a second one shifts it.
         """
         shifted = self.batch_norm and self.activation.family == "rbf"
-        return len(self.widths) == 1 and self.activation.family != "halfspace" and not shifted
+        return len(self.widths) == 1 and self.activation.vanishes and not shifted
 
     def block(self, d_in: int, d_out: int, members: Sequence[Generator]) -> nn.Sequential:
         """One hidden layer: normalised before the activation, after it where that is an RBF."""
@@ -47,9 +49,9 @@ class Hidden:
         return nn.Sequential(*(self.block(a, b, members) for a, b in steps))
 
     def _activate(self, n_members: int) -> nn.Module:
-        if self.activation.family == "equality":
+        if self.activation.has_sigma:
             return Bump(self.activation, learn_sigma=self.learn_sigma, n_members=n_members)
-        return LeakyReLU(self.activation)
+        return _OWN_KERNEL.get(type(self.activation), Activate)(self.activation)
 
 
 class Network(nn.Module):
@@ -82,6 +84,10 @@ class Network(nn.Module):
             kept = tensor if learnt is None else nn.Parameter(tensor, learnt.requires_grad)
             setattr(module, last, kept)
         return self
+
+    def penalised(self) -> list[nn.Parameter]:
+        """The weight matrices of the linear maps: what an L2 penalty shrinks, and nothing else."""
+        return [m.weight for m in self.modules() if isinstance(m, Linear)]
 
     def sigmas(self) -> Tensor:
         """The widths of the hidden bumps.  -> (layers, k)"""

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from math import inf
+from numbers import Integral, Real
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -26,7 +28,8 @@ class Training(BaseEstimator):
     decay, decay_steps : float, int
         The learning rate is multiplied by `decay` after every `decay_steps` steps.
     l2 : float
-        The penalty l2 · ||w||² on all weights.
+        The penalty l2 · ||w||² of each member's weight matrices; biases, the widths of bumps, the
+        centres of RBFs and batch normalisation are left alone.
     patience : int
         A member stops when its validation loss has not fallen for so many epochs, and goes back to
         its best weights.
@@ -54,6 +57,51 @@ class Training(BaseEstimator):
         """The rows of a batch, out of `n`."""
         return min(max(n // 1000, 32), 512) if self.batch_size is None else self.batch_size
 
+    def check(self) -> Self:
+        """Refuse numbers that make no training, and say which were expected."""
+        for name in ("epochs", "batch_size", "decay_steps", "patience"):
+            self._expect(name, _is_count, "a whole number of at least 1")
+        self._expect("learning_rate", _is_positive, "a positive number")
+        for name in ("decay", "l2"):
+            self._expect(name, _is_at_least_zero, "a number of at least 0")
+        self._expect("validation_fraction", _is_share, "a number in [0, 1)")
+        return self
+
+    def _expect(self, name: str, holds: Callable[[Any], bool], expected: str) -> None:
+        value = getattr(self, name)
+        if name == "batch_size" and value is None:
+            return
+        if not holds(value):
+            raise ValueError(f"{name} of the training must be {expected}, got {value!r}.")
+
+
+def as_training(training: Training | None) -> Training:
+    """The training that was asked for, checked; the default one where none was."""
+    if training is None:
+        return Training()
+    if not isinstance(training, Training):
+        raise ValueError(
+            f"training must be an eqsep.networks.Training or None, got {training!r}. "
+            f"Write for example training=Training(epochs=100)."
+        )
+    return training.check()
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, Integral) and int(value) >= 1
+
+
+def _is_at_least_zero(value: Any) -> bool:
+    return isinstance(value, Real) and 0 <= float(value) < inf
+
+
+def _is_positive(value: Any) -> bool:
+    return _is_at_least_zero(value) and value > 0
+
+
+def _is_share(value: Any) -> bool:
+    return _is_at_least_zero(value) and value < 1
+
 
 @dataclass(frozen=True)
 class History:
@@ -62,6 +110,7 @@ class History:
     Attributes
     ----------
     loss, validation_loss : ndarray of shape (epochs, k)
+        In training, and on the rows held out; NaN throughout where none were.
     sigma : ndarray of shape (epochs, layers, k)
         The widths of the hidden bumps after each epoch.
     best_epoch : ndarray of shape (k,)

@@ -38,15 +38,15 @@ def train(
         Called with the number of epochs done and of members still under way.
     """
     X, rows, held_out = data
-    steps = STEPS[X.device.type](network, X, criterion, training)
+    steps = STEPS[X.device.type](network, data, criterion, training)
     book = _Book(network, patience=training.patience if len(held_out) else None)
     while book.n_epochs < training.epochs and len(book.alive):
         network.train()
         order = torch.randperm(len(rows), generator=generator).to(X.device)
         loss = steps.epoch(rows[order])
         network.eval()
-        watched = _mean_loss(network, X, criterion, held_out) if len(held_out) else loss
-        going = book.write(network, loss, watched)
+        held = _mean_loss(network, X, criterion, held_out) if len(held_out) else None
+        going = book.write(network, loss, held)
         if not bool(going.all()):
             network.keep(going)
             steps.renew(going)
@@ -74,17 +74,22 @@ class _Book:
         self._lowest = torch.full((k,), torch.inf, device=device)
         self._best_epoch = torch.full((k,), -1, device=device)
         self._loss: list[Tensor] = []
-        self._watched: list[Tensor] = []
+        self._held: list[Tensor] = []
         self._sigma: list[Tensor] = []
 
     @property
     def n_epochs(self) -> int:
         return len(self._loss)
 
-    def write(self, network: Network, loss: Tensor, watched: Tensor) -> Tensor:
-        """Note an epoch; which of the members under way go on.  -> (alive,) bool"""
+    def write(self, network: Network, loss: Tensor, held: Tensor | None) -> Tensor:
+        """Note an epoch; which of the members under way go on.  -> (alive,) bool
+
+        `held` are the losses on the rows held out; where there are none, those in training serve.
+        """
+        watched = loss if held is None else held
         epoch, finite = self.n_epochs, torch.isfinite(watched)
-        for pages, values in ((self._loss, loss), (self._watched, watched)):
+        unknown = torch.full_like(loss, torch.nan)
+        for pages, values in ((self._loss, loss), (self._held, unknown if held is None else held)):
             pages.append(self._spread(values))
         widths = [self._spread(s) for s in network.sigmas()]
         self._sigma.append(torch.stack(widths) if widths else self._lowest[None, :][:0])
@@ -103,9 +108,9 @@ class _Book:
         """Give every member its best weights back."""
         network.restore(self._best)
         network.eval()
-        pages = (self._loss, self._watched, self._sigma)
-        loss, watched, sigma = (torch.stack(page).cpu().numpy() for page in pages)
-        return History(loss, watched, sigma, self._best_epoch.cpu().numpy())
+        pages = (self._loss, self._held, self._sigma)
+        loss, held, sigma = (torch.stack(page).cpu().numpy() for page in pages)
+        return History(loss, held, sigma, self._best_epoch.cpu().numpy())
 
     def _spread(self, values: Tensor) -> Tensor:
         """The values of those under way at their places among all members, NaN elsewhere."""

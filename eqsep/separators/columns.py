@@ -1,14 +1,20 @@
 """What the network estimators share at their door: columns as tensors, pieces by name, counts."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
-import torch
 from sklearn.base import clone
 
+from eqsep.activations import Activation
+from eqsep.networks.fitting import clear_memory_errors
 from eqsep.separators.planes import Frame
+
+# eqsep.networks comes before torch, since it says what to install without it
+# isort: split
+import torch
 
 _FAR = 1e6  # standard deviations: beyond, all rows are equally far
 
@@ -30,22 +36,49 @@ class Columns:
         self, X: np.ndarray, *, dtype: torch.dtype = torch.float32, device: Any = "cpu"
     ) -> torch.Tensor:
         """The rows as a tensor.  (n, d) -> (n, d)"""
-        columns = np.clip(self.frame.columns(X), -_FAR, _FAR)
-        return torch.as_tensor(columns, dtype=dtype, device=device)
+        with np.errstate(over="ignore"):  # a row beyond all floats is as far as any
+            columns = np.clip(self.frame.columns(X), -_FAR, _FAR)
+        with clear_memory_errors():
+            return torch.as_tensor(columns, dtype=dtype, device=device)
 
 
-def named(piece: Any, known: Mapping[str, type], *, what: str, sigma: float) -> Any:
-    """A piece by its name, of width `sigma` where it has one, or a copy of the piece itself."""
-    if not isinstance(piece, str):
+@dataclass(frozen=True)
+class Choice:
+    """What a parameter may be: a name out of `known`, or an object of the class `kind`."""
+
+    what: str
+    known: Mapping[str, Any]
+    kind: Any = Activation
+
+    def made(self, piece: Any, *, sigma: float) -> Any:
+        """The piece of that name, of width `sigma` where it has one, or a copy of the piece."""
+        if isinstance(piece, str) and piece in self.known:
+            named = self.known[piece]
+            piece = named(sigma=sigma) if named.has_sigma else named()
+        if not isinstance(piece, self.kind):
+            raise ValueError(
+                f"{self.what} must be one of {sorted(self.known)} or a "
+                f"{self.kind.__name__} of eqsep.activations, got {piece!r}."
+            )
+        if piece.has_sigma:
+            check_positive(**{f"sigma of {self.what}": piece.sigma})
         return clone(piece)
-    if piece not in known:
-        raise ValueError(f"{what} must be one of {sorted(known)} or an object, got {piece!r}.")
-    made = known[piece]
-    return made(sigma=sigma) if "sigma" in {f.name for f in fields(made)} else made()
+
+
+def check_positive(**numbers: Any) -> None:
+    """Refuse what is not a positive number."""
+    for name, value in numbers.items():
+        if not (isinstance(value, Real) and 0 < float(value) < np.inf):
+            raise ValueError(f"{name} must be a positive number, got {value!r}.")
 
 
 def check_counts(**counts: Sequence[int]) -> None:
     """Refuse counts that are not whole numbers of at least one."""
     for name, values in counts.items():
+        if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
+            raise ValueError(
+                f"{name} must be a sequence of whole numbers, got {values!r}. "
+                f"For one layer of 60 units write {name}=(60,)."
+            )
         if not all(isinstance(v, int | np.integer) and v >= 1 for v in values):
             raise ValueError(f"{name} must be whole numbers of at least 1, got {values!r}.")

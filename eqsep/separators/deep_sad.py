@@ -4,25 +4,30 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-import torch
 from sklearn.utils import check_random_state
-from torch import Tensor, nn
 
 from eqsep import activations
 from eqsep.networks import Hidden, Linear, Network, Training, member_streams
 from eqsep.networks.fitting import (
     CHUNK,
     class_weights,
+    clear_memory_errors,
     data_of,
     fit_members,
     hold_out,
     outputs,
     resolve_device,
 )
+from eqsep.networks.plan import as_training
 from eqsep.separators.base import Separator
-from eqsep.separators.columns import Columns, check_counts, named
+from eqsep.separators.columns import Columns, check_counts, check_positive
 from eqsep.separators.network import ACTIVATIONS
 from eqsep.separators.threshold import least_error_width
+
+# eqsep.networks comes before torch, since it says what to install without it
+# isort: split
+import torch
+from torch import Tensor, nn
 
 _GUARD = 1e-3  # a code on the centre itself counts as so far away: 1 / distance stays finite
 
@@ -75,8 +80,14 @@ class DeepSAD(Separator):
     -----
     The published ES-, HS- and RS-SAD were trained with
     `Training(epochs=500, batch_size=32, learning_rate=3e-4, patience=10)` in both stages and with
-    batch normalisation. Their text names an L2 penalty of 0.1, which had no effect: for those
-    numbers leave `l2=0`, for a penalty that works pass `training=Training(l2=...)`.
+    batch normalisation. Their text names an L2 penalty of 0.1 on the encoder's weights, which had
+    no effect in their code. So there are two settings, beside those above:
+
+    - as published: `training=Training(l2=0)`, the default, no penalty in effect;
+    - corrected, as their text has it: `training=Training(l2=0.1)`.
+
+    The penalty is l2 · ||w||² of the weight matrices. RS-SAD has centres in place of weights in its
+    encoder, so there both settings are the same.
 
     Batch normalisation needs some thousand rows for its statistics to settle; with fewer it hurts.
 
@@ -129,7 +140,8 @@ class DeepSAD(Separator):
         self.columns_ = Columns.of(X, standardize=self.standardize)
         columns = self.columns_.tensor(X, device=device)
         members = member_streams(self.n_members, rng)
-        network = build_autoencoder(X.shape[1], encoder, members=members).to(device)
+        with clear_memory_errors():
+            network = build_autoencoder(X.shape[1], encoder, members=members).to(device)
         data = data_of(columns, *hold_out(is_anomaly, pretraining, rng))
         self.pretraining_history_ = fit_members(
             network,
@@ -139,7 +151,8 @@ class DeepSAD(Separator):
             rng=rng,
             progress=self.progress,
         )
-        network = Network(network.hidden, Distance(_mean_code(network, columns)))
+        with clear_memory_errors():
+            network = Network(network.hidden, Distance(_mean_code(network, columns)))
         weight = class_weights(is_anomaly, training)
         data = data_of(columns, *hold_out(is_anomaly, training, rng))
         self.history_ = fit_members(
@@ -167,21 +180,20 @@ class DeepSAD(Separator):
 
     def codes(self, X: Any) -> np.ndarray:
         """What the encoders make of each row.  -> (n, k, code)"""
-        rows = self.columns_.tensor(self._rows(X), dtype=torch.float64)
-        return outputs(self.network_, rows, features=True)
+        rows = self._rows(X)
+        columns = self.columns_.tensor(rows, dtype=torch.float64)
+        return outputs(self.network_, columns, features=True)
 
     def _distances(self, X: np.ndarray) -> np.ndarray:
         return outputs(self.network_, self.columns_.tensor(X, dtype=torch.float64))[..., 0]
 
     def _resolve(self) -> tuple[Hidden, Training, Training]:
         """The pieces that the parameters stand for; refuses what cannot be."""
-        activation = named(self.activation, ACTIVATIONS, what="activation", sigma=self.sigma)
+        check_positive(sigma=self.sigma)
+        activation = ACTIVATIONS.made(self.activation, sigma=self.sigma)
         check_counts(n_members=[self.n_members], hidden=self.hidden, code=[self.code])
         encoder = Hidden((*self.hidden, self.code), activation, batch_norm=self.batch_norm)
-        pretraining, training = (
-            Training() if given is None else given for given in (self.pretraining, self.training)
-        )
-        return encoder, pretraining, training
+        return encoder, as_training(self.pretraining), as_training(self.training)
 
 
 class Distance(nn.Module):

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-import torch
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -15,6 +14,7 @@ from eqsep.losses import Loss, as_loss
 from eqsep.networks import Hidden, Training, build_separator, member_streams
 from eqsep.networks.fitting import (
     class_weights,
+    clear_memory_errors,
     data_of,
     fit_members,
     hold_out,
@@ -22,20 +22,32 @@ from eqsep.networks.fitting import (
     resolve_device,
 )
 from eqsep.networks.plain import plain_layers
+from eqsep.networks.plan import as_training
 from eqsep.separators.base import Separator
-from eqsep.separators.columns import Columns, check_counts, named
+from eqsep.separators.columns import Choice, Columns, check_counts, check_positive
 from eqsep.theory import Layer, closing_number
 
-HEADS = {
-    "equality": activations.GaussianBump,
-    "halfspace": activations.Sigmoid,
-    "rbf": activations.RadialBasis,
-}
-ACTIVATIONS = {
-    "bump": activations.GaussianBump,
-    "leaky_relu": activations.LeakyReLU,
-    "rbf": activations.RadialBasis,
-}
+# eqsep.networks comes before torch, since it says what to install without it
+# isort: split
+import torch
+
+HEADS = Choice(
+    "head",
+    {
+        "equality": activations.GaussianBump,
+        "halfspace": activations.Sigmoid,
+        "rbf": activations.RadialBasis,
+    },
+    activations.Head,
+)
+ACTIVATIONS = Choice(
+    "activation",
+    {
+        "bump": activations.GaussianBump,
+        "leaky_relu": activations.LeakyReLU,
+        "rbf": activations.RadialBasis,
+    },
+)
 
 
 class NetworkSeparator(Separator):
@@ -50,13 +62,14 @@ class NetworkSeparator(Separator):
     ----------
     head : {"equality", "halfspace", "rbf"} or Head, default="equality"
     activation : {"bump", "leaky_relu", "rbf"} or Activation, default="bump"
-        Of the hidden layers.
+        Of the hidden layers. Any of `eqsep.activations` will do; a `RadialBasis` is taken of the
+        distances to learnt centres, the others of linear maps.
     hidden : sequence of int, default=(60,)
         The widths of the hidden layers; none makes a linear separator.
     sigma : float, default=0.5
         The width of the bumps that are asked for by name.
     learn_sigma : bool, default=False
-        Whether each hidden layer learns the width of its bumps.
+        Whether each hidden layer learns the width of its bumps. Others have none to learn.
     closed : bool, default=True
         Whether the last bias is held off the surface instead of learnt. Hidden bumps vanish far
         away, so a far row then lies where that bias puts it, outside. It has a bearing on an
@@ -145,16 +158,17 @@ class NetworkSeparator(Separator):
         device, rng = resolve_device(self.device), check_random_state(self.random_state)
         self.columns_ = Columns.of(X, standardize=self.standardize)
         members, rows = member_streams(self.n_members, rng), hold_out(is_anomaly, training, rng)
-        network = build_separator(X.shape[1], hidden, head, members=members, closed=self.closed).to(
-            device
-        )
-        inside = torch.as_tensor(1 - is_anomaly, dtype=torch.float32, device=device)[:, None]
-        weight = torch.as_tensor(class_weights(is_anomaly, training), device=device)[:, None]
+        with clear_memory_errors():
+            network = build_separator(
+                X.shape[1], hidden, head, members=members, closed=self.closed
+            ).to(device)
+            inside = torch.as_tensor(1 - is_anomaly, dtype=torch.float32, device=device)[:, None]
+            weight = torch.as_tensor(class_weights(is_anomaly, training), device=device)[:, None]
+            data = data_of(self.columns_.tensor(X, device=device), *rows)
 
         def criterion(output: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
             return weight[index] * loss(output[..., 0], inside[index], head=head)
 
-        data = data_of(self.columns_.tensor(X, device=device), *rows)
         self.history_ = fit_members(
             network, data, criterion, training=training, rng=rng, progress=self.progress
         )
@@ -194,8 +208,9 @@ class NetworkSeparator(Separator):
 
     def _resolve(self) -> tuple[Any, Hidden, Loss, Training]:
         """The pieces that the parameters stand for; refuses what cannot be."""
-        head = named(self.head, HEADS, what="head", sigma=self.sigma)
-        activation = named(self.activation, ACTIVATIONS, what="activation", sigma=self.sigma)
+        check_positive(sigma=self.sigma)
+        head = HEADS.made(self.head, sigma=self.sigma)
+        activation = ACTIVATIONS.made(self.activation, sigma=self.sigma)
         loss = as_loss(self.loss)
         if loss.needs_logarithm and not head.has_logarithm:
             raise ValueError(f"{loss!r} needs log p, which {head!r} lacks. Use loss='squared'.")
@@ -203,7 +218,7 @@ class NetworkSeparator(Separator):
             raise ValueError(f"score_by must be one of {sorted(_SCORES)}, got {self.score_by!r}.")
         check_counts(n_members=[self.n_members], hidden=self.hidden)
         hidden = Hidden(tuple(self.hidden), activation, self.learn_sigma, self.batch_norm)
-        return head, hidden, loss, Training() if self.training is None else self.training
+        return head, hidden, loss, as_training(self.training)
 
 
 def warn_of_narrow_layers(n_features: int, hidden: Hidden) -> None:

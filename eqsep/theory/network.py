@@ -52,12 +52,12 @@ class Layer:
         Bumps and radial functions vanish there. -> (1, k, n_units)
         """
         constant = ~self.normals.any(axis=-1) & (self.family != "rbf")
-        return self._output(np.where(constant, self.activation(self.offsets[None]), 0.0))
+        return self._output(self.activation(np.where(constant, self.offsets, np.inf)[None]))
 
     def keeps_growing(self) -> bool:
         """Whether the outputs grow with the inputs along almost every direction."""
-        below = self.activation(np.full((1, *self.offsets.shape), -1.0))
-        return self.family == "halfspace" and bool(below.all())
+        one, two = (self.activation(np.full((1, *self.offsets.shape), z)) for z in (-1.0, -2.0))
+        return self.family == "halfspace" and bool((np.abs(two) > np.abs(one)).all())
 
     def closure(self, member: int) -> Closure:
         """Whether the units of a member enclose a region of the inputs, with the proof."""
@@ -199,9 +199,10 @@ def _far_membership(layers: Sequence[Layer]) -> Array:
     """What is left once the first layer that vanishes has done so.  -> (k,)"""
     for depth, layer in enumerate(layers):
         if layer.family != "halfspace":
-            value = layer.far_away()
-            for deeper in layers[depth + 1 :]:
-                value = deeper(value)
+            with np.errstate(invalid="ignore"):  # units that grow against one another leave NaN
+                value = layer.far_away()
+                for deeper in layers[depth + 1 :]:
+                    value = deeper(value)
             return value[0, :, 0]
         if not layer.keeps_growing():
             break
