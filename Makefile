@@ -32,6 +32,7 @@ bench: .venv/.bench
 bench-networks: .venv/.dev
 	$(BIN)/python bench/toy_networks.py
 	$(BIN)/python bench/nsl_kdd_networks.py
+	$(BIN)/python bench/networks.py
 
 clean:
 	rm -rf .venv docs/_build
