@@ -72,12 +72,11 @@ class LogisticLoss(Loss):
     needs_logarithm: ClassVar[bool] = True
 
     def __call__(self, z: Any, target: Any, *, head: ProbabilisticHead) -> Any:
-        outside = head.log1m(z)
-        return target * (outside - head.log(z)) - outside
+        # Not target (log(1 - p) - log p): the larger logarithm would swallow the smaller.
+        return -target * head.log(z) - (1 - target) * head.log1m(z)
 
     def slope(self, z: Any, target: Any, *, head: ProbabilisticHead) -> Any:
-        outside = head.log1m_slope(z)
-        return target * (outside - head.log_slope(z)) - outside
+        return -target * head.log_slope(z) - (1 - target) * head.log1m_slope(z)
 
 
 LOSSES: dict[str, type[Loss]] = {"squared": SquaredLoss, "logistic": LogisticLoss}

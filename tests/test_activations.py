@@ -94,3 +94,14 @@ def test_locality_orders_the_families():
     assert GaussianBump().family == "equality"
     assert GaussianBump()(far).tolist() == [0, 0]
     assert RadialBasis().family == "rbf"
+
+
+@pytest.mark.parametrize("sigma", [1e-3, 1.0, 1000.0])
+@pytest.mark.parametrize("name", ["__call__", "log", "log1m"])
+def test_a_tanh_bump_of_any_width_has_finite_gradients_in_single_precision(name, sigma):
+    z = torch.tensor([0.0, 1e-12, -1e-11, 3e-11, 1e-3, 1e6], requires_grad=True)
+    head = TanhBump(sigma=sigma)
+    getattr(head, name)(z).sum().backward()
+    assert torch.isfinite(z.grad).all()
+    slope = {"__call__": head.slope, "log": head.log_slope, "log1m": head.log1m_slope}[name]
+    assert torch.isfinite(slope(z.detach())).all()

@@ -213,7 +213,7 @@ def test_the_papers_circles(loss, seed):
         solver=BFGS(),
         random_state=seed,
     )
-    model = KernelEqualitySeparator(closed=False, gamma=0.5, separator=linear)
+    model = KernelEqualitySeparator(closed=False, gamma=0.5, separator=linear, random_state=0)
     model.fit(circles.X_train, circles.kind_train)
     assert model.landmarks_.shape == (100, 2)
     assert_array_equal(model.predict(circles.X_train) == "normal", circles.kind_train == "normal")

@@ -45,6 +45,28 @@ def test_logistic_loss_of_the_bump_in_its_limits(z, target, expected):
     assert_allclose(value, expected, rtol=1e-12, atol=1e-300)
 
 
+@pytest.mark.parametrize("head", [*HEADS, TanhBump(sigma=1000), TanhBump(sigma=1e-3)], ids=repr)
+@pytest.mark.parametrize("target", [0.0, 1.0])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_torch_differentiates_the_logistic_loss_wherever_z_is(head, target, dtype):
+    size = torch.logspace(-12, 6, 200, dtype=dtype)
+    z = torch.cat([-size, torch.zeros(1, dtype=dtype), size]).requires_grad_()
+    value = LogisticLoss()(z, torch.full_like(z, target), head=head)
+    value.sum().backward()
+    slope = LogisticLoss().slope(z.detach(), torch.full_like(z, target), head=head)
+    for found in (value.detach(), z.grad, slope):
+        assert torch.isfinite(found).all()
+
+
+@pytest.mark.parametrize("head", [GaussianBump(), GaussianBump(10), RadialBasis()], ids=repr)
+@pytest.mark.parametrize("target", [0.0, 1.0])
+def test_single_precision_has_the_logistic_slope_of_double(head, target):
+    z = np.logspace(-12, 0, 100, dtype=np.float32)
+    loss, wanted = LogisticLoss(), np.full(100, target)
+    exact = loss.slope(z.astype(np.float64), wanted, head=head)
+    assert_allclose(loss.slope(z, wanted.astype(np.float32), head=head), exact, rtol=1e-5)
+
+
 def test_squared_loss_of_the_ridge_needs_no_logarithm():
     assert SquaredLoss()(np.array([2.0]), np.array([1.0]), head=Ridge()) == 16
     assert LogisticLoss.needs_logarithm
