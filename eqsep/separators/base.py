@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from eqsep.arrays import is_foreign, to_numpy, validate_rows
-from eqsep.labels import read_labels
+from eqsep.labels import Labels, read_labels
 
 MERGED_ROWS = 10_000
 
@@ -38,6 +39,13 @@ class Separator(ClassifierMixin, BaseEstimator, ABC):
         """The class of each row: anomalous where `decision_function` is positive."""
         score = self.decision_function(X)
         return self.classes_[to_numpy(score > 0).astype(int)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows told right, normal from anomalous, whatever the name of the kind."""
+        by_name = self.classes_.dtype.kind in "US"
+        is_anomaly = Labels(self.classes_, self.classes_[1:], by_name).encode(y)
+        alarm = to_numpy(self.decision_function(X) > 0)
+        return float(accuracy_score(is_anomaly, alarm, sample_weight=sample_weight))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted separator to one file, without pickle; `eqsep.load_model` reads it."""
