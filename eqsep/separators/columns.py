@@ -57,8 +57,8 @@ class Choice:
             piece = named(sigma=sigma) if named.has_sigma else named()
         if not isinstance(piece, self.kind):
             raise ValueError(
-                f"{self.what} must be one of {sorted(self.known)} or a "
-                f"{self.kind.__name__} of eqsep.activations, got {piece!r}."
+                f"{self.what} must be one of {sorted(self.known)} or an "
+                f"eqsep.activations.{self.kind.__name__}, got {piece!r}."
             )
         if piece.has_sigma:
             check_positive(**{f"sigma of {self.what}": piece.sigma})
