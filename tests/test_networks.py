@@ -39,6 +39,10 @@ def streams(k=K, seed=0):
     return member_streams(k, np.random.RandomState(seed))
 
 
+def drawn(*shape):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(0))
+
+
 def problem(seed=0):
     generator = torch.Generator().manual_seed(seed)
     X = torch.randn((N, D), generator=generator)
@@ -72,7 +76,7 @@ def fitted(k, *, hidden=None, head=HEADS[0], members=None, **plan):
 @pytest.mark.parametrize("make", [Linear, RadialBasis], ids=lambda m: m.__name__)
 def test_each_member_is_the_layer_without_a_member_axis(make):
     together = make(D, 2, members=streams())
-    x = torch.randn(N, K, D)
+    x = drawn(N, K, D)
     out = together(x)
     assert out.shape == (N, K, 2)
     for i in range(K):
@@ -83,13 +87,13 @@ def test_each_member_is_the_layer_without_a_member_axis(make):
 
 @pytest.mark.parametrize("make", [Linear, RadialBasis], ids=lambda m: m.__name__)
 def test_a_shared_input_is_the_same_input_for_every_member(make):
-    layer, x = make(D, 2, members=streams()), torch.randn(N, 1, D)
+    layer, x = make(D, 2, members=streams()), drawn(N, 1, D)
     assert_allclose(layer(x).detach(), layer(x.repeat(1, K, 1)).detach(), atol=1e-5)
 
 
 @pytest.mark.parametrize("make", [Linear, RadialBasis], ids=lambda m: m.__name__)
 def test_members_are_counted_or_brought_with_their_streams(make):
-    counted, x = make(D, 2, n_members=K), torch.randn(N, 1, D)
+    counted, x = make(D, 2, n_members=K), drawn(N, 1, D)
     assert counted(x).shape == (N, K, 2)
     assert counted(x)[0].std(dim=0).min() > 0, "each member starts elsewhere"
     assert make(D, 2, n_members=1)(x).shape == (N, 1, 2)
@@ -106,13 +110,13 @@ def test_all_layers_take_n_members_and_go_on_one_another():
         Linear(5, 2, n_members=K),
         Bump(learn_sigma=True, n_members=K),
     )
-    assert layers(torch.randn(N, 1, D)).shape == (N, K, 2)
+    assert layers(drawn(N, 1, D)).shape == (N, K, 2)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS, ids=repr)
 def test_batch_normalisation_follows_radial_units_and_goes_before_other_activations(activation):
     block = Hidden((5,), activation).block(D, 5, streams())
-    x = torch.randn(N, 1, D)
+    x = drawn(N, 1, D)
     at = 1 if activation.family == "rbf" else 2
     normal = block[:at](x) if at == 2 else block(x)
     assert_allclose(normal.mean(dim=0).detach(), 0, atol=1e-5)
@@ -124,7 +128,7 @@ def test_batch_normalisation_follows_radial_units_and_goes_before_other_activati
 
 
 def test_the_radial_basis_layer_is_the_formula():
-    layer, x = RadialBasis(D, 2), torch.randn(N, D)
+    layer, x = RadialBasis(D, 2), drawn(N, D)
     square = ((x[:, :, None] - layer.centre) ** 2).sum(dim=1)
     assert_allclose(layer(x).detach(), torch.exp(-square).detach(), atol=1e-6)
     distance = RadialBasis(D, 2, distance=True)
@@ -134,7 +138,7 @@ def test_the_radial_basis_layer_is_the_formula():
 
 def test_a_bump_goes_into_anybodys_model_and_learns_its_width():
     model = nn.Sequential(nn.Linear(D, 3), Bump(sigma=0.5, learn_sigma=True), nn.Linear(3, 1))
-    model(torch.randn(N, D)).sum().backward()
+    model(drawn(N, D)).sum().backward()
     assert model[1].sigma.grad is not None
     assert model[1].sigma.grad != 0
     fixed = Bump(activations.TanhBump(sigma=2.0))
@@ -148,7 +152,7 @@ def test_leaky_relu_keeps_its_leak():
 
 
 def test_batch_norm_is_torchs_for_every_member():
-    x = torch.randn(N, K, D) * 3 + 1
+    x = drawn(N, K, D) * 3 + 1
     ours = BatchNorm(D, n_members=K, momentum=0.9)
     for _ in range(3):
         out = ours(x)

@@ -125,7 +125,8 @@ class NegativeSampling(Separator):
 
         It is turned round for scikit-learn's outlier detectors, which score the normal rows higher.
         """
-        score = anomaly_score(self.estimator_, self._rows(X))
+        rows = self._rows(X)
+        score = anomaly_score(self.estimator_, rows)
         return score if hasattr(self.estimator_, "decision_function") else score - 0.5
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
