@@ -35,6 +35,11 @@ class Labels:
     def encode(self, y: Any) -> np.ndarray:
         """1.0 where `y` is anomalous, 0.0 where it is normal; an unknown label is an error."""
         y = column(y)
+        if self.by_name and y.dtype.kind not in "US":
+            raise ValueError(
+                f"Labels were names with {self.classes[0]!s} among them, and are now numbers "
+                f"({listed(y)}), which no name stands for. Pass names again."
+            )
         is_normal = y == self.classes[0]
         unknown = ~is_normal & ~np.isin(y, self.kinds)
         if unknown.any() and not self.by_name:

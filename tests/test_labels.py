@@ -126,3 +126,8 @@ def test_normal_rows_alone_will_do_by_any_number():
     model = NegativeSampling(KernelEqualitySeparator(), ratio=1, normal=5, random_state=0)
     assert model.fit(X, [5] * 40).classes_.tolist() == [5, 1]
     assert model.predict([[90.0, 90.0]]).tolist() == [1]
+
+
+def test_numbers_after_names_are_refused_not_taken_for_anomalies():
+    with pytest.raises(ValueError, match=r"Labels were names .* now numbers \(0, 1\)"):
+        read_labels(["normal", "dos"]).encode([0, 1])
