@@ -5,6 +5,8 @@ divide.
 """
 
 from eqsep.datasets.ai4i2020 import load_ai4i2020
+from eqsep.datasets.embeddings import DINOv2Embedding, EfficientNetEmbedding
+from eqsep.datasets.images import load_image_folder, load_magnetic_tile, load_mvtec
 from eqsep.datasets.logic import make_logic
 from eqsep.datasets.mvtec_embeddings import load_mvtec_embeddings
 from eqsep.datasets.nsl_kdd import load_nsl_kdd
@@ -15,9 +17,14 @@ from eqsep.datasets.table import Table
 from eqsep.datasets.thyroid import load_thyroid
 
 __all__ = [
+    "DINOv2Embedding",
+    "EfficientNetEmbedding",
     "Split",
     "Table",
     "load_ai4i2020",
+    "load_image_folder",
+    "load_magnetic_tile",
+    "load_mvtec",
     "load_mvtec_embeddings",
     "load_nsl_kdd",
     "load_satimage",

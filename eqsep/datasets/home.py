@@ -32,17 +32,47 @@ def data_file(folder: str, name: str, *, source: str, data_home: Any = None) -> 
     ...     data_file("tides", "2024.csv", source="the harbour", data_home=home).read_text()
     '1.5,high'
     """
-    home = os.environ.get(VARIABLE) if data_home is None else data_home
-    if not home:
-        raise FileNotFoundError(
-            f"No folder was named to look for {folder}/{name} in: data_home is None and the "
-            f"variable {VARIABLE} is not set. Put the file, from {source}, into a subfolder "
-            f"{folder} of any folder, and name that folder: data_home=... or {VARIABLE}=..."
-        )
-    place = Path(home).expanduser() / folder
+    place = named_home(data_home, wanted=f"{folder}/{name}", source=source) / folder
     if not (place / name).is_file():
         raise FileNotFoundError(
             f"There is no {name} in {place}. Put the file there, from {source}, or name another "
             f"folder that has it in a subfolder {folder}: data_home=... or {VARIABLE}=..."
         )
     return place / name
+
+
+def data_folder(folder: str, *, source: str, data_home: Any = None) -> Path:
+    """The path of a data set's folder that exists; the parameters are those of `data_file`.
+
+    Examples
+    --------
+    >>> data_folder("tides", source="the harbour", data_home="/nowhere")
+    Traceback (most recent call last):
+        ...
+    FileNotFoundError: There is no folder tides in /nowhere. Put it there, from the harbour, or ...
+    """
+    home = named_home(data_home, wanted=folder, source=source)
+    if not (home / folder).is_dir():
+        raise FileNotFoundError(
+            f"There is no folder {folder} in {home}. Put it there, from {source}, or name another "
+            f"folder that has it: data_home=... or {VARIABLE}=..."
+        )
+    return home / folder
+
+
+def named_home(data_home: Any, *, wanted: str, source: str) -> Path:
+    """The folder of all data sets, as the caller or the variable EQSEP_DATA names it.
+
+    Examples
+    --------
+    >>> named_home("/data", wanted="tides/2024.csv", source="the harbour").as_posix()
+    '/data'
+    """
+    home = os.environ.get(VARIABLE) if data_home is None else data_home
+    if not home:
+        raise FileNotFoundError(
+            f"No folder was named to look for {wanted} in: data_home is None and the variable "
+            f"{VARIABLE} is not set. Put {wanted}, from {source}, into any folder, and name that "
+            f"folder: data_home=... or {VARIABLE}=..."
+        )
+    return Path(home).expanduser()

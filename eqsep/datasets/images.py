@@ -1,0 +1,239 @@
+"""Folders of images as tables: a folder for each kind, the layout of MVTec AD, magnetic tiles."""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eqsep.datasets.embedded import Progress, embedded
+from eqsep.datasets.embeddings import Embedding
+from eqsep.datasets.home import data_folder
+from eqsep.datasets.split import Split
+from eqsep.datasets.table import Table
+
+IMAGE_SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
+_GOOD = "good"
+_TILES = {
+    "normal": "MT_Free",
+    **{kind: f"MT_{kind.title()}" for kind in ("blowhole", "break", "crack", "fray", "uneven")},
+}
+_TILES_URL = "https://github.com/abin24/Magnetic-tile-defect-datasets."
+
+
+def load_image_folder(
+    root: Any,
+    *,
+    normal: str,
+    embed: Embedding | None = None,
+    cache: Any = None,
+    suffixes: Collection[str] = IMAGE_SUFFIXES,
+    progress: Progress | None = None,
+) -> Table:
+    """Images of several kinds, a folder for each, as rows of an embedding.
+
+    Parameters
+    ----------
+    root : path-like
+        The folder that holds a folder for each kind. Images may lie deeper in it, too.
+    normal : str
+        The name of the folder with the normal images; their kind is "normal". The name of any
+        other folder is the kind of its images.
+    embed : callable or None, default=None
+        From a list of PIL images (RGB, of any sizes) to an array with a row of finite numbers for
+        each, where a row depends on its image alone. None is `DINOv2Embedding()`.
+    cache : path-like or None, default=None
+        A folder to keep the rows in, so that no image is embedded twice; None keeps nothing. Rows
+        are known by the content of the image and by `embed.name`, which must be a string.
+    suffixes : collection of str, default=IMAGE_SUFFIXES
+        How the names of images end, in lower case. Other files are passed over.
+    progress : callable or None, default=None
+        Called as progress(done, total) at the start, when done counts the rows that were kept, and
+        after each batch.
+
+    Returns
+    -------
+    Table
+        The rows sorted by folder, then by path. The features are e1, e2, ...
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from PIL import Image
+    >>> from tempfile import TemporaryDirectory
+    >>> def mean_colour(images):
+    ...     return [np.asarray(image).mean(axis=(0, 1)) for image in images]
+    >>> with TemporaryDirectory() as root:
+    ...     for folder, colour in [("fine", "white"), ("fine", "snow"), ("burnt", "black")]:
+    ...         Path(root, folder).mkdir(exist_ok=True)
+    ...         Image.new("RGB", (8, 8), colour).save(Path(root, folder, f"{colour}.png"))
+    ...     load_image_folder(root, normal="fine", embed=mean_colour)
+    Table(3 features; 1 burnt, 2 normal)
+    """
+    root = Path(root).expanduser()
+    names = _folders(root)
+    if normal not in names:
+        raise ValueError(
+            f"There is no folder {normal!r} of normal images in {root}: expected one of "
+            f"{', '.join(names) or 'no folder at all'}. Name it: normal=..."
+        )
+    if normal != "normal" and "normal" in names:
+        raise ValueError(
+            f'{root} has a folder "normal", but normal={normal!r} was named as the normal one. '
+            'Rename the folder "normal": only normal images may be of that kind.'
+        )
+    folders = {"normal" if name == normal else name: root / name for name in names}
+    return _table(folders, suffixes, embed=embed, cache=cache, progress=progress)
+
+
+def load_magnetic_tile(
+    *,
+    data_home: Any = None,
+    embed: Embedding | None = None,
+    cache: Any = None,
+    progress: Progress | None = None,
+) -> Table:
+    """Photographs of magnetic tiles: free of defects, or with one of five kinds.
+
+    Parameters
+    ----------
+    data_home : path-like or None, default=None
+        The folder in which `magnetic-tile/MT_Free`, `magnetic-tile/MT_Crack` and so on lie, with
+        their .jpg files; the variable EQSEP_DATA names it where this is None. They can be had from
+        https://github.com/abin24/Magnetic-tile-defect-datasets. (the dot belongs to it).
+    embed, cache, progress
+        As in `load_image_folder`.
+
+    Returns
+    -------
+    Table
+        1,344 rows: 952 "normal", 115 "blowhole", 103 "uneven", 85 "break", 57 "crack", 32 "fray".
+        They are sorted by folder, then by path.
+
+    Notes
+    -----
+    A file is called exp<setting>_num_<number>.jpg, and a tile was probably photographed under
+    several settings: rows of one setting are the finest division that is safe to make.
+
+    Examples
+    --------
+    >>> from eqsep.datasets import load_magnetic_tile
+    >>> load_magnetic_tile(data_home="/nowhere")
+    Traceback (most recent call last):
+        ...
+    FileNotFoundError: There is no folder magnetic-tile in /nowhere. Put it there, from ...
+    """
+    root = data_folder("magnetic-tile", source=_TILES_URL, data_home=data_home)
+    lacking = sorted(set(_TILES.values()) - set(_folders(root)))
+    if lacking:
+        raise FileNotFoundError(
+            f"{root} lacks {', '.join(lacking)}. Put the folders there, from {_TILES_URL}"
+        )
+    folders = {kind: root / name for kind, name in sorted(_TILES.items(), key=lambda tile: tile[1])}
+    # The masks of the defects, which lie beside the images where they were published, are .png.
+    return _table(folders, (".jpg",), embed=embed, cache=cache, progress=progress)
+
+
+def load_mvtec(
+    root: Any,
+    *,
+    object: str,
+    embed: Embedding | None = None,
+    cache: Any = None,
+    progress: Progress | None = None,
+) -> Split:
+    """Images of one object of MVTec AD, divided as in the paper: one defect seen, others unseen.
+
+    Training has the images of `train/good` and all of the alphabetically first defect; the test
+    has `test/good` and the other defects.
+
+    Parameters
+    ----------
+    root : path-like
+        The folder of MVTec AD as it was published, with `<object>/train/good` and
+        `<object>/test/<defect>`. It can be had from
+        https://www.mvtec.com/company/research/datasets/mvtec-ad.
+    object : str
+        What the images show, such as "capsule": a folder in `root`.
+    embed, cache, progress
+        As in `load_image_folder`.
+
+    Returns
+    -------
+    Split
+        With the kind "normal" and a kind for each defect, by the name of its folder.
+
+    Examples
+    --------
+    >>> from eqsep.datasets import load_mvtec
+    >>> load_mvtec("/nowhere", object="capsule")
+    Traceback (most recent call last):
+        ...
+    FileNotFoundError: There is no folder /nowhere. Expected a folder with a folder for each ...
+    """
+    root = Path(root).expanduser()
+    known = [name for name in _folders(root) if (root / name / "train" / _GOOD).is_dir()]
+    if object not in known:
+        raise ValueError(
+            f"Unknown object {object!r}: {root} has {', '.join(known) or 'none'} with images in "
+            f"train/{_GOOD}. Name one of them, or the folder that MVTec AD was unpacked into."
+        )
+    test = root / object / "test"
+    defects = [name for name in _folders(test) if name != _GOOD]
+    if len(defects) < 2:
+        raise ValueError(
+            f"{test} has {len(defects)} kinds of defect ({', '.join(defects)}): expected at least "
+            "two, one to learn from and one that is unseen. Take load_image_folder for this object."
+        )
+    seen, *unseen = defects
+    parts = (
+        {"normal": root / object / "train" / _GOOD, seen: test / seen},
+        {"normal": test / _GOOD, **{name: test / name for name in unseen}},
+    )
+    (train, kind_train), (at_test, kind_test) = (_images(part, IMAGE_SUFFIXES) for part in parts)
+    X = embedded([*train, *at_test], embed=embed, cache=cache, progress=progress)
+    return Split(
+        X_train=X[: len(train)],
+        kind_train=kind_train,
+        X_test=X[len(train) :],
+        kind_test=kind_test,
+        feature_names=_feature_names(X),
+    )
+
+
+def _table(folders: Mapping[str, Path], suffixes: Collection[str], **how: Any) -> Table:
+    """The images in the folders of the kinds; `how` is handed to `embedded`."""
+    paths, kind = _images(folders, suffixes)
+    X = embedded(paths, **how)
+    return Table(X=X, kind=kind, feature_names=_feature_names(X))
+
+
+def _images(
+    folders: Mapping[str, Path], suffixes: Collection[str]
+) -> tuple[Sequence[Path], np.ndarray]:
+    """The paths in each kind's folder, sorted, and the kind of each; none may be without."""
+    paths: list[Path] = []
+    kinds: list[str] = []
+    for kind, folder in folders.items():
+        inside = sorted(p for p in folder.rglob("*") if p.suffix.lower() in suffixes)
+        if not inside:
+            raise FileNotFoundError(
+                f"There are no images in {folder}: expected files that end in one of "
+                f"{', '.join(suffixes)}. Put some there, or take the folder away."
+            )
+        paths += inside
+        kinds += [kind] * len(inside)
+    return paths, np.array(kinds)
+
+
+def _folders(root: Path) -> list[str]:
+    """The names of the folders in `root`, sorted; hidden ones are passed over."""
+    if not root.is_dir():
+        raise FileNotFoundError(
+            f"There is no folder {root}. Expected a folder with a folder for each kind of image."
+        )
+    return sorted(p.name for p in root.iterdir() if p.is_dir() and not p.name.startswith("."))
+
+
+def _feature_names(X: np.ndarray) -> tuple[str, ...]:
+    return tuple(f"e{i + 1}" for i in range(X.shape[1]))
