@@ -4,6 +4,7 @@ A cell is a frozen dataclass with a field `table`. What was measured before is n
 """
 
 import json
+import os
 import re
 from collections.abc import Callable
 from dataclasses import asdict
@@ -22,7 +23,9 @@ def measured(
     if again or not path.exists():
         result = asdict(cell) | measure(cell)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(result, indent=1) + "\n")
+        unfinished = path.with_suffix(f".{os.getpid()}")  # a run that is stopped leaves no half
+        unfinished.write_text(json.dumps(result, indent=1) + "\n")
+        unfinished.replace(path)
     return json.loads(path.read_text())
 
 

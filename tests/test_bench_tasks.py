@@ -1,0 +1,122 @@
+"""The benchmark of seen and unseen kinds: its divisions do not leak, its tables say what is so."""
+
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+BENCH = Path(__file__).parents[1] / "bench"
+COUNTS = {"normal": 400, "flood": 101, "scan": 40, "leak": 20}
+KIND = np.random.default_rng(0).permutation(np.repeat(list(COUNTS), list(COUNTS.values())))
+APART = np.arange(len(KIND))
+SEEN = ["flood", "scan", "leak"]
+
+
+@pytest.fixture
+def module(monkeypatch):
+    """A function that imports a module of the benchmark as its scripts do: from their folder."""
+    monkeypatch.syspath_prepend(BENCH)
+    return import_module
+
+
+@pytest.mark.parametrize("seen", SEEN)
+def test_training_and_test_share_no_row_and_the_test_has_every_other_row(module, seen):
+    division = module("tasks").divide(KIND, APART, seen=seen)
+    assert_array_equal(np.sort(np.concatenate([division.train, division.test])), APART)
+
+
+@pytest.mark.parametrize("seen", SEEN)
+def test_training_has_half_of_the_normal_rows_and_of_the_seen_kind_alone(module, seen):
+    division = module("tasks").divide(KIND, APART, seen=seen)
+    names, counts = np.unique(KIND[division.train], return_counts=True)
+    assert dict(zip(names, counts, strict=True)) == {
+        "normal": 200,
+        seen: COUNTS[seen] // 2,
+    }
+
+
+def test_a_division_is_the_same_at_every_call_and_for_the_normal_rows_of_every_task(module):
+    divide = module("tasks").divide
+    first, second = (divide(KIND, APART, seen="scan") for _ in range(2))
+    assert_array_equal(first.train, second.train)
+    assert_array_equal(first.test, second.test)
+    normals = [
+        [row for row in divide(KIND, APART, seen=seen).train if KIND[row] == "normal"]
+        for seen in SEEN
+    ]
+    assert normals[0] == normals[1] == normals[2]
+
+
+@pytest.mark.parametrize("seen", SEEN)
+def test_no_group_has_known_rows_on_both_sides(module, seen):
+    group = np.random.default_rng(1).integers(90, size=len(KIND))
+    division = module("tasks").divide(KIND, group, seen=seen)
+    known = division.test[np.isin(KIND[division.test], ("normal", seen))]
+    assert not set(group[division.train]) & set(group[known])
+    assert (KIND[known] == seen).any()
+    assert 120 < np.sum(KIND[division.train] == "normal") < 280
+
+
+def test_rows_beyond_the_most_are_neither_trained_nor_tested_on(module, monkeypatch):
+    tasks = module("tasks")
+    free = tasks.divide(KIND, APART, seen="flood")
+    monkeypatch.setattr(tasks, "MOST_NORMAL", 30)
+    monkeypatch.setattr(tasks, "MOST_SEEN", 7)
+    capped = tasks.divide(KIND, APART, seen="flood")
+    assert_array_equal(capped.test, free.test)
+    assert set(capped.train) < set(free.train)
+    assert [np.sum(KIND[capped.train] == name) for name in ("normal", "flood")] == [30, 7]
+
+
+def test_a_kind_of_few_rows_cannot_be_the_seen_one(module):
+    with pytest.raises(ValueError, match=r"at least 20 rows, 'leak' has 19 of 560"):
+        module("tasks").divide(
+            np.delete(KIND, np.flatnonzero(KIND == "leak")[0]), APART[1:], seen="leak"
+        )
+
+
+def test_the_tables_hold_every_kind_they_name(module, home_of):
+    tasks = module("tasks")
+    home_of("satimage")
+    for name in ("satimage/1", "satimage/7"):
+        rows = tasks.rows_of(name)
+        assert {*np.unique(rows.kind)} == {"normal", *tasks.TABLES[name].kinds}
+        assert rows.frame.shape == rows.matrix.shape == (6435, 36)
+
+
+def result(method, data, seen, area):
+    three = dict.fromkeys(("seen", "unseen", "overall"), area)
+    return {
+        "method": method,
+        "data": data,
+        "seen": seen,
+        "average_precision": three,
+        "prevalence": dict.fromkeys(three, 0.125),
+        "fit_seconds": 2.0,
+        "score_seconds": 1.0,
+        "package": "made 1.0",
+        "settings": "none",
+    }
+
+
+def test_the_standings_average_within_tables_first_and_leave_out_who_lacks_a_task(module):
+    tasks = [("wells", "dry"), ("wells", "salt"), ("wells", "iron"), ("tides", "flood")]
+    areas = {
+        "good": (0.9, 0.8, 0.7, 0.4),
+        "fair": (0.5, 0.5, 0.5, 0.5),
+        "poor": (0.2, 0.2, 0.2, 0.2),
+    }
+    results = [
+        result(method, *task, area)
+        for method, values in areas.items()
+        for task, area in zip(tasks, values, strict=True)
+    ]
+    results.append(result("late", *tasks[0], 1.0))
+    text = module("standings").standings(results, markdown=True)
+    assert "| good | **0.800** | 0.400 | 0.600 | 1.50 | 1.25 |" in text
+    assert "| fair | 0.500 | **0.500** | 0.500 | 1.50 | 1.75 |" in text
+    assert "| (prevalence) | 0.125 | 0.125 | 0.125 |  |  |" in text
+    assert "| good | 8.0 | 4.0 |" in text
+    assert "left out: late." in text
