@@ -8,6 +8,7 @@ from eqsep.datasets.ai4i2020 import load_ai4i2020
 from eqsep.datasets.embeddings import DINOv2Embedding, EfficientNetEmbedding
 from eqsep.datasets.images import load_image_folder, load_magnetic_tile, load_mvtec
 from eqsep.datasets.logic import make_logic
+from eqsep.datasets.mixed_demo import make_mixed_demo
 from eqsep.datasets.mvtec_embeddings import load_mvtec_embeddings
 from eqsep.datasets.nsl_kdd import load_nsl_kdd
 from eqsep.datasets.split import Split
@@ -34,4 +35,5 @@ __all__ = [
     "make_gaussians",
     "make_hyperplane",
     "make_logic",
+    "make_mixed_demo",
 ]

@@ -66,10 +66,10 @@ class DINOv2Embedding:
             network = transformers.AutoModel.from_pretrained(self.model)
         except (OSError, ValueError) as error:
             raise OSError(
-                f"The weights of {self.model} cannot be had: {error} Go online once, so that "
+                f"The weights of {self.model} cannot be had. Go online once, so that "
                 "transformers can fetch and keep them; or name a folder that holds them, "
                 "DINOv2Embedding(folder); or pass an embedding whose weights come with a package, "
-                "embed=EfficientNetEmbedding()."
+                f"embed=EfficientNetEmbedding(). The reason: {error}"
             ) from error
         return torch, prepare, network.eval()
 
