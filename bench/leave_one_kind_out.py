@@ -90,7 +90,7 @@ def results_of(told: argparse.Namespace) -> list[dict[str, Any]]:
                     cell = Cell("leave_one_kind_out", data, seen, name)
                     result = measured(cell, measure, out=told.out, again=name in told.again)
                     results.append(result)
-            except FileNotFoundError as missing:
+            except (FileNotFoundError, ImportError) as missing:
                 print(f"{data} is left out. {missing}")
         print(f"{name}: done", flush=True)
     return results

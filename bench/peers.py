@@ -40,7 +40,8 @@ class Peer:
     normal_only : bool
         Whether it is fitted on the normal rows, without labels.
     at_most : int or None
-        The number of training rows, drawn at random, where there are more.
+        The number of training rows where there are more: all anomalies, or half of the number
+        where these are more, and normal rows for the rest, drawn at random.
     """
 
     estimator: Any
@@ -50,9 +51,7 @@ class Peer:
     score_of: Callable[[Any, np.ndarray], np.ndarray] = anomaly_score
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> "Peer":
-        used = np.flatnonzero(y == 0) if self.normal_only else np.arange(len(y))
-        if self.at_most is not None and len(used) > self.at_most:
-            used = np.random.default_rng(0).choice(used, self.at_most, replace=False)
+        used = self._used(y)
         X, y = X[used], y[used]
         self.scaler_ = StandardScaler(with_mean=self.standardise, with_std=self.standardise).fit(X)
         labels = () if self.normal_only else (y,)
@@ -60,6 +59,17 @@ class Peer:
             warnings.simplefilter("ignore")  # of old names and of rounding, in others' code
             self.estimator.fit(self.scaler_.transform(X), *labels)
         return self
+
+    def _used(self, y: np.ndarray) -> np.ndarray:
+        """The places of the rows that it is fitted on."""
+        order = np.random.default_rng(0).permutation(len(y))
+        normal, anomalous = order[y[order] == 0], order[y[order] == 1]
+        if self.normal_only:
+            return np.sort(normal[: self.at_most])
+        if self.at_most is None or len(y) <= self.at_most:
+            return np.arange(len(y))
+        kept = anomalous[: self.at_most // 2]
+        return np.sort(np.concatenate([kept, normal[: self.at_most - len(kept)]]))
 
     def score(self, X: np.ndarray) -> np.ndarray:
         with warnings.catch_warnings():
@@ -116,7 +126,7 @@ def _xgbod() -> Peer:
     from pyod.models.xgbod import XGBOD
 
     model = XGBOD(random_state=0, n_jobs=THREADS, verbosity=0)
-    return Peer(model, at_most=4000, score_of=own_score)
+    return Peer(model, at_most=2000, score_of=own_score)
 
 
 def _ecod() -> Peer:
@@ -125,17 +135,21 @@ def _ecod() -> Peer:
     return Peer(ECOD(), normal_only=True, score_of=own_score)
 
 
+_DEEP = "of DeepOD, standardised columns, 100 epochs (its default) of at most 50 batches"
+_TRAINING = {"epochs": 100, "epoch_steps": 50}
+
+
 def _deep_sad() -> Peer:
     from deepod.models import DeepSAD
 
-    model = DeepSAD(epochs=100, device="cpu", verbose=0, random_state=0)
+    model = DeepSAD(**_TRAINING, device="cpu", verbose=0, random_state=0)
     return Peer(model, standardise=True, score_of=own_score)
 
 
 def _prenet() -> Peer:
     from deepod.models import PReNet
 
-    model = PReNet(epochs=100, epoch_steps=50, device="cpu", verbose=0, random_state=0)
+    model = PReNet(**_TRAINING, device="cpu", verbose=0, random_state=0)
     return Peer(model, standardise=True, score_of=own_score)
 
 
@@ -175,15 +189,13 @@ METHODS = {
         "sklearn",
         "standardised columns, normal rows only",
     ),
-    "DeepSAD": Method(
-        _deep_sad, "deepod", "of DeepOD, standardised columns, 100 epochs, its default"
-    ),
+    "DeepSAD": Method(_deep_sad, "deepod", _DEEP),
     "PReNet": Method(
         _prenet,
         "deepod",
-        "of DeepOD, standardised columns, 100 epochs, its default, of at most 50 batches each",
+        _DEEP,
     ),
-    "XGBOD": Method(_xgbod, "pyod", "at most 4,000 rows"),
+    "XGBOD": Method(_xgbod, "pyod", "at most 2,000 rows"),
 }
 if "Detector" in eqsep.__all__:
     METHODS = {

@@ -6,7 +6,6 @@ are left out. The files are those of `eqsep.datasets`.
 """
 
 import os
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -18,7 +17,9 @@ import numpy as np
 from cells import RESULTS
 
 from eqsep.datasets import (
+    EfficientNetEmbedding,
     load_ai4i2020,
+    load_magnetic_tile,
     load_nsl_kdd,
     load_satimage,
     load_shuttle,
@@ -164,20 +165,20 @@ def _ai4i2020() -> Rows:
 
 
 def _magnetic_tile() -> Rows:
-    """The embedded images, whose names have the number of the image at the end.
-
-    A tile was photographed under six lights in a row; its images are one group.
-    """
+    """The embedded images. A tile was photographed under six lights in a row: one group."""
     import pandas as pd
 
-    with np.load(RESULTS / "magnetic-tile.npz") as file:
-        X, kind, name = file["X"].astype(float), file["kind"], file["name"]
-    number = np.array([int(re.findall(r"\d+", text)[-1]) for text in name])
+    table = load_magnetic_tile(
+        data_home=DATA_HOME, embed=EfficientNetEmbedding(), cache=RESULTS / "images"
+    )
+    names = sorted((DATA_HOME / "magnetic-tile").glob("MT_*/*.jpg"))  # the order of the rows
+    number = np.array([int(path.stem.split("_")[-1]) for path in names])
     order = np.argsort(number)
     starts = np.diff(number[order], prepend=number[order][0]) > SAME_TILE
     group = np.empty(len(number), dtype=int)
     group[order] = np.cumsum(starts)
-    return Rows(pd.DataFrame(X).add_prefix("x"), X, kind, group)
+    frame = pd.DataFrame(table.X, columns=list(table.feature_names))
+    return Rows(frame, table.X, table.kind, group)
 
 
 _SOILS = {1: "red soil", 7: "very damp grey soil"}
