@@ -18,12 +18,17 @@ from rich.table import Table
 from eqsep import __version__
 
 if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from eqsep.datasets.catalogue import DataFile
     from eqsep.demo import Closing, Contender, Corner, Demo
     from eqsep.theory.certificate import Shattering
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_show_locals=False)
 theory_app = typer.Typer(no_args_is_help=True)
 app.add_typer(theory_app, name="theory", help="Closing numbers, VC dimensions and shattering.")
+data_app = typer.Typer(no_args_is_help=True)
+app.add_typer(data_app, name="data", help="The files of real data sets: what, where, and fetch.")
 
 
 def _show_version(wanted: bool) -> None:
@@ -133,6 +138,70 @@ def certificate(family: PlaneFamily, n_features: Dimension) -> None:
         table.add_row(*point)
     _console().print(table)
     raise typer.Exit(0 if _tell_shattering(decide(points, family, certificates=True)) else 1)
+
+
+DataHome = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-home", metavar="FOLDER", help="The folder of data sets; else EQSEP_DATA names it."
+    ),
+]
+
+
+@data_app.command("list")
+def list_data() -> None:
+    """The data sets that can be fetched, with their files."""
+    from eqsep.datasets.catalogue import DATA_FILES
+
+    for file in DATA_FILES:  # lines, not a table: an address is of use only as a whole
+        place = f"{file.folder}/{file.name}"
+        _console().print(f"{place:<27}{file.size:>10,} bytes  {file.url}", soft_wrap=True)
+
+
+@data_app.command()
+def where(data_home: DataHome = None) -> None:
+    """Which of the files are in the data folder."""
+    from eqsep.datasets.catalogue import DATA_FILES
+    from eqsep.datasets.fetching import state_of
+    from eqsep.datasets.home import named_home
+
+    with _errors_told():
+        home = named_home(
+            data_home, wanted="data sets", source="the addresses of `eqsep data list`"
+        )
+    table = _table("file", "state", left=2)
+    for file in DATA_FILES:
+        table.add_row(f"{file.folder}/{file.name}", state_of(file, home))
+    _console().print(f"Data folder: {home}", soft_wrap=True)
+    _console().print(table)
+
+
+@data_app.command()
+def fetch(
+    data_sets: Annotated[list[str], typer.Argument(metavar="DATA_SET...")],
+    data_home: DataHome = None,
+) -> None:
+    """Download data sets and check them; what is there already is not fetched again."""
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+
+    from eqsep.datasets.fetching import fetch_data
+
+    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn()
+    with _errors_told(), Progress(*columns, console=Console(stderr=True)) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def show(file: "DataFile", done: int, total: int | None) -> None:
+            if file.name not in tasks:
+                tasks[file.name] = bars.add_task(file.name, total=total)
+            bars.update(tasks[file.name], completed=done)
+
+        paths = [
+            path
+            for name in data_sets
+            for path in fetch_data(name, data_home=data_home, progress=show)
+        ]
+    for path in paths:
+        _console().print(path, soft_wrap=True)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ divide.
 
 from eqsep.datasets.ai4i2020 import load_ai4i2020
 from eqsep.datasets.embeddings import DINOv2Embedding, EfficientNetEmbedding
+from eqsep.datasets.fetching import fetch_data
 from eqsep.datasets.images import load_image_folder, load_magnetic_tile, load_mvtec
 from eqsep.datasets.logic import make_logic
 from eqsep.datasets.mixed_demo import make_mixed_demo
@@ -22,6 +23,7 @@ __all__ = [
     "EfficientNetEmbedding",
     "Split",
     "Table",
+    "fetch_data",
     "load_ai4i2020",
     "load_image_folder",
     "load_magnetic_tile",

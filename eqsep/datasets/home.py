@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+from eqsep.datasets.catalogue import DATA_FILES
+
 VARIABLE = "EQSEP_DATA"
 
 
@@ -37,6 +39,7 @@ def data_file(folder: str, name: str, *, source: str, data_home: Any = None) -> 
         raise FileNotFoundError(
             f"There is no {name} in {place}. Put the file there, from {source}, or name another "
             f"folder that has it in a subfolder {folder}: data_home=... or {VARIABLE}=..."
+            f"{_command(folder)}"
         )
     return place / name
 
@@ -73,6 +76,12 @@ def named_home(data_home: Any, *, wanted: str, source: str) -> Path:
         raise FileNotFoundError(
             f"No folder was named to look for {wanted} in: data_home is None and the variable "
             f"{VARIABLE} is not set. Put {wanted}, from {source}, into any folder, and name that "
-            f"folder: data_home=... or {VARIABLE}=..."
+            f"folder: data_home=... or {VARIABLE}=...{_command(wanted.split('/')[0])}"
         )
     return Path(home).expanduser()
+
+
+def _command(folder: str) -> str:
+    """The command that fetches the data set, in words, where there is one."""
+    known = any(file.folder == folder for file in DATA_FILES)
+    return f" Or fetch it: `eqsep data fetch {folder}`." if known else ""

@@ -1,0 +1,180 @@
+"""Data files from the network, checked before they are kept.
+
+The addresses are those of `eqsep.datasets.catalogue`, as of 2026; the tests do not fetch them. A
+file is downloaded under a temporary name, recognised by its checksum, and only then renamed: what
+lies in the data folder is whole and right, or not there.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from http.client import HTTPException
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import IO, Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from eqsep.datasets.catalogue import DATA_FILES, DataFile
+from eqsep.datasets.home import VARIABLE, named_home
+from eqsep.datasets.lzw import decompress
+
+DownloadProgress = Callable[[DataFile, int, int | None], None]
+_CHUNK = 1 << 16
+_TIMEOUT = 60  # seconds without an answer
+_ROOM = 1 << 20  # bytes beyond the known size that a copy in another layout may have
+
+
+def fetch_data(
+    data_set: str,
+    *,
+    data_home: Any = None,
+    progress: DownloadProgress | None = None,
+    files: Sequence[DataFile] = DATA_FILES,
+) -> list[Path]:
+    """The files of a data set, downloaded where they are not there yet.
+
+    Parameters
+    ----------
+    data_set : str
+        Its folder in the data home: "nsl-kdd", "ann-thyroid", "shuttle", "satimage", "ai4i2020".
+    data_home : path-like or None, default=None
+        The folder of all data sets; the variable EQSEP_DATA names it where this is None. It is
+        made where it does not exist.
+    progress : callable or None, default=None
+        Called as progress(file, done, total) with the bytes of a file that have arrived and those
+        that are to come, None where the server does not say.
+    files : sequence of DataFile, default=DATA_FILES
+        The files that are known.
+
+    Returns
+    -------
+    list of pathlib.Path
+
+    Raises
+    ------
+    ConnectionError
+        Where a file cannot be fetched; it says which file to put where by hand.
+    ValueError
+        Where the data set is unknown, or a file is not the one that was published.
+
+    Examples
+    --------
+    >>> fetch_data("iris", data_home="/nowhere")
+    Traceback (most recent call last):
+        ...
+    ValueError: Unknown data set 'iris': expected one of ai4i2020, ann-thyroid, nsl-kdd, ...
+    """
+    wanted = [file for file in files if file.folder == data_set]
+    if not wanted:
+        known = sorted({file.folder for file in files})
+        raise ValueError(f"Unknown data set {data_set!r}: expected one of {', '.join(known)}.")
+    home = named_home(data_home, wanted=data_set, source=wanted[0].url)
+    return [_fetched(file, home / file.folder / file.name, progress=progress) for file in wanted]
+
+
+def is_published(path: Path, file: DataFile) -> bool:
+    """Whether the file at `path` is the published one, by its checksum or by its classes.
+
+    Examples
+    --------
+    >>> is_published(Path("/nowhere/sat.trn"), DATA_FILES[-3])
+    False
+    """
+    if not path.is_file():
+        return False
+    with path.open("rb") as content:
+        if hashlib.file_digest(content, "sha256").hexdigest() in file.sha256:
+            return True
+    return file.classes is not None and _classes(path) == file.classes
+
+
+def state_of(file: DataFile, home: Path) -> str:
+    """In words, whether the file is in the data folder.
+
+    Examples
+    --------
+    >>> state_of(DATA_FILES[0], Path("/nowhere"))
+    'missing'
+    """
+    path = home / file.folder / file.name
+    if not path.exists():
+        return "missing"
+    return "there" if is_published(path, file) else "not the published file"
+
+
+def _classes(path: Path) -> Counter[str]:
+    """How many lines end in each word."""
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    return Counter(line.split()[-1] for line in lines if line.strip())
+
+
+def _fetched(file: DataFile, path: Path, *, progress: DownloadProgress | None) -> Path:
+    """The path of the file, which is there and right."""
+    if is_published(path, file):
+        return path
+    if path.exists():
+        raise ValueError(
+            f"{path} is not the {file.name} that was published: its sha256 is another one. Move it "
+            "away, and fetch again."
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as part:
+        temporary = Path(part.name)
+    try:
+        with temporary.open("wb") as target:
+            _download(file, target, path=path, progress=progress)
+        if file.url.endswith(".Z"):
+            temporary.write_bytes(decompress(temporary.read_bytes()))
+        if not is_published(temporary, file):
+            raise ValueError(
+                f"What came from {file.url} is not the {file.name} that was published: its sha256 "
+                f"is another one. {_by_hand(file, path)}"
+            )
+        temporary.replace(path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            temporary.unlink()
+        raise
+    path.chmod(0o644)  # a temporary file is its owner's alone
+    return path
+
+
+def _download(
+    file: DataFile, target: IO[bytes], *, path: Path, progress: DownloadProgress | None
+) -> None:
+    """Copy what the address gives to `target`; `path` is where the file shall be in the end."""
+    try:
+        with urlopen(file.url, timeout=_TIMEOUT) as source:
+            said = source.headers.get("Content-Length")
+            total = int(said) if said else None
+            done = 0
+            while chunk := source.read(_CHUNK):
+                target.write(chunk)
+                done += len(chunk)
+                if done > file.size + _ROOM:
+                    raise ValueError(
+                        f"{file.url} gives more than the {file.size:,} bytes of {file.name}. "
+                        f"{_by_hand(file, path)}"
+                    )
+                if progress is not None:
+                    progress(file, done, total)
+    except (URLError, HTTPException, TimeoutError, ConnectionError) as error:
+        reason = getattr(error, "reason", None) or error
+        raise ConnectionError(
+            f"{file.url} cannot be fetched: {reason}. {_by_hand(file, path)}"
+        ) from error
+    if total is not None and done < total:
+        raise ConnectionError(
+            f"{file.url} broke off after {done:,} of {total:,} bytes. Fetch again."
+        )
+
+
+def _by_hand(file: DataFile, path: Path) -> str:
+    unpack = ", unpacked," if file.url.endswith(".Z") else ""
+    return (
+        f"Put the file{unpack} there by hand: {path} ({file.size:,} bytes, sha256 "
+        f"{file.sha256[0]}). Any other folder will do that {VARIABLE} or data_home names, with the "
+        f"file in a subfolder {file.folder}."
+    )
