@@ -317,6 +317,12 @@ def test_a_missing_package_says_how_to_get_it(embedding, monkeypatch):
         embedding()([Image.new("RGB", (4, 4))])
 
 
+def test_without_pillow_the_error_says_how_to_get_it(tiles, monkeypatch):
+    monkeypatch.setitem(sys.modules, "PIL.Image", None)
+    with pytest.raises(ImportError, match="pip install pillow"):
+        load_image_folder(tiles, normal="fine", embed=MeanColour())
+
+
 def test_the_default_embedding_is_the_papers(tiles, monkeypatch):
     monkeypatch.setattr(
         DINOv2Embedding, "__call__", lambda self, images: [[len(self.model)]] * len(images)
