@@ -63,6 +63,35 @@ def demo(
     _console().print(f"Picture: {path.resolve()}", soft_wrap=True)
 
 
+@app.command()
+def reproduce(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="TABLE|FIGURE...", help="Some names, or: all.")
+    ] = None,
+    show_list: Annotated[bool, typer.Option("--list", help="Name all tables and figures.")] = False,
+    seeds: Annotated[int | None, typer.Option(help="Repetitions; else the paper's.")] = None,
+    quick: Annotated[bool, typer.Option(help="Few seeds, few rows, short trainings.")] = False,
+    protocol: Annotated[str, typer.Option(help="paper, corrected or both.")] = "both",
+    out: Annotated[Path, typer.Option(help="The folder of results and pages.")] = Path(
+        "eqsep-reproduction"
+    ),
+) -> None:
+    """Measure the paper's tables and figures anew, and say which published figures hold.
+
+    What was measured stays measured: run it again to go on where it ended. Real data is looked
+    for where EQSEP_DATA says.
+    """
+    from eqsep.commands import reproduce as command
+
+    if show_list:
+        command.list_names(_console())
+        return
+    with _errors_told():
+        plan = command.plan_of(protocol, seeds=seeds, quick=quick)
+        sound = command.run_names(_console(), names or [], plan, out=out)
+    raise typer.Exit(0 if sound else 1)
+
+
 ClosingFamily = Annotated[str, typer.Argument(metavar="FAMILY", help="rbf, equality, halfspace.")]
 PlaneFamily = Annotated[
     str,

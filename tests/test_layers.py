@@ -21,7 +21,9 @@ LAYERS = [
     {"networks"},
     {"separators"},
     {"persistence"},
+    {"experiments"},
     {"demo"},
+    {"commands"},
     {"cli"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}

@@ -1,0 +1,1 @@
+"""What the larger commands do and show; `eqsep.cli` declares their options."""

@@ -1,0 +1,132 @@
+"""`eqsep reproduce`: run the paper's tables and figures, and show what they found."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+from eqsep.experiments import runner
+from eqsep.experiments.comparison import Comparison
+from eqsep.experiments.figures import FIGURES
+from eqsep.experiments.page import lines_of, report, write_pages
+from eqsep.experiments.table import PROTOCOLS, Plan
+from eqsep.experiments.tables import TABLES
+from eqsep.experiments.verdict import WORDS
+
+NAMES = (*TABLES, *FIGURES)
+_LINES_SHOWN = 60  # a longer table is on the page
+
+
+def list_names(console: Console) -> None:
+    """Show every table and figure with its name."""
+    table = _table("name", "what it is", "figures", names=2)
+    for name, one in TABLES.items():
+        table.add_row(name, one.published.title, str(len(list(one.entries()))))
+    for name, figure in FIGURES.items():
+        table.add_row(name, figure.title, "picture")
+    console.print(table)
+
+
+def chosen(names: Sequence[str]) -> list[str]:
+    """The names asked for, "all" among them; refuses what there is not.
+
+    Examples
+    --------
+    >>> chosen(["thyroid", "logic", "thyroid"])
+    ['thyroid', 'logic']
+    """
+    unknown = [name for name in names if name not in (*NAMES, "all")]
+    if unknown or not names:
+        raise ValueError(
+            f"Unknown table or figure {', '.join(unknown) or 'none'}: expected 'all' or some of "
+            f"{', '.join(NAMES)}. `eqsep reproduce --list` says what they are."
+        )
+    return list(NAMES) if "all" in names else list(dict.fromkeys(names))
+
+
+def plan_of(protocol: str, *, seeds: int | None, quick: bool) -> Plan:
+    """The plan that the options ask for; "both" is both protocols."""
+    protocols = PROTOCOLS if protocol == "both" else (protocol,)
+    return Plan(protocols, seeds, quick)
+
+
+def run_names(console: Console, names: Sequence[str], plan: Plan, *, out: Path) -> bool:
+    """Measure what is not measured yet, write the page and show it; false where a cell failed."""
+    wanted = chosen(names)
+    cells = [c for name in wanted for c in (TABLES | FIGURES)[name].cells(plan)]
+    with _bar(console) as on_progress:
+        outcome = runner.run(cells, out, on_progress=on_progress)
+    told = report(wanted, plan, out)
+    text, page = write_pages(told, out)
+    if len(told.comparisons) > 1:
+        console.print(_summary(told.comparisons))
+    for comparison in told.comparisons:
+        if len(told.comparisons) <= 3 and len(comparison.lines) <= _LINES_SHOWN:
+            console.print(_lines(comparison))
+    console.print(
+        f"{outcome.measured} cells measured in {outcome.seconds:.0f} s, {outcome.kept} kept from "
+        f"before, {outcome.skipped} skipped, {len(outcome.failed)} failed."
+    )
+    for cell, message in outcome.failed:
+        console.print(f"Failed: {cell.study}, {cell.dataset}, {cell.method}: {message}")
+    console.print(f"Markdown: {text.resolve()}", soft_wrap=True)
+    console.print(f"Page: {page.resolve()}", soft_wrap=True)
+    return not outcome.failed
+
+
+def _summary(comparisons: Sequence[Comparison]) -> Table:
+    table = _table("table", "figures", *WORDS)
+    for comparison in comparisons:
+        counts = (str(comparison.count(word) or "") for word in WORDS)
+        table.add_row(comparison.name, str(len(comparison.lines)), *counts)
+    return table
+
+
+def _lines(comparison: Comparison) -> Table:
+    columns = ("published", "paper", "apart", "in stds", "verdict", "corrected")
+    table = _table("row", "column", *columns, names=2)
+    table.title = comparison.title
+    for words in lines_of(comparison):
+        table.add_row(*words)
+    return table
+
+
+def _table(*columns: str, names: int = 1) -> Table:
+    """An empty table: the first columns hold names, which may be broken, the others numbers."""
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for i, column in enumerate(columns):
+        if i < names:
+            table.add_column(column, overflow="fold", min_width=len(column))
+        else:
+            table.add_column(column, justify="right", no_wrap=True)
+    return table
+
+
+@contextmanager
+def _bar(console: Console) -> Iterator[Callable[[runner.Progress], None]]:
+    """A progress bar over the cells, with the time left by the rate so far."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("cells", total=None, left="")
+
+        def on_progress(now: runner.Progress) -> None:
+            bar.update(
+                task,
+                completed=now.done,
+                total=now.total,
+                description=f"{now.cell.study}: {now.cell.method}"[:40],
+                left=f"{now.seconds_left / 60:.0f} min left",
+            )
+
+        yield on_progress
+        done = bar.tasks[task].completed
+        bar.update(task, total=done, description="done", left="")

@@ -1,0 +1,114 @@
+"""A cell: one method on one data set by one protocol, and the small JSON that holds its result.
+
+What was measured is never measured again, and a result is written whole or not at all: a run that
+is killed loses the cells it was working on and nothing else.
+"""
+
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+Result = Mapping[str, Any]
+Measured = tuple[dict[str, list[float]], dict[str, Any]]
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """What is measured: a method on a data set, from `seeds` seeds, by a protocol.
+
+    Seeds are 0, 1, ..., seeds - 1. The starts of a network are members of one ensemble, so all
+    repetitions of a cell are measured together.
+
+    Examples
+    --------
+    >>> Cell("circles", "circles", "ES (LL)", seeds=20).path(Path("out")).as_posix()
+    'out/full/paper/circles/circles/ES (LL), 20 seeds.json'
+    """
+
+    study: str
+    dataset: str
+    method: str
+    protocol: str = "paper"
+    seeds: int = 1
+    quick: bool = False
+
+    def path(self, out: Path) -> Path:
+        """Where its result is kept: another place for every other cell."""
+        size = "quick" if self.quick else "full"
+        words = (self.study, self.dataset, f"{self.method}, {self.seeds} seeds.json")
+        return Path(out, size, self.protocol, *map(_file_name, words))
+
+
+@dataclass(frozen=True)
+class Study:
+    """A family of cells that are measured alike.
+
+    Attributes
+    ----------
+    name : str
+    measure : callable
+        From a cell to its values, numbers by key with one for each seed, and to what else figures
+        draw. Raises `Skipped` where something that it needs is not there.
+    seconds : callable
+        From a cell to roughly how long it takes on one core: long cells start first.
+    """
+
+    name: str
+    measure: Callable[[Cell], Measured]
+    seconds: Callable[[Cell], float] = lambda cell: 1.0  # noqa: ARG005
+
+
+class Skipped(Exception):
+    """A cell that cannot be measured here, with the reason in words."""
+
+
+def read_result(cell: Cell, out: Path) -> Result | None:
+    """What was measured of the cell, or why it was skipped; None where it has not been run."""
+    path = cell.path(out)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(
+            f"{path} is not a result: expected JSON, got {text[:40]!r}. Remove it and run again."
+        ) from error
+
+
+def write_result(cell: Cell, out: Path, result: Result) -> Path:
+    """Write the cell's fields and its result, whole or not at all."""
+    return write_json(cell.path(out), {"cell": asdict(cell)} | dict(result))
+
+
+def write_json(path: Path, content: Any) -> Path:
+    """Write `content` beside its place under another name, then rename it."""
+    return write_text(path, json.dumps(content, indent=1) + "\n")
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write `text` to `path`, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{secrets.token_hex(6)}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+    return path
+
+
+def is_measured(cell: Cell, out: Path) -> bool:
+    """Whether there is a result: a skipped cell is tried again, as what it lacked may be there."""
+    result = read_result(cell, out)
+    return result is not None and "skipped" not in result
+
+
+def _file_name(words: str) -> str:
+    """`words` as the name of a file on any system, other words under another name."""
+    return quote(words, safe=" ,=()")

@@ -1,0 +1,86 @@
+"""Where results come from: the commit, the machine, the versions that computed them."""
+
+import os
+import platform
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from eqsep import __version__
+
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch")
+
+
+@cache
+def here() -> Mapping[str, str]:
+    """The commit, the machine and the versions of this process."""
+    return {
+        "commit": _commit(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "versions": ", ".join(f"{name} {_version(name)}" for name in _LIBRARIES),
+    }
+
+
+def _commit() -> str:
+    """The commit of the working tree, "+" where it has changes; the version outside of one."""
+    root = Path(__file__).parents[2]
+    try:
+        told = subprocess.run(
+            ["git", "-C", str(root), "describe", "--always", "--abbrev=10", "--dirty=+"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return f"eqsep {__version__}"
+    return told.stdout.strip()
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Of many results: from when to when, by which commits, where, and how long they took."""
+
+    begin: str
+    end: str
+    commits: tuple[str, ...]
+    machines: tuple[str, ...]
+    versions: tuple[str, ...]
+    cells: int
+    hours: float
+
+    @classmethod
+    def of(cls, made: Iterable[Mapping[str, Any]]) -> "Provenance":
+        """Of what each result says of its making.
+
+        Examples
+        --------
+        >>> day = {"date": "2026-01-01", "commit": "a1", "machine": "m", "versions": "v"}
+        >>> Provenance.of([day | {"seconds": 1800.0}, day | {"seconds": 1800.0}]).hours
+        1.0
+        """
+        made = list(made)
+        dates = sorted(str(one["date"]) for one in made)
+
+        def all_of(kind: str) -> tuple[str, ...]:
+            return tuple(sorted({str(one[kind]) for one in made}))
+
+        return cls(
+            begin=dates[0] if dates else "",
+            end=dates[-1] if dates else "",
+            commits=all_of("commit"),
+            machines=all_of("machine"),
+            versions=all_of("versions"),
+            cells=len(made),
+            hours=round(sum(float(one["seconds"]) for one in made) / 3600, 2),
+        )

@@ -1,0 +1,138 @@
+"""NSL-KDD: denial of service is seen, three kinds of attack are not. Two tables."""
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from eqsep.datasets import Split, load_nsl_kdd
+from eqsep.evaluation import anomaly_score, prevalence_by_kind
+from eqsep.experiments.areas import METRICS, areas_by_kind, by_seed
+from eqsep.experiments.cell import Cell, Measured, Study
+from eqsep.experiments.methods import DETERMINISTIC, NSL_KDD_METHODS
+from eqsep.experiments.scaled import first_rows, loaded, scaled
+from eqsep.experiments.table import Place, Table
+from eqsep.experiments.tables.nsl_kdd_networks import NETWORKS, measure_networks
+
+# The most training rows a method is given, where all of them would take hours on one core.
+CAPS = {
+    "OCSVM-A": 20_000,
+    "OCSVM-N": 20_000,
+    "SVM-Lin": 20_000,
+    "OVS-Lin": 20_000,
+    "OVS-Lin-ES": 20_000,
+}
+QUICK_CAP = 4_000
+# Published figures that are those of a constant score: (1 + prevalence) / 2 in every column.
+CONSTANT = ("OVS-RBF", "OVS-Lin", "OVS-Lin-ES")
+_KINDS = ("dos", "probe", "privilege", "access", "overall")
+
+
+def rows_of(cell: Cell) -> int | None:
+    """The cap on the training rows of a cell; None where it gets all of them."""
+    cap = CAPS.get(cell.method)
+    if cell.quick:
+        return min(QUICK_CAP, cap or QUICK_CAP)
+    return cap
+
+
+@lru_cache(maxsize=2)
+def data(protocol: str) -> Split:
+    """All rows, shuffled once and standardised; kept, as every method wants them."""
+    return scaled(loaded(load_nsl_kdd, protocol=protocol))
+
+
+def measure(cell: Cell) -> Measured:
+    """Both areas by kind of attack against all normal test rows, and over all of them."""
+    split, cap = data(cell.protocol), rows_of(cell)
+    split = split if cap is None else first_rows(split, cap)
+    more: dict[str, Any] = {"training rows": len(split.X_train)}
+    if cell.method == "Random":
+        return _chance(split), more
+    if cell.method in CONSTANT and cell.protocol == "paper":
+        return by_seed([areas_by_kind(np.zeros(len(split.X_test)), split.kind_test)]), more
+    if cell.method in NETWORKS:
+        values, told = measure_networks(cell, split)
+        return values, more | told
+    models = (NSL_KDD_METHODS[cell.method](seed) for seed in range(cell.seeds))
+    scores = (
+        anomaly_score(model.fit(split.X_train, split.y_train), split.X_test) for model in models
+    )
+    return by_seed(areas_by_kind(score, split.kind_test) for score in scores), more
+
+
+def _chance(split: Split) -> dict[str, list[float]]:
+    """What a score that knows nothing gets in expectation: the share of the kind."""
+    share = prevalence_by_kind(split.kind_test)
+    return {f"{metric}, {kind}": [share[kind]] for metric in METRICS.values() for kind in share}
+
+
+_FULL_SECONDS = {
+    "SVM-RBF": 200.0,
+    "LOF-A": 600.0,
+    "LOF-N": 300.0,
+    "OCSVM-A": 120.0,
+    "OCSVM-N": 120.0,
+    "SVM-Lin": 300.0,
+    "IsoF-A": 15.0,
+    "IsoF-N": 10.0,
+}
+
+
+def seconds(cell: Cell) -> float:
+    """Roughly, on one core: negative sampling has eight times the rows, SAD trains twice."""
+    if cell.method in NETWORKS:
+        full = 6000.0 if "NS" in cell.method else 2400.0 if "SAD" in cell.method else 600.0
+        return full / 50 if cell.quick else full
+    full = _FULL_SECONDS.get(cell.method, 60.0)
+    return 5.0 if cell.quick else full
+
+
+STUDY = Study("nsl_kdd", measure, seconds)
+_MAIN = {
+    "SVM": "SVM-RBF",
+    "OVS": "OVS-RBF",
+    "OVS-ES": "OVS-RBF-ES",
+    "OCSVM": "OCSVM-A",
+    "IsoF": "IsoF-A",
+    "LOF": "LOF-A",
+    "ES": "ES, MSE",
+}
+
+
+def _method(name: str) -> Place:
+    """The place of a method, all but its key."""
+    if name in DETERMINISTIC or name == "Random":
+        return Place("NSL-KDD", name, "", seeds=1)
+    return Place("NSL-KDD", name, "", seeds=NETWORKS[name].seeds if name in NETWORKS else 3)
+
+
+def _place(name: str, column: str) -> Place:
+    assert column.lower() in _KINDS
+    place = _method(name)
+    return Place(place.dataset, place.method, f"{{metric}}, {column.lower()}", place.seeds)
+
+
+def _main(row: str, column: str) -> Place:
+    name = row.removesuffix(" (ours)")
+    return _place(_MAIN.get(name, name), column)
+
+
+def _full(row: str, column: str) -> Place:
+    return _place(row.removesuffix(" (ours)"), column)
+
+
+_NOTE = (
+    "Each kind of attack against all normal test rows. The three OVS rows that say 0.717, 0.600, "
+    "0.503, 0.610 and 0.785 are those of a constant score, (1 + share of attacks) / 2, and so is "
+    f"what stands beside them. At most {CAPS['OCSVM-A']:,} training rows: {', '.join(CAPS)}."
+)
+_CHANGES = (
+    "Three attacks whose names the paper misspells are assigned to their kinds; nine rows of them "
+    "are no longer trained on. Areas are average precisions, so that the OVS rows show what the "
+    "machine does; and SAD has the L2 penalty that the paper's code left without effect."
+)
+TABLES = [
+    Table("nsl_kdd", STUDY, _main, _NOTE, _CHANGES),
+    Table("nsl_kdd_full", STUDY, _full, _NOTE, _CHANGES),
+]

@@ -1,0 +1,95 @@
+"""Whether a published figure holds: a word, and the reason for it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from eqsep.experiments.published import Published
+
+STDS, SLACK = 3.0, 0.02  # a figure holds within so many published standard deviations and so much
+WORDS = {
+    "holds": f"ours lies within {STDS:g} published standard deviations + {SLACK:g}",
+    "above": "ours is larger than that allows",
+    "below": "ours is smaller than that allows",
+    "constant": "the published figure is that of a constant score: it measures no detector",
+    "other data": "ours comes from other data: nothing is said of the published figure",
+    "skipped": "something that the measurement needs is not there",
+    "not run": "it has not been measured yet",
+}
+
+
+@dataclass(frozen=True)
+class Ours:
+    """What was measured: mean and standard deviation over the seeds.
+
+    Examples
+    --------
+    >>> str(Ours.of([0.5, 0.7])), str(Ours.of([0.5]))
+    ('0.600±0.100', '0.500')
+    """
+
+    mean: float
+    std: float
+    n: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "Ours":
+        """Of one number for each seed."""
+        return cls(float(np.mean(values)), float(np.std(values)), len(values))
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3f}" + (f"±{self.std:.3f}" if self.n > 1 else "")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A word of `WORDS`, and why."""
+
+    word: str
+    reason: str
+
+
+def judge(published: Published, ours: Ours) -> Verdict:
+    """Compare what was measured with what was published.
+
+    Examples
+    --------
+    >>> judge(Published(0.90, 0.01), Ours(0.94, 0.0, 1))
+    Verdict(word='holds', reason='apart by +0.040, 0.050 allowed')
+    >>> judge(Published(0.90, 0.01), Ours(0.84, 0.0, 1)).word
+    'below'
+    """
+    if published.mean is None:
+        least = published.least or 0.0
+        word = "holds" if ours.mean >= least else "below"
+        return Verdict(word, f"{ours.mean:.2f}, at least {least:g} claimed")
+    apart = ours.mean - published.mean
+    allowed = STDS * (published.std or 0.0) + SLACK
+    within = abs(apart) <= allowed + 1e-9
+    word = "holds" if within else "above" if apart > 0 else "below"
+    return Verdict(word, f"apart by {apart:+.3f}, {allowed:.3f} allowed")
+
+
+def in_stds(published: Published, ours: Ours) -> float | None:
+    """The difference in published standard deviations; None where there is none, or it is 0.
+
+    Examples
+    --------
+    >>> in_stds(Published(0.5, 0.1), Ours(0.7, 0.0, 1))
+    2.0
+    """
+    if published.mean is None or not published.std:
+        return None
+    return round((ours.mean - published.mean) / published.std, 2)
+
+
+def constant_area(prevalence: float) -> float:
+    """The trapezoidal area of a constant score: halfway between 1 and the prevalence.
+
+    Examples
+    --------
+    >>> constant_area(0.434)
+    0.717
+    """
+    return (1 + prevalence) / 2

@@ -1,0 +1,207 @@
+"""The studies behind the tables: every method measures what its table asks for."""
+
+import numpy as np
+import pytest
+
+from eqsep.datasets import Split
+from eqsep.datasets.table import Table as DataTable
+from eqsep.experiments import methods
+from eqsep.experiments.cell import Cell, Skipped
+from eqsep.experiments.figures import FIGURES
+from eqsep.experiments.page import report
+from eqsep.experiments.runner import run
+from eqsep.experiments.table import Plan
+from eqsep.experiments.tables import (
+    TABLES,
+    circle_networks,
+    circles,
+    mvtec,
+    nsl_kdd,
+    nsl_kdd_networks,
+    thyroid,
+)
+from eqsep.experiments.verdict import constant_area
+
+PLAN = Plan(seeds=2, quick=True)
+
+
+def cells_of(*names, plan=PLAN):
+    return list(dict.fromkeys(cell for name in names for cell in TABLES[name].cells(plan)))
+
+
+def check_values(names, values_of):
+    """Every figure of the tables finds its key, with a number for each seed."""
+    for name in names:
+        for entry in TABLES[name].entries():
+            for protocol in PLAN.protocols:
+                cell = entry.cell(PLAN, protocol)
+                values = values_of[cell][entry.key(protocol)]
+                assert len(values) == cell.seeds
+                assert np.isfinite(values).all()
+
+
+@pytest.fixture
+def small_split():
+    """Rows with the kinds of NSL-KDD: attacks of the seen kind lie to one side, others around."""
+    rng = np.random.default_rng(0)
+
+    def rows(counts):
+        kind = np.repeat(list(counts), list(counts.values()))
+        place = {"normal": 0.0, "dos": 4.0, "probe": -4.0, "privilege": 3.0, "access": -2.0}
+        centre = np.array([place[k] for k in kind])[:, None]
+        order = rng.permutation(len(kind))
+        return (rng.normal(size=(len(kind), 4)) + centre)[order], kind[order]
+
+    X_train, kind_train = rows({"normal": 60, "dos": 40})
+    X_test, kind_test = rows({"normal": 30, "dos": 20, "probe": 12, "privilege": 5, "access": 12})
+    return Split(
+        X_train=X_train,
+        kind_train=kind_train,
+        X_test=X_test,
+        kind_test=kind_test,
+        feature_names=tuple("abcd"),
+    )
+
+
+def test_every_method_of_nsl_kdd_measures_every_kind(small_split, monkeypatch):
+    monkeypatch.setattr(nsl_kdd, "data", lambda protocol: small_split)  # noqa: ARG005
+    monkeypatch.setattr(nsl_kdd_networks, "QUICK_EPOCHS", 2)
+    names = ("nsl_kdd", "nsl_kdd_full")
+    values_of = {cell: nsl_kdd.measure(cell)[0] for cell in cells_of(*names)}
+    check_values(names, values_of)
+    share = 20 / 50
+    for name in nsl_kdd.CONSTANT:
+        cell = Cell("nsl_kdd", "NSL-KDD", name, "paper", 1, True)
+        assert values_of[cell]["trapezoid, dos"] == [pytest.approx(constant_area(share))]
+        assert values_of[cell]["average precision, dos"] == [pytest.approx(share)]
+    real = Cell("nsl_kdd", "NSL-KDD", "OVS-RBF", "corrected", 1, True)
+    assert values_of[real]["average precision, dos"][0] > share + 0.2
+
+
+def test_slow_methods_have_a_cap_on_their_rows(small_split, monkeypatch):
+    cell = Cell("nsl_kdd", "NSL-KDD", "OCSVM-A")
+    assert nsl_kdd.rows_of(cell) == nsl_kdd.CAPS["OCSVM-A"]
+    assert nsl_kdd.rows_of(Cell("nsl_kdd", "NSL-KDD", "LOF-A")) is None
+    assert nsl_kdd.rows_of(Cell("nsl_kdd", "NSL-KDD", "LOF-A", quick=True)) == nsl_kdd.QUICK_CAP
+    monkeypatch.setattr(nsl_kdd, "data", lambda protocol: small_split)  # noqa: ARG005
+    monkeypatch.setitem(nsl_kdd.CAPS, "OCSVM-A", 50)
+    assert nsl_kdd.measure(cell)[1] == {"training rows": 50}
+    assert all(name in TABLES["nsl_kdd"].note for name in nsl_kdd.CAPS)
+
+
+def test_the_share_of_silent_rows_is_told_of_rbf_networks(small_split, monkeypatch):
+    monkeypatch.setattr(nsl_kdd_networks, "QUICK_EPOCHS", 1)
+    cell = Cell("nsl_kdd", "NSL-KDD", "RS", seeds=1, quick=True)
+    near = nsl_kdd_networks.measure_networks(cell, small_split)
+    far = Split(
+        X_train=small_split.X_train,
+        kind_train=small_split.kind_train,
+        X_test=small_split.X_test + 50,
+        kind_test=small_split.kind_test,
+        feature_names=small_split.feature_names,
+    )
+    away = nsl_kdd_networks.measure_networks(cell, far)
+    assert near[1]["silent"] < 1 == away[1]["silent"]
+
+
+def test_thyroid_measures_both_kinds(write_classes, monkeypatch):
+    for part, classes in (
+        ("train", [3] * 40 + [1] * 10 + [2] * 5),
+        ("test", [3] * 20 + [1, 2] * 5),
+    ):
+        home = write_classes("ann-thyroid", f"ann-{part}.data", width=21, classes=classes)
+    monkeypatch.setenv("EQSEP_DATA", str(home))
+    monkeypatch.setattr(thyroid, "QUICK_EPOCHS", 2)
+    thyroid.data.cache_clear()
+    names = ("thyroid", "thyroid_full")
+    check_values(names, {cell: thyroid.measure(cell)[0] for cell in cells_of(*names)})
+    thyroid.data.cache_clear()
+
+
+def test_without_its_files_a_cell_says_where_to_put_them(tmp_path, monkeypatch):
+    monkeypatch.setenv("EQSEP_DATA", str(tmp_path))
+    for study in (nsl_kdd, thyroid):
+        study.data.cache_clear()
+        (cell, *_) = cells_of(study.STUDY.name)
+        with pytest.raises(Skipped, match=r"Put .* there"):
+            study.measure(cell)
+
+
+def test_mvtec_probes_run_and_defects_without_names_are_skipped(monkeypatch):
+    rng = np.random.default_rng(0)
+    kind = np.repeat(["normal", "defect"], [60, 20])
+    X = rng.normal(size=(80, 6)) + 3 * (kind == "defect")[:, None]
+    table = DataTable(X=X, kind=kind, feature_names=tuple("abcdef"))
+    monkeypatch.setattr(mvtec, "load_mvtec_embeddings", lambda name: table)  # noqa: ARG005
+    monkeypatch.setattr(mvtec, "QUICK_EPOCHS", 3)
+    mvtec.data.cache_clear()
+    values_of = {cell: mvtec.measure(cell)[0] for cell in cells_of("mvtec_objects")}
+    check_values(["mvtec_objects"], values_of)
+    split = mvtec.data("pill")
+    mvtec.data.cache_clear()
+    assert (split.y_train.sum(), split.y_test.sum()) == (4, 16)
+    with pytest.raises(Skipped, match="do not say which defect"):
+        mvtec.measure(cells_of("mvtec_pill")[0])
+
+
+def test_shallow_models_on_the_circles_measure_every_figure():
+    names = ("toy_shallow", "toy_kernel_es")
+    results = {cell: _or_skipped(circles.measure, cell) for cell in cells_of(*names)}
+    missing = {cell.method for cell, result in results.items() if result is None}
+    assert missing <= {"XGB"}
+    for cell, result in results.items():
+        if result is not None:
+            assert len(result[0]["trapezoid, normal"]) == cell.seeds
+            assert ("heat_map" in result[1]) == (cell.method in circles.DRAWN)
+
+
+def _or_skipped(measure, cell):
+    try:
+        return measure(cell)
+    except Skipped:
+        return None
+
+
+def test_boosted_trees_without_xgboost_are_skipped_with_a_reason(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "xgboost", None)
+    with pytest.raises(Skipped, match="pip install xgboost"):
+        methods.boosted_trees(0)
+
+
+@pytest.fixture
+def short_training(monkeypatch):
+    whole = circle_networks.training
+    monkeypatch.setattr(circle_networks, "training", lambda **told: whole(**told | {"epochs": 3}))
+    monkeypatch.setattr(circle_networks, "WELL", 0.0)
+
+
+@pytest.mark.usefixtures("short_training")
+def test_networks_on_the_circles_measure_every_figure():
+    names = ("toy_networks_2layers", "toy_networks_3layers", "separation", "margin_by_layer")
+    values_of = {cell: circle_networks.measure(cell)[0] for cell in cells_of(*names)}
+    check_values(names, values_of)
+
+
+def test_separation_is_that_of_outputs_and_distances():
+    output = np.array([[1.0], [0.8], [0.4], [0.2]])
+    distance = np.array([[0.1], [0.1], [0.8], [1.0]])
+    is_anomaly = np.array([False, False, True, True])
+    told = circle_networks.separation_of(output, distance, is_anomaly)
+    assert told["difference of mean outputs"] == [pytest.approx(0.6)]
+    assert told["distance of anomalies"] == [pytest.approx(0.9)]
+    assert told["anomalies 8 times further"] == [1.0]
+    assert circle_networks.separation_of(output, distance + 1, is_anomaly)[
+        "anomalies 8 times further"
+    ] == [0.0]
+
+
+@pytest.mark.usefixtures("short_training")
+def test_every_figure_is_drawn_from_results_alone(tmp_path):
+    plan = Plan(protocols=("paper",), seeds=1, quick=True)
+    for figure in FIGURES.values():
+        outcome = run(figure.cells(plan), tmp_path, workers=1)
+        assert not outcome.failed
+        assert not outcome.skipped
+    pictures = report(FIGURES, plan, tmp_path).pictures
+    assert [picture.name for picture in pictures] == list(FIGURES)
+    assert all(picture.png.startswith(b"\x89PNG") for picture in pictures)
