@@ -35,8 +35,8 @@ class DINOv2Embedding:
     model : str, default="facebook/dinov2-large"
         A DINOv2 model of the Hugging Face hub, or the folder of one.
     device : str, default="cpu"
-        Where torch computes, such as "cuda". It changes the numbers by rounding only, so rows are
-        kept under the same name.
+        Where torch computes, such as "cuda". It changes the numbers by rounding only, which is
+        coarser on a GPU, so rows are kept under the same name.
 
     Attributes
     ----------
