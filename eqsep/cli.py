@@ -18,9 +18,6 @@ from rich.table import Table
 from eqsep import __version__
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
-
-    from eqsep.datasets.catalogue import DataFile
     from eqsep.demo import Closing, Contender, Corner, Demo
     from eqsep.theory.certificate import Shattering
 
@@ -180,29 +177,18 @@ DataHome = Annotated[
 @data_app.command("list")
 def list_data() -> None:
     """The data sets that can be fetched, with their files."""
-    from eqsep.datasets.catalogue import DATA_FILES
+    from eqsep.commands import data
 
-    for file in DATA_FILES:  # lines, not a table: an address is of use only as a whole
-        place = f"{file.folder}/{file.name}"
-        _console().print(f"{place:<27}{file.size:>10,} bytes  {file.url}", soft_wrap=True)
+    data.list_files(_console())
 
 
 @data_app.command()
 def where(data_home: DataHome = None) -> None:
     """Which of the files are in the data folder."""
-    from eqsep.datasets.catalogue import DATA_FILES
-    from eqsep.datasets.fetching import state_of
-    from eqsep.datasets.home import named_home
+    from eqsep.commands import data
 
     with _errors_told():
-        home = named_home(
-            data_home, wanted="data sets", source="the addresses of `eqsep data list`"
-        )
-    table = _table("file", "state", left=2)
-    for file in DATA_FILES:
-        table.add_row(f"{file.folder}/{file.name}", state_of(file, home))
-    _console().print(f"Data folder: {home}", soft_wrap=True)
-    _console().print(table)
+        data.show_states(_console(), data_home=data_home)
 
 
 @data_app.command()
@@ -211,26 +197,10 @@ def fetch(
     data_home: DataHome = None,
 ) -> None:
     """Download data sets and check them; what is there already is not fetched again."""
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
+    from eqsep.commands import data
 
-    from eqsep.datasets.fetching import fetch_data
-
-    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn()
-    with _errors_told(), Progress(*columns, console=Console(stderr=True)) as bars:
-        tasks: dict[str, TaskID] = {}
-
-        def show(file: "DataFile", done: int, total: int | None) -> None:
-            if file.name not in tasks:
-                tasks[file.name] = bars.add_task(file.name, total=total)
-            bars.update(tasks[file.name], completed=done)
-
-        paths = [
-            path
-            for name in data_sets
-            for path in fetch_data(name, data_home=data_home, progress=show)
-        ]
-    for path in paths:
-        _console().print(path, soft_wrap=True)
+    with _errors_told():
+        data.fetch(_console(), data_sets, data_home=data_home)
 
 
 @contextmanager
