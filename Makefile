@@ -36,6 +36,7 @@ bench-networks: .venv/.dev
 
 bench-peers: .venv/.peers
 	$(BIN)/python bench/leave_one_kind_out.py
+	$(BIN)/python bench/fit_time.py
 
 clean:
 	rm -rf .venv docs/_build
@@ -61,6 +62,6 @@ clean:
 
 # DeepOD asks for a torch of 2022 and runs with the present one, so it comes without what it asks for.
 .venv/.peers: pyproject.toml constraints.txt | .venv/bin/python
-	$(PIP) --editable ".[bench,nn]"
+	$(PIP) --editable ".[bench,images]"
 	$(PIP) --no-deps deepod==0.4.1
 	touch $@

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.ensemble import IsolationForest, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import LocalOutlierFactor
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC, OneClassSVM
 
 import eqsep
@@ -53,7 +53,7 @@ class Peer:
     def fit(self, X: np.ndarray, y: np.ndarray) -> "Peer":
         used = self._used(y)
         X, y = X[used], y[used]
-        self.scaler_ = StandardScaler(with_mean=self.standardise, with_std=self.standardise).fit(X)
+        self.scaler_ = (StandardScaler() if self.standardise else FunctionTransformer()).fit(X)
         labels = () if self.normal_only else (y,)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of old names and of rounding, in others' code
@@ -116,10 +116,11 @@ class Method:
             return None
 
 
-def _xgboost() -> Peer:
+def xgboost(*, threads: int = THREADS) -> Peer:
+    """200 trees."""
     from xgboost import XGBClassifier
 
-    return Peer(XGBClassifier(n_estimators=200, n_jobs=THREADS, random_state=0))
+    return Peer(XGBClassifier(n_estimators=200, n_jobs=threads, random_state=0))
 
 
 def _xgbod() -> Peer:
@@ -155,7 +156,7 @@ def _prenet() -> Peer:
 
 # The quick ones first, so that most of the table is soon there.
 METHODS = {
-    "XGBoost": Method(_xgboost, "xgboost", "200 trees"),
+    "XGBoost": Method(xgboost, "xgboost", "200 trees"),
     "random forest": Method(
         lambda: Peer(RandomForestClassifier(200, n_jobs=THREADS, random_state=0)),
         "sklearn",
