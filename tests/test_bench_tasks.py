@@ -1,5 +1,6 @@
 """The benchmark of seen and unseen kinds: its divisions do not leak, its tables say what is so."""
 
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 
@@ -84,6 +85,52 @@ def test_the_tables_hold_every_kind_they_name(module, home_of):
         rows = tasks.rows_of(name)
         assert {*np.unique(rows.kind)} == {"normal", *tasks.TABLES[name].kinds}
         assert rows.frame.shape == rows.matrix.shape == (6435, 36)
+
+
+class Recorder:
+    """An estimator that keeps what it is fitted on."""
+
+    def fit(self, X, *labels):
+        self.X_, self.labels_ = X, labels
+
+
+def fitted_on(peer, *, n_normal, n_anomalous):
+    """What a peer's estimator is given, where anomalous rows are 1 and normal ones 0."""
+    y = np.repeat([0, 1], [n_normal, n_anomalous])
+    return peer.fit(y[:, None].astype(float), y).estimator
+
+
+def test_a_peer_of_normal_rows_sees_neither_anomalies_nor_labels(module):
+    peer = module("peers").Peer(Recorder(), normal_only=True, at_most=30)
+    given = fitted_on(peer, n_normal=50, n_anomalous=50)
+    assert given.labels_ == ()
+    assert_array_equal(given.X_, np.zeros((30, 1)))
+
+
+@pytest.mark.parametrize(("n_anomalous", "kept"), [(3, 3), (90, 20)])
+def test_rare_anomalies_stay_where_rows_are_too_many(module, n_anomalous, kept):
+    peer = module("peers").Peer(Recorder(), at_most=40)
+    given = fitted_on(peer, n_normal=200, n_anomalous=n_anomalous)
+    assert_array_equal(given.X_[:, 0], given.labels_[0])
+    assert np.bincount(given.labels_[0]).tolist() == [40 - kept, kept]
+
+
+def test_a_cell_is_measured_once_and_a_failure_leaves_no_file(module, tmp_path):
+    @dataclass(frozen=True)
+    class Cell:
+        table: str
+        seen: str
+
+    def fail(cell):
+        raise RuntimeError(cell.seen)
+
+    measured, cell = module("cells").measured, Cell("kinds", "fpv close")
+    with pytest.raises(RuntimeError):
+        measured(cell, fail, out=tmp_path)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    first = measured(cell, lambda _: {"area": 0.5}, out=tmp_path)
+    assert measured(cell, fail, out=tmp_path) == first == {**vars(cell), "area": 0.5}
+    assert [path.name for path in (tmp_path / "kinds").iterdir()] == ["seen_fpv_close.json"]
 
 
 def result(method, data, seen, area):
