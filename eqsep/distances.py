@@ -4,9 +4,9 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from eqsep.arrays import is_foreign, namespace
+from eqsep.compiled import manhattan
 
 ENOUGH = 500  # landmarks
 
@@ -118,8 +118,7 @@ def manhattan_distances(X: Any, C: Any, *, unit: float = 1.0) -> Any:
         return manhattan_distances(X / unit, C / unit)
     if not is_foreign(X):
         with np.errstate(over="ignore"):
-            s = cdist(X, C, metric="cityblock") / unit
-            return s.astype(X.dtype, copy=False)
+            return manhattan(X, C.astype(X.dtype, copy=False)) / X.dtype.type(unit)
     xp = namespace(X, C)
     s = xp.abs(X[:, :1] - C[:, :1].T)
     for j in range(1, X.shape[1]):
