@@ -5,7 +5,7 @@ import pytest
 
 from eqsep.datasets import Split
 from eqsep.datasets.table import Table as DataTable
-from eqsep.experiments import methods
+from eqsep.experiments import methods, networks
 from eqsep.experiments.cell import Cell, Skipped
 from eqsep.experiments.figures import FIGURES
 from eqsep.experiments.page import report
@@ -189,7 +189,7 @@ def test_separation_is_that_of_outputs_and_distances():
     told = circle_networks.separation_of(output, distance, is_anomaly)
     assert told["difference of mean outputs"] == [pytest.approx(0.6)]
     assert told["distance of anomalies"] == [pytest.approx(0.9)]
-    assert told["anomalies 8 times further"] == [1.0]
+    assert told["anomalies 8 times further"] == told["outputs 0.30 apart"] == [1.0]
     assert circle_networks.separation_of(output, distance + 1, is_anomaly)[
         "anomalies 8 times further"
     ] == [0.0]
@@ -205,3 +205,26 @@ def test_every_figure_is_drawn_from_results_alone(tmp_path):
     pictures = report(FIGURES, plan, tmp_path).pictures
     assert [picture.name for picture in pictures] == list(FIGURES)
     assert all(picture.png.startswith(b"\x89PNG") for picture in pictures)
+
+
+def test_single_precision_ties_the_rows_that_leave_a_layer_of_rbfs_silent():
+    """The published figures of RBF networks: far rows differ by less than a float32 can tell."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), np.repeat([0, 1], 30)
+    model = networks.network(
+        head="rbf",
+        activation="rbf",
+        hidden=(8,),
+        n_members=2,
+        training=networks.training(epochs=2),
+        random_state=0,
+    ).fit(X, y)
+    rows = np.array([[5.4, 0, 0], [5.5, 0, 0], [5.6, 0, 0], [0, 0, 0]])
+    single, double = (
+        networks.member_scores(model, rows, protocol=protocol)
+        for protocol in ("paper", "corrected")
+    )
+    assert single.dtype == np.float32
+    assert (np.diff(single[:3], axis=0) == 0).all()
+    assert (np.diff(double[:3], axis=0) != 0).all()
+    np.testing.assert_allclose(single, double - 0.5, atol=1e-6)

@@ -3,7 +3,10 @@
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from typing import Any
+
+import numpy as np
 
 from eqsep.experiments.cell import Skipped
 
@@ -36,6 +39,30 @@ def deep_sad(**told: Any) -> Any:
     """A `DeepSAD` as in the paper: d-90-60-90-d with batch normalisation."""
     plan = {"hidden": (90,), "code": 60, "sigma": 0.5, "batch_norm": True, "standardize": False}
     return pieces()["DeepSAD"](**plan | told)
+
+
+def member_scores(model: Any, X: np.ndarray, *, protocol: str) -> np.ndarray:
+    """The score of each member on its own, larger for the more anomalous.  -> (n, k)
+
+    By the paper's protocol networks are evaluated in single precision, as they were published. It
+    has a bearing where outputs differ by less than that resolves: most rows lie so far from all
+    centres of a layer of RBFs that they leave it silent, and are then tied.
+    """
+    if protocol == "corrected":
+        return model.member_scores(X)
+    return -model.head_.membership(_in_single_precision(model, X))
+
+
+def member_distances(model: Any, X: np.ndarray, *, protocol: str) -> np.ndarray:
+    """How far each member of a `DeepSAD` puts each row from its centre, likewise.  -> (n, k)"""
+    return model.distances(X) if protocol == "corrected" else _in_single_precision(model, X)
+
+
+def _in_single_precision(model: Any, X: np.ndarray) -> np.ndarray:
+    """What the networks say of the rows, computed in single precision.  -> (n, k)"""
+    from eqsep.networks.fitting import outputs
+
+    return outputs(deepcopy(model.network_).float(), model.columns_.tensor(X))[..., 0]
 
 
 @contextmanager

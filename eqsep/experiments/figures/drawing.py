@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
+from PIL import Image
 
 from eqsep.experiments.grid import axes
 from eqsep.plots import ANOMALY_COLOUR, NORMAL_COLOUR, RegionDisplay
@@ -66,11 +67,14 @@ def curve_figure(panels: Sequence[CurvePanel], *, n_columns: int = 2) -> Figure:
     return figure
 
 
-def png(figure: Figure, *, dpi: int = 110) -> bytes:
-    """The figure as the bytes of a PNG, the same for the same figure."""
-    stream = BytesIO()
-    figure.savefig(stream, format="png", dpi=dpi, metadata={"Software": None})
-    return stream.getvalue()
+def png(figure: Figure, *, dpi: int = 100) -> bytes:
+    """The figure as the bytes of a PNG in 256 colours: a page holds a dozen of them."""
+    drawn, small = BytesIO(), BytesIO()
+    figure.savefig(drawn, format="png", dpi=dpi)
+    with Image.open(drawn) as picture:
+        colours = picture.convert("RGB").quantize(256, Image.Quantize.MAXCOVERAGE)
+    colours.save(small, format="PNG", optimize=True)
+    return small.getvalue()
 
 
 def _places(n: int, n_columns: int, *, aspect: float) -> tuple[Figure, list[Any]]:

@@ -9,6 +9,7 @@ from eqsep.experiments.cell import Cell, Measured, Study
 from eqsep.experiments.networks import (
     CIRCLE_ACTIVATIONS,
     CIRCLE_SEPARATORS,
+    member_scores,
     narrow_layers_allowed,
     network,
     training,
@@ -17,7 +18,7 @@ from eqsep.experiments.table import Place, Table
 from eqsep.experiments.tables.circles import circles, heat_map
 
 WELL = 0.95  # a member with this area or more performed well
-FAR = 8  # times: the paper's mark of a high separation
+APART, FAR = 0.30, 8  # of outputs, and times: the paper's two marks of a high separation
 
 
 class Layout(NamedTuple):
@@ -60,9 +61,10 @@ def measure(cell: Cell) -> Measured:
     )
     with narrow_layers_allowed():
         model.fit(split.X_train, split.y_train)
-    scores, is_anomaly = model.member_scores(split.X_test), split.y_test == 1
+    scores = member_scores(model, split.X_test, protocol=cell.protocol)
     values = by_seed(areas_of_normal(score, split.y_test) for score in scores.T)
-    values |= separation_of(0.5 - scores, model.distances(split.X_test), is_anomaly)
+    outputs, distances = 0.5 - model.member_scores(split.X_test), model.distances(split.X_test)
+    values |= separation_of(outputs, distances, split.y_test == 1)
     more: dict[str, Any] = {
         "together": areas_of_normal(model.decision_function(split.X_test), split.y_test)
     }
@@ -86,6 +88,7 @@ def separation_of(output: np.ndarray, distance: np.ndarray, is_anomaly: np.ndarr
         "difference of mean outputs": apart.tolist(),
         "distance of normal rows": near.tolist(),
         "distance of anomalies": away.tolist(),
+        "outputs 0.30 apart": (apart >= APART).astype(float).tolist(),
         "anomalies 8 times further": (away >= FAR * near).astype(float).tolist(),
     }
 

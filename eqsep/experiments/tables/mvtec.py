@@ -12,7 +12,7 @@ import numpy as np
 from eqsep.datasets import Split, load_mvtec_embeddings
 from eqsep.experiments.areas import areas_by_kind, by_seed
 from eqsep.experiments.cell import Cell, Measured, Skipped, Study
-from eqsep.experiments.networks import HEADS, network, training
+from eqsep.experiments.networks import HEADS, member_scores, network, training
 from eqsep.experiments.scaled import loaded
 from eqsep.experiments.table import Place, Table
 
@@ -57,7 +57,7 @@ def measure(cell: Cell) -> Measured:
         ),
         random_state=0,
     ).fit(split.X_train, split.y_train)
-    scores = model.member_scores(split.X_test).T
+    scores = member_scores(model, split.X_test, protocol=cell.protocol).T
     return by_seed(areas_by_kind(score, split.kind_test) for score in scores), {}
 
 

@@ -11,6 +11,8 @@ from eqsep.experiments.networks import (
     ACTIVATIONS,
     HEADS,
     deep_sad,
+    member_distances,
+    member_scores,
     narrow_layers_allowed,
     network,
     training,
@@ -78,7 +80,7 @@ def _separator(cell: Cell, kind: Kind, **plan: Any) -> Any:
 
 def _plain(cell: Cell, kind: Kind, split: Split) -> tuple[Any, np.ndarray]:
     model = _separator(cell, kind).fit(split.X_train, split.y_train)
-    return model, model.member_scores(split.X_test)
+    return model, member_scores(model, split.X_test, protocol=cell.protocol)
 
 
 def _sampled(cell: Cell, kind: Kind, split: Split) -> tuple[Any, np.ndarray]:
@@ -87,7 +89,7 @@ def _sampled(cell: Cell, kind: Kind, split: Split) -> tuple[Any, np.ndarray]:
     network = _separator(cell, kind, stratify=True)
     sampling = NegativeSampling(network, ratio=ratio, random_state=0)
     model = sampling.fit(split.X_train, split.y_train).estimator_
-    return model, model.member_scores(split.X_test)
+    return model, member_scores(model, split.X_test, protocol=cell.protocol)
 
 
 def _sad(cell: Cell, kind: Kind, split: Split) -> tuple[Any, np.ndarray]:
@@ -98,7 +100,7 @@ def _sad(cell: Cell, kind: Kind, split: Split) -> tuple[Any, np.ndarray]:
         training=_plan(cell, l2=L2[cell.protocol]),
         random_state=0,
     ).fit(split.X_train, split.y_train)
-    return model, model.distances(split.X_test)
+    return model, member_distances(model, split.X_test, protocol=cell.protocol)
 
 
 _WAYS = {"plain": _plain, "sampled": _sampled, "sad": _sad}

@@ -11,6 +11,7 @@ from eqsep.experiments.cell import Cell, Measured, Study
 from eqsep.experiments.networks import (
     ACTIVATIONS,
     HEADS,
+    member_scores,
     narrow_layers_allowed,
     network,
     training,
@@ -55,7 +56,7 @@ def measure(cell: Cell) -> Measured:
     )
     with narrow_layers_allowed():
         model.fit(split.X_train, split.y_train)
-    scores = model.member_scores(split.X_test).T
+    scores = member_scores(model, split.X_test, protocol=cell.protocol).T
     values = by_seed(areas_by_kind(score, split.kind_test) for score in scores)
     together = areas_by_kind(model.decision_function(split.X_test), split.kind_test)
     epochs = (model.history_.best_epoch + 1).tolist()
