@@ -1,14 +1,18 @@
 # make demo   set up, then show equality separation on built-in data
 # make test   set up, then lint, types, tests, doctests and the README's blocks, with coverage
+# make reproduce   the paper's tables and figures, in hours
 # make lint | docs | bench | bench-networks | bench-peers | clean
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint types check docs bench bench-networks bench-peers clean
+.PHONY: demo reproduce test lint types check docs bench bench-networks bench-peers clean
 
 demo: .venv/.run
 	$(BIN)/eqsep demo
+
+reproduce: .venv/.dev
+	$(BIN)/eqsep reproduce all
 
 test: lint types check
 
@@ -30,8 +34,6 @@ bench: .venv/.bench
 	$(BIN)/python bench/kernel.py
 
 bench-networks: .venv/.dev
-	$(BIN)/python bench/toy_networks.py
-	$(BIN)/python bench/nsl_kdd_networks.py
 	$(BIN)/python bench/networks.py
 
 bench-peers: .venv/.peers

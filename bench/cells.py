@@ -11,8 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-RESULTS = HERE.parent / ".cache" / "bench"
+RESULTS = Path(__file__).parents[1] / ".cache" / "bench"
 
 
 def measured(
@@ -35,15 +34,3 @@ def path_of(cell: Any, out: Path) -> Path:
     folder = fields.pop("table")
     words = (re.sub(r"\W+", "_", f"{name}_{value}").strip("_") for name, value in fields.items())
     return out / folder / ("-".join(words) + ".json")
-
-
-def published(table: str, row: str) -> dict[str, tuple[float, float]]:
-    """Mean and standard deviation of every column of a published row."""
-    tables = json.loads((HERE / "published.json").read_text())
-    return {column: (mean, std) for column, (mean, std) in tables[table][row].items()}
-
-
-def add_options(parser: Any) -> None:
-    """Where results are kept, and whether they are measured anew."""
-    parser.add_argument("--out", type=Path, default=RESULTS, help=f"for results ({RESULTS})")
-    parser.add_argument("--again", action="store_true", help="measure what was measured before")

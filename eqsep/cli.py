@@ -61,7 +61,7 @@ def demo(
 
 
 @app.command()
-def reproduce(
+def reproduce(  # noqa: PLR0913  the options of a command
     names: Annotated[
         list[str] | None, typer.Argument(metavar="TABLE|FIGURE...", help="Some names, or: all.")
     ] = None,
@@ -72,6 +72,7 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="The folder of results and pages.")] = Path(
         "eqsep-reproduction"
     ),
+    workers: Annotated[int | None, typer.Option(help="Processes; else one a core.")] = None,
 ) -> None:
     """Measure the paper's tables and figures anew, and say which published figures hold.
 
@@ -85,7 +86,7 @@ def reproduce(
         return
     with _errors_told():
         plan = command.plan_of(protocol, seeds=seeds, quick=quick)
-        sound = command.run_names(_console(), names or [], plan, out=out)
+        sound = command.run_names(_console(), names or [], plan, out=out, workers=workers)
     raise typer.Exit(0 if sound else 1)
 
 

@@ -26,13 +26,13 @@ def run(*words):
 def reproduced(tmp_path_factory):
     """One run of a table, a table without its data, and two figures."""
     out = tmp_path_factory.mktemp("reproduced")
-    words = ("gaussians_summary", "thyroid", "bumps", "ensembles", "--seeds", 2, "--out", out)
+    words = ("gaussians_summary", "thyroid", "bumps", "ensembles")
+    words += ("--seeds", 2, "--workers", 1, "--out", out)
     with pytest.MonkeyPatch.context() as patch:
         from eqsep.experiments.tables import circle_networks
 
         whole = circle_networks.training
         patch.setattr(circle_networks, "training", lambda **told: whole(**told | {"epochs": 2}))
-        patch.setattr("os.cpu_count", lambda: 1)  # in this process
         patch.delenv("EQSEP_DATA", raising=False)
         return run(*words), run(*words), out
 
@@ -49,6 +49,7 @@ def test_the_list_names_every_table_and_figure():
         ([], "Unknown table or figure none"),
         (["bumps", "--protocol", "fair"], "Unknown protocol fair: expected paper or corrected"),
         (["bumps", "--seeds", "0"], "seeds must be at least 1, got 0"),
+        (["bumps", "--workers", "0"], "workers must be at least 1, got 0"),
     ],
 )
 def test_what_cannot_be_run_is_an_error(words, message, tmp_path):

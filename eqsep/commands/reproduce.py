@@ -54,12 +54,14 @@ def plan_of(protocol: str, *, seeds: int | None, quick: bool) -> Plan:
     return Plan(protocols, seeds, quick)
 
 
-def run_names(console: Console, names: Sequence[str], plan: Plan, *, out: Path) -> bool:
+def run_names(
+    console: Console, names: Sequence[str], plan: Plan, *, out: Path, workers: int | None = None
+) -> bool:
     """Measure what is not measured yet, write the page and show it; false where a cell failed."""
     wanted = chosen(names)
     cells = [c for name in wanted for c in (TABLES | FIGURES)[name].cells(plan)]
-    with _bar(console) as on_progress:
-        outcome = runner.run(cells, out, on_progress=on_progress)
+    with _bar() as on_progress:
+        outcome = runner.run(cells, out, workers=workers, on_progress=on_progress)
     told = report(wanted, plan, out)
     text, page = write_pages(told, out)
     if len(told.comparisons) > 1:
@@ -107,7 +109,7 @@ def _table(*columns: str, names: int = 1) -> Table:
 
 
 @contextmanager
-def _bar(console: Console) -> Iterator[Callable[[runner.Progress], None]]:
+def _bar() -> Iterator[Callable[[runner.Progress], None]]:
     """A progress bar over the cells, with the time left by the rate so far."""
     columns = (
         TextColumn("{task.description}"),
@@ -115,7 +117,7 @@ def _bar(console: Console) -> Iterator[Callable[[runner.Progress], None]]:
         MofNCompleteColumn(),
         TextColumn("{task.fields[left]}"),
     )
-    with Progress(*columns, console=console) as bar:
+    with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("cells", total=None, left="")
 
         def on_progress(now: runner.Progress) -> None:

@@ -70,6 +70,8 @@ def run(
     on_progress : callable, default=None
         Called with a `Progress` after each cell.
     """
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers must be at least 1, got {workers}. Leave it out for all cores.")
     begin, wanted = time.monotonic(), list(dict.fromkeys(cells))
     todo = [cell for cell in wanted if not is_measured(cell, out)]
     todo.sort(key=_seconds, reverse=True)  # the long ones first: none is left for the end
