@@ -15,13 +15,14 @@ did. The data is looked for in $EQSEP_DATA, then in ../shared/data.
 
 import argparse
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
-from cells import RESULTS, measured
+from cells import RESULTS, measured, path_of
 from peers import METHODS, THREADS
 from standings import standings
 from tasks import TABLES, divide, rows_of
@@ -78,21 +79,24 @@ def _three(by_kind: dict[str, float], *, seen: str) -> dict[str, float]:
 
 
 def results_of(told: argparse.Namespace) -> list[dict[str, Any]]:
-    """Every cell that is asked for, from its JSON or measured."""
-    results = []
+    """Every cell that is asked for and can be had, from its JSON or measured."""
+    results, lacking = [], {}
     for name in told.only:
-        if METHODS[name].package() is None:
-            print(f"{name} is left out: {METHODS[name].module} is not installed")
-            continue
         for data in told.tables:
-            try:
-                for seen in TABLES[data].kinds:
-                    cell = Cell("leave_one_kind_out", data, seen, name)
-                    result = measured(cell, measure, out=told.out, again=name in told.again)
-                    results.append(result)
-            except (FileNotFoundError, ImportError) as missing:
-                print(f"{data} is left out. {missing}")
-        print(f"{name}: done", flush=True)
+            for seen in TABLES[data].kinds:
+                cell, again = Cell("leave_one_kind_out", data, seen, name), name in told.again
+                is_kept = path_of(cell, told.out).exists() and not again
+                if not is_kept and METHODS[name].package() is None:
+                    lacking[name] = f"{METHODS[name].module} is not installed"
+                    continue
+                try:
+                    results.append(measured(cell, measure, out=told.out, again=again))
+                except (FileNotFoundError, ImportError) as missing:
+                    lacking[data] = str(missing)
+                if not is_kept:
+                    print(f"{name} on {data}, {seen} seen", file=sys.stderr, flush=True)
+    for what, why in lacking.items():
+        print(f"{what} is left out. {why}", file=sys.stderr)
     return results
 
 
