@@ -2,13 +2,16 @@
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from eqsep.datasets import Split
 from eqsep.datasets.table import Table as DataTable
 from eqsep.experiments import methods, networks
 from eqsep.experiments.cell import Cell, Skipped
+from eqsep.experiments.comparison import compare
 from eqsep.experiments.figures import FIGURES
 from eqsep.experiments.page import report
+from eqsep.experiments.results import Results
 from eqsep.experiments.runner import run
 from eqsep.experiments.table import Plan
 from eqsep.experiments.tables import (
@@ -127,21 +130,66 @@ def test_without_its_files_a_cell_says_where_to_put_them(tmp_path, monkeypatch):
             study.measure(cell)
 
 
-def test_mvtec_probes_run_and_defects_without_names_are_skipped(monkeypatch):
+def test_mvtec_probes_run_on_public_embeddings_which_do_not_name_the_defects(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     kind = np.repeat(["normal", "defect"], [60, 20])
     X = rng.normal(size=(80, 6)) + 3 * (kind == "defect")[:, None]
     table = DataTable(X=X, kind=kind, feature_names=tuple("abcdef"))
+    monkeypatch.setenv("EQSEP_DATA", str(tmp_path))
     monkeypatch.setattr(mvtec, "load_mvtec_embeddings", lambda name: table)  # noqa: ARG005
     monkeypatch.setattr(mvtec, "QUICK_EPOCHS", 3)
     mvtec.data.cache_clear()
-    values_of = {cell: mvtec.measure(cell)[0] for cell in cells_of("mvtec_objects")}
-    check_values(["mvtec_objects"], values_of)
-    split = mvtec.data("pill")
+    out = tmp_path / "out"
+    assert run(cells_of("mvtec_objects"), out, workers=1).failed == ()
+    split = mvtec.data("pill").split
     mvtec.data.cache_clear()
     assert (split.y_train.sum(), split.y_test.sum()) == (4, 16)
-    with pytest.raises(Skipped, match="do not say which defect"):
-        mvtec.measure(cells_of("mvtec_pill")[0])
+    objects, pill = (
+        compare(TABLES[name], PLAN, Results(out)) for name in ("mvtec_objects", "mvtec_pill")
+    )
+    assert objects.count("other data") == len(objects.lines) == 18
+    assert {line.verdict.reason for line in pill.lines} == {mvtec.LACKS}
+    assert pill.count("skipped") == len(pill.lines) == 12
+
+
+def test_mvtec_probes_run_on_images_in_its_layout(tmp_path, monkeypatch):
+    """From small images to a verdict on every defect of the pills."""
+    rng = np.random.default_rng(0)
+    defects = {"color": 90, "combined": 100, "contamination": 110, "crack": 120}
+    defects |= {"faulty_imprint": 130, "pill_type": 140, "scratch": 150}
+    folders = {"train/good": 200, "test/good": 200} | {f"test/{k}": v for k, v in defects.items()}
+    for folder, grey in folders.items():
+        place = tmp_path / "mvtec" / "pill" / folder
+        place.mkdir(parents=True)
+        for i in range(8):
+            pixels = rng.normal(grey, 5, size=(6, 6)).clip(0, 255).astype(np.uint8)
+            Image.fromarray(pixels).save(place / f"{i}.png")
+    whole = mvtec.load_mvtec
+    monkeypatch.setenv("EQSEP_DATA", str(tmp_path))
+    monkeypatch.setattr(
+        mvtec, "load_mvtec", lambda root, **told: whole(root, **told | {"embed": MeanColour()})
+    )
+    monkeypatch.setattr(mvtec, "QUICK_EPOCHS", 40)
+    mvtec.data.cache_clear()
+    out = tmp_path / "out"
+    assert run(cells_of("mvtec_pill"), out, workers=1).failed == ()
+    split, source = mvtec.data("pill")
+    mvtec.data.cache_clear()
+    assert source == mvtec.IMAGES
+    assert set(split.kind_train) == {"normal", "color"}
+    lines = compare(TABLES["mvtec_pill"], PLAN, Results(out)).lines
+    assert {line.verdict.word for line in lines} <= {"holds", "above", "below"}
+    assert all(line.paper for line in lines)
+    assert (tmp_path / "mvtec-rows").is_dir()
+
+
+class MeanColour:
+    """An embedding: the mean of each channel, around zero."""
+
+    name = "mean colour"
+
+    def __call__(self, images):
+        return [np.asarray(image).mean(axis=(0, 1)) / 100 - 1.5 for image in images]
 
 
 def test_shallow_models_on_the_circles_measure_every_figure():

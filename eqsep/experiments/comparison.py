@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from eqsep.experiments.areas import METRICS
 from eqsep.experiments.cell import Result
-from eqsep.experiments.reasons import reason_of
+from eqsep.experiments.reasons import with_reason
 from eqsep.experiments.results import Results
 from eqsep.experiments.table import Entry, Plan, Table
 from eqsep.experiments.verdict import Ours, Verdict, in_stds, judge
@@ -88,7 +88,6 @@ def _verdict(entry: Entry, result: Result | None, ours: Ours | None) -> Verdict:
     if "skipped" in result:
         return Verdict("skipped", result["skipped"])
     if ours is None:
-        return Verdict("not run", "no member performed well enough to be counted")
-    told = judge(entry.published, ours)
-    word, reason = reason_of(entry, told)
-    return Verdict(word, reason)
+        lacks = result["more"].get("lacks", "no member performed well enough to be counted")
+        return Verdict("skipped", lacks)
+    return with_reason(entry, judge(entry.published, ours), result)

@@ -1,12 +1,13 @@
 """Why some figures do not hold, or cannot: what experiments have shown."""
 
+from eqsep.experiments.cell import Result
 from eqsep.experiments.table import Entry
+from eqsep.experiments.tables.mvtec import STAND_IN
 from eqsep.experiments.verdict import Verdict
 
 _CONSTANT = (
     "a constant score gets this, (1 + share of attacks) / 2 by trapezoid: no detector is measured"
 )
-_OTHER_DATA = "other embeddings and another division: the published ones are not public"
 _CONSTANT_ROWS = {
     "nsl_kdd": ("OVS",),
     "nsl_kdd_full": ("OVS-RBF", "OVS-Lin", "OVS-Lin-ES (ours)"),
@@ -19,13 +20,14 @@ _FOUND: dict[tuple[str, str], str] = {
 }
 
 
-def reason_of(entry: Entry, told: Verdict) -> tuple[str, str]:
-    """The word and the reason of a verdict, with what is known beyond the difference."""
+def with_reason(entry: Entry, told: Verdict, result: Result) -> Verdict:
+    """The verdict with what is known beyond the difference."""
     if entry.row in _CONSTANT_ROWS.get(entry.table, ()):
-        return "constant", _CONSTANT
-    if entry.table.startswith("mvtec"):
-        return "other data", _OTHER_DATA
+        return Verdict("constant", _CONSTANT)
+    source = result["more"].get("source", "")
+    if source == STAND_IN:
+        return Verdict("other data", f"{source}: the published ones are not public")
     found = _FOUND.get((entry.table, entry.row))
     if told.word == "holds" or found is None:
-        return told.word, told.reason
-    return told.word, f"{told.reason}: {found}"
+        return told
+    return Verdict(told.word, f"{told.reason}: {found}")

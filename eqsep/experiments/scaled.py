@@ -10,7 +10,7 @@ from eqsep.datasets import Split
 from eqsep.experiments.cell import Skipped
 
 
-def loaded(load: Callable[..., Any], *words: str, **told: Any) -> Any:
+def loaded(load: Callable[..., Any], *words: Any, **told: Any) -> Any:
     """What a loader returns; without its files the cell is skipped, with the loader's reason."""
     try:
         return load(*words, **told)
