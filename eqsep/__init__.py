@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from eqsep.detector import Detector as Detector
     from eqsep.persistence import load_model as load_model
     from eqsep.separators.deep_sad import DeepSAD as DeepSAD
     from eqsep.separators.kernel import KernelEqualitySeparator as KernelEqualitySeparator
@@ -20,6 +21,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "DeepSAD": "eqsep.separators.deep_sad",
+    "Detector": "eqsep.detector",
     "EqualitySeparator": "eqsep.separators.linear",
     "KernelEqualitySeparator": "eqsep.separators.kernel",
     "NegativeSampling": "eqsep.separators.negative_sampling",
@@ -32,6 +34,7 @@ _HOMES = {
 _SUBMODULES = (
     "activations",
     "datasets",
+    "detector",
     "evaluation",
     "kernels",
     "losses",

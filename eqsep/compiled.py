@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ def manhattan(X: np.ndarray, C: np.ndarray) -> np.ndarray:
     out = np.empty((len(X), len(C)), dtype=X.dtype)
     pieces = min(threads(), max(1, out.size * X.shape[1] // WORTH_A_THREAD), max(1, len(X)))
     bounds = [len(X) * i // pieces for i in range(pieces + 1)]
-    rows = [slice(*pair) for pair in zip(bounds, bounds[1:], strict=False)]
+    rows = [slice(*pair) for pair in pairwise(bounds)]
     fill = _manhattan()
     if pieces == 1:
         fill(X, C, out)

@@ -27,9 +27,12 @@ class Kernel(BaseEstimator, ABC):
     ----------
     is_local : bool
         Whether k(x, c) goes to 0 as x goes away from c in any direction.
+    is_rowwise : bool
+        Whether a row's values in NumPy are the same to the last bit whatever rows stand beside it.
     """
 
     is_local: bool = False
+    is_rowwise: ClassVar[bool] = False
 
     @abstractmethod
     def at(self, C: Any) -> Callable[[Any], Any]:
@@ -167,6 +170,8 @@ class Laplacian(LocalKernel):
     >>> Laplacian(gamma=0.5)(np.array([[3.0, 4.0]]), np.array([[0.0, 0.0]])).round(3)
     array([[0.03]])
     """
+
+    is_rowwise: ClassVar[bool] = True
 
     def dissimilarity_to(self, C: Any, *, unit: float = 1.0) -> Callable[[Any], Any]:
         return partial(manhattan_distances, C=C, unit=unit)

@@ -360,7 +360,9 @@ class KernelEqualitySeparator(Separator):
 
     def _sums(self, X: Any, is_anomaly: np.ndarray, weight: np.ndarray) -> Statistics:
         self._same_library(X)
-        return self._map.statistics(X, is_anomaly, weight, target=self.target)
+        target = np.where(is_anomaly == 1, self.target, 1.0)
+        total = np.array([weight[is_anomaly == 0].sum(), weight[is_anomaly == 1].sum()])
+        return self._map.statistics(X, target, weight, total=total)
 
     def _record(self, sums: Statistics) -> Self:
         self.coef_ = sums.solve(self.alpha)

@@ -17,14 +17,16 @@ SCORED_AT_ONCE = 256  # rows whose kernel values stay in the processor's cache
 class Statistics:
     """G = Σ w k kᵀ and r = Σ w t k of rows with kernel values k, weight w and target t.
 
+    With several targets a row, r has a column for each of them.
+
     Attributes
     ----------
     gram : array of shape (n_landmarks, n_landmarks)
         G, in double precision.
-    moment : array of shape (n_landmarks,)
+    moment : array of shape (n_landmarks,) or (n_landmarks, n_targets)
         r, in double precision.
-    weight : ndarray of shape (2,)
-        The weight of the normal rows, then that of the anomalous ones.
+    weight : ndarray
+        The weight of the normal rows, then that of the anomalous ones (of each kind).
     """
 
     gram: Any
@@ -50,15 +52,24 @@ class Statistics:
         least-squares solution.
         """
         xp, gram = namespace(self.gram), self.gram
+        moment = xp.reshape(self.moment, (gram.shape[0], -1))
         matrix = gram + alpha * xp.eye(gram.shape[0], dtype=gram.dtype, device=device(gram))
         try:
             factor = xp.linalg.cholesky(matrix)
         except (np.linalg.LinAlgError, RuntimeError):  # torch's LinAlgError is a RuntimeError
-            return _shortest_solution(matrix, self.moment)
+            return xp.reshape(_shortest_solution(matrix, moment), self.moment.shape)
         pivots = xp.linalg.diagonal(factor)
         if float(xp.min(pivots) / xp.max(pivots)) ** 2 < _rounding(matrix):
-            return _shortest_solution(matrix, self.moment)
-        return _substituted(factor, self.moment)
+            return xp.reshape(_shortest_solution(matrix, moment), self.moment.shape)
+        return xp.reshape(_substituted(factor, moment), self.moment.shape)
+
+
+def widened(statistics: Statistics, n: int, *, places: list[int] | None = None) -> Statistics:
+    """The same sums with `n` targets, of which theirs stand at `places`; the others are 0."""
+    places = list(range(statistics.moment.shape[1])) if places is None else places
+    moment, weight = np.zeros((len(statistics.gram), n)), np.zeros(n)
+    moment[:, places], weight[places] = statistics.moment, statistics.weight
+    return Statistics(statistics.gram, moment, weight)
 
 
 def _rounding(matrix: Any) -> float:
@@ -70,7 +81,7 @@ def _substituted(factor: Any, moment: Any) -> Any:
     """The a with L Lᵀ a = r, for a lower triangular L."""
     if is_foreign(factor):
         xp = namespace(factor)
-        return xp.linalg.solve(factor.T, xp.linalg.solve(factor, moment[:, None]))[:, 0]
+        return xp.linalg.solve(factor.T, xp.linalg.solve(factor, moment))
     return scipy.linalg.cho_solve((factor, True), moment)
 
 
@@ -80,7 +91,7 @@ def _shortest_solution(matrix: Any, moment: Any) -> Any:
     sizes, axes = xp.linalg.eigh(matrix)
     kept = sizes > _rounding(matrix) * xp.max(xp.abs(sizes))
     inverse = xp.where(kept, 1 / xp.where(kept, sizes, xp.ones_like(sizes)), xp.zeros_like(sizes))
-    return axes @ (inverse * (axes.T @ moment))
+    return axes @ (inverse[:, None] * (axes.T @ moment))
 
 
 @dataclass(frozen=True)
@@ -115,27 +126,33 @@ class KernelMap:
     def combine(self, X: Any, coef: Any) -> Any:
         """f(x) = Σ_j a_j k(x, c_j) for each row.  (n, d) -> (n,)"""
         xp = namespace(X)
-        coef = xp.astype(coef, self.landmarks.dtype, copy=False)
-        return xp.concat([k @ coef for _, k in self.chunks(X, most=SCORED_AT_ONCE)], axis=0)
+        if is_foreign(X):
+            coef = xp.astype(coef, self.landmarks.dtype, copy=False)
+            return xp.concat([k @ coef for _, k in self.chunks(X, most=SCORED_AT_ONCE)], axis=0)
+        # Not a product of matrices: its sums would depend on the rows that stand beside each row.
+        chunks = (np.einsum("ij,j->i", k, coef) for _, k in self.chunks(X, most=SCORED_AT_ONCE))
+        return np.concatenate(list(chunks)).astype(self.landmarks.dtype, copy=False)
 
     def statistics(
-        self, X: Any, is_anomaly: np.ndarray, weight: np.ndarray, *, target: float
+        self, X: Any, target: np.ndarray, weight: np.ndarray, *, total: np.ndarray
     ) -> Statistics:
-        """The sums over the rows: target 1 for a normal row, `target` for an anomalous one.
+        """The sums over the rows, of which `total` is the weight, class by class.
 
-        Kernel values, products and sums are all in double precision, whatever that of the rows:
-        in single precision the sums of two pieces would not be those of the whole.
+        Products and sums are in double precision, whatever that of the rows, and so are kernel
+        values that depend on the rows beside a row: in single precision the sums of two pieces
+        would not be those of the whole.
         """
         xp, m = namespace(X), self.landmarks.shape[0]
         double = {"dtype": xp.float64, "device": device(X)}
-        exact = replace(self, landmarks=xp.astype(self.landmarks, xp.float64, copy=False))
+        exact = self
+        if is_foreign(X) or not self.kernel.is_rowwise:
+            exact = replace(self, landmarks=xp.astype(self.landmarks, xp.float64, copy=False))
         root = xp.asarray(np.sqrt(weight)[:, None], **double)
-        pull = xp.asarray(np.sqrt(weight) * np.where(is_anomaly == 1, target, 1.0), **double)
-        gram, moment = xp.zeros((m, m), **double), xp.zeros(m, **double)
+        pull = xp.asarray((np.sqrt(weight) * target.T).T, **double)
+        gram, moment = xp.zeros((m, m), **double), xp.zeros((m, *target.shape[1:]), **double)
         weighted = bool((weight != 1).any())
         for rows, k in exact.chunks(X, most=X.shape[0]):
-            k = root[rows, :] * k if weighted else k
+            k = root[rows, :] * k if weighted else xp.astype(k, xp.float64, copy=False)
             gram += k.T @ k
             moment += k.T @ pull[rows]
-        share = weight * is_anomaly
-        return Statistics(gram, moment, np.array([weight.sum() - share.sum(), share.sum()]))
+        return Statistics(gram, moment, total)

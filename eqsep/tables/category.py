@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from eqsep.tables.column import Column
+from eqsep.tables.column import NAME_WEIGHT, Column
 
 FAR = 2.0  # a name never seen is farther from every seen one than those are from each other
 _TRUTHS = {"0": "False", "1": "True", "false": "False", "true": "True"}
@@ -52,6 +52,16 @@ class Category:
         """What follows the column's name in the names of the outputs."""
         known = [f"={name}" for name in self.frequent]
         return [*known, *[":rare"] * bool(self.rare), *[":missing"] * self.with_missing, ":new"]
+
+    @property
+    def weights(self) -> list[float]:
+        """What each output counts in a distance between rows."""
+        return [NAME_WEIGHT] * len(self.outputs)
+
+    def value(self, outputs: np.ndarray) -> str:
+        """The name that the outputs of one row encode."""
+        told = self.outputs[int(np.argmax(outputs))]
+        return told.removeprefix("=") if told.startswith("=") else told.removeprefix(":")
 
     def encode(self, column: Column) -> np.ndarray:
         """The outputs side by side.  (n,) -> (n, k)"""

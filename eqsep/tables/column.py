@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+NAME_WEIGHT = 3**0.5  # what a difference between two names counts in a distance between rows
 LARGEST = 1e300  # infinity counts as this: beyond every number, yet of finite differences
 _MISSING_TYPES = {"NoneType", "NAType", "NaTType"}  # by name: pandas need not be there
 _MIDNIGHT = dt.datetime.min

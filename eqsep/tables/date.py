@@ -47,6 +47,15 @@ class Date:
         circles = [f":{cycle}_{part}" for cycle in self.cycles for part in ("sin", "cos")]
         return self.elapsed.outputs + circles
 
+    @property
+    def weights(self) -> list[float]:
+        """What each output counts in a distance between rows."""
+        return self.elapsed.weights + [1.0] * (2 * len(self.cycles))
+
+    def value(self, outputs: np.ndarray) -> str:
+        """The date that the outputs of one row encode."""
+        return self.elapsed.value(outputs[: len(self.elapsed.outputs)])
+
     def encode(self, column: Column) -> np.ndarray:
         """The outputs side by side; a missing date is at the centre of its circles."""
         x = column.numbers("date")

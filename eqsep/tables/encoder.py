@@ -119,12 +119,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """Learn each column of the table `X`."""
         self._check_parameters()
         table = read_table(X, name=type(self).__name__)
-        learnt, dropped = [], {}
-        for column in table.columns:
-            reason = self._reason_to_drop(column)
-            if reason:
-                dropped[column.name] = reason
-            learnt.append(None if reason else self._learn(column))
+        dropped = self.reasons_to_drop(table)
+        learnt = [None if c.name in dropped else self._learn(c) for c in table.columns]
         if len(dropped) == len(learnt):
             raise ValueError(
                 f"{type(self).__name__} found no column to encode: expected one that is not an id, "
@@ -141,15 +137,47 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> np.ndarray:
         """The table as a matrix of floats.  (n, d) -> (n, n_outputs)"""
-        check_is_fitted(self)
-        table = read_table(X, name=type(self).__name__)
+        table = self.align(X)
         out = np.empty((table.n_rows, len(self.source_)))
         end = 0
-        for learnt, column in zip(self.columns_, self._matched(table), strict=True):
+        for learnt, column in zip(self.columns_, table.columns, strict=True):
             if learnt is not None:
                 start, end = end, end + len(learnt.outputs)
                 out[:, start:end] = learnt.encode(column)
         return out
+
+    def reasons_to_drop(self, X: Any) -> dict[str, str]:
+        """Which columns of the table a fit drops, and why."""
+        table = read_table(X, name=type(self).__name__)
+        reasons = {column.name: self._reason_to_drop(column) for column in table.columns}
+        return {name: reason for name, reason in reasons.items() if reason}
+
+    def align(self, X: Any) -> Table:
+        """The table with its columns as those of the fit: the same ones, in the same order."""
+        check_is_fitted(self)
+        table = read_table(X, name=type(self).__name__)
+        return Table(self._matched(table), hasattr(self, "feature_names_in_"), table.n_rows)
+
+    @property
+    def weights_(self) -> np.ndarray:
+        """What each output counts in a distance between rows; 0 where another one says it all."""
+        learnt = [column for column in self.columns_ if column is not None]
+        return np.array([weight for column in learnt for weight in column.weights])
+
+    def value(self, column: int, outputs: np.ndarray) -> str:
+        """The value of an input column that the outputs of one row encode, as text.
+
+        Examples
+        --------
+        >>> encoder = TableEncoder(columns="both").fit([[1.0, "a"], [2.0, "b"], [4.0, "b"]])
+        >>> [encoder.value(j, encoder.transform([[3.0, "a"]])[0]) for j in range(2)]
+        ['3', 'rare']
+        """
+        check_is_fitted(self)
+        learnt = self.columns_[column]
+        if learnt is None:
+            raise ValueError(f"Column {self._names()[column]!r} was dropped, so it has no value.")
+        return learnt.value(outputs[self.source_ == column])
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The outputs' names: the column's, then "=name", or ":" and what the output says."""

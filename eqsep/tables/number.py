@@ -5,9 +5,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from eqsep.tables.column import LARGEST, WRITERS, Column
+from eqsep.tables.column import LARGEST, NAME_WEIGHT, WRITERS, Column
 
 KNOTS = 256
+RANK_WEIGHT = 12**0.5
 _LINEAR = 8.0  # robust deviations: beyond, standard values grow by their logarithm
 _JUMP = 4.0  # robust deviations from a value that never varied to any other one
 _UNSEEN_RANK = -2.0  # the rank of a missing value where training had none; numbers stay above -1
@@ -74,6 +75,26 @@ class Number:
         """What follows the column's name in the names of the outputs."""
         return [f":{form}" for form in self.forms] + [":missing"] * self.with_missing
 
+    @property
+    def weights(self) -> list[float]:
+        """What each output counts in a distance between rows.
+
+        Ranks have the variance 1 / 12, deviations about 1. Where training has two values the two
+        forms say the same, and one stands for both.
+        """
+        weight = {"quantile": RANK_WEIGHT, "standard": 1.0}
+        if len(self.knots) == 2 and len(self.forms) == 2:
+            step = float(np.diff(self._deviations(np.array(self.knots)))[0])
+            weight = {"quantile": 0.0, "standard": 1 + RANK_WEIGHT / step}
+        return [weight[form] for form in self.forms] + [NAME_WEIGHT] * self.with_missing
+
+    def value(self, outputs: np.ndarray) -> str:
+        """The value that the outputs of one row encode, as text in the column's own unit."""
+        if self.with_missing and outputs[-1] > 0.5:
+            return "missing"
+        form = len(self.forms) - 1  # deviations say it more finely than ranks
+        return self.describe(form, float(outputs[form])).removeprefix("= ").removeprefix("is ")
+
     def encode(self, column: Column) -> np.ndarray:
         """The outputs side by side.  (n,) -> (n, k)"""
         x = column.numbers(self.unit)
@@ -95,7 +116,7 @@ class Number:
         if output == len(self.forms):
             return "is missing" if value > 0.5 else "is not missing"
         form = self.forms[output]
-        if not self.with_missing and value == self._place_of_missing(form):
+        if not self.with_missing and np.isclose(value, self._place_of_missing(form), rtol=1e-6):
             return "is missing"
         x = self._of_rank(value) if form == "quantile" else self._of_deviation(value)
         return f"= {WRITERS[self.unit](_shown(x))}"

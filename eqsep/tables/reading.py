@@ -24,6 +24,11 @@ class Table:
     named: bool
     n_rows: int
 
+    def take(self, rows: np.ndarray) -> "Table":
+        """Some of the rows, by position."""
+        columns = [Column(c.name, c.kind, c.values[rows]) for c in self.columns]
+        return Table(columns, self.named, len(rows))
+
 
 _Pieces = tuple[list[Any], list[np.ndarray], set[int], int]  # names, values, categorical, rows
 
@@ -34,6 +39,7 @@ def read_table(X: Any, *, name: str) -> Table:
     Parameters
     ----------
     X : frame of pandas or polars, table of pyarrow, array, or list of rows or of dicts
+        A `Table` is returned as it is.
     name : str
         Who asks, for the messages.
 
@@ -43,6 +49,8 @@ def read_table(X: Any, *, name: str) -> Table:
     >>> [(column.name, column.kind) for column in table.columns]
     [('size', 'number'), ('shape', 'text')]
     """
+    if isinstance(X, Table):
+        return X
     names, values, categorical, n_rows = _adapter(X)(X)
     for count, what in ((n_rows, "sample"), (len(values), "feature")):
         if count == 0:

@@ -1,0 +1,17 @@
+"""The detector: mixed tables in, alarms with a promised rate of false ones out.
+
+| module | what it knows |
+|---|---|
+| `detector` | the estimator |
+| `answers` | labels: normal, a kind, or missing |
+| `feature_map` | what is fixed at the first fit: encoding, landmarks, width, who calibrates |
+| `width` | the choice of the kernel's width, without an unseen kind to look at |
+| `calibration` | the promise: a threshold for a rate of false alarms |
+| `explanation` | which columns drive a score, and towards which normal value |
+"""
+
+from eqsep.detector.calibration import PromiseWarning
+from eqsep.detector.detector import Detector
+from eqsep.detector.feature_map import FeatureMap
+
+__all__ = ["Detector", "FeatureMap", "PromiseWarning"]

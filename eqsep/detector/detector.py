@@ -1,0 +1,384 @@
+"""The detector: what a practitioner starts with."""
+
+import os
+import warnings
+from dataclasses import replace
+from importlib import import_module
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from eqsep.detector.answers import UNLABELLED, Answers, check_answers, read_answers
+from eqsep.detector.calibration import Calibration, PromiseWarning
+from eqsep.detector.explanation import Explanation, explain_rows
+from eqsep.detector.feature_map import FeatureMap, Plan, make_feature_map
+from eqsep.separators.statistics import Statistics, widened
+from eqsep.tables.reading import read_table
+
+
+class Detector(ClassifierMixin, BaseEstimator):
+    """Alarms for the kinds of anomaly that were seen, and for those that were not.
+
+    A table's rows are encoded, and f(x) = Σ_j a_j k(x, c_j) is learnt over landmarks c_j with the
+    local kernel k(x, c) = exp(-gamma ||x - c||_1): 1 at normal rows, 0 at anomalous ones. The score
+    is |1 - f(x)|; far from everything it is 1, so the normal region is closed. The kernel's width
+    is chosen from the data (`eqsep.detector.width`), the threshold from normal rows that are held
+    out of the fit, so that a new normal row raises an alarm at the promised rate.
+
+    Parameters
+    ----------
+    normal : label, default=None
+        Which label is normal; by default 0, False or "normal", whichever occurs.
+    false_alarm_rate : float, default=0.01
+        The share of new normal rows that may be called anomalous. It may be set to another value
+        after fitting: `predict` and `decision_function` follow.
+    n_landmarks : int, default=1500
+        How many rows become landmarks, up to a third of them anomalous. Time to score grows with
+        it, time to fit with its square.
+    width : float, default=None
+        Gamma in units of 1 / the median distance between landmarks; None chooses it.
+    alpha : float, default=0.1
+        The ridge penalty, in units of the loss of one row.
+    unlabelled_weight : float, default=0.3
+        What a row without a label counts, as a normal one, where some rows are labelled normal.
+    feature_map : FeatureMap, default=None
+        The `feature_map_` of another detector, to learn what can be merged with it.
+    random_state : int, RandomState or None, default=None
+
+    Attributes
+    ----------
+    feature_map_ : FeatureMap
+        What is fixed at the first fit: encoding, landmarks, width, and which rows calibrate.
+    kinds_ : tuple of str
+        The kinds of anomaly seen so far.
+    threshold_ : float
+        The score above which a row is called anomalous.
+    statistics_ : Statistics
+        The sums from which the coefficients are solved.
+    coef_ : ndarray of shape (n_landmarks, 1 + n_kinds)
+        The a_j, and those of one more function for each seen kind, 1 at its rows and 0 elsewhere.
+    calibration_ : Calibration
+        The held-out normal rows and their scores.
+    classes_ : ndarray of shape (2,)
+
+    Notes
+    -----
+    **Tables**, columns and missing values are taken as by `eqsep.tables.TableEncoder`. **Labels**
+    are 0 / 1, truth values, or names of kinds; a missing one (None, NaN) says that nothing is
+    known. Without any label all rows count as normal: a one-class detector.
+
+    **Learning on.** `partial_fit`, `merge` and `forget` change sums, so they are exact: the order
+    and the division of the rows do not matter, as long as the feature map is the same.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> normal, seen = rng.normal(size=(600, 2)), rng.normal((6, 0), 0.5, size=(20, 2))
+    >>> X, y = np.vstack([normal, seen]), np.repeat(["normal", "pump"], [600, 20])
+    >>> detector = Detector(random_state=0).fit(X, y)
+    >>> detector.predict([[0.0, 0.0], [6.0, 0.0], [0.0, -9.0]])
+    array([0, 1, 1])
+    >>> detector.predict_kind([[0.0, 0.0], [6.0, 0.0], [0.0, -9.0]]).tolist()
+    ['normal', 'pump', 'unseen']
+    """
+
+    feature_map_: FeatureMap
+    statistics_: Statistics
+    calibration_: Calibration
+    answers_: Answers
+    coef_: np.ndarray
+    classes_: np.ndarray
+
+    def __init__(
+        self,
+        *,
+        normal: Any = None,
+        false_alarm_rate: float = 0.01,
+        n_landmarks: int = 1500,
+        width: float | None = None,
+        alpha: float = 0.1,
+        unlabelled_weight: float = 0.3,
+        feature_map: FeatureMap | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.normal = normal
+        self.false_alarm_rate = false_alarm_rate
+        self.n_landmarks = n_landmarks
+        self.width = width
+        self.alpha = alpha
+        self.unlabelled_weight = unlabelled_weight
+        self.feature_map = feature_map
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn what is normal, and the kinds of anomaly that are labelled.
+
+        Parameters
+        ----------
+        X : frame of pandas or polars, table of pyarrow, array, or list of rows or of dicts
+        y : array-like of shape (n_rows,), default=None
+            0 / 1, or names of kinds beside the normal one; None or NaN where nothing is known.
+        """
+        self._check_parameters()
+        table = read_table(X, name=type(self).__name__)
+        answers = read_answers(y, n_rows=table.n_rows, normal=self.normal)
+        answers = self._with_normal(answers)
+        check_answers(answers, normal=self.normal)
+        if self.feature_map is None:
+            plan = Plan(
+                self.n_landmarks, self.alpha, self.width, check_random_state(self.random_state)
+            )
+            feature_map, Z = make_feature_map(table, answers, plan)
+        else:
+            feature_map = self.feature_map
+            table = feature_map.encoder.align(table)
+            Z = feature_map.rows(table)
+        held = feature_map.calibrates(feature_map.encoder.align(table)) & (answers.code == 0)
+        self.feature_map_, self.answers_ = feature_map, replace(answers, code=answers.code[:0])
+        self.one_class_ = answers.labels is None
+        self._name_columns()
+        statistics = self._sums(Z[~held], answers.code[~held], n_kinds=len(answers.kinds))
+        self._record(statistics, Z[held])
+        self._warn_of_promise()
+        return self
+
+    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:  # noqa: ARG002
+        """Learn more rows: what all pieces together teach is what one fit teaches.
+
+        The feature map is that of the first piece, or the one given. A name that was not seen
+        before becomes a seen kind.
+
+        Parameters
+        ----------
+        X : table
+            As in `fit`.
+        y : array-like of shape (n_rows,), default=None
+            As in `fit`; a piece may hold anomalies alone.
+        classes : array-like, default=None
+            Not needed; for tools that pass it.
+        """
+        if not hasattr(self, "feature_map_"):
+            return self.fit(X, y)
+        answers, statistics, held = self._piece(X, y)
+        self.answers_ = replace(answers, code=answers.code[:0])
+        rows = np.concatenate([self.calibration_.rows, held])
+        return self._record(widened(self.statistics_, 1 + len(self.kinds_)) + statistics, rows)
+
+    def merge(self, other: "Detector") -> Self:
+        """Take in what `other` has learnt from other rows, as if this had learnt them itself.
+
+        Both must have the same feature map: fit one, and give the others its `feature_map_`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X = np.random.default_rng(0).normal(size=(3000, 2))
+        >>> here = Detector(random_state=0).fit(X[:1500])
+        >>> there = Detector(feature_map=here.feature_map_).fit(X[1500:])
+        >>> len(here.merge(there).calibration_.rows) > len(there.calibration_.rows)
+        True
+        """
+        check_is_fitted(self)
+        check_is_fitted(other)
+        if not self.feature_map_.is_same(other.feature_map_):
+            raise ValueError(
+                "Only detectors with the same feature map can be merged, and these have chosen "
+                "each its own. Fit one, and the others with Detector(feature_map=one.feature_map_)."
+            )
+        for name in ("alpha", "unlabelled_weight"):
+            if getattr(self, name) != getattr(other, name):
+                raise ValueError(
+                    f"Only detectors with the same {name} can be merged: this has "
+                    f"{getattr(self, name)!r}, the other {getattr(other, name)!r}."
+                )
+        kinds = tuple(dict.fromkeys((*self.kinds_, *other.kinds_)))
+        labels = self.answers_.labels or other.answers_.labels
+        places = [0, *(1 + kinds.index(kind) for kind in other.kinds_)]
+        self.answers_ = replace(self.answers_, kinds=kinds, labels=labels)
+        theirs = widened(other.statistics_, 1 + len(kinds), places=places)
+        rows = np.concatenate([self.calibration_.rows, other.calibration_.rows])
+        return self._record(widened(self.statistics_, 1 + len(kinds)) + theirs, rows)
+
+    def forget(self, X: Any, y: Any = None) -> Self:
+        """Unlearn rows that were learnt, with the labels they had.
+
+        Landmarks taken from such rows, and the encoding of the columns, stay.
+        """
+        check_is_fitted(self)
+        answers, statistics, held = self._piece(X, y)
+        learnt = widened(self.statistics_, 1 + len(answers.kinds)).weight
+        if (statistics.weight > learnt * (1 + 1e-9) + 1e-9).any():
+            names = ("normal", *answers.kinds)
+            given, had = (
+                ", ".join(f"{w:g} {name}" for w, name in zip(weights, names, strict=True))
+                for weights in (statistics.weight, learnt)
+            )
+            raise ValueError(
+                f"Cannot forget more than was learnt: {given} rows (that do not calibrate) were "
+                f"given, {had} were learnt. Pass rows and labels as they were learnt."
+            )
+        rows = self.calibration_.without(held)
+        return self._record(self.statistics_ - statistics, rows)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """|1 - f(x)|: 0 where a row is normal, near 1 or above where it is not."""
+        check_is_fitted(self)
+        return self.scores(self.feature_map_.rows(X))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """How far the score of each row is above the threshold; above 0 it is an alarm."""
+        return self.score_samples(X) - self.threshold_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """1 for an alarm, 0 for a row that passes; or the labels, where these are numbers."""
+        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+
+    def predict_kind(self, X: Any) -> np.ndarray:
+        """ "normal" for a row that passes; for an alarm the seen kind it resembles, or "unseen"."""
+        check_is_fitted(self)
+        Z = self.feature_map_.rows(X)
+        kind = np.where(self.scores(Z) > self.threshold_, "unseen", "normal").astype(object)
+        if self.kinds_:
+            likeness = self.likeness(Z)
+            named = (kind == "unseen") & (likeness.max(axis=1) > 0.5)
+            kind[named] = np.array(self.kinds_, dtype=object)[likeness.argmax(axis=1)[named]]
+        return kind.astype(str)
+
+    def p_value(self, X: Any) -> np.ndarray:
+        """The chance that a new normal row scores as high as each row does."""
+        return self.calibration_.p_value(self.score_samples(X))
+
+    def explain(self, X: Any, *, top: int = 5) -> list[Explanation]:
+        """Why each row has its score: the columns that drive it, and the nearest normal row.
+
+        Parameters
+        ----------
+        X : table
+            As in `fit`.
+        top : int, default=5
+            How many columns are named; the others are summed up.
+        """
+        check_is_fitted(self)
+        return explain_rows(self, self.feature_map_.encoder.align(X), top=top)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of labelled rows told right, normal from anomalous."""
+        check_is_fitted(self)
+        alarm = self.decision_function(X) > 0
+        answers = read_answers(y, n_rows=len(alarm), normal=self.normal, known=self.answers_)
+        known = answers.code != UNLABELLED
+        weight = None if sample_weight is None else np.asarray(sample_weight)[known]
+        return float(accuracy_score(answers.code[known] > 0, alarm[known], sample_weight=weight))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted detector to one file, without pickle; `eqsep.load_model` reads it."""
+        # Model files know the detector, not the other way round: looked up when asked for.
+        import_module("eqsep.persistence").save_model(self, path)
+
+    def to_onnx(self, path: str | os.PathLike[str]) -> None:
+        """Write encoding, score and threshold as one ONNX graph; needs the extra `eqsep[onnx]`."""
+        import_module("eqsep.export").to_onnx(self, path)
+
+    @property
+    def kinds_(self) -> tuple[str, ...]:
+        """The kinds of anomaly seen so far."""
+        return self.answers_.kinds
+
+    @property
+    def threshold_(self) -> float:
+        """The score above which a row is called anomalous, for the present `false_alarm_rate`."""
+        return self.calibration_.threshold(self._rate())
+
+    def _rate(self) -> float:
+        if not 0 < self.false_alarm_rate < 1:
+            raise ValueError(
+                f"false_alarm_rate must be between 0 and 1, got {self.false_alarm_rate!r}. "
+                f"0.01 lets one normal row in a hundred raise an alarm."
+            )
+        return float(self.false_alarm_rate)
+
+    def _check_parameters(self) -> None:
+        self._rate()
+        if not self.n_landmarks >= 2:
+            raise ValueError(f"n_landmarks must be at least 2, got {self.n_landmarks!r}.")
+        for name in ("alpha", "unlabelled_weight"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be above 0, got {getattr(self, name)!r}.")
+        if self.width is not None and not self.width > 0:
+            raise ValueError(f"width must be above 0, or None to choose it, got {self.width!r}.")
+
+    def _with_normal(self, answers: Answers) -> Answers:
+        """The answers, with unlabelled rows as normal ones where no row is labelled normal."""
+        if (answers.code == 0).any():
+            return answers
+        return replace(answers, code=np.where(answers.code == UNLABELLED, 0, answers.code))
+
+    def _piece(self, X: Any, y: Any) -> tuple[Answers, Statistics, np.ndarray]:
+        """What the labels of more rows say, their sums, and those of them that calibrate."""
+        table = self.feature_map_.encoder.align(X)
+        answers = read_answers(y, n_rows=table.n_rows, normal=self.normal, known=self.answers_)
+        if self.one_class_:
+            answers = self._with_normal(answers)
+        Z = self.feature_map_.rows(table)
+        held = self.feature_map_.calibrates(table) & (answers.code == 0)
+        statistics = self._sums(Z[~held], answers.code[~held], n_kinds=len(answers.kinds))
+        return answers, statistics, Z[held]
+
+    def _sums(self, Z: np.ndarray, code: np.ndarray, *, n_kinds: int) -> Statistics:
+        weight = np.where(code == UNLABELLED, self.unlabelled_weight, 1.0)
+        target = np.zeros((len(code), 1 + n_kinds))
+        target[np.arange(len(code)), np.maximum(code, 0)] = 1.0
+        total = weight @ target
+        return self.feature_map_.values.statistics(Z, target, weight, total=total)
+
+    def _record(self, statistics: Statistics, rows: np.ndarray) -> Self:
+        labels = self.answers_.labels
+        self.classes_ = np.arange(2) if labels is None or labels.by_name else labels.classes
+        self.statistics_ = statistics
+        self.coef_ = statistics.solve(self.alpha)
+        self.calibration_ = Calibration(rows, self.scores(rows))
+        return self
+
+    def scores(self, Z: np.ndarray) -> np.ndarray:
+        """|1 - f| of rows that the feature map has encoded."""
+        if not len(Z):
+            return np.zeros(0)
+        return np.abs(1 - self.feature_map_.values.combine(Z, self.coef_[:, 0]).astype(float))
+
+    def likeness(self, Z: np.ndarray) -> np.ndarray:
+        """How much each row is like each seen kind: 1 at the rows of that kind."""
+        chunks = self.feature_map_.values.chunks(Z, most=len(Z))
+        return np.concatenate([k @ self.coef_[:, 1:] for _, k in chunks])
+
+    def _name_columns(self) -> None:
+        encoder = self.feature_map_.encoder
+        self.n_features_in_ = encoder.n_features_in_
+        if hasattr(encoder, "feature_names_in_"):
+            self.feature_names_in_ = encoder.feature_names_in_
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _warn_of_promise(self) -> None:
+        least = self.calibration_.least_rate
+        if least > self._rate() + 1e-12:
+            warnings.warn(
+                f"A false-alarm rate of {self._rate():g} cannot be promised: it takes "
+                f"{int(np.ceil(1 / self._rate())) - 1:,} held-out normal rows, and there are "
+                f"{len(self.calibration_.rows):,}, which is enough for {least:.3g}. Add normal "
+                f"rows, or set false_alarm_rate={np.ceil(100 * least) / 100:g}.",
+                PromiseWarning,
+                stacklevel=3,
+            )

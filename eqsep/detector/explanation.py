@@ -1,0 +1,161 @@
+"""Why a row has its score: which columns drive it, and towards which normal value."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from eqsep.compiled import manhattan
+from eqsep.tables.reading import Table
+
+AT_ONCE = 256  # rows
+LONGEST = 32  # columns that are exchanged one by one; the nearer ones go together
+
+
+@dataclass(frozen=True)
+class Reason:
+    """What one column adds to a row's score.
+
+    Attributes
+    ----------
+    column : str
+        The column's name in the table.
+    value, normal_value : str
+        What the row has there, and what the nearest normal row has.
+    contribution : float
+        How much of the score is due to the difference.
+    """
+
+    column: str
+    value: str
+    normal_value: str
+    contribution: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A row's score as a sum: `base`, what each of the `reasons` adds, and the `rest`.
+
+    Attributes
+    ----------
+    score : float
+    base : float
+        The score of the nearest normal row.
+    reasons : tuple of Reason
+        The columns that add most, in that order.
+    rest : float
+        What all other columns add together.
+    nearest_normal : dict of str to str
+        The values of the normal row, among those kept, that is nearest.
+    nearest_kind : str or None
+        The seen kind that the row is most like; None where no kind was seen.
+    likeness : float
+        How much it is like that kind: about 1 for a row of it, 0 for none.
+    """
+
+    score: float
+    base: float
+    reasons: tuple[Reason, ...]
+    rest: float
+    nearest_normal: dict[str, str]
+    nearest_kind: str | None
+    likeness: float
+
+    def __str__(self) -> str:
+        """One line for each reason, and one for the nearest kind."""
+        lines = [f"score {self.score:.3f}; the nearest normal row has {self.base:.3f}"]
+        for reason in self.reasons:
+            lines.append(
+                f"  {reason.contribution:+.3f}  {reason.column} = {reason.value}"
+                f" (normal: {reason.normal_value})"
+            )
+        lines.append(f"  {self.rest:+.3f}  all other columns")
+        if self.nearest_kind is not None:
+            lines.append(f"  likeness to {self.nearest_kind}: {self.likeness:.2f}")
+        return "\n".join(lines)
+
+
+def explain_rows(detector: Any, table: Table, *, top: int) -> list[Explanation]:
+    """An explanation of each row of an aligned table by a fitted detector.
+
+    The row is turned into the nearest normal row column by column, once the most different columns
+    first and once last; what a column adds is the mean fall of the score at its turn. So the parts
+    add up to the score exactly, whatever the function.
+    """
+    if not top >= 1:
+        raise ValueError(f"top must be at least 1, got {top!r}.")
+    feature_map = detector.feature_map_
+    Z = feature_map.rows(table)
+    normal = np.concatenate(
+        [feature_map.landmarks[feature_map.is_normal], detector.calibration_.rows]
+    )
+    likeness = detector.likeness(Z) if detector.kinds_ else np.zeros((len(Z), 0))
+    decoded = feature_map.outputs(normal)
+    names = [column.name for column in table.columns]
+    columns = np.unique(feature_map.source)
+    texts = cache(lambda j: table.columns[j].texts())
+
+    @cache
+    def normal_values(i: int) -> dict[str, str]:
+        return {names[j]: feature_map.encoder.value(j, decoded[i]) for j in columns.tolist()}
+
+    out = []
+    for start in range(0, len(Z), AT_ONCE):
+        rows = Z[start : start + AT_ONCE]
+        nearest = manhattan(rows, normal).argmin(axis=1)
+        score, base, share = _shares(detector, rows, normal[nearest], feature_map.source)
+        order = np.argsort(-share, axis=1, kind="stable")[:, :top]
+        for i, (n, best) in enumerate(zip(nearest.tolist(), order, strict=True)):
+            there = normal_values(n)
+            reasons = tuple(
+                Reason(
+                    names[columns[b]],
+                    _shown(texts(int(columns[b]))[start + i]),
+                    there[names[columns[b]]],
+                    float(share[i, b]),
+                )
+                for b in best
+            )
+            kind = int(likeness[start + i].argmax()) if detector.kinds_ else None
+            out.append(
+                Explanation(
+                    score=float(score[i]),
+                    base=float(base[i]),
+                    reasons=reasons,
+                    rest=float(share[i].sum() - share[i, best].sum()),
+                    nearest_normal=there,
+                    nearest_kind=None if kind is None else detector.kinds_[kind],
+                    likeness=0.0 if kind is None else float(likeness[start + i, kind]),
+                )
+            )
+    return out
+
+
+def _shown(text: str | None) -> str:
+    return "missing" if text is None else text
+
+
+def _shares(
+    detector: Any, rows: np.ndarray, normal: np.ndarray, source: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The scores of the rows and of their normal ones, and each column's part of the difference."""
+    columns, place = np.unique(source, return_inverse=True)
+    gap = np.zeros((len(rows), len(columns)))
+    np.add.at(gap.T, place, np.abs(rows - normal).T.astype(float))
+    order = np.argsort(-gap, axis=1, kind="stable")
+    rank = np.argsort(order, axis=1)
+    steps = min(len(columns), LONGEST)
+    turn = np.minimum(rank, steps - 1)[:, place]  # when each encoded column is exchanged
+    both = []
+    for when in (turn, steps - 1 - turn):
+        points = np.stack([np.where(when < t, normal, rows) for t in range(steps + 1)], axis=1)
+        scores = detector.scores(points.reshape(-1, rows.shape[1])).reshape(len(rows), steps + 1)
+        both.append(scores[:, :-1] - scores[:, 1:])
+    fall = (both[0] + both[1][:, ::-1]) / 2
+    share = np.take_along_axis(fall, np.minimum(rank, steps - 1), axis=1)
+    # Columns that were exchanged together share their part by how far they are from normal.
+    last = rank >= steps - 1
+    weight = np.where(last, gap + 1e-300, 1.0)
+    weight = np.where(last, weight / np.where(last, weight, 0).sum(axis=1, keepdims=True), 1.0)
+    return scores[:, 0], scores[:, -1], share * weight

@@ -1,0 +1,157 @@
+"""What a detector fixes at its first fit, so that all that it learns afterwards adds up."""
+
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from eqsep.detector.answers import Answers
+from eqsep.detector.calibration import held_out
+from eqsep.detector.width import Rows, choose_width
+from eqsep.kernels import Laplacian
+from eqsep.separators.landmarks import choose_landmarks, row_keys
+from eqsep.separators.statistics import KernelMap
+from eqsep.tables import TableEncoder
+from eqsep.tables.reading import Table
+
+AT_ONCE = 2048  # rows held as kernel values
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMap:
+    """A table's rows as kernel values at landmarks, and the rule by which rows calibrate.
+
+    Attributes
+    ----------
+    encoder : TableEncoder
+    landmarks : ndarray of float32 of shape (n_landmarks, n_columns)
+        Encoded rows.
+    is_normal : ndarray of bool of shape (n_landmarks,)
+    kernel : Laplacian
+    hashed : ndarray of int
+        The table's columns whose values decide whether a row calibrates: all but ids.
+    key, cut : int
+        A normal row calibrates where the hash of its values under `key` is below `cut`: it never
+        depends on other rows than equal ones, so that pieces of the data give what the whole gives.
+    """
+
+    encoder: TableEncoder
+    landmarks: np.ndarray
+    is_normal: np.ndarray
+    kernel: Laplacian
+    hashed: np.ndarray
+    key: int
+    cut: int
+
+    @property
+    def values(self) -> KernelMap:
+        """Encoded rows as their kernel values."""
+        return KernelMap(self.kernel, self.landmarks, AT_ONCE)
+
+    @property
+    def source(self) -> np.ndarray:
+        """The table's column from which each encoded one comes."""
+        return self.encoder.source_[self.encoder.weights_ > 0]
+
+    def rows(self, X: Any) -> np.ndarray:
+        """The encoded rows of a table.  (n, d) -> (n, n_columns)"""
+        return encoded(self.encoder, X)
+
+    def outputs(self, rows: np.ndarray) -> np.ndarray:
+        """Encoded rows as the outputs of the encoder; those that count nothing are 0."""
+        weight = self.encoder.weights_
+        out = np.zeros((len(rows), len(weight)))
+        out[:, weight > 0] = rows / weight[weight > 0]
+        return out
+
+    def calibrates(self, table: Table) -> np.ndarray:
+        """Which rows of an aligned table calibrate if they are normal."""
+        return row_hashes(contents(table, self.hashed), key=self.key) < np.uint64(self.cut)
+
+    def is_same(self, other: "FeatureMap") -> bool:
+        """Whether two maps take every row to the same values."""
+        return self is other or (
+            (self.key, self.cut, self.kernel) == (other.key, other.cut, other.kernel)
+            and np.array_equal(self.landmarks, other.landmarks)
+            and self.encoder.state() == other.encoder.state()
+        )
+
+
+def encoded(encoder: TableEncoder, X: Any) -> np.ndarray:
+    """A table as weighted outputs in single precision, without those that count nothing."""
+    weight = encoder.weights_
+    kept = weight > 0
+    return (encoder.transform(X)[:, kept] * weight[kept]).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a feature map is made."""
+
+    n_landmarks: int
+    alpha: float
+    width: float | None
+    rng: np.random.RandomState
+
+
+def make_feature_map(table: Table, answers: Answers, plan: Plan) -> tuple[FeatureMap, np.ndarray]:
+    """The feature map of a table's first rows, and these rows encoded.
+
+    Rows that calibrate have no part in it.
+    """
+    ids = TableEncoder(columns="both").reasons_to_drop(table)
+    hashed = np.array([j for j, c in enumerate(table.columns) if c.name not in ids], dtype=int)
+    values = contents(table, hashed)
+    key = int(plan.rng.randint(2**31 - 1)) ^ zlib.crc32(values.tobytes())
+    hashes = row_hashes(values, key=key)
+    normal = np.flatnonzero(answers.code == 0)
+    cut = np.sort(hashes[normal])[held_out(len(normal))] if len(normal) > 1 else np.uint64(0)
+    trains = (answers.code != 0) | (hashes >= cut)
+    encoder = TableEncoder(columns="both").fit(table.take(np.flatnonzero(trains)))
+    Z = encoded(encoder, table)
+    is_anomaly = answers.is_anomaly[trains]
+    source = encoder.source_[encoder.weights_ > 0]
+    rows = Rows(Z[trains], is_anomaly, source)
+    landmarks = choose_landmarks(rows.Z, is_anomaly, n=plan.n_landmarks, rng=plan.rng)
+    width = plan.width or choose_width(rows, alpha=plan.alpha, rng=plan.rng)
+    kernel = Laplacian(gamma=width * float(Laplacian().resolved(landmarks).gamma))
+    is_normal = ~_among(landmarks, rows.Z[is_anomaly == 1])
+    return FeatureMap(encoder, landmarks, is_normal, kernel, hashed, key, int(cut)), Z
+
+
+def _among(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Which of the rows occur among the others."""
+    found = set(map(bytes, np.ascontiguousarray(others)))
+    return np.array([bytes(row) in found for row in np.ascontiguousarray(rows)], dtype=bool)
+
+
+def contents(table: Table, columns: np.ndarray) -> np.ndarray:
+    """Some columns' values as numbers, equal where they are equal; names by a checksum."""
+    out = np.zeros((table.n_rows, len(columns)))
+    for j, column in enumerate(table.columns[i] for i in columns):
+        if column.kind in ("text", "mixed"):
+            texts = column.texts()
+            sums = {text: float(zlib.crc32(str(text).encode())) for text in set(texts)}
+            out[:, j] = np.fromiter((sums[text] for text in texts), float, len(texts))
+        else:
+            out[:, j] = column.values
+    return np.where(np.isnan(out), np.nan, out)
+
+
+def row_hashes(values: np.ndarray, *, key: int) -> np.ndarray:
+    """A 64-bit hash of each row's values and of how many equal rows come before it."""
+    keys = row_keys(values, rng=np.random.RandomState(key % 2**32))
+    order = np.argsort(keys, kind="stable")
+    starts = np.concatenate([[True], keys[order][1:] != keys[order][:-1]])
+    first = np.maximum.accumulate(np.where(starts, np.arange(len(keys)), 0))
+    repeat = np.empty(len(keys))
+    repeat[order] = np.arange(len(keys)) - first
+    again = repeat > 0
+    if again.any():
+        halves = [keys[again] >> np.uint64(32), keys[again] & np.uint64(2**32 - 1), repeat[again]]
+        keys[again] = row_keys(
+            np.column_stack([half.astype(float) for half in halves]),
+            rng=np.random.RandomState(key % 2**32),
+        )
+    return keys
