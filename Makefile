@@ -51,7 +51,7 @@ clean:
 	touch $@
 
 .venv/.dev: pyproject.toml constraints.txt | .venv/bin/python
-	$(PIP) --editable ".[dev,nn]"
+	$(PIP) --editable ".[dev,nn,onnx]"
 	touch $@
 
 .venv/.docs: pyproject.toml constraints.txt | .venv/bin/python
