@@ -148,6 +148,21 @@ def test_a_damaged_result_is_told_with_its_place(tmp_path):
         run(CHEAP, tmp_path, workers=1)
 
 
+def test_a_result_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    path = write_result(CHEAP[0], tmp_path, {"values": {"area": [1.0]}})
+    before, write = path.read_text(), Path.write_text
+
+    def half(self, text, **told):
+        write(self, text[: len(text) // 2], **told)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "write_text", half)
+    with pytest.raises(KeyboardInterrupt):
+        write_result(CHEAP[0], tmp_path, {"values": {"area": [2.0]}})
+    assert path.read_text() == before
+    assert [p for p in tmp_path.rglob("*") if p.is_file()] == [path]
+
+
 # One interpreter that forks ten times: importing everything anew would take most of the time.
 KILLED_TEN_TIMES = """
 import json, os, signal, sys, time
@@ -171,7 +186,7 @@ for patience in range(10):
     with os.fdopen(reader, "rb") as lines:
         for _ in range(3 + patience):
             told.append(lines.readline().decode().strip())
-        time.sleep(0.001 * patience)
+        time.sleep(0.004 * patience)
         os.kill(child, signal.SIGKILL)
         told.extend(line.decode().strip() for line in lines if line.endswith(b"\\n"))
     assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
