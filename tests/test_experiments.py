@@ -141,6 +141,21 @@ def test_an_error_in_one_cell_does_not_end_the_run(tmp_path, monkeypatch):
     assert read_result(bad, tmp_path) is None
 
 
+def end_at_once(cell, out):  # noqa: ARG001  in place of `measure_cell`
+    os._exit(3)
+
+
+def test_a_process_that_ends_is_told_and_what_is_measured_is_kept(tmp_path, monkeypatch):
+    run(CHEAP[:1], tmp_path, workers=1)
+    others = [Cell("formulas", "output", "Gaussian"), CHEAP[1]]
+    with monkeypatch.context() as patch:
+        patch.setattr(runner, "measure_cell", end_at_once)
+        outcome = run([*CHEAP[:1], *others], tmp_path, workers=2)
+    assert {cell for cell, _ in outcome.failed} == set(others)
+    assert all("probably for want of memory" in message for _, message in outcome.failed)
+    assert run([*CHEAP[:1], *others], tmp_path, workers=1).kept == 1
+
+
 def test_a_damaged_result_is_told_with_its_place(tmp_path):
     path = write_result(CHEAP[0], tmp_path, {"values": {}})
     path.write_text('{"cell": ')

@@ -5,7 +5,8 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -139,9 +140,20 @@ def _in_processes(cells: list[Cell], out: Path, n_workers: int) -> Iterator[tupl
         cell_of = {pool.submit(measure_cell, cell, out): cell for cell in cells}
         try:
             for future in as_completed(cell_of):
-                yield cell_of[future], future.result()
+                yield cell_of[future], _end_of(future)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _end_of(future: "Future[str]") -> str:
+    """How a cell ended; all that are under way end with a process that ends."""
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        return (
+            "a process ended without a word, probably for want of memory. Run again, with fewer "
+            "processes (--workers): what is measured is kept."
+        )
 
 
 @contextmanager
