@@ -8,6 +8,7 @@
 | `known` | how an object is taken apart and built again |
 | `expected` | what a part of an object may be |
 | `layers`, `machine` | networks (torch), and scikit-learn's support vector machine |
+| `detectors`, `encoders` | the detector, and the encoder of its table |
 | `files` | the file itself: written whole or not at all |
 """
 

@@ -57,6 +57,11 @@ def pack(model: Any, arrays: Sequence[np.ndarray], *, made_by: str) -> bytes:
         pieces.append(little.tobytes(order=order))
     document = {"eqsep": made_by, "model": model, "arrays": entries}
     header = json.dumps(document, allow_nan=False, separators=(",", ":")).encode("ascii")
+    if len(header) > MOST_HEADER:
+        raise ModelFileError(
+            f"The model cannot be saved: its names and settings take {len(header):,} bytes, at "
+            f"most {MOST_HEADER:,} fit. Leave out columns of very many names."
+        )
     body = b"".join([PREFIX.pack(MAGIC, VERSION, len(header)), header, *pieces])
     return body + hashlib.sha256(body).digest()
 

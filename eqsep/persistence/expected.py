@@ -4,6 +4,7 @@ An expectation looks at a value and at the sizes known so far, by name: the firs
 axis "m" says what m is, and all others must agree.
 """
 
+import math
 import reprlib
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 Sizes = dict[str, int]
+LARGE = 1e30  # sums of so large numbers are finite in single precision
 
 
 @dataclass(frozen=True)
@@ -62,8 +64,25 @@ def array(*axes: str | int | None, kinds: str = "f") -> Expected:
     return Expected(f"an array of shape ({shape})", holds)
 
 
+def bounded(*axes: str | int | None, dtype: str) -> Expected:
+    """An array with these axes, of this dtype, of finite numbers that can be added up."""
+    shaped = array(*axes)
+
+    def holds(value: Any, sizes: Sizes) -> bool:
+        if not shaped.holds(value, sizes) or value.dtype != dtype:
+            return False
+        with np.errstate(invalid="ignore"):  # a NaN that signals
+            return bool(np.abs(value).max(initial=0) <= LARGE)
+
+    return Expected(f"{shaped.wanted} of finite numbers as {dtype}", holds)
+
+
 def _is_number(value: Any, sizes: Sizes) -> bool:  # noqa: ARG001  the shape of all of them
     return type(value) in (int, float) or isinstance(value, np.integer | np.floating)
+
+
+def _is_positive(value: Any, sizes: Sizes) -> bool:
+    return _is_number(value, sizes) and bool(0 < value < math.inf)
 
 
 def _is_whole(value: Any, sizes: Sizes) -> bool:  # noqa: ARG001
@@ -78,10 +97,20 @@ def _is_label(value: Any, sizes: Sizes) -> bool:
     return isinstance(value, str | np.str_) or _is_flag(value, sizes) or _is_number(value, sizes)
 
 
+def _are_texts(value: Any, sizes: Sizes) -> bool:  # noqa: ARG001
+    return (
+        type(value) is list
+        and all(type(text) is str for text in value)
+        and len(set(value)) == len(value)
+    )
+
+
 NUMBER = Expected("a number", _is_number)
+POSITIVE = Expected("a finite number above 0", _is_positive)
 WHOLE = Expected("a whole number of at least 1", _is_whole)
 FLAG = Expected("True or False", _is_flag)
 LABEL = Expected("a label", _is_label)
+TEXTS = Expected("a list of distinct strings", _are_texts)
 CLASSES = array(2, kinds="biufU")
 
 
@@ -119,6 +148,15 @@ def instance(
         return length is None or _agrees(int(length(value)), axis, sizes)
 
     return Expected(" or ".join(names), holds)
+
+
+def sized(name: str, shape: Callable[[Any], tuple[int, ...]], *axes: str | int | None) -> Expected:
+    """An object of the class "module.Class", whose `shape` has these axes."""
+    of_class = instance(name)
+    return Expected(
+        f"{name} of a size that fits the other parts",
+        lambda value, sizes: of_class.holds(value, sizes) and fits(shape(value), axes, sizes),
+    )
 
 
 def items(expected: Expected, *, least: int = 0) -> Expected:

@@ -16,15 +16,15 @@ from eqsep.persistence.values import Reader, Writer
 
 
 def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
-    """Write a fitted separator to one file, which `eqsep.load_model` reads.
+    """Write a fitted separator or detector to one file, which `eqsep.load_model` reads.
 
     The file is first written beside `path` under another name and then renamed: whoever is
     interrupted leaves the old file as it was.
 
     Parameters
     ----------
-    estimator : separator
-        Any of eqsep's separators, fitted. What was fitted to torch tensors is kept as NumPy
+    estimator : separator or Detector
+        Any of eqsep's, fitted. What was fitted to torch tensors is kept as NumPy
         arrays and scores NumPy rows once loaded.
     path : str or path-like
 
@@ -49,7 +49,7 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     """
     if not is_separator(estimator):
         raise ModelFileError(
-            f"Only eqsep's separators can be saved, got {type(estimator).__name__}."
+            f"Only eqsep's separators and detectors can be saved, got {type(estimator).__name__}."
         )
     check_is_fitted(estimator)
     writer = Writer()
@@ -60,7 +60,7 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
-    """Read a fitted separator from a file that its `save` has written.
+    """Read a fitted separator or detector from a file that its `save` has written.
 
     No code of the file is run: it holds numbers, strings and the names of known classes only.
     Memory and time are bounded by the size of the file, whatever it holds.
@@ -71,7 +71,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
     Returns
     -------
-    separator
+    separator or Detector
         With the parameters and all that was learnt, to score or to learn on.
 
     Raises

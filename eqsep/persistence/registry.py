@@ -5,6 +5,8 @@ from typing import Any
 
 from sklearn.metrics.pairwise import kernel_metrics
 
+from eqsep.persistence.detectors import DETECTOR_PIECES, DETECTORS
+from eqsep.persistence.encoders import EncoderKind
 from eqsep.persistence.expected import (
     CLASSES,
     FLAG,
@@ -99,6 +101,8 @@ _PIECES: dict[str, Known] = {
         needs_torch=True,
     ),
     "sklearn.SVC": Machine("sklearn.svm"),
+    "tables.TableEncoder": EncoderKind("eqsep.tables.encoder"),
+    **DETECTOR_PIECES,
 }
 
 _DOOR = {"n_features_in_": counted("d"), "classes_": CLASSES}
@@ -211,6 +215,7 @@ _ESTIMATORS: dict[str, Known] = {
         ),
         _NAMES,
     ),
+    **DETECTORS,
 }
 
 KNOWN: dict[str, Known] = {**_PIECES, **LAYERS, **_ESTIMATORS}
@@ -234,5 +239,5 @@ def name_of(value: Any) -> str | None:
 
 
 def is_separator(value: Any) -> bool:
-    """Whether `value` is a separator that a model file may hold."""
+    """Whether `value` is a separator or detector, which a model file may hold."""
     return name_of(value) in _ESTIMATORS

@@ -108,8 +108,8 @@ def _reason(value: Any) -> str:
         return "it is a function, and a file that holds code could run it. Use a kernel by name."
     return (
         f"{type(value).__module__}.{type(value).__qualname__} is not among the classes that a "
-        f"model file may hold: eqsep's own separators, heads, losses, kernels and solvers, and "
-        f"sklearn.svm.SVC."
+        f"model file may hold: eqsep's own separators, detectors, heads, losses, kernels and "
+        f"solvers, and sklearn.svm.SVC."
     )
 
 
