@@ -14,6 +14,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from eqsep import (
     DeepSAD,
+    Detector,
     EqualitySeparator,
     KernelEqualitySeparator,
     NegativeSampling,
@@ -45,11 +46,18 @@ ESTIMATORS = [
         random_state=0,
     ),
 ]
+# A detector answers 0 or 1 where labels are names: what holds of named classes is not asked of it.
+DETECTORS = [Detector(), Detector(random_state=0, n_landmarks=20)]
 # Two labels of which neither is 0 or "normal" are taken in sorted order, with a warning:
 # scikit-learn's checks use such labels on purpose.
-pytestmark = pytest.mark.filterwarnings("ignore:Neither of the labels:UserWarning")
+# So few rows are no ground for the detector's promise, and it says so: not what is tested here.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Neither of the labels:UserWarning"),
+    pytest.mark.filterwarnings("ignore::eqsep.detector.PromiseWarning"),
+]
 
 every = pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+every_or_detector = pytest.mark.parametrize("estimator", [*ESTIMATORS, *DETECTORS], ids=repr)
 every_weighted = pytest.mark.parametrize(
     "estimator", [e for e in ESTIMATORS if has_fit_parameter(e, "sample_weight")], ids=repr
 )
@@ -60,12 +68,12 @@ def split():
     return make_gaussians(noise_multiplier=1.0, n_samples=120, random_state=0)
 
 
-@parametrize_with_checks(ESTIMATORS)
+@parametrize_with_checks([*ESTIMATORS, *DETECTORS])
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
-@every
+@every_or_detector
 def test_predict_agrees_with_the_sign_of_the_score(estimator, split):
     fitted = clone(estimator).fit(split.X_train, split.y_train)
     score = fitted.decision_function(split.X_test)
@@ -88,7 +96,7 @@ def test_names_of_kinds_are_the_same_problem(estimator, split):
     )
 
 
-@every
+@every_or_detector
 def test_in_a_pipeline_and_a_grid_search(estimator, split):
     pipeline = make_pipeline(StandardScaler(), clone(estimator))
     search = GridSearchCV(
@@ -102,7 +110,7 @@ def test_in_a_pipeline_and_a_grid_search(estimator, split):
     assert search.best_score_ > 0.5
 
 
-@every
+@every_or_detector
 def test_in_a_bag(estimator, split):
     bag = BaggingClassifier(clone(estimator), n_estimators=3, random_state=0)
     assert bag.fit(split.X_train, split.y_train).score(split.X_test, split.y_test) > 0.85
@@ -114,7 +122,7 @@ def test_boosted(estimator, split):
     assert boosted.fit(split.X_train, split.y_train).score(split.X_test, split.y_test) > 0.85
 
 
-@every
+@every_or_detector
 def test_shuffled_labels_are_learnt_too(estimator):
     """An estimator that ignored its labels would give the same scores for any of them."""
     split = make_gaussians(n_samples=120, anomaly_fraction=0.5, random_state=0)

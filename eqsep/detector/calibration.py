@@ -1,6 +1,7 @@
 """The promise: a threshold that new normal rows pass at a chosen rate."""
 
 import math
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ class PromiseWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Calibration:
-    """Normal rows that were held out of the fit, and their scores, in the same order.
+    """Normal rows that were held out of the fit, and their scores, in the same random order.
 
     A new normal row is as likely to have any rank among them (split-conformal prediction): so
     p(s) = (1 + the number of their scores >= s) / (n + 1) is at most a with a chance of a or less.
@@ -68,6 +69,20 @@ class Calibration:
                 )
             drop.append(places[row.tobytes()].pop())
         return np.delete(self.rows, drop, axis=0)
+
+    def warn_if_short(self, rate: float) -> None:
+        """Warn where there are too few rows to promise this rate."""
+        if self.least_rate <= rate + 1e-12:
+            return
+        n, wanted = len(self.scores), math.ceil(1 / rate - 1e-9) - 1
+        enough = math.ceil(100 * self.least_rate - 1e-9) / 100
+        other = f", or set false_alarm_rate={enough:g}" if enough < 1 else ""
+        warnings.warn(
+            f"A false-alarm rate of {rate:g} cannot be promised: it takes {wanted:,} held-out "
+            f"normal rows, and there are {n:,}. Add normal rows{other}.",
+            PromiseWarning,
+            stacklevel=3,
+        )
 
     def p_value(self, score: np.ndarray) -> np.ndarray:
         """p(s) for each score."""

@@ -1,7 +1,6 @@
 """The detector: what a practitioner starts with."""
 
 import os
-import warnings
 from dataclasses import replace
 from importlib import import_module
 from typing import Any, Self
@@ -13,10 +12,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from eqsep.detector.answers import UNLABELLED, Answers, check_answers, read_answers
-from eqsep.detector.calibration import Calibration, PromiseWarning
+from eqsep.detector.calibration import Calibration
 from eqsep.detector.explanation import Explanation, explain_rows
-from eqsep.detector.feature_map import FeatureMap, Plan, make_feature_map
-from eqsep.separators.statistics import Statistics, widened
+from eqsep.detector.feature_map import FeatureMap, Plan, make_feature_map, row_hashes
+from eqsep.separators.statistics import SCORED_AT_ONCE, Statistics, widened
 from eqsep.tables.reading import read_table
 
 
@@ -63,6 +62,9 @@ class Detector(ClassifierMixin, BaseEstimator):
         The a_j, and those of one more function for each seen kind, 1 at its rows and 0 elsewhere.
     calibration_ : Calibration
         The held-out normal rows and their scores.
+    one_class_ : bool
+        Whether no row of the first fit was labelled normal: then, and in all that is learnt later,
+        rows without a label are normal ones.
     classes_ : ndarray of shape (2,)
 
     Notes
@@ -117,7 +119,10 @@ class Detector(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.target_tags.required = False
         tags.classifier_tags.multi_class = False
+        # Where normal and anomalous rows overlap, few false alarms cost accuracy.
+        tags.classifier_tags.poor_score = True
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         tags.input_tags.string = True
@@ -135,8 +140,9 @@ class Detector(ClassifierMixin, BaseEstimator):
         self._check_parameters()
         table = read_table(X, name=type(self).__name__)
         answers = read_answers(y, n_rows=table.n_rows, normal=self.normal)
-        answers = self._with_normal(answers)
-        check_answers(answers, normal=self.normal)
+        one_class = not (answers.code == 0).any()
+        answers = answers.trusting_unlabelled() if one_class else answers
+        check_answers(answers, normal=self.normal, given=y is not None)
         if self.feature_map is None:
             plan = Plan(
                 self.n_landmarks, self.alpha, self.width, check_random_state(self.random_state)
@@ -148,11 +154,11 @@ class Detector(ClassifierMixin, BaseEstimator):
             Z = feature_map.rows(table)
         held = feature_map.calibrates(feature_map.encoder.align(table)) & (answers.code == 0)
         self.feature_map_, self.answers_ = feature_map, replace(answers, code=answers.code[:0])
-        self.one_class_ = answers.labels is None
+        self.one_class_ = one_class
         self._name_columns()
         statistics = self._sums(Z[~held], answers.code[~held], n_kinds=len(answers.kinds))
         self._record(statistics, Z[held])
-        self._warn_of_promise()
+        self.calibration_.warn_if_short(self._rate())
         return self
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:  # noqa: ARG002
@@ -244,7 +250,8 @@ class Detector(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """1 for an alarm, 0 for a row that passes; or the labels, where these are numbers."""
-        return self.classes_[(self.decision_function(X) > 0).astype(int)]
+        alarm = self.decision_function(X) > 0
+        return self.classes_[alarm.astype(int)]
 
     def predict_kind(self, X: Any) -> np.ndarray:
         """ "normal" for a row that passes; for an alarm the seen kind it resembles, or "unseen"."""
@@ -320,18 +327,12 @@ class Detector(ClassifierMixin, BaseEstimator):
         if self.width is not None and not self.width > 0:
             raise ValueError(f"width must be above 0, or None to choose it, got {self.width!r}.")
 
-    def _with_normal(self, answers: Answers) -> Answers:
-        """The answers, with unlabelled rows as normal ones where no row is labelled normal."""
-        if (answers.code == 0).any():
-            return answers
-        return replace(answers, code=np.where(answers.code == UNLABELLED, 0, answers.code))
-
     def _piece(self, X: Any, y: Any) -> tuple[Answers, Statistics, np.ndarray]:
         """What the labels of more rows say, their sums, and those of them that calibrate."""
         table = self.feature_map_.encoder.align(X)
         answers = read_answers(y, n_rows=table.n_rows, normal=self.normal, known=self.answers_)
         if self.one_class_:
-            answers = self._with_normal(answers)
+            answers = answers.trusting_unlabelled()
         Z = self.feature_map_.rows(table)
         held = self.feature_map_.calibrates(table) & (answers.code == 0)
         statistics = self._sums(Z[~held], answers.code[~held], n_kinds=len(answers.kinds))
@@ -349,6 +350,7 @@ class Detector(ClassifierMixin, BaseEstimator):
         self.classes_ = np.arange(2) if labels is None or labels.by_name else labels.classes
         self.statistics_ = statistics
         self.coef_ = statistics.solve(self.alpha)
+        rows = rows[np.argsort(row_hashes(rows, key=self.feature_map_.key), kind="stable")]
         self.calibration_ = Calibration(rows, self.scores(rows))
         return self
 
@@ -360,8 +362,9 @@ class Detector(ClassifierMixin, BaseEstimator):
 
     def likeness(self, Z: np.ndarray) -> np.ndarray:
         """How much each row is like each seen kind: 1 at the rows of that kind."""
-        chunks = self.feature_map_.values.chunks(Z, most=len(Z))
-        return np.concatenate([k @ self.coef_[:, 1:] for _, k in chunks])
+        chunks = self.feature_map_.values.chunks(Z, most=SCORED_AT_ONCE)
+        # As in `combine`: a product of matrices would depend on the rows beside each row.
+        return np.concatenate([_products(k, self.coef_[:, 1:]) for _, k in chunks])
 
     def _name_columns(self) -> None:
         encoder = self.feature_map_.encoder
@@ -371,14 +374,6 @@ class Detector(ClassifierMixin, BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
-    def _warn_of_promise(self) -> None:
-        least = self.calibration_.least_rate
-        if least > self._rate() + 1e-12:
-            warnings.warn(
-                f"A false-alarm rate of {self._rate():g} cannot be promised: it takes "
-                f"{int(np.ceil(1 / self._rate())) - 1:,} held-out normal rows, and there are "
-                f"{len(self.calibration_.rows):,}, which is enough for {least:.3g}. Add normal "
-                f"rows, or set false_alarm_rate={np.ceil(100 * least) / 100:g}.",
-                PromiseWarning,
-                stacklevel=3,
-            )
+
+def _products(k: np.ndarray, coef: np.ndarray) -> np.ndarray:
+    return np.array([np.einsum("ij,j->i", k, a) for a in coef.T]).reshape(-1, len(k)).T

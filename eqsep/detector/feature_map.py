@@ -13,9 +13,11 @@ from eqsep.kernels import Laplacian
 from eqsep.separators.landmarks import choose_landmarks, row_keys
 from eqsep.separators.statistics import KernelMap
 from eqsep.tables import TableEncoder
+from eqsep.tables.column import Column
 from eqsep.tables.reading import Table
 
 AT_ONCE = 2048  # rows held as kernel values
+NUMERIC = ("number", "date", "duration")
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +69,10 @@ class FeatureMap:
 
     def calibrates(self, table: Table) -> np.ndarray:
         """Which rows of an aligned table calibrate if they are normal."""
-        return row_hashes(contents(table, self.hashed), key=self.key) < np.uint64(self.cut)
+        learnt = [self.encoder.columns_[j] for j in self.hashed]
+        kinds = ["text" if column is None else column.reads for column in learnt]
+        values = contents(table, self.hashed, kinds)
+        return row_hashes(values, key=self.key) < np.uint64(self.cut)
 
     def is_same(self, other: "FeatureMap") -> bool:
         """Whether two maps take every row to the same values."""
@@ -102,7 +107,8 @@ def make_feature_map(table: Table, answers: Answers, plan: Plan) -> tuple[Featur
     """
     ids = TableEncoder(columns="both").reasons_to_drop(table)
     hashed = np.array([j for j, c in enumerate(table.columns) if c.name not in ids], dtype=int)
-    values = contents(table, hashed)
+    kinds = ["text" if c.is_empty else c.kind for c in (table.columns[j] for j in hashed)]
+    values = contents(table, hashed, kinds)
     key = int(plan.rng.randint(2**31 - 1)) ^ zlib.crc32(values.tobytes())
     hashes = row_hashes(values, key=key)
     normal = np.flatnonzero(answers.code == 0)
@@ -126,17 +132,24 @@ def _among(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
     return np.array([bytes(row) in found for row in np.ascontiguousarray(rows)], dtype=bool)
 
 
-def contents(table: Table, columns: np.ndarray) -> np.ndarray:
-    """Some columns' values as numbers, equal where they are equal; names by a checksum."""
-    out = np.zeros((table.n_rows, len(columns)))
-    for j, column in enumerate(table.columns[i] for i in columns):
-        if column.kind in ("text", "mixed"):
-            texts = column.texts()
-            sums = {text: float(zlib.crc32(str(text).encode())) for text in set(texts)}
-            out[:, j] = np.fromiter((sums[text] for text in texts), float, len(texts))
-        else:
-            out[:, j] = column.values
-    return np.where(np.isnan(out), np.nan, out)
+def contents(table: Table, columns: np.ndarray, kinds: list[str]) -> np.ndarray:
+    """Some columns' values as numbers, equal where they are equal; names by a checksum.
+
+    Each column is read as one of its kind in `kinds`, whatever its type is in this table.
+    """
+    out = np.empty((table.n_rows, len(columns)))
+    for j, (column, kind) in enumerate(
+        zip((table.columns[i] for i in columns), kinds, strict=True)
+    ):
+        values = column.numbers(kind) if kind in NUMERIC else _checksums(column, kind)
+        out[:, j] = values if len(values) else np.nan  # an id need not be there any more
+    return np.where(np.isnan(out), np.nan, out)  # one NaN for all: hashes look at the bits
+
+
+def _checksums(column: Column, kind: str) -> np.ndarray:
+    names = column.names(truths=kind == "boolean")
+    sums = {name: np.nan if name is None else zlib.crc32(name.encode()) for name in set(names)}
+    return np.fromiter((sums[name] for name in names), float, len(names))
 
 
 def row_hashes(values: np.ndarray, *, key: int) -> np.ndarray:

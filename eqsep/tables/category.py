@@ -9,7 +9,6 @@ import numpy as np
 from eqsep.tables.column import NAME_WEIGHT, Column
 
 FAR = 2.0  # a name never seen is farther from every seen one than those are from each other
-_TRUTHS = {"0": "False", "1": "True", "false": "False", "true": "True"}
 
 
 @dataclass(frozen=True)
@@ -48,6 +47,11 @@ class Category:
         return cls(frequent, names[len(frequent) :], with_missing, column.kind == "boolean")
 
     @property
+    def reads(self) -> str:
+        """The kind of column that the values are read as."""
+        return "boolean" if self.boolean else "text"
+
+    @property
     def outputs(self) -> list[str]:
         """What follows the column's name in the names of the outputs."""
         known = [f"={name}" for name in self.frequent]
@@ -65,9 +69,7 @@ class Category:
 
     def encode(self, column: Column) -> np.ndarray:
         """The outputs side by side.  (n,) -> (n, k)"""
-        names = column.texts()
-        if self.boolean and column.kind != "boolean":
-            names = [None if v is None else _TRUTHS.get(v.lower(), v) for v in names]
+        names = column.names(truths=self.boolean)
         outputs = self.outputs
         new = len(outputs) - 1
         place: dict[str | None, int] = {name: i for i, name in enumerate(self.frequent)}

@@ -20,6 +20,7 @@ LARGEST = 1e300  # infinity counts as this: beyond every number, yet of finite d
 _MISSING_TYPES = {"NoneType", "NAType", "NaTType"}  # by name: pandas need not be there
 _MIDNIGHT = dt.datetime.min
 _KINDS = {"number": "numbers", "boolean": "truth values", "date": "dates", "duration": "durations"}
+_TRUTHS = {"0": "False", "1": "True", "false": "False", "true": "True"}
 _ALSO_READ = {("boolean", "number"), ("number", "duration")}
 
 
@@ -63,6 +64,13 @@ class Column:
             return [None if v is None else text_of(v) for v in self.values]
         write = WRITERS[self.kind]
         return [None if v != v else write(v) for v in self.values.tolist()]
+
+    def names(self, *, truths: bool) -> list[str | None]:
+        """The values as strings; with `truths`, 0, 1, "false", "TRUE", … as "False" and "True"."""
+        names = self.texts()
+        if not truths or self.kind == "boolean":
+            return names
+        return [None if v is None else _TRUTHS.get(v.lower(), v) for v in names]
 
     def _read(self, value: Any, kind: str) -> float:
         if value is None or value == "":

@@ -29,6 +29,7 @@ class Date:
     cycles: list[str]
 
     kind = "date"
+    reads = "date"  # the kind of column that the values are read as
 
     @classmethod
     def learn(cls, column: Column, *, forms: list[str]) -> Self:

@@ -71,6 +71,11 @@ class Number:
         )
 
     @property
+    def reads(self) -> str:
+        """The kind of column that the values are read as."""
+        return self.unit
+
+    @property
     def outputs(self) -> list[str]:
         """What follows the column's name in the names of the outputs."""
         return [f":{form}" for form in self.forms] + [":missing"] * self.with_missing
