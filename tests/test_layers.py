@@ -21,7 +21,7 @@ LAYERS = [
     {"networks"},
     {"separators"},
     {"detector"},
-    {"persistence"},
+    {"persistence", "export"},
     {"experiments"},
     {"demo"},
     {"commands"},

@@ -1,0 +1,40 @@
+"""Columns of dates in the graph: the hour and the weekday on their circles."""
+
+import numpy as np
+
+from eqsep.export.graph import Graph, Part, Value
+from eqsep.tables.date import Date
+
+DAY = 86_400.0  # seconds
+WEEK = 7 * DAY
+MONDAY = 4 * DAY  # the first one since 1970
+
+
+def circle_parts(graph: Graph, values: Value, date: Date, *, source: int, first: int) -> list[Part]:
+    """Sine and cosine of each cycle; 0 where the date is missing."""
+    if not date.cycles:
+        return []
+    x = graph("Gather", values, np.array([source]), axis=1)
+    missing = graph("IsNaN", x)
+    x = graph("Where", missing, 0.0, x)
+    parts: list[Part] = []
+    for cycle in date.cycles:
+        angle = graph("Mul", 2 * np.pi, _turn(graph, x, cycle))
+        for function in ("Sin", "Cos"):
+            place = first + len(date.elapsed.outputs) + len(parts)
+            parts.append(Part(graph("Where", missing, 0.0, graph(function, angle)), [place]))
+    return parts
+
+
+def _turn(graph: Graph, x: Value, cycle: str) -> Value:
+    """The part of the day or week that has passed; weekdays are whole steps."""
+    if cycle == "hour":
+        return graph("Div", _modulo(graph, x, DAY), DAY)
+    days = graph("Div", _modulo(graph, graph("Sub", x, MONDAY), WEEK), DAY)
+    return graph("Div", graph("Floor", days), 7.0)
+
+
+def _modulo(graph: Graph, x: Value, by: float) -> Value:
+    """The remainder, never negative."""
+    rest = graph("Mod", x, by, fmod=1)
+    return graph("Where", graph("Less", rest, 0.0), graph("Add", rest, by), rest)

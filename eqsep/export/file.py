@@ -1,0 +1,152 @@
+"""The whole model: inputs, outputs, its description, and the file."""
+
+import errno
+import json
+import os
+import secrets
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from eqsep.detector import Detector
+from eqsep.export.blocks import in_blocks, rows_at_once
+from eqsep.export.graph import Graph, Value
+from eqsep.export.score import ScoreGraph
+from eqsep.export.table import TableGraph
+from eqsep.tables.number import KNOTS
+
+OUTPUTS = ("score", "decision", "label", "p_value")
+OPSETS = {"": 18, "ai.onnx.ml": 3}
+IR_VERSION = 8  # the one of opset 18: older runtimes refuse newer ones
+
+
+def to_onnx(detector: Detector, path: str | os.PathLike[str]) -> None:
+    """Write a fitted detector as one ONNX graph, from the table's columns to alarms.
+
+    The file is first written beside `path` under another name and then renamed.
+
+    Parameters
+    ----------
+    detector : Detector
+        Fitted. The threshold is that of its present `false_alarm_rate`.
+    path : str or path-like
+
+    Raises
+    ------
+    ImportError
+        The package onnx is not installed.
+    ValueError
+        A column cannot be an input: it has an output's name or none, or the empty string, which
+        says that a name is missing, is one of its names.
+
+    Notes
+    -----
+    **Inputs**: one of shape (n,) for each column that was not dropped, under its name. Numbers,
+    truth values (0 and 1), durations (in seconds) and dates (in seconds since 1970, UTC) are
+    doubles, NaN where missing, and so is a column that had no value in training; names are
+    strings, empty where missing. Where the detector was fitted to an array of numbers: "X", doubles
+    of shape (n, d). **Outputs** of shape (n,): "score", "decision" (the score less the threshold),
+    "label" (1 where the decision is above 0, else 0) and "p_value".
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from onnxruntime import InferenceSession
+    >>> from eqsep import Detector
+    >>> X = np.random.default_rng(0).normal(size=(600, 2))
+    >>> detector = Detector(random_state=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     detector.to_onnx(Path(folder) / "detector.onnx")
+    ...     session = InferenceSession(Path(folder) / "detector.onnx")
+    >>> session.run(["label"], {"X": np.array([[0.0, 0.0], [0.0, 9.0]])})
+    [array([0, 1])]
+    """
+    if find_spec("onnx") is None:
+        raise ImportError("to_onnx needs ONNX. Install it with: pip install 'eqsep[onnx]'")
+    check_is_fitted(detector)
+    _write(_model(detector).SerializeToString(), Path(path).resolve())
+
+
+def _model(detector: Detector) -> Any:
+    from onnx import helper
+
+    table, scores = TableGraph(detector.feature_map_.encoder), ScoreGraph(detector)
+    table.check(reserved=OUTPUTS)
+    inputs = table.inputs()
+    graph = Graph(taken=[*OUTPUTS, *(i.name for i in inputs)])
+    _outputs(graph, table, scores)
+    whole = helper.make_graph(
+        graph.nodes, "detector", inputs, _declared_outputs(), initializer=graph.constants
+    )
+    version = import_module("eqsep").__version__
+    model = helper.make_model(
+        whole,
+        producer_name="eqsep",
+        producer_version=version,
+        ir_version=IR_VERSION,
+        opset_imports=[helper.make_opsetid(*opset) for opset in OPSETS.items()],
+    )
+    helper.set_model_props(model, _description(detector, table, scores) | {"eqsep": version})
+    return model
+
+
+def _outputs(graph: Graph, table: TableGraph, scores: ScoreGraph) -> None:
+    read = table.read(graph)
+
+    def body(inner: Graph, rows: Value) -> list[Value]:
+        Z, places = table.encode(inner, read.take(inner, rows))
+        score = scores.score(inner, Z, places=places)
+        return [score, scores.p_value(inner, score)]
+
+    landmarks = scores.detector.feature_map_.landmarks
+    most = rows_at_once(
+        max(landmarks.size, KNOTS * len(table.numbers), len(scores.calibration.scores))
+    )
+    first: Any = read.numbers or read.codes
+    n = graph("Slice", graph("Shape", first), np.array([0]), np.array([1]))
+    score, p_value = in_blocks(graph, n, body, most=most)
+    graph("Identity", score, result="score")
+    graph("Identity", p_value, result="p_value")
+    graph("Sub", score, scores.limit, result="decision")
+    alarm = graph("Greater", "decision", 0.0)
+    graph.cast(alarm, np.int64, result="label")
+
+
+def _declared_outputs() -> list[Any]:
+    from onnx import TensorProto, helper
+
+    whole = {"label": TensorProto.INT64}
+    return [
+        helper.make_tensor_value_info(name, whole.get(name, TensorProto.DOUBLE), ["n"])
+        for name in OUTPUTS
+    ]
+
+
+def _description(detector: Detector, table: TableGraph, scores: ScoreGraph) -> dict[str, str]:
+    return {
+        "kinds": json.dumps(detector.kinds_),
+        "columns": json.dumps(table.kinds()),
+        "false_alarm_rate": repr(float(detector.false_alarm_rate)),
+        "threshold": repr(scores.limit),
+    }
+
+
+def _write(data: bytes, path: Path) -> None:
+    """All of `data` at `path`, or what was there before."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "There is no such folder", str(path.parent))
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with beside.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)

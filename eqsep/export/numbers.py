@@ -1,0 +1,124 @@
+"""Columns of numbers in the graph: ranks, deviations, and what is missing.
+
+All columns are done at once, side by side; a value on a knot, below all, above all or missing goes
+where `eqsep.tables.number` puts it, by the same operations in the same precision.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from eqsep.export.graph import Graph, Part, Value
+from eqsep.tables.column import LARGEST, Column
+from eqsep.tables.number import Number
+
+LINEAR, JUMP = 8.0, 4.0  # where deviations go on by their logarithm; the first step off a constant
+
+
+@dataclass(frozen=True)
+class PlacedNumber:
+    """A learnt column of numbers: its place among the values, and its outputs' first place."""
+
+    number: Number
+    source: int
+    first: int
+
+
+def number_parts(graph: Graph, values: Value, columns: Sequence[PlacedNumber]) -> list[Part]:
+    """The weighted outputs of the columns; those that count nothing are left out."""
+    parts = []
+    for form, encode in (("quantile", _ranks), ("standard", _deviations)):
+        chosen = [c for c in columns if _weight(c.number, form) > 0]
+        if not chosen:
+            continue
+        x = graph("Gather", values, _array([c.source for c in chosen]), axis=1)
+        missing = graph("IsNaN", x)
+        x = graph("Where", missing, _array([c.number.centre for c in chosen]), x)
+        x = graph("Min", graph("Max", x, -LARGEST), LARGEST)
+        out = encode(graph, x, [c.number for c in chosen])
+        gone = _array([_encoded(c.number, np.array([np.nan]), form)[0] for c in chosen])
+        out = graph("Where", missing, gone, out)
+        weights = _array([_weight(c.number, form) for c in chosen])
+        places = [c.first + c.number.forms.index(form) for c in chosen]
+        parts.append(Part(graph("Mul", out, weights), places))
+    chosen = [c for c in columns if c.number.with_missing]
+    if chosen:
+        x = graph("Gather", values, _array([c.source for c in chosen]), axis=1)
+        weights = _array([c.number.weights[-1] for c in chosen])
+        missing = graph("Where", graph("IsNaN", x), weights, 0.0)
+        parts.append(Part(missing, [c.first + len(c.number.forms) for c in chosen]))
+    return parts
+
+
+def _ranks(graph: Graph, x: Value, numbers: Sequence[Number]) -> Value:
+    """Interpolated ranks between the knots, and towards -1 and 2 beyond them."""
+    size = max(len(number.knots) for number in numbers)
+    knots = np.full(
+        (len(numbers), size), np.inf
+    )  # beyond its own knots a column has some that no value reaches
+    step, rise, high, at = (np.zeros((len(numbers), size)) for _ in range(4))
+    for j, number in enumerate(numbers):
+        n = len(number.knots)
+        knots[j, :n], high[j, :n] = number.knots, number.high
+        at[j, :n] = _encoded(number, np.array(number.knots), "quantile")
+        step[j, : n - 1] = np.diff(number.knots)
+        rise[j, : n - 1] = np.array(number.low[1:]) - np.array(number.high[:-1])
+        step[j, n - 1] = 1.0  # nothing is above the last knot: divided by, not used
+    least, most = knots[:, 0], _array([number.knots[-1] for number in numbers])
+    width = _array([_width(number) for number in numbers])
+
+    inside = graph("Min", graph("Max", x, least), most)
+    passed = graph("GreaterOrEqual", graph("Unsqueeze", inside, _array([2])), knots)
+    n_passed = graph("ReduceSum", graph.cast(passed, np.int32), _array([2]), keepdims=0)
+    starts = np.arange(len(numbers)) * size - 1  # of each column in the flat tables, less one
+    i = graph("Add", graph.cast(n_passed, np.int64), starts)
+    base, step_i, rise_i, high_i, at_i = (
+        graph("Gather", table.ravel(), i) for table in (knots, step, rise, high, at)
+    )
+    share = graph("Div", graph("Sub", inside, base), step_i)
+    between = graph("Add", high_i, graph("Mul", share, rise_i))
+    rank = graph("Where", graph("Equal", inside, base), at_i, between)
+    below = graph("Neg", _beyond(graph, graph("Sub", least, x), width))
+    above = graph("Add", 1.0, _beyond(graph, graph("Sub", x, most), width))
+    rank = graph("Where", graph("Less", x, least), below, rank)
+    return graph("Where", graph("Greater", x, most), above, rank)
+
+
+def _beyond(graph: Graph, distance: Value, width: np.ndarray) -> Value:
+    """d / (width + d), as 1 - 1 / (1 + d / width); 0 where d is negative."""
+    t = graph("Div", graph("Max", distance, 0.0), width)
+    return graph("Sub", 1.0, graph("Div", 1.0, graph("Add", 1.0, t)))
+
+
+def _deviations(graph: Graph, x: Value, numbers: Sequence[Number]) -> Value:
+    """Robust deviations from the centre, by their logarithm where they are large."""
+    centre, scale = (_array([getattr(n, name) for n in numbers]) for name in ("centre", "scale"))
+    jump = _array([JUMP * (len(number.knots) == 1) for number in numbers])
+    z = graph("Div", graph("Sub", x, centre), scale)
+    z = graph("Min", graph("Max", z, -LARGEST), LARGEST)
+    size = graph("Abs", z)
+    size = graph("Where", graph("Greater", size, 0.0), graph("Add", size, jump), size)
+    more = graph("Max", graph("Sub", size, LINEAR), 0.0)
+    large = graph("Add", LINEAR, graph("Log", graph("Add", 1.0, more)))
+    size = graph("Where", graph("Greater", size, LINEAR), large, size)
+    return graph("Mul", graph("Sign", z), size)
+
+
+def _encoded(number: Number, values: np.ndarray, form: str) -> np.ndarray:
+    """What the column itself makes of some values."""
+    outputs = number.encode(Column("", number.unit, values))
+    return outputs[:, number.forms.index(form)]
+
+
+def _weight(number: Number, form: str) -> float:
+    return number.weights[number.forms.index(form)] if form in number.forms else 0.0
+
+
+def _width(number: Number) -> float:
+    """The range of training, or the size of the only value."""
+    return (number.knots[-1] - number.knots[0]) or abs(number.centre) or 1.0
+
+
+def _array(values: Sequence[float]) -> np.ndarray:
+    return np.array(values)

@@ -1,0 +1,153 @@
+"""The table in the graph: what comes in, a value a column, and the encoded rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from eqsep.export.dates import circle_parts
+from eqsep.export.graph import Graph, Value
+from eqsep.export.names import PlacedNames, name_codes, name_part, takes_numbers, truth_codes
+from eqsep.export.numbers import PlacedNumber, number_parts
+from eqsep.tables import TableEncoder
+from eqsep.tables.category import Category
+from eqsep.tables.date import Date
+from eqsep.tables.number import Number
+
+MATRIX = "X"  # the only input where the columns have no names and all are numbers
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """A column that counts: its name, what was learnt of it, and its outputs' first place."""
+
+    name: str
+    column: Any  # Number, Category or Date
+    first: int
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its values come in as strings."""
+        return isinstance(self.column, Category) and not takes_numbers(self.column)
+
+    @property
+    def kind(self) -> str:
+        """What the column is called in the description of the model."""
+        if isinstance(self.column, Category):
+            return "name" if self.is_text else "truth" if self.column.boolean else "empty"
+        return self.column.unit if isinstance(self.column, Number) else "date"
+
+
+@dataclass(frozen=True)
+class Read:
+    """What the inputs hold: numbers (n, p) and codes of names (n, q); None where there are none."""
+
+    numbers: Value | None
+    codes: Value | None
+
+    def take(self, graph: Graph, rows: Value) -> "Read":
+        """Some of the rows."""
+        taken = (v and graph("Gather", v, rows, axis=0) for v in (self.numbers, self.codes))
+        return Read(*taken)
+
+
+class TableGraph:
+    """An encoder's columns in the graph.
+
+    Attributes
+    ----------
+    columns : list of Learnt
+        Those that were not dropped, in the table's order.
+    numbers, names : list of Learnt
+        Those of them that come in as doubles, and as strings.
+    is_matrix : bool
+        Whether the table has no names and numbers alone, which come in as one matrix.
+    """
+
+    def __init__(self, encoder: TableEncoder) -> None:
+        names = getattr(encoder, "feature_names_in_", None)
+        self.columns = [
+            Learnt(f"x{j}" if names is None else str(names[j]), column, first)
+            for j, column in enumerate(encoder.columns_)
+            if column is not None
+            for first in [int(np.searchsorted(encoder.source_, j))]
+        ]
+        self.numbers = [column for column in self.columns if not column.is_text]
+        self.names = [column for column in self.columns if column.is_text]
+        self.is_matrix = names is None and len(self.numbers) == len(encoder.columns_)
+
+    def kinds(self) -> dict[str, str]:
+        """The kind of each column by its name, in the table's order."""
+        return {column.name: column.kind for column in self.columns}
+
+    def inputs(self) -> list[Any]:
+        """The declared inputs: doubles and strings of shape (n,), or doubles (n, d)."""
+        from onnx import TensorProto, helper
+
+        if self.is_matrix:
+            shape = ["n", len(self.numbers)]
+            return [helper.make_tensor_value_info(MATRIX, TensorProto.DOUBLE, shape)]
+        types = {True: TensorProto.STRING, False: TensorProto.DOUBLE}
+        return [
+            helper.make_tensor_value_info(column.name, types[column.is_text], ["n"])
+            for column in self.columns
+        ]
+
+    def check(self, *, reserved: Sequence[str]) -> None:
+        """Refuse columns that cannot be inputs of a graph whose outputs are called `reserved`."""
+        for column in () if self.is_matrix else self.columns:
+            if column.name in ("", *reserved):
+                raise ValueError(
+                    f"Column {column.name!r} cannot be an input of the graph: expected a name that "
+                    f"is not empty and none of its outputs' ({', '.join(reserved)}). Rename the "
+                    f"column and fit anew."
+                )
+        for column in self.names:
+            if "" in (*column.column.frequent, *column.column.rare):
+                raise ValueError(
+                    f"Column {column.name!r} has the empty string among its names, which in the "
+                    f"graph says that a name is missing. Replace it by None or by another name, "
+                    f"and fit anew."
+                )
+
+    def read(self, graph: Graph) -> Read:
+        """The inputs side by side."""
+        codes = [name_codes(graph, c.name, c.column) for c in self.names]
+        if self.is_matrix:
+            return Read(MATRIX, None)
+        return Read(
+            _side_by_side(graph, [column.name for column in self.numbers]),
+            _side_by_side(graph, codes),
+        )
+
+    def encode(self, graph: Graph, read: Read) -> tuple[Value, list[int]]:
+        """Weighted outputs in single precision, and their places.  -> (n, k)"""
+        parts, codes, named = [], [], []
+        if read.codes:
+            codes.append(read.codes)
+            named += [PlacedNames(c.column, i, c.first) for i, c in enumerate(self.names)]
+        if read.numbers:
+            placed = []
+            for i, learnt in enumerate(self.numbers):
+                column = learnt.column
+                if isinstance(column, Category):
+                    codes.append(truth_codes(graph, read.numbers, column, source=i))
+                    named.append(PlacedNames(column, len(named), learnt.first))
+                elif isinstance(column, Date):
+                    placed.append(PlacedNumber(column.elapsed, i, learnt.first))
+                    parts += circle_parts(graph, read.numbers, column, source=i, first=learnt.first)
+                else:
+                    placed.append(PlacedNumber(column, i, learnt.first))
+            parts += number_parts(graph, read.numbers, placed)
+        if named:
+            parts.append(name_part(graph, graph("Concat", *codes, axis=1), named))
+        whole = graph("Concat", *(part.value for part in parts), axis=1)
+        return graph.cast(whole, np.float32), [place for part in parts for place in part.places]
+
+
+def _side_by_side(graph: Graph, columns: list[Value]) -> Value | None:
+    """(n,), … -> (n, k)"""
+    if not columns:
+        return None
+    return graph("Concat", *(graph("Unsqueeze", c, np.array([1])) for c in columns), axis=1)
