@@ -82,12 +82,12 @@ def test_every_method_of_nsl_kdd_measures_every_kind(small_split, monkeypatch):
 
 
 def test_slow_methods_have_a_cap_on_their_rows(small_split, monkeypatch):
-    cell = Cell("nsl_kdd", "NSL-KDD", "OCSVM-A")
-    assert nsl_kdd.rows_of(cell) == nsl_kdd.CAPS["OCSVM-A"]
+    cell = Cell("nsl_kdd", "NSL-KDD", "OVS-Lin-ES", "corrected")
+    assert nsl_kdd.rows_of(cell) == nsl_kdd.CAPS["OVS-Lin-ES"]
     assert nsl_kdd.rows_of(Cell("nsl_kdd", "NSL-KDD", "LOF-A")) is None
     assert nsl_kdd.rows_of(Cell("nsl_kdd", "NSL-KDD", "LOF-A", quick=True)) == nsl_kdd.QUICK_CAP
     monkeypatch.setattr(nsl_kdd, "data", lambda protocol: small_split)  # noqa: ARG005
-    monkeypatch.setitem(nsl_kdd.CAPS, "OCSVM-A", 50)
+    monkeypatch.setitem(nsl_kdd.CAPS, "OVS-Lin-ES", 50)
     assert nsl_kdd.measure(cell)[1] == {"training rows": 50}
     assert all(name in TABLES["nsl_kdd"].note for name in nsl_kdd.CAPS)
 

@@ -17,6 +17,7 @@ from eqsep.experiments.cell import Cell, Skipped, Study, read_result, write_resu
 from eqsep.experiments.comparison import compare
 from eqsep.experiments.figures import FIGURES
 from eqsep.experiments.published import Published, published_tables
+from eqsep.experiments.reasons import with_reason
 from eqsep.experiments.results import Results
 from eqsep.experiments.runner import STUDIES, run
 from eqsep.experiments.seeds import seeds_of
@@ -340,6 +341,24 @@ def test_compare_reads_the_results_of_both_protocols(tmp_path):
         mean = float(line.paper.split("±")[0])
         assert line.difference == pytest.approx(mean - float(line.published[:5]), abs=6e-4)
         assert line.corrected != ""
+
+
+@pytest.mark.parametrize(
+    ("areas", "word", "reason"),
+    [
+        ([0.99, 1.0, 0.7, 1.0], "below", "1 of 4 single starts end in a poor minimum"),
+        ([0.9, 0.9, 0.91, 0.9], "below", "apart by -0.098, 0.020 allowed"),
+        ([0.99, 1.0, 1.0, 1.0], "holds", "apart by -0.002, 0.020 allowed"),
+    ],
+)
+def test_single_starts_that_fail_are_the_reason_where_the_others_hold(areas, word, reason):
+    entry = next(e for e in TABLES["gaussians_sigma_mse"].entries() if e.row == "2.0")
+    assert entry.published == Published(1.0, 0.0)
+    result = {"values": {entry.key("paper"): areas}, "more": {}}
+    told = with_reason(entry, judge(entry.published, Ours.of(areas)), result)
+    assert told.word == word
+    assert reason in told.reason
+    assert ("poor minimum" in told.reason) == ("poor minimum" in reason)
 
 
 def test_the_paper_protocol_of_a_clean_hyperplane_is_the_published_one():
