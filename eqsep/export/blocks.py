@@ -7,7 +7,7 @@ import numpy as np
 
 from eqsep.export.graph import Graph, Value
 
-AT_ONCE = 2**18  # numbers held as differences: what stays in a processor's cache
+AT_ONCE = 2**20  # numbers held as differences: megabytes, whatever the number of rows
 
 
 def rows_at_once(numbers_a_row: int) -> int:
@@ -16,7 +16,7 @@ def rows_at_once(numbers_a_row: int) -> int:
     Examples
     --------
     >>> [rows_at_once(numbers) for numbers in (100, 10_000, 10_000_000)]
-    [256, 26, 1]
+    [256, 104, 1]
     """
     return int(np.clip(AT_ONCE // numbers_a_row, 1, 256))
 

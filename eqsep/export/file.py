@@ -60,12 +60,12 @@ def to_onnx(detector: Detector, path: str | os.PathLike[str]) -> None:
     >>> from onnxruntime import InferenceSession
     >>> from eqsep import Detector
     >>> X = np.random.default_rng(0).normal(size=(600, 2))
-    >>> detector = Detector(random_state=0).fit(X)
+    >>> detector = Detector(n_landmarks=50, random_state=0).fit(X)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     detector.to_onnx(Path(folder) / "detector.onnx")
     ...     session = InferenceSession(Path(folder) / "detector.onnx")
-    >>> session.run(["label"], {"X": np.array([[0.0, 0.0], [0.0, 9.0]])})
-    [array([0, 1])]
+    >>> session.run(["label"], {"X": np.array([[0.0, 0.0], [0.0, 9.0]])})[0].tolist()
+    [0, 1]
     """
     if find_spec("onnx") is None:
         raise ImportError("to_onnx needs ONNX. Install it with: pip install 'eqsep[onnx]'")

@@ -34,8 +34,7 @@ class Graph:
     Examples
     --------
     >>> graph = Graph(taken=["x"])
-    >>> graph("Mul", graph("Sub", "x", 1.0), 2.0)
-    'Mul_3'
+    >>> doubled = graph("Mul", graph("Sub", "x", 1.0), 2.0)
     >>> [node.op_type for node in graph.nodes]
     ['Sub', 'Mul']
     """
