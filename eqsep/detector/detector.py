@@ -3,6 +3,7 @@
 import os
 from dataclasses import replace
 from importlib import import_module
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -266,7 +267,8 @@ class Detector(ClassifierMixin, BaseEstimator):
 
     def p_value(self, X: Any) -> np.ndarray:
         """The chance that a new normal row scores as high as each row does."""
-        return self.calibration_.p_value(self.score_samples(X))
+        score = self.score_samples(X)
+        return self.calibration_.p_value(score)
 
     def explain(self, X: Any, *, top: int = 5) -> list[Explanation]:
         """Why each row has its score: the columns that drive it, and the nearest normal row.
@@ -310,22 +312,31 @@ class Detector(ClassifierMixin, BaseEstimator):
         return self.calibration_.threshold(self._rate())
 
     def _rate(self) -> float:
-        if not 0 < self.false_alarm_rate < 1:
+        rate = self.false_alarm_rate
+        if not isinstance(rate, Real) or not 0 < rate < 1:
             raise ValueError(
-                f"false_alarm_rate must be between 0 and 1, got {self.false_alarm_rate!r}. "
+                f"false_alarm_rate must be a number between 0 and 1, got {rate!r}. "
                 f"0.01 lets one normal row in a hundred raise an alarm."
             )
-        return float(self.false_alarm_rate)
+        return float(rate)
 
     def _check_parameters(self) -> None:
         self._rate()
-        if not self.n_landmarks >= 2:
-            raise ValueError(f"n_landmarks must be at least 2, got {self.n_landmarks!r}.")
-        for name in ("alpha", "unlabelled_weight"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be above 0, got {getattr(self, name)!r}.")
-        if self.width is not None and not self.width > 0:
-            raise ValueError(f"width must be above 0, or None to choose it, got {self.width!r}.")
+        if not isinstance(self.n_landmarks, Integral) or self.n_landmarks < 2:
+            raise ValueError(
+                f"n_landmarks must be a whole number of at least 2, got {self.n_landmarks!r}."
+            )
+        for name in ("alpha", "unlabelled_weight", "width"):
+            value = getattr(self, name)
+            if name == "width" and value is None:
+                continue
+            if not isinstance(value, Real) or not 0 < value < np.inf:
+                raise ValueError(f"{name} must be a number above 0, got {value!r}.")
+        if not isinstance(self.feature_map, FeatureMap | None):
+            raise ValueError(
+                f"feature_map must be the feature_map_ of a fitted detector, got a "
+                f"{type(self.feature_map).__name__}."
+            )
 
     def _piece(self, X: Any, y: Any) -> tuple[Answers, Statistics, np.ndarray]:
         """What the labels of more rows say, their sums, and those of them that calibrate."""
