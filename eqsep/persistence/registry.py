@@ -209,7 +209,12 @@ _ESTIMATORS: dict[str, Known] = {
                     "d",
                     *("linear.EqualitySeparator", "kernel.KernelEqualitySeparator"),
                     *("twin.TwinSeparator", "one_vs_set.OneVsSet", "network.NetworkSeparator"),
-                    *("deep_sad.DeepSAD", "negative_sampling.NegativeSampling", "SVC"),
+                    *(
+                        "deep_sad.DeepSAD",
+                        "negative_sampling.NegativeSampling",
+                        "detector.Detector",
+                    ),
+                    "SVC",
                 ),
             },
         ),

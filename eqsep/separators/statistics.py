@@ -113,7 +113,7 @@ class KernelMap:
     def chunks(self, X: Any, *, most: int) -> Iterator[tuple[slice, Any]]:
         """Slices of at most `most` rows, each with its kernel values (rows, n_landmarks)."""
         xp, values, size = namespace(X), self.kernel.at(self.landmarks), min(most, self.chunk_size)
-        for start in range(0, X.shape[0], size):
+        for start in range(0, X.shape[0], size or 1):  # no rows: no slices
             rows = slice(start, min(start + size, X.shape[0]))
             with np.errstate(over="ignore"):  # what is too large for the landmarks is far from them
                 piece = xp.astype(X[rows, :], self.landmarks.dtype, copy=False)
