@@ -104,10 +104,10 @@ def _outputs(graph: Graph, table: TableGraph, scores: ScoreGraph) -> None:
         score = scores.score(inner, Z, places=places)
         return [score, scores.p_value(inner, score)]
 
-    landmarks = scores.detector.feature_map_.landmarks
-    most = rows_at_once(
-        max(landmarks.size, KNOTS * len(table.numbers), len(scores.calibration.scores))
-    )
+    detector = scores.detector
+    n_differences = detector.feature_map_.landmarks.size
+    n_compared = max(KNOTS * len(table.numbers), len(detector.calibration_.scores))
+    most = rows_at_once(max(n_differences, n_compared))
     first: Any = read.numbers or read.codes
     n = graph("Slice", graph("Shape", first), np.array([0]), np.array([1]))
     score, p_value = in_blocks(graph, n, body, most=most)

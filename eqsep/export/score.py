@@ -1,16 +1,15 @@
 """The score in the graph: |1 - Σ_j a_j exp(-gamma ||z - c_j||_1)|, its threshold and p-value."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from eqsep.detector import Detector
-from eqsep.detector.calibration import Calibration
+from eqsep.detector.calibration import usable
 from eqsep.export.graph import Graph, Value
 
-LEAST_ROUNDING = 1e-6
-ROUNDINGS = 4  # another order of summation may round as much again, in each of two scores
+ROUNDINGS = 8.0  # how many typical errors of single precision two ways to a score may differ by
 
 
 @dataclass(frozen=True)
@@ -19,26 +18,32 @@ class ScoreGraph:
 
     The threshold is the score of a row that calibrates, so rows equal to it are at the threshold,
     and another order of summation would carry some of them over it. So the graph's scores are
-    compared with those of calibration plus what single precision may make of a score.
+    compared with those of calibration plus what single precision may make of each.
     """
 
     detector: Detector
 
     @cached_property
-    def rounding(self) -> float:
-        """What the calibrating rows' scores differ by from double precision, several times over."""
-        feature_map, calibration = self.detector.feature_map_, self.detector.calibration_
-        exact = replace(feature_map.values, landmarks=feature_map.landmarks.astype(np.float64))
-        if not len(calibration.rows):
-            return LEAST_ROUNDING
-        f = exact.combine(calibration.rows.astype(np.float64), self.detector.coef_[:, 0])
-        error = np.abs(np.abs(1 - f) - calibration.scores).max()
-        return max(LEAST_ROUNDING, ROUNDINGS * float(error))
+    def roundings(self) -> np.ndarray:
+        """How much another order of summation may change the score of each row that calibrates.
 
-    @property
+        An error of eps in a distance s is one of a k(s) gamma s eps in the sum; errors at several
+        landmarks add up like independent ones.
+        """
+        values, coef = self.detector.feature_map_.values, self.detector.coef_[:, 0]
+        rows = self.detector.calibration_.rows
+        out = np.zeros(len(rows))
+        for piece, k in values.chunks(rows, most=len(rows)) if len(rows) else ():
+            k = np.maximum(k.astype(float), np.finfo(float).tiny)
+            out[piece] = np.sqrt(((k * (1 - np.log(k)) * coef) ** 2).sum(axis=1))
+        return ROUNDINGS * float(np.finfo(np.float32).eps) * out
+
+    @cached_property
     def limit(self) -> float:
         """The score above which the graph calls a row anomalous."""
-        return float(self.detector.threshold_) + self.rounding
+        threshold = self.detector.threshold_
+        tied = self.detector.calibration_.scores == threshold
+        return float(threshold + self.roundings[tied].max(initial=0.0))
 
     def score(self, graph: Graph, Z: Value, *, places: list[int]) -> Value:
         """The score of rows whose columns are the encoder's outputs at `places`.  (n, k) -> (n,)"""
@@ -57,15 +62,12 @@ class ScoreGraph:
 
     def p_value(self, graph: Graph, score: Value) -> Value:
         """(1 + the number of calibrating scores as high) / (their number + 1).  (n,) -> (n,)"""
-        ordered = self.calibration.ordered
-        if not len(ordered):
+        calibration = self.detector.calibration_
+        n = usable(len(calibration.scores))
+        if not n:
             return graph("Add", graph("Mul", score, 0.0), 1.0)
         column = graph("Unsqueeze", score, np.array([1]))
-        as_high = graph("GreaterOrEqual", ordered + self.rounding, column)
-        n = graph("ReduceSum", graph.cast(as_high, np.float32), np.array([1]), keepdims=0)
-        return graph("Div", graph("Add", 1.0, graph.cast(n, np.float64)), len(ordered) + 1.0)
-
-    @property
-    def calibration(self) -> Calibration:
-        """The rows that calibrate."""
-        return self.detector.calibration_
+        limits = (calibration.scores + self.roundings)[:n]
+        as_high = graph.cast(graph("GreaterOrEqual", limits, column), np.float32)
+        count = graph("ReduceSum", as_high, np.array([1]), keepdims=0)
+        return graph("Div", graph("Add", 1.0, graph.cast(count, np.float64)), n + 1.0)
