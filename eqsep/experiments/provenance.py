@@ -66,7 +66,7 @@ class Provenance:
         Examples
         --------
         >>> day = {"date": "2026-01-01", "commit": "a1", "machine": "m", "versions": "v"}
-        >>> Provenance.of([day | {"seconds": 1800.0}, day | {"seconds": 1800.0}]).hours
+        >>> Provenance.of([day | {"seconds": 1800.0}] * 2).hours
         1.0
         """
         made = list(made)

@@ -9,7 +9,7 @@ from eqsep.datasets import Split, load_nsl_kdd
 from eqsep.evaluation import anomaly_score, prevalence_by_kind
 from eqsep.experiments.areas import METRICS, areas_by_kind, by_seed
 from eqsep.experiments.cell import Cell, Measured, Study
-from eqsep.experiments.methods import DETERMINISTIC, NSL_KDD_METHODS
+from eqsep.experiments.methods import NSL_KDD_METHODS
 from eqsep.experiments.scaled import first_rows, loaded, scaled
 from eqsep.experiments.table import Place, Table
 from eqsep.experiments.tables.nsl_kdd_networks import NETWORKS, measure_networks
@@ -19,7 +19,6 @@ CAPS = {"OVS-Lin": 20_000, "OVS-Lin-ES": 20_000}
 QUICK_CAP = 10_000
 # Published figures that are those of a constant score: (1 + prevalence) / 2 in every column.
 CONSTANT = ("OVS-RBF", "OVS-Lin", "OVS-Lin-ES")
-_KINDS = ("dos", "probe", "privilege", "access", "overall")
 
 
 def rows_of(cell: Cell) -> int | None:
@@ -85,17 +84,9 @@ _MAIN = {
 }
 
 
-def _method(name: str) -> Place:
-    """The place of a method, all but its key."""
-    if name in DETERMINISTIC or name == "Random":
-        return Place("NSL-KDD", name, "", seeds=1)
-    return Place("NSL-KDD", name, "", seeds=NETWORKS[name].seeds if name in NETWORKS else 3)
-
-
 def _place(name: str, column: str) -> Place:
-    assert column.lower() in _KINDS
-    place = _method(name)
-    return Place(place.dataset, place.method, f"{{metric}}, {column.lower()}", place.seeds)
+    chance = {"IsoF-A": 3, "IsoF-N": 3} | {name: kind.seeds for name, kind in NETWORKS.items()}
+    return Place("NSL-KDD", name, f"{{metric}}, {column.lower()}", chance.get(name, 1))
 
 
 def _main(row: str, column: str) -> Place:

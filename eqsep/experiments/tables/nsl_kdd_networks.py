@@ -84,7 +84,7 @@ def _plain(cell: Cell, kind: Kind, split: Split) -> tuple[Any, np.ndarray]:
 
 
 def _sampled(cell: Cell, kind: Kind, split: Split) -> tuple[Any, np.ndarray]:
-    """Against anomalies drawn around the rows; they come last, so what is held out is drawn."""
+    """Against anomalies drawn around the rows. They come last: rows are held out at random."""
     ratio = QUICK_RATIO if cell.quick else RATIO
     network = _separator(cell, kind, stratify=True)
     sampling = NegativeSampling(network, ratio=ratio, random_state=0)
