@@ -1,0 +1,290 @@
+"""The detector: what labels mean, what is refused, what it answers, and closed regions."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from eqsep import Detector
+from eqsep.datasets import load_nsl_kdd, load_thyroid, make_mixed_demo
+from eqsep.detector.answers import UNLABELLED, read_answers
+from eqsep.evaluation import average_precision_by_kind
+
+KINDS = np.repeat(["normal", "pump", "leak"], [400, 20, 20])
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Normal rows around 0, pumps to the right, leaks below."""
+    rng = np.random.default_rng(0)
+    places = {"normal": (0, 0), "pump": (8, 0), "leak": (0, -8)}
+    return np.array([rng.normal(places[kind]) for kind in KINDS])
+
+
+def cheap(**parameters):
+    return Detector(**{"width": 2.0, "n_landmarks": 60, "random_state": 0} | parameters)
+
+
+# ---------------------------------------------------------------------------------- labels
+
+
+MISSING = {
+    "list with None": ["normal", None, "pump", "normal"],
+    "list with NaN": ["normal", float("nan"), "pump", "normal"],
+    "list with NA": ["normal", pd.NA, "pump", "normal"],
+    "list with an empty name": ["normal", "", "pump", "normal"],
+    "objects": np.array(["normal", None, "pump", "normal"], dtype=object),
+    "pandas": pd.Series(["normal", None, "pump", "normal"]),
+    "pandas string": pd.Series(["normal", None, "pump", "normal"], dtype="string"),
+    "pandas categorical": pd.Series(pd.Categorical(["normal", None, "pump", "normal"])),
+    "categorical": pd.Categorical(["normal", None, "pump", "normal"]),
+    "polars": pl.Series(["normal", None, "pump", "normal"]),
+    "polars categorical": pl.Series(["normal", None, "pump", "normal"], dtype=pl.Categorical),
+    "pyarrow": pa.array(["normal", None, "pump", "normal"]),
+    "pyarrow chunks": pa.chunked_array([["normal", None], ["pump", "normal"]]),
+    "numbers": [0, None, 1, 0],
+    "floats": np.array([0.0, np.nan, 1.0, 0.0]),
+    "truths": [False, None, True, False],
+    "pandas Int64": pd.Series([0, None, 1, 0], dtype="Int64"),
+    "pandas boolean": pd.Series([False, None, True, False], dtype="boolean"),
+    "polars numbers": pl.Series([0, None, 1, 0]),
+    "pyarrow numbers": pa.array([0, None, 1, 0]),
+}
+
+
+@pytest.mark.parametrize("y", MISSING.values(), ids=MISSING)
+def test_missing_labels_of_every_library_are_missing(y):
+    answers = read_answers(y, n_rows=4, normal=None)
+    assert answers.code.tolist() == [0, UNLABELLED, 1, 0]
+    assert answers.kinds in [("pump",), ("anomaly",)]
+
+
+WHOLE = {
+    "numbers": [0, 1, 0],
+    "truths": np.array([False, True, False]),
+    "names": ["normal", "pump", "normal"],
+    "pandas categorical": pd.Series(pd.Categorical(["normal", "pump", "normal"])),
+    "polars": pl.Series(["normal", "pump", "normal"]),
+}
+
+
+@pytest.mark.parametrize("y", WHOLE.values(), ids=WHOLE)
+def test_normal_is_0_false_or_normal(y):
+    assert read_answers(y, n_rows=3, normal=None).code.tolist() == [0, 1, 0]
+
+
+def test_normal_may_be_said():
+    answers = read_answers(["ok", "pump", "leak"], n_rows=3, normal="ok")
+    assert (answers.code.tolist(), answers.kinds) == ([0, 1, 2], ("pump", "leak"))
+    answers = read_answers([1, 0, 1], n_rows=3, normal=1)
+    assert answers.code.tolist() == [0, 1, 0]
+
+
+def test_two_labels_of_which_none_is_known_are_taken_in_order_with_a_warning():
+    with pytest.warns(UserWarning, match="bad was taken as normal because it sorts first"):
+        answers = read_answers(["good", "bad", "bad"], n_rows=3, normal=None)
+    assert answers.code.tolist() == [1, 0, 0]
+
+
+def test_beside_missing_labels_every_name_is_a_kind():
+    answers = read_answers(["pump", None, "leak", None], n_rows=4, normal=None)
+    assert (answers.code.tolist(), answers.kinds) == ([1, -1, 2, -1], ("pump", "leak"))
+    answers = read_answers(["pump", None, "leak"], n_rows=3, normal="ok")
+    assert (answers.code.tolist(), answers.kinds) == ([1, -1, 2], ("pump", "leak"))
+
+
+@pytest.mark.parametrize(
+    ("y", "normal", "told"),
+    [
+        (["a", "b", "c"] * 2, None, r"y has 3 labels \(a, b, c\)"),
+        ([2, 3, 4] * 2, None, r"y has 3 labels \(2, 3, 4\)"),
+        (["a", "b", "c"] * 2, "z", "normal='z' does not occur in y, which holds a, b, c"),
+        (["pump"] * 6, None, r"every label \(pump\) is a kind of anomaly, and none is 0, False or"),
+        (["pump"] * 6, "ok", "none is 'ok'"),
+        ([1] * 6, None, r"every label \(anomaly\)"),
+        ([5] * 6, None, "Only the label 5 is in y, so its meaning is open"),
+        ([None] * 6, None, "y holds no label: all of them are missing"),
+        ([0, 1], None, "X has 6 rows, y has 2 labels"),
+        (np.zeros((6, 2)), None, r"one label a row, got an array of shape \(6, 2\)"),
+        ("normal", None, r"one label a row, got an array of shape \(\)"),
+        ([0.5, 0.1, 0.2, 0.3, 0.4, 0.6], None, "Unknown label type: continuous"),
+    ],
+)
+def test_labels_that_say_nothing_clear_are_refused(y, normal, told):
+    with pytest.raises(ValueError, match=told):
+        cheap(normal=normal).fit(np.arange(12.0).reshape(6, 2), y)
+
+
+def test_a_column_of_labels_is_taken_with_a_warning(rows):
+    with pytest.warns(UserWarning, match="column-vector y"):
+        detector = cheap().fit(rows, KINDS[:, None])
+    assert_array_equal(detector.coef_, cheap().fit(rows, KINDS).coef_)
+
+
+def test_names_are_answered_by_0_and_1_and_numbers_by_themselves(rows):
+    assert_array_equal(cheap().fit(rows, KINDS).classes_, [0, 1])
+    assert set(cheap().fit(rows, KINDS).predict(rows)) == {0, 1}
+    assert cheap().fit(rows, KINDS != "normal").predict(rows).dtype == bool
+    flipped = cheap(normal=1).fit(rows, (KINDS == "normal").astype(int))
+    assert_array_equal(flipped.classes_, [1, 0])
+    assert flipped.predict([[0.0, 0.0], [8.0, 0.0]]).tolist() == [1, 0]
+
+
+def test_a_seen_kind_is_named_and_another_is_unseen(rows):
+    detector = cheap().fit(rows, KINDS)
+    assert detector.kinds_ == ("pump", "leak")
+    far = [[0.0, 0.0], [8.0, 0.0], [0.0, -8.0], [0.0, 9.0]]
+    assert detector.predict_kind(far).tolist() == ["normal", "pump", "leak", "unseen"]
+    numbers = cheap().fit(rows, KINDS != "normal")
+    assert numbers.predict_kind(far).tolist() == ["normal", "anomaly", "anomaly", "unseen"]
+    nothing = cheap().fit(rows[KINDS == "normal"])
+    assert nothing.predict_kind(far).tolist() == ["normal", "unseen", "unseen", "unseen"]
+
+
+def test_kinds_and_numbers_are_the_same_problem(rows):
+    by_name, by_number = cheap().fit(rows, KINDS), cheap().fit(rows, KINDS != "normal")
+    assert_allclose(by_name.score_samples(rows), by_number.score_samples(rows), atol=1e-6)
+    assert by_name.score(rows, KINDS) == by_number.score(rows, KINDS != "normal") > 0.97
+    partly = np.where(np.arange(len(rows)) % 2, KINDS, None)
+    odd = np.arange(len(rows)) % 2 == 1
+    assert by_name.score(rows, partly) == by_name.score(rows[odd], KINDS[odd])
+
+
+# -------------------------------------------------------------------------- unlabelled rows
+
+
+def test_a_row_without_a_label_counts_less_than_a_normal_one(rows):
+    """Far from all others, f is larger the more weight says that the row is normal."""
+    alone = np.vstack([rows, np.full((40, 2), 30.0)])
+    scores = {}
+    for label in ("normal", None):
+        y = np.append(KINDS.astype(object), [label] * 40)
+        scores[label] = cheap(n_landmarks=500, alpha=5.0).fit(alone, y).score_samples([[30, 30]])
+    assert scores["normal"] < scores[None] < 0.7
+    assert Detector().unlabelled_weight == 0.3
+
+
+def test_rows_without_a_label_do_not_calibrate(rows):
+    y = np.where(np.arange(len(KINDS)) % 2, KINDS, None)
+    detector = cheap().fit(rows, y)
+    n_normal = (y == "normal").sum()
+    assert 0 < len(detector.calibration_.rows) < n_normal
+    weight = 0.3 * sum(label is None for label in y) + n_normal - len(detector.calibration_.rows)
+    assert_allclose(detector.statistics_.weight[0], weight)
+
+
+def test_without_any_label_all_rows_are_normal(rows):
+    normal = rows[KINDS == "normal"]
+    alone = cheap().fit(normal)
+    assert alone.one_class_
+    assert alone.kinds_ == ()
+    labelled = cheap().fit(normal, np.zeros(len(normal)))
+    assert_array_equal(alone.score_samples(rows), labelled.score_samples(rows))
+    assert alone.predict([[0.0, 0.0], [9.0, 9.0]]).tolist() == [0, 1]
+
+
+def test_anomalies_beside_unlabelled_rows_are_enough(rows):
+    y = np.where(KINDS == "normal", None, KINDS)
+    detector, labelled = cheap().fit(rows, y), cheap().fit(rows, KINDS)
+    assert detector.one_class_
+    assert not labelled.one_class_
+    assert_array_equal(detector.score_samples(rows), labelled.score_samples(rows))
+
+
+# ------------------------------------------------------------------------------ parameters
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"false_alarm_rate": 0},
+        {"false_alarm_rate": 1.0},
+        {"false_alarm_rate": "1%"},
+        {"n_landmarks": 1},
+        {"n_landmarks": 50.0},
+        {"n_landmarks": None},
+        {"width": 0},
+        {"width": "median"},
+        {"alpha": 0},
+        {"alpha": float("nan")},
+        {"unlabelled_weight": -1},
+        {"feature_map": "mine"},
+    ],
+    ids=repr,
+)
+def test_wrong_parameters_are_refused_by_name(wrong, rows):
+    (name, value), *_ = wrong.items()
+    with pytest.raises(ValueError, match=f"{name} must be"):
+        Detector(**wrong).fit(rows, KINDS)
+    if name == "false_alarm_rate":
+        with pytest.raises(ValueError, match="lets one normal row in a hundred"):
+            cheap().fit(rows, KINDS).set_params(false_alarm_rate=value).predict(rows)
+
+
+@pytest.mark.parametrize("ask", ["predict", "score_samples", "predict_kind", "p_value", "explain"])
+def test_nothing_is_answered_before_a_fit(ask, rows):
+    with pytest.raises(NotFittedError, match="Call 'fit'"):
+        getattr(Detector(), ask)(rows)
+
+
+def test_the_same_seed_gives_the_same_detector(rows):
+    first, second = (Detector(random_state=3).fit(rows, KINDS) for _ in range(2))
+    assert_array_equal(first.coef_, second.coef_)
+    assert first.feature_map_.is_same(second.feature_map_)
+    other = Detector(random_state=4).fit(rows, KINDS)
+    assert not first.feature_map_.is_same(other.feature_map_)
+    copy = clone(cheap(feature_map=first.feature_map_))
+    assert copy.feature_map.is_same(first.feature_map_)
+
+
+# -------------------------------------------------------------------------------- closedness
+
+
+def test_far_rows_are_alarms_in_every_direction():
+    table = make_mixed_demo(n_samples=1_500, as_frame=True, random_state=0)
+    detector = Detector(random_state=0, n_landmarks=300).fit(table.X, table.kind)
+    usual = table.X[table.kind == "normal"].iloc[:20]
+    numeric = ["amount", "items", "distance_km", "minutes_since_last", "account_age_days"]
+    spread = {name: float(np.ptp(usual[name].dropna())) for name in numeric}
+    rng = np.random.default_rng(0)
+    for size in (1e6, 1e12):
+        for name in numeric:
+            for sign in (-1, 1):
+                far = usual.assign(**{name: sign * size * spread[name]})
+                assert detector.predict(far).all(), (name, size)
+        directions = rng.normal(size=(len(usual), len(numeric)))
+        far = usual.assign(
+            **{n: size * spread[n] * directions[:, j] for j, n in enumerate(numeric)}
+        )
+        assert detector.predict(far).all()
+        assert_allclose(detector.score_samples(far), 1, atol=0.02)
+    infinite = usual.assign(amount=np.inf, distance_km=-np.inf)
+    assert detector.predict(infinite).all()
+
+
+# --------------------------------------------------------------------- quality, on real data
+
+
+def test_thyroid_beyond_the_published_figures(home_of):
+    """The paper's own protocol: hyperfunction is seen, subnormal is not."""
+    split = load_thyroid(data_home=home_of("ann-thyroid"), protocol="paper")
+    detector = Detector(random_state=0).fit(split.X_train, split.kind_train)
+    areas = average_precision_by_kind(detector.score_samples(split.X_test), split.kind_test)
+    assert areas["hyperfunction"] > 0.934
+    assert areas["subnormal"] > 0.596
+    assert areas["overall"] > 0.726
+
+
+def test_nsl_kdd_a_sample_of_it(home_of):
+    """Denial of service is seen, the three other kinds are not."""
+    split = load_nsl_kdd(data_home=home_of("nsl-kdd"), as_frame=True)
+    some = np.random.default_rng(0).choice(len(split.X_train), size=15_000, replace=False)
+    detector = Detector(random_state=0, n_landmarks=500)
+    detector.fit(split.X_train.iloc[some], split.kind_train[some])
+    areas = average_precision_by_kind(detector.score_samples(split.X_test), split.kind_test)
+    floors = {"dos": 0.97, "probe": 0.85, "access": 0.48, "privilege": 0.1, "overall": 0.95}
+    assert {kind: area for kind, area in areas.items() if area < floors[kind]} == {}

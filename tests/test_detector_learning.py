@@ -1,0 +1,253 @@
+"""Learning on: pieces, merging and forgetting give what one fit gives."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from eqsep import Detector
+from eqsep.datasets import make_mixed_demo
+from eqsep.detector import PromiseWarning
+
+# What is learnt from a few rows is no ground for a promise; here scores are compared.
+pytestmark = pytest.mark.filterwarnings("ignore::eqsep.detector.PromiseWarning")
+
+
+@pytest.fixture(scope="module")
+def demo():
+    """Payments with the kind of each; the labels of every seventh are lost."""
+    table = make_mixed_demo(n_samples=900, as_frame=True, random_state=0)
+    lost = np.arange(len(table.kind)) % 7 == 0
+    return table.X, np.where(lost, None, table.kind)
+
+
+@pytest.fixture(scope="module")
+def feature_map(demo):
+    X, y = demo
+    return Detector(width=2.0, n_landmarks=60, random_state=0).fit(X[:400], y[:400]).feature_map_
+
+
+@pytest.fixture(scope="module")
+def whole(demo, feature_map):
+    return Detector(feature_map=feature_map).fit(*demo)
+
+
+def assert_same(detector, other, X):
+    """The same scores, threshold, sums and kinds, whatever order the kinds were seen in."""
+    assert_allclose(detector.score_samples(X), other.score_samples(X), rtol=1e-6, atol=1e-6)
+    assert_allclose(detector.threshold_, other.threshold_, rtol=1e-6, atol=1e-6)
+    assert_array_equal(detector.calibration_.rows, other.calibration_.rows)
+    assert set(detector.kinds_) == set(other.kinds_)
+    weight, expected = (
+        dict(zip(("", *d.kinds_), d.statistics_.weight, strict=True)) for d in (detector, other)
+    )
+    assert_allclose([weight[kind] for kind in expected], list(expected.values()))
+    assert_array_equal(detector.predict_kind(X), other.predict_kind(X))
+
+
+def state(detector):
+    return (
+        detector.coef_.tobytes(),
+        detector.threshold_,
+        detector.kinds_,
+        detector.classes_.tolist(),
+    )
+
+
+def take(demo, rows):
+    X, y = demo
+    return X.iloc[rows], y[rows]
+
+
+@settings(max_examples=12, deadline=None)
+@given(data=st.data())
+def test_pieces_in_any_order_give_what_one_fit_gives(data, demo, feature_map, whole):
+    n = len(demo[1])
+    order = np.random.default_rng(data.draw(st.integers(0, 2**31))).permutation(n)
+    order = np.append(np.flatnonzero(demo[1] == "normal")[0], order)  # a first row that is normal
+    order = order[np.sort(np.unique(order, return_index=True)[1])]
+    cuts = sorted(data.draw(st.sets(st.integers(1, n - 1), max_size=5)))
+    detector = Detector(feature_map=feature_map)
+    for rows in np.split(order, cuts):
+        detector.partial_fit(*take(demo, rows))
+    assert_same(detector, whole, demo[0])
+
+
+@settings(max_examples=12, deadline=None)
+@given(cut=st.integers(50, 850), reverse=st.booleans())
+def test_merging_gives_what_one_fit_gives(cut, reverse, demo, feature_map, whole):
+    first = Detector(feature_map=feature_map).fit(*take(demo, np.arange(cut)))
+    second = Detector(feature_map=feature_map).fit(*take(demo, np.arange(cut, len(demo[1]))))
+    a, b = (second, first) if reverse else (first, second)
+    before = state(b)
+    assert_same(a.merge(b), whole, demo[0])
+    assert state(b) == before
+
+
+@settings(max_examples=12, deadline=None)
+@given(seed=st.integers(0, 2**31), n=st.integers(1, 600))
+def test_forgetting_gives_what_never_learning_gives(seed, n, demo, feature_map):
+    rows = np.random.default_rng(seed).permutation(len(demo[1]))
+    gone, kept = rows[:n], rows[n:]
+    detector = Detector(feature_map=feature_map).fit(*demo).forget(*take(demo, gone))
+    expected = Detector(feature_map=feature_map).fit(*take(demo, kept))
+    assert_allclose(
+        detector.score_samples(demo[0]), expected.score_samples(demo[0]), rtol=1e-6, atol=1e-6
+    )
+    assert_allclose(detector.threshold_, expected.threshold_, rtol=1e-6, atol=1e-6)
+
+
+def repeated(rng, n):
+    X = rng.integers(0, 3, size=(n, 2))
+    return X.astype(float), np.where(X.sum(axis=1) == 4, "corner", "normal")
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**31), n=st.integers(1, 80))
+def test_learning_and_forgetting_leaves_nothing_even_of_repeated_rows(seed, n):
+    rng = np.random.default_rng(seed)
+    detector = Detector(width=2.0, n_landmarks=20, random_state=0).fit(*repeated(rng, 300))
+    X, y = repeated(rng, n)
+    before, rows = detector.score_samples(X), detector.calibration_.rows
+    threshold = detector.threshold_
+    detector.partial_fit(X, y).forget(X, y)
+    assert_allclose(detector.score_samples(X), before, rtol=1e-6, atol=1e-9)
+    assert_array_equal(detector.calibration_.rows, rows)
+    assert_allclose(detector.threshold_, threshold, rtol=1e-6)
+
+
+def test_a_table_may_come_from_another_library_or_as_text(demo, feature_map):
+    """Which rows calibrate goes by what a column says, not by its type."""
+    X, y = take(demo, np.arange(400))
+    detector = Detector(feature_map=feature_map).fit(X, y)
+    rows = detector.calibration_.rows
+    as_text = X.assign(
+        amount=[None if v != v else repr(v) for v in X["amount"]],
+        card_present=X["card_present"].astype(str).str.upper(),
+        purpose=pd.Categorical(X["purpose"]),
+        time=[str(moment) for moment in X["time"]],
+    )
+    assert_array_equal(calibrating(feature_map, as_text), calibrating(feature_map, X))
+    emptied = detector.partial_fit(as_text, y).forget(X, y)
+    assert_array_equal(emptied.calibration_.rows, rows)
+
+
+def calibrating(feature_map, X):
+    return feature_map.calibrates(feature_map.encoder.align(X))
+
+
+def test_a_new_kind_becomes_a_seen_one():
+    rng = np.random.default_rng(0)
+    normal, pump, leak = (
+        rng.normal(place, size=(n, 2)) for place, n in (((0, 0), 600), ((9, 0), 30), ((0, -9), 30))
+    )
+    X, y = np.vstack([normal, pump]), np.repeat(["normal", "pump"], [600, 30])
+    # Landmarks near what is new: without any, nothing could tell it from other new things.
+    landmarks = Detector(width=2.0, random_state=0).fit(
+        np.vstack([X, leak[:15]]), np.append(y, ["leak"] * 15)
+    )
+    detector = Detector(feature_map=landmarks.feature_map_).fit(X, y)
+    fresh = rng.normal((0, -9), size=(50, 2))
+    assert set(detector.predict_kind(fresh)) == {"unseen"}
+    detector.partial_fit(leak, ["leak"] * 30)
+    assert detector.kinds_ == ("pump", "leak")
+    assert (detector.predict_kind(fresh) == "leak").mean() > 0.8
+    assert detector.predict(fresh).all()
+    assert (detector.predict_kind(rng.normal((9, 0), size=(50, 2))) == "pump").mean() > 0.8
+    assert detector.predict(rng.normal(size=(500, 2))).mean() < 0.03
+
+
+def test_kinds_of_both_are_merged(demo, feature_map):
+    X, y = demo
+    labelled = np.array([label is not None for label in y])
+    takeover, skimming = (
+        Detector(feature_map=feature_map).fit(X[rows], y[rows])
+        for rows in (
+            labelled & np.isin(y.astype(str), ["normal", "takeover"]) & (np.arange(len(y)) < 600),
+            labelled & np.isin(y.astype(str), ["normal", "skimming"]) & (np.arange(len(y)) >= 600),
+        )
+    )
+    merged = takeover.merge(skimming)
+    assert merged.kinds_ == ("takeover", "skimming")
+    rows = y == "skimming"
+    named = merged.predict_kind(X[rows])
+    assert "takeover" not in named
+    assert merged.coef_.shape[1] == 3
+
+
+def test_numbers_and_no_labels_are_merged_too(feature_map, demo):
+    X, y = demo
+    unlabelled = Detector(feature_map=feature_map).fit(X[:300])
+    numbers = Detector(feature_map=feature_map).fit(X[300:], (y[300:] == "takeover").astype(int))
+    merged = unlabelled.merge(numbers)
+    assert merged.kinds_ == ("anomaly",)
+    assert_array_equal(merged.classes_, [0, 1])
+
+
+def test_unlabelled_rows_count_the_same_in_every_piece(demo, feature_map):
+    """Where the first fit had no normal label, rows without one are normal ones from then on."""
+    X, y = demo
+    kinds = np.where(y == "normal", None, y)
+    whole = Detector(feature_map=feature_map).fit(X, kinds)
+    pieces = Detector(feature_map=feature_map).fit(X[:300], kinds[:300])
+    pieces.partial_fit(X[300:500], kinds[300:500]).partial_fit(X[500:], kinds[500:])
+    assert_same(pieces, whole, X)
+
+
+def test_the_first_piece_is_a_fit(demo):
+    X, y = demo
+    first, second = (Detector(width=2.0, n_landmarks=60, random_state=0) for _ in range(2))
+    assert_array_equal(first.partial_fit(X, y).coef_, second.fit(X, y).coef_)
+
+
+REFUSED = {
+    "merging another map": (
+        lambda d, X, y: d.merge(Detector(n_landmarks=30, width=2.0, random_state=1).fit(X, y)),
+        r"Detector\(feature_map=one.feature_map_\)",
+    ),
+    "merging another penalty": (
+        lambda d, X, y: d.merge(Detector(feature_map=d.feature_map_, alpha=3.0).fit(X, y)),
+        "same alpha can be merged: this has 0.1, the other 3.0",
+    ),
+    "forgetting a kind that was not learnt": (
+        lambda d, X, y: d.forget(X, ["burglary"] * len(y)),
+        "Cannot forget more than was learnt",
+    ),
+    "forgetting more than was learnt": (
+        lambda d, X, y: d.forget(
+            pd.concat([X[y == "takeover"]] * 9), ["takeover"] * 9 * sum(y == "takeover")
+        ),
+        "Cannot forget more than was learnt",
+    ),
+    "forgetting normal rows that were not learnt": (
+        lambda d, X, y: d.forget(X[y == "normal"].assign(amount=0.5), y[y == "normal"]),
+        "Cannot forget a row that was not learnt",
+    ),
+    "learning numbers after names": (
+        lambda d, X, y: d.partial_fit(X, np.zeros(len(y))),
+        "Pass names again",
+    ),
+    "learning another table": (
+        lambda d, X, y: d.partial_fit(X.drop(columns="amount"), y),
+        r"Columns \['amount'\] are missing",
+    ),
+    "labels of another length": (lambda d, X, y: d.partial_fit(X, y[:-1]), "X has 900 rows"),
+}
+
+
+@pytest.mark.parametrize(("change", "told"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_be_is_refused_and_changes_nothing(change, told, demo, feature_map):
+    X, y = demo
+    detector = Detector(feature_map=feature_map).fit(X, y)
+    before = state(detector)
+    with pytest.raises(ValueError, match=told):
+        change(detector, X, y)
+    assert state(detector) == before
+
+
+def test_a_piece_that_is_too_small_for_the_promise_is_told_only_by_fit(demo, feature_map):
+    X, y = take(demo, np.arange(60))
+    with pytest.warns(PromiseWarning):
+        Detector(feature_map=feature_map).fit(X, y)
