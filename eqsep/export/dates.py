@@ -28,13 +28,8 @@ def circle_parts(graph: Graph, values: Value, date: Date, *, source: int, first:
 
 def _turn(graph: Graph, x: Value, cycle: str) -> Value:
     """The part of the day or week that has passed; weekdays are whole steps."""
+    # Before 1970 the remainder is negative: a whole turn less, the same place on the circle.
     if cycle == "hour":
-        return graph("Div", _modulo(graph, x, DAY), DAY)
-    days = graph("Div", _modulo(graph, graph("Sub", x, MONDAY), WEEK), DAY)
+        return graph("Div", graph("Mod", x, DAY, fmod=1), DAY)
+    days = graph("Div", graph("Mod", graph("Sub", x, MONDAY), WEEK, fmod=1), DAY)
     return graph("Div", graph("Floor", days), 7.0)
-
-
-def _modulo(graph: Graph, x: Value, by: float) -> Value:
-    """The remainder, never negative."""
-    rest = graph("Mod", x, by, fmod=1)
-    return graph("Where", graph("Less", rest, 0.0), graph("Add", rest, by), rest)
