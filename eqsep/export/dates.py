@@ -20,9 +20,10 @@ def circle_parts(graph: Graph, values: Value, date: Date, *, source: int, first:
     parts: list[Part] = []
     for cycle in date.cycles:
         angle = graph("Mul", 2 * np.pi, _turn(graph, x, cycle))
-        for function in ("Sin", "Cos"):
+        for quarter in (0.0, np.pi / 2):  # a cosine by a sine: older runtimes have no other
             place = first + len(date.elapsed.outputs) + len(parts)
-            parts.append(Part(graph("Where", missing, 0.0, graph(function, angle)), [place]))
+            height = graph("Sin", graph("Add", angle, quarter))
+            parts.append(Part(graph("Where", missing, 0.0, height), [place]))
     return parts
 
 
