@@ -1,0 +1,282 @@
+"""Files of detectors that were changed: an error, or a detector that still gives finite scores."""
+
+import random
+import tracemalloc
+import warnings
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from mutations import damaged_copy, forged_copy, put_together, taken_apart
+from saved_detectors import FRESH, NEW_X, fitted, same, strange
+
+from eqsep import load_model
+from eqsep.persistence import ModelFileError
+from eqsep.persistence.container import pack, unpack
+from eqsep.persistence.values import Writer
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "detector.eqsep"
+
+
+def parts_of(tree, *names):
+    """The parts of an object inside the tree of a model."""
+    for name in names:
+        tree = tree["class"][1][name]
+    return tree["class"][1]
+
+
+def encoder_of(model):
+    return parts_of(model, "feature_map_", "encoder")
+
+
+def column_of(model, j):
+    return encoder_of(model)["columns"][j]["dict"]
+
+
+TIME, AMOUNT, PURPOSE = 0, 1, 6
+CHANGES = {
+    "column of no kind": lambda m: column_of(m, AMOUNT).update(kind="text"),
+    "column of another kind": lambda m: column_of(m, AMOUNT).update(kind="category"),
+    "column without a kind": lambda m: column_of(m, AMOUNT).pop("kind"),
+    "column with more": lambda m: column_of(m, AMOUNT).update(code="x"),
+    "forms": lambda m: column_of(m, AMOUNT).update(forms=["quantile", "quantile"]),
+    "no forms": lambda m: column_of(m, AMOUNT).update(forms=[]),
+    "unit": lambda m: column_of(m, AMOUNT).update(unit="date"),
+    "scale of 0": lambda m: column_of(m, AMOUNT).update(scale=0),
+    "infinite scale": lambda m: column_of(m, AMOUNT).update(scale={"float": "7ff0000000000000"}),
+    "centre": lambda m: column_of(m, AMOUNT).update(centre=1e301),
+    "centre that is none": lambda m: column_of(m, AMOUNT).update(
+        centre={"float": "7ff8000000000000"}
+    ),
+    "missing": lambda m: column_of(m, AMOUNT).update(with_missing=2),
+    "cycles": lambda m: column_of(m, TIME).update(cycles=["hour", "year"]),
+    "cycles twice": lambda m: column_of(m, TIME).update(cycles=["hour", "hour"]),
+    "date of a number": lambda m: column_of(m, TIME)["elapsed"]["dict"].update(unit="number"),
+    "date of a name": lambda m: column_of(m, TIME).update(elapsed="now"),
+    "names of numbers": lambda m: column_of(m, PURPOSE)["frequent"].append(3),
+    "name twice": lambda m: column_of(m, PURPOSE)["frequent"].append("cash"),
+    "frequent and rare": lambda m: column_of(m, PURPOSE).update(
+        frequent=["cash", "clothes", "electronics", "fuel"], rare=["cash"]
+    ),
+    "one more output": lambda m: column_of(m, PURPOSE)["rare"].append("bribes"),
+    "one more column": lambda m: encoder_of(m)["columns"].append(None),
+    "no columns": lambda m: encoder_of(m).update(columns=[], names=[]),
+    "a column dropped": lambda m: encoder_of(m)["columns"].__setitem__(PURPOSE, None),
+    "a column dropped that is there": lambda m: encoder_of(m).update(
+        dropped={"dict": {"purpose": "no reason"}}
+    ),
+    "dropped for no reason": lambda m: encoder_of(m).update(dropped={"dict": {"time": None}}),
+    "columns of one name": lambda m: encoder_of(m)["names"].__setitem__(0, "amount"),
+    "fewer names": lambda m: encoder_of(m)["names"].pop(),
+    "parameters": lambda m: encoder_of(m)["parameters"]["dict"].update(columns="all"),
+    "more parameters": lambda m: encoder_of(m)["parameters"]["dict"].update(code="x"),
+    "no width": lambda m: parts_of(m, "feature_map_", "kernel").update(gamma="median"),
+    "width below 0": lambda m: parts_of(m, "feature_map_", "kernel").update(gamma=-1.0),
+    "other kernel": lambda m: parts_of(m, "feature_map_")["kernel"]["class"].__setitem__(
+        0, "kernels.RBF"
+    ),
+    "key": lambda m: parts_of(m, "feature_map_").update(key=-1),
+    "cut": lambda m: parts_of(m, "feature_map_")["cut"].update(array=9),
+    "a kind more": lambda m: parts_of(m, "answers_")["kinds"].append("other"),
+    "a kind twice": lambda m: parts_of(m, "answers_")["kinds"].__setitem__(0, "takeover"),
+    "a kind without a name": lambda m: parts_of(m, "answers_")["kinds"].__setitem__(0, ""),
+    "rate": lambda m: m["class"][1].update(false_alarm_rate=0),
+    "rate of no number": lambda m: m["class"][1].update(false_alarm_rate="low"),
+    "alpha": lambda m: m["class"][1].update(alpha=-1),
+    "normal": lambda m: m["class"][1].update(normal=[]),
+    "map that is none": lambda m: m["class"][1].update(feature_map=1),
+    "one class": lambda m: m["class"][1].update(one_class_=None),
+    "more learnt": lambda m: m["class"][1].update(n_features_in_=10),
+    "one part learnt": lambda m: [
+        m["class"][1].pop(part) for part in list(m["class"][1]) if part[-2:] in ("s_", "f_", "n_")
+    ],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_what_was_learnt_has_to_fit_together(change, path):
+    fitted("mixed")[0].save(path)
+    document, arrays = taken_apart(path.read_bytes())
+    change(document["model"])
+    path.write_bytes(put_together(document, arrays))
+    with pytest.raises(ModelFileError):
+        load_model(path)
+
+
+def put(at, value):
+    """A function that copies an array with another value at one place."""
+
+    def change(array):
+        array = array.copy()
+        array[at] = value
+        return array
+
+    return change
+
+
+def amounts(m):
+    return column_of(m, AMOUNT)["ranks"]
+
+
+NO_STEP = np.array([[0, 5e-324], [0, 1], [0, 1]])
+ARRAYS = {
+    "knots out of order": (amounts, lambda a: a[:, ::-1]),
+    "knots that are equal": (amounts, lambda a: np.repeat(a[:, :1], 3, axis=1)),
+    "no knots": (amounts, lambda a: a[:, :0]),
+    "infinite knot": (amounts, put((0, -1), np.inf)),
+    "knot that is no number": (amounts, put((0, 5), np.nan)),
+    "rank above 1": (amounts, put((2, -1), 1.5)),
+    "rank below 0": (amounts, put((1, 0), -0.5)),
+    "ranks out of order": (amounts, put((1, 5), 0.9)),
+    "values no deviation apart": (amounts, lambda _: NO_STEP),
+    "two values": (amounts, lambda a: a[:, [0, -1]]),
+    "landmarks that are none": (lambda m: mapped(m)["landmarks"], put((0, 0), np.nan)),
+    "landmarks far away": (lambda m: mapped(m)["landmarks"], put((0, 0), 1e31)),
+    "double landmarks": (lambda m: mapped(m)["landmarks"], lambda a: a.astype(float)),
+    "fewer landmarks": (lambda m: mapped(m)["landmarks"], lambda a: a[1:]),
+    "narrower landmarks": (lambda m: mapped(m)["landmarks"], lambda a: a[:, 1:]),
+    "no landmarks": (lambda m: mapped(m)["landmarks"], lambda a: a[:0]),
+    "fewer are normal": (lambda m: mapped(m)["is_normal"], lambda a: a[1:]),
+    "normal by number": (lambda m: mapped(m)["is_normal"], lambda a: a.astype(int)),
+    "columns beyond": (lambda m: mapped(m)["hashed"], lambda a: a + 1),
+    "columns before": (lambda m: mapped(m)["hashed"], lambda a: a - 1),
+    "columns twice": (lambda m: mapped(m)["hashed"], lambda a: np.repeat(a, 2)),
+    "columns by float": (lambda m: mapped(m)["hashed"], lambda a: a.astype(float)),
+    "signed cut": (lambda m: mapped(m)["cut"], lambda a: a.astype(int)),
+    "part of a triangle": (lambda m: parts_of(m, "statistics_")["gram"], lambda a: a[1:]),
+    "sums that are none": (lambda m: parts_of(m, "statistics_")["gram"], put(0, np.nan)),
+    "a wide matrix": (
+        lambda m: parts_of(m, "statistics_")["gram"],
+        lambda a: a[:800].reshape(40, 20),
+    ),
+    "fewer targets": (lambda m: parts_of(m, "statistics_")["moment"], lambda a: a[:, 1:]),
+    "weight below 0": (lambda m: parts_of(m, "statistics_")["weight"], put(0, -1)),
+    "fewer weights": (lambda m: parts_of(m, "statistics_")["weight"], lambda a: a[1:]),
+    "infinite coefficient": (lambda m: m["class"][1]["coef_"], put((0, 0), -np.inf)),
+    "huge coefficient": (lambda m: m["class"][1]["coef_"], put((0, 0), 1e31)),
+    "fewer coefficients": (lambda m: m["class"][1]["coef_"], lambda a: a[:, 1:]),
+    "single coefficients": (lambda m: m["class"][1]["coef_"], lambda a: a.astype(np.float32)),
+    "fewer rows": (lambda m: parts_of(m, "calibration_")["rows"], lambda a: a[1:]),
+    "narrower rows": (lambda m: parts_of(m, "calibration_")["rows"], lambda a: a[:, 1:]),
+    "no scores": (lambda m: parts_of(m, "calibration_")["scores"], put(0, np.nan)),
+    "names by number": (
+        lambda m: parts_of(m, "answers_", "labels")["classes"],
+        lambda _: np.arange(2),
+    ),
+}
+
+
+def mapped(m):
+    return parts_of(m, "feature_map_")
+
+
+@pytest.mark.parametrize(("place", "change"), ARRAYS.values(), ids=ARRAYS)
+def test_arrays_have_to_fit_together(place, change, path):
+    writer = Writer()
+    tree = writer.tree(fitted("mixed")[0], "Detector")
+    [number] = place(tree).values()
+    writer.arrays[number] = change(writer.arrays[number])
+    path.write_bytes(pack(tree, writer.arrays, made_by="test"))
+    with pytest.raises(ModelFileError):
+        load_model(path)
+
+
+def test_the_file_that_these_changes_start_from_is_sound(path):
+    writer = Writer()
+    tree = writer.tree(fitted("mixed")[0], "Detector")
+    path.write_bytes(pack(tree, writer.arrays, made_by="test"))
+    assert same(load_model(path), fitted("mixed")[0])
+
+
+def resized_copy(data, rng):
+    """A copy in which an array has another length, its bytes and checksum made to fit."""
+    tree, arrays = unpack(data)
+    i = rng.randrange(len(arrays))
+    if arrays[i].ndim:
+        axis = rng.randrange(arrays[i].ndim)
+        n = rng.choice([0, 1, arrays[i].shape[axis] - 1, arrays[i].shape[axis] + 1])
+        arrays[i] = np.resize(arrays[i], (*arrays[i].shape[:axis], n, *arrays[i].shape[axis + 1 :]))
+    return pack(tree, arrays, made_by="test")
+
+
+EXTREMES = [0.0, -0.0, 1.0, -1.0, 5e-324, 1e-38, 1e29, -1e30, 1e300, np.inf, np.nan, 2**63]
+
+
+def extreme_copy(data, rng):
+    """A copy in which some numbers of an array are others, its checksum made to fit."""
+    tree, arrays = unpack(data)
+    array = rng.choice([array for array in arrays if array.dtype.kind in "fu" and array.size])
+    for _ in range(rng.choice([1, 1, 5, 500])):
+        value = rng.choice(EXTREMES) if array.dtype.kind == "f" else rng.getrandbits(64)
+        with np.errstate(over="ignore"):  # infinite in single precision
+            array.flat[rng.randrange(array.size)] = value
+    return pack(tree, arrays, made_by="test")
+
+
+def mutant_of(i, sound, rng):
+    data, other = rng.choice(sound), rng.choice(sound)
+    if i % 8 == 0:
+        return damaged_copy(data, other, rng)
+    if i % 8 == 1:
+        return resized_copy(data, rng)
+    return extreme_copy(data, rng) if i % 8 == 2 else forged_copy(data, other, rng)
+
+
+def use(detector, rows, labels):
+    """Everything that looks at rows; each score is a finite number."""
+    scores = detector.score_samples(rows)
+    assert np.isfinite(scores).all()
+    assert np.isfinite(detector.p_value(rows)).all()
+    detector.predict(rows)
+    detector.predict_kind(rows)
+    assert all(np.isfinite(why.score) for why in detector.explain(rows[:1]))
+    detector.partial_fit(rows, labels)
+
+
+def test_two_thousand_mutated_files(path):
+    rng, sound = random.Random(0), []
+    for name in ("mixed", "0/1", "strange", "given map"):
+        fitted(name)[0].save(path)
+        sound.append(path.read_bytes())
+    frames = FRESH.X[:4], strange(4, seed=2)
+    rows = {3: NEW_X[:4]} | {f.shape[1]: f.to_dict("records") for f in frames}
+    labels = {10: FRESH.kind[:4], 3: None, 6: None}
+    n_loaded, n_used, reasons = 0, 0, set()
+    for i in range(2000):
+        mutant = mutant_of(i, sound, rng)
+        path.write_bytes(mutant)
+        try:
+            detector = load_model(path)
+        except ModelFileError as error:
+            reasons.add(str(error))
+            continue
+        assert i % 8 or mutant in sound
+        n_loaded += 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of columns with other names
+            try:
+                use(detector, rows[detector.n_features_in_], labels[detector.n_features_in_])
+            except ValueError as error:
+                reasons.add(f"used: {error}")
+            else:
+                n_used += 1
+    assert 100 < n_used <= n_loaded < 1200
+    assert len(reasons) > 80, "the checks behind the checksum have been reached"
+
+
+def test_memory_is_bounded_by_the_size_of_the_file(path):
+    rng = random.Random(1)
+    fitted("mixed")[0].save(path)
+    sound = [path.read_bytes()]
+    load_model(path)
+    for i in range(80):
+        path.write_bytes(mutant_of(i, sound, rng))
+        tracemalloc.start()
+        with suppress(ModelFileError):
+            load_model(path)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 16 * path.stat().st_size + 10**6
