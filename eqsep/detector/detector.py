@@ -148,12 +148,12 @@ class Detector(ClassifierMixin, BaseEstimator):
             plan = Plan(
                 self.n_landmarks, self.alpha, self.width, check_random_state(self.random_state)
             )
-            feature_map, Z = make_feature_map(table, answers, plan)
+            feature_map, Z, held = make_feature_map(table, answers, plan)
         else:
             feature_map = self.feature_map
             table = feature_map.encoder.align(table)
             Z = feature_map.rows(table)
-        held = feature_map.calibrates(feature_map.encoder.align(table)) & (answers.code == 0)
+            held = feature_map.calibrates(table) & (answers.code == 0)
         self.feature_map_, self.answers_ = feature_map, replace(answers, code=answers.code[:0])
         self.one_class_ = one_class
         self._name_columns()

@@ -100,8 +100,10 @@ class Plan:
     rng: np.random.RandomState
 
 
-def make_feature_map(table: Table, answers: Answers, plan: Plan) -> tuple[FeatureMap, np.ndarray]:
-    """The feature map of a table's first rows, and these rows encoded.
+def make_feature_map(
+    table: Table, answers: Answers, plan: Plan
+) -> tuple[FeatureMap, np.ndarray, np.ndarray]:
+    """The feature map of a table's first rows, these rows encoded, and which of them calibrate.
 
     Rows that calibrate have no part in it.
     """
@@ -123,7 +125,8 @@ def make_feature_map(table: Table, answers: Answers, plan: Plan) -> tuple[Featur
     width = plan.width or choose_width(rows, alpha=plan.alpha, rng=plan.rng)
     kernel = Laplacian(gamma=width * float(Laplacian().resolved(landmarks).gamma))
     is_normal = ~_among(landmarks, rows.Z[is_anomaly == 1])
-    return FeatureMap(encoder, landmarks, is_normal, kernel, hashed, key, int(cut)), Z
+    feature_map = FeatureMap(encoder, landmarks, is_normal, kernel, hashed, key, int(cut))
+    return feature_map, Z, ~trains
 
 
 def _among(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -147,9 +150,9 @@ def contents(table: Table, columns: np.ndarray, kinds: list[str]) -> np.ndarray:
 
 
 def _checksums(column: Column, kind: str) -> np.ndarray:
-    names = column.names(truths=kind == "boolean")
-    sums = {name: np.nan if name is None else zlib.crc32(name.encode()) for name in set(names)}
-    return np.fromiter((sums[name] for name in names), float, len(names))
+    names, rows = column.names(truths=kind == "boolean")
+    sums = [np.nan if name is None else zlib.crc32(name.encode()) for name in names]
+    return np.array(sums, dtype=float)[rows]
 
 
 def row_hashes(values: np.ndarray, *, key: int) -> np.ndarray:

@@ -15,7 +15,8 @@ from eqsep.compiled import manhattan
 WIDTHS = 2.0 ** np.arange(-1, 5)  # in units of 1 / the median distance between landmarks
 SWAPPED = 0.5  # the share of columns that are exchanged
 SEEN = 0.75  # what the seen kinds count beside the exchanged rows
-MOST_NORMAL, MOST_ANOMALOUS, LANDMARKS = 4000, 2000, 1000
+MOST_NORMAL, MOST_ANOMALOUS, LANDMARKS = 3000, 1000, 1000
+RATE = 1 / 8  # n^(1 / (4 + d)), as for densities, for rows that vary in four directions or so
 MOST_HELD_NORMAL, MOST_HELD_ANOMALOUS = 2000, 500
 
 
@@ -32,18 +33,20 @@ def choose_width(rows: Rows, *, alpha: float, rng: np.random.RandomState) -> flo
     """The multiple of 1 / the median distance that tells held-out normal rows apart best.
 
     For each of `WIDTHS`: average precision of exchanged rows against held-out normal ones, plus
-    `SEEN` times that of held-out anomalies of the seen kinds. The choice is the top of the
-    parabola through the best width and its neighbours.
+    `SEEN` times that of held-out anomalies of the seen kinds. The top of the parabola through the
+    best width and its neighbours is scaled from the rows looked at to all of them.
     """
     divisions = list(_divisions(rows, rng))
+    used = np.mean([np.sum(rows.is_anomaly[parts.train] == 0) for parts in divisions])
+    finer = (np.sum(rows.is_anomaly == 0) / max(used, 1)) ** RATE
     quality = np.mean([_quality(rows, parts, alpha=alpha, rng=rng) for parts in divisions], axis=0)
     best = int(np.argmax(quality))
     if best in (0, len(WIDTHS) - 1):
-        return float(WIDTHS[best])
+        return float(WIDTHS[best] * finer)
     left, top, right = quality[best - 1 : best + 2]
     bend = left - 2 * top + right
     shift = 0.0 if bend == 0 else (left - right) / (2 * bend)
-    return float(WIDTHS[best] * 2.0**shift)
+    return float(WIDTHS[best] * 2.0**shift * finer)
 
 
 @dataclass(frozen=True)
@@ -84,19 +87,20 @@ def _quality(
     median = np.median(between[between > 0]) if (between > 0).any() else 1.0
     groups = (Z[parts.train], held, exchanged, Z[parts.held_anomalous])
     values = [np.exp(manhattan(group, C) * (-WIDTHS[0] / median)) for group in groups]
-    normal = (rows.is_anomaly[parts.train] == 0).astype(float)
+    normal = (rows.is_anomaly[parts.train] == 0).astype(np.float32)
     found = []
     for i in range(len(WIDTHS)):
         if i:
             values = [k * k for k in values]  # twice the width's inverse: the square of the kernel
-        coef = _coefficients(values[0].astype(np.float64), normal, alpha=alpha)
+        coef = _coefficients(values[0], normal, alpha=alpha)
         scores = [np.abs(1 - k @ coef) for k in values[1:]]
         found.append(_precision(scores[0], scores[1]) + SEEN * _precision(scores[0], scores[2]))
     return np.array(found)
 
 
 def _coefficients(k: np.ndarray, target: np.ndarray, *, alpha: float) -> np.ndarray:
-    gram = k.T @ k
+    """As the separator's own, from a sum in single precision: enough to compare widths."""
+    gram = (k.T @ k).astype(np.float64)
     gram[np.diag_indices_from(gram)] += alpha
     return np.linalg.solve(gram, k.T @ target)
 

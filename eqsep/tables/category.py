@@ -37,9 +37,8 @@ class Category:
     @classmethod
     def learn(cls, column: Column, *, max_categories: int, min_count: int) -> Self:
         """Count the names."""
-        texts = column.texts()
-        counts = Counter(name for name in texts if name is not None)
-        with_missing = counts.total() < len(texts)
+        counts = _counts(column)
+        with_missing = counts.total() < len(column.values)
         names = sorted(counts, key=lambda name: (-counts[name], name))
         frequent = [name for name in names[:max_categories] if counts[name] >= min_count]
         if column.kind == "boolean":  # two names are never too many, nor a truth too rare
@@ -69,16 +68,16 @@ class Category:
 
     def encode(self, column: Column) -> np.ndarray:
         """The outputs side by side.  (n,) -> (n, k)"""
-        names = column.names(truths=self.boolean)
+        names, rows = column.names(truths=self.boolean)
         outputs = self.outputs
         new = len(outputs) - 1
         place: dict[str | None, int] = {name: i for i, name in enumerate(self.frequent)}
         place |= dict.fromkeys(self.rare, len(self.frequent))
         if self.with_missing:
             place[None] = new - 1
-        code = np.fromiter((place.get(name, new) for name in names), np.intp, len(names))
-        out = np.zeros((len(names), len(outputs)))
-        out[np.arange(len(names)), code] = np.where(code == new, FAR, 1.0)
+        code = np.array([place.get(name, new) for name in names], dtype=np.intp)[rows]
+        out = np.zeros((len(rows), len(outputs)))
+        out[np.arange(len(rows)), code] = np.where(code == new, FAR, 1.0)
         return out
 
     def describe(self, output: int, value: float) -> str:
@@ -97,5 +96,12 @@ class Category:
 
 def share_of_new(column: Column) -> float:
     """Good and Turing's estimate of the chance that the next value is one never seen."""
-    counts = Counter(name for name in column.texts() if name is not None)
+    counts = _counts(column)
     return sum(c == 1 for c in counts.values()) / max(counts.total(), 1)
+
+
+def _counts(column: Column) -> Counter[str]:
+    """How often each name occurs."""
+    names, rows = column.names()
+    times = np.bincount(rows, minlength=len(names)).tolist()
+    return Counter({name: n for name, n in zip(names, times, strict=True) if name is not None})

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 from numbers import Real
 from typing import Any
 
@@ -65,12 +66,21 @@ class Column:
         write = WRITERS[self.kind]
         return [None if v != v else write(v) for v in self.values.tolist()]
 
-    def names(self, *, truths: bool) -> list[str | None]:
-        """The values as strings; with `truths`, 0, 1, "false", "TRUE", … as "False" and "True"."""
-        names = self.texts()
-        if not truths or self.kind == "boolean":
-            return names
-        return [None if v is None else _TRUTHS.get(v.lower(), v) for v in names]
+    def names(self, *, truths: bool = False) -> tuple[list[str | None], np.ndarray]:
+        """The distinct texts, None for missing ones, and the place of each row's text among them.
+
+        With `truths`, 0, 1, "false", "TRUE", … are called "False" and "True".
+        """
+        names, rows = self._distinct
+        if truths and self.kind != "boolean":
+            names = [None if v is None else _TRUTHS.get(v.lower(), v) for v in names]
+        return names, rows
+
+    @cached_property
+    def _distinct(self) -> tuple[list[str | None], np.ndarray]:
+        place: dict[str | None, int] = {}
+        rows = [place.setdefault(text, len(place)) for text in self.texts()]
+        return list(place), np.array(rows, dtype=np.intp)
 
     def _read(self, value: Any, kind: str) -> float:
         if value is None or value == "":

@@ -263,7 +263,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ValueError(f"max_new must be a chance between 0 and 1, got {self.max_new!r}.")
 
     def _reason_to_drop(self, column: Column) -> str | None:
-        if column.kind not in ("text", "mixed") or len(set(column.texts()) - {None}) <= _FEW:
+        if column.kind not in ("text", "mixed") or len(set(column.names()[0]) - {None}) <= _FEW:
             return None
         chance = share_of_new(column)
         if chance <= self.max_new:
