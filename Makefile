@@ -1,12 +1,13 @@
 # make demo   set up, then show equality separation on built-in data
 # make test   set up, then lint, types, tests, doctests and the README's blocks, with coverage
 # make reproduce   the paper's tables and figures, in hours
-# make lint | docs | bench | bench-networks | bench-peers | clean
+# make bench   time and precision against peers, in an hour
+# make lint | docs | bench-networks | clean
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: demo reproduce test lint types check docs bench bench-networks bench-peers clean
+.PHONY: demo reproduce test lint types check docs bench bench-networks clean
 
 demo: .venv/.run
 	$(BIN)/eqsep demo
@@ -32,13 +33,14 @@ docs: .venv/.docs
 bench: .venv/.bench
 	$(BIN)/python bench/linear.py
 	$(BIN)/python bench/kernel.py
+	$(BIN)/python bench/fit_time.py
+	$(BIN)/python bench/paper_protocol.py
+	$(BIN)/python bench/leave_one_kind_out.py
+	$(BIN)/python bench/proxies.py
+	$(BIN)/python bench/promise.py
 
 bench-networks: .venv/.dev
 	$(BIN)/python bench/networks.py
-
-bench-peers: .venv/.peers
-	$(BIN)/python bench/leave_one_kind_out.py
-	$(BIN)/python bench/fit_time.py
 
 clean:
 	rm -rf .venv docs/_build
@@ -58,12 +60,8 @@ clean:
 	$(PIP) --editable ".[docs,nn]"
 	touch $@
 
-.venv/.bench: pyproject.toml constraints.txt | .venv/bin/python
-	$(PIP) --editable ".[bench]"
-	touch $@
-
 # DeepOD asks for a torch of 2022 and runs with the present one, so it comes without what it asks for.
-.venv/.peers: pyproject.toml constraints.txt | .venv/bin/python
+.venv/.bench: pyproject.toml constraints.txt | .venv/bin/python
 	$(PIP) --editable ".[bench,images]"
 	$(PIP) --no-deps deepod==0.4.1
 	touch $@

@@ -31,7 +31,9 @@ def anomaly_score(estimator: Any, X: Any, *, normal: Any = None) -> np.ndarray:
     True
     """
     if is_outlier_detector(estimator):
-        return -estimator.decision_function(X)
+        score = estimator.decision_function(X)
+        # PyOD's detectors carry the same mark and count as we do; they keep their training scores.
+        return score if hasattr(estimator, "decision_scores_") else -score
     classes = getattr(estimator, "classes_", np.arange(2)).tolist()
     at = _place_of_normal(classes, normal)
     if hasattr(estimator, "decision_function") and len(classes) == 2:

@@ -1,0 +1,76 @@
+"""The promised rate of false alarms against the measured one, over random divisions of real rows.
+
+    python bench/promise.py                200 divisions of each table
+    python bench/promise.py --splits 20    fewer
+
+Each time half of the normal rows (at most 6,000) and half of the first kind are fitted with the
+Detector, and the other normal rows raise false alarms at the promised rate, or do not. Printed are
+the mean share over the divisions, its standard error, and how many of these the promise is away.
+"""
+
+import argparse
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+from cells import measured
+from tasks import TABLES, rows_of
+
+from eqsep import Detector
+from eqsep.detector import PromiseWarning
+
+RATES = (0.01, 0.05, 0.1)
+MOST_NORMAL, MOST_SEEN = 6000, 1000
+NAMES = ("ann-thyroid", "shuttle", "satimage/1", "ai4i2020", "nsl-kdd")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The divisions of one table."""
+
+    table: str
+    data: str
+    splits: int
+    n_landmarks: int
+
+
+def measure(cell: Cell) -> dict[str, list[list[float]]]:
+    """The share of false alarms at each rate, division by division."""
+    rows = rows_of(cell.data)
+    normal = np.flatnonzero(rows.kind == "normal")
+    seen = np.flatnonzero(rows.kind == TABLES[cell.data].kinds[0])
+    shares = []
+    for split in range(cell.splits):
+        rng = np.random.default_rng(split)
+        fresh, known = np.split(rng.permutation(normal), [len(normal) // 2])
+        train = np.concatenate(
+            [known[:MOST_NORMAL], rng.permutation(seen)[: len(seen) // 2][:MOST_SEEN]]
+        )
+        part, test = rows.at(train), rows.at(fresh)
+        detector = Detector(n_landmarks=cell.n_landmarks, random_state=split)
+        p = detector.fit(part.frame, part.kind).p_value(test.frame)
+        shares.append([float(np.mean(p <= rate)) for rate in RATES])
+    return {"shares": shares}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--splits", type=int, default=200)
+    parser.add_argument("--landmarks", type=int, default=300)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", PromiseWarning)
+    print(f"{options.splits} divisions, {options.landmarks} landmarks: share of false alarms")
+    print(f"{'':<14}" + "".join(f"{f'promised {rate:g}':>30}" for rate in RATES))
+    for name in NAMES:
+        cell = Cell("promise", name, options.splits, options.landmarks)
+        shares = np.array(measured(cell, measure)["shares"])
+        error = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
+        told = (
+            f"{m:.4f} ± {e:.4f} ({(m - rate) / e:+.1f})"
+            for m, e, rate in zip(shares.mean(axis=0), error, RATES, strict=True)
+        )
+        print(f"{name:<14}" + "".join(f"{text:>30}" for text in told), flush=True)
+
+
+if __name__ == "__main__":
+    main()
