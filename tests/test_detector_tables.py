@@ -14,7 +14,7 @@ from eqsep.datasets import make_mixed_demo
 
 
 def cheap(**parameters):
-    return Detector(**{"width": 2.0, "n_landmarks": 60, "random_state": 0} | parameters)
+    return Detector(**{"width": 2.0, "n_landmarks": 61, "random_state": 0} | parameters)
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +111,16 @@ def test_a_score_does_not_depend_on_the_rows_beside_it(frame, fitted, threads, m
     assert_array_equal(fitted.score_samples(frame.iloc[::-1])[::-1], together)
     alone = [fitted.likeness(fitted.feature_map_.rows(frame.iloc[[i]]))[0] for i in some]
     assert_array_equal(alone, likeness[::23])
+
+
+@pytest.mark.parametrize("width", [3, 20, 45])
+def test_nor_does_it_with_more_columns(width):
+    X = np.random.default_rng(0).normal(size=(300, width))
+    detector = cheap().fit(X)
+    together = detector.score_samples(X[:40])
+    alone = np.concatenate([detector.score_samples(X[i : i + 1]) for i in range(40)])
+    assert_array_equal(alone, together)
+    assert_array_equal(detector.score_samples(np.asfortranarray(X[:40])), together)
 
 
 def test_a_new_name_is_farther_than_a_known_one_and_all_new_ones_alike(frame, demo, fitted):

@@ -87,7 +87,8 @@ def encoded(encoder: TableEncoder, X: Any) -> np.ndarray:
     """A table as weighted outputs in single precision, without those that count nothing."""
     weight = encoder.weights_
     kept = weight > 0
-    return (encoder.transform(X)[:, kept] * weight[kept]).astype(np.float32)
+    rows = encoder.transform(X)[:, kept] * weight[kept]
+    return rows.astype(np.float32, order="C")  # row by row, so that sums are taken in one order
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,155 @@
+"""Explanations: parts that add up, causes that are named, values in the table's own words."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from eqsep import Detector
+from eqsep.datasets import make_mixed_demo
+
+NUMBERS = {
+    "amount": 1e6,
+    "items": 500.0,
+    "distance_km": 50_000.0,
+    "minutes_since_last": 5e6,
+    "account_age_days": 90_000.0,
+}
+NAMES = {"purpose": "casino", "channel": "mail", "country": "XX"}
+# Columns that training always has; the others are now and then missing in usual payments.
+GAPS = dict.fromkeys(["amount", "minutes_since_last", "account_age_days", "purpose", "channel"])
+
+
+@pytest.fixture(scope="module")
+def demo():
+    return make_mixed_demo(n_samples=2_000, as_frame=True, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def detector(demo):
+    return Detector(n_landmarks=500, random_state=0).fit(demo.X, demo.kind)
+
+
+@pytest.fixture(scope="module")
+def fresh():
+    table = make_mixed_demo(n_samples=2_000, as_frame=True, random_state=1)
+    return table.X[table.kind == "normal"]
+
+
+def total(explanation):
+    parts = [reason.contribution for reason in explanation.reasons]
+    return explanation.base + sum(parts) + explanation.rest
+
+
+@pytest.mark.parametrize("top", [1, 3, 10, 99])
+def test_the_parts_add_up_to_the_score(top, detector, demo):
+    rows = demo.X.iloc[:300]
+    explanations = detector.explain(rows, top=top)
+    assert_allclose([total(e) for e in explanations], detector.score_samples(rows), atol=1e-9)
+    assert_array_equal([e.score for e in explanations], detector.score_samples(rows))
+    assert {len(e.reasons) for e in explanations} == {min(top, 10)}
+    if top >= 10:
+        assert max(abs(e.rest) for e in explanations) < 1e-9
+    for e in explanations:
+        parts = [reason.contribution for reason in e.reasons]
+        assert parts == sorted(parts, reverse=True)
+
+
+@pytest.mark.filterwarnings("ignore::eqsep.detector.PromiseWarning")  # few rows, many columns
+def test_they_add_up_with_more_columns_than_are_exchanged_one_by_one():
+    X = np.random.default_rng(0).normal(size=(150, 45))
+    detector = Detector(width=2.0, random_state=0).fit(X)
+    odd = X[:20] + 9 * np.eye(45)[:20]
+    explanations = detector.explain(odd, top=4)
+    assert_allclose([total(e) for e in explanations], detector.score_samples(odd), atol=1e-9)
+    named = [e.reasons[0].column == f"x{i}" for i, e in enumerate(explanations)]
+    assert np.mean(named) >= 0.9
+
+
+@pytest.mark.parametrize("planted", [NUMBERS, NAMES, GAPS], ids=["number", "name", "gap"])
+def test_a_planted_cause_is_named_first(planted, detector, fresh):
+    """One value changed in a usual payment, 200 times: far away, never seen, or missing."""
+    rng = np.random.default_rng(0)
+    causes = rng.choice(list(planted), size=200)
+    rows = fresh.iloc[rng.integers(len(fresh), size=200)].reset_index(drop=True).astype(object)
+    for i, name in enumerate(causes):
+        rows.at[i, name] = planted[name]
+    named = [e.reasons[0].column for e in detector.explain(rows.infer_objects())]
+    assert np.mean(np.array(named) == causes) >= 0.95
+
+
+def test_values_are_those_of_the_table(detector, fresh, demo):
+    rows = fresh.iloc[:3].assign(amount=[987654.25, np.nan, 1234567.0], country=["XX", None, "DE"])
+    at = pd.Timestamp("2025-04-01 03:30:00")
+    explanations = detector.explain(rows.assign(time=at, card_present=True), top=10)
+    values = [{r.column: r.value for r in e.reasons} for e in explanations]
+    assert [v["amount"] for v in values] == ["987654.25", "missing", "1234567"]
+    assert [v["country"] for v in values] == ["XX", "missing", "DE"]
+    assert values[0]["time"] == "2025-04-01T03:30:00"
+    assert values[0]["card_present"] == "True"
+    assert values[0]["purpose"] == rows["purpose"].iloc[0]
+    training = demo.X[demo.kind == "normal"]
+    for e in explanations:
+        assert set(e.nearest_normal) == set(demo.X.columns)
+        for reason in e.reasons:
+            assert reason.normal_value == e.nearest_normal[reason.column]
+        for name in NUMBERS:
+            if e.nearest_normal[name] != "missing":
+                value, low, high = (
+                    float(e.nearest_normal[name]),
+                    *training[name].agg(["min", "max"]),
+                )
+                assert low * (1 - 1e-4) <= value <= high * (1 + 1e-4)
+        assert e.nearest_normal["purpose"] in set(training["purpose"])
+        assert e.nearest_normal["card_present"] in {"True", "False"}
+        moment = pd.Timestamp(e.nearest_normal["time"])
+        assert training["time"].min() <= moment <= training["time"].max()
+
+
+def test_the_nearest_normal_row_is_one_of_training(detector, fresh, demo):
+    training = demo.X[demo.kind == "normal"]
+    amounts = training["amount"].to_numpy()
+    for e in detector.explain(fresh.iloc[:20]):
+        assert np.abs(amounts / float(e.nearest_normal["amount"]) - 1).min() < 1e-4
+
+
+def test_the_kind_it_resembles_is_said(detector, demo):
+    for kind in ("takeover", "sleeper"):
+        rows = demo.X[demo.kind == kind].iloc[:10]
+        explanations = detector.explain(rows)
+        assert np.mean([e.nearest_kind == kind for e in explanations]) > 0.8
+        likeness = detector.likeness(detector.feature_map_.rows(rows)).max(axis=1)
+        assert_array_equal([e.likeness for e in explanations], likeness)
+    alone = Detector(width=2.0, n_landmarks=60, random_state=0).fit(demo.X)
+    (explanation,) = alone.explain(demo.X.iloc[:1])
+    assert explanation.nearest_kind is None
+    assert explanation.likeness == 0
+
+
+def test_an_explanation_reads_as_text(detector, fresh):
+    (explanation,) = detector.explain(fresh.iloc[:1].assign(amount=1e6), top=2)
+    first, cause, *_, rest, kind = str(explanation).split("\n")
+    assert first == (
+        f"score {explanation.score:.3f}; the nearest normal row has {explanation.base:.3f}"
+    )
+    usual = explanation.nearest_normal["amount"]
+    assert cause.split(maxsplit=1)[1] == f"amount = 1000000 (normal: {usual})"
+    assert rest.endswith("all other columns")
+    assert kind.strip().startswith("likeness to ")
+
+
+def test_a_row_is_explained_alone_as_beside_others(detector, fresh):
+    together = detector.explain(fresh.iloc[:300])
+    for i in (0, 7, 299):
+        assert detector.explain(fresh.iloc[[i]]) == [together[i]]
+
+
+def test_the_table_may_have_its_columns_in_any_order(detector, fresh):
+    turned = fresh[fresh.columns[::-1]].iloc[:5]
+    assert detector.explain(turned) == detector.explain(fresh.iloc[:5])
+
+
+@pytest.mark.parametrize("top", [0, -1])
+def test_no_column_at_all_is_refused(top, detector, fresh):
+    with pytest.raises(ValueError, match=f"top must be at least 1, got {top}"):
+        detector.explain(fresh, top=top)
