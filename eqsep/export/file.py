@@ -100,8 +100,7 @@ def _outputs(graph: Graph, table: TableGraph, scores: ScoreGraph) -> None:
     read = table.read(graph)
 
     def body(inner: Graph, rows: Value) -> list[Value]:
-        Z, places = table.encode(inner, read.take(inner, rows))
-        score = scores.score(inner, Z, places=places)
+        score = scores.score(inner, table.encode(inner, read.take(inner, rows)))
         return [score, scores.p_value(inner, score)]
 
     detector = scores.detector

@@ -1,10 +1,11 @@
-"""Columns of names and truth values in the graph: a code for each value, then 0, 1 or far."""
+"""Columns of names and truth values in the graph: a code for each value, and its distances."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from eqsep.distances import manhattan_distances
 from eqsep.export.graph import Graph, Part, Value
 from eqsep.tables.category import FAR, Category
 
@@ -46,21 +47,24 @@ def truth_codes(graph: Graph, values: Value, category: Category, *, source: int)
 
 
 def name_part(graph: Graph, codes: Value, columns: Sequence[PlacedNames]) -> Part:
-    """The weighted outputs of all columns of names.  (n, n_columns) of codes -> (n, k)"""
+    """1 where a row has the name of an output, else 0.  (n, n_columns) of codes -> (n, k)"""
     source: list[int] = []
-    place: list[int] = []
-    weight: list[float] = []
+    code: list[int] = []
     places: list[int] = []
     for column in columns:
-        weights = np.array(column.category.weights)
-        weights[-1] *= FAR
-        source += [column.source] * len(weights)
-        place += range(len(weights))
-        weight += weights.tolist()
-        places += range(column.first, column.first + len(weights))
-    code = graph("Gather", codes, np.array(source), axis=1)
-    is_it = graph("Equal", code, np.array(place))
-    return Part(graph("Where", is_it, np.array(weight), 0.0), places)
+        k = len(column.category.outputs)
+        source += [column.source] * k
+        code += range(k)
+        places += range(column.first, column.first + k)
+    given = graph("Gather", codes, np.array(source), axis=1)
+    return Part(graph.cast(graph("Equal", given, np.array(code)), np.float32), places)
+
+
+def name_distances(category: Category, landmarks: np.ndarray) -> np.ndarray:
+    """How far each name is from the landmarks' outputs of that column.  (m, k) -> (k, m)"""
+    weights = np.array(category.weights)
+    weights[-1] *= FAR
+    return manhattan_distances(np.diag(weights).astype(landmarks.dtype), landmarks)
 
 
 def _codes(category: Category) -> dict[str, int]:

@@ -1,5 +1,6 @@
 """The score in the graph: |1 - Σ_j a_j exp(-gamma ||z - c_j||_1)|, its threshold and p-value."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -8,6 +9,8 @@ import numpy as np
 from eqsep.detector import Detector
 from eqsep.detector.calibration import usable
 from eqsep.export.graph import Graph, Value
+from eqsep.export.names import name_distances
+from eqsep.export.table import Encoded
 
 ROUNDINGS = 8.0  # how many typical errors of single precision two ways to a score may differ by
 
@@ -45,20 +48,37 @@ class ScoreGraph:
         tied = self.detector.calibration_.scores == threshold
         return float(threshold + self.roundings[tied].max(initial=0.0))
 
-    def score(self, graph: Graph, Z: Value, *, places: list[int]) -> Value:
-        """The score of rows whose columns are the encoder's outputs at `places`.  (n, k) -> (n,)"""
-        feature_map = self.detector.feature_map_
-        kept = np.flatnonzero(feature_map.encoder.weights_ > 0)
-        order = np.searchsorted(kept, places)
-        C = np.ascontiguousarray(feature_map.landmarks[:, order].T)  # (k, m)
-        away = graph("Abs", graph("Sub", graph("Unsqueeze", Z, np.array([2])), C))
-        # A product with ones: several times as fast as the sum along an axis.
-        distance = graph("MatMul", np.ones((1, len(C)), np.float32), away)  # (n, 1, m)
-        rate = np.array(feature_map.kernel.gamma, dtype=np.float32)
-        k = graph("Exp", graph("Mul", graph("Squeeze", distance, np.array([1])), -rate))
+    def score(self, graph: Graph, rows: Encoded) -> Value:
+        """The score of each row.  -> (n,)"""
+        rate = np.array(self.detector.feature_map_.kernel.gamma, dtype=np.float32)
+        k = graph("Exp", graph("Mul", self._distances(graph, rows), -rate))
         f = graph("MatMul", graph.cast(k, np.float64), self.detector.coef_[:, 0].astype(float))
         f = graph.cast(graph.cast(f, np.float32), np.float64)  # as the library rounds it
         return graph("Abs", graph("Sub", 1.0, f))
+
+    def _distances(self, graph: Graph, rows: Encoded) -> Value:
+        """||z - c||_1 for each row and landmark; names by a table of theirs.  -> (n, m)"""
+        parts = []
+        if rows.numbers:
+            C = np.ascontiguousarray(self._landmarks(rows.numbers.places).T)  # (k, m)
+            differences = graph("Sub", graph("Unsqueeze", rows.numbers.value, np.array([2])), C)
+            # A product with ones: several times as fast as the sum along an axis.
+            ones = np.ones((1, len(C)), np.float32)
+            total = graph("MatMul", ones, graph("Abs", differences))  # (n, 1, m)
+            parts.append(graph("Squeeze", total, np.array([1])))
+        if rows.names:
+            tables = []
+            for c in rows.named:
+                places = range(c.first, c.first + len(c.category.outputs))
+                tables.append(name_distances(c.category, self._landmarks(places)))
+            parts.append(graph("MatMul", rows.names.value, np.concatenate(tables)))
+        return graph("Add", *parts) if len(parts) == 2 else parts[0]
+
+    def _landmarks(self, places: Sequence[int]) -> np.ndarray:
+        """The landmarks' columns that are the encoder's outputs at these places."""
+        feature_map = self.detector.feature_map_
+        kept = np.flatnonzero(feature_map.encoder.weights_ > 0)
+        return feature_map.landmarks[:, np.searchsorted(kept, places)]
 
     def p_value(self, graph: Graph, score: Value) -> Value:
         """(1 + the number of calibrating scores as high) / (their number + 1).  (n,) -> (n,)"""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from eqsep.export.dates import circle_parts
-from eqsep.export.graph import Graph, Value
+from eqsep.export.graph import Graph, Part, Value
 from eqsep.export.names import PlacedNames, name_codes, name_part, takes_numbers, truth_codes
 from eqsep.export.numbers import PlacedNumber, number_parts
 from eqsep.tables import TableEncoder
@@ -50,6 +50,25 @@ class Read:
         """Some of the rows."""
         taken = (v and graph("Gather", v, rows, axis=0) for v in (self.numbers, self.codes))
         return Read(*taken)
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """Encoded rows: what is measured by differences, and what by the names that it has.
+
+    Attributes
+    ----------
+    numbers : Part or None
+        Weighted outputs in single precision.
+    names : Part or None
+        1.0 where a row has the name of an output, else 0.0.
+    named : list of PlacedNames
+        The columns of names, in the order of `names`.
+    """
+
+    numbers: Part | None
+    names: Part | None
+    named: list[PlacedNames]
 
 
 class TableGraph:
@@ -121,8 +140,8 @@ class TableGraph:
             _side_by_side(graph, codes),
         )
 
-    def encode(self, graph: Graph, read: Read) -> tuple[Value, list[int]]:
-        """Weighted outputs in single precision, and their places.  -> (n, k)"""
+    def encode(self, graph: Graph, read: Read) -> Encoded:
+        """The rows as the encoder's outputs."""
         parts, codes, named = [], [], []
         if read.codes:
             codes.append(read.codes)
@@ -140,10 +159,14 @@ class TableGraph:
                 else:
                     placed.append(PlacedNumber(column, i, learnt.first))
             parts += number_parts(graph, read.numbers, placed)
+        numbers = names = None
+        if parts:
+            whole = graph("Concat", *(part.value for part in parts), axis=1)
+            places = [place for part in parts for place in part.places]
+            numbers = Part(graph.cast(whole, np.float32), places)
         if named:
-            parts.append(name_part(graph, graph("Concat", *codes, axis=1), named))
-        whole = graph("Concat", *(part.value for part in parts), axis=1)
-        return graph.cast(whole, np.float32), [place for part in parts for place in part.places]
+            names = name_part(graph, graph("Concat", *codes, axis=1), named)
+        return Encoded(numbers, names, named)
 
 
 def _side_by_side(graph: Graph, columns: list[Value]) -> Value | None:
