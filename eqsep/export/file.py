@@ -104,7 +104,7 @@ def _outputs(graph: Graph, table: TableGraph, scores: ScoreGraph) -> None:
         return [score, scores.p_value(inner, score)]
 
     detector = scores.detector
-    n_differences = detector.feature_map_.landmarks.size
+    n_differences = table.n_differences * len(detector.feature_map_.landmarks)
     n_compared = max(KNOTS * len(table.numbers), len(detector.calibration_.scores))
     most = rows_at_once(max(n_differences, n_compared))
     first: Any = read.numbers or read.codes

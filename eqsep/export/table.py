@@ -96,6 +96,12 @@ class TableGraph:
         self.names = [column for column in self.columns if column.is_text]
         self.is_matrix = names is None and len(self.numbers) == len(encoder.columns_)
 
+    @property
+    def n_differences(self) -> int:
+        """How many outputs of a row are compared with each landmark's: names are looked up."""
+        columns = [c.column for c in self.columns if not isinstance(c.column, Category)]
+        return 1 + sum(weight > 0 for column in columns for weight in column.weights)
+
     def kinds(self) -> dict[str, str]:
         """The kind of each column by its name, in the table's order."""
         return {column.name: column.kind for column in self.columns}
