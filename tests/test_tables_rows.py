@@ -1,0 +1,111 @@
+"""Tables row by row: weights in a distance, values in words, alignment, some of the rows."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from eqsep.datasets import make_mixed_demo
+from eqsep.tables import TableEncoder
+from eqsep.tables.reading import read_table
+
+
+@pytest.fixture(scope="module")
+def frame():
+    return make_mixed_demo(n_samples=300, as_frame=True, random_state=0).X
+
+
+@pytest.fixture(scope="module")
+def encoder(frame):
+    return TableEncoder(columns="both").fit(frame)
+
+
+def test_every_output_has_a_weight(encoder, frame):
+    weight = encoder.weights_
+    assert weight.shape == (encoder.transform(frame).shape[1],)
+    assert (weight >= 0).all()
+    by_name = dict(zip(encoder.get_feature_names_out(), weight, strict=True))
+    assert by_name["amount:quantile"] == pytest.approx(12**0.5)
+    assert by_name["amount:standard"] == 1
+    assert by_name["country=DE"] == by_name["country:new"] == pytest.approx(3**0.5)
+
+
+def test_weighted_outputs_vary_alike():
+    """Ranks are uniform and deviations normal: times its weight each has a deviation of one."""
+    X = np.random.default_rng(0).normal(size=(4_000, 1))
+    encoder = TableEncoder(columns="both").fit(X)
+    assert_allclose((encoder.transform(X) * encoder.weights_).std(axis=0), 1, atol=0.05)
+
+
+def test_a_column_of_two_values_counts_once():
+    encoder = TableEncoder(columns="both").fit([[0.0], [1.0], [1.0], [0.0], [0.0]])
+    weight = encoder.weights_
+    assert weight[0] == 0
+    two = encoder.transform([[0.0], [1.0]])
+    assert np.abs(two[1] - two[0]) @ weight == pytest.approx(
+        np.abs(two[1] - two[0]) @ [12**0.5, 1.0]
+    )
+
+
+def test_a_value_is_told_from_its_outputs(encoder, frame):
+    rows = frame.iloc[:40]
+    outputs = encoder.transform(rows)
+    columns = list(frame.columns)
+    for name in ("amount", "account_age_days"):
+        told = [float(encoder.value(columns.index(name), row)) for row in outputs]
+        assert_allclose(told, rows[name], rtol=1e-4)
+    for name in ("purpose", "channel"):
+        assert [encoder.value(columns.index(name), row) for row in outputs] == rows[name].tolist()
+    when = [encoder.value(columns.index("time"), row) for row in outputs]
+    gaps = pd.to_datetime(when).to_numpy() - rows["time"].to_numpy()
+    assert np.abs(gaps).max() < np.timedelta64(1, "h")
+    gone = encoder.transform(rows.iloc[:1].assign(items=np.nan, country="XX"))[0]
+    assert encoder.value(columns.index("items"), gone) == "missing"
+    assert encoder.value(columns.index("country"), gone) == "new"
+
+
+def test_a_dropped_column_has_no_value(frame):
+    ids = frame.assign(id=[f"u{i}" for i in range(len(frame))])
+    with pytest.warns(UserWarning, match="Columns were dropped: 'id'"):
+        encoder = TableEncoder().fit(ids)
+    with pytest.raises(ValueError, match="Column 'id' was dropped, so it has no value"):
+        encoder.value(len(frame.columns), encoder.transform(ids)[0])
+
+
+def test_reasons_to_drop_are_those_of_a_fit_and_learn_nothing(frame):
+    ids = frame.assign(id=[f"u{i}" for i in range(len(frame))])
+    encoder = TableEncoder()
+    reasons = encoder.reasons_to_drop(ids)
+    assert reasons == {"id": "100% of its values occur once, as ids do"}
+    assert not hasattr(encoder, "columns_")
+    with pytest.warns(UserWarning, match="Columns were dropped"):
+        assert encoder.fit(ids).dropped_ == reasons
+    assert TableEncoder().reasons_to_drop(frame) == {}
+
+
+def test_an_aligned_table_has_the_columns_of_the_fit(encoder, frame):
+    turned = frame[frame.columns[::-1]]
+    aligned = encoder.align(turned)
+    assert [column.name for column in aligned.columns] == list(frame.columns)
+    assert aligned.named
+    assert aligned.n_rows == len(frame)
+    assert_array_equal(encoder.transform(aligned), encoder.transform(frame))
+    with pytest.raises(ValueError, match=r"Columns \['amount'\] are missing"):
+        encoder.align(frame.drop(columns="amount"))
+
+
+def test_some_of_the_rows_are_those_rows(encoder, frame):
+    table = read_table(frame, name="test")
+    rows = np.array([5, 0, 5, 17])
+    some = table.take(rows)
+    assert some.n_rows == 4
+    assert [(c.name, c.kind) for c in some.columns] == [(c.name, c.kind) for c in table.columns]
+    assert_array_equal(encoder.transform(some), encoder.transform(frame)[rows])
+    assert read_table(some, name="test") is some
+    assert table.n_rows == len(frame)
+
+
+@pytest.mark.parametrize("truth", [[True, False], ["true", "FALSE"], [1, 0], ["1", "0"]])
+def test_truth_values_are_read_whatever_they_are_written_as(truth):
+    encoder = TableEncoder().fit([[True], [False], [True]])
+    assert_array_equal(encoder.transform([[t] for t in truth]), [[0, 1, 0], [1, 0, 0]])
