@@ -28,7 +28,7 @@ HOSTILE = [
     {"array": 10**9}, {"scalar": 0}, {"names": 1}, {"tuple": [1]}, {"dict": {"a": 1}},
     {"float": "7ff0000000000000"}, {"class": ["activations.Ridge", {}]},
     {"class": ["sklearn.SVC", {}]}, {"class": ["builtins.eval", {"source": "1"}]}, [10**9, 10**9],
-    "<U7", "<f4", "|O", "F", "precomputed", "median",
+    "<U7", "<f4", "|O", "F", "precomputed", "median", {"dict": {}}, {"names": 0},
 ]  # fmt: skip
 
 

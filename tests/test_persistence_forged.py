@@ -13,7 +13,7 @@ from saved_detectors import FRESH, NEW_X, fitted, same, strange
 from eqsep import load_model
 from eqsep.persistence import ModelFileError
 from eqsep.persistence.container import pack, unpack
-from eqsep.persistence.values import Writer
+from eqsep.persistence.values import Reader, Writer
 
 
 @pytest.fixture
@@ -63,6 +63,7 @@ CHANGES = {
     ),
     "one more output": lambda m: column_of(m, PURPOSE)["rare"].append("bribes"),
     "one more column": lambda m: encoder_of(m)["columns"].append(None),
+    "an empty column": lambda m: encoder_of(m)["columns"].__setitem__(PURPOSE, {"dict": {}}),
     "no columns": lambda m: encoder_of(m).update(columns=[], names=[]),
     "a column dropped": lambda m: encoder_of(m)["columns"].__setitem__(PURPOSE, None),
     "a column dropped that is there": lambda m: encoder_of(m).update(
@@ -223,6 +224,12 @@ def mutant_of(i, sound, rng):
     if i % 8 == 1:
         return resized_copy(data, rng)
     return extreme_copy(data, rng) if i % 8 == 2 else forged_copy(data, other, rng)
+
+
+def test_a_detector_that_learnt_nothing_has_no_feature_map():
+    parts = {"normal": None, "feature_map": True}
+    with pytest.raises(ModelFileError, match="a feature map that is not there"):
+        Reader([]).model({"class": ["detector.Detector", parts]})
 
 
 def use(detector, rows, labels):

@@ -149,10 +149,12 @@ class DetectorKind(Estimator):
 
     def built(self, parts: dict[str, Any], name: str) -> Any:
         detector = super().built(parts, name)
+        if detector.feature_map is True:
+            if "feature_map_" not in parts:
+                damaged("a detector is to use a feature map that is not there")
+            detector.feature_map = detector.feature_map_
         if "feature_map_" not in parts:
             return detector
-        if detector.feature_map is True:
-            detector.feature_map = detector.feature_map_
         encoder, labels = detector.feature_map_.encoder, detector.answers_.labels
         detector.n_features_in_ = encoder.n_features_in_
         if hasattr(encoder, "feature_names_in_"):

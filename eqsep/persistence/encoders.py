@@ -82,15 +82,15 @@ class EncoderKind(Known):
         names = state["names"]
         return {
             "parameters": state["parameters"],
-            "names": names and [str(name) for name in names],
+            "names": None if names is None else [str(name) for name in names],
             "dropped": {str(name): reason for name, reason in state["dropped"].items()},
-            "columns": [column and _packed(column) for column in state["columns"]],
+            "columns": [None if c is None else _packed(c) for c in state["columns"]],
         }
 
     def built(self, parts: dict[str, Any], name: str) -> Any:
         _checked(parts, _PARTS, name)
         _checked(parts["parameters"], _PARAMETERS, "parameters")
-        columns = [column and _unpacked(column) for column in parts["columns"]]
+        columns = [None if c is None else _unpacked(c) for c in parts["columns"]]
         _check_names_of_columns(parts["names"], parts["dropped"], columns)
         encoder = self.cls(name).from_state(parts | {"columns": columns})
         _check_weights(encoder)
