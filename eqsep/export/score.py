@@ -12,7 +12,8 @@ from eqsep.export.graph import Graph, Value
 from eqsep.export.names import name_distances
 from eqsep.export.table import Encoded
 
-ROUNDINGS = 8.0  # how many typical errors of single precision two ways to a score may differ by
+ROUNDINGS = 1.5  # typical errors of a sum by which two ways to it hardly ever differ
+MANY = 64  # columns: the sums of more of them round more coarsely
 
 
 @dataclass(frozen=True)
@@ -30,16 +31,19 @@ class ScoreGraph:
     def roundings(self) -> np.ndarray:
         """How much another order of summation may change the score of each row that calibrates.
 
-        An error of eps in a distance s is one of a k(s) gamma s eps in the sum; errors at several
-        landmarks add up like independent ones.
+        A relative error eps in a distance s is one of a k(s) gamma s eps in the sum f; errors at
+        several landmarks add up like independent ones. Then f itself is rounded.
         """
         values, coef = self.detector.feature_map_.values, self.detector.coef_[:, 0]
         rows = self.detector.calibration_.rows
-        out = np.zeros(len(rows))
+        f, error = np.zeros(len(rows)), np.zeros(len(rows))
         for piece, k in values.chunks(rows, most=len(rows)) if len(rows) else ():
             k = np.maximum(k.astype(float), np.finfo(float).tiny)
-            out[piece] = np.sqrt(((k * (1 - np.log(k)) * coef) ** 2).sum(axis=1))
-        return ROUNDINGS * float(np.finfo(np.float32).eps) * out
+            f[piece] = k @ coef
+            error[piece] = np.sqrt(((k * (1 - np.log(k)) * coef) ** 2).sum(axis=1))
+        coarseness = max(1.0, (rows.shape[1] / MANY) ** 0.5)
+        eps = float(np.finfo(np.float32).eps)
+        return eps * (np.abs(f) + ROUNDINGS * coarseness * error)
 
     @cached_property
     def limit(self) -> float:
