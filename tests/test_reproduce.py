@@ -1,6 +1,7 @@
 """`eqsep reproduce`: what it prints, what it writes, how it fails."""
 
 import re
+import shutil
 from html.parser import HTMLParser
 
 import pytest
@@ -114,6 +115,16 @@ def test_page_and_markdown_show_published_ours_and_verdict(reproduced):
     assert len({len(row.split("|")) for row in text.splitlines() if row.startswith("| SVM")}) == 1
     assert "EQSEP_DATA" in text  # why thyroid was skipped
     assert "What the corrected protocol changes" in page
+
+
+def test_the_page_does_not_forget_what_was_measured_before(reproduced, tmp_path):
+    out = shutil.copytree(reproduced[2], tmp_path / "copy")
+    result = run("losses", "--seeds", 2, "--workers", 1, "--out", out)
+    assert result.exit_code == 0
+    assert "0.990±0.010" not in result.output  # not asked for now
+    text, page = ((out / f"reproduction.{end}").read_text() for end in ("md", "html"))
+    assert "| SVM | 7.0 | 0.990±0.010 |" in text
+    assert page.count("<img ") == 3
 
 
 def test_a_dash_stands_for_no_number():

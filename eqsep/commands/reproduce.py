@@ -62,12 +62,13 @@ def run_names(
     cells = [c for name in wanted for c in (TABLES | FIGURES)[name].cells(plan)]
     with _bar() as on_progress:
         outcome = runner.run(cells, out, workers=workers, on_progress=on_progress)
-    told = report(wanted, plan, out)
+    told = report(_on_page(wanted, plan, out), plan, out)
     text, page = write_pages(told, out)
-    if len(told.comparisons) > 1:
-        console.print(_summary(told.comparisons))
-    for comparison in told.comparisons:
-        if len(told.comparisons) <= 3 and len(comparison.lines) <= _LINES_SHOWN:
+    comparisons = [one for one in told.comparisons if one.name in wanted]
+    if len(comparisons) > 1:
+        console.print(_summary(comparisons))
+    for comparison in comparisons:
+        if len(comparisons) <= 3 and len(comparison.lines) <= _LINES_SHOWN:
             console.print(_lines(comparison))
     console.print(
         f"{outcome.measured} cells measured in {outcome.seconds:.0f} s, {outcome.kept} kept from "
@@ -80,10 +81,20 @@ def run_names(
     return not outcome.failed
 
 
+def _on_page(wanted: Sequence[str], plan: Plan, out: Path) -> list[str]:
+    """What was asked for, and what the folder has from before: the page does not forget."""
+
+    def is_there(name: str) -> bool:
+        return any(cell.path(out).exists() for cell in (TABLES | FIGURES)[name].cells(plan))
+
+    return [name for name in NAMES if name in wanted or is_there(name)]
+
+
 def _summary(comparisons: Sequence[Comparison]) -> Table:
-    table = _table("table", "figures", *WORDS)
+    words = [word for word in WORDS if any(one.count(word) for one in comparisons)]
+    table = _table("table", "figures", *words)
     for comparison in comparisons:
-        counts = (str(comparison.count(word) or "") for word in WORDS)
+        counts = (str(comparison.count(word) or "") for word in words)
         table.add_row(comparison.name, str(len(comparison.lines)), *counts)
     return table
 
