@@ -153,6 +153,16 @@ def test_kinds_and_numbers_are_the_same_problem(rows):
     assert by_name.score(rows, partly) == by_name.score(rows[odd], KINDS[odd])
 
 
+def test_above_one_is_as_odd_as_below(rows):
+    """The score is the distance of f from 1, on either side."""
+    detector = cheap().fit(rows, KINDS)
+    usual = np.random.default_rng(1).normal(size=(500, 2))
+    f = detector.feature_map_.values.features(detector.feature_map_.rows(usual))
+    f = f @ detector.coef_[:, 0]
+    assert (f > 1).any()
+    assert_allclose(detector.score_samples(usual), np.abs(1 - f), atol=1e-5)
+
+
 # -------------------------------------------------------------------------- unlabelled rows
 
 

@@ -152,3 +152,10 @@ def test_alarms_and_p_values_say_the_same(scores, rate):
         p = calibration.p_value(probe)
         assert (p[alarm] <= rate + 1e-9).all()
         assert (p[~alarm & ~np.isin(probe, scores)] > rate - 1e-9).all()
+
+
+def test_equal_scores_count_as_high():
+    """Ties are on the side of caution: a row that scores as held-out ones do is like them."""
+    calibration = Calibration(np.zeros((9, 1)), np.repeat([0.0, 1.0], [4, 5]))
+    assert_allclose(calibration.p_value(np.array([0.0, 0.5, 1.0, 1.5])), [1.0, 0.6, 0.6, 0.1])
+    assert calibration.threshold(0.3) == 1.0
