@@ -4,8 +4,7 @@ Commands import what they compute with when they run, so that help and version c
 """
 
 import csv
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,12 +15,15 @@ from rich.console import Console
 from rich.table import Table
 
 from eqsep import __version__
+from eqsep.commands import detecting
+from eqsep.commands.telling import errors_told
 
 if TYPE_CHECKING:
     from eqsep.demo import Closing, Contender, Corner, Demo
     from eqsep.theory.certificate import Shattering
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_show_locals=False)
+app.add_typer(detecting.app)
 theory_app = typer.Typer(no_args_is_help=True)
 app.add_typer(theory_app, name="theory", help="Closing numbers, VC dimensions and shattering.")
 data_app = typer.Typer(no_args_is_help=True)
@@ -52,7 +54,7 @@ def demo(
     from eqsep.demo import run_demo
     from eqsep.plots import Panel, check_figure_path, region_figure, save_figure
 
-    with _errors_told():
+    with errors_told():
         check_figure_path(out)  # before the work, not after it
         results = run_demo()
         path = save_figure(region_figure(starmap(Panel, results.panels)), out)
@@ -84,7 +86,7 @@ def reproduce(  # noqa: PLR0913  the options of a command
     if show_list:
         command.list_names(_console())
         return
-    with _errors_told():
+    with errors_told():
         plan = command.plan_of(protocol, seeds=seeds, quick=quick)
         sound = command.run_names(_console(), names or [], plan, out=out, workers=workers)
     raise typer.Exit(0 if sound else 1)
@@ -111,7 +113,7 @@ def closing(
     """The fewest separators of a family that enclose a finite volume."""
     from eqsep.theory import closing_number, closing_probability
 
-    with _errors_told():
+    with errors_told():
         number = closing_number(family, n_features)
         chance = None if separators is None else closing_probability(family, n_features, separators)
     _console().print(f"closing number of {family} separators in R^{n_features}: {number}")
@@ -127,7 +129,7 @@ def shatters(
     """Whether a family realises every labelling of the points; exit code 1 where it does not."""
     from eqsep.theory import shatters as decide
 
-    with _errors_told(), points.open(newline="") as file:
+    with errors_told(), points.open(newline="") as file:
         # As text: "0.1" is a tenth, not the float next to it.
         answer = decide([row for row in csv.reader(file) if row], family, certificates=True)
     raise typer.Exit(0 if _tell_shattering(answer) else 1)
@@ -138,7 +140,7 @@ def vc(family: PlaneFamily, n_features: Dimension) -> None:
     """What is proved of the VC dimension of a family, and by what."""
     from eqsep.theory import vc_dimension
 
-    with _errors_told():
+    with errors_told():
         bounds = vc_dimension(family, n_features)
     console = _console()
     console.print(f"VC dimension of {family} separators in R^{n_features}")
@@ -152,7 +154,7 @@ def certificate(family: PlaneFamily, n_features: Dimension) -> None:
     from eqsep.theory import WITNESSES
     from eqsep.theory import shatters as decide
 
-    with _errors_told():
+    with errors_told():
         if (family, n_features) not in WITNESSES:
             known = ", ".join(f"{name} {n}" for name, n in sorted(WITNESSES))
             raise ValueError(
@@ -188,7 +190,7 @@ def where(data_home: DataHome = None) -> None:
     """Which of the files are in the data folder."""
     from eqsep.commands import data
 
-    with _errors_told():
+    with errors_told():
         data.show_states(_console(), data_home=data_home)
 
 
@@ -200,19 +202,8 @@ def fetch(
     """Download data sets and check them; what is there already is not fetched again."""
     from eqsep.commands import data
 
-    with _errors_told():
+    with errors_told():
         data.fetch(_console(), data_sets, data_home=data_home)
-
-
-@contextmanager
-def _errors_told() -> Iterator[None]:
-    """Turn an error that the user can mend into its message and exit code 2."""
-    try:
-        yield
-    except (ValueError, OSError) as error:
-        console = Console(stderr=True, highlight=False, markup=False)
-        console.print(f"Error: {error}", style="red", soft_wrap=True)
-        raise typer.Exit(2) from error
 
 
 def _console() -> Console:

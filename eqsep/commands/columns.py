@@ -1,0 +1,57 @@
+"""Columns that spoil a model: numbers with words among them, and those that give the label away."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eqsep.commands.labelling import Labels
+from eqsep.tables.column import Column
+from eqsep.tables.reading import Table
+
+_NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
+_FEW = 20  # distinct values: so few are names, even where most of them are numbers
+_MOSTLY = 0.9  # the share of numbers from which on the others are taken for mistakes
+_ENOUGH = 5  # anomalies: fewer are told apart by chance
+_REPEATED = 2  # rows for each name: where there are fewer, names tell rows apart, not kinds
+
+
+def check_numbers(table: pa.Table, *, names: Iterable[str]) -> None:
+    """Refuse a column of text that is nearly all numbers, unless it is said to hold names."""
+    for field in table.schema:
+        if not pa.types.is_string(field.type) or field.name in names:
+            continue
+        values = pc.unique(table.column(field.name).drop_null())
+        if len(values) <= _FEW:
+            continue
+        is_number = pc.match_substring_regex(values, _NUMBER)
+        others = values.filter(pc.invert(is_number))
+        if 1 - len(others) / len(values) >= _MOSTLY and len(others):
+            raise ValueError(
+                f"Column {field.name!r} holds numbers and also {others[0].as_py()!r}: correct it, "
+                f"leave the column out with --drop, or take its values as names with --names."
+            )
+
+
+def giveaways(rows: Table, labels: Labels) -> list[str]:
+    """A sentence for each column that alone tells all anomalous rows from the normal ones."""
+    anomalous, normal = labels.is_anomaly, labels.is_normal
+    if anomalous.sum() < _ENOUGH or normal.sum() < _ENOUGH:
+        return []
+    return [
+        f"Column {column.name!r} alone tells every anomalous row from every normal one. If it is "
+        f"known only together with the label, leave it out: --drop {column.name!r}."
+        for column in rows.columns
+        if _separates(column, anomalous, normal)
+    ]
+
+
+def _separates(column: Column, anomalous: np.ndarray, normal: np.ndarray) -> bool:
+    if column.kind in ("text", "mixed", "boolean"):
+        names, place = column.names()
+        few = len(names) * _REPEATED <= len(place)
+        return few and not set(place[anomalous].tolist()) & set(place[normal].tolist())
+    values = np.where(np.isnan(column.values), -np.inf, column.values)
+    high, low = values[anomalous], values[normal]
+    return bool(high.min() > low.max() or high.max() < low.min())

@@ -1,0 +1,239 @@
+"""The commands around a detector: their options. What they do is in the modules beside this one.
+
+They import what they compute with when they run, so that help and version come at once.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from eqsep.commands.telling import errors_told, warnings_told
+
+app = typer.Typer()
+
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that eqsep fit wrote.")]
+Rows = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE", help="CSV, JSON lines, Parquet, Arrow, folders of them; - is the input."
+    ),
+]
+ModelOut = Annotated[Path, typer.Option("--out", metavar="MODEL", help="The model to write.")]
+Label = Annotated[str, typer.Option(metavar="COLUMN", help="The column of labels.")]
+Normal = Annotated[
+    str | None,
+    typer.Option(metavar="LABEL", help='The label of normal rows; else "normal", 0 or false.'),
+]
+Drop = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN", help="Leave this column out; may be repeated.")
+]
+Names = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="It holds names, even if they look like numbers."),
+]
+Delimiter = Annotated[
+    str | None, typer.Option(metavar="CHARACTER", help="Between values of text files.")
+]
+Header = Annotated[
+    bool, typer.Option("--header/--no-header", help="Whether the first line names the columns.")
+]
+Landmarks = Annotated[
+    int, typer.Option(metavar="N", help="Rows that a model remembers; fewer are quicker.")
+]
+Seed = Annotated[int, typer.Option(metavar="N", help="The same number gives the same result.")]
+
+
+@app.command()
+def fit(  # noqa: PLR0913  the options of a command
+    rows: Rows,
+    out: ModelOut,
+    label: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column of labels; without it all are normal."),
+    ] = None,
+    normal: Normal = None,
+    seen: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND", help="Learn this kind, and leave rows of others out."),
+    ] = None,
+    drop: Drop = None,
+    names: Names = None,
+    false_alarm_rate: Annotated[
+        float, typer.Option(metavar="SHARE", help="Of new normal rows that may raise an alarm.")
+    ] = 0.01,
+    like: Annotated[
+        Path | None,
+        typer.Option(metavar="MODEL", help="Encode as this model does, to merge the two later."),
+    ] = None,
+    landmarks: Landmarks = 1200,
+    random_state: Seed = 0,
+    delimiter: Delimiter = None,
+    header: Header = True,
+) -> None:
+    """Learn what is normal, and the labelled kinds of anomaly, from the rows of files."""
+    with errors_told():
+        from eqsep.commands import fitting
+        from eqsep.commands.text_files import Layout
+
+        layout = Layout(delimiter, header)
+        data = fitting.Labelled(rows, layout, label, normal, seen or (), drop or (), names or ())
+        settings = {
+            "false_alarm_rate": false_alarm_rate,
+            "n_landmarks": landmarks,
+            "random_state": random_state,
+        }
+        with warnings_told() as warn:
+            fitted = fitting.fit_files(data, out, settings, like=like)
+            warn += fitted.warnings
+        fitting.tell_fitted(Console(highlight=False), fitted, out)
+
+
+@app.command()
+def score(  # noqa: PLR0913
+    model: Model,
+    rows: Rows,
+    out: Annotated[
+        str,
+        typer.Option(metavar="FILE", help="CSV, JSON lines, Parquet or Arrow; - is the output."),
+    ] = "-",
+    explain: Annotated[
+        int, typer.Option(metavar="N", help="Give each alarm this many reasons.")
+    ] = 0,
+    only_alarms: Annotated[
+        bool, typer.Option("--only-alarms", help="Leave out rows that pass.")
+    ] = False,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Write this column beside the scores; repeatable."),
+    ] = None,
+    form: Annotated[
+        str | None, typer.Option("--format", metavar="FORM", help="csv, jsonl, parquet or arrow.")
+    ] = None,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="End with 1 where a row raises an alarm.")
+    ] = False,
+    delimiter: Delimiter = None,
+    header: Header = True,
+) -> None:
+    """Score rows, as many as there are: score, p_value, alarm and kind of each."""
+    with errors_told():
+        from eqsep.commands import scoring
+        from eqsep.commands.text_files import Layout
+
+        wanted = scoring.Wanted(keep or (), explain, only_alarms)
+        with warnings_told():
+            outcome = scoring.score_files(
+                model, rows, out, kind=form, layout=Layout(delimiter, header), wanted=wanted
+            )
+        scoring.tell_outcome(Console(highlight=False), outcome, out)
+    raise typer.Exit(1 if exit_code and outcome.alarms else 0)
+
+
+@app.command()
+def explain(
+    model: Model,
+    rows: Rows,
+    top: Annotated[int, typer.Option(metavar="N", help="How many columns to name.")] = 5,
+    only_alarms: Annotated[
+        bool, typer.Option("--only-alarms", help="Leave out rows that pass.")
+    ] = False,
+    delimiter: Delimiter = None,
+    header: Header = True,
+) -> None:
+    """Say why rows have their scores: the columns that drive them, and a normal value of each."""
+    with errors_told():
+        from eqsep.commands import scoring
+        from eqsep.commands.text_files import Layout
+
+        layout = Layout(delimiter, header)
+        console = Console(highlight=False)
+        with warnings_told():
+            scoring.explain_files(
+                console, model, rows, layout=layout, top=top, only_alarms=only_alarms
+            )
+
+
+@app.command()
+def learn(
+    model: Model,
+    rows: Rows,
+    label: Label,
+    out: ModelOut,
+    delimiter: Delimiter = None,
+    header: Header = True,
+) -> None:
+    """Teach a model more labelled rows: what it knows then is as if it had seen all at once."""
+    with errors_told():
+        from eqsep.commands import fitting
+        from eqsep.commands.text_files import Layout
+
+        with warnings_told():
+            fitted = fitting.learn_files(
+                model, rows, label, layout=Layout(delimiter, header), out=out
+            )
+        fitting.tell_fitted(Console(highlight=False), fitted, out)
+
+
+@app.command()
+def merge(
+    models: Annotated[
+        list[Path], typer.Argument(metavar="MODEL", help="Fitted to rows of their own.")
+    ],
+    out: ModelOut,
+) -> None:
+    """Put together what several models have learnt; eqsep fit --like makes such models."""
+    with errors_told():
+        from eqsep.commands import fitting
+
+        with warnings_told():
+            detector = fitting.merge_models(models, out)
+        console = Console(highlight=False)
+        held = len(detector.calibration_.scores)
+        console.print(f"{len(models)} models, {held:,} held-out normal rows: {out}", soft_wrap=True)
+
+
+@app.command()
+def export(
+    model: Model,
+    onnx: Annotated[Path, typer.Option(metavar="FILE", help="The ONNX graph to write.")],
+) -> None:
+    """Write a model as an ONNX graph, from the columns of the table to alarms."""
+    with errors_told():
+        from eqsep.commands.models import check_model_out, load_detector
+
+        check_model_out(onnx)
+        load_detector(model).to_onnx(onnx)
+        Console(highlight=False).print(f"ONNX graph: {onnx}", soft_wrap=True)
+
+
+@app.command()
+def evaluate(  # noqa: PLR0913
+    rows: Rows,
+    label: Label,
+    normal: Normal = None,
+    against: Annotated[
+        str,
+        typer.Option(metavar="METHODS", help="Some of xgboost,random-forest,isolation-forest."),
+    ] = "",
+    drop: Drop = None,
+    names: Names = None,
+    landmarks: Landmarks = 1200,
+    random_state: Seed = 0,
+    delimiter: Delimiter = None,
+    header: Header = True,
+) -> None:
+    """Let one kind at a time be the seen one, and measure what is found of the others."""
+    with errors_told():
+        from eqsep.commands import evaluating, fitting
+        from eqsep.commands.text_files import Layout
+
+        layout = Layout(delimiter, header)
+        data = fitting.Labelled(rows, layout, label, normal, (), drop or (), names or ())
+        settings = {"n_landmarks": landmarks, "random_state": random_state}
+        with warnings_told(), Console(stderr=True).status("reading") as status:
+            results = evaluating.evaluate_files(
+                data, settings, against=against, on_method=lambda name: status.update(name)
+            )
+        evaluating.tell_results(Console(highlight=False), results)

@@ -1,0 +1,169 @@
+"""`eqsep evaluate`: every kind in turn is the seen one; what is found of the others?"""
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table as Shown
+from sklearn.base import BaseEstimator
+from sklearn.ensemble import IsolationForest, RandomForestClassifier
+
+from eqsep.commands.fitting import Labelled
+from eqsep.commands.telling import listed
+from eqsep.detector import Detector
+from eqsep.evaluation import LeaveOneKindOut, anomaly_score, leave_one_kind_out
+from eqsep.tables import TableEncoder
+from eqsep.tables.reading import Table
+
+
+class _OnRows(BaseEstimator):
+    """An estimator that is given the numbers of rows and takes these of a table."""
+
+    def __init__(self, table: Table, make: Callable[[], Any], *, normal_only: bool = False):
+        self.table = table
+        self.make = make
+        self.normal_only = normal_only
+
+    def __sklearn_clone__(self) -> Self:
+        return type(self)(self.table, self.make, normal_only=self.normal_only)  # one table for all
+
+    def fit(self, rows: np.ndarray, y: np.ndarray) -> Self:
+        used = rows[y == 0] if self.normal_only else rows
+        labels = () if self.normal_only else (y,)
+        self.classes_ = np.arange(2)
+        self.fitted_ = self.make().fit(self.table.take(used[:, 0]), *labels)
+        return self
+
+    def decision_function(self, rows: np.ndarray) -> np.ndarray:
+        return self.fitted_.scores(self.table.take(rows[:, 0]))
+
+
+class _Encoded:
+    """A method for matrices of numbers, on the encoded table."""
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def fit(self, table: Table, *labels: np.ndarray) -> Self:
+        self.encoder = TableEncoder().fit(table)
+        self.estimator.fit(self.encoder.transform(table), *labels)
+        return self
+
+    def scores(self, table: Table) -> np.ndarray:
+        return anomaly_score(self.estimator, self.encoder.transform(table))
+
+
+class _Ours:
+    """The detector on the table as it is."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.detector = Detector(**settings)
+
+    def fit(self, table: Table, *labels: np.ndarray) -> Self:
+        self.detector.fit(table, *labels)
+        return self
+
+    def scores(self, table: Table) -> np.ndarray:
+        return self.detector.decision_function(table)
+
+
+def _xgboost(random_state: int) -> Any:
+    try:
+        from xgboost import XGBClassifier
+    except ImportError as error:
+        raise ImportError(
+            "--against xgboost needs XGBoost. Install it with: pip install xgboost"
+        ) from error
+    return XGBClassifier(n_estimators=200, random_state=random_state)
+
+
+_PEERS: dict[str, Callable[[int], Any]] = {
+    "xgboost": _xgboost,
+    "random-forest": lambda seed: RandomForestClassifier(200, random_state=seed),
+    "isolation-forest": lambda seed: IsolationForest(random_state=seed),
+}
+_NORMAL_ONLY = ("isolation-forest",)
+
+
+def evaluate_files(
+    data: Labelled,
+    settings: dict[str, Any],
+    *,
+    against: str = "",
+    on_method: Callable[[str], None] = lambda name: None,  # noqa: ARG005
+) -> dict[str, LeaveOneKindOut]:
+    """Leave-one-kind-out results of the detector, and of the methods it is set against.
+
+    Parameters
+    ----------
+    settings : dict
+        Parameters of the detector; its `random_state` also divides the rows.
+    against : str
+        Names of other methods, with commas between them.
+    on_method : callable
+        Told the name of each method as it begins.
+    """
+    names = peers_of(against)
+    rows, labels = data.read()
+    assert labels is not None  # the option is required
+    known = np.flatnonzero(labels.texts != None)  # noqa: E711  element by element
+    rows, kinds = rows.take(known), labels.texts[known].astype(str)
+    seed = settings["random_state"]
+    makers: dict[str, Callable[[], Any]] = {"eqsep": lambda: _Ours(**settings)}
+    for name in names:
+        _PEERS[name](seed)  # refuses what is not installed before the work
+        makers[name] = lambda name=name: _Encoded(_PEERS[name](seed))  # type: ignore[misc]
+    results = {}
+    for name, make in makers.items():
+        on_method(name)
+        results[name] = leave_one_kind_out(
+            _OnRows(rows, make, normal_only=name in _NORMAL_ONLY),
+            np.arange(rows.n_rows)[:, None],
+            kinds,
+            normal=labels.normal,
+            random_state=seed,
+        )
+    return results
+
+
+def peers_of(against: str) -> list[str]:
+    """The methods that are named, each once; refuses others.
+
+    Examples
+    --------
+    >>> peers_of("xgboost, isolation-forest")
+    ['xgboost', 'isolation-forest']
+    """
+    names = list(dict.fromkeys(name.strip() for name in against.split(",") if name.strip()))
+    unknown = [name for name in names if name not in _PEERS]
+    if unknown:
+        raise ValueError(
+            f"--against {listed(unknown)} is no known method: expected some of {', '.join(_PEERS)}."
+        )
+    return names
+
+
+def tell_results(console: Console, results: dict[str, LeaveOneKindOut]) -> None:
+    """Two tables: average precision on the kinds that were not seen, and on the one that was."""
+    console.print(
+        "Average precision; chance is the share of anomalies. One kind at a time is seen."
+    )
+    for part, title in (
+        ("unseen", "on the kinds that were not seen"),
+        ("seen", "on the seen kind"),
+    ):
+        console.print(f"\n{title}:")
+        console.print(_table(part, results))
+
+
+def _table(part: str, results: dict[str, LeaveOneKindOut]) -> Shown:
+    shown = Shown(box=SIMPLE_HEAD, pad_edge=False)
+    for i, column in enumerate(("seen kind", "chance", *results)):
+        shown.add_column(column, justify="right" if i else "left", no_wrap=True)
+    tables = [result.rows() for result in results.values()]
+    for rows in zip(*tables, strict=True):
+        areas = (f"{row[part]:.3f}" for row in rows)
+        shown.add_row(rows[0]["kind"], f"{rows[0][f'{part}_prevalence']:.3f}", *areas)
+    return shown

@@ -1,0 +1,180 @@
+"""Tables from files and folders, whole or piece by piece; what cannot be read is one sentence."""
+
+import gzip
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import dataset
+
+from eqsep.commands.telling import listed
+from eqsep.commands.text_files import (
+    ROWS_AT_ONCE,
+    STANDARD_INPUT,
+    CsvFile,
+    JsonFile,
+    Layout,
+    check_once,
+    not_utf8,
+    open_text,
+)
+
+_TEXT = ("csv", "tsv", "txt", "data", "jsonl", "ndjson")
+_ARROW = {"parquet": "parquet", "pq": "parquet"} | dict.fromkeys(("arrow", "feather", "ipc"), "ipc")
+Choice = Callable[[list[str]], Iterable[str]]  # from the columns of a file to those wanted of it
+
+
+@dataclass(frozen=True)
+class ArrowFile:
+    """A Parquet or Arrow file: columns with types of their own."""
+
+    name: str
+    data: dataset.Dataset
+
+    @property
+    def columns(self) -> list[str]:
+        return self.data.schema.names
+
+    def whole(self, columns: Sequence[str], *, as_text: Iterable[str] = ()) -> pa.Table:  # noqa: ARG002
+        """All rows, in the types that the file has."""
+        return self._checked(self.data.to_table(columns=list(columns)))
+
+    def pieces(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Some thousand rows at a time."""
+        yield self._checked(self.data.schema.empty_table().select(list(columns)))
+        few = {"batch_readahead": 2, "fragment_readahead": 1}  # or memory grows with the file
+        for batch in self.data.to_batches(columns=list(columns), batch_size=ROWS_AT_ONCE, **few):
+            yield self._checked(pa.Table.from_batches([batch]))
+
+    def _checked(self, table: pa.Table) -> pa.Table:
+        for field in table.schema:
+            value = getattr(field.type, "value_type", field.type)
+            if pa.types.is_nested(field.type) or pa.types.is_binary(value):
+                raise ValueError(
+                    f"Column {field.name!r} of {self.name} holds values of type {field.type}: "
+                    f"expected numbers, truth values, text, dates or durations. Leave it out."
+                )
+        return table
+
+
+def files_of(paths: Iterable[str]) -> list[str]:
+    """The files that are named, and those in the folders that are; refuses what is not there.
+
+    Examples
+    --------
+    >>> files_of(["-"])
+    ['-']
+    """
+    files: list[str] = []
+    for given in paths:
+        path = Path(given)
+        if path.is_dir():
+            inside = sorted(
+                str(p)
+                for p in path.rglob("*")
+                if _ending(p) and not p.name.startswith((".", "_")) and p.is_file()
+            )
+            if not inside:
+                raise ValueError(
+                    f"The folder {path} holds no table: expected files that end in {_endings()}."
+                )
+            files += inside
+        elif given != STANDARD_INPUT and not path.exists():
+            raise ValueError(f"There is no file {path}: check its name and folder.")
+        else:
+            files.append(given)
+    return files
+
+
+@contextmanager
+def open_table(path: str, *, layout: Layout) -> Iterator[ArrowFile | CsvFile | JsonFile]:
+    """A file, or standard input, as a table; errors of its content name it."""
+    try:
+        ending = _ending(Path(path))
+        if ending in _ARROW:
+            data = dataset.dataset(path, format=_ARROW[ending])
+            check_once(data.schema.names, path)
+            yield ArrowFile(path, data)
+        elif path == STANDARD_INPUT or ending:
+            with open_text(path, layout) as file:
+                yield file
+        else:
+            raise ValueError(f"{path} has no known ending: expected {_endings()}. Rename it.")
+    except (pa.ArrowException, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        name = "Standard input" if path == STANDARD_INPUT else path
+        if "invalid UTF8" in str(error):
+            raise not_utf8(name) from error
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise ValueError(f"{name} cannot be read: {reason}. Check that it is whole.") from error
+
+
+def whole(
+    paths: Sequence[str], *, layout: Layout, as_text: Iterable[str] = (), but: Iterable[str] = ()
+) -> pa.Table:
+    """All rows of the files, in types that all values of a column allow.
+
+    Parameters
+    ----------
+    as_text : iterable of str
+        Columns of text files that are kept as they are written.
+    but : iterable of str
+        Columns that are left out.
+    """
+    as_text, but = list(as_text), list(but)
+    tables: list[pa.Table] = []
+    for path in files_of(paths):
+        with open_table(path, layout=layout) as file:
+            chosen([*as_text, *but], file.columns, name=file.name)
+            columns = [column for column in file.columns if column not in but]
+            table = file.whole(columns, as_text=as_text)
+            if tables and set(columns) != set(tables[0].schema.names):
+                apart = set(columns) ^ set(tables[0].schema.names)
+                raise ValueError(
+                    f"{file.name} has not the columns of the files before it: {listed(apart)} not "
+                    f"in all of them. Pass files of one table."
+                )
+            tables.append(table)
+    try:
+        joined = pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise ValueError(
+            f"A column has not the same type in all files: {error}. Write the files alike."
+        ) from error
+    if not joined.num_rows:
+        raise ValueError(f"{', '.join(paths)} has no rows: expected a header and rows below it.")
+    return joined
+
+
+def pieces(
+    paths: Sequence[str], choose: Choice, *, layout: Layout
+) -> Iterator[tuple[str, pa.Table]]:
+    """Some thousand rows at a time, each with the name of their file; text files give strings."""
+    for path in files_of(paths):
+        with open_table(path, layout=layout) as file:
+            columns = chosen(choose(file.columns), file.columns, name=file.name)
+            for table in file.pieces(columns):
+                yield file.name, table
+
+
+def chosen(wanted: Iterable[str], there: Sequence[str], *, name: str) -> list[str]:
+    """The wanted columns, each once, if all of them are there."""
+    wanted = list(dict.fromkeys(wanted))
+    absent = [column for column in wanted if column not in there]
+    if absent:
+        raise ValueError(f"{name} has no column {listed(absent)}: its columns are {listed(there)}.")
+    return wanted
+
+
+def _ending(path: Path) -> str:
+    """The end of the name, without .gz, where it is known; else nothing."""
+    ending = Path(path.name.removesuffix(".gz")).suffix[1:].lower()
+    return ending if ending in (*_TEXT, *_ARROW) else ""
+
+
+def _endings() -> str:
+    return ", ".join(f".{ending}" for ending in ("csv", "csv.gz", "tsv", "txt", "jsonl")) + (
+        ", .parquet, .arrow or .feather"
+    )

@@ -1,0 +1,217 @@
+"""`eqsep score` and `eqsep explain`: rows from files in, scores and reasons out."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from eqsep.commands.models import as_read, columns_for, load_detector
+from eqsep.commands.reading import files_of, pieces
+from eqsep.commands.telling import listed, tell
+from eqsep.commands.text_files import Layout
+from eqsep.commands.writing import STANDARD_OUTPUT, check_table_out, output_format, table_writer
+from eqsep.detector import Detector
+
+_REASON = {
+    "column": pa.string(),
+    "value": pa.string(),
+    "normal_value": pa.string(),
+    "contribution": pa.float64(),
+}
+_ANSWERS = {
+    "score": pa.float64(),
+    "p_value": pa.float64(),
+    "alarm": pa.bool_(),
+    "kind": pa.string(),
+}
+_REASONS = {"reasons": pa.list_(pa.struct(_REASON))}
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is wanted of each row.
+
+    Attributes
+    ----------
+    keep : sequence of str
+        Columns that are written beside the scores; by default those that the model has taken for
+        ids, and where there are none the number of the row.
+    explain : int
+        How many reasons an alarm comes with.
+    only_alarms : bool
+    """
+
+    keep: Sequence[str] = ()
+    explain: int = 0
+    only_alarms: bool = False
+
+    def __post_init__(self) -> None:
+        if self.explain < 0:
+            raise ValueError(f"--explain expects a number of reasons, got {self.explain}.")
+        taken = [name for name in self.keep if name in (*_ANSWERS, *_REASONS, "row")]
+        if taken:
+            raise ValueError(
+                f"--keep {listed(taken)} is the name of a result: rename the column first."
+            )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How many rows were scored, and how many raise an alarm."""
+
+    rows: int
+    alarms: int
+    seconds: float
+
+
+def score_files(
+    model: Path, paths: Sequence[str], out: str, *, kind: str | None, layout: Layout, wanted: Wanted
+) -> Outcome:
+    """Score the rows of files piece by piece and write what is wanted of them."""
+    kind = output_format(out, kind)
+    check_table_out(out)
+    inputs = files_of(paths)
+    if out != STANDARD_OUTPUT and any(_same(path, out) for path in inputs):
+        raise ValueError(f"{out} is read from: write the scores to another file.")
+    detector = load_detector(model)
+    started, rows, alarms = time.perf_counter(), 0, 0
+    with table_writer(out, kind) as write, _counter() as count:
+        for table, n_rows in scored(detector, inputs, layout=layout, wanted=wanted):
+            write(table)
+            rows += n_rows
+            alarms += int(np.sum(table.column("alarm")))
+            count(rows)
+    return Outcome(rows, alarms, time.perf_counter() - started)
+
+
+def scored(
+    detector: Detector, paths: Sequence[str], *, layout: Layout, wanted: Wanted
+) -> Iterator[tuple[pa.Table, int]]:
+    """The answers for some thousand rows at a time, and how many rows they come from."""
+    kept: list[str] | None = None
+
+    def choose(there: list[str]) -> list[str]:
+        nonlocal kept
+        if kept is None:  # the first file says what ids there are
+            ids = [c for c in detector.feature_map_.encoder.dropped_ if c in there]
+            kept = list(dict.fromkeys(wanted.keep)) or ids
+        return list(columns_for(detector, beside=kept)(there))
+
+    done, schema = 0, None
+    for name, table in pieces(paths, choose, layout=layout):
+        try:
+            answer = _answer(detector, table, kept or [], wanted=wanted, done=done)
+            schema = schema or answer.schema
+            answer = answer.cast(schema)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+        yield answer, table.num_rows
+        done += table.num_rows
+
+
+def _answer(
+    detector: Detector, table: pa.Table, kept: Sequence[str], *, wanted: Wanted, done: int
+) -> pa.Table:
+    """The columns that are kept, and what the detector says of each row."""
+    beside = {name: table.column(name) for name in kept}
+    if not kept:
+        beside = {"row": pa.array(np.arange(done + 1, done + 1 + table.num_rows))}
+    types = _ANSWERS | (_REASONS if wanted.explain else {})
+    if not table.num_rows:
+        empty = {name: pa.array([], kind) for name, kind in types.items()}
+        return pa.table(beside | empty)
+    rows = as_read(table, detector)
+    score = detector.score_samples(rows)
+    alarm = score > detector.threshold_
+    alarms = rows.take(np.flatnonzero(alarm))
+    kind = np.full(len(score), "normal", dtype=object)
+    if alarm.any():
+        kind[alarm] = detector.predict_kind(alarms)
+    answers = {
+        "score": score,
+        "p_value": detector.calibration_.p_value(score),
+        "alarm": alarm,
+        "kind": kind,
+    }
+    if wanted.explain:
+        reasons = np.full(len(score), None, dtype=object)
+        found = detector.explain(alarms, top=wanted.explain) if alarm.any() else []
+        for i, explanation in zip(np.flatnonzero(alarm), found, strict=True):
+            reasons[i] = [vars(reason) for reason in explanation.reasons]
+        answers["reasons"] = reasons
+    arrays = {name: pa.array(answers[name], kind) for name, kind in types.items()}
+    whole = pa.table(beside | arrays)
+    return whole.filter(pa.array(alarm)) if wanted.only_alarms else whole
+
+
+def explain_files(
+    console: Console,
+    model: Path,
+    paths: Sequence[str],
+    *,
+    layout: Layout,
+    top: int,
+    only_alarms: bool = False,
+) -> int:
+    """Print why each row, or each alarm, has its score; the number of rows that were explained."""
+    detector = load_detector(model)
+    if top < 1:
+        raise ValueError(f"--top expects at least 1 reason, got {top}.")
+    done = explained = 0
+    for name, table in pieces(paths, columns_for(detector), layout=layout):
+        if not table.num_rows:
+            continue
+        try:
+            rows = as_read(table, detector)
+            kinds = detector.predict_kind(rows)
+            alarm = detector.decision_function(rows) > 0
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+        picked = np.flatnonzero(alarm) if only_alarms else np.arange(len(kinds))
+        for start in range(0, len(picked), 64):  # so that the first ones come at once
+            some = picked[start : start + 64]
+            for i, explanation in zip(
+                some.tolist(), detector.explain(rows.take(some), top=top), strict=True
+            ):
+                said = f"alarm, {kinds[i]}" if alarm[i] else "passes"
+                text = f"row {done + i + 1:,}: {said}; {explanation}"
+                console.print(text, markup=False, soft_wrap=True)
+        done += table.num_rows
+        explained += len(picked)
+    return explained
+
+
+def tell_outcome(console: Console, outcome: Outcome, out: str) -> None:
+    """Say what was scored, where it does not stand in the way of the scores."""
+    rate = outcome.rows / max(outcome.seconds, 1e-9)
+    share = outcome.alarms / max(outcome.rows, 1)
+    text = (
+        f"{outcome.rows:,} rows, {outcome.alarms:,} alarms ({share:.1%}), {outcome.seconds:.1f} s, "
+        f"{rate:,.0f} rows/s"
+    )
+    if out == STANDARD_OUTPUT:
+        tell(text)
+    else:
+        console.print(f"{text}: {out}", soft_wrap=True)
+
+
+def _same(path: str, out: str) -> bool:
+    return Path(path).exists() and Path(out).exists() and Path(path).samefile(out)
+
+
+@contextmanager
+def _counter() -> Iterator[Callable[[int], None]]:
+    """Rows counted on the screen, where there is one."""
+    console = Console(stderr=True)
+    columns = SpinnerColumn(), TextColumn("{task.completed:,} rows"), TimeElapsedColumn()
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("rows", total=None)
+        yield lambda rows: bar.update(task, completed=rows)

@@ -1,0 +1,69 @@
+"""What commands say: errors and warnings on standard error, each as one sentence."""
+
+import sys
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+
+BROKEN_PIPE = 141  # as a shell says of a command that SIGPIPE has ended
+
+
+@contextmanager
+def errors_told() -> Iterator[None]:
+    """Turn an error that the user can mend into its message and exit code 2."""
+    try:
+        yield
+    except BrokenPipeError as error:  # whoever read standard output has had enough
+        sys.stdout = None  # or its flush at the end fails again
+        raise typer.Exit(BROKEN_PIPE) from error
+    except (ValueError, OSError, ImportError) as error:
+        tell(f"Error: {sentence(error)}", style="red")
+        raise typer.Exit(2) from error
+
+
+@contextmanager
+def warnings_told() -> Iterator[list[str]]:
+    """Collect what is warned of, each message once, and say it at the end."""
+    messages: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        yield messages
+    told = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+    for message in dict.fromkeys([*told, *messages]):
+        tell(f"Warning: {message}", style="yellow")
+
+
+def tell(message: str, *, style: str | None = None) -> None:
+    """Say it on standard error."""
+    console = Console(stderr=True, highlight=False, markup=False)
+    console.print(message, style=style, soft_wrap=True)
+
+
+def sentence(error: Exception) -> str:
+    """What an error says, in one line; of the system's errors, the file and what is the matter.
+
+    Examples
+    --------
+    >>> sentence(FileNotFoundError(2, "No such file or directory", "rows.csv"))
+    'rows.csv: no such file or directory.'
+    """
+    if isinstance(error, OSError) and error.strerror:
+        what = error.strerror[0].lower() + error.strerror[1:]
+        return f"{error.filename}: {what}." if error.filename else f"{what.capitalize()}."
+    return " ".join(str(error).split())
+
+
+def listed(names: Iterable[str], *, most: int = 12) -> str:
+    """Names in quotes, the first ones where there are many.
+
+    Examples
+    --------
+    >>> listed("abc", most=2)
+    "'a', 'b' and 1 more"
+    """
+    names = list(names)
+    text = ", ".join(map(repr, names[:most]))
+    return text if len(names) <= most else f"{text} and {len(names) - most:,} more"

@@ -1,0 +1,172 @@
+"""Tables to files, piece by piece: under another name first, and renamed when all is there."""
+
+import csv
+import gzip
+import io
+import json
+import os
+import secrets
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+from pyarrow import parquet
+
+from eqsep.commands.models import check_folder
+
+STANDARD_OUTPUT = "-"
+FORMATS = {
+    "csv": "csv",
+    "jsonl": "jsonl",
+    "ndjson": "jsonl",
+    "parquet": "parquet",
+    "pq": "parquet",
+    "arrow": "arrow",
+    "feather": "arrow",
+}
+Write = Callable[[pa.Table], None]
+
+
+def output_format(out: str, wanted: str | None) -> str:
+    """csv, jsonl, parquet or arrow: what was asked for, or what the name's end says.
+
+    Examples
+    --------
+    >>> output_format("scores.csv.gz", None), output_format("-", None), output_format("-", "jsonl")
+    ('csv', 'csv', 'jsonl')
+    """
+    ending = Path(out.removesuffix(".gz")).suffix[1:].lower()
+    kind = FORMATS.get(wanted or ("csv" if out == STANDARD_OUTPUT else ending))
+    if kind is None:
+        said = f"--format {wanted}" if wanted else out
+        raise ValueError(
+            f"{said} is no known form of a table: expected one of {', '.join(FORMATS)}, as the end "
+            f"of the name or as --format."
+        )
+    if kind in ("parquet", "arrow") and (out == STANDARD_OUTPUT or out.endswith(".gz")):
+        raise ValueError(f"{kind} goes to a file of its own, not to {out}: pass --format csv.")
+    return kind
+
+
+def check_table_out(out: str) -> None:
+    """Refuse before the work, not after it, a place where no table can be written."""
+    path = Path(out)
+    if out == STANDARD_OUTPUT:
+        return
+    if path.is_dir():
+        raise ValueError(f"{out} is a folder: pass the name of a file for the scores.")
+    check_folder(path)
+
+
+@contextmanager
+def table_writer(out: str, kind: str) -> Iterator[Write]:
+    """A function that appends a table; the file is there when all went well, and only then.
+
+    Standard output, devices and pipes are written to as they are.
+    """
+    path = Path(out)
+    if out == STANDARD_OUTPUT:
+        with _writer(sys.stdout.buffer, kind) as write:
+            yield write
+        sys.stdout.buffer.flush()
+    elif path.exists() and not path.is_file():
+        with path.open("wb") as device, _writer(device, kind) as write:
+            yield write
+    else:
+        beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        opened = gzip.open if out.endswith(".gz") else open
+        try:
+            with _ended_in_order(), opened(beside, "xb") as file, _writer(file, kind) as write:
+                yield write
+            with beside.open("rb") as done:
+                os.fsync(done.fileno())
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Let what a shell or a scheduler sends to end a command run its last steps too."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _writer(file: Any, kind: str) -> Iterator[Write]:
+    opened: list[Any] = []
+
+    def write(table: pa.Table) -> None:
+        if kind in _ENCODERS:
+            file.write(_ENCODERS[kind](table, not opened))
+            opened.append(file)
+            return
+        if not opened:
+            opened.append(_OPENERS[kind](file, table.schema))
+        opened[0].write_table(table)
+
+    try:
+        yield write
+    finally:
+        if opened and kind in _OPENERS:
+            opened[0].close()
+
+
+def _csv(table: pa.Table, first: bool) -> bytes:
+    for i, field in enumerate(table.schema):
+        if pa.types.is_nested(field.type):
+            texts = pa.array(map(_in_words, table.column(i).to_pylist()), pa.string())
+            table = table.set_column(i, field.name, texts)
+    header = io.StringIO()
+    if first:
+        csv.writer(header, lineterminator="\n").writerow(table.schema.names)
+    return header.getvalue().encode() + _csv_rows(table)
+
+
+def _csv_rows(table: pa.Table) -> bytes:
+    """The rows without quotes, where no value needs them; else with quotes around all text."""
+    try:
+        return _csv_bytes(table, quoting_style="none")
+    except pa.ArrowInvalid:
+        return _csv_bytes(table, quoting_style="needed")
+
+
+def _csv_bytes(table: pa.Table, *, quoting_style: str) -> bytes:
+    options = arrow_csv.WriteOptions(include_header=False, quoting_style=quoting_style)
+    sink = pa.BufferOutputStream()
+    arrow_csv.write_csv(table, sink, options)
+    return sink.getvalue().to_pybytes()
+
+
+def _in_words(reasons: list[dict[str, Any]] | None) -> str | None:
+    if reasons is None:
+        return None
+    return "; ".join(
+        f"{r['column']} = {r['value']} (normal: {r['normal_value']}) {r['contribution']:+.3f}"
+        for r in reasons
+    )
+
+
+def _jsonl(table: pa.Table, first: bool) -> bytes:  # noqa: ARG001  no header
+    rows = ({k: None if v != v else v for k, v in row.items()} for row in table.to_pylist())
+    lines = (json.dumps(row, default=str, ensure_ascii=False) + "\n" for row in rows)
+    return "".join(lines).encode()
+
+
+_ENCODERS: dict[str, Callable[[pa.Table, bool], bytes]] = {"csv": _csv, "jsonl": _jsonl}
+_OPENERS: dict[str, Callable[[Any, pa.Schema], Any]] = {
+    "parquet": lambda file, schema: parquet.ParquetWriter(file, schema, compression="zstd"),
+    "arrow": pa.ipc.new_file,
+}
