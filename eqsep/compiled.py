@@ -47,7 +47,8 @@ def manhattan(X: np.ndarray, C: np.ndarray) -> np.ndarray:
 def _padded(X: np.ndarray, rows: int, columns: int) -> np.ndarray:
     """`X` with zeros below and beside it, up to a multiple of so many rows and columns."""
     more = [(0, -X.shape[0] % rows), (0, -X.shape[1] % columns)]
-    return np.pad(X, more) if any(after for _, after in more) else np.ascontiguousarray(X)
+    padded = np.pad(X, more) if any(after for _, after in more) else X
+    return np.ascontiguousarray(padded)  # row by row: sums are taken in one order
 
 
 def threads() -> int:
