@@ -110,6 +110,12 @@ def evaluate_files(
     assert labels is not None  # the option is required
     known = np.flatnonzero(labels.texts != None)  # noqa: E711  element by element
     rows, kinds = rows.take(known), labels.texts[known].astype(str)
+    anomalous = sorted(set(kinds.tolist()) - {labels.normal})
+    if len(anomalous) < 2:
+        raise ValueError(
+            f"An evaluation takes two kinds of anomaly or more, and column {labels.column!r} holds "
+            f"{listed(anomalous) or 'none'}: one is seen, and the others are looked for."
+        )
     seed = settings["random_state"]
     makers: dict[str, Callable[[], Any]] = {"eqsep": lambda: _Ours(**settings)}
     for name in names:

@@ -174,7 +174,7 @@ def tell_fitted(console: Console, fitted: Fitted, out: Path) -> None:
         + ", ".join(f"{n:,} {kind}" for kind, n in counts.items()),
         "columns": f"{used}"
         + (f", without {', '.join(encoder.dropped_)}" * bool(encoder.dropped_)),
-        "seen kinds": ", ".join(detector.kinds_) or "none",
+        "seen kinds": ", ".join(sorted(detector.kinds_)) or "none",
         "threshold": f"{detector.threshold_:.3f}",
         "promise": _promise(rate, detector.calibration_.least_rate, held),
         "model": f"{out} ({out.stat().st_size / 1e6:.1f} MB)",

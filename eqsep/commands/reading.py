@@ -107,7 +107,7 @@ def open_table(path: str, *, layout: Layout) -> Iterator[ArrowFile | CsvFile | J
         name = "Standard input" if path == STANDARD_INPUT else path
         if "invalid UTF8" in str(error):
             raise not_utf8(name) from error
-        reason = str(error).splitlines()[0].rstrip(".")
+        reason = str(error).splitlines()[0].rsplit("': ", 1)[-1].rstrip(".")
         raise ValueError(f"{name} cannot be read: {reason}. Check that it is whole.") from error
 
 
@@ -131,7 +131,7 @@ def whole(
             columns = [column for column in file.columns if column not in but]
             table = file.whole(columns, as_text=as_text)
             if tables and set(columns) != set(tables[0].schema.names):
-                apart = set(columns) ^ set(tables[0].schema.names)
+                apart = sorted(set(columns) ^ set(tables[0].schema.names))
                 raise ValueError(
                     f"{file.name} has not the columns of the files before it: {listed(apart)} not "
                     f"in all of them. Pass files of one table."

@@ -1,0 +1,422 @@
+"""The commands around a detector: from files to a model, and from rows to explained alarms."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import feather, parquet
+from typer.testing import CliRunner
+
+from eqsep import Detector, load_model
+from eqsep.cli import app
+from eqsep.commands.columns import giveaways
+from eqsep.commands.labelling import read_labels
+from eqsep.commands.text_files import ROWS_AT_ONCE
+from eqsep.datasets import make_mixed_demo
+from eqsep.tables.reading import read_table
+
+ANSWERS = ["score", "p_value", "alarm", "kind"]
+FAST = ("--landmarks", 60)
+SEEN = ("--seen", "takeover", "--seen", "skimming")
+
+
+def run(*words, stdin=None):
+    """What `eqsep WORDS` answers; anything but an orderly end is an error."""
+    result = CliRunner().invoke(app, [str(w) for w in words], input=stdin, env={"COLUMNS": "200"})
+    assert not result.exception or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def done(*words, stdin=None):
+    """What a command that ends well prints on standard output."""
+    result = run(*words, stdin=stdin)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def eqsep(*words, **options):
+    """The command in a process of its own."""
+    command = [sys.executable, "-c", "from eqsep.cli import app; app()", *map(str, words)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
+
+
+def files(folder):
+    return [path.name for path in folder.iterdir()]
+
+
+def payments(seed, *, n=600):
+    table = make_mixed_demo(n_samples=n, anomaly_fraction=0.2, as_frame=True, random_state=seed)
+    ids = [f"P{seed}-{i:04d}" for i in range(n)]
+    return table.X.assign(payment=ids, kind=table.kind)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Labelled payments and new ones in every format, and a model of the former."""
+    folder = tmp_path_factory.mktemp("payments")
+    for name, seed in (("train", 0), ("new", 1)):
+        frame = payments(seed)
+        frame.to_csv(folder / f"{name}.csv", index=False)
+        frame.to_csv(folder / f"{name}.csv.gz", index=False)
+        frame.to_csv(folder / f"{name}.tsv", index=False, sep="\t")
+        frame.to_csv(folder / f"{name}.txt", index=False, sep=";")
+        frame.to_parquet(folder / f"{name}.parquet")
+        feather.write_feather(pa.Table.from_pandas(frame), folder / f"{name}.feather")
+        frame.to_json(folder / f"{name}.jsonl", orient="records", lines=True, date_format="iso")
+        (folder / name).mkdir()
+        frame[:250].to_csv(folder / name / "a.csv", index=False)
+        frame[250:].to_parquet(folder / name / "b.parquet")
+    done("fit", folder / "train.csv", "--label", "kind", *SEEN, *FAST, "--out", folder / "m.eqsep")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return folder / "m.eqsep"
+
+
+@pytest.fixture(scope="module")
+def expected(model):
+    """What the library says of the new payments."""
+    X = payments(1).drop(columns="kind")
+    detector = load_model(model)
+    return pd.DataFrame(
+        {
+            "payment": X["payment"],
+            "score": detector.score_samples(X),
+            "p_value": detector.p_value(X),
+            "alarm": detector.predict(X) == 1,
+            "kind": detector.predict_kind(X),
+        }
+    )
+
+
+def assert_same(frame, expected):
+    assert frame["payment"].tolist() == expected["payment"].tolist()
+    np.testing.assert_allclose(frame["score"], expected["score"], atol=1e-9)
+    np.testing.assert_allclose(frame["p_value"], expected["p_value"], atol=1e-9)
+    assert frame["alarm"].tolist() == expected["alarm"].tolist()
+    assert frame["kind"].tolist() == expected["kind"].tolist()
+
+
+def test_a_fit_from_a_file_is_the_librarys(model):
+    frame = payments(0)
+    frame = frame[frame["kind"].isin(["normal", "takeover", "skimming"])]
+    detector = Detector(n_landmarks=60, random_state=0)
+    with pytest.warns(UserWarning, match="payment"):
+        detector.fit(frame.drop(columns="kind"), frame["kind"])
+    X = payments(1).drop(columns="kind")
+    np.testing.assert_allclose(
+        load_model(model).score_samples(X), detector.score_samples(X), atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("file", ["train.parquet", "train.feather", "train.csv.gz", "train"])
+def test_every_format_gives_the_same_model(folder, model, tmp_path, file):
+    out = tmp_path / "model.eqsep"
+    done("fit", folder / file, "--label", "kind", *SEEN, *FAST, "--out", out)
+    X = payments(1).drop(columns="kind")
+    np.testing.assert_allclose(
+        load_model(out).score_samples(X), load_model(model).score_samples(X), atol=1e-9
+    )
+
+
+def test_the_summary_says_rows_kinds_threshold_and_promise(folder, tmp_path):
+    words = ("fit", folder / "train.csv", "--label", "kind", "--normal", "normal", *SEEN, *FAST)
+    out = tmp_path / "model.eqsep"
+    result = run(*words, "--false-alarm-rate", 0.05, "--out", out)
+    threshold = load_model(out).threshold_
+    assert "520: 480 normal, 20 skimming, 20 takeover" in result.stdout
+    assert "seen kinds  skimming, takeover" in result.stdout
+    assert f"threshold   {threshold:.3f}" in result.stdout
+    assert "5.00% of new normal rows raise an alarm" in result.stdout
+    assert "'payment': 100% of its values occur once" in result.stderr
+
+
+def test_a_promise_that_cannot_be_kept_is_none(folder, tmp_path):
+    words = ("fit", folder / "train.csv", "--label", "kind", *FAST, "--out", tmp_path / "m.eqsep")
+    result = run(*words, "--false-alarm-rate", 0.001)
+    assert "none: " in result.stdout
+    assert "0.001 cannot be promised" in result.stderr
+
+
+def test_a_column_that_gives_the_label_away_is_named(tmp_path):
+    frame = payments(0)
+    frame["verdict"] = np.where(frame["kind"] == "normal", "fine", "fraud")
+    frame["refund"] = np.where(frame["kind"] == "normal", 0.0, frame["amount"].abs() + 1)
+    frame.to_csv(tmp_path / "leaky.csv", index=False)
+    words = ("fit", tmp_path / "leaky.csv", "--label", "kind", *FAST, "--out", tmp_path / "m.eqsep")
+    told = re.findall(r"Column '(\w+)' alone tells", run(*words).stderr)
+    assert told == ["verdict", "refund"]
+    dropped = run(*words, "--drop", "verdict", "--drop", "refund")
+    assert "alone tells" not in dropped.stderr
+    assert load_model(tmp_path / "m.eqsep").n_features_in_ == 11
+
+
+def test_a_column_of_ids_and_a_few_anomalies_give_nothing_away():
+    table = read_table(pa.table({"id": list("abcdefghijkl"), "x": range(12)}), name="test")
+    kind = pa.chunked_array([["normal"] * 10 + ["scan"] * 2])
+    assert giveaways(table, read_labels(kind, name="kind", normal=None)) == []
+
+
+def test_without_labels_all_rows_are_normal(folder, tmp_path):
+    out = tmp_path / "m.eqsep"
+    printed = done("fit", folder / "train.csv", "--drop", "kind", *FAST, "--out", out)
+    assert "600: 600 normal" in printed
+    assert load_model(out).one_class_
+
+
+@pytest.mark.parametrize("labels", [(0, 1), (0.0, 1.0), (False, True)])
+def test_numbers_and_truth_values_are_labels_too(tmp_path, labels):
+    frame = payments(0)
+    frame["kind"] = pd.Series([labels[k != "normal"] for k in frame["kind"]], dtype=object)
+    frame.loc[:9, "kind"] = None
+    frame.to_csv(tmp_path / "train.csv", index=False)
+    out = tmp_path / "m.eqsep"
+    printed = done("fit", tmp_path / "train.csv", "--label", "kind", *FAST, "--out", out)
+    assert "10 without a label" in printed
+    assert load_model(out).kinds_ == ("anomaly",)
+    more = done("learn", out, tmp_path / "train.csv", "--label", "kind", "--out", out)
+    assert "10 without a label" in more
+
+
+def test_names_may_look_like_numbers(tmp_path):
+    frame = payments(0).assign(code=[f"{i % 7:03d}" for i in range(600)])
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    out = tmp_path / "m.eqsep"
+    done("fit", tmp_path / "t.csv", "--label", "kind", "--names", "code", *FAST, "--out", out)
+    outputs = load_model(out).feature_map_.encoder.get_feature_names_out()
+    assert "code=003" in outputs
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["new.csv", "new.csv.gz", "new.tsv", "new.parquet", "new.feather", "new.jsonl", "new"],
+)
+def test_scores_are_the_librarys_from_every_format(folder, model, expected, tmp_path, file):
+    out = tmp_path / "scores.parquet"
+    printed = done("score", model, folder / file, "--out", out)
+    frame = parquet.read_table(out).to_pandas()
+    assert list(frame) == ["payment", *ANSWERS]
+    assert_same(frame, expected)
+    assert f"600 rows, {expected['alarm'].sum()} alarms" in printed
+    assert files(tmp_path) == ["scores.parquet"]
+
+
+def test_the_delimiter_can_be_said(folder, model, expected, tmp_path):
+    words = ("score", model, folder / "new.txt", "--delimiter", ";")
+    done(*words, "--out", tmp_path / "s.csv")
+    assert_same(pd.read_csv(tmp_path / "s.csv"), expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("s.csv", pd.read_csv),
+        ("s.csv.gz", pd.read_csv),
+        ("s.jsonl", lambda path: pd.read_json(path, lines=True)),
+        ("s.arrow", lambda path: feather.read_table(path).to_pandas()),
+    ],
+)
+def test_scores_are_written_in_every_format(folder, model, expected, tmp_path, name, read):
+    done("score", model, folder / "new.csv", "--out", tmp_path / name)
+    assert_same(read(tmp_path / name), expected)
+
+
+def test_several_files_are_scored_one_after_the_other(folder, model, tmp_path):
+    out = tmp_path / "s.csv"
+    done("score", model, folder / "new.csv", folder / "train.parquet", "--out", out)
+    frame = pd.read_csv(out)
+    assert frame["payment"].tolist() == [*payments(1)["payment"], *payments(0)["payment"]]
+
+
+def test_where_no_id_is_there_rows_are_numbered(model, expected, tmp_path):
+    payments(1).drop(columns=["payment", "kind"]).to_csv(tmp_path / "rows.csv", index=False)
+    out = tmp_path / "s.csv"
+    done("score", model, tmp_path / "rows.csv", "--only-alarms", "--out", out)
+    frame = pd.read_csv(out)
+    assert list(frame) == ["row", *ANSWERS]
+    assert frame["row"].tolist() == (np.flatnonzero(expected["alarm"]) + 1).tolist()
+
+
+def test_columns_are_kept_as_they_are_written(model, tmp_path):
+    payments(1).assign(number=[f"{i:05d}" for i in range(600)]).to_csv(
+        tmp_path / "rows.csv", index=False
+    )
+    words = ("score", model, tmp_path / "rows.csv", "--keep", "number", "--keep", "amount")
+    printed = done(*words)
+    lines = printed.splitlines()
+    assert lines[0] == "number,amount,score,p_value,alarm,kind"
+    first = (tmp_path / "rows.csv").read_text().splitlines()[1].split(",")
+    assert lines[1].startswith(f"00000,{first[1]},")
+
+
+def test_alarms_come_with_their_reasons(folder, model, expected, tmp_path):
+    words = ("score", model, folder / "new.csv", "--explain", 2, "--only-alarms")
+    done(*words, "--out", tmp_path / "s.parquet")
+    rows = parquet.read_table(tmp_path / "s.parquet").to_pylist()
+    assert len(rows) == expected["alarm"].sum() > 20
+    X = payments(1).drop(columns="kind")[expected["alarm"].to_numpy()]
+    for row, explanation in zip(rows, load_model(model).explain(X, top=2), strict=True):
+        assert [r["column"] for r in row["reasons"]] == [r.column for r in explanation.reasons]
+        assert row["reasons"][0]["contribution"] == explanation.reasons[0].contribution
+    text = done(*words).splitlines()
+    reason = rows[0]["reasons"][0]
+    assert f"{reason['column']} = {reason['value']} (normal: {reason['normal_value']})" in text[1]
+
+
+def test_rows_that_pass_have_no_reasons(folder, model, expected):
+    printed = done("score", model, folder / "new.csv", "--explain", 1, "--format", "jsonl")
+    rows = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+    assert [row["reasons"] is not None for row in rows] == expected["alarm"].tolist()
+
+
+def test_every_piece_of_a_file_is_read_alike(model, tmp_path):
+    """Columns that are empty, or whole numbers, or words for a while."""
+    frame = pd.concat([payments(1)] * 30, ignore_index=True)
+    frame["distance_km"] = frame["distance_km"].astype(object)
+    frame.loc[: 2 * ROWS_AT_ONCE, ["items", "country", "distance_km", "time"]] = None
+    frame.loc[:100, "distance_km"] = "NA"
+    frame.to_csv(tmp_path / "long.csv", index=False)
+    done("score", model, tmp_path / "long.csv", "--out", tmp_path / "s.parquet")
+    scores = parquet.read_table(tmp_path / "s.parquet").column("score").to_numpy()
+    frame["distance_km"] = pd.to_numeric(frame["distance_km"], errors="coerce")
+    X = frame.drop(columns="kind")
+    np.testing.assert_allclose(scores, load_model(model).score_samples(X), atol=1e-9)
+
+
+def test_a_table_without_rows_gives_one_without_rows(folder, model, tmp_path):
+    header = (folder / "new.csv").read_text().splitlines()[0]
+    (tmp_path / "none.csv").write_text(header + "\n")
+    done("score", model, tmp_path / "none.csv", "--out", tmp_path / "s.parquet")
+    table = parquet.read_table(tmp_path / "s.parquet")
+    assert (table.num_rows, table.schema.names) == (0, ["payment", *ANSWERS])
+
+
+def test_alarms_can_be_an_exit_code(folder, model, tmp_path):
+    frame = payments(1)
+    calm = ~load_model(model).predict(frame.drop(columns="kind")).astype(bool)
+    frame[calm].to_csv(tmp_path / "calm.csv", index=False)
+    assert run("score", model, folder / "new.csv", "--exit-code").exit_code == 1
+    assert run("score", model, folder / "new.csv").exit_code == 0
+    assert run("score", model, tmp_path / "calm.csv", "--exit-code").exit_code == 0
+
+
+@pytest.mark.parametrize("file", ["new.csv", "new.jsonl"])
+def test_rows_may_come_by_standard_input(folder, model, expected, tmp_path, file):
+    out = tmp_path / "s.csv"
+    done("score", model, "-", "--out", out, stdin=(folder / file).read_bytes())
+    assert_same(pd.read_csv(out), expected)
+
+
+def test_columns_without_names_are_numbered(tmp_path):
+    frame = payments(0).drop(columns="payment")
+    frame.to_csv(tmp_path / "bare.csv", index=False, header=False)
+    out = tmp_path / "m.eqsep"
+    words = ("fit", tmp_path / "bare.csv", "--no-header", "--label", "c11", *FAST, "--out", out)
+    assert "600: 480 normal" in done(*words)
+    printed = done("score", out, "-", "--no-header", stdin=(tmp_path / "bare.csv").read_bytes())
+    assert len([line for line in printed.splitlines() if re.match(r"\d+,", line)]) == 600
+
+
+def test_a_model_of_an_array_takes_columns_by_their_place(tmp_path):
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    Detector(n_landmarks=50, random_state=0).fit(X).save(tmp_path / "m.eqsep")
+    (tmp_path / "r.csv").write_text("id,a,b\nnear,0,0\nfar,0,90\n")
+    printed = done("score", tmp_path / "m.eqsep", tmp_path / "r.csv", "--keep", "id")
+    assert re.search(r"^near,.*,false,normal$", printed, re.MULTILINE)
+    assert re.search(r"^far,.*,true,unseen$", printed, re.MULTILINE)
+
+
+def test_explain_prints_what_the_library_says(folder, model, expected):
+    printed = done("explain", model, folder / "new.csv", "--top", 2, "--only-alarms")
+    place = int(np.flatnonzero(expected["alarm"])[0])
+    X = payments(1).drop(columns="kind")[place : place + 1]
+    said = f"row {place + 1}: alarm, {expected['kind'][place]}; "
+    assert printed.startswith(said + str(load_model(model).explain(X, top=2)[0]))
+    assert printed.count("row ") - printed.count(" row ") == expected["alarm"].sum()
+
+
+def test_learning_is_what_the_library_learns(folder, model, tmp_path):
+    out = tmp_path / "more.eqsep"
+    printed = done("learn", model, folder / "new.csv", "--label", "kind", "--out", out)
+    assert "sleeper" in printed
+    X = payments(1)
+    detector = load_model(model).partial_fit(X.drop(columns="kind"), X["kind"])
+    np.testing.assert_allclose(
+        load_model(out).score_samples(X.drop(columns="kind")),
+        detector.score_samples(X.drop(columns="kind")),
+        atol=1e-6,
+    )
+
+
+def test_models_that_are_alike_are_merged(folder, model, tmp_path):
+    other, both = tmp_path / "other.eqsep", tmp_path / "both.eqsep"
+    words = ("fit", folder / "new.csv", "--label", "kind", "--like", model, "--out", other)
+    done(*words)
+    done("merge", model, other, "--out", both)
+    X = payments(1)
+    learnt = load_model(model).partial_fit(X.drop(columns="kind"), X["kind"])
+    np.testing.assert_allclose(
+        load_model(both).score_samples(X.drop(columns="kind")),
+        learnt.score_samples(X.drop(columns="kind")),
+        atol=1e-6,
+    )
+
+
+def test_a_model_becomes_a_graph(model, tmp_path):
+    onnx = pytest.importorskip("onnx", reason="needs eqsep[onnx]")
+    done("export", model, "--onnx", tmp_path / "m.onnx")
+    graph = onnx.load(tmp_path / "m.onnx").graph
+    assert [o.name for o in graph.output] == ["score", "decision", "label", "p_value"]
+
+
+def test_evaluation_shows_each_kind_beside_chance_and_peers(tmp_path):
+    table = payments(0)
+    table = table[table["kind"].isin(["normal", "takeover", "sleeper"])]
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = ("evaluate", tmp_path / "t.csv", "--label", "kind", "--drop", "payment", *FAST)
+    printed = done(*words, "--against", "random-forest,isolation-forest")
+    header = ["seen", "kind", "chance", "eqsep", "random-forest", "isolation-forest"]
+    lines = [line.split() for line in printed.splitlines()]
+    assert lines.count(header) == 2
+    unseen = next(line for line in lines if line[:1] == ["takeover"])
+    chance, ours, *others = map(float, unseen[1:])
+    assert chance == pytest.approx(20 / (20 + 240), abs=1e-3)
+    assert all(chance / 2 < area <= 1 for area in (ours, *others))
+    assert ours > 2 * chance
+
+
+def test_a_pipe_may_end_early(folder, model, tmp_path):
+    """As before `| head -2`: standard output is closed while rows are still coming."""
+    rows = (folder / "new.csv").read_bytes()
+    header, rest = rows.split(b"\n", 1)
+    (tmp_path / "long.csv").write_bytes(header + b"\n" + rest * 60)
+    with eqsep("score", model, tmp_path / "long.csv") as process:
+        assert process.stdout.readline().startswith(b"payment,score")
+        process.stdout.close()
+        told = process.stderr.read().decode()
+        assert process.wait(timeout=120) == 141
+    assert told == ""
+
+
+def test_being_ended_leaves_no_half_file(folder, model, tmp_path):
+    out = tmp_path / "s.parquet"
+    with eqsep("score", model, "-", "--out", out, stdin=subprocess.PIPE) as process:
+        process.stdin.write((folder / "new.csv").read_bytes())
+        process.stdin.flush()
+        end = time.monotonic() + 60
+        while not files(tmp_path) and time.monotonic() < end:
+            time.sleep(0.05)
+        assert [name.startswith(".s.parquet") for name in files(tmp_path)] == [True]
+        process.send_signal(signal.SIGTERM)
+        process.stdin.close()
+        assert process.wait(timeout=60) == 128 + signal.SIGTERM
+    assert files(tmp_path) == []

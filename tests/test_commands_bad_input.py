@@ -1,0 +1,336 @@
+"""Bad input to the commands: one sentence on standard error, exit code 2, and no file written."""
+
+import gzip
+import struct
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from typer.testing import CliRunner
+
+from eqsep import Detector, KernelEqualitySeparator
+from eqsep.cli import app
+from eqsep.commands import models
+from eqsep.persistence import files as model_files
+
+N = 300
+
+
+def measurements():
+    rng = np.random.default_rng(0)
+    kind = np.resize(["normal"] * 8 + ["hot", "stuck"], N)
+    size = rng.normal(size=N) + 5 * (kind == "hot")
+    return pd.DataFrame(
+        {"size": size.round(3), "shape": np.resize(["round", "flat", "flat"], N), "kind": kind}
+    )
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    """A table, a model of it, and a model that cannot be merged with that."""
+    folder = tmp_path_factory.mktemp("good")
+    frame = measurements()
+    frame.to_csv(folder / "rows.csv", index=False)
+    X, y = frame.drop(columns="kind"), frame["kind"]
+    for name, n in (("model", 20), ("other", 30)):
+        Detector(n_landmarks=n, width=2.0, random_state=0).fit(X, y).save(folder / f"{name}.eqsep")
+    numbers = Detector(n_landmarks=20, width=2.0, random_state=0).fit(
+        X, (y != "normal").astype(int)
+    )
+    numbers.save(folder / "numbers.eqsep")
+    KernelEqualitySeparator().fit(X[["size"]].to_numpy(), y != "normal").save(folder / "k.eqsep")
+    return SimpleNamespace(
+        folder=folder,
+        frame=frame,
+        rows=folder / "rows.csv",
+        model=folder / "model.eqsep",
+        other=folder / "other.eqsep",
+        numbers=folder / "numbers.eqsep",
+        kernel=folder / "k.eqsep",
+    )
+
+
+class Case:
+    """A folder for bad files, and the commands that meet them."""
+
+    def __init__(self, good, folder):
+        self.good, self.folder, self.frame = good, folder, good.frame.copy()
+        (folder / "out").mkdir()
+        self.out = folder / "out" / "result"
+
+    def file(self, name, content):
+        path = self.folder / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    def csv(self, frame=None, name="bad.csv"):
+        path = self.folder / name
+        (self.frame if frame is None else frame).to_csv(path, index=False)
+        return path
+
+    def fit(self, path, *words, label="kind"):
+        out = self.out.with_suffix(".eqsep")
+        return ["fit", path, "--label", label, "--landmarks", 20, "--out", out, *words]
+
+    def score(self, path, *words, model=None):
+        out = self.out.with_suffix(".parquet")
+        return ["score", model or self.good.model, path, "--out", out, *words]
+
+
+def truncated_parquet(case):
+    path = case.folder / "whole.parquet"
+    parquet.write_table(pa.Table.from_pandas(case.frame), path)
+    return case.file("bad.parquet", path.read_bytes()[:-100])
+
+
+def newer_model(case):
+    data = bytearray(case.good.model.read_bytes())
+    data[8:12] = struct.pack("<I", 99)
+    return case.file("newer.eqsep", bytes(data))
+
+
+def damaged_model(case):
+    data = bytearray(case.good.model.read_bytes())
+    data[-1000] ^= 1
+    return case.file("damaged.eqsep", bytes(data))
+
+
+def nested(case):
+    path = case.folder / "nested.parquet"
+    columns = {"size": [[1.0], [2.0]], "shape": ["flat", "flat"], "kind": ["normal", "hot"]}
+    parquet.write_table(pa.table(columns), path)
+    return path
+
+
+def two_types(case):
+    folder = case.folder / "two"
+    folder.mkdir()
+    case.frame.to_csv(folder / "a.csv", index=False)
+    case.frame.assign(size="large").to_csv(folder / "b.csv", index=False)
+    return folder
+
+
+def two_tables(case):
+    folder = case.folder / "two"
+    folder.mkdir()
+    case.frame.to_csv(folder / "a.csv", index=False)
+    case.frame.rename(columns={"size": "length"}).to_csv(folder / "b.csv", index=False)
+    return folder
+
+
+def mixed(case):
+    case.frame["size"] = case.frame["size"].astype(str)
+    case.frame.loc[7, "size"] = "broken"
+    return case.csv()
+
+
+def latin(case):
+    text = case.good.rows.read_text().replace("flat", "schräg")
+    return case.file("bad.csv", text.encode("latin-1"))
+
+
+def cut_gzip(case):
+    return case.file("bad.csv.gz", gzip.compress(case.good.rows.read_bytes() * 9)[:-200])
+
+
+def only(case, *kinds):
+    return case.csv(case.frame[case.frame["kind"].isin(kinds)])
+
+
+ROWS = "size,shape,kind\n1,flat,normal\n2,flat,hot\n"
+CASES = {
+    "missing file": (lambda c: c.fit("no.csv"), "There is no file no.csv"),
+    "empty file": (lambda c: c.fit(c.file("bad.csv", "")), "is empty"),
+    "header only": (lambda c: c.fit(c.file("bad.csv", "size,kind\n")), "has no rows"),
+    "empty standard input": (lambda c: c.score("-"), "standard input is empty"),
+    "wrong delimiter": (
+        lambda c: c.fit(c.file("bad.csv", ROWS.replace(",", ";"))),
+        "seems to be divided by semicolons. Pass --delimiter ';'",
+    ),
+    "long delimiter": (lambda c: c.fit(c.good.rows, "--delimiter", "::"), "one character"),
+    "label absent": (
+        lambda c: c.fit(c.good.rows, label="attack"),
+        "has no column 'attack': its columns are 'size', 'shape', 'kind'",
+    ),
+    "normal absent": (
+        lambda c: c.fit(c.good.rows, "--normal", "fine"),
+        "holds no row labelled 'fine'",
+    ),
+    "normal unsaid": (
+        lambda c: c.fit(c.csv(c.frame.replace("normal", "usual"))),
+        "Say which label of column 'kind' is normal",
+    ),
+    "all anomalous": (
+        lambda c: c.fit(only(c, "hot", "stuck"), "--normal", "normal"),
+        "holds no row labelled 'normal'",
+    ),
+    "no label at all": (
+        lambda c: c.fit(c.csv(c.frame.assign(kind=None))),
+        "'kind' holds no label: every value is missing",
+    ),
+    "labels that are ids": (
+        lambda c: c.fit(c.csv(pd.DataFrame({"size": range(10_000), "kind": range(10_000)}))),
+        "'kind' holds 10,000 different labels",
+    ),
+    "10,000 categories alone": (
+        lambda c: c.fit(
+            c.csv(pd.DataFrame({"id": [f"a{i}" for i in range(10_000)], "kind": "normal"}))
+        ),
+        "found no column to encode",
+    ),
+    "one kind only": (
+        lambda c: ["evaluate", only(c, "normal", "hot"), "--label", "kind"],
+        "takes two kinds of anomaly or more, and column 'kind' holds 'hot'",
+    ),
+    "unknown method": (
+        lambda c: ["evaluate", c.good.rows, "--label", "kind", "--against", "oracle"],
+        "'oracle' is no known method: expected some of xgboost",
+    ),
+    "unknown kind": (lambda c: c.fit(c.good.rows, "--seen", "cold"), "--seen 'cold' is no kind"),
+    "dropped column absent": (lambda c: c.fit(c.good.rows, "--drop", "x"), "has no column 'x'"),
+    "label dropped": (lambda c: c.fit(c.good.rows, "--drop", "kind"), "'kind' holds the labels"),
+    "labels without a column": (
+        lambda c: [*c.fit(c.good.rows)[:2], "--normal", "a", "--out", c.out],
+        "pass their column as --label",
+    ),
+    "duplicate columns": (
+        lambda c: c.fit(c.file("bad.csv", ROWS.replace("shape", "size"))),
+        "more than one column 'size'",
+    ),
+    "mixed types": (lambda c: c.fit(mixed(c)), "'size' holds numbers and also 'broken'"),
+    "word for a number": (
+        lambda c: c.score(mixed(c)),
+        "'size' held numbers in training, and 'broken' cannot be read as one",
+    ),
+    "other types in another file": (lambda c: c.fit(two_types(c)), "not the same type in all"),
+    "other columns in another file": (
+        lambda c: c.fit(two_tables(c)),
+        "'length', 'size' not in all",
+    ),
+    "ragged rows": (
+        lambda c: c.fit(c.file("bad.csv", ROWS + "3,flat\n")),
+        "Expected 3 columns, got 2",
+    ),
+    "non-UTF-8 to fit": (lambda c: c.fit(latin(c)), "'shape' of"),
+    "non-UTF-8 to score": (lambda c: c.score(latin(c)), "is not UTF-8: convert the file"),
+    "non-UTF-8 header": (
+        lambda c: c.fit(c.file("bad.csv", ROWS.replace("size", "größe").encode("latin-1"))),
+        "The first line of",
+    ),
+    "truncated Parquet": (
+        lambda c: c.score(truncated_parquet(c)),
+        "bad.parquet cannot be read: Parquet magic bytes not found",
+    ),
+    "no Parquet": (
+        lambda c: c.fit(c.file("bad.parquet", ROWS)),
+        "bad.parquet cannot be read: Parquet magic bytes not found",
+    ),
+    "truncated gzip": (lambda c: c.fit(cut_gzip(c)), "bad.csv.gz cannot be read"),
+    "nested values": (lambda c: c.fit(nested(c)), "'size' of"),
+    "bad JSON": (
+        lambda c: c.score(c.file("bad.jsonl", '{"size": 1, "shape": "flat"}\n{"size":\n')),
+        "Line 2 of",
+    ),
+    "unknown ending": (lambda c: c.fit(c.file("bad.xlsx", b"PK")), "has no known ending"),
+    "empty folder": (lambda c: c.fit(c.folder / "out"), "holds no table"),
+    "missing columns": (
+        lambda c: c.score(c.csv(c.frame.drop(columns="size"))),
+        "Column 'size' is missing",
+    ),
+    "kept column absent": (lambda c: c.score(c.good.rows, "--keep", "id"), "has no column 'id'"),
+    "kept column in the way": (lambda c: c.score(c.good.rows, "--keep", "score"), "of a result"),
+    "reasons below zero": (lambda c: c.score(c.good.rows, "--explain", -1), "number of reasons"),
+    "no model file": (lambda c: c.score(c.good.rows, model=c.good.rows), "not an eqsep model"),
+    "missing model": (lambda c: c.score(c.good.rows, model="no.eqsep"), "There is no model"),
+    "newer model": (lambda c: c.score(c.good.rows, model=newer_model(c)), "format version 99"),
+    "damaged model": (lambda c: c.score(c.good.rows, model=damaged_model(c)), "is damaged"),
+    "other model": (lambda c: c.score(c.good.rows, model=c.good.kernel), "expected a detector"),
+    "output is a folder": (
+        lambda c: c.score(c.good.rows, "--out", c.folder / "out", "--format", "csv"),
+        "is a folder",
+    ),
+    "model is a folder": (lambda c: c.fit(c.good.rows, "--out", c.folder / "out"), "is a folder"),
+    "model is a device": (lambda c: c.fit(c.good.rows, "--out", "/dev/full"), "is a device"),
+    "no folder for the output": (
+        lambda c: c.score(c.good.rows, "--out", c.folder / "no" / "s.csv"),
+        "There is no folder",
+    ),
+    "disk full": (
+        lambda c: c.score(c.good.rows, "--out", "/dev/full", "--format", "csv"),
+        "No space left on device",
+    ),
+    "unknown format": (lambda c: c.score(c.good.rows, "--out", "s.docx"), "no known form"),
+    "Parquet in a pipe": (
+        lambda c: c.score(c.good.rows, "--out", "-", "--format", "parquet"),
+        "goes to a file of its own",
+    ),
+    "output is the input": (
+        lambda c: c.score(c.csv(), "--out", c.folder / "bad.csv"),
+        "is read from",
+    ),
+    "rate out of range": (
+        lambda c: c.fit(c.good.rows, "--false-alarm-rate", 2),
+        "false_alarm_rate must be a number between 0 and 1, got 2",
+    ),
+    "names for numbers": (
+        lambda c: ["learn", c.good.numbers, c.good.rows, "--label", "kind", "--out", c.out],
+        "The model knows the labels 0 and 1",
+    ),
+    "models apart": (
+        lambda c: ["merge", c.good.model, c.good.other, "--out", c.out],
+        "have not the same encoding and landmarks",
+    ),
+    "one model to merge": (
+        lambda c: ["merge", c.good.model, "--out", c.out],
+        "takes two models or more",
+    ),
+    "nothing to explain by": (
+        lambda c: ["explain", c.good.model, c.good.rows, "--top", 0],
+        "at least 1 reason",
+    ),
+}
+
+
+def refused(words, message, *, stdin=""):
+    """See that the command says one sentence of which `message` is a part, and ends with 2."""
+    result = CliRunner().invoke(app, [str(w) for w in words], input=stdin, env={"COLUMNS": "80"})
+    assert isinstance(result.exception, SystemExit), repr(result.exception)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert result.stdout == ""
+    errors = result.stderr.splitlines()
+    assert [line.startswith("Error: ") for line in errors] == [True]
+    assert "Errno" not in result.stderr
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bad_input_is_one_sentence_and_nothing_is_written(name, good, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    case = Case(good, tmp_path)
+    make, message = CASES[name]
+    words = make(case)
+    before = sorted(tmp_path.rglob("*"))
+    refused(words, message)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_full_disk_leaves_the_old_model(good, tmp_path, monkeypatch):
+    old = tmp_path / "model.eqsep"
+    old.write_bytes(good.model.read_bytes())
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(model_files.os, "fsync", full)
+    refused(["learn", old, good.rows, "--label", "kind", "--out", old], "No space left on device")
+    assert old.read_bytes() == good.model.read_bytes()
+    assert list(tmp_path.iterdir()) == [old]
+
+
+def test_a_folder_may_be_closed(good, tmp_path, monkeypatch):
+    monkeypatch.setattr(models.os, "access", lambda *_: False)  # root may write anywhere
+    refused(Case(good, tmp_path).fit(good.rows), "permission denied")
+    assert list((tmp_path / "out").iterdir()) == []
