@@ -160,6 +160,13 @@ def test_a_column_that_gives_the_label_away_is_named(tmp_path):
     assert load_model(tmp_path / "m.eqsep").n_features_in_ == 11
 
 
+def test_a_column_that_counts_the_rows_is_named(tmp_path):
+    frame = payments(0).assign(number=range(600), back=range(600, 0, -1))
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    words = ("fit", tmp_path / "t.csv", "--label", "kind", *FAST, "--out", tmp_path / "m.eqsep")
+    assert re.findall(r"Column '(\w+)' rises or falls", run(*words).stderr) == ["number", "back"]
+
+
 def test_a_column_of_ids_and_a_few_anomalies_give_nothing_away():
     table = read_table(pa.table({"id": list("abcdefghijkl"), "x": range(12)}), name="test")
     kind = pa.chunked_array([["normal"] * 10 + ["scan"] * 2])

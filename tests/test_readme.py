@@ -6,6 +6,7 @@ import re
 import runpy
 import shlex
 import tomllib
+from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,11 +55,11 @@ def run_python(block, *, page, names):
 
 
 def run_console(block, *, page, names):  # noqa: ARG001  the shape of all of them
-    """Each `$ command` followed by what it prints; white space does not count."""
+    """Each `$ command` followed by what it prints; white space does not count, ... is anything."""
     for step in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
         command, _, expected = step.partition("\n")
         printed = run_command(command)
-        assert printed.split() == expected.split(), printed
+        assert doctest.OutputChecker().check_output(expected, printed, FLAGS), printed
 
 
 def run_bash(block, *, page, names):  # noqa: ARG001
@@ -74,6 +75,14 @@ def run_command(command):
 
 def run_eqsep(words):
     result = CliRunner().invoke(app, words, env={"COLUMNS": "200"})
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def run_pipe(words):
+    """`cat FILE | eqsep ... | head ...`: what comes out of the middle."""
+    first, middle, *_ = (list(part) for bar, part in groupby(words, "|".__ne__) if bar)
+    result = CliRunner().invoke(app, middle[1:], input=Path(first[0]).read_bytes())
     assert result.exit_code == 0, result.output
     return result.stdout
 
@@ -98,6 +107,7 @@ def check_file(words):
 
 COMMANDS = {
     "eqsep": run_eqsep,
+    "cat": run_pipe,
     "make": check_make,
     "pip": check_pip,
     "python": check_file,

@@ -1,4 +1,4 @@
-"""Columns that spoil a model: numbers with words among them, and those that give the label away."""
+"""Columns that spoil a model: words among numbers, counters of rows, and given-away labels."""
 
 from collections.abc import Iterable
 
@@ -32,6 +32,24 @@ def check_numbers(table: pa.Table, *, names: Iterable[str]) -> None:
                 f"Column {field.name!r} holds numbers and also {others[0].as_py()!r}: correct it, "
                 f"leave the column out with --drop, or take its values as names with --names."
             )
+
+
+def counters(rows: Table) -> list[str]:
+    """A sentence for each column of numbers or dates that rises or falls from row to row."""
+    if rows.n_rows <= _FEW:
+        return []
+    return [
+        f"Column {column.name!r} rises or falls from each row to the next, as numbers and dates of "
+        f"rows do: new rows may lie beyond all that was learnt, and raise alarms for that alone. "
+        f"If it only counts the rows, leave it out: --drop {column.name!r}."
+        for column in rows.columns
+        if column.kind in ("number", "date") and _is_counter(column.values)
+    ]
+
+
+def _is_counter(values: np.ndarray) -> bool:
+    steps = np.diff(values)
+    return bool((steps > 0).all() or (steps < 0).all())
 
 
 def giveaways(rows: Table, labels: Labels) -> list[str]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from eqsep.commands.columns import check_numbers, giveaways
+from eqsep.commands.columns import check_numbers, counters, giveaways
 from eqsep.commands.labelling import Labels, read_labels, y_for
 from eqsep.commands.models import check_model_out, labelled_rows, load_detector, model_rows
 from eqsep.commands.reading import whole
@@ -113,7 +113,7 @@ def fit_files(data: Labelled, out: Path, settings: dict[str, Any], *, like: Path
     base = None if like is None else load_detector(like)
     with _step("reading") as say:
         rows, labels = data.read(base)
-        found = [] if labels is None else giveaways(rows, labels)
+        found = counters(rows) + ([] if labels is None else giveaways(rows, labels))
         say(f"learning {rows.n_rows:,} rows")
         detector = Detector(
             normal=None if labels is None or labels.are_numbers else labels.normal, **settings

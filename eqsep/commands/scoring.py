@@ -31,6 +31,7 @@ _ANSWERS = {
     "kind": pa.string(),
 }
 _REASONS = {"reasons": pa.list_(pa.struct(_REASON))}
+_RESULTS = ("row", *_ANSWERS, *_REASONS)
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Wanted:
     def __post_init__(self) -> None:
         if self.explain < 0:
             raise ValueError(f"--explain expects a number of reasons, got {self.explain}.")
-        taken = [name for name in self.keep if name in (*_ANSWERS, *_REASONS, "row")]
+        taken = [name for name in self.keep if name in _RESULTS]
         if taken:
             raise ValueError(
                 f"--keep {listed(taken)} is the name of a result: rename the column first."
@@ -99,7 +100,8 @@ def scored(
     def choose(there: list[str]) -> list[str]:
         nonlocal kept
         if kept is None:  # the first file says what ids there are
-            ids = [c for c in detector.feature_map_.encoder.dropped_ if c in there]
+            dropped = detector.feature_map_.encoder.dropped_
+            ids = [c for c in dropped if c in there and c not in _RESULTS]
             kept = list(dict.fromkeys(wanted.keep)) or ids
         return list(columns_for(detector, beside=kept)(there))
 
