@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from pyarrow import feather, parquet
@@ -237,6 +238,21 @@ def test_scores_are_written_in_every_format(folder, model, expected, tmp_path, n
     assert_same(read(tmp_path / name), expected)
 
 
+def test_the_types_of_other_programs_are_read(folder, model, expected, tmp_path):
+    frame = pl.read_csv(folder / "new.csv", try_parse_dates=True)
+    frame.write_ipc(tmp_path / "views.arrow")
+    table = parquet.read_table(folder / "new.parquet")
+    for name, kind in (("amount", pa.decimal128(12, 2)), ("time", pa.timestamp("us", "UTC"))):
+        i = table.schema.get_field_index(name)
+        table = table.set_column(i, name, table.column(i).cast(kind))
+    i = table.schema.get_field_index("country")
+    table = table.set_column(i, "country", table.column(i).dictionary_encode())
+    parquet.write_table(table, tmp_path / "odd.parquet")
+    for name in ("views.arrow", "odd.parquet"):
+        done("score", model, tmp_path / name, "--out", tmp_path / "s.csv")
+        assert_same(pd.read_csv(tmp_path / "s.csv"), expected)
+
+
 def test_several_files_are_scored_one_after_the_other(folder, model, tmp_path):
     out = tmp_path / "s.csv"
     done("score", model, folder / "new.csv", folder / "train.parquet", "--out", out)
@@ -401,13 +417,16 @@ def test_evaluation_shows_each_kind_beside_chance_and_peers(tmp_path):
     assert ours > 2 * chance
 
 
-def test_a_pipe_may_end_early(folder, model, tmp_path):
+@pytest.mark.parametrize(
+    ("words", "first"), [(["score"], b"payment,score"), (["explain", "--top", 1], b"row 1: ")]
+)
+def test_a_pipe_may_end_early(folder, model, tmp_path, words, first):
     """As before `| head -2`: standard output is closed while rows are still coming."""
     rows = (folder / "new.csv").read_bytes()
     header, rest = rows.split(b"\n", 1)
     (tmp_path / "long.csv").write_bytes(header + b"\n" + rest * 60)
-    with eqsep("score", model, tmp_path / "long.csv") as process:
-        assert process.stdout.readline().startswith(b"payment,score")
+    with eqsep(*words, model, tmp_path / "long.csv") as process:
+        assert process.stdout.readline().startswith(first)
         process.stdout.close()
         told = process.stderr.read().decode()
         assert process.wait(timeout=120) == 141

@@ -148,11 +148,11 @@ def explain(
         from eqsep.commands.text_files import Layout
 
         layout = Layout(delimiter, header)
-        console = Console(highlight=False)
         with warnings_told():
-            scoring.explain_files(
-                console, model, rows, layout=layout, top=top, only_alarms=only_alarms
-            )
+            for text in scoring.explain_files(
+                model, rows, layout=layout, top=top, only_alarms=only_alarms
+            ):
+                typer.echo(text)
 
 
 @app.command()

@@ -50,7 +50,9 @@ class ArrowFile:
             yield self._checked(pa.Table.from_batches([batch]))
 
     def _checked(self, table: pa.Table) -> pa.Table:
-        for field in table.schema:
+        for i, field in enumerate(table.schema):
+            if pa.types.is_string_view(field.type):  # not all of pyarrow knows it
+                table = table.set_column(i, field.name, table.column(i).cast(pa.string()))
             value = getattr(field.type, "value_type", field.type)
             if pa.types.is_nested(field.type) or pa.types.is_binary(value):
                 raise ValueError(

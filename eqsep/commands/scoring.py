@@ -153,19 +153,18 @@ def _answer(
 
 
 def explain_files(
-    console: Console,
     model: Path,
     paths: Sequence[str],
     *,
     layout: Layout,
     top: int,
     only_alarms: bool = False,
-) -> int:
-    """Print why each row, or each alarm, has its score; the number of rows that were explained."""
+) -> Iterator[str]:
+    """Why each row, or each alarm, has its score, as text."""
     detector = load_detector(model)
     if top < 1:
         raise ValueError(f"--top expects at least 1 reason, got {top}.")
-    done = explained = 0
+    done = 0
     for name, table in pieces(paths, columns_for(detector), layout=layout):
         if not table.num_rows:
             continue
@@ -182,11 +181,8 @@ def explain_files(
                 some.tolist(), detector.explain(rows.take(some), top=top), strict=True
             ):
                 said = f"alarm, {kinds[i]}" if alarm[i] else "passes"
-                text = f"row {done + i + 1:,}: {said}; {explanation}"
-                console.print(text, markup=False, soft_wrap=True)
+                yield f"row {done + i + 1:,}: {said}; {explanation}"
         done += table.num_rows
-        explained += len(picked)
-    return explained
 
 
 def tell_outcome(console: Console, outcome: Outcome, out: str) -> None:
