@@ -2,7 +2,7 @@
 
 from eqsep.experiments.cell import Result
 from eqsep.experiments.table import Entry
-from eqsep.experiments.tables import gaussians, hyperplane
+from eqsep.experiments.tables import circle_networks, gaussians, hyperplane
 from eqsep.experiments.tables.mvtec import STAND_IN
 from eqsep.experiments.verdict import Ours, Verdict, judge
 
@@ -13,11 +13,19 @@ _CONSTANT_ROWS = {
     "nsl_kdd": ("OVS",),
     "nsl_kdd_full": ("OVS-RBF", "OVS-Lin", "OVS-Lin-ES (ours)"),
 }
-_SINGLE_STARTS = (hyperplane.STUDY.name, gaussians.STUDY.name)
+# The studies whose repetitions start anew, and what helps.
+_STARTS = {
+    hyperplane.STUDY.name: "; from several starts: see corrected",
+    gaussians.STUDY.name: "; from several starts: see corrected",
+    circle_networks.STUDY.name: "",
+}
 # By table and row, of figures that are off: what the difference comes from.
 _FOUND: dict[tuple[str, str], str] = {
     ("toy_shallow", "OCSVM"): (
         "it depends on the draw of the 100 rows: over 20 draws it is 0.795±0.047"
+    ),
+    ("separation", "ES (LL), 2 layers"): (
+        "nearly all members pass this mark; the paper's other one is that outputs are 0.30 apart"
     ),
 }
 
@@ -36,12 +44,12 @@ def with_reason(entry: Entry, told: Verdict, result: Result) -> Verdict:
 
 
 def _failed_starts(entry: Entry, result: Result) -> str:
-    """In words, how many single starts of a linear problem failed, where the others hold."""
-    if entry.study not in _SINGLE_STARTS:
+    """In words, how many single starts failed, where the others hold."""
+    if entry.study not in _STARTS or not entry.place.key.startswith("{metric}"):
         return ""
     values = result["values"][entry.key("paper")]
     good = [v for v in values if judge(entry.published, Ours.of([v])).word != "below"]
     if not good or judge(entry.published, Ours.of(good)).word != "holds":
         return ""
     failed = f"{len(values) - len(good)} of {len(values)} single starts end in a poor minimum"
-    return f"{failed}, the others give {Ours.of(good)}; from several starts: see corrected"
+    return f"{failed}, the others give {Ours.of(good)}{_STARTS[entry.study]}"
