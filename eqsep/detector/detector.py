@@ -36,7 +36,7 @@ class Detector(ClassifierMixin, BaseEstimator):
     false_alarm_rate : float, default=0.01
         The share of new normal rows that may be called anomalous. It may be set to another value
         after fitting: `predict` and `decision_function` follow.
-    n_landmarks : int, default=1200
+    n_landmarks : int, default=1400
         How many rows become landmarks, up to a third of them anomalous. Time to score grows with
         it, time to fit with its square.
     width : float, default=None
@@ -102,7 +102,7 @@ class Detector(ClassifierMixin, BaseEstimator):
         *,
         normal: Any = None,
         false_alarm_rate: float = 0.01,
-        n_landmarks: int = 1200,
+        n_landmarks: int = 1400,
         width: float | None = None,
         alpha: float = 0.1,
         unlabelled_weight: float = 0.3,

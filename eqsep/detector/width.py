@@ -16,7 +16,7 @@ WIDTHS = 2.0 ** np.arange(-1, 5)  # in units of 1 / the median distance between 
 SWAPPED = 0.5  # the share of columns that are exchanged
 SEEN = 0.75  # what the seen kinds count beside the exchanged rows
 MOST_NORMAL, MOST_ANOMALOUS, LANDMARKS = 3000, 1000, 1000
-RATE = 1 / 16  # n^(1 / (4 + d)), as for densities, for rows that vary in a dozen directions
+RATE = 1 / 8  # n^(1 / (4 + d)), as for densities, for rows that vary in four directions or so
 MOST_HELD_NORMAL, MOST_HELD_ANOMALOUS = 2000, 500
 
 
