@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from eqsep import Detector, load_model
 from eqsep.cli import app
+from eqsep.commands import parts
 from eqsep.commands.columns import giveaways
 from eqsep.commands.labelling import read_labels
 from eqsep.commands.text_files import ROWS_AT_ONCE
@@ -129,6 +130,25 @@ def test_every_format_gives_the_same_model(folder, model, tmp_path, file):
     )
 
 
+@pytest.mark.parametrize("file", ["train.csv", "train"])
+def test_large_files_are_learnt_in_pieces(folder, tmp_path, monkeypatch, file):
+    for name, rows in (("LARGE", 0), ("FIRST", 300), ("AT_ONCE", 70)):
+        monkeypatch.setattr(parts, name, rows)
+    out = tmp_path / "m.eqsep"
+    words = ("fit", folder / file, "--label", "kind", *SEEN, *FAST, "--out", out)
+    assert "520: 480 normal, 20 skimming, 20 takeover" in done(*words)
+    detector = load_model(out)
+    frame = payments(0)
+    frame = frame[frame["kind"].isin(["normal", "takeover", "skimming"])]
+    X, kind = frame.drop(columns="kind"), frame["kind"]
+    whole = Detector(feature_map=detector.feature_map_).fit(X, kind)
+    np.testing.assert_allclose(detector.score_samples(X), whole.score_samples(X), atol=1e-6)
+    assert set(detector.kinds_) == {"takeover", "skimming"}
+    unlabelled = ("fit", folder / file, "--drop", "kind", *FAST, "--out", out)
+    assert "600: 600 normal" in done(*unlabelled)
+    assert load_model(out).statistics_.weight.sum() + len(load_model(out).calibration_.rows) == 600
+
+
 def test_the_summary_says_rows_kinds_threshold_and_promise(folder, tmp_path):
     words = ("fit", folder / "train.csv", "--label", "kind", "--normal", "normal", *SEEN, *FAST)
     out = tmp_path / "model.eqsep"
@@ -166,6 +186,18 @@ def test_a_column_that_counts_the_rows_is_named(tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False)
     words = ("fit", tmp_path / "t.csv", "--label", "kind", *FAST, "--out", tmp_path / "m.eqsep")
     assert re.findall(r"Column '(\w+)' rises or falls", run(*words).stderr) == ["number", "back"]
+
+
+def test_a_threshold_that_lets_everything_pass_is_told(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.permuted(np.resize(np.arange(20), (20, 600)), axis=1).T)
+    frame = frame.rename(columns=str).assign(kind="normal")
+    frame.to_csv(tmp_path / "codes.csv", index=False)
+    names = [word for column in range(20) for word in ("--names", column)]
+    out = tmp_path / "m.eqsep"
+    result = run("fit", tmp_path / "codes.csv", "--label", "kind", *names, *FAST, "--out", out)
+    assert load_model(out).threshold_ > 0.97
+    assert "is near 1" in result.stderr
 
 
 def test_a_column_of_ids_and_a_few_anomalies_give_nothing_away():

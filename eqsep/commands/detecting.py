@@ -75,10 +75,11 @@ def fit(  # noqa: PLR0913  the options of a command
     """Learn what is normal, and the labelled kinds of anomaly, from the rows of files."""
     with errors_told():
         from eqsep.commands import fitting
+        from eqsep.commands.labelled import Labelled
         from eqsep.commands.text_files import Layout
 
         layout = Layout(delimiter, header)
-        data = fitting.Labelled(rows, layout, label, normal, seen or (), drop or (), names or ())
+        data = Labelled(rows, layout, label, normal, seen or (), drop or (), names or ())
         settings = {
             "false_alarm_rate": false_alarm_rate,
             "n_landmarks": landmarks,
@@ -226,11 +227,12 @@ def evaluate(  # noqa: PLR0913
 ) -> None:
     """Let one kind at a time be the seen one, and measure what is found of the others."""
     with errors_told():
-        from eqsep.commands import evaluating, fitting
+        from eqsep.commands import evaluating
+        from eqsep.commands.labelled import Labelled
         from eqsep.commands.text_files import Layout
 
         layout = Layout(delimiter, header)
-        data = fitting.Labelled(rows, layout, label, normal, (), drop or (), names or ())
+        data = Labelled(rows, layout, label, normal, (), drop or (), names or ())
         settings = {"n_landmarks": landmarks, "random_state": random_state}
         with warnings_told(), Console(stderr=True).status("reading") as status:
             results = evaluating.evaluate_files(

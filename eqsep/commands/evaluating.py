@@ -10,7 +10,7 @@ from rich.table import Table as Shown
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import IsolationForest, RandomForestClassifier
 
-from eqsep.commands.fitting import Labelled
+from eqsep.commands.labelled import Labelled
 from eqsep.commands.telling import listed
 from eqsep.detector import Detector
 from eqsep.evaluation import LeaveOneKindOut, anomaly_score, leave_one_kind_out

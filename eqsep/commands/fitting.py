@@ -7,87 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from eqsep.commands.columns import check_numbers, counters, giveaways
-from eqsep.commands.labelling import Labels, read_labels, y_for
-from eqsep.commands.models import check_model_out, labelled_rows, load_detector, model_rows
-from eqsep.commands.reading import whole
-from eqsep.commands.telling import listed
+from eqsep.commands.columns import counters, giveaways
+from eqsep.commands.labelled import Labelled
+from eqsep.commands.labelling import y_for
+from eqsep.commands.models import check_model_out, labelled_rows, load_detector
+from eqsep.commands.parts import read_parts
 from eqsep.commands.text_files import Layout
 from eqsep.detector import Detector
-from eqsep.tables.reading import Table, read_table
 
-
-@dataclass(frozen=True)
-class Labelled:
-    """Which files hold the rows, and what their columns are.
-
-    Attributes
-    ----------
-    label : str or None
-        The column of labels; without one all rows are normal.
-    normal : str or None
-        The label of normal rows.
-    seen : sequence of str
-        The kinds of anomaly to learn; rows of others are left out. Nothing is all of them.
-    drop, names : sequence of str
-        Columns that are left out, and columns that hold names whatever they look like.
-    """
-
-    paths: Sequence[str]
-    layout: Layout
-    label: str | None = None
-    normal: str | None = None
-    seen: Sequence[str] = ()
-    drop: Sequence[str] = ()
-    names: Sequence[str] = ()
-
-    def read(self, like: Detector | None = None) -> tuple[Table, Labels | None]:
-        """The rows without what is left out, and their labels; read `like` a model, or anew."""
-        self._check()
-        if like is None:
-            table, column = self._inferred()
-            rows = read_table(table, name="Detector")
-        elif self.label is None:
-            rows, column = model_rows(self.paths, like, layout=self.layout), None
-        else:
-            rows, column = labelled_rows(self.paths, self.label, like, layout=self.layout)
-        if self.label is None or column is None:
-            return rows, None
-        labels = read_labels(column, name=self.label, normal=self.normal)
-        if self.seen:
-            kept = np.flatnonzero(labels.seen(self.seen))
-            return rows.take(kept), Labels(labels.texts[kept], labels.normal, labels.column)
-        return rows, labels
-
-    def _check(self) -> None:
-        if self.label is None and (self.normal is not None or self.seen):
-            raise ValueError("--normal and --seen speak of labels: pass their column as --label.")
-        if self.label in (*self.drop, *self.names):
-            raise ValueError(
-                f"Column {self.label!r} holds the labels: it is not to --drop or name."
-            )
-        both = [name for name in self.names if name in self.drop]
-        if both:
-            raise ValueError(f"Column {listed(both)} cannot be both --names and --drop.")
-
-    def _inferred(self) -> tuple[pa.Table, pa.ChunkedArray | None]:
-        texts = [*self.names, *([] if self.label is None else [self.label])]
-        table = whole(self.paths, layout=self.layout, as_text=texts, but=self.drop)
-        labels = None
-        if self.label is not None:
-            labels = table.column(self.label)
-            table = table.drop_columns([self.label])
-        check_numbers(table, names=self.names)
-        for name in self.names:
-            column = table.column(name)
-            if not pa.types.is_dictionary(column.type):
-                place = table.schema.get_field_index(name)
-                table = table.set_column(place, name, column.dictionary_encode())
-        return table, labels
+_HIGH = 0.97  # a threshold above which little is left for anomalies
 
 
 @dataclass(frozen=True)
@@ -112,20 +43,33 @@ def fit_files(data: Labelled, out: Path, settings: dict[str, Any], *, like: Path
     check_model_out(out)
     base = None if like is None else load_detector(like)
     with _step("reading") as say:
-        rows, labels = data.read(base)
-        found = counters(rows) + ([] if labels is None else giveaways(rows, labels))
-        say(f"learning {rows.n_rows:,} rows")
-        detector = Detector(
-            normal=None if labels is None or labels.are_numbers else labels.normal, **settings
-        )
+        parts = read_parts(data, base, random_state=settings["random_state"])
+        labels = parts.labels
+        found = counters(parts.first) + ([] if labels is None else giveaways(parts.first, labels))
+        say(f"learning {parts.n_rows:,} rows")
+        detector = Detector(normal=parts.normal, **settings)
         if base is not None:
             same = {name: getattr(base, name) for name in ("alpha", "unlabelled_weight")}
             detector.set_params(feature_map=base.feature_map_, **same)
-        detector.fit(rows, None if labels is None else labels.y)
+        detector.fit(parts.first, parts.y)
+        for done, (rows, y) in enumerate(parts.later(detector), 1):
+            say(f"learning {parts.n_rows:,} rows, piece {done}")
+            detector.partial_fit(rows, y)
         say("writing")
         detector.save(out)
-    counts = {"normal": rows.n_rows} if labels is None else labels.counts
-    return Fitted(detector, counts, found)
+    return Fitted(detector, parts.counts, found + _far_normal_rows(detector))
+
+
+def _far_normal_rows(detector: Detector) -> list[str]:
+    """A sentence where the threshold is so high that anomalies hardly get above it."""
+    if detector.threshold_ < _HIGH:
+        return []
+    return [
+        f"The threshold, {detector.threshold_:.3f}, is near 1, which is the score of rows that are "
+        f"far from everything: so far out lie more than {detector.false_alarm_rate:.2%} of the "
+        f"normal rows. Few anomalies will raise an alarm. Leave out columns of codes or ids with "
+        f"--drop, take more --landmarks, or allow a higher --false-alarm-rate."
+    ]
 
 
 def learn_files(

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ class Labels:
 
     @property
     def is_anomaly(self) -> np.ndarray:
-        return np.array([text not in (None, self.normal) for text in self.texts])
+        return (self.texts != self.normal) & (self.texts != None)  # noqa: E711  one by one
 
     @property
     def is_normal(self) -> np.ndarray:
@@ -49,6 +49,10 @@ class Labels:
         kinds = sorted(text for text in found if text not in (None, self.normal))
         named = {kind: found[kind] for kind in (self.normal, *kinds) if found[kind]}
         return named | ({"without a label": found[None]} if found[None] else {})
+
+    def take(self, rows: np.ndarray) -> "Labels":
+        """Those of some rows."""
+        return replace(self, texts=self.texts[rows])
 
     def seen(self, kinds: Sequence[str]) -> np.ndarray:
         """Which rows stay where only these kinds of anomaly are seen."""
@@ -92,14 +96,18 @@ def read_labels(column: pa.ChunkedArray, *, name: str, normal: str | None) -> La
 
 def texts_of(column: pa.ChunkedArray, name: str) -> np.ndarray:
     """Labels as text: 1 and 1.0 alike, and false and true as 0 and 1."""
-    texts = column_of(name, column.to_numpy(zero_copy_only=False)).texts()
-    known = {text for text in texts if text}
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    array = column.unify_dictionaries().combine_chunks()
+    distinct = column_of(name, array.dictionary.to_numpy(zero_copy_only=False)).texts()
+    known = {text for text in distinct if text}
     short: dict[str, str] = {}
     if known and all(text.lower() in _TRUTHS for text in known):
         short = {text: _TRUTHS[text.lower()] for text in known}
     elif all(_NUMBER.fullmatch(text) for text in known):
         short = {text: text_of(float(text)) for text in known}
-    return objects(short.get(text, text) if text else None for text in texts)
+    texts = objects([*(short.get(text, text) if text else None for text in distinct), None])
+    return texts[array.indices.fill_null(len(distinct)).to_numpy()]
 
 
 def numbers_of(texts: np.ndarray) -> np.ndarray:
