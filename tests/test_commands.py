@@ -301,6 +301,18 @@ def test_where_no_id_is_there_rows_are_numbered(model, expected, tmp_path):
     assert frame["row"].tolist() == (np.flatnonzero(expected["alarm"]) + 1).tolist()
 
 
+def test_rows_are_numbered_through_all_files(model, expected, tmp_path):
+    payments(1).drop(columns=["payment", "kind"]).to_csv(tmp_path / "rows.csv", index=False)
+    twice = (model, tmp_path / "rows.csv", tmp_path / "rows.csv")
+    done("score", *twice, "--out", tmp_path / "s.parquet")
+    rows = parquet.read_table(tmp_path / "s.parquet").column("row").to_pylist()
+    assert rows == list(range(1, 1201))
+    printed = done("explain", *twice, "--top", 1, "--only-alarms")
+    alarms = np.flatnonzero(np.tile(expected["alarm"], 2)) + 1
+    told = re.findall(r"^row ([\d,]+):", printed, re.MULTILINE)
+    assert [int(number.replace(",", "")) for number in told] == alarms.tolist()
+
+
 def test_columns_are_kept_as_they_are_written(model, tmp_path):
     payments(1).assign(number=[f"{i:05d}" for i in range(600)]).to_csv(
         tmp_path / "rows.csv", index=False
