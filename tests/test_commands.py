@@ -2,10 +2,12 @@
 
 import json
 import re
+import shlex
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -490,3 +492,27 @@ def test_being_ended_leaves_no_half_file(folder, model, tmp_path):
         process.stdin.close()
         assert process.wait(timeout=60) == 128 + signal.SIGTERM
     assert files(tmp_path) == []
+
+
+REAL = re.findall(
+    r"^eqsep fit (?:KDDTrain|ann-train|ai4i).*\neqsep score .*",
+    (Path(__file__).parents[1] / "docs" / "commands.md").read_text(),
+    re.MULTILINE,
+)
+
+
+@pytest.mark.parametrize(
+    ("data_set", "lines"), list(zip(("nsl-kdd", "ann-thyroid", "ai4i2020"), REAL, strict=True))
+)
+def test_real_files_are_scored_as_the_page_says(home_of, data_set, lines, tmp_path, monkeypatch):
+    home = home_of(data_set) / data_set
+    monkeypatch.chdir(tmp_path)
+    for path in home.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    fit, score = (shlex.split(line)[1:] for line in lines.splitlines())
+    label = fit[fit.index("--label") + 1]
+    done(*fit, *FAST)
+    done(*score, "--keep", label)
+    scores = parquet.read_table(tmp_path / score[-1]).to_pandas()
+    normal = scores[label].isin(["normal", "0", "3"])  # the normal label of each of the three
+    assert scores["alarm"][~normal].mean() > 2 * scores["alarm"][normal].mean() > 0
