@@ -9,10 +9,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
-from eqsep.detector import PromiseWarning
+from eqsep.detector import NewKindWarning, PromiseWarning
 
-# What is learnt from a few rows is no ground for a promise; here scores are compared.
-pytestmark = pytest.mark.filterwarnings("ignore::eqsep.detector.PromiseWarning")
+# A few rows are no ground for a promise, nor for a name; here scores are compared.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::eqsep.detector.PromiseWarning"),
+    pytest.mark.filterwarnings("ignore::eqsep.detector.NewKindWarning"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -251,3 +254,48 @@ def test_a_piece_that_is_too_small_for_the_promise_is_told_only_by_fit(demo, fea
     X, y = take(demo, np.arange(60))
     with pytest.warns(PromiseWarning):
         Detector(feature_map=feature_map).fit(X, y)
+
+
+def far_from_landmarks():
+    """A detector of one cluster, and a kind in the midst of its normal rows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(800, 3))
+    return Detector(width=2.0, n_landmarks=30, random_state=0).fit(X), rng.normal(size=(40, 3))
+
+
+def test_a_new_kind_that_passes_as_normal_is_told():
+    detector, rows = far_from_landmarks()
+    with pytest.warns(NewKindWarning, match=r"'OK' is new, and of its 40 rows \d+% raise an alarm"):
+        detector.partial_fit(rows, np.full(40, "OK"))
+    assert detector.kinds_ == ("OK",)
+
+
+def test_a_kind_that_is_forgotten_is_not_a_seen_one():
+    detector, rows = far_from_landmarks()
+    before = detector.score_samples(rows)
+    with pytest.warns(NewKindWarning):
+        detector.partial_fit(rows, np.full(40, "OK"))
+    detector.forget(rows, np.full(40, "OK"))
+    assert detector.kinds_ == ()
+    assert_allclose(detector.score_samples(rows), before, atol=1e-9)
+
+
+def test_no_detector_is_merged_with_itself():
+    detector, _ = far_from_landmarks()
+    with pytest.raises(ValueError, match="cannot be merged with itself"):
+        detector.merge(detector)
+
+
+def test_a_rate_set_after_the_fit_that_cannot_be_promised_is_told():
+    detector, rows = far_from_landmarks()
+    detector.predict(rows)
+    detector.false_alarm_rate = 0.0001
+    with pytest.warns(PromiseWarning, match=r"rate of 0\.0001 cannot be promised"):
+        detector.predict(rows)
+
+
+def test_missing_labels_do_not_make_floats_of_the_answers():
+    X = np.random.default_rng(0).normal(size=(800, 2))
+    y = np.repeat([0.0, 1.0, np.nan], [700, 50, 50])
+    detector = Detector(width=2.0, n_landmarks=30, random_state=0).fit(X, y)
+    assert detector.predict(X[:3]).dtype.kind == "i"

@@ -7,11 +7,13 @@
 | `feature_map` | what is fixed at the first fit: encoding, landmarks, width, who calibrates |
 | `width` | the choice of the kernel's width, without an unseen kind to look at |
 | `calibration` | the promise: a threshold for a rate of false alarms |
+| `learning` | what cannot be merged, and what was not learnt well |
 | `explanation` | which columns drive a score, and towards which normal value |
 """
 
 from eqsep.detector.calibration import PromiseWarning
 from eqsep.detector.detector import Detector
 from eqsep.detector.feature_map import FeatureMap
+from eqsep.detector.learning import NewKindWarning
 
-__all__ = ["Detector", "FeatureMap", "PromiseWarning"]
+__all__ = ["Detector", "FeatureMap", "NewKindWarning", "PromiseWarning"]

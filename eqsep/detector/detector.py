@@ -16,6 +16,7 @@ from eqsep.detector.answers import UNLABELLED, Answers, check_answers, read_answ
 from eqsep.detector.calibration import Calibration
 from eqsep.detector.explanation import Explanation, explain_rows
 from eqsep.detector.feature_map import FeatureMap, Plan, make_feature_map, row_hashes
+from eqsep.detector.learning import check_mergeable, warn_of_new_kinds
 from eqsep.separators.statistics import SCORED_AT_ONCE, Statistics, widened
 from eqsep.tables.reading import read_table
 
@@ -159,7 +160,8 @@ class Detector(ClassifierMixin, BaseEstimator):
         self._name_columns()
         statistics = self._sums(Z[~held], answers.code[~held], n_kinds=len(answers.kinds))
         self._record(statistics, Z[held])
-        self.calibration_.warn_if_short(self._rate())
+        self.promised_rate_ = self._rate()
+        self.calibration_.warn_if_short(self.promised_rate_)
         return self
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:  # noqa: ARG002
@@ -179,10 +181,13 @@ class Detector(ClassifierMixin, BaseEstimator):
         """
         if not hasattr(self, "feature_map_"):
             return self.fit(X, y)
-        answers, statistics, held = self._piece(X, y)
+        known = self.kinds_
+        answers, statistics, Z, held = self._piece(X, y)
         self.answers_ = replace(answers, code=answers.code[:0])
-        rows = np.concatenate([self.calibration_.rows, held])
-        return self._record(widened(self.statistics_, 1 + len(self.kinds_)) + statistics, rows)
+        rows = np.concatenate([self.calibration_.rows, Z[held]])
+        self._record(widened(self.statistics_, 1 + len(self.kinds_)) + statistics, rows)
+        warn_of_new_kinds(self, Z, answers, known=known)
+        return self
 
     def merge(self, other: "Detector") -> Self:
         """Take in what `other` has learnt from other rows, as if this had learnt them itself.
@@ -200,17 +205,7 @@ class Detector(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         check_is_fitted(other)
-        if not self.feature_map_.is_same(other.feature_map_):
-            raise ValueError(
-                "Only detectors with the same feature map can be merged, and these have chosen "
-                "each its own. Fit one, and the others with Detector(feature_map=one.feature_map_)."
-            )
-        for name in ("alpha", "unlabelled_weight"):
-            if getattr(self, name) != getattr(other, name):
-                raise ValueError(
-                    f"Only detectors with the same {name} can be merged: this has "
-                    f"{getattr(self, name)!r}, the other {getattr(other, name)!r}."
-                )
+        check_mergeable(self, other)
         kinds = tuple(dict.fromkeys((*self.kinds_, *other.kinds_)))
         labels = self.answers_.labels or other.answers_.labels
         places = [0, *(1 + kinds.index(kind) for kind in other.kinds_)]
@@ -222,10 +217,11 @@ class Detector(ClassifierMixin, BaseEstimator):
     def forget(self, X: Any, y: Any = None) -> Self:
         """Unlearn rows that were learnt, with the labels they had.
 
-        Landmarks taken from such rows, and the encoding of the columns, stay.
+        Landmarks taken from such rows, and the encoding of the columns, stay. A kind of which no
+        row is left is not a seen one any more.
         """
         check_is_fitted(self)
-        answers, statistics, held = self._piece(X, y)
+        answers, statistics, Z, held = self._piece(X, y)
         learnt = widened(self.statistics_, 1 + len(answers.kinds)).weight
         if (statistics.weight > learnt * (1 + 1e-9) + 1e-9).any():
             names = ("normal", *answers.kinds)
@@ -237,8 +233,12 @@ class Detector(ClassifierMixin, BaseEstimator):
                 f"Cannot forget more than was learnt: {given} rows (that do not calibrate) were "
                 f"given, {had} were learnt. Pass rows and labels as they were learnt."
             )
-        rows = self.calibration_.without(held)
-        return self._record(self.statistics_ - statistics, rows)
+        rows = self.calibration_.without(Z[held])
+        left = self.statistics_ - statistics
+        kept = [0, *(1 + i for i, weight in enumerate(left.weight[1:]) if weight > 1e-9)]
+        kinds = tuple(self.kinds_[i - 1] for i in kept[1:])
+        self.answers_ = replace(self.answers_, kinds=kinds)
+        return self._record(Statistics(left.gram, left.moment[:, kept], left.weight[kept]), rows)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """|1 - f(x)|: 0 where a row is normal, near 1 or above where it is not."""
@@ -309,7 +309,10 @@ class Detector(ClassifierMixin, BaseEstimator):
     @property
     def threshold_(self) -> float:
         """The score above which a row is called anomalous, for the present `false_alarm_rate`."""
-        return self.calibration_.threshold(self._rate())
+        rate = self._rate()
+        if rate != self.promised_rate_:  # was set after the fit, which warns of its own
+            self.calibration_.warn_if_short(rate)
+        return self.calibration_.threshold(rate)
 
     def _rate(self) -> float:
         rate = self.false_alarm_rate
@@ -338,8 +341,8 @@ class Detector(ClassifierMixin, BaseEstimator):
                 f"{type(self.feature_map).__name__}."
             )
 
-    def _piece(self, X: Any, y: Any) -> tuple[Answers, Statistics, np.ndarray]:
-        """What the labels of more rows say, their sums, and those of them that calibrate."""
+    def _piece(self, X: Any, y: Any) -> tuple[Answers, Statistics, np.ndarray, np.ndarray]:
+        """What the labels of more rows say, their sums, these rows, and which calibrate."""
         table = self.feature_map_.encoder.align(X)
         answers = read_answers(y, n_rows=table.n_rows, normal=self.normal, known=self.answers_)
         if self.one_class_:
@@ -347,7 +350,7 @@ class Detector(ClassifierMixin, BaseEstimator):
         Z = self.feature_map_.rows(table)
         held = self.feature_map_.calibrates(table) & (answers.code == 0)
         statistics = self._sums(Z[~held], answers.code[~held], n_kinds=len(answers.kinds))
-        return answers, statistics, Z[held]
+        return answers, statistics, Z, held
 
     def _sums(self, Z: np.ndarray, code: np.ndarray, *, n_kinds: int) -> Statistics:
         weight = np.where(code == UNLABELLED, self.unlabelled_weight, 1.0)
@@ -359,6 +362,8 @@ class Detector(ClassifierMixin, BaseEstimator):
     def _record(self, statistics: Statistics, rows: np.ndarray) -> Self:
         labels = self.answers_.labels
         self.classes_ = np.arange(2) if labels is None or labels.by_name else labels.classes
+        if self.classes_.dtype.kind == "f" and not (self.classes_ % 1).any():
+            self.classes_ = self.classes_.astype(int)  # floats only because a label was missing
         self.statistics_ = statistics
         self.coef_ = statistics.solve(self.alpha)
         rows = rows[np.argsort(row_hashes(rows, key=self.feature_map_.key), kind="stable")]

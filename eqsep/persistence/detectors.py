@@ -179,6 +179,7 @@ DETECTORS: dict[str, Known] = {
                 ),
                 "answers_": sized("answers.Answers", lambda read: (1 + len(read.kinds),), "t"),
                 "one_class_": FLAG,
+                "promised_rate_": _RATE,
                 "statistics_": sized(
                     "statistics.Statistics", lambda sums: sums.moment.shape, "m", "t"
                 ),

@@ -1,0 +1,56 @@
+"""Learning on: what cannot be merged, and what was not learnt well."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+
+from eqsep.detector.answers import Answers
+
+
+class NewKindWarning(UserWarning):
+    """A kind learnt after the first fit is not told from normal rows, or not by its name."""
+
+
+def check_mergeable(detector: Any, other: Any) -> None:
+    """Refuse detectors whose sums do not add up to those of one detector."""
+    if detector is other:
+        raise ValueError(
+            "A detector cannot be merged with itself: its rows would count twice. Pass one that "
+            "has learnt other rows."
+        )
+    if not detector.feature_map_.is_same(other.feature_map_):
+        raise ValueError(
+            "Only detectors with the same feature map can be merged, and these have chosen "
+            "each its own. Fit one, and the others with Detector(feature_map=one.feature_map_)."
+        )
+    for name in ("alpha", "unlabelled_weight"):
+        if getattr(detector, name) != getattr(other, name):
+            raise ValueError(
+                f"Only detectors with the same {name} can be merged: this has "
+                f"{getattr(detector, name)!r}, the other {getattr(other, name)!r}."
+            )
+
+
+def warn_of_new_kinds(
+    detector: Any, Z: np.ndarray, answers: Answers, *, known: tuple[str, ...]
+) -> None:
+    """Warn of each kind beyond `known` whose rows, once learnt, mostly pass or are not named.
+
+    Landmarks come from the first fit: a kind that is near none of them is hardly learnt.
+    """
+    for place, kind in enumerate(answers.kinds[len(known) :], start=len(known)):
+        rows = Z[answers.code == place + 1]
+        alarm = detector.scores(rows) > detector.threshold_
+        named = alarm & (detector.likeness(rows)[:, place] > 0.5)
+        passes = alarm.mean() < 0.5
+        if passes or named.mean() < 0.5:
+            word = f" If {kind!r} is another word for normal, forget them." if passes else ""
+            warnings.warn(
+                f"The kind {kind!r} is new, and of its {len(rows):,} rows {alarm.mean():.0%} raise "
+                f"an alarm and {named.mean():.0%} are named by it now that they are learnt: no "
+                f"landmark of the first fit is near them. Fit anew with these rows among the "
+                f"others.{word}",
+                NewKindWarning,
+                stacklevel=3,
+            )
