@@ -16,7 +16,7 @@ from eqsep.tables import TableEncoder
 from eqsep.tables.column import Column
 from eqsep.tables.reading import Table
 
-AT_ONCE = 2048  # rows held as kernel values
+AT_ONCE = 4096  # rows held as kernel values
 NUMERIC = ("number", "date", "duration")
 
 

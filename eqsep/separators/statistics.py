@@ -64,6 +64,13 @@ class Statistics:
         return xp.reshape(_substituted(factor, moment), self.moment.shape)
 
 
+def _added(gram: Any, k: Any) -> Any:
+    """G + kᵀ k; in NumPy the lower triangle alone, and in the place of G."""
+    if is_foreign(gram):
+        return gram + k.T @ k
+    return scipy.linalg.blas.dsyrk(1.0, k.T, beta=1.0, c=gram, lower=1, overwrite_c=1)
+
+
 def widened(statistics: Statistics, n: int, *, places: list[int] | None = None) -> Statistics:
     """The same sums with `n` targets, of which theirs stand at `places`; the others are 0."""
     places = list(range(statistics.moment.shape[1])) if places is None else places
@@ -150,9 +157,13 @@ class KernelMap:
         root = xp.asarray(np.sqrt(weight)[:, None], **double)
         pull = xp.asarray((np.sqrt(weight) * target.T).T, **double)
         gram, moment = xp.zeros((m, m), **double), xp.zeros((m, *target.shape[1:]), **double)
+        if not is_foreign(X):
+            gram = np.asfortranarray(gram)  # as BLAS has it
         weighted = bool((weight != 1).any())
         for rows, k in exact.chunks(X, most=X.shape[0]):
             k = root[rows, :] * k if weighted else xp.astype(k, xp.float64, copy=False)
-            gram += k.T @ k
+            gram = _added(gram, k)
             moment += k.T @ pull[rows]
+        if not is_foreign(gram):
+            gram = np.tril(gram) + np.tril(gram, -1).T
         return Statistics(gram, moment, total)
