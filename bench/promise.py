@@ -5,7 +5,8 @@
 
 Each time half of the normal rows (at most 6,000) and half of the first kind are fitted with the
 Detector, and the other normal rows (at most 4,000) raise false alarms at the promised rate, or do
-not. Printed are the mean share over the divisions, its standard error, and how many of these the promise is away.
+not. Printed are the mean share over the divisions, its standard error, and how many of these the
+promise is away.
 """
 
 import argparse
