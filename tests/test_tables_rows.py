@@ -109,3 +109,12 @@ def test_some_of_the_rows_are_those_rows(encoder, frame):
 def test_truth_values_are_read_whatever_they_are_written_as(truth):
     encoder = TableEncoder().fit([[True], [False], [True]])
     assert_array_equal(encoder.transform([[t] for t in truth]), [[0, 1, 0], [1, 0, 0]])
+
+
+def test_a_table_without_its_ids_is_aligned_twice():
+    ids = [f"id{i}" for i in range(40)]
+    rows = [{"id": name, "size": float(i)} for i, name in enumerate(ids)]
+    with pytest.warns(UserWarning, match="Columns were dropped: 'id'"):
+        encoder = TableEncoder(columns="both").fit(rows)
+    table = encoder.align([{"size": 3.0}])
+    assert [column.name for column in encoder.align(table).columns] == ["id", "size"]

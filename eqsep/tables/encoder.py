@@ -331,8 +331,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             warnings.warn(
                 f"Columns {extra} were not there in training and are ignored.", stacklevel=4
             )
-        nothing = Column("", "text", np.empty(0, dtype=object))
-        return [given.get(name, nothing) for name in self._names()]
+        empty = np.empty(0, dtype=object)  # a dropped column need not be there
+        return [given.get(name, Column(name, "text", empty)) for name in self._names()]
 
 
 def _from_state(state: dict[str, Any]) -> Number | Category | Date:
