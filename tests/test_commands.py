@@ -413,6 +413,7 @@ def test_explain_prints_what_the_library_says(folder, model, expected):
     assert printed.count("row ") - printed.count(" row ") == expected["alarm"].sum()
 
 
+@pytest.mark.filterwarnings("ignore::eqsep.detector.NewKindWarning")  # scores are compared
 def test_learning_is_what_the_library_learns(folder, model, tmp_path):
     out = tmp_path / "more.eqsep"
     printed = done("learn", model, folder / "new.csv", "--label", "kind", "--out", out)
@@ -426,6 +427,7 @@ def test_learning_is_what_the_library_learns(folder, model, tmp_path):
     )
 
 
+@pytest.mark.filterwarnings("ignore::eqsep.detector.NewKindWarning")  # scores are compared
 def test_models_that_are_alike_are_merged(folder, model, tmp_path):
     other, both = tmp_path / "other.eqsep", tmp_path / "both.eqsep"
     words = ("fit", folder / "new.csv", "--label", "kind", "--like", model, "--out", other)

@@ -273,6 +273,7 @@ def test_the_threshold_is_that_of_the_present_rate(tmp_path):
     assert alarms[0] < alarms[1]
 
 
+@pytest.mark.filterwarnings("ignore::eqsep.detector.NewKindWarning")  # scores are compared
 def test_a_detector_that_learnt_on_is_exported_as_it_is_now(tmp_path):
     rng = np.random.default_rng(0)
     X, more = rng.normal(size=(800, 2)), rng.normal((7, 0), 0.3, size=(30, 2))
