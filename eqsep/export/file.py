@@ -1,9 +1,7 @@
 """The whole model: inputs, outputs, its description, and the file."""
 
-import errno
 import json
 import os
-import secrets
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,6 +15,7 @@ from eqsep.export.blocks import in_blocks, rows_at_once
 from eqsep.export.graph import Graph, Value
 from eqsep.export.score import ScoreGraph
 from eqsep.export.table import TableGraph
+from eqsep.persistence.files import write_whole
 from eqsep.tables.number import KNOTS
 
 OUTPUTS = ("score", "decision", "label", "p_value")
@@ -70,7 +69,7 @@ def to_onnx(detector: Detector, path: str | os.PathLike[str]) -> None:
     if find_spec("onnx") is None:
         raise ImportError("to_onnx needs ONNX. Install it with: pip install 'eqsep[onnx]'")
     check_is_fitted(detector)
-    _write(_model(detector).SerializeToString(), Path(path).resolve())
+    write_whole(_model(detector).SerializeToString(), Path(path).resolve())
 
 
 def _model(detector: Detector) -> Any:
@@ -134,18 +133,3 @@ def _description(detector: Detector, table: TableGraph, scores: ScoreGraph) -> d
         "false_alarm_rate": repr(float(detector.false_alarm_rate)),
         "threshold": repr(scores.limit),
     }
-
-
-def _write(data: bytes, path: Path) -> None:
-    """All of `data` at `path`, or what was there before."""
-    if not path.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "There is no such folder", str(path.parent))
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        with beside.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)

@@ -56,7 +56,7 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     tree = writer.tree(estimator, type(estimator).__name__)
     data = pack(tree, writer.arrays, made_by=import_module("eqsep").__version__)
     _model(data)  # what cannot be read again is not written
-    _write(data, Path(path).resolve())
+    write_whole(data, Path(path).resolve())
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
@@ -119,7 +119,7 @@ def _read(path: Path) -> bytes:
         return prefix + file.read()
 
 
-def _write(data: bytes, path: Path) -> None:
+def write_whole(data: bytes, path: Path) -> None:
     """All of `data` at `path`, or what was there before."""
     if not path.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "There is no such folder", str(path.parent))
