@@ -69,10 +69,13 @@ class FeatureMap:
 
     def calibrates(self, table: Table) -> np.ndarray:
         """Which rows of an aligned table calibrate if they are normal."""
+        return self.hashes(table) < np.uint64(self.cut)
+
+    def hashes(self, table: Table) -> np.ndarray:
+        """What is held against `cut`: a number of 64 bits for each row of an aligned table."""
         learnt = [self.encoder.columns_[j] for j in self.hashed]
         kinds = ["text" if column is None else column.reads for column in learnt]
-        values = contents(table, self.hashed, kinds)
-        return row_hashes(values, key=self.key) < np.uint64(self.cut)
+        return row_hashes(contents(table, self.hashed, kinds), key=self.key)
 
     def is_same(self, other: "FeatureMap") -> bool:
         """Whether two maps take every row to the same values."""
