@@ -1,5 +1,7 @@
 """The studies behind the tables: every method measures what its table asks for."""
 
+import sys
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -18,6 +20,7 @@ from eqsep.experiments.tables import (
     TABLES,
     circle_networks,
     circles,
+    magnetic_tile,
     mvtec,
     nsl_kdd,
     nsl_kdd_networks,
@@ -181,6 +184,73 @@ def test_mvtec_probes_run_on_images_in_its_layout(tmp_path, monkeypatch):
     assert {line.verdict.word for line in lines} <= {"holds", "above", "below"}
     assert all(line.paper for line in lines)
     assert (tmp_path / "mvtec-rows").is_dir()
+
+
+def test_probes_run_on_magnetic_tiles_in_the_layout_of_mvtec(tmp_path, monkeypatch):
+    """From small images of all kinds and settings to areas of seen and unseen defects."""
+    home, out = tmp_path / "data", tmp_path / "out"
+    write_tiles(home / "magnetic-tile")
+    monkeypatch.setenv("EQSEP_DATA", str(home))
+    monkeypatch.setattr(magnetic_tile, "EfficientNetEmbedding", MeanColour)
+    monkeypatch.setattr(magnetic_tile, "QUICK_STEP", 1)
+    whole = mvtec.training
+    monkeypatch.setattr(mvtec, "training", lambda **told: whole(**told | {"learning_rate": 0.05}))
+    magnetic_tile.data.cache_clear()
+    assert run(cells_of("magnetic_tile"), out, workers=1).failed == ()
+    split = magnetic_tile.data(out / "kept")
+    magnetic_tile.data.cache_clear()
+    assert set(split.kind_train) == {"normal", "blowhole"}
+    assert (len(split.kind_train), len(split.kind_test)) == (4 * 4 * 2, 2 * 4 * 6)
+    comparison = compare(TABLES["magnetic_tile"], PLAN, Results(out))
+    assert comparison.count("ours alone") == len(comparison.lines) == 21
+    assert all(line.paper and line.corrected for line in comparison.lines)
+    area = {(line.row, line.column): float(line.corrected[:5]) for line in comparison.lines}
+    assert area["Blowhole (seen)", "ES (ours)"] > 0.9
+    assert area["All unseen", "HS"] < area["Blowhole (seen)", "HS"]  # they lie on the other side
+    assert not {p.name for p in home.iterdir()} - {"magnetic-tile"}  # nothing is left among data
+
+
+def write_tiles(root):
+    """Grey squares: defects that are seen are darker than good tiles, unseen ones brighter."""
+    rng = np.random.default_rng(0)
+    greys = {"Free": 150, "Blowhole": 90, "Break": 200, "Crack": 205, "Fray": 210, "Uneven": 215}
+    for kind, grey in greys.items():
+        (root / f"MT_{kind}").mkdir(parents=True)
+        for setting in range(1, 7):
+            for i in range(4):
+                pixels = rng.normal(grey, 5, size=(6, 6)).clip(0, 255).astype(np.uint8)
+                path = root / f"MT_{kind}" / f"exp{setting}_num_{i}.jpg"
+                Image.fromarray(pixels).save(path)
+
+
+def test_the_layout_of_mvtec_is_made_once_and_anew_for_other_images(tmp_path):
+    tiles, kept = tmp_path / "tiles", tmp_path / "kept"
+    write_tiles(tiles)
+    root = magnetic_tile.in_mvtec_layout(tiles, kept)
+    paths = sorted(root.rglob("*.jpg"))
+    assert len(paths) == len(set(paths)) == 4 * 4 * 2 + 2 * 4 * 6
+    (root / "mark").touch()
+    assert magnetic_tile.in_mvtec_layout(tiles, kept) == root
+    assert (root / "mark").exists()
+    few = magnetic_tile.in_mvtec_layout(tiles, kept, step=2)
+    assert len(list(few.rglob("*.jpg"))) == len(paths) / 2
+    (tiles / "MT_Free" / "exp1_num_0.jpg").unlink()
+    other = magnetic_tile.in_mvtec_layout(tiles, kept)
+    assert len(list(other.rglob("*.jpg"))) == len(paths) - 1
+    assert not list(kept.glob("*.part"))
+
+
+@pytest.mark.parametrize("lacking", ["images", "packages"])
+def test_tiles_without_images_or_packages_are_skipped_with_a_reason(lacking, tmp_path, monkeypatch):
+    monkeypatch.setenv("EQSEP_DATA", str(tmp_path))
+    magnetic_tile.data.cache_clear()
+    if lacking == "packages":
+        write_tiles(tmp_path / "magnetic-tile")
+        monkeypatch.setitem(sys.modules, "efficientnet_lite_pytorch", None)
+    (cell, *_) = cells_of("magnetic_tile")
+    reason = {"images": "no folder magnetic-tile", "packages": r'pip install "eqsep\[images\]"'}
+    with pytest.raises(Skipped, match=reason[lacking]):
+        magnetic_tile.measure(cell, kept=tmp_path / "kept")
 
 
 class MeanColour:

@@ -52,14 +52,18 @@ class Study:
     name : str
     measure : callable
         From a cell to its values, numbers by key with one for each seed, and to what else figures
-        draw. Raises `Skipped` where something that it needs is not there.
+        draw. Raises `Skipped` where something that it needs is not there. Where the study keeps
+        things, it takes the folder to keep them in, too: kept=...
     seconds : callable
         From a cell to roughly how long it takes on one core: long cells start first.
+    keeps : bool
+        Whether measuring keeps things from one cell to the next, such as embedded images.
     """
 
     name: str
-    measure: Callable[[Cell], Measured]
+    measure: Callable[..., Measured]
     seconds: Callable[[Cell], float] = lambda cell: 1.0  # noqa: ARG005
+    keeps: bool = False
 
 
 class Skipped(Exception):

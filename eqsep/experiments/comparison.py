@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from eqsep.experiments.areas import METRICS
 from eqsep.experiments.cell import Result
+from eqsep.experiments.provenance import Provenance
 from eqsep.experiments.reasons import with_reason
 from eqsep.experiments.results import Results
 from eqsep.experiments.table import Entry, Plan, Table
@@ -38,6 +39,7 @@ class Comparison:
     note: str
     changes: str
     lines: tuple[Line, ...]
+    provenance: Provenance
 
     def count(self, word: str) -> int:
         """How many lines have this verdict."""
@@ -50,9 +52,16 @@ def compare(table: Table, plan: Plan, results: Results) -> Comparison:
         _line(entry, {name: results.of(entry.cell(plan, name)) for name in METRICS})
         for entry in table.entries()
     )
-    told = table.published
+    told, made = table.published, results.made(table.cells(plan))
     return Comparison(
-        table.name, told.title, told.label, told.positive, table.note, table.changes, lines
+        table.name,
+        told.title,
+        told.label,
+        told.positive,
+        table.note,
+        table.changes,
+        lines,
+        Provenance.of(made),
     )
 
 

@@ -20,9 +20,19 @@ def here() -> Mapping[str, str]:
     """The commit, the machine and the versions of this process."""
     return {
         "commit": _commit(),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "machine": _machine(),
         "versions": ", ".join(f"{name} {_version(name)}" for name in _LIBRARIES),
     }
+
+
+def _machine() -> str:
+    """The system, the cores, and the GPU that torch sees: networks use it where there is one."""
+    words = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    try:
+        import torch
+    except ImportError:
+        return words
+    return f"{words}, {torch.cuda.get_device_name()}" if torch.cuda.is_available() else words
 
 
 def _commit() -> str:
@@ -49,7 +59,11 @@ def _version(name: str) -> str:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Of many results: from when to when, by which commits, where, and how long they took."""
+    """Of many results: from when to when, by which commits, where, and how long they took.
+
+    `hours` are those of the clock, summed over all results, `processor_hours` those in which a
+    processor was at work: half of the latter is what two idle cores take.
+    """
 
     begin: str
     end: str
@@ -58,6 +72,7 @@ class Provenance:
     versions: tuple[str, ...]
     cells: int
     hours: float
+    processor_hours: float
 
     @classmethod
     def of(cls, made: Iterable[Mapping[str, Any]]) -> "Provenance":
@@ -66,14 +81,18 @@ class Provenance:
         Examples
         --------
         >>> day = {"date": "2026-01-01", "commit": "a1", "machine": "m", "versions": "v"}
-        >>> Provenance.of([day | {"seconds": 1800.0}] * 2).hours
-        1.0
+        >>> told = Provenance.of([day | {"seconds": 1800.0, "processor_seconds": 900.0}] * 2)
+        >>> told.hours, told.processor_hours
+        (1.0, 0.5)
         """
         made = list(made)
         dates = sorted(str(one["date"]) for one in made)
 
         def all_of(kind: str) -> tuple[str, ...]:
             return tuple(sorted({str(one[kind]) for one in made}))
+
+        def hours_of(kind: str) -> float:
+            return round(sum(float(one[kind]) for one in made) / 3600, 2)
 
         return cls(
             begin=dates[0] if dates else "",
@@ -82,5 +101,6 @@ class Provenance:
             machines=all_of("machine"),
             versions=all_of("versions"),
             cells=len(made),
-            hours=round(sum(float(one["seconds"]) for one in made) / 3600, 2),
+            hours=hours_of("seconds"),
+            processor_hours=hours_of("processor_seconds"),
         )

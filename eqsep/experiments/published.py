@@ -1,4 +1,4 @@
-"""The published figures: what the paper's tables say, and two studies of its text."""
+"""The published figures: what the paper's tables say, two studies of its text, a table of ours."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -12,10 +12,14 @@ from typing import Any
 class Published:
     """A published figure: its mean and standard deviation, or a claim that it is at least `least`.
 
+    One with neither is a figure that the paper does not have.
+
     Examples
     --------
     >>> str(Published(0.87, 0.03)), str(Published(0.435)), str(Published(least=0.5))
     ('0.870±0.030', '0.435', 'at least 0.5')
+    >>> str(Published())
+    'none'
     """
 
     mean: float | None = None
@@ -24,7 +28,7 @@ class Published:
 
     def __str__(self) -> str:
         if self.mean is None:
-            return f"at least {self.least:g}"
+            return "none" if self.least is None else f"at least {self.least:g}"
         return f"{self.mean:.3f}" + ("" if self.std is None else f"±{self.std:.3f}")
 
 
@@ -35,7 +39,7 @@ class PublishedTable:
     Attributes
     ----------
     name, title, label : str
-        Ours, ours, and the paper's.
+        Ours, ours, and the paper's; the last is empty for a table that is not in it.
     positive : str
         The class that the areas take as positive: "normal", "anomaly", or "neither".
     rows : mapping of str to mapping of str to Published or None

@@ -37,7 +37,7 @@ def with_reason(entry: Entry, told: Verdict, result: Result) -> Verdict:
     source = result["more"].get("source", "")
     if source == STAND_IN:
         return Verdict("other data", f"{source}: the published ones are not public")
-    if told.word == "holds":
+    if told.word in ("holds", "ours alone"):
         return told
     found = _FOUND.get((entry.table, entry.row)) or _failed_starts(entry, result)
     return Verdict(told.word, f"{told.reason}: {found}") if found else told

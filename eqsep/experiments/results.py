@@ -1,6 +1,6 @@
 """The results on disk, each read once: all that rendering looks at."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ class Results:
             self._read[cell] = read_result(cell, self.out)
         return self._read[cell]
 
-    def made(self) -> list[Mapping[str, Any]]:
-        """What every measured result that was read says of its making."""
-        return [result["made"] for result in self._read.values() if result and "made" in result]
+    def made(self, cells: Iterable[Cell] | None = None) -> list[Mapping[str, Any]]:
+        """What measured results say of their making: those of the cells, or all that were read."""
+        found = self._read.values() if cells is None else map(self.of, cells)
+        return [result["made"] for result in found if result and "made" in result]

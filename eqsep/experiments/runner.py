@@ -101,11 +101,13 @@ def run(
 
 def measure_cell(cell: Cell, out: Path) -> str:
     """Measure a cell and write its result: "measured", "skipped", or the message of an error."""
+    study = STUDIES[cell.study]
+    folder = {"kept": out / "kept"} if study.keeps else {}
     begin, processor = time.perf_counter(), time.process_time()
     try:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("default")
-            values, more = STUDIES[cell.study].measure(cell)
+            values, more = study.measure(cell, **folder)
     except Skipped as reason:
         write_result(cell, out, {"skipped": str(reason)})
         return "skipped"

@@ -13,6 +13,7 @@ WORDS = {
     "above": "ours is larger than that allows",
     "below": "ours is smaller than that allows",
     "constant": "the published figure is that of a constant score: it measures no detector",
+    "ours alone": "the paper has no such figure: there is nothing to compare with",
     "other data": "ours comes from other data: nothing is said of the published figure",
     "skipped": "something that the measurement needs is not there",
     "not run": "it has not been measured yet",
@@ -61,9 +62,10 @@ def judge(published: Published, ours: Ours) -> Verdict:
     'below'
     """
     if published.mean is None:
-        least = published.least or 0.0
-        word = "holds" if ours.mean >= least else "below"
-        return Verdict(word, f"{ours.mean:.2f}, at least {least:g} claimed")
+        if published.least is None:
+            return Verdict("ours alone", "not in the paper")
+        word = "holds" if ours.mean >= published.least else "below"
+        return Verdict(word, f"{ours.mean:.2f}, at least {published.least:g} claimed")
     apart = ours.mean - published.mean
     allowed = STDS * (published.std or 0.0) + SLACK
     within = abs(apart) <= allowed + 1e-9
