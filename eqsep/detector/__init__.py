@@ -9,11 +9,21 @@
 | `calibration` | the promise: a threshold for a rate of false alarms |
 | `learning` | what cannot be merged, and what was not learnt well |
 | `explanation` | which columns drive a score, and towards which normal value |
+| `closedness` | what the score does as one column goes far out |
 """
 
 from eqsep.detector.calibration import PromiseWarning
+from eqsep.detector.closedness import ColumnClosedness, End, closedness_by_column
 from eqsep.detector.detector import Detector
 from eqsep.detector.feature_map import FeatureMap
 from eqsep.detector.learning import NewKindWarning
 
-__all__ = ["Detector", "FeatureMap", "NewKindWarning", "PromiseWarning"]
+__all__ = [
+    "ColumnClosedness",
+    "Detector",
+    "End",
+    "FeatureMap",
+    "NewKindWarning",
+    "PromiseWarning",
+    "closedness_by_column",
+]

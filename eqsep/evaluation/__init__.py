@@ -11,6 +11,8 @@ from eqsep.evaluation.comparison import (
     compare_pair,
     mean_ranks,
 )
+from eqsep.evaluation.curves import Curve, precision_recall_by_kind
+from eqsep.evaluation.histogram import ScoreHistogram, score_histogram
 from eqsep.evaluation.intervals import (
     Difference,
     Interval,
@@ -25,15 +27,19 @@ from eqsep.evaluation.precision import (
     trapezoid_area,
     trapezoid_by_kind,
 )
+from eqsep.evaluation.promise import Promise, kept_promises
 from eqsep.evaluation.scores import anomaly_average_precision, anomaly_score
 
 __all__ = [
     "OVERALL",
     "Comparison",
+    "Curve",
     "Difference",
     "Interval",
     "LeaveOneKindOut",
     "PairedComparison",
+    "Promise",
+    "ScoreHistogram",
     "SeenKind",
     "Statistic",
     "anomaly_average_precision",
@@ -43,9 +49,12 @@ __all__ = [
     "average_precision_interval",
     "compare",
     "compare_pair",
+    "kept_promises",
     "leave_one_kind_out",
     "mean_ranks",
+    "precision_recall_by_kind",
     "prevalence_by_kind",
+    "score_histogram",
     "trapezoid_area",
     "trapezoid_by_kind",
 ]

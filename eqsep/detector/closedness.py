@@ -1,0 +1,202 @@
+"""Is the normal region closed along each column? What the score does as one value goes far out."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from eqsep.detector.feature_map import NUMERIC
+from eqsep.tables.column import WRITERS, Column, objects
+
+NEW_NAME = "a name never seen"
+_DAY = 86_400.0
+_INSIDE, _OUTSIDE = 31, 25  # values that are tried
+_FARTHEST = 1e6  # ranges of the normal rows beyond them
+_MOST_NAMES = 8
+
+
+@dataclass(frozen=True)
+class End:
+    """Where a column leaves what normal rows have.
+
+    Attributes
+    ----------
+    where : {"below", "above", "new name", "missing"}
+    alarm : float
+        The share of the rows that raise an alarm as far out as was tried.
+    since : str or None
+        The value, going outwards from the median, from which on at least half of them do; None
+        where no distance is enough, or the end is no distance.
+    """
+
+    where: str
+    alarm: float
+    since: str | None = None
+
+    @property
+    def rings(self) -> bool:
+        """Whether at least half of the rows raise an alarm."""
+        return self.alarm >= 0.5
+
+
+@dataclass(frozen=True)
+class ColumnClosedness:
+    """The scores of normal rows in which one column takes other values.
+
+    Attributes
+    ----------
+    column : str
+    values : tuple of str
+        What the column was set to.
+    position : ndarray of shape (n_values,) or None
+        Where a number lies: at its share of the normal rows that are smaller, from 0 to 1, and
+        beyond their range at 1 + d / (1 + d), or -d / (1 + d), if it is d ranges away. None for a
+        column of names.
+    score : ndarray of shape (n_values, 3)
+        The scores of a tenth, half, and nine tenths of the rows lie below these.
+    threshold : float
+    ends : tuple of End
+    """
+
+    column: str
+    values: tuple[str, ...]
+    position: np.ndarray | None
+    score: np.ndarray
+    threshold: float
+    ends: tuple[End, ...]
+
+    @property
+    def closed(self) -> bool:
+        """Whether at least half of the rows raise an alarm at every end."""
+        return all(end.rings for end in self.ends)
+
+
+def closedness_by_column(
+    detector: Any, X: Any, *, n_rows: int = 24, random_state: Any = 0
+) -> tuple[ColumnClosedness, ...]:
+    """How the score of normal rows behaves as one column after the other leaves what is usual.
+
+    Parameters
+    ----------
+    detector : Detector
+        Fitted.
+    X : table
+        Normal rows. Their range is what "far out" is measured in.
+    n_rows : int, default=24
+        How many of them, drawn among those that raise no alarm, are varied.
+    random_state : int, RandomState or None, default=0
+        Decides the draw.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eqsep import Detector
+    >>> X = np.random.default_rng(0).normal(size=(600, 2))
+    >>> for column in closedness_by_column(Detector(random_state=0).fit(X), X):
+    ...     print(column.column, [(end.where, end.rings) for end in column.ends])
+    x0 [('below', True), ('above', True), ('missing', True)]
+    x1 [('below', True), ('above', True), ('missing', True)]
+    """
+    encoder = detector.feature_map_.encoder
+    table = encoder.align(X)
+    score = detector.score_samples(table)
+    passing = np.flatnonzero(score <= detector.threshold_)
+    passing = passing if len(passing) else np.argsort(score)
+    rng = check_random_state(random_state)
+    chosen = np.sort(rng.permutation(passing)[:n_rows])
+    Z = detector.feature_map_.rows(table.take(chosen))
+    return tuple(
+        _vary(detector, Z, table.columns[j], chosen, place=j)
+        for j, learnt in enumerate(encoder.columns_)
+        if learnt is not None
+    )
+
+
+def _vary(
+    detector: Any, Z: np.ndarray, column: Column, chosen: np.ndarray, *, place: int
+) -> ColumnClosedness:
+    learnt = detector.feature_map_.encoder.columns_[place]
+    if learnt.reads in NUMERIC:
+        numbers = column.numbers(learnt.reads)
+        has_missing = bool(np.isnan(numbers).any())
+        tried, position, texts = _numbers(numbers, chosen, learnt.reads)
+        tried = np.vstack([tried, np.full(len(chosen), np.nan)])
+        scores = _scores(detector, Z, Column(column.name, learnt.reads, tried.ravel()), place)
+        alarm = (scores > detector.threshold_).mean(axis=1)
+        middle = _OUTSIDE + _INSIDE // 2
+        ends = [
+            End("below", float(alarm[0]), _since(alarm[middle::-1], texts[middle::-1])),
+            End("above", float(alarm[-2]), _since(alarm[middle:-1], texts[middle:])),
+        ]
+        shown = slice(0, -1)
+    else:
+        names = _names(column, truths=learnt.reads == "boolean")
+        has_missing = None in column.names()[0]
+        new = [] if learnt.reads == "boolean" else [NEW_NAME]
+        values = objects(np.repeat(objects([*names, *new, None]), len(chosen)))
+        scores = _scores(detector, Z, Column(column.name, "text", values), place)
+        alarm = (scores > detector.threshold_).mean(axis=1)
+        ends = [End("new name", float(alarm[-2]))] if new else []
+        position, texts = None, [*names, *new, *["missing"] * has_missing]
+        shown = slice(0, len(texts))
+    if not has_missing:
+        ends.append(End("missing", float(alarm[-1])))
+    spread = np.quantile(scores, [0.1, 0.5, 0.9], axis=1).T
+    return ColumnClosedness(
+        column.name, tuple(texts), position, spread[shown], float(detector.threshold_), tuple(ends)
+    )
+
+
+def _numbers(
+    numbers: np.ndarray, chosen: np.ndarray, unit: str
+) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Values within and beyond the range, for each row; their places; and what they are called.
+
+    A date keeps its hour, and where more than some weeks are spanned its weekday, in every row.
+    """
+    there = numbers[~np.isnan(numbers)]
+    share = np.linspace(0, 1, _INSIDE)
+    inside = np.quantile(there, share, method="nearest") if len(there) else np.zeros(_INSIDE)
+    low, high = float(inside[0]), float(inside[-1])
+    width = (high - low) or abs(high) or 1.0
+    beyond = np.geomspace(0.01, _FARTHEST, _OUTSIDE)
+    values = np.concatenate([low - width * beyond[::-1], inside, high + width * beyond])
+    far = beyond / (1 + beyond)
+    position = np.concatenate([-far[::-1], share, 1 + far])
+    tried = np.repeat(values[:, None], len(chosen), axis=1)
+    if unit == "date":
+        step = 7 * _DAY if width > 28 * _DAY else _DAY if width > 4 * _DAY else 1.0
+        own = np.where(np.isnan(numbers[chosen]), low, numbers[chosen])
+        tried = own + step * np.round((tried - own) / step)
+    return tried, position, [WRITERS[unit](_short(value, unit)) for value in values.tolist()]
+
+
+def _names(column: Column, *, truths: bool) -> list[str]:
+    """The most frequent names."""
+    names, rows = column.names(truths=truths)
+    counts = np.bincount(rows, minlength=len(names))
+    order = np.argsort(-counts, kind="stable")
+    return [name for name in (names[i] for i in order) if name is not None][:_MOST_NAMES]
+
+
+def _scores(detector: Any, Z: np.ndarray, column: Column, place: int) -> np.ndarray:
+    """The scores of the rows with this column instead of theirs.  -> (n_values, n_rows)"""
+    feature_map = detector.feature_map_
+    encoder = feature_map.encoder
+    weight = encoder.weights_[encoder.source_ == place]
+    block = encoder.columns_[place].encode(column)[:, weight > 0] * weight[weight > 0]
+    rows = np.tile(Z, (len(column.values) // len(Z), 1))
+    rows[:, feature_map.source == place] = block
+    return detector.scores(rows).reshape(-1, len(Z))
+
+
+def _since(alarm: np.ndarray, texts: list[str]) -> str | None:
+    """The value from which on, going outwards, at least half of the rows raise an alarm."""
+    quiet = np.flatnonzero(alarm < 0.5)
+    first = int(quiet[-1]) + 1 if len(quiet) else 0
+    return texts[first] if first < len(texts) else None
+
+
+def _short(value: float, unit: str) -> float:
+    return value if unit == "date" else float(f"{value:.3g}")

@@ -1,0 +1,64 @@
+"""The colours, markers and axes that all pictures share."""
+
+from collections.abc import Iterable, Iterator
+from itertools import cycle
+from typing import Any, NamedTuple
+
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+
+# Blue and vermilion of Okabe and Ito: told apart under every common colour blindness.
+NORMAL_COLOUR, ANOMALY_COLOUR = "#0072B2", "#D55E00"
+KIND_COLOURS = (ANOMALY_COLOUR, "#CC79A7", "#009E73", "#E69F00")
+KIND_MARKERS = ("^", "s", "D", "v", "P")  # one more than colours: twenty kinds look different
+INK, FAINT = "#333333", "#B8BCC2"
+SCORE_COLOURS = LinearSegmentedColormap.from_list(
+    "eqsep", ["#8EC1E2", "#D3E6F3", "#FCFBFA", "#FBE3D1", "#F2B184"]
+)
+
+
+class Look(NamedTuple):
+    """How a class or kind is drawn."""
+
+    colour: str
+    marker: str
+
+
+def is_normal(label: Any) -> bool:
+    """Whether a label is the usual one of normal rows."""
+    return label in (0, "normal")
+
+
+def looks(labels: Iterable[Any], *, normal: Any = None) -> dict[Any, Look]:
+    """A colour and a marker for each label, blue dots for the normal one.
+
+    Examples
+    --------
+    >>> looks(["normal", "scan"])["normal"]
+    Look(colour='#0072B2', marker='o')
+    """
+    anomalous: Iterator[tuple[str, str]] = zip(cycle(KIND_COLOURS), cycle(KIND_MARKERS))
+    return {
+        label: Look(NORMAL_COLOUR, "o")
+        if (is_normal(label) if normal is None else label == normal)
+        else Look(*next(anomalous))
+        for label in labels
+    }
+
+
+def frame(ax: Axes, *, title: str | None = None, x_label: str = "", y_label: str = "") -> None:
+    """Axes with two thin sides, and words in ink."""
+    ax.set_title(title or "", loc="left", fontsize="medium", color=INK)
+    ax.set_xlabel(x_label, color=INK)
+    ax.set_ylabel(y_label, color=INK)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(INK)
+    ax.tick_params(which="both", color=INK, labelcolor=INK, labelsize="small")
+
+
+def new_axes() -> Axes:
+    """Axes of a figure of their own."""
+    # pyplot keeps a register of figures: it is asked only where the caller brought no axes.
+    from matplotlib import pyplot as plt
+
+    return plt.subplots(layout="constrained")[1]

@@ -1,0 +1,82 @@
+"""Closedness along each column."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from eqsep import Detector
+from eqsep.datasets import make_mixed_demo
+from eqsep.detector import closedness_by_column
+
+
+@pytest.fixture(scope="module")
+def payments():
+    table = make_mixed_demo(n_samples=900, as_frame=True, random_state=0)
+    return table.X[table.kind == "normal"]
+
+
+@pytest.fixture(scope="module")
+def detector(payments):
+    return Detector(n_landmarks=80, random_state=0).fit(payments)
+
+
+@pytest.fixture(scope="module")
+def found(detector, payments):
+    return {one.column: one for one in closedness_by_column(detector, payments)}
+
+
+def test_every_column_is_looked_at_in_the_order_of_the_table(found, payments):
+    assert list(found) == payments.columns.tolist()
+
+
+def test_far_out_the_alarm_rings_on_both_sides_of_every_number(found):
+    for name in ("amount", "items", "distance_km", "minutes_since_last", "account_age_days"):
+        below, above = found[name].ends[:2]
+        assert (below.where, above.where) == ("below", "above")
+        assert below.alarm == above.alarm == 1
+        assert float(below.since) < float(above.since)
+
+
+def test_from_the_value_that_is_named_half_of_the_rows_ring(detector, payments, found):
+    above = found["amount"].ends[1]
+    passing = payments[detector.predict(payments) == 0]
+    share = np.mean(detector.predict(passing.assign(amount=2 * float(above.since))))
+    assert share > 0.4
+    assert np.mean(detector.predict(passing.assign(amount=float(above.since) / 20))) < 0.3
+
+
+def test_the_scores_are_those_of_rows_with_the_value(detector, payments):
+    one = payments[detector.predict(payments) == 0][:1]
+    found = {c.column: c for c in closedness_by_column(detector, one, n_rows=1)}
+    channels = found["channel"]
+    for name, score in zip(channels.values, channels.score[:, 1], strict=True):
+        assert_allclose(detector.score_samples(one.assign(channel=name)), score, atol=1e-6)
+    column = found["account_age_days"]
+    at = column.position.tolist().index(0.5)
+    assert_allclose(column.score[at], detector.score_samples(one)[0], atol=1e-6)
+
+
+def test_a_missing_value_is_an_end_only_where_normal_rows_have_none(found, payments):
+    has_missing = payments.isna().any()
+    for name, one in found.items():
+        assert ("missing" in {end.where for end in one.ends}) == (not has_missing[name])
+
+
+def test_a_column_is_closed_where_all_its_ends_ring(found):
+    for one in found.values():
+        assert one.closed == all(end.alarm >= 0.5 for end in one.ends)
+    assert found["amount"].closed
+
+
+def test_dates_keep_their_hour_and_truths_have_no_third_value(found):
+    assert found["card_present"].values == ("True", "False")
+    assert [end.where for end in found["card_present"].ends] == ["missing"]
+    assert all(end.rings for end in found["time"].ends)
+
+
+def test_a_constant_column_and_rows_that_all_ring_are_looked_at_too():
+    X = np.column_stack([np.full(300, 7.0), np.random.default_rng(0).normal(size=300)])
+    detector = Detector(random_state=0, false_alarm_rate=0.05).fit(X)
+    constant = closedness_by_column(detector, X)[0]
+    assert constant.score[constant.position == 0.5, 1] < detector.threshold_
+    assert len(closedness_by_column(detector, X + 100)) == 2
