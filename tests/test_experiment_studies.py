@@ -200,7 +200,11 @@ def test_probes_run_on_magnetic_tiles_in_the_layout_of_mvtec(tmp_path, monkeypat
     split = magnetic_tile.data(out / "kept")
     magnetic_tile.data.cache_clear()
     assert set(split.kind_train) == {"normal", "blowhole"}
-    assert (len(split.kind_train), len(split.kind_test)) == (4 * 4 * 2, 2 * 4 * 6)
+    counts = dict(zip(*np.unique(split.kind_test, return_counts=True), strict=True))
+    assert len(split.kind_train) == 2 * (6 + 6)
+    assert counts == {"normal": 6, "blowhole_held_out": 6, "fray": 6} | dict.fromkeys(
+        ("break", "crack", "uneven"), 18
+    )
     comparison = compare(TABLES["magnetic_tile"], PLAN, Results(out))
     assert comparison.count("ours alone") == len(comparison.lines) == 21
     assert all(line.paper and line.corrected for line in comparison.lines)
@@ -211,16 +215,20 @@ def test_probes_run_on_magnetic_tiles_in_the_layout_of_mvtec(tmp_path, monkeypat
 
 
 def write_tiles(root):
-    """Grey squares: defects that are seen are darker than good tiles, unseen ones brighter."""
+    """Grey squares: defects that are seen are darker than good tiles, unseen ones brighter.
+
+    Nine tiles of a kind, two photographs of each; a fray is on a tile that is good elsewhere.
+    """
     rng = np.random.default_rng(0)
     greys = {"Free": 150, "Blowhole": 90, "Break": 200, "Crack": 205, "Fray": 210, "Uneven": 215}
-    for kind, grey in greys.items():
+    for place, (kind, grey) in enumerate(greys.items()):
         (root / f"MT_{kind}").mkdir(parents=True)
-        for setting in range(1, 7):
-            for i in range(4):
+        first = 0 if kind == "Fray" else place * 9
+        for tile in range(first, first + 9):
+            for setting in (1, 2):
                 pixels = rng.normal(grey, 5, size=(6, 6)).clip(0, 255).astype(np.uint8)
-                path = root / f"MT_{kind}" / f"exp{setting}_num_{i}.jpg"
-                Image.fromarray(pixels).save(path)
+                number = 1000 * tile + 20 * setting + place
+                Image.fromarray(pixels).save(root / f"MT_{kind}" / f"exp{setting}_num_{number}.jpg")
 
 
 def test_the_layout_of_mvtec_is_made_once_and_anew_for_other_images(tmp_path):
@@ -228,16 +236,25 @@ def test_the_layout_of_mvtec_is_made_once_and_anew_for_other_images(tmp_path):
     write_tiles(tiles)
     root = magnetic_tile.in_mvtec_layout(tiles, kept)
     paths = sorted(root.rglob("*.jpg"))
-    assert len(paths) == len(set(paths)) == 4 * 4 * 2 + 2 * 4 * 6
+    assert len(paths) == 24 + 18 + 3 * 18
+    trained, tested = (
+        {int(path.stem.split("_")[-1]) // 1000 for path in paths if is_trained(path) == side}
+        for side in (True, False)
+    )
+    assert not trained & tested
     (root / "mark").touch()
     assert magnetic_tile.in_mvtec_layout(tiles, kept) == root
     assert (root / "mark").exists()
     few = magnetic_tile.in_mvtec_layout(tiles, kept, step=2)
     assert len(list(few.rglob("*.jpg"))) == len(paths) / 2
-    (tiles / "MT_Free" / "exp1_num_0.jpg").unlink()
+    next((tiles / "MT_Free").iterdir()).unlink()
     other = magnetic_tile.in_mvtec_layout(tiles, kept)
     assert len(list(other.rglob("*.jpg"))) == len(paths) - 1
     assert not list(kept.glob("*.part"))
+
+
+def is_trained(path):
+    return "train" in path.parts or path.parent.name == "blowhole"
 
 
 @pytest.mark.parametrize("lacking", ["images", "packages"])

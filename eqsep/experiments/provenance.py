@@ -62,7 +62,8 @@ class Provenance:
     """Of many results: from when to when, by which commits, where, and how long they took.
 
     `hours` are those of the clock, summed over all results, `processor_hours` those in which a
-    processor was at work: half of the latter is what two idle cores take.
+    processor was at work: half of the latter is what two idle cores take. Of a result that does
+    not say the latter, the former counts.
     """
 
     begin: str
@@ -92,7 +93,7 @@ class Provenance:
             return tuple(sorted({str(one[kind]) for one in made}))
 
         def hours_of(kind: str) -> float:
-            return round(sum(float(one[kind]) for one in made) / 3600, 2)
+            return round(sum(float(one.get(kind, one["seconds"])) for one in made) / 3600, 2)
 
         return cls(
             begin=dates[0] if dates else "",

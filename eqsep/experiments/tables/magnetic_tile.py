@@ -7,7 +7,7 @@ come in a Python package, and probed as the paper probes MVTec.
 
 import hashlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -24,30 +24,44 @@ from eqsep.experiments.tables.mvtec import METHODS, probe
 
 OBJECT = "magnetic_tile"
 SEEN, HELD_OUT = "blowhole", "blowhole_held_out"  # images to learn from, and of the same to test
-TEST_SETTINGS = ("exp5", "exp6")  # of six: a third of all images
+SAME_TILE = 100  # the largest step from one number to the next within a tile
 QUICK_STEP = 4  # a quick run takes every fourth image
 _SOURCE = "https://github.com/abin24/Magnetic-tile-defect-datasets."
 
 
-def folder_in_mvtec(path: Path) -> str | None:
-    """Where an image MT_<Kind>/<setting>_num_<number>.jpg belongs; None where nowhere.
+def tiles_of(numbers: np.ndarray) -> np.ndarray:
+    """Which tile each photograph shows, by its number.
 
-    A tile was probably photographed under several settings, so images are divided by setting, and
-    all kinds alike: the other defects are tested under the settings of the good tiles beside them.
+    A tile was photographed under six settings in a row: numbers of one tile follow each other
+    closely, those of two tiles do not.
 
     Examples
     --------
-    >>> folder_in_mvtec(Path("MT_Free/exp1_num_7.jpg")), folder_in_mvtec(Path("MT_Fray/exp6_8.jpg"))
-    ('train/good', 'test/fray')
-    >>> folder_in_mvtec(Path("MT_Fray/exp1_num_9.jpg"))
+    >>> tiles_of(np.array([1810, 2038, 1836, 2060]))
+    array([0, 1, 0, 1])
     """
-    kind = path.parent.name.removeprefix("MT_").lower()
-    in_test = path.name.split("_")[0] in TEST_SETTINGS
-    if kind == "free":
-        return "test/good" if in_test else "train/good"
-    if kind == SEEN:
-        return f"test/{HELD_OUT if in_test else SEEN}"
-    return f"test/{kind}" if in_test else None
+    order = np.argsort(numbers)
+    tiles = np.empty(len(numbers), dtype=int)
+    tiles[order] = np.cumsum(np.diff(numbers[order], prepend=numbers[order][0]) > SAME_TILE)
+    return tiles
+
+
+def folders_in_mvtec(paths: Sequence[Path]) -> list[str | None]:
+    """Where photographs MT_<Kind>/<setting>_num_<number>.jpg belong; None where nowhere.
+
+    No tile is on both sides: every third is tested, good or with the seen defect; the others are
+    trained on. The unseen defects are tested on every tile that is not trained on.
+    """
+    kinds = [path.parent.name.removeprefix("MT_").lower() for path in paths]
+    tiles = tiles_of(np.array([int(path.stem.split("_")[-1]) for path in paths])).tolist()
+    trained = {
+        tile for kind, tile in zip(kinds, tiles, strict=True) if kind in ("free", SEEN) and tile % 3
+    }
+    known = {"free": ("test/good", "train/good"), SEEN: (f"test/{HELD_OUT}", f"test/{SEEN}")}
+    return [
+        known.get(kind, (f"test/{kind}", None))[tile in trained]
+        for kind, tile in zip(kinds, tiles, strict=True)
+    ]
 
 
 def in_mvtec_layout(tiles: Path, kept: Path, *, step: int = 1) -> Path:
@@ -75,12 +89,12 @@ def in_mvtec_layout(tiles: Path, kept: Path, *, step: int = 1) -> Path:
 def _placed(tiles: Path, step: int) -> Iterator[tuple[Path, str]]:
     """Images and their places, in the order of their names."""
     by_place: dict[str, list[Path]] = {}
-    for path in sorted(tiles.rglob("*.jpg")):
-        place = folder_in_mvtec(path.relative_to(tiles))
+    paths = sorted(tiles.glob("MT_*/*.jpg"))
+    for path, place in zip(paths, folders_in_mvtec(paths), strict=True):
         if place is not None:
             by_place.setdefault(place, []).append(path)
-    for place, paths in by_place.items():
-        yield from ((path, place) for path in paths[::step])
+    for place, chosen in by_place.items():
+        yield from ((path, place) for path in chosen[::step])
 
 
 @lru_cache(maxsize=1)
@@ -138,9 +152,8 @@ TABLES = [
         note=(
             "Real photographs of one product stand in for MVTec, whose images cannot be passed on: "
             "put into folders in MVTec's layout, embedded by EfficientNet-Lite0 (1,280 numbers an "
-            "image), probed with the paper's settings. Trained on good tiles and blowholes under "
-            "four settings of the camera, tested under the two others; a tile was probably "
-            "photographed under all of them."
+            "image), probed with the paper's settings. No tile is both trained on and tested: the "
+            "photographs of one are known by their numbers."
         ),
         changes="The area, and that the probes are evaluated in double precision.",
     )

@@ -20,7 +20,7 @@ from eqsep.experiments.networks import (
 from eqsep.separators.negative_sampling import NegativeSampling
 
 SIGMA = 0.5
-EPOCHS, QUICK_EPOCHS = 500, 15
+EPOCHS, QUICK_EPOCHS = 500, 10
 RATIO, QUICK_RATIO = 10.0, 2.0  # drawn anomalies for each normal row
 L2 = {"paper": 0.0, "corrected": 0.1}
 

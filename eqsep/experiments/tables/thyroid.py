@@ -17,7 +17,7 @@ from eqsep.experiments.networks import (
 from eqsep.experiments.scaled import loaded, scaled
 from eqsep.experiments.table import Place, Table
 
-EPOCHS, QUICK_EPOCHS = 500, 60
+EPOCHS, QUICK_EPOCHS = 500, 40
 _KINDS = {"Hyper": "hyperfunction", "Subno": "subnormal", "Overa": "overall"}
 
 
