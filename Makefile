@@ -43,7 +43,7 @@ bench-networks: .venv/.dev
 	$(BIN)/python bench/networks.py
 
 clean:
-	rm -rf .venv docs/_build
+	rm -rf .venv docs/_build docs/auto_gallery
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

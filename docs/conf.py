@@ -12,10 +12,16 @@ from eqsep import __version__
 
 project = "eqsep"
 version = release = __version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
-myst_enable_extensions = ["dollarmath"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "numpydoc",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "gallery"]
 default_role = "code"  # `name` in a docstring is code
 toc_object_entries_show_parents = "hide"
 
@@ -24,6 +30,17 @@ autodoc_typehints = "none"  # the docstrings state types
 numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "auto_gallery",
+    "within_subsection_order": "FileNameSortKey",
+    "abort_on_example_error": True,
+    "download_all_examples": False,
+    "write_computation_times": False,
+    "show_signature": False,
+    "min_reported_time": 3600,  # seconds on a page are those of the machine that built it
+}
+
 html_theme = "pydata_sphinx_theme"
 html_title = "eqsep"
 html_static_path = ["_static"]
@@ -31,9 +48,8 @@ html_css_files = ["eqsep.css"]
 html_show_sourcelink = False
 html_show_copyright = False
 html_copy_source = False
-html_sidebars = {"**": []}  # the navigation is in the header
+html_sidebars = {"index": []}  # elsewhere the pages of the section
 html_theme_options = {
-    "header_links_before_dropdown": 4,
     "navbar_align": "left",
     "secondary_sidebar_items": ["page-toc"],
     "footer_start": [],
@@ -44,14 +60,21 @@ html_math_renderer = "mathml"
 
 _BAR_OR_REFERENCE = re.compile(r"(?<!\\)\||(?<=\w)_(?!\w)")
 _LITERAL = re.compile(r"(``.+?``|`[^`]+`)")
+_EXAMPLE = re.compile(r"\]\((?:\.\./)?gallery/(plot_\w+)\.py\)")
 
 
 def setup(app: Sphinx) -> None:
-    """Formulas as MathML, which needs no script; docstrings read as they are written."""
+    """Formulas as MathML, which needs no script; docstrings and links read as they are written."""
     app.add_html_math_renderer(
         "mathml", inline_renderers=(_inline, None), block_renderers=(_block, None)
     )
     app.connect("autodoc-process-docstring", _as_written, priority=900)  # after numpydoc
+    app.connect("source-read", _to_pages)
+
+
+def _to_pages(app, docname: str, source: list[str]) -> None:  # noqa: ARG001
+    """Links to scripts of the gallery lead to their pages."""
+    source[0] = _EXAMPLE.sub(r"](auto_gallery/\1.rst)", source[0])
 
 
 def _as_written(app, what, name, obj, options, lines: list[str]) -> None:  # noqa: ARG001

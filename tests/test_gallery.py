@@ -1,0 +1,103 @@
+"""The examples of the gallery: each script runs, and what its page says of the result holds."""
+
+import runpy
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+
+GALLERY = Path(__file__).parents[1] / "docs" / "gallery"
+
+
+def all_functions_and_the_unseen_side(names):
+    for name, neuron in names["neurons"].items():
+        X, y = names["make_logic"](name)
+        assert neuron.score(X, y) == 1.0, name
+    assert names["found"]["halfspace"] < 0.05
+    assert names["found"]["margin"] > 0.95
+
+
+def one_method_flags_the_inner_circle(names):
+    svc, separator = names["models"].values()
+    inner = names["X"][names["unseen"]]
+    assert svc.predict(inner).mean() < 0.05
+    assert separator.predict(inner).mean() > 0.8
+
+
+def parts_add_up_and_a_kind_is_missed(names):
+    assert names["explanation"].score == pytest.approx(names["parts"].sum())
+    assert names["detector"].predict_kind(names["rows"])[0] == "unseen"
+    kind, alarm = names["new"].kind, names["alarm"]
+    assert alarm[kind == "sleeper"].mean() > 0.9
+    assert alarm[kind == "card testing"].mean() < 0.1
+
+
+def the_forest_pays_with_unseen_kinds(names):
+    detector, forest, isolation = (table.mean for table in names["tables"].values())
+    assert forest.seen > 0.9
+    assert detector.seen > 0.9
+    assert detector.unseen > forest.unseen + 0.3
+    assert isolation.seen < 0.5
+
+
+def promises_are_kept_on_average(names):
+    for measured in names["rates"].values():
+        assert np.mean(measured) == pytest.approx(0.05, abs=0.015)
+    assert np.std(names["rates"][4_000]) < np.std(names["rates"][500])
+
+
+def closed_models_end(names):
+    far = {name: share[-1] for name, share in names["share"].items()}
+    assert far["Detector"] == far["kernel separator, gamma 8"] == 0
+    assert far["SVC, gamma 8"] == 1
+    assert far["random forest"] > 0.9
+
+
+def pieces_give_the_whole(names):
+    assert np.abs(names["one"] - names["other"]).max() < 1e-6
+    assert names["left"] < 1e-6
+    mules = names["history"]["money mule"]
+    assert mules[-1] > mules[2] + 0.05
+    assert min(names["history"]["skimming"]) > 0.95
+
+
+def bumps_flag_the_outer_circle(names):
+    assert names["found"]["leaky ReLU"] < 0.05
+    assert names["found"]["bumps"] > 0.9
+
+
+FACTS = {
+    "plot_1_neuron": all_functions_and_the_unseen_side,
+    "plot_2_circles": one_method_flags_the_inner_circle,
+    "plot_3_detector": parts_add_up_and_a_kind_is_missed,
+    "plot_4_precision_recall": the_forest_pays_with_unseen_kinds,
+    "plot_5_threshold": promises_are_kept_on_average,
+    "plot_6_closed": closed_models_end,
+    "plot_7_learning_on": pieces_give_the_whole,
+    "plot_8_networks": bumps_flag_the_outer_circle,
+}
+
+
+@pytest.fixture
+def figures():
+    """A function that gives all figures drawn so far; they are closed in the end."""
+    plt.switch_backend("agg")  # no windows
+    with mpl.rc_context(), plt.ioff():
+        yield lambda: [plt.figure(number) for number in plt.get_fignums()]
+    plt.close("all")
+
+
+@pytest.mark.parametrize("example", sorted(GALLERY.glob("plot_*.py")), ids=lambda path: path.stem)
+def test_examples_run_and_show_what_they_say(example, figures):
+    names = runpy.run_path(str(example))
+    assert len(figures()) >= 2
+    for ax in (ax for figure in figures() for ax in figure.axes):
+        assert ax.has_data()
+        assert ax.get_title() or ax.get_title("left")
+    FACTS[example.stem](names)
+
+
+def test_every_fact_has_its_example():
+    assert set(FACTS) == {path.stem for path in GALLERY.glob("plot_*.py")}
