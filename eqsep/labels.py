@@ -75,7 +75,8 @@ def column(y: Any) -> np.ndarray:
         raise ValueError("y contains NaN or infinity: expected one label a row. Drop those rows.")
     if y.dtype.kind == "O" and any(isinstance(label, str) for label in y):
         y = y.astype(str)
-    check_classification_targets(y)
+    if y.dtype.kind not in "US":  # names are never measurements, however many there are
+        check_classification_targets(y)
     return y
 
 

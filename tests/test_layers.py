@@ -14,7 +14,7 @@ ROOT = Path(eqsep.__file__).parent
 LAYERS = [
     {"arrays", "compiled"},
     {"labels", "activations", "distances", "tables"},
-    {"kernels"},
+    {"kernels", "batches"},
     {"losses", "solvers"},
     {"theory", "datasets", "evaluation"},
     {"networks"},

@@ -41,6 +41,18 @@ class Answers:
         """The same with rows without a label as normal ones."""
         return replace(self, code=np.where(self.code == UNLABELLED, 0, self.code))
 
+    def of_no_row(self) -> "Answers":
+        """How labels are read, and the kinds, without the rows."""
+        return replace(self, code=self.code[:0])
+
+    def joined(self, other: "Answers") -> "Answers":
+        """The kinds of both, and the reading of labels that knows more of them; no rows."""
+        kinds = tuple(dict.fromkeys((*self.kinds, *other.kinds)))
+        labels, others = self.labels, other.labels
+        if labels is None or (others is not None and len(others.kinds) > len(labels.kinds)):
+            labels = others
+        return Answers(self.code[:0], kinds, labels)
+
 
 def read_answers(y: Any, *, n_rows: int, normal: Any, known: "Answers | None" = None) -> Answers:
     """The labels `y` of `n_rows` rows; None, or a missing one, says that nothing is known.
@@ -60,24 +72,23 @@ def read_answers(y: Any, *, n_rows: int, normal: Any, known: "Answers | None" = 
     """
     labels = known.labels if known else None
     kinds = known.kinds if known else ()
-    y, missing = _missing(y, n_rows)
-    if len(y) != n_rows:
+    distinct, place = coded(y, n_rows)
+    if len(place) != n_rows:
         raise ValueError(
             f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y "
-            f"has {len(y)} labels. Pass one label a row, None where it is not known."
+            f"has {len(place)} labels. Pass one label a row, None where it is not known."
         )
-    code = np.full(n_rows, UNLABELLED)
-    if missing.all():
-        return Answers(code, kinds, labels)
-    given = column(y[~missing])
+    if not len(distinct):
+        return Answers(np.full(n_rows, UNLABELLED), kinds, labels)
+    given = column(distinct)
     if labels is None:
-        labels = _first_labels(given, normal=normal, some_missing=bool(missing.any()))
+        some_missing = bool((place == UNLABELLED).any())
+        labels = _first_labels(given, normal=normal, some_missing=some_missing)
     labels = labels.including(given)
-    names = np.where(labels.encode(given) == 1, _names(given, labels), "")
-    kinds = (*kinds, *(name for name in dict.fromkeys(names.tolist()) if name not in ("", *kinds)))
-    place = {name: i for i, name in enumerate(("", *kinds))}
-    code[~missing] = [place[name] for name in names.tolist()]
-    return Answers(code, kinds, labels)
+    names = np.where(labels.encode(given) == 1, _names(given, labels), "").tolist()
+    kinds = (*kinds, *(name for name in dict.fromkeys(names) if name not in ("", *kinds)))
+    code = [("", *kinds).index(name) for name in names]
+    return Answers(np.array([*code, UNLABELLED])[place], kinds, labels)
 
 
 def _names(given: np.ndarray, labels: Labels) -> np.ndarray:
@@ -92,10 +103,20 @@ def _first_labels(given: np.ndarray, *, normal: Any, some_missing: bool) -> Labe
     return read_labels(given, normal=normal, one_class=True)
 
 
-def _missing(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """The labels as an array, and which of them are missing."""
+def coded(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct labels, in the order in which they come, and the place of each row's label.
+
+    The place of a missing label is `UNLABELLED`: None, NaN, pandas' NA, or an empty name.
+
+    Examples
+    --------
+    >>> coded(["smurf", None, "normal", "smurf"], 4)
+    (array(['smurf', 'normal'], dtype='<U6'), array([ 0, -1,  1,  0]))
+    """
     if y is None:
-        return np.full(n_rows, None), np.ones(n_rows, dtype=bool)
+        return np.empty(0), np.full(n_rows, UNLABELLED)
+    if hasattr(y, "dictionary_encode"):  # pyarrow
+        return _arrow_coded(y)
     y = _array(y)
     if y.ndim == 2 and y.shape[1] == 1:
         y = column_or_1d(y, warn=True)
@@ -104,25 +125,43 @@ def _missing(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
             f"y should be a 1d array with one label a row, got an array of shape {y.shape} "
             f"instead. Pass one column of labels."
         )
-    if y.dtype.kind == "f":
-        return y, np.isnan(y)
-    if y.dtype.kind in "US":
-        return y, y == ""
-    if y.dtype.kind != "O":
-        return y, np.zeros(len(y), dtype=bool)
-    missing = np.fromiter((is_missing(label) for label in y), bool, len(y))
-    if missing.all() or any(isinstance(label, str) for label in y):
-        return y, missing
-    known = np.array(y[~missing].tolist())  # numbers and truth values in their own type
-    values = np.zeros(len(y), dtype=known.dtype)
-    values[~missing] = known
-    return values, missing
+    if y.dtype.kind == "O":
+        places: dict[Any, int] = {}
+        place = np.array([places.setdefault(label, len(places)) for label in y], dtype=int)
+        return _without_missing(objects(places), place)
+    distinct, first, place = np.unique(y, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return _without_missing(distinct[order], np.argsort(order)[place])
+
+
+def labels_of(y: Any, n_rows: int) -> np.ndarray:
+    """The labels of `n_rows` rows as objects, None where one is missing."""
+    distinct, place = coded(y, n_rows)
+    return objects([*distinct.tolist(), None])[place]
+
+
+def _arrow_coded(y: Any) -> tuple[np.ndarray, np.ndarray]:
+    if hasattr(y, "combine_chunks"):
+        y = y.combine_chunks()
+    if not hasattr(y, "dictionary"):
+        y = y.dictionary_encode()
+    place = y.indices.fill_null(UNLABELLED).to_numpy(zero_copy_only=False).astype(int)
+    return _without_missing(objects(y.dictionary.to_pylist()), place)
+
+
+def _without_missing(labels: np.ndarray, place: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The labels that say something, in their own type; the places of the others are one."""
+    known = [label for label in labels.tolist() if not is_missing(label)]
+    kept = np.array([not is_missing(label) for label in labels.tolist()], dtype=bool)
+    values = labels[kept] if labels.dtype.kind != "O" else np.array(known)
+    if any(isinstance(label, str) for label in known):
+        values = np.array([str(label) for label in known])
+    new = np.append(np.where(kept, np.cumsum(kept) - 1, UNLABELLED), UNLABELLED)
+    return values, new[place]
 
 
 def _array(y: Any) -> np.ndarray:
     """Labels of any library as an array; in a list, what is missing stays so beside names."""
-    if hasattr(y, "to_pylist"):  # pyarrow
-        y = y.to_pylist()
     array = to_numpy(y.to_numpy() if hasattr(y, "to_numpy") else y)
     if isinstance(y, list | tuple) and array.dtype.kind in "US" and array.ndim == 1:
         return objects(y)

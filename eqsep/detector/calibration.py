@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 STEP = 100  # with 99, 199, … rows a rate of a whole number of percents is met, not only bounded
+MOST_HELD = 3999  # rows that a first fit holds out
 
 
 class PromiseWarning(UserWarning):
@@ -104,4 +105,4 @@ def held_out(n: int) -> int:
     >>> [held_out(n) for n in (10, 300, 1000, 100_000)]
     [5, 99, 199, 3999]
     """
-    return usable(int(min(max(n / 5, min(120, n / 2)), 3999)))
+    return usable(int(min(max(n / 5, min(120, n / 2)), MOST_HELD)))

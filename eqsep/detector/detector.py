@@ -3,7 +3,6 @@
 import os
 from dataclasses import replace
 from importlib import import_module
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
@@ -12,11 +11,16 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from eqsep.detector.answers import UNLABELLED, Answers, check_answers, read_answers
+from eqsep.batches.sources import is_stream, source_of
+from eqsep.detector.answers import UNLABELLED, Answers, read_answers
 from eqsep.detector.calibration import Calibration
 from eqsep.detector.explanation import Explanation, explain_rows
-from eqsep.detector.feature_map import FeatureMap, Plan, make_feature_map, row_hashes
+from eqsep.detector.feature_map import FeatureMap, Plan, row_hashes
 from eqsep.detector.learning import check_mergeable, warn_of_new_kinds
+from eqsep.detector.parameters import check_parameters, checked_rate
+from eqsep.detector.pieces import Piece, Terms, piece_of, summed
+from eqsep.detector.streaming import read, start_stream
+from eqsep.detector.terms import Setup, start
 from eqsep.separators.statistics import SCORED_AT_ONCE, Statistics, widened
 from eqsep.tables.reading import read_table
 
@@ -139,30 +143,13 @@ class Detector(ClassifierMixin, BaseEstimator):
         y : array-like of shape (n_rows,), default=None
             0 / 1, or names of kinds beside the normal one; None or NaN where nothing is known.
         """
-        self._check_parameters()
-        table = read_table(X, name=type(self).__name__)
+        check_parameters(self)
+        name = type(self).__name__
+        if is_stream(X):
+            return self._begin(*start_stream(self._setup(), source_of(X, y, name=name), name=name))
+        table = read_table(X, name=name)
         answers = read_answers(y, n_rows=table.n_rows, normal=self.normal)
-        one_class = not (answers.code == 0).any()
-        answers = answers.trusting_unlabelled() if one_class else answers
-        check_answers(answers, normal=self.normal, given=y is not None)
-        if self.feature_map is None:
-            plan = Plan(
-                self.n_landmarks, self.alpha, self.width, check_random_state(self.random_state)
-            )
-            feature_map, Z, held = make_feature_map(table, answers, plan)
-        else:
-            feature_map = self.feature_map
-            table = feature_map.encoder.align(table)
-            Z = feature_map.rows(table)
-            held = feature_map.calibrates(table) & (answers.code == 0)
-        self.feature_map_, self.answers_ = feature_map, replace(answers, code=answers.code[:0])
-        self.one_class_ = one_class
-        self._name_columns()
-        statistics = self._sums(Z[~held], answers.code[~held], n_kinds=len(answers.kinds))
-        self._record(statistics, Z[held])
-        self.promised_rate_ = self._rate()
-        self.calibration_.warn_if_short(self.promised_rate_)
-        return self
+        return self._begin(*start(self._setup(), table, answers, given=y is not None))
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:  # noqa: ARG002
         """Learn more rows: what all pieces together teach is what one fit teaches.
@@ -181,11 +168,19 @@ class Detector(ClassifierMixin, BaseEstimator):
         """
         if not hasattr(self, "feature_map_"):
             return self.fit(X, y)
-        known = self.kinds_
-        answers, statistics, Z, held = self._piece(X, y)
-        self.answers_ = replace(answers, code=answers.code[:0])
-        rows = np.concatenate([self.calibration_.rows, Z[held]])
-        self._record(widened(self.statistics_, 1 + len(self.kinds_)) + statistics, rows)
+        if is_stream(X):
+            name = type(self).__name__
+            for table, labels in read(source_of(X, y, name=name), name=name):
+                self.partial_fit(table, labels)
+            return self
+        known, terms = self.kinds_, self.terms()
+        table = self.feature_map_.encoder.align(X)
+        answers = terms.answers(y, n_rows=table.n_rows)
+        Z = self.feature_map_.rows(table)
+        piece = summed(terms, table, answers, Z)
+        self.answers_ = piece.known
+        sums = widened(self.statistics_, 1 + len(self.kinds_)) + piece.statistics
+        self._record(sums, np.concatenate([self.calibration_.rows, self._held_rows(piece)]))
         warn_of_new_kinds(self, Z, answers, known=known)
         return self
 
@@ -221,10 +216,11 @@ class Detector(ClassifierMixin, BaseEstimator):
         row is left is not a seen one any more.
         """
         check_is_fitted(self)
-        answers, statistics, Z, held = self._piece(X, y)
-        learnt = widened(self.statistics_, 1 + len(answers.kinds)).weight
+        piece = piece_of(self.terms(), X, y)
+        statistics, kinds = piece.statistics, piece.known.kinds
+        learnt = widened(self.statistics_, 1 + len(kinds)).weight
         if (statistics.weight > learnt * (1 + 1e-9) + 1e-9).any():
-            names = ("normal", *answers.kinds)
+            names = ("normal", *kinds)
             given, had = (
                 ", ".join(f"{w:g} {name}" for w, name in zip(weights, names, strict=True))
                 for weights in (statistics.weight, learnt)
@@ -233,7 +229,7 @@ class Detector(ClassifierMixin, BaseEstimator):
                 f"Cannot forget more than was learnt: {given} rows (that do not calibrate) were "
                 f"given, {had} were learnt. Pass rows and labels as they were learnt."
             )
-        rows = self.calibration_.without(Z[held])
+        rows = self.calibration_.without(self._held_rows(piece))
         left = self.statistics_ - statistics
         kept = [0, *(1 + i for i, weight in enumerate(left.weight[1:]) if weight > 1e-9)]
         kinds = tuple(self.kinds_[i - 1] for i in kept[1:])
@@ -309,55 +305,35 @@ class Detector(ClassifierMixin, BaseEstimator):
     @property
     def threshold_(self) -> float:
         """The score above which a row is called anomalous, for the present `false_alarm_rate`."""
-        rate = self._rate()
+        rate = checked_rate(self.false_alarm_rate)
         if rate != self.promised_rate_:  # was set after the fit, which warns of its own
             self.calibration_.warn_if_short(rate)
         return self.calibration_.threshold(rate)
 
-    def _rate(self) -> float:
-        rate = self.false_alarm_rate
-        if not isinstance(rate, Real) or not 0 < rate < 1:
-            raise ValueError(
-                f"false_alarm_rate must be a number between 0 and 1, got {rate!r}. "
-                f"0.01 lets one normal row in a hundred raise an alarm."
-            )
-        return float(rate)
+    def terms(self) -> Terms:
+        """What must be agreed on for more rows to be learnt by `eqsep.detector.pieces`."""
+        check_is_fitted(self)
+        return Terms(
+            self.feature_map_, self.answers_, self.one_class_, self.normal, self.unlabelled_weight
+        )
 
-    def _check_parameters(self) -> None:
-        self._rate()
-        if not isinstance(self.n_landmarks, Integral) or self.n_landmarks < 2:
-            raise ValueError(
-                f"n_landmarks must be a whole number of at least 2, got {self.n_landmarks!r}."
-            )
-        for name in ("alpha", "unlabelled_weight", "width"):
-            value = getattr(self, name)
-            if name == "width" and value is None:
-                continue
-            if not isinstance(value, Real) or not 0 < value < np.inf:
-                raise ValueError(f"{name} must be a number above 0, got {value!r}.")
-        if not isinstance(self.feature_map, FeatureMap | None):
-            raise ValueError(
-                f"feature_map must be the feature_map_ of a fitted detector, got a "
-                f"{type(self.feature_map).__name__}."
-            )
+    def _setup(self) -> Setup:
+        rng = check_random_state(self.random_state)
+        plan = Plan(self.n_landmarks, self.alpha, self.width, rng)
+        return Setup(plan, self.feature_map, self.normal, self.unlabelled_weight)
 
-    def _piece(self, X: Any, y: Any) -> tuple[Answers, Statistics, np.ndarray, np.ndarray]:
-        """What the labels of more rows say, their sums, these rows, and which calibrate."""
-        table = self.feature_map_.encoder.align(X)
-        answers = read_answers(y, n_rows=table.n_rows, normal=self.normal, known=self.answers_)
-        if self.one_class_:
-            answers = answers.trusting_unlabelled()
-        Z = self.feature_map_.rows(table)
-        held = self.feature_map_.calibrates(table) & (answers.code == 0)
-        statistics = self._sums(Z[~held], answers.code[~held], n_kinds=len(answers.kinds))
-        return answers, statistics, Z, held
+    def _begin(self, terms: Terms, piece: Piece) -> Self:
+        """Record a first fit."""
+        self.feature_map_, self.answers_ = terms.feature_map, piece.known
+        self.one_class_ = terms.one_class
+        self._name_columns()
+        self._record(piece.statistics, self._held_rows(piece))
+        self.promised_rate_ = checked_rate(self.false_alarm_rate)
+        self.calibration_.warn_if_short(self.promised_rate_)
+        return self
 
-    def _sums(self, Z: np.ndarray, code: np.ndarray, *, n_kinds: int) -> Statistics:
-        weight = np.where(code == UNLABELLED, self.unlabelled_weight, 1.0)
-        target = np.zeros((len(code), 1 + n_kinds))
-        target[np.arange(len(code)), np.maximum(code, 0)] = 1.0
-        total = weight @ target
-        return self.feature_map_.values.statistics(Z, target, weight, total=total)
+    def _held_rows(self, piece: Piece) -> np.ndarray:
+        return self.feature_map_.rows(piece.held.table)
 
     def _record(self, statistics: Statistics, rows: np.ndarray) -> Self:
         labels = self.answers_.labels

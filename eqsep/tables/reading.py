@@ -25,8 +25,11 @@ class Table:
     n_rows: int
 
     def take(self, rows: np.ndarray) -> "Table":
-        """Some of the rows, by position."""
-        columns = [Column(c.name, c.kind, c.values[rows]) for c in self.columns]
+        """Some of the rows, by position; a dropped column need not have any."""
+        columns = [
+            Column(c.name, c.kind, c.values[rows] if len(c.values) else c.values)
+            for c in self.columns
+        ]
         return Table(columns, self.named, len(rows))
 
 

@@ -1,0 +1,71 @@
+"""Batches of one table as one table again; what does not fit together is an error."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from eqsep.labels import listed
+from eqsep.tables.column import Column, objects
+from eqsep.tables.reading import Table, read_table
+
+_TEXTS = {"text", "mixed"}
+
+
+def tables(batches: Iterable[tuple[Any, Any]], *, name: str) -> Iterator[tuple[Table, Any]]:
+    """Each batch as a table with the columns of the first one, in its order, and its labels."""
+    wanted: list[str] | None = None
+    named = True
+    for number, (X, y) in enumerate(batches, 1):
+        table = read_table(X, name=name)
+        columns = {column.name: column for column in table.columns}
+        if wanted is None:
+            wanted, named = list(columns), table.named
+        apart = sorted(set(wanted) ^ set(columns))
+        if apart or table.named is not named:
+            told = f"{listed(np.array(apart))} not in both" if apart else "one has names of columns"
+            raise ValueError(
+                f"Batch {number} has not the columns of the batches before it: {told}. Pass "
+                f"batches of one table, with None where a value is not known."
+            )
+        yield Table([columns[column] for column in wanted], named, table.n_rows), y
+
+
+def joined(parts: Sequence[Table]) -> Table:
+    """Tables of the same columns below each other.
+
+    A column without any value in one of them is of the kind it has in the others.
+
+    Examples
+    --------
+    >>> parts = [read_table([{"a": a}], name="joined") for a in (1, None)]
+    >>> joined(parts).columns
+    [Column(name='a', kind='number', values=array([ 1., nan]))]
+    """
+    columns = [_joined([part.columns[j] for part in parts]) for j in range(len(parts[0].columns))]
+    return Table(columns, parts[0].named, sum(part.n_rows for part in parts))
+
+
+def _joined(parts: list[Column]) -> Column:
+    name = parts[0].name
+    kinds = {part.kind for part in parts}
+    if len(kinds) > 1:
+        kinds = {part.kind for part in parts if not part.is_empty} or {"number"}
+    if kinds == _TEXTS:
+        kinds = {"mixed"}
+    if len(kinds) > 1:
+        found = " and ".join(sorted(kinds))
+        raise ValueError(
+            f"Column {name!r} is not of one kind in all batches: it is a column of {found}. Write "
+            f"it alike in all of them."
+        )
+    kind = kinds.pop()
+    return Column(name, kind, np.concatenate([_as(part, kind) for part in parts]))
+
+
+def _as(column: Column, kind: str) -> np.ndarray:
+    """The values of a column that has none, or is text, among those of a kind."""
+    if column.kind == kind or (kind == "mixed" and column.kind == "text"):
+        return column.values
+    n = len(column.values)
+    return objects([None] * n) if kind in _TEXTS else np.full(n, np.nan)

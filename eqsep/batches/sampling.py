@@ -1,0 +1,112 @@
+"""What can be known of many rows in bounded memory: a uniform sample, and the frequent names."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Generic, Protocol, Self, TypeVar
+
+import numpy as np
+
+
+class Taken(Protocol):
+    """Rows of which some can be taken."""
+
+    def take(self, rows: np.ndarray) -> Self:
+        """Some of the rows, by position."""
+        ...
+
+
+T = TypeVar("T", bound=Taken)
+
+
+class Reservoir(Generic[T]):
+    """A uniform sample, without replacement, of at most `size` of the rows seen.
+
+    Each row gets a random priority, and the least ones stay: so two reservoirs of the same size
+    make the reservoir of all their rows.
+
+    Parameters
+    ----------
+    size : int
+    join : callable
+        From a list of pieces of rows to one piece.
+
+    Notes
+    -----
+    By the inequality of Dvoretzky, Kiefer and Wolfowitz with Massart's constant, the shares of
+    rows below every value at once are those of the sample up to √(ln(2 / δ) / 2 size) with a
+    chance of 1 - δ: up to 0.0037 for 200,000 rows and δ = 0.01.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> reservoir = Reservoir(3, np.concatenate)
+    >>> reservoir.add(np.arange(5), np.array([0.9, 0.1, 0.5, 0.2, 0.4]))
+    >>> reservoir.rows()
+    array([1, 3, 4])
+    """
+
+    def __init__(self, size: int, join: Callable[[list[T]], T]) -> None:
+        self.size = size
+        self._join = join
+        self._bound = np.inf
+        self._n = 0
+        self._priorities: list[np.ndarray] = []
+        self._parts: list[T] = []
+
+    def add(self, rows: T, priorities: np.ndarray) -> None:
+        """See more rows, each with a number drawn uniformly from [0, 1)."""
+        kept = np.flatnonzero(priorities < self._bound)
+        if not len(kept):
+            return
+        self._parts.append(rows.take(kept))
+        self._priorities.append(priorities[kept])
+        self._n += len(kept)
+        if self._n > 2 * self.size:
+            self._settle()
+
+    def merge(self, other: "Reservoir[T]", *, moved: Callable[[T], T]) -> None:
+        """See all rows that another reservoir of this size has seen, each as `moved` gives it."""
+        for rows, priorities in zip(other._parts, other._priorities, strict=True):
+            self.add(moved(rows), priorities)
+
+    def rows(self, most: int | None = None) -> T | None:
+        """The sample, at most so many rows of it, in the order in which they were seen."""
+        self._settle()
+        if not self._parts:
+            return None
+        if most is None or most >= self._n:
+            return self._parts[0]
+        return self._parts[0].take(np.sort(np.argsort(self._priorities[0])[:most]))
+
+    def __len__(self) -> int:
+        return min(self._n, self.size)
+
+    def _settle(self) -> None:
+        """One piece, of no more rows than there may be."""
+        if not self._parts:
+            return
+        priorities = np.concatenate(self._priorities)
+        kept = np.arange(len(priorities))
+        if len(kept) > self.size:
+            kept = np.sort(np.argpartition(priorities, self.size)[: self.size])
+            self._bound = priorities[kept].max()
+        rows = self._parts[0] if len(self._parts) == 1 else self._join(self._parts)
+        self._parts = [rows if len(kept) == len(priorities) else rows.take(kept)]
+        self._priorities, self._n = [priorities[kept]], len(kept)
+
+
+def frequent(counts: Counter[str], *, most: int) -> Counter[str]:
+    """At most so many of the names counted, by Misra and Gries: sums of such counts can go on.
+
+    A name is counted too low by at most 1 / `most` of all that was counted, so that every name
+    with a larger share stays.
+
+    Examples
+    --------
+    >>> frequent(Counter("abracadabra"), most=2)
+    Counter({'a': 3})
+    """
+    if len(counts) <= most:
+        return counts
+    least = sorted(counts.values())[-most - 1]
+    return Counter({name: n - least for name, n in counts.items() if n > least})
