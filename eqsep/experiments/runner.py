@@ -10,15 +10,19 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 
-from eqsep.experiments.cell import Cell, Skipped, Study, is_measured, write_result
+from eqsep.experiments.cell import Cell, Result, Skipped, Study, is_measured, write_result
 from eqsep.experiments.figures import STUDIES as FIGURE_STUDIES
 from eqsep.experiments.provenance import here
 from eqsep.experiments.tables import STUDIES as TABLE_STUDIES
 
 STUDIES: dict[str, Study] = TABLE_STUDIES | FIGURE_STUDIES
+# How cells are measured, here or elsewhere: from cells and the folder of the results to each cell
+# and how it ended (see `measure_cell`), as they end.
+Way = Callable[[list[Cell], Path], Iterator[tuple[Cell, str]]]
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -57,6 +61,7 @@ def run(
     out: Path,
     *,
     workers: int | None = None,
+    way: Way | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Outcome:
     """Measure every cell that has no result in `out` yet.
@@ -68,6 +73,8 @@ def run(
         The folder of the results, one small JSON a cell.
     workers : int, default=None
         How many processes; as many as there are cores by default. With 1, this process.
+    way : callable, default=None
+        Another way to measure the cells, in place of processes of this machine.
     on_progress : callable, default=None
         Called with a `Progress` after each cell.
     """
@@ -76,13 +83,12 @@ def run(
     begin, wanted = time.monotonic(), list(dict.fromkeys(cells))
     todo = [cell for cell in wanted if not is_measured(cell, out)]
     todo.sort(key=_seconds, reverse=True)  # the long ones first: none is left for the end
-    n_workers = min(workers or os.cpu_count() or 1, max(len(todo), 1))
-    ends = _in_processes(todo, out, n_workers) if n_workers > 1 else _here(todo, out)
+    measured = way or in_processes(min(workers or os.cpu_count() or 1, max(len(todo), 1)))
     words: list[str] = []
     failed: list[tuple[Cell, str]] = []
     left = sum(map(_seconds, todo))
     planned = left
-    for cell, word in ends:
+    for cell, word in measured(todo, out):
         words.append(word)
         if word not in ("measured", "skipped"):
             failed.append((cell, word))
@@ -100,19 +106,26 @@ def run(
 
 
 def measure_cell(cell: Cell, out: Path) -> str:
-    """Measure a cell and write its result: "measured", "skipped", or the message of an error."""
+    """Measure a cell and keep its result: "measured", "skipped", or the message of an error."""
+    return keep_result(cell, out, result_of(cell, kept=out / "kept"))
+
+
+def result_of(cell: Cell, *, kept: Path) -> Result:
+    """What measuring a cell gives, as plain data: "values", or "skipped" or "failed" and why.
+
+    `kept` is the folder for what a study keeps from one cell to the next.
+    """
     study = STUDIES[cell.study]
-    folder = {"kept": out / "kept"} if study.keeps else {}
+    folder = {"kept": kept} if study.keeps else {}
     begin, processor = time.perf_counter(), time.process_time()
     try:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("default")
             values, more = study.measure(cell, **folder)
     except Skipped as reason:
-        write_result(cell, out, {"skipped": str(reason)})
-        return "skipped"
+        return {"skipped": str(reason)}
     except Exception as error:  # one cell must not end a run of hours: it is told at the end
-        return f"{type(error).__name__}: {error}"
+        return {"failed": f"{type(error).__name__}: {error}"}
     made = {
         "seconds": round(time.perf_counter() - begin, 2),
         "processor_seconds": round(time.process_time() - processor, 2),
@@ -120,12 +133,24 @@ def measure_cell(cell: Cell, out: Path) -> str:
         **here(),
         "warnings": sorted({str(warning.message) for warning in told}),
     }
-    write_result(cell, out, {"values": values, "more": more, "made": made})
-    return "measured"
+    return {"values": values, "more": more, "made": made}
+
+
+def keep_result(cell: Cell, out: Path, result: Result) -> str:
+    """Write a result, but for that of a cell that failed; how the cell ended, in a word."""
+    if "failed" in result:
+        return str(result["failed"])
+    write_result(cell, out, result)
+    return "skipped" if "skipped" in result else "measured"
 
 
 def _seconds(cell: Cell) -> float:
     return STUDIES[cell.study].seconds(cell)
+
+
+def in_processes(n_workers: int) -> Way:
+    """The way of so many processes; of 1, this one."""
+    return partial(_in_processes, n_workers=n_workers) if n_workers > 1 else _here
 
 
 def _here(cells: list[Cell], out: Path) -> Iterator[tuple[Cell, str]]:
@@ -133,7 +158,7 @@ def _here(cells: list[Cell], out: Path) -> Iterator[tuple[Cell, str]]:
         yield cell, measure_cell(cell, out)
 
 
-def _in_processes(cells: list[Cell], out: Path, n_workers: int) -> Iterator[tuple[Cell, str]]:
+def _in_processes(cells: list[Cell], out: Path, *, n_workers: int) -> Iterator[tuple[Cell, str]]:
     with (
         _one_thread(),
         ProcessPoolExecutor(

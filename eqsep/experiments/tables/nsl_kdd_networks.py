@@ -63,7 +63,7 @@ def _plan(cell: Cell, **told: Any) -> Any:
     return training(epochs=QUICK_EPOCHS if cell.quick else EPOCHS, learning_rate=3e-4, **told)
 
 
-def _separator(cell: Cell, kind: Kind, **plan: Any) -> Any:
+def separator(cell: Cell, kind: Kind, **plan: Any) -> Any:
     """One hidden layer of 60 with batch normalisation."""
     return network(
         head=HEADS[kind.separator],
@@ -79,14 +79,14 @@ def _separator(cell: Cell, kind: Kind, **plan: Any) -> Any:
 
 
 def _plain(cell: Cell, kind: Kind, split: Split) -> tuple[Any, np.ndarray]:
-    model = _separator(cell, kind).fit(split.X_train, split.y_train)
+    model = separator(cell, kind).fit(split.X_train, split.y_train)
     return model, member_scores(model, split.X_test, protocol=cell.protocol)
 
 
 def _sampled(cell: Cell, kind: Kind, split: Split) -> tuple[Any, np.ndarray]:
     """Against anomalies drawn around the rows. They come last: rows are held out at random."""
     ratio = QUICK_RATIO if cell.quick else RATIO
-    network = _separator(cell, kind, stratify=True)
+    network = separator(cell, kind, stratify=True)
     sampling = NegativeSampling(network, ratio=ratio, random_state=0)
     model = sampling.fit(split.X_train, split.y_train).estimator_
     return model, member_scores(model, split.X_test, protocol=cell.protocol)

@@ -1,7 +1,7 @@
 """Thyroid: hyperfunction is seen, subnormal function is not. Two tables."""
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from eqsep.datasets import Split, load_thyroid
 from eqsep.experiments.areas import areas_by_kind, by_seed
@@ -42,7 +42,17 @@ LAYOUTS["Logistic Regression"] = Layout("HS", (), 0.001)
 
 def measure(cell: Cell) -> Measured:
     """Both areas by kind against all normal test rows, and over all of them."""
-    layout, split = LAYOUTS[cell.method], data(cell.protocol)
+    split = data(cell.protocol)
+    model = fitted(cell, LAYOUTS[cell.method], split)
+    scores = member_scores(model, split.X_test, protocol=cell.protocol).T
+    values = by_seed(areas_by_kind(score, split.kind_test) for score in scores)
+    together = areas_by_kind(model.decision_function(split.X_test), split.kind_test)
+    epochs = (model.history_.best_epoch + 1).tolist()
+    return values, {"together": together, "best epochs": epochs}
+
+
+def fitted(cell: Cell, layout: Layout, split: Split) -> Any:
+    """The networks of a layout, one for each seed, fitted on the training rows."""
     model = network(
         head=HEADS[layout.separator],
         activation=ACTIVATIONS[layout.separator],
@@ -62,12 +72,7 @@ def measure(cell: Cell) -> Measured:
         random_state=0,
     )
     with narrow_layers_allowed():
-        model.fit(split.X_train, split.y_train)
-    scores = member_scores(model, split.X_test, protocol=cell.protocol).T
-    values = by_seed(areas_by_kind(score, split.kind_test) for score in scores)
-    together = areas_by_kind(model.decision_function(split.X_test), split.kind_test)
-    epochs = (model.history_.best_epoch + 1).tolist()
-    return values, {"together": together, "best epochs": epochs}
+        return model.fit(split.X_train, split.y_train)
 
 
 def seconds(cell: Cell) -> float:
