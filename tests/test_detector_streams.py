@@ -12,8 +12,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from pyarrow import csv, feather, parquet
 
 from eqsep import Detector, load_model
+from eqsep.batches import sampling
 from eqsep.datasets import make_mixed_demo
-from eqsep.detector import calibration, pieces, survey
+from eqsep.detector import calibration, pieces
 from eqsep.detector.pieces import piece_of
 from eqsep.detector.survey import Survey
 from eqsep.tables.reading import read_table
@@ -61,8 +62,8 @@ def dataset(frame, tmp_path_factory):
 
 @pytest.fixture
 def small_sample(monkeypatch):
-    monkeypatch.setattr(survey, "SAMPLE", 500)
-    monkeypatch.setattr(survey, "ANOMALIES", 100)
+    monkeypatch.setattr(sampling, "SAMPLE", 500)
+    monkeypatch.setattr(sampling, "ANOMALIES", 100)
 
 
 def batches(frame, size=150):
@@ -203,7 +204,7 @@ def test_labels_are_read_as_in_memory(X, labels, normal):
 
 
 def test_rare_names_that_the_sample_does_not_have_are_not_new(monkeypatch):
-    monkeypatch.setattr(survey, "SAMPLE", 600)
+    monkeypatch.setattr(sampling, "SAMPLE", 600)
     rng = np.random.default_rng(0)
     names = np.where(rng.random(4000) < 0.9, "often", [f"n{i // 2}" for i in range(4000)])
     frame = pd.DataFrame({"a": rng.normal(size=4000), "shop": names})
@@ -261,8 +262,8 @@ def test_surveys_of_pieces_merge_into_one(frame, X, small_sample):  # noqa: ARG0
 
 def test_up_to_a_third_of_the_sample_are_anomalies(monkeypatch, X):
     def anomalies(share, most):
-        monkeypatch.setattr(survey, "SAMPLE", 300)
-        monkeypatch.setattr(survey, "ANOMALIES", most)
+        monkeypatch.setattr(sampling, "SAMPLE", 300)
+        monkeypatch.setattr(sampling, "ANOMALIES", most)
         found = Survey(normal=None, rng=np.random.default_rng(0))
         found.add(read_table(X, name="me"), np.arange(len(X)) < share * len(X))
         return int(found.sample().y.sum())

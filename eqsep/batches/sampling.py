@@ -15,7 +15,15 @@ class Taken(Protocol):
         ...
 
 
+SAMPLE = 200_000  # rows
+CELLS = 20_000_000  # rows times columns of the sample
+ANOMALIES = 6000  # of so many there may be more in the sample than their share
 T = TypeVar("T", bound=Taken)
+
+
+def sample_size(n_columns: int) -> int:
+    """How many rows a sample has: as many as make `CELLS` values, and at most `SAMPLE`."""
+    return min(SAMPLE, max(CELLS // max(n_columns, 1), 1000))
 
 
 class Reservoir(Generic[T]):
@@ -93,6 +101,56 @@ class Reservoir(Generic[T]):
         rows = self._parts[0] if len(self._parts) == 1 else self._join(self._parts)
         self._parts = [rows if len(kept) == len(priorities) else rows.take(kept)]
         self._priorities, self._n = [priorities[kept]], len(kept)
+
+
+class Strata(Generic[T]):
+    """Two samples of rows, one of those that may be normal, so that there are enough of others.
+
+    Parameters
+    ----------
+    size : int
+        The most rows of the sample of both.
+    join : callable
+        From a list of pieces of rows to one piece.
+    """
+
+    def __init__(self, size: int, join: Callable[[list[T]], T]) -> None:
+        self.size, self.n_normal, self.n_others = size, 0, 0
+        self._join = join
+        self._normal: Reservoir[T] = Reservoir(size, join)
+        self._others: Reservoir[T] = Reservoir(size, join)
+
+    def add(self, rows: T, *, is_normal: np.ndarray, rng: np.random.Generator) -> None:
+        """See more rows."""
+        priorities = rng.random(len(is_normal))
+        self._normal.add(rows, np.where(is_normal, priorities, np.inf))
+        self._others.add(rows, np.where(is_normal, np.inf, priorities))
+        self.n_normal += int(is_normal.sum())
+        self.n_others += int((~is_normal).sum())
+
+    def merge(self, other: "Strata[T]", *, moved: Callable[[T], T]) -> None:
+        """See all rows that another one of this size has seen, each as `moved` gives it."""
+        self._normal.merge(other._normal, moved=moved)
+        self._others.merge(other._others, moved=moved)
+        self.n_normal += other.n_normal
+        self.n_others += other.n_others
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the sample holds all rows."""
+        return self.n_normal + self.n_others <= self.size
+
+    def sample(self) -> T:
+        """All rows where they are few; else some of each sort, those that may be normal last.
+
+        Up to a third are others: as many as is their share among all rows, or `ANOMALIES`.
+        """
+        n = len(self._others)
+        if not self.is_whole:
+            share = self.n_others / (self.n_normal + self.n_others)
+            n = min(n, self.size // 3, max(ANOMALIES, round(self.size * share)))
+        parts = (self._others.rows(n), self._normal.rows(self.size - n))
+        return self._join([part for part in parts if part is not None])
 
 
 def frequent(counts: Counter[str], *, most: int) -> Counter[str]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from eqsep.batches.joining import joined, tables
+from eqsep.batches.sampling import sample_size
 from eqsep.batches.sources import Source, prefetched
-from eqsep.detector import survey as surveys
 from eqsep.detector.answers import labels_of, read_answers
 from eqsep.detector.pieces import Piece, Terms, bounded, piece_of, settled
 from eqsep.detector.survey import Survey
@@ -50,7 +50,7 @@ def _once(setup: Setup, batches: _Batches) -> tuple[Terms, Piece]:
     for table, y in batches:
         first.append((table, y))
         n_rows += table.n_rows
-        if n_rows >= min(surveys.SAMPLE, surveys.CELLS // len(table.columns)):
+        if n_rows >= sample_size(len(table.columns)):
             break
     if not first:
         raise ValueError("There are no rows: expected at least one batch with some.")

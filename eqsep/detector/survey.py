@@ -7,14 +7,11 @@ from typing import Any
 import numpy as np
 
 from eqsep.batches.joining import joined
-from eqsep.batches.sampling import Reservoir, frequent
+from eqsep.batches.sampling import Strata, frequent, sample_size
 from eqsep.detector.answers import UNLABELLED, Answers, coded, read_answers
 from eqsep.tables.column import Column, objects
 from eqsep.tables.reading import Table
 
-SAMPLE = 200_000  # rows
-CELLS = 20_000_000  # rows times columns of the sample
-ANOMALIES = 6000  # of so many there may be more in the sample than their share
 MOST_NAMES = 10_000  # that are counted in a column
 MOST_LABELS = 1000  # different ones: more are ids or measurements
 _NAMED = ("text", "mixed")
@@ -67,7 +64,7 @@ class Survey:
         self._counts: Counter[Any] = Counter()  # in the order in which labels were first seen
         self._normal = (0, "normal") if normal is None else (normal,)
         self._rng = rng
-        self._strata: tuple[Reservoir[Sampled], Reservoir[Sampled]] | None = None
+        self._strata: Strata[Sampled] | None = None
 
     def add(self, table: Table, y: Any) -> None:
         """See one more batch."""
@@ -76,14 +73,11 @@ class Survey:
             if column.kind in _NAMED:
                 self._count_names(column.name, counted(column))
         if self._strata is None:
-            size = min(SAMPLE, max(CELLS // len(table.columns), 1000))
-            self._strata = (Reservoir(size, Sampled.joined), Reservoir(size, Sampled.joined))
+            self._strata = Strata(sample_size(len(table.columns)), Sampled.joined)
         is_normal = np.array([*map(self._is_normal, labels), True])[place]
         y = objects([*labels, None])[place]
         rows = Sampled(table, y, np.arange(self.n_rows, self.n_rows + table.n_rows))
-        priorities = self._rng.random(table.n_rows)
-        for stratum, wanted in zip(self._strata, (is_normal, ~is_normal), strict=True):
-            stratum.add(rows, np.where(wanted, priorities, np.inf))
+        self._strata.add(rows, is_normal=is_normal, rng=self._rng)
         self.n_rows += table.n_rows
 
     def add_labels(self, y: Any, *, n_rows: int) -> None:
@@ -100,14 +94,13 @@ class Survey:
         if self._strata is None:
             self._strata = other._strata
         elif other._strata is not None:
-            for mine, others in zip(self._strata, other._strata, strict=True):
-                mine.merge(others, moved=lambda rows: rows.after(self.n_rows))
+            self._strata.merge(other._strata, moved=lambda rows: rows.after(self.n_rows))
         self.n_rows += other.n_rows
 
     @property
     def is_whole(self) -> bool:
         """Whether the sample holds all rows."""
-        return self._strata is not None and self.n_rows <= self._strata[0].size
+        return self._strata is not None and self._strata.is_whole
 
     def answers(self, *, normal: Any) -> tuple[Answers, np.ndarray]:
         """What each different label says, a missing one too, and how many rows have it."""
@@ -116,21 +109,11 @@ class Survey:
         return answers, np.array([self._counts[label] for label in labels])
 
     def sample(self) -> Sampled:
-        """All rows where they are few; else a uniform sample of the normal ones and of the others.
-
-        Up to a third of it are others: as many as is their share among all rows, or `ANOMALIES`.
-        """
+        """All rows where they are few, else some, in the order in which they came."""
         if self._strata is None:
             raise ValueError("There are no rows: expected at least one batch with some.")
-        normal, others = self._strata
-        size = normal.size
-        n = len(others)
-        if not self.is_whole:
-            share = sum(self._counts[label] for label in self._counts if not self._is_normal(label))
-            n = min(size // 3, max(ANOMALIES, round(size * share / self.n_rows)))
-        parts = [part for part in (others.rows(n), normal.rows(size - min(n, len(others)))) if part]
-        both = Sampled.joined(parts)
-        return both.take(np.argsort(both.number))
+        sample = self._strata.sample()
+        return sample.take(np.argsort(sample.number))
 
     def _is_normal(self, label: Any) -> bool:
         return label is None or label in self._normal
