@@ -5,13 +5,17 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import pairwise
+from threading import local
 from typing import Any
 
 import numpy as np
 from joblib import cpu_count
 
-TOGETHER = 4  # rows that are compared with a landmark while it is at hand
-WORTH_A_THREAD = 2**22  # differences: below, a thread costs more than it does
+COLUMNS, ROWS = 8, 16  # columns that are summed in one go, and rows that they stay at hand for
+WORTH_A_THREAD = 2**20  # steps of a loop: below, a thread costs more than it does
+COMMON = 0.5  # the share of landmarks with one number from which on a column is mostly that number
+
+_this = local()  # of each thread
 
 
 def manhattan(X: np.ndarray, C: np.ndarray) -> np.ndarray:
@@ -26,29 +30,69 @@ def manhattan(X: np.ndarray, C: np.ndarray) -> np.ndarray:
     >>> manhattan(np.array([[0.0, 3.0]]), np.array([[1.0, 1.0], [0.0, 3.0]]))
     array([[3., 0.]])
     """
-    n, width = X.shape
-    # Columns of zeros, so that a processor's registers are full; rows, so that all go one way.
-    step = 32 if width > 64 else 8
-    X, C = _padded(X, TOGETHER, step), _padded(C, 1, step)
-    out = np.empty((len(X), len(C)), dtype=X.dtype)
-    groups = len(X) // TOGETHER
-    pieces = max(1, min(threads(), out.size * X.shape[1] // WORTH_A_THREAD, groups))
-    bounds = [groups * i // pieces * TOGETHER for i in range(pieces + 1)]
-    fill = _manhattan()
+    return _filled(X, _by_column(C), np.zeros(len(C), dtype=C.dtype))
+
+
+class SparseManhattan:
+    """X -> Σ_j |x_j - c_j|, for columns of which most hold one number nearly everywhere.
+
+    With a_j the most common number of a column among the landmarks, Σ_j |a_j - c_j| is there once
+    for all rows, and a row is compared where it has another number: |x_j - c_j| - |a_j - c_j|. This
+    rounds as the largest of the differences does, so it is for columns of one size, like those of
+    an encoded table. As in `manhattan`, a row is on its own to the last bit.  (n, d) -> (n, m)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> distance = SparseManhattan(np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 3.0], [5.0, 4.0]]))
+    >>> distance(np.array([[0.0, 1.0], [5.0, 1.0]]))
+    array([[0., 1., 2., 8.],
+           [5., 6., 7., 3.]])
+    """
+
+    def __init__(self, C: np.ndarray) -> None:
+        number, share = _most_common(C)
+        self._sparse = np.flatnonzero(share >= COMMON)
+        self._dense = np.flatnonzero(share < COMMON)
+        self._common = number[self._sparse]
+        self._columns = np.ascontiguousarray(C[:, self._sparse].T)
+        self._usual = np.abs(self._columns - self._common[:, None])
+        self._total = self._usual.sum(axis=0, dtype=float).astype(C.dtype)
+        self._landmarks = _by_column(C[:, self._dense])
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        rows = np.ascontiguousarray(X[:, self._sparse])
+        sparse = (rows, self._common, self._columns, self._usual)
+        return _filled(X[:, self._dense], self._landmarks, self._total, sparse)
+
+
+def weighted_sums(k: np.ndarray, coef: np.ndarray) -> np.ndarray:
+    """Σ_j a_j k_ij of each row in double precision, each row for itself.  (n, m), (m,) -> (n,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> weighted_sums(np.array([[1.0, 2.0]], dtype=np.float32), np.array([3.0, 4.0]))
+    array([11.])
+    """
+    out = np.empty(len(k))
+    sums = _weighted_sums()
+    in_threads(lambda rows: sums(k[rows], coef, out[rows]), len(k), steps=k.size)
+    return out
+
+
+def in_threads(work: Callable[[slice], None], n: int, *, steps: int) -> None:
+    """Do `work` for all of `n` rows, some in each thread, if it is of so many steps.
+
+    What is done in a thread is not divided again.
+    """
+    most = 1 if getattr(_this, "is_worker", False) else threads()
+    pieces = max(1, min(most, steps // WORTH_A_THREAD, n))
+    parts = [slice(*ends) for ends in pairwise(n * i // pieces for i in range(pieces + 1))]
     if pieces == 1:
-        fill(X, C, out)
+        work(parts[0])
     else:
-        parts = [slice(*ends) for ends in pairwise(bounds)]
-        with ThreadPoolExecutor(pieces) as pool:
-            list(pool.map(lambda part: fill(X[part], C, out[part]), parts))
-    return out[:n]
-
-
-def _padded(X: np.ndarray, rows: int, columns: int) -> np.ndarray:
-    """`X` with zeros below and beside it, up to a multiple of so many rows and columns."""
-    more = [(0, -X.shape[0] % rows), (0, -X.shape[1] % columns)]
-    padded = np.pad(X, more) if any(after for _, after in more) else X
-    return np.ascontiguousarray(padded)  # row by row: sums are taken in one order
+        list(_pool(pieces).map(work, parts))
 
 
 def threads() -> int:
@@ -58,22 +102,113 @@ def threads() -> int:
 
 
 @cache
-def _manhattan() -> Callable[[Any, Any, Any], None]:
+def _pool(n: int) -> ThreadPoolExecutor:
+    """Threads that wait for work; a process that is forked off begins with none."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_pool.cache_clear)
+    return ThreadPoolExecutor(n, "eqsep", initializer=setattr, initargs=(_this, "is_worker", True))
+
+
+def _padded(X: np.ndarray) -> np.ndarray:
+    """`X` with columns of zeros beside it, up to a multiple of `COLUMNS`."""
+    more = -X.shape[1] % COLUMNS
+    return np.ascontiguousarray(np.pad(X, [(0, 0), (0, more)]) if more else X)
+
+
+def _by_column(C: np.ndarray) -> np.ndarray:
+    """Landmarks with the numbers of each column side by side, and columns of zeros."""
+    return np.ascontiguousarray(_padded(C).T)
+
+
+def _most_common(C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Each column's most common number, and the share of rows that have it."""
+    ordered, n = np.sort(C, axis=0), len(C)
+    starts = np.ones(C.shape, dtype=bool)
+    starts[1:] = ordered[1:] != ordered[:-1]
+    first = np.maximum.accumulate(np.where(starts, np.arange(n)[:, None], 0), axis=0)
+    length = np.arange(1, n + 1)[:, None] - first  # of each run up to here
+    longest = length.argmax(axis=0)
+    columns = np.arange(C.shape[1])
+    return ordered[longest, columns], length[longest, columns] / n
+
+
+def _filled(
+    X: np.ndarray, C: np.ndarray, total: np.ndarray, sparse: tuple[np.ndarray, ...] | None = None
+) -> np.ndarray:
+    """The distances to landmarks given by column, plus `total`, plus those in sparse columns."""
+    X = _padded(X)
+    out = np.empty((len(X), C.shape[1]), dtype=X.dtype)
+    dense, add = _dense(), _sparse()
+
+    def work(rows: slice) -> None:
+        dense(X[rows], C, total, out[rows])
+        if sparse is not None:
+            add(sparse[0][rows], *sparse[1:], out[rows])
+
+    in_threads(work, len(X), steps=out.size * (X.shape[1] + COLUMNS))
+    return out
+
+
+@cache
+def _compiled(*, in_any_order: bool = False) -> Any:
     from numba import njit  # half a second to import: only those who need it wait
 
-    # Sums may be taken in any order, so that the loop is done several columns at a time; infinity
-    # and NaN keep their meaning.
-    @njit(nogil=True, fastmath={"reassoc", "contract", "nsz"})
-    def fill(X: Any, C: Any, out: Any) -> None:  # pragma: no cover  compiled, not interpreted
-        for i in range(0, X.shape[0], 4):
-            for j in range(C.shape[0]):
-                a = b = c = d = X.dtype.type(0)
-                for k in range(X.shape[1]):
-                    there = C[j, k]
-                    a += abs(X[i, k] - there)
-                    b += abs(X[i + 1, k] - there)
-                    c += abs(X[i + 2, k] - there)
-                    d += abs(X[i + 3, k] - there)
-                out[i, j], out[i + 1, j], out[i + 2, j], out[i + 3, j] = a, b, c, d
+    return njit(nogil=True, fastmath={"reassoc", "contract", "nsz"} if in_any_order else False)
 
-    return fill
+
+@cache
+def _dense() -> Callable[..., None]:
+    size, together = COLUMNS, ROWS
+
+    # One row at a time and landmarks side by side: sums are taken in one order for all of them.
+    def fill(X: Any, C: Any, total: Any, out: Any) -> None:  # pragma: no cover  compiled
+        n, m = out.shape
+        for i in range(n):
+            out[i] = total
+        for first in range(0, n, together):
+            for k in range(0, X.shape[1], size):
+                c0, c1, c2, c3 = C[k], C[k + 1], C[k + 2], C[k + 3]
+                c4, c5, c6, c7 = C[k + 4], C[k + 5], C[k + 6], C[k + 7]
+                for i in range(first, min(first + together, n)):
+                    row, x = out[i], X[i, k : k + size]
+                    x0, x1, x2, x3, x4, x5, x6, x7 = x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]
+                    for j in range(m):
+                        a = (abs(x0 - c0[j]) + abs(x1 - c1[j])) + (
+                            abs(x2 - c2[j]) + abs(x3 - c3[j])
+                        )
+                        b = (abs(x4 - c4[j]) + abs(x5 - c5[j])) + (
+                            abs(x6 - c6[j]) + abs(x7 - c7[j])
+                        )
+                        row[j] += a + b
+
+    return _compiled()(fill)
+
+
+@cache
+def _sparse() -> Callable[..., None]:
+    def add(X: Any, common: Any, C: Any, usual: Any, out: Any) -> None:  # pragma: no cover
+        for i in range(X.shape[0]):
+            row = out[i]
+            for k in range(X.shape[1]):
+                x, c, u = X[i, k], C[k], usual[k]
+                if x != common[k]:
+                    for j in range(row.shape[0]):
+                        row[j] += abs(x - c[j]) - u[j]
+            for j in range(row.shape[0]):
+                if row[j] < 0:  # by rounding
+                    row[j] = 0
+
+    return _compiled()(add)
+
+
+@cache
+def _weighted_sums() -> Callable[..., None]:
+    def sums(k: Any, coef: Any, out: Any) -> None:  # pragma: no cover  compiled, not interpreted
+        for i in range(k.shape[0]):
+            row, total = k[i], 0.0
+            for j in range(row.shape[0]):
+                total += coef[j] * row[j]
+            out[i] = total
+
+    # Several at a time, so in another order than written, which is the same for all rows.
+    return _compiled(in_any_order=True)(sums)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import compiled
-from eqsep.compiled import manhattan, threads
+from eqsep.compiled import SparseManhattan, in_threads, manhattan, threads, weighted_sums
 
 LAYOUTS = {
     "by rows": np.ascontiguousarray,
@@ -70,3 +70,71 @@ def test_without_a_number_all_cores_are_used(asked, monkeypatch):
 def test_infinity_and_nan_keep_their_meaning():
     X = np.array([[np.inf, 0.0], [np.nan, 1.0], [1.0, 1.0]])
     assert_array_equal(manhattan(X, np.zeros((1, 2))).ravel(), [np.inf, np.nan, 2])
+
+
+def mostly_the_same(rng, n, width, dtype=np.float32):
+    """Rows of columns that hold one number nearly everywhere, and of columns that do not."""
+    usual = rng.normal(size=width)
+    rare = rng.uniform(size=(n, width)) < rng.choice([0.05, 0.3, 1.0], size=width)
+    return np.where(rare, rng.normal(size=(n, width)), usual).astype(dtype)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    n=st.integers(0, 40), m=st.integers(1, 40), width=st.integers(1, 30), seed=st.integers(0, 2**31)
+)
+def test_columns_that_are_mostly_one_number_change_nothing_but_the_work(n, m, width, seed):
+    rows = mostly_the_same(np.random.default_rng(seed), n + m, width)
+    X, C = rows[:n], rows[n:]
+    expected = np.abs(X[:, None].astype(float) - C).sum(axis=2)
+    got = SparseManhattan(C)(X)
+    assert got.dtype == np.float32
+    assert (got >= 0).all()
+    assert_allclose(got, expected, atol=1e-5)
+
+
+def test_columns_that_are_one_number_for_all_landmarks_still_count():
+    distance = SparseManhattan(np.array([[1.0], [1.0]]))
+    assert_array_equal(distance(np.array([[1.0], [4.0]])), [[0, 0], [3, 3]])
+
+
+def test_sparse_rows_do_not_depend_on_their_neighbours_nor_on_threads(monkeypatch):
+    rows = mostly_the_same(np.random.default_rng(0), 200, 40)
+    distance = SparseManhattan(rows[50:])
+    together = distance(rows)
+    assert_array_equal(np.concatenate([distance(row[None]) for row in rows]), together)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.setattr(compiled, "WORTH_A_THREAD", 1)
+    assert_array_equal(distance(rows), together)
+
+
+def test_sums_are_in_double_precision_and_each_row_is_on_its_own():
+    rng = np.random.default_rng(0)
+    k, coef = rng.uniform(size=(30, 501)).astype(np.float32), rng.normal(size=501) * 1e3
+    together = weighted_sums(k, coef)
+    assert_allclose(together, k.astype(float) @ coef, rtol=1e-12, atol=1e-9)
+    assert_array_equal(np.concatenate([weighted_sums(row[None], coef) for row in k]), together)
+
+
+def test_work_in_a_thread_is_not_divided_again(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    parts = []
+
+    def inner(rows):
+        parts.append(rows)
+
+    def outer(rows):
+        in_threads(inner, rows.stop - rows.start, steps=2**40)
+
+    in_threads(outer, 10, steps=2**40)
+    assert parts == [slice(0, 5), slice(0, 5)]
+
+
+def test_an_error_in_a_thread_is_raised(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+
+    def fail(rows):
+        raise ValueError(f"in {rows.start}")
+
+    with pytest.raises(ValueError, match="in 0"):
+        in_threads(fail, 10, steps=2**40)

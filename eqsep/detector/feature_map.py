@@ -2,12 +2,14 @@
 
 import zlib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from eqsep.detector.answers import Answers
 from eqsep.detector.calibration import held_out
+from eqsep.detector.packing import PackedDistance, PackedLaplacian, Packing
 from eqsep.detector.width import Rows, choose_width
 from eqsep.kernels import Laplacian
 from eqsep.separators.landmarks import choose_landmarks, row_keys
@@ -49,7 +51,17 @@ class FeatureMap:
     @property
     def values(self) -> KernelMap:
         """Encoded rows as their kernel values."""
-        return KernelMap(self.kernel, self.landmarks, AT_ONCE)
+        kernel = PackedLaplacian(self.kernel.gamma, self._distance)
+        return KernelMap(kernel, self.landmarks, AT_ONCE)
+
+    @cached_property
+    def packing(self) -> Packing:
+        """Which encoded columns count as one."""
+        return Packing.of(self.encoder)
+
+    @cached_property
+    def _distance(self) -> PackedDistance:
+        return PackedDistance(self.landmarks, self.packing)
 
     @property
     def source(self) -> np.ndarray:
@@ -123,12 +135,13 @@ def make_feature_map(
     encoder = TableEncoder(columns="both").fit(table.take(np.flatnonzero(trains)))
     Z = encoded(encoder, table)
     is_anomaly = answers.is_anomaly[trains]
-    source = encoder.source_[encoder.weights_ > 0]
-    rows = Rows(Z[trains], is_anomaly, source)
-    landmarks = choose_landmarks(rows.Z, is_anomaly, n=plan.n_landmarks, rng=plan.rng)
+    learnt, packing = Z[trains], Packing.of(encoder)
+    landmarks = choose_landmarks(learnt, is_anomaly, n=plan.n_landmarks, rng=plan.rng)
+    source = encoder.source_[encoder.weights_ > 0][packing.first]
+    rows = Rows(packing(learnt), is_anomaly, source)
     width = plan.width or choose_width(rows, alpha=plan.alpha, rng=plan.rng)
     kernel = Laplacian(gamma=width * float(Laplacian().resolved(landmarks).gamma))
-    is_normal = ~_among(landmarks, rows.Z[is_anomaly == 1])
+    is_normal = ~_among(landmarks, learnt[is_anomaly == 1])
     feature_map = FeatureMap(encoder, landmarks, is_normal, kernel, hashed, key, int(cut))
     return feature_map, Z, ~trains
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.metrics import average_precision_score
 
-from eqsep.compiled import manhattan
+from eqsep.compiled import SparseManhattan
 
 WIDTHS = 2.0 ** np.arange(-1, 5)  # in units of 1 / the median distance between landmarks
 SWAPPED = 0.5  # the share of columns that are exchanged
@@ -22,7 +22,7 @@ MOST_HELD_NORMAL, MOST_HELD_ANOMALOUS = 2000, 500
 
 @dataclass(frozen=True)
 class Rows:
-    """Encoded rows, which of them are anomalous, and the table's column of each encoded one."""
+    """Packed rows, which of them are anomalous, and the table's column of each packed one."""
 
     Z: np.ndarray
     is_anomaly: np.ndarray
@@ -79,14 +79,15 @@ def _quality(
 ) -> np.ndarray:
     """How well each width does: one number for each of `WIDTHS`."""
     Z, C = rows.Z, rows.Z[parts.landmarks]
+    distance = SparseManhattan(C)
     held = Z[parts.held_normal]
     exchanged = _exchanged(rows, parts, rng)
     if not len(held) or not len(exchanged):
         return -np.abs(np.log2(WIDTHS) - 1)  # nothing to look at: a middling width
-    between = manhattan(C[:LANDMARKS], C[:LANDMARKS])
+    between = distance(C)
     median = np.median(between[between > 0]) if (between > 0).any() else 1.0
     groups = (Z[parts.train], held, exchanged, Z[parts.held_anomalous])
-    values = [np.exp(manhattan(group, C) * (-WIDTHS[0] / median)) for group in groups]
+    values = [np.exp(distance(group) * (-WIDTHS[0] / median)) for group in groups]
     normal = (rows.is_anomaly[parts.train] == 0).astype(np.float32)
     found = []
     for i in range(len(WIDTHS)):
@@ -115,7 +116,7 @@ def _precision(normal: np.ndarray, anomalous: np.ndarray) -> float:
 def _exchanged(rows: Rows, parts: _Division, rng: np.random.RandomState) -> np.ndarray:
     """Held-out normal rows with some columns from other normal rows, as far as that changes them.
 
-    All encoded columns of one column of the table are exchanged together.
+    All packed columns of one column of the table are exchanged together.
     """
     held = rows.Z[parts.held_normal]
     others = parts.train[rows.is_anomaly[parts.train] == 0]

@@ -1,6 +1,6 @@
 """The sums from which a closed separator is solved: they add up over pieces of the data."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -8,6 +8,7 @@ import numpy as np
 import scipy.linalg
 
 from eqsep.arrays import device, is_foreign, namespace
+from eqsep.compiled import in_threads, weighted_sums
 from eqsep.kernels import Kernel
 
 SCORED_AT_ONCE = 256  # rows whose kernel values stay in the processor's cache
@@ -117,14 +118,31 @@ class KernelMap:
     landmarks: Any
     chunk_size: int
 
-    def chunks(self, X: Any, *, most: int) -> Iterator[tuple[slice, Any]]:
-        """Slices of at most `most` rows, each with its kernel values (rows, n_landmarks)."""
-        xp, values, size = namespace(X), self.kernel.at(self.landmarks), min(most, self.chunk_size)
+    def chunks(self, X: Any, *, most: int, dtype: Any = None) -> Iterator[tuple[slice, Any]]:
+        """Slices of at most `most` rows, each with its kernel values (rows, n_landmarks).
+
+        In the precision of the landmarks, or in `dtype`.
+        """
+        values, size = self.kernel.at(self.landmarks), min(most, self.chunk_size)
         for start in range(0, X.shape[0], size or 1):  # no rows: no slices
             rows = slice(start, min(start + size, X.shape[0]))
-            with np.errstate(over="ignore"):  # what is too large for the landmarks is far from them
-                piece = xp.astype(X[rows, :], self.landmarks.dtype, copy=False)
-            yield rows, values(piece)
+            yield rows, self._values(values, X[rows, :], dtype or self.landmarks.dtype)
+
+    def _values(self, values: Callable[[Any], Any], X: Any, dtype: Any) -> Any:
+        xp, m = namespace(X), self.landmarks.shape[0]
+        with np.errstate(over="ignore"):  # what is too large for the landmarks is far from them
+            X = xp.astype(X, self.landmarks.dtype, copy=False)
+        if is_foreign(X) or not self.kernel.is_rowwise:
+            return xp.astype(values(X), dtype, copy=False)
+        out = np.empty((len(X), m), dtype=dtype)
+
+        def fill(rows: slice) -> None:
+            for start in range(rows.start, rows.stop, SCORED_AT_ONCE):
+                part = slice(start, min(start + SCORED_AT_ONCE, rows.stop))
+                out[part] = values(X[part])
+
+        in_threads(fill, len(X), steps=out.size * X.shape[1])
+        return out
 
     def features(self, X: Any) -> Any:
         """All kernel values at once.  (n, d) -> (n, n_landmarks)"""
@@ -136,9 +154,18 @@ class KernelMap:
         if is_foreign(X):
             coef = xp.astype(coef, self.landmarks.dtype, copy=False)
             return xp.concat([k @ coef for _, k in self.chunks(X, most=SCORED_AT_ONCE)], axis=0)
-        # Not a product of matrices: its sums would depend on the rows that stand beside each row.
-        chunks = (np.einsum("ij,j->i", k, coef) for _, k in self.chunks(X, most=SCORED_AT_ONCE))
-        return np.concatenate(list(chunks)).astype(self.landmarks.dtype, copy=False)
+        out = np.empty(len(X), dtype=self.landmarks.dtype)
+
+        def fill(rows: slice) -> None:
+            # Not a product of matrices: its sums would depend on the rows beside each row.
+            for part, k in self.chunks(X[rows], most=SCORED_AT_ONCE):
+                out[rows][part] = weighted_sums(k, coef)
+
+        if self.kernel.is_rowwise:
+            in_threads(fill, len(X), steps=len(X) * self.landmarks.size)
+        else:
+            fill(slice(0, len(X)))
+        return out
 
     def statistics(
         self, X: Any, target: np.ndarray, weight: np.ndarray, *, total: np.ndarray
@@ -160,8 +187,8 @@ class KernelMap:
         if not is_foreign(X):
             gram = np.asfortranarray(gram)  # as BLAS has it
         weighted = bool((weight != 1).any())
-        for rows, k in exact.chunks(X, most=X.shape[0]):
-            k = root[rows, :] * k if weighted else xp.astype(k, xp.float64, copy=False)
+        for rows, k in exact.chunks(X, most=X.shape[0], dtype=xp.float64):
+            k = root[rows, :] * k if weighted else k
             gram = _added(gram, k)
             moment += k.T @ pull[rows]
         if not is_foreign(gram):

@@ -61,6 +61,11 @@ class Category:
         """What each output counts in a distance between rows."""
         return [NAME_WEIGHT] * len(self.outputs)
 
+    @property
+    def groups(self) -> list[int]:
+        """Outputs of one group rise together: each is one of its own."""
+        return list(range(len(self.outputs)))
+
     def value(self, outputs: np.ndarray) -> str:
         """The name that the outputs of one row encode."""
         told = self.outputs[int(np.argmax(outputs))]

@@ -53,6 +53,12 @@ class Date:
         """What each output counts in a distance between rows."""
         return self.elapsed.weights + [1.0] * (2 * len(self.cycles))
 
+    @property
+    def groups(self) -> list[int]:
+        """Outputs of one group rise together; those of a circle do not."""
+        elapsed = self.elapsed.groups
+        return elapsed + [elapsed[-1] + 1 + i for i in range(2 * len(self.cycles))]
+
     def value(self, outputs: np.ndarray) -> str:
         """The date that the outputs of one row encode."""
         return self.elapsed.value(outputs[: len(self.elapsed.outputs)])

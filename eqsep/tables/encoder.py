@@ -167,6 +167,24 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         learnt = [column for column in self.columns_ if column is not None]
         return np.array([weight for column in learnt for weight in column.weights])
 
+    @property
+    def groups_(self) -> np.ndarray:
+        """A number for each output; those with the same one rise together with a column's value.
+
+        Between two rows their differences have one sign, so that absolute values add up.
+
+        Examples
+        --------
+        >>> encoder = TableEncoder(columns="both").fit([[1.0, True], [2.0, False], [4.0, True]])
+        >>> encoder.groups_
+        array([0, 0, 1, 2, 3])
+        """
+        groups = [np.array(column.groups) for column in self.columns_ if column is not None]
+        if not groups:
+            return np.zeros(0, dtype=int)
+        starts = np.cumsum([0, *(group[-1] + 1 for group in groups[:-1])])
+        return np.concatenate([start + group for start, group in zip(starts, groups, strict=True)])
+
     def value(self, column: int, outputs: np.ndarray) -> str:
         """The value of an input column that the outputs of one row encode, as text.
 

@@ -93,6 +93,11 @@ class Number:
             weight = {"quantile": 0.0, "standard": 1 + RANK_WEIGHT / step}
         return [weight[form] for form in self.forms] + [NAME_WEIGHT] * self.with_missing
 
+    @property
+    def groups(self) -> list[int]:
+        """Outputs of one group rise together with the value: ranks and deviations do."""
+        return [0] * len(self.forms) + [1] * self.with_missing
+
     def value(self, outputs: np.ndarray) -> str:
         """The value that the outputs of one row encode, as text in the column's own unit."""
         if self.with_missing and outputs[-1] > 0.5:
@@ -131,9 +136,10 @@ class Number:
         return asdict(self) | {"kind": self.kind}
 
     def _place_of_missing(self, form: str) -> float:
-        """The middle where an output of its own says it; else outside whatever training had."""
+        """That of the median where an output of its own says it; else outside all of training."""
         if form == "quantile":
-            return 0.5 if self.with_missing else _UNSEEN_RANK
+            middle = float(self._ranks(np.array([self.centre]))[0])
+            return middle if self.with_missing else _UNSEEN_RANK
         least = self._deviations(np.array(self.knots[:1]))[0]
         return 0.0 if self.with_missing else float(least) - _UNSEEN_STEP
 
