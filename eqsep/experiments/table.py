@@ -8,7 +8,7 @@ from eqsep.experiments.cell import Cell, Study
 from eqsep.experiments.published import Published, PublishedTable, published_tables
 
 PROTOCOLS = tuple(METRICS)
-QUICK_SEEDS = 3
+QUICK_SEEDS = 5
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Plan:
     Examples
     --------
     >>> Plan().seeds_of(20), Plan(quick=True).seeds_of(20), Plan(seeds=2).seeds_of(20)
-    (20, 3, 2)
+    (20, 5, 2)
     """
 
     protocols: tuple[str, ...] = PROTOCOLS
