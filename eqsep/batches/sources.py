@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from queue import Full, Queue
 from threading import Event, Thread
 from typing import Any, TypeVar
@@ -148,11 +149,12 @@ def _from_dataset(data: Any, label: str | None) -> Source:
     if label is not None and label not in names:
         raise ValueError(_no_column(label, names))
     rows = min(max(CELLS_AT_ONCE // max(len(names), 1), FEWEST_ROWS), MOST_ROWS)
+    table = import_module("pyarrow").Table.from_batches  # has been imported: there is a dataset
     few = {"batch_readahead": 2, "fragment_readahead": 1}  # or memory grows with the files
 
     def read(columns: list[str] | None = None) -> Iterator[Batch]:
         batches = data.to_batches(columns=columns, batch_size=rows, **few)
-        return (_pair(batch, label) for batch in batches)
+        return (_pair(table([batch]), label) for batch in batches)
 
     return Source(read, again=True, read_labels=lambda: read([] if label is None else [label]))
 

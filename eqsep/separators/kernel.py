@@ -10,12 +10,15 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from eqsep.activations import GaussianBump
 from eqsep.arrays import device, is_foreign, namespace, validate_rows
-from eqsep.kernels import Kernel, as_kernel
+from eqsep.batches.sources import Source, is_stream, source_of
+from eqsep.kernels import Kernel
 from eqsep.labels import Labels, read_labels
 from eqsep.separators.base import Separator, check_both_classes, check_weight
+from eqsep.separators.kernel_parameters import check_mergeable, checked_kernel
 from eqsep.separators.landmarks import choose_landmarks, given_landmarks
 from eqsep.separators.linear import EqualitySeparator
 from eqsep.separators.statistics import KernelMap, Statistics
+from eqsep.separators.streaming import begin
 
 
 def _only(closed: bool) -> Any:
@@ -148,22 +151,30 @@ class KernelEqualitySeparator(Separator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_") or hasattr(self, "separator_")
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose the landmarks and learn the coefficients.
 
         Parameters
         ----------
-        X : array-like or torch tensor of shape (n_samples, n_features)
+        X : array-like or torch tensor of shape (n_samples, n_features), or batches of them
+            Batches are a `pyarrow.dataset.Dataset`, a function that returns an iterator, or an
+            iterable, of rows or pairs (X, y). They are learnt one by one; landmarks are chosen
+            among a sample of all rows, or the first ones of an iterator, which comes once.
         y : array-like of shape (n_samples,)
-            0 / 1, two labels, or kinds of anomaly beside "normal".
+            0 / 1, two labels, or kinds of anomaly beside "normal". Of batches that are not pairs,
+            the name of the column of labels.
         sample_weight : array-like of shape (n_samples,), default=None
         """
+        if is_stream(X):
+            if sample_weight is not None:
+                raise ValueError("sample_weight goes with rows in memory: batches have none.")
+            return self._fit_stream(source_of(X, y, name=type(self).__name__))
         self._clear()
         X = self._check(X, reset=True)
         labels = read_labels(y, normal=self.normal)
         X, is_anomaly, weight = self._piece(X, y, sample_weight, labels)
         check_both_classes(is_anomaly)
-        kernel = self._resolve()
+        kernel = checked_kernel(self)
         self._set_landmarks(X, is_anomaly, kernel)
         self.labels_, self.classes_ = labels, labels.classes
         if self.closed:
@@ -196,7 +207,7 @@ class KernelEqualitySeparator(Separator):
             labels = self.labels_
         labels = labels.including(y)
         X, is_anomaly, weight = self._piece(X, y, sample_weight, labels)
-        kernel = self._resolve()
+        kernel = checked_kernel(self)
         if first:
             self._set_landmarks(X, is_anomaly, kernel)
         sums = self._sums(X, is_anomaly, weight)
@@ -220,18 +231,7 @@ class KernelEqualitySeparator(Separator):
         """
         check_is_fitted(self)
         check_is_fitted(other)
-        for name in ("closed", "alpha", "target", "kernel_", "landmarks_"):
-            mine, others = getattr(self, name), getattr(other, name)
-            if not _same(mine, others):
-                raise ValueError(
-                    f"Only separators with the same {name} can be merged: this has {mine!r}, the "
-                    f"other {others!r}. Give both the landmarks_ and the kernel_ of one of them."
-                )
-        if self.classes_[0] != other.classes_[0]:
-            raise ValueError(
-                f"Only separators with the same normal label can be merged: this has "
-                f"{self.classes_[0]!r}, the other {other.classes_[0]!r}."
-            )
+        check_mergeable(self, other)
         self.labels_ = self.labels_.including(other.labels_.kinds)
         self.classes_ = self.labels_.classes
         return self._record(self._statistics + other._statistics)
@@ -317,29 +317,34 @@ class KernelEqualitySeparator(Separator):
             X = xp.take(X, xp.asarray(counted, device=device(X)), axis=0)
         return X, is_anomaly[counted], weight[counted]
 
-    def _resolve(self) -> Kernel:
-        """The kernel, before it has seen landmarks; refuses parameters that cannot be."""
-        kernel = as_kernel(self.kernel, gamma=self.gamma)
-        if self.closed and not kernel.is_local:
+    def _fit_stream(self, source: Source) -> Self:
+        """Sum up all batches, then solve once."""
+        kernel = checked_kernel(self)
+        if not self.closed:
+            raise ValueError("closed=False holds all rows at once: pass an array, not batches.")
+        self._clear()
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        stream = begin(
+            source,
+            lambda X: self._check(X, reset=not hasattr(self, "n_features_in_")),
+            normal=self.normal,
+            rng=rng,
+        )
+        if not stream.is_whole and self.landmarks is None and self.n_landmarks is None:
             raise ValueError(
-                f"closed=True needs a local kernel ('rbf', 'exponential', 'laplacian', or a "
-                f"FunctionKernel with is_local=True), got {kernel!r}: where a kernel does not "
-                f"vanish far away, nothing closes the normal region. Or set closed=False."
+                "Of so many rows not all can become landmarks: set n_landmarks=1500, for example."
             )
-        if self.closed and self.separator is not None:
-            raise ValueError("separator goes with closed=False: a closed fit has none.")
-        if not self.alpha >= 0 or not self.target <= 0:
-            raise ValueError(
-                f"alpha must be at least 0 and target at most 0, got alpha={self.alpha!r} and "
-                f"target={self.target!r}."
-            )
-        for name in ("chunk_size", "n_landmarks"):
-            value = getattr(self, name)
-            if value is not None and not value >= 1:
-                raise ValueError(f"{name} must be at least 1, got {value!r}.")
-        if self.landmarks is not None and self.n_landmarks is not None:
-            raise ValueError("landmarks and n_landmarks were both given: one of them says it all.")
-        return clone(kernel)
+        labels = read_labels(stream.labels, normal=self.normal, one_class=not source.again)
+        self._set_landmarks(stream.rows.X, labels.encode(stream.rows.y), kernel)
+        sums: Statistics | None = None
+        for rows in stream.batches:
+            labels = labels.including(rows.y)
+            more = self._sums(*self._piece(rows.X, rows.y, None, labels))
+            sums = more if sums is None else sums + more
+        assert sums is not None  # there is a batch, or there would be no stream
+        check_both_classes(np.flatnonzero(sums.weight))
+        self.labels_, self.classes_ = labels, labels.classes
+        return self._record(sums)
 
     def _set_landmarks(self, X: Any, is_anomaly: np.ndarray, kernel: Kernel) -> None:
         """Take the landmarks given, or choose them among `X`; read the bandwidth off them."""
@@ -387,9 +392,3 @@ class KernelEqualitySeparator(Separator):
         separator = clone(separator).set_params(normal=self.classes_[0])
         self.separator_ = separator.fit(self._map.features(X), y, sample_weight=weight)
         return self
-
-
-def _same(a: Any, b: Any) -> bool:
-    if not hasattr(a, "shape"):
-        return bool(a == b)
-    return type(a) is type(b) and a.shape == b.shape and bool((a == b).all())
