@@ -455,14 +455,20 @@ def test_evaluation_shows_each_kind_beside_chance_and_peers(tmp_path):
     table.to_csv(tmp_path / "t.csv", index=False)
     words = ("evaluate", tmp_path / "t.csv", "--label", "kind", "--drop", "payment", *FAST)
     printed = done(*words, "--against", "random-forest,isolation-forest")
-    header = ["seen", "kind", "chance", "eqsep", "random-forest", "isolation-forest"]
-    lines = [line.split() for line in printed.splitlines()]
-    assert lines.count(header) == 2
-    unseen = next(line for line in lines if line[:1] == ["takeover"])
-    chance, ours, *others = map(float, unseen[1:])
-    assert chance == pytest.approx(20 / (20 + 240), abs=1e-3)
-    assert all(chance / 2 < area <= 1 for area in (ours, *others))
-    assert ours > 2 * chance
+    blocks = dict(re.findall(r"^ *seen: (\w+) *\n((?: {3}.*\n)+)", printed, re.MULTILINE))
+    assert list(blocks) == ["sleeper", "takeover"]
+    lines = [line.split(maxsplit=1) for line in blocks["takeover"].splitlines()]
+    found = {name: list(map(float, re.findall(r"[\d.]+", rest))) for name, rest in lines}
+    assert list(found) == ["eqsep", "random-forest", "isolation-forest", "chance"]
+    chance = found.pop("chance")
+    assert chance[1] == pytest.approx(20 / (20 + 240), abs=1e-3)  # of the unseen kind
+    for name in found:
+        for value, low, high in np.reshape(found[name], (3, 3)):  # seen, unseen, overall
+            assert 0 <= low <= value + 0.005 <= high + 0.01 <= 1.01
+    assert found["eqsep"][3] > 2 * chance[1]
+    assert re.search(
+        r"mean over 2 kinds *\n +eqsep +0\.\d{3} +0\.\d{3} +0\.\d{3} *$", printed, re.M
+    )
 
 
 @pytest.mark.parametrize(

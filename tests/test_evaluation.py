@@ -198,7 +198,13 @@ def test_the_mean_is_the_mean_of_every_column(rows):
     result = leave_one_kind_out(SVC(), X, kind, random_state=0)
     *each, mean = result.rows()
     assert mean["kind"] == "mean"
-    assert list(mean) == [field.name for field in fields(result.mean)]
+    assert [*mean, "tested"] == [field.name for field in fields(result.mean)]
+    assert result.mean.tested is None
+    for one in result.results:
+        tested = one.tested
+        np.testing.assert_array_equal(tested.kind, kind[tested.rows])
+        areas = average_precision_by_kind(tested.score, tested.kind)
+        assert areas == one.by_kind
     for name in ("seen", "unseen", "overall", "seen_prevalence", "unseen_prevalence"):
         assert_allclose(mean[name], np.mean([row[name] for row in each]))
     assert_allclose(mean["by_kind"]["above"], np.mean([row["by_kind"]["above"] for row in each]))

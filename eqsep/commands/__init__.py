@@ -4,6 +4,7 @@
 |---|---|
 | `detecting` | the commands around a detector: their options |
 | `fitting`, `scoring`, `evaluating` | what these do, and what they say at the end |
+| `reporting` | the HTML page of a fit |
 | `reading`, `text_files`, `writing` | tables from and to files, whole or piece by piece |
 | `labelled`, `parts`, `labelling` | labelled rows, at once or in parts, and the column of labels |
 | `models` | model files, and tables as a model reads them |

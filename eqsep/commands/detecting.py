@@ -4,12 +4,15 @@ They import what they compute with when they run, so that help and version come 
 """
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 from eqsep.commands.telling import errors_told, warnings_told
+
+if TYPE_CHECKING:
+    from eqsep.commands.labelled import Labelled
 
 app = typer.Typer()
 
@@ -40,8 +43,9 @@ Header = Annotated[
     bool, typer.Option("--header/--no-header", help="Whether the first line names the columns.")
 ]
 Landmarks = Annotated[
-    int, typer.Option(metavar="N", help="Rows that a model remembers; fewer are quicker.")
+    int | None, typer.Option(metavar="N", help="Rows that a model remembers; fewer are quicker.")
 ]
+Report = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report: one HTML page.")]
 Seed = Annotated[int, typer.Option(metavar="N", help="The same number gives the same result.")]
 
 
@@ -67,28 +71,28 @@ def fit(  # noqa: PLR0913  the options of a command
         Path | None,
         typer.Option(metavar="MODEL", help="Encode as this model does, to merge the two later."),
     ] = None,
-    landmarks: Landmarks = 1400,
+    landmarks: Landmarks = None,
     random_state: Seed = 0,
+    report: Report = None,
     delimiter: Delimiter = None,
     header: Header = True,
 ) -> None:
     """Learn what is normal, and the labelled kinds of anomaly, from the rows of files."""
     with errors_told():
-        from eqsep.commands import fitting
-        from eqsep.commands.labelled import Labelled
-        from eqsep.commands.text_files import Layout
+        from eqsep.commands import fitting, reporting
 
-        layout = Layout(delimiter, header)
-        data = Labelled(rows, layout, label, normal, seen or (), drop or (), names or ())
-        settings = {
-            "false_alarm_rate": false_alarm_rate,
-            "n_landmarks": landmarks,
-            "random_state": random_state,
-        }
-        with warnings_told() as warn:
+        columns = {"label": label, "normal": normal, "seen": seen, "drop": drop, "names": names}
+        data = _data(rows, delimiter, header, columns)
+        reporting.check_report_out(report, beside=out)
+        settings = {"false_alarm_rate": false_alarm_rate, **_engine(landmarks, random_state)}
+        with warnings_told() as warned:
             fitted = fitting.fit_files(data, out, settings, like=like)
-            warn += fitted.warnings
-        fitting.tell_fitted(Console(highlight=False), fitted, out)
+            warned += fitted.warnings
+        console = Console(highlight=False)
+        fitting.tell_fitted(console, fitted, out)
+        if report is not None:
+            reporting.report_fit(data, fitted, out, report, warnings=warned)
+            console.print(f"report      {report}", soft_wrap=True, markup=False)
 
 
 @app.command()
@@ -220,22 +224,44 @@ def evaluate(  # noqa: PLR0913
     ] = "",
     drop: Drop = None,
     names: Names = None,
-    landmarks: Landmarks = 1400,
+    landmarks: Landmarks = None,
     random_state: Seed = 0,
+    report: Report = None,
     delimiter: Delimiter = None,
     header: Header = True,
 ) -> None:
     """Let one kind at a time be the seen one, and measure what is found of the others."""
     with errors_told():
-        from eqsep.commands import evaluating
-        from eqsep.commands.labelled import Labelled
-        from eqsep.commands.text_files import Layout
+        from eqsep.commands import evaluating, reporting
+        from eqsep.report import write_report
 
-        layout = Layout(delimiter, header)
-        data = Labelled(rows, layout, label, normal, (), drop or (), names or ())
-        settings = {"n_landmarks": landmarks, "random_state": random_state}
+        columns = {"label": label, "normal": normal, "drop": drop, "names": names}
+        data = _data(rows, delimiter, header, columns)
+        reporting.check_report_out(report)
+        settings = _engine(landmarks, random_state)
         with warnings_told(), Console(stderr=True).status("reading") as status:
             results = evaluating.evaluate_files(
                 data, settings, against=against, on_method=lambda name: status.update(name)
             )
-        evaluating.tell_results(Console(highlight=False), results)
+        console = Console(highlight=False)
+        evaluating.tell_results(console, results)
+        if report is not None:
+            write_report(results, report)
+            console.print(f"\nreport: {report}", soft_wrap=True, markup=False)
+
+
+def _data(
+    rows: list[str], delimiter: str | None, header: bool, columns: dict[str, Any]
+) -> "Labelled":
+    """The labelled rows that the options of a command speak of."""
+    from eqsep.commands.labelled import Labelled
+    from eqsep.commands.text_files import Layout
+
+    given = {name: value for name, value in columns.items() if value is not None}
+    return Labelled(rows, Layout(delimiter, header), **given)
+
+
+def _engine(landmarks: int | None, random_state: int) -> dict[str, Any]:
+    """Parameters of a detector; what is not said is its own to choose."""
+    chosen = {} if landmarks is None else {"n_landmarks": landmarks}
+    return chosen | {"random_state": random_state}

@@ -1,19 +1,23 @@
 """`eqsep evaluate`: every kind in turn is the seen one; what is found of the others?"""
 
+import shlex
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table as Shown
+from rich.text import Text
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import IsolationForest, RandomForestClassifier
 
 from eqsep.commands.labelled import Labelled
 from eqsep.commands.telling import listed
 from eqsep.detector import Detector
-from eqsep.evaluation import LeaveOneKindOut, anomaly_score, leave_one_kind_out
+from eqsep.evaluation import Interval, anomaly_score, leave_one_kind_out
+from eqsep.report.evaluations import PARTS, EvaluationReport, evaluation_report
 from eqsep.tables import TableEncoder
 from eqsep.tables.reading import Table
 
@@ -93,7 +97,7 @@ def evaluate_files(
     *,
     against: str = "",
     on_method: Callable[[str], None] = lambda name: None,  # noqa: ARG005
-) -> dict[str, LeaveOneKindOut]:
+) -> EvaluationReport:
     """Leave-one-kind-out results of the detector, and of the methods it is set against.
 
     Parameters
@@ -131,7 +135,26 @@ def evaluate_files(
             normal=labels.normal,
             random_state=seed,
         )
-    return results
+    on_method("intervals")
+    command = _command(data, settings, against=against)
+    return evaluation_report(
+        results,
+        counts=labels.take(known).counts,
+        title=f"Kinds seen and unseen: {', '.join(Path(path).name for path in data.paths)}",
+        command=command,
+    )
+
+
+def _command(data: Labelled, settings: dict[str, Any], *, against: str) -> str:
+    """The words that make the same evaluation again."""
+    options = [("--label", data.label), ("--normal", data.normal)]
+    options += [("--drop", name) for name in data.drop] + [("--names", name) for name in data.names]
+    options += [("--against", against or None), ("--delimiter", data.layout.delimiter)]
+    options += [("--landmarks", settings.get("n_landmarks"))]
+    options += [("--random-state", settings["random_state"])]
+    words = [word for name, value in options if value is not None for word in (name, str(value))]
+    bare = [] if data.layout.header else ["--no-header"]
+    return shlex.join(["eqsep", "evaluate", *data.paths, *words, *bare, "--report", "report.html"])
 
 
 def peers_of(against: str) -> list[str]:
@@ -151,25 +174,29 @@ def peers_of(against: str) -> list[str]:
     return names
 
 
-def tell_results(console: Console, results: dict[str, LeaveOneKindOut]) -> None:
-    """Two tables: average precision on the kinds that were not seen, and on the one that was."""
+def tell_results(console: Console, results: EvaluationReport) -> None:
+    """A table: for each seen kind, and for the mean of them, what every method gets."""
     console.print(
-        "Average precision; chance is the share of anomalies. One kind at a time is seen."
+        "Average precision with 95% intervals. One kind at a time is seen in training; chance is "
+        "the share of anomalies."
     )
-    for part, title in (
-        ("unseen", "on the kinds that were not seen"),
-        ("seen", "on the seen kind"),
-    ):
-        console.print(f"\n{title}:")
-        console.print(_table(part, results))
+    shown = Shown(box=SIMPLE_HEAD, padding=0)
+    for column in ("", *PARTS):
+        shown.add_column(column, no_wrap=column != "")
+    for kind in results.kinds:
+        shown.add_row(Text(f"seen: {kind}", style="bold"))
+        for method in results.methods:
+            parts = results.cells[method, kind].parts
+            shown.add_row(f"  {method}", *(_with_ends(parts[part]) for part in PARTS))
+        chance = results.cells[results.methods[0], kind].parts
+        shown.add_row("  chance", *(f"{chance[part].prevalence:.3f}" for part in PARTS))
+    shown.add_row(Text(f"mean over {len(results.kinds)} kinds", style="bold"))
+    for method in results.methods:
+        means = results.means[method]
+        shown.add_row(f"  {method}", *(f"{means[part]:.3f}" for part in PARTS))
+    console.print(shown)
 
 
-def _table(part: str, results: dict[str, LeaveOneKindOut]) -> Shown:
-    shown = Shown(box=SIMPLE_HEAD, pad_edge=False)
-    for i, column in enumerate(("seen kind", "chance", *results)):
-        shown.add_column(column, justify="right" if i else "left", no_wrap=True)
-    tables = [result.rows() for result in results.values()]
-    for rows in zip(*tables, strict=True):
-        areas = (f"{row[part]:.3f}" for row in rows)
-        shown.add_row(rows[0]["kind"], f"{rows[0][f'{part}_prevalence']:.3f}", *areas)
-    return shown
+def _with_ends(interval: Interval) -> Text:
+    """The value and the ends of its interval, in a form in which brackets are no markup."""
+    return Text(f"{interval.value:.3f} [{interval.low:.2f}, {interval.high:.2f}]")

@@ -12,22 +12,33 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from eqsep.commands.columns import counters, giveaways
 from eqsep.commands.labelled import Labelled
-from eqsep.commands.labelling import y_for
+from eqsep.commands.labelling import Labels, y_for
 from eqsep.commands.models import check_model_out, labelled_rows, load_detector
 from eqsep.commands.parts import read_parts
 from eqsep.commands.text_files import Layout
 from eqsep.detector import Detector
+from eqsep.tables.reading import Table
 
 _HIGH = 0.97  # a threshold above which little is left for anomalies
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A fitted detector, the rows of each kind it has learnt, and what to look at."""
+    """A fitted detector, the rows of each kind it has learnt, and what to look at.
+
+    Attributes
+    ----------
+    first : Table or None
+        Rows that it has learnt: all of them, or those it began with; None where it learnt on.
+    labels : Labels or None
+        Theirs.
+    """
 
     detector: Detector
     counts: dict[str, int]
     warnings: list[str]
+    first: Table | None = None
+    labels: Labels | None = None
 
 
 def fit_files(data: Labelled, out: Path, settings: dict[str, Any], *, like: Path | None) -> Fitted:
@@ -57,7 +68,8 @@ def fit_files(data: Labelled, out: Path, settings: dict[str, Any], *, like: Path
             detector.partial_fit(rows, y)
         say("writing")
         detector.save(out)
-    return Fitted(detector, parts.counts, found + _far_normal_rows(detector))
+    found += _far_normal_rows(detector)
+    return Fitted(detector, parts.counts, found, parts.first, labels)
 
 
 def _far_normal_rows(detector: Detector) -> list[str]:

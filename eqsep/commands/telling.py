@@ -26,13 +26,17 @@ def errors_told() -> Iterator[None]:
 
 @contextmanager
 def warnings_told() -> Iterator[list[str]]:
-    """Collect what is warned of, each message once, and say it at the end."""
+    """Collect what is warned of, each message once, and say it at the end.
+
+    The list holds it then; what is put into it meanwhile is said too.
+    """
     messages: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield messages
     told = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
-    for message in dict.fromkeys([*told, *messages]):
+    messages[:] = dict.fromkeys([*told, *messages])
+    for message in messages:
         tell(f"Warning: {message}", style="yellow")
 
 

@@ -20,7 +20,7 @@ from eqsep.evaluation.intervals import (
     average_precision_interval,
 )
 from eqsep.evaluation.kinds import OVERALL
-from eqsep.evaluation.left_out import LeaveOneKindOut, SeenKind, leave_one_kind_out
+from eqsep.evaluation.left_out import LeaveOneKindOut, SeenKind, Tested, leave_one_kind_out
 from eqsep.evaluation.precision import (
     average_precision_by_kind,
     prevalence_by_kind,
@@ -42,6 +42,7 @@ __all__ = [
     "ScoreHistogram",
     "SeenKind",
     "Statistic",
+    "Tested",
     "anomaly_average_precision",
     "anomaly_score",
     "average_precision_by_kind",

@@ -1,6 +1,6 @@
 """Leave one kind out: every kind in turn is the seen one, and the others come in the test."""
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,27 @@ from eqsep.evaluation.kinds import OVERALL, anomalous_kinds, check_kinds
 from eqsep.evaluation.precision import average_precision_by_kind
 from eqsep.evaluation.scores import anomaly_score
 from eqsep.evaluation.text import aligned
+
+
+@dataclass(frozen=True)
+class Tested:
+    """The test rows behind a result: which they are, of what kind, and how they were scored.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        Their places in the table.
+    kind : ndarray of str
+    score : ndarray of float
+        Larger is more anomalous.
+    normal : str
+        The name of the normal kind.
+    """
+
+    rows: np.ndarray
+    kind: np.ndarray
+    score: np.ndarray
+    normal: str
 
 
 @dataclass(frozen=True)
@@ -29,6 +50,8 @@ class SeenKind:
         The share of anomalies in each of the three: what a score that knows nothing gets.
     by_kind : dict of str to float
         Average precision of each kind, and "overall".
+    tested : Tested or None
+        The test rows and their scores, for curves and intervals; None in a mean.
     """
 
     kind: str
@@ -39,6 +62,7 @@ class SeenKind:
     unseen_prevalence: float
     overall_prevalence: float
     by_kind: dict[str, float]
+    tested: Tested | None = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True)
@@ -65,7 +89,10 @@ class LeaveOneKindOut:
 
     def rows(self) -> list[dict[str, Any]]:
         """One dictionary for each seen kind and one for the mean."""
-        return [asdict(result) for result in (*self.results, self.mean)]
+        return [
+            {name: getattr(result, name) for name in ("kind", *_NUMBERS, "by_kind")}
+            for result in (*self.results, self.mean)
+        ]
 
     def __str__(self) -> str:
         cells = [("seen kind", "seen", "(chance)", "unseen", "(chance)", "overall", "(chance)")]
@@ -78,7 +105,8 @@ class LeaveOneKindOut:
         return aligned(cells)
 
 
-_NUMBERS = tuple(field.name for field in fields(SeenKind) if field.name not in ("kind", "by_kind"))
+_OTHERS = ("kind", "by_kind", "tested")
+_NUMBERS = tuple(one.name for one in fields(SeenKind) if one.name not in _OTHERS)
 
 
 def leave_one_kind_out(
@@ -136,10 +164,11 @@ def leave_one_kind_out(
     in_test = _divide(kind, test_size=test_size, rng=check_random_state(random_state))
     trains = [~in_test & np.isin(kind, (normal, seen)) for seen in seen_kinds]
     models = _fit_each(estimator, X, (kind != normal).astype(int), trains=trains)
-    results = (
-        _measure(anomaly_score(model, X)[~train], kind[~train], seen=seen, normal=normal)
-        for model, train, seen in zip(models, trains, seen_kinds, strict=True)
-    )
+    results = []
+    for model, train, seen in zip(models, trains, seen_kinds, strict=True):
+        score = anomaly_score(model, X)[~train]
+        tested = Tested(np.flatnonzero(~train), kind[~train], score, normal)
+        results.append(_measure(tested, seen=seen))
     return LeaveOneKindOut(tuple(results))
 
 
@@ -191,8 +220,9 @@ def _unscored(estimator: Any, X: Any, y: Any) -> float:  # noqa: ARG001  a score
     return 0.0
 
 
-def _measure(score: np.ndarray, kind: np.ndarray, *, seen: str, normal: str) -> SeenKind:
+def _measure(tested: Tested, *, seen: str) -> SeenKind:
     """Average precision and prevalence of the seen kind, the unseen ones and all of them."""
+    score, kind, normal = tested.score, tested.kind, tested.normal
     by_kind = average_precision_by_kind(score, kind, normal=normal)
     known = (kind == seen) | (kind == normal)
     is_unseen = kind != seen
@@ -206,4 +236,5 @@ def _measure(score: np.ndarray, kind: np.ndarray, *, seen: str, normal: str) -> 
         unseen_prevalence=float(np.mean(kind[is_unseen] != normal)),
         overall_prevalence=float(np.mean(kind != normal)),
         by_kind=by_kind,
+        tested=tested,
     )

@@ -41,7 +41,7 @@ def inline_svg(figure: Figure, *, name: str, text: str) -> str:
     for ax in figure.axes:
         ax.patch.set_visible(False)
     file = StringIO()
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name, "font.size": 9}):
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
         figure.savefig(file, format="svg")
     whole = file.getvalue()
     box = re.search(r'viewBox="([^"]+)"', whole)
@@ -52,8 +52,13 @@ def inline_svg(figure: Figure, *, name: str, text: str) -> str:
     body = re.sub(r'\bid="(?!p[0-9a-f]{10}|m[0-9a-f]{10})[^"]*"', "", body)
     body = re.sub(r"<style.*?</style>", "", body, flags=re.DOTALL)  # it would hold for all the page
     body = re.sub(r'font-family: [^;"]*;? ?', "", body)  # the letters are the page's
-    body = re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", body)
+    body = re.sub(r"<[^>]+>", _rounded, body)
     body = re.sub(r"\s+", " ", body)
     body = _COLOUR.sub(lambda found: _OF[found[0].lower()], body)
     title = f"<title>{escape(text)}</title>"
     return f'<svg role="img" aria-label={quoteattr(text)} viewBox="{box[1]}">{title}{body}</svg>'
+
+
+def _rounded(tag: re.Match[str]) -> str:
+    """A tag with its coordinates to two digits."""
+    return re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", tag[0])

@@ -1,0 +1,29 @@
+"""Reports: one self-contained HTML page of a fitted detector, or of an evaluation.
+
+Computing gives plain records; rendering only reads them.
+
+| module | what it knows |
+|---|---|
+| `detectors` | the report of a detector: all parts of it |
+| `learnt` | what a detector has learnt and promises |
+| `measured` | what it finds among rows that it has not learnt |
+| `alarms` | the highest alarms of each kind, with their reasons |
+| `evaluations` | the report of an evaluation: each kind seen in turn, several methods |
+| `pictures` | records as SVG, by the displays of `eqsep.plots` |
+| `page` | records as HTML, and HTML as a file |
+"""
+
+from eqsep.report.detectors import DetectorReport, HeldOut, Usage, detector_report
+from eqsep.report.evaluations import EvaluationReport, evaluation_report
+from eqsep.report.page import html, write_report
+
+__all__ = [
+    "DetectorReport",
+    "EvaluationReport",
+    "HeldOut",
+    "Usage",
+    "detector_report",
+    "evaluation_report",
+    "html",
+    "write_report",
+]

@@ -1,0 +1,139 @@
+"""The report of a detector: all parts of it, as records."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from eqsep.detector import ColumnClosedness, Detector, closedness_by_column
+from eqsep.report.alarms import Alarm, top_alarms
+from eqsep.report.learnt import Learnt, learnt_by
+from eqsep.report.measured import Measured, measured_on
+from eqsep.tables.reading import read_table
+
+_MOST_VARIED = 5_000  # normal rows whose range is taken
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Rows that a detector has not learnt, and their kinds.
+
+    Attributes
+    ----------
+    X : table
+    kind : array-like of str
+        The kind of each row.
+    normal : str, default="normal"
+        The name of the normal kind.
+    names : sequence of str or None
+        What each row is called; by default its number.
+    detector : Detector or None
+        The one that is measured on them; by default that of the report.
+    note : str
+        Which rows they are, in a sentence or two.
+    """
+
+    X: Any
+    kind: Any
+    normal: str = "normal"
+    names: Sequence[str] | None = None
+    detector: Detector | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """How the model is used from here on: its file, and a file of new rows."""
+
+    model: str = "model.eqsep"
+    rows: str = "new.csv"
+
+
+@dataclass(frozen=True)
+class DetectorReport:
+    """All that the page of a detector shows.
+
+    Attributes
+    ----------
+    title : str
+    learnt : Learnt
+    measured : Measured or None
+        None where no row was held out.
+    note : str
+        Which rows were measured on.
+    alarms : tuple of Alarm
+        Among the held-out rows.
+    closedness : tuple of ColumnClosedness
+    warnings : tuple of str
+        What to look at in the data.
+    usage : Usage
+    """
+
+    title: str
+    learnt: Learnt
+    measured: Measured | None
+    note: str
+    alarms: tuple[Alarm, ...]
+    closedness: tuple[ColumnClosedness, ...]
+    warnings: tuple[str, ...]
+    usage: Usage
+
+    template = "detector.html.jinja"
+
+
+def detector_report(
+    detector: Detector,
+    held: HeldOut,
+    *,
+    counts: Mapping[str, int] | None = None,
+    title: str = "A detector of anomalies",
+    warnings: Sequence[str] = (),
+    usage: Usage | None = None,
+) -> DetectorReport:
+    """Measure a fitted detector on held-out rows, and gather what there is to tell of it.
+
+    Parameters
+    ----------
+    detector : Detector
+    held : HeldOut
+        Normal rows among them; kinds of anomaly are measured where there are any.
+    counts : mapping of str to int, default=None
+        How many rows of each kind were learnt, where that is known.
+    title : str
+    warnings : sequence of str
+        What to look at in the data.
+    usage : Usage, default=None
+        For the lines that show how to go on.
+
+    Examples
+    --------
+    >>> from eqsep import Detector
+    >>> from eqsep.datasets import make_mixed_demo
+    >>> old, new = (make_mixed_demo(n_samples=600, random_state=seed) for seed in (0, 1))
+    >>> detector = Detector(n_landmarks=50, false_alarm_rate=0.05, random_state=0)
+    >>> report = detector_report(detector.fit(old.X, old.kind), HeldOut(new.X, new.kind))
+    >>> report.measured.together["seen"].rows, len(report.closedness)
+    (60, 10)
+    """
+    table = read_table(held.X, name="detector_report")
+    kind = np.asarray(held.kind).astype(str)
+    names = held.names or [f"row {i:,}" for i in range(1, table.n_rows + 1)]
+    normal = np.flatnonzero(kind == held.normal)
+    if not len(normal):
+        raise ValueError(
+            f"A report measures false alarms, and no held-out row is {held.normal!r}: the kinds "
+            f"are {sorted(set(kind.tolist()))}. Say which is the normal one: normal=..."
+        )
+    trial = held.detector or detector
+    varied = np.random.default_rng(0).permutation(normal)[:_MOST_VARIED]
+    return DetectorReport(
+        title=title,
+        learnt=learnt_by(detector, counts=counts or {}),
+        measured=measured_on(trial, table, kind, normal=held.normal),
+        note=held.note,
+        alarms=top_alarms(trial, table, kind, names=names),
+        closedness=closedness_by_column(detector, table.take(varied)),
+        warnings=tuple(warnings),
+        usage=usage or Usage(),
+    )

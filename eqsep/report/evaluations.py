@@ -1,0 +1,176 @@
+"""The report of an evaluation: each kind seen in turn, several methods side by side."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from eqsep.evaluation import (
+    OVERALL,
+    Curve,
+    Difference,
+    Interval,
+    LeaveOneKindOut,
+    SeenKind,
+    Tested,
+    average_precision_difference,
+    average_precision_interval,
+    precision_recall_by_kind,
+)
+
+PARTS = ("seen", "unseen", "overall")
+_RESAMPLES = 200
+
+
+@dataclass(frozen=True)
+class MethodOnKind:
+    """What a method that saw one kind of anomaly makes of the test rows.
+
+    Attributes
+    ----------
+    method, kind : str
+        The method, and the kind that was seen.
+    parts : dict of str to Interval
+        Average precision of the "seen" kind, of all "unseen" ones, and "overall".
+    by_kind : dict of str to Interval
+        The same of each kind.
+    gain : dict of str to Difference
+        By how much the first method of the evaluation beats this one, in each part, on the same
+        draws of rows; empty for the first method itself.
+    """
+
+    method: str
+    kind: str
+    parts: dict[str, Interval]
+    by_kind: dict[str, Interval]
+    gain: dict[str, Difference]
+
+
+@dataclass(frozen=True)
+class EvaluationReport:
+    """All that the page of an evaluation shows.
+
+    Attributes
+    ----------
+    title : str
+    counts : dict of str to int
+        The rows of each kind.
+    methods, kinds : tuple of str
+    cells : dict of (str, str) to MethodOnKind
+        By method and seen kind.
+    means : dict of str to dict of str to float
+        For each method the mean over the seen kinds of each part.
+    curves : dict of str to dict of str to Curve
+        Of the first method, by the seen kind.
+    command : str
+        What makes the report anew.
+    """
+
+    title: str
+    counts: dict[str, int]
+    methods: tuple[str, ...]
+    kinds: tuple[str, ...]
+    cells: dict[tuple[str, str], MethodOnKind]
+    means: dict[str, dict[str, float]]
+    curves: dict[str, dict[str, Curve]]
+    command: str
+
+    template = "evaluation.html.jinja"
+
+    def told_apart(self, method: str, part: str) -> tuple[int, int]:
+        """For how many seen kinds the first method is ahead of another one, and behind it.
+
+        Only those count where the interval of the difference leaves no doubt.
+        """
+        gains = [self.cells[method, kind].gain[part] for kind in self.kinds]
+        return sum(gain.low > 0 for gain in gains), sum(gain.high < 0 for gain in gains)
+
+
+def evaluation_report(
+    results: Mapping[str, LeaveOneKindOut],
+    *,
+    counts: Mapping[str, int],
+    title: str = "One kind seen at a time",
+    command: str = "",
+    random_state: Any = 0,
+) -> EvaluationReport:
+    """Intervals, differences and curves of leave-one-kind-out results, by the name of the method.
+
+    Parameters
+    ----------
+    results : mapping of str to LeaveOneKindOut
+        Of the same rows and division; the others are compared with the first.
+    counts : mapping of str to int
+        The rows of each kind, the normal one first.
+    random_state : int, RandomState or None, default=0
+        Decides the draws behind the intervals.
+    """
+    methods = tuple(results)
+    first = results[methods[0]].results
+    cells = {
+        (method, own.kind): _cell(method, own, base, random_state)
+        for method, result in results.items()
+        for own, base in zip(result.results, first, strict=True)
+    }
+    return EvaluationReport(
+        title=title,
+        counts=dict(counts),
+        methods=methods,
+        kinds=tuple(result.kind for result in first),
+        cells=cells,
+        means={
+            method: {part: getattr(result.mean, part) for part in PARTS}
+            for method, result in results.items()
+        },
+        curves={result.kind: _curves(_tested(result)) for result in first},
+        command=command,
+    )
+
+
+def _cell(method: str, own: SeenKind, base: SeenKind, random_state: Any) -> MethodOnKind:
+    tested = _tested(own)
+    rows = {part: _rows(tested, own.kind, part) for part in PARTS}
+
+    def intervals(part: str) -> dict[str, Interval]:
+        return average_precision_interval(
+            tested.score[rows[part]],
+            tested.kind[rows[part]],
+            normal=tested.normal,
+            n_resamples=_RESAMPLES,
+            random_state=random_state,
+        )
+
+    def gain(part: str) -> Difference:
+        scores = {"first": _tested(base).score[rows[part]], "own": tested.score[rows[part]]}
+        return average_precision_difference(
+            scores,
+            tested.kind[rows[part]],
+            normal=tested.normal,
+            n_resamples=_RESAMPLES,
+            random_state=random_state,
+        )[OVERALL]
+
+    by_kind = intervals("overall")
+    parts = {
+        "seen": by_kind[own.kind],
+        "unseen": intervals("unseen")[OVERALL],
+        "overall": by_kind.pop(OVERALL),
+    }
+    gains = {} if own is base else {part: gain(part) for part in PARTS}
+    return MethodOnKind(method, own.kind, parts, by_kind, gains)
+
+
+def _rows(tested: Tested, seen: str, part: str) -> np.ndarray:
+    if part == "seen":
+        return np.isin(tested.kind, (seen, tested.normal))
+    return tested.kind != seen if part == "unseen" else np.ones(len(tested.kind), dtype=bool)
+
+
+def _curves(tested: Tested) -> dict[str, Curve]:
+    return precision_recall_by_kind(tested.score, tested.kind, normal=tested.normal)
+
+
+def _tested(result: SeenKind) -> Tested:
+    assert result.tested is not None  # only a mean has none
+    return result.tested

@@ -1,0 +1,75 @@
+"""Records as one self-contained HTML page, and the page as a file."""
+
+import os
+import shlex
+from importlib import import_module
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from eqsep.persistence.files import write_whole
+from eqsep.report import pictures
+from eqsep.report.detectors import DetectorReport
+from eqsep.report.evaluations import EvaluationReport
+
+MOST_PICTURES = 24  # of columns; the table names all of them
+
+
+def html(report: DetectorReport | EvaluationReport) -> str:
+    """The page as one text: styles and pictures are in it, and nothing is fetched."""
+    environment = Environment(
+        loader=PackageLoader("eqsep.report", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"share": share, "number": number, "word": shlex.quote, "literal": repr}
+    names = ("curves", "scores", "promises", "closedness")
+    draw = {name: getattr(pictures, f"{name}_picture") for name in names}
+    page = environment.get_template(report.template)
+    version = import_module("eqsep").__version__
+    return page.render(report=report, draw=draw, version=version, most_pictures=MOST_PICTURES)
+
+
+def write_report(report: DetectorReport | EvaluationReport, path: str | os.PathLike[str]) -> Path:
+    """Write the page to `path`, whole or not at all, and return the path.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from eqsep import Detector
+    >>> from eqsep.report import HeldOut, detector_report
+    >>> X = np.random.default_rng(0).normal(size=(600, 2))
+    >>> report = detector_report(Detector().fit(X[:400]), HeldOut(X[400:], ["normal"] * 200))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(report, Path(folder) / "report.html").read_text()[:15]
+    '<!DOCTYPE html>'
+    """
+    path = Path(path)
+    write_whole(html(report).encode(), path.resolve())
+    return path
+
+
+def share(value: float, digits: int = 1) -> str:
+    """A share in percent.
+
+    Examples
+    --------
+    >>> share(0.0123), share(0.0123, 2)
+    ('1.2%', '1.23%')
+    """
+    return f"{value:.{digits}%}"
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number with so many digits after the point.
+
+    Examples
+    --------
+    >>> number(0.12345)
+    '0.123'
+    """
+    return f"{value:.{digits}f}"

@@ -1,0 +1,68 @@
+"""Records as SVG, by the displays of `eqsep.plots`."""
+
+from collections.abc import Collection
+
+from matplotlib.figure import Figure
+
+from eqsep.detector import ColumnClosedness
+from eqsep.evaluation import OVERALL, Curve
+from eqsep.plots import (
+    ClosednessDisplay,
+    PrecisionRecallByKindDisplay,
+    PromiseDisplay,
+    ScoreHistogramDisplay,
+)
+from eqsep.plots.svg import inline_svg
+from eqsep.report.measured import Measured
+
+_WIDTH = 3.8  # inches: so that letters are readable on a telephone
+
+
+def curves_picture(curves: dict[str, Curve], *, seen: Collection[str], name: str) -> str:
+    """Precision against recall, a line for each kind."""
+    kinds = {kind: curve for kind, curve in curves.items() if kind != OVERALL}
+    figure = Figure(figsize=(_WIDTH, 2.7 + 0.19 * len(kinds)), layout="constrained")
+    PrecisionRecallByKindDisplay(curves=curves, seen=seen).plot(ax=figure.subplots())
+    areas = ", ".join(
+        f"{kind} ({'seen' if kind in seen else 'unseen'}) {curve.average_precision:.3f}"
+        for kind, curve in kinds.items()
+    )
+    return inline_svg(
+        figure, name=name, text=f"Precision against recall by kind; average precision: {areas}."
+    )
+
+
+def scores_picture(measured: Measured, *, name: str) -> str:
+    """The scores of each kind and the threshold."""
+    histogram = measured.histogram
+    figure = Figure(figsize=(_WIDTH, 1.1 + 0.42 * len(histogram.shares)), layout="constrained")
+    seen = [one.kind for one in measured.seen]
+    ScoreHistogramDisplay(histogram=histogram, seen=seen).plot(ax=figure.subplots())
+    shares = ", ".join(f"{kind} {share:.1%}" for kind, share in histogram.above.items())
+    return inline_svg(
+        figure,
+        name=name,
+        text=f"Scores by kind, and the threshold {histogram.threshold:.3f}; above it: {shares}.",
+    )
+
+
+def promises_picture(measured: Measured, *, name: str) -> str:
+    """Promised against measured false alarms."""
+    figure = Figure(figsize=(_WIDTH, 2.9), layout="constrained")
+    PromiseDisplay(promises=measured.promises).plot(ax=figure.subplots())
+    pairs = ", ".join(f"{p.rate:.2%}: {p.measured:.2%}" for p in measured.promises)
+    return inline_svg(
+        figure, name=name, text=f"False alarms, the promised share and the measured one: {pairs}."
+    )
+
+
+def closedness_picture(column: ColumnClosedness, *, name: str) -> str:
+    """The score as one column goes far out."""
+    figure = Figure(figsize=(2.9, 1.9), layout="constrained")
+    ClosednessDisplay(closedness=column).plot(ax=figure.subplots())
+    ends = ", ".join(f"{end.where} {end.alarm:.0%}" for end in column.ends)
+    return inline_svg(
+        figure,
+        name=name,
+        text=f"The score as {column.column} takes other values; rows that raise an alarm: {ends}.",
+    )

@@ -1,0 +1,400 @@
+"""Reports: what the records hold, and that the page is whole, closed to the net and accessible."""
+
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.ensemble import IsolationForest
+from typer.testing import CliRunner
+
+from eqsep import Detector
+from eqsep.cli import app
+from eqsep.datasets import make_mixed_demo
+from eqsep.evaluation import average_precision_by_kind, leave_one_kind_out
+from eqsep.plots.svg import VARIABLES
+from eqsep.report import (
+    HeldOut,
+    Usage,
+    detector_report,
+    evaluation_report,
+    html,
+    page,
+    write_report,
+)
+
+VOID = {"meta", "link", "br", "img", "use", "path"}
+
+
+class Page(HTMLParser):
+    """A page as elements with their text; every element must be closed by its own tag."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.open, self.whole = [], [], text
+        self.feed(text)
+        assert not self.open, f"not closed: {self.open}"
+
+    def handle_starttag(self, tag, attrs):
+        element = {"tag": tag, "attrs": dict(attrs), "text": ""}
+        self.elements.append(element)
+        if tag not in VOID:
+            self.open.append(element)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append({"tag": tag, "attrs": dict(attrs), "text": ""})
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open.pop()["tag"] == tag
+
+    def handle_data(self, data):
+        for element in self.open:
+            element["text"] += data
+
+    def all(self, *tags):
+        return [element for element in self.elements if element["tag"] in tags]
+
+    def rows(self, caption):
+        """The cells of the table with this region or caption, row by row."""
+        found = re.search(rf'aria-label="{caption}">(.*?)</table>', self.whole, re.DOTALL)[1]
+        lines = re.findall(r"<tr.*?</tr>", found, re.DOTALL)
+        return [
+            [
+                " ".join(re.sub(r"<[^>]+>", " ", cell).split())
+                for cell in re.split(r"</t[hd]>", line)[:-1]
+            ]
+            for line in lines
+        ]
+
+
+def payments(seed, *, n=900):
+    return make_mixed_demo(n_samples=n, anomaly_fraction=0.2, as_frame=True, random_state=seed)
+
+
+@pytest.fixture(scope="module")
+def new():
+    return payments(1)
+
+
+@pytest.fixture(scope="module")
+def detector():
+    old = payments(0)
+    known = np.isin(old.kind, ["normal", "takeover", "skimming"])
+    model = Detector(n_landmarks=80, false_alarm_rate=0.05, random_state=0)
+    return model.fit(old.X[known], old.kind[known])
+
+
+@pytest.fixture(scope="module")
+def report(detector, new):
+    return detector_report(
+        detector,
+        HeldOut(new.X, new.kind, note="Measured on other payments."),
+        counts={"normal": 720, "takeover": 30, "skimming": 30},
+        title="Payments & <others>",
+        warnings=["Column 'a<b>' counts the rows."],
+        usage=Usage(model="my model.eqsep"),
+    )
+
+
+@pytest.fixture(scope="module")
+def evaluation():
+    table = payments(0, n=400)
+    rows = np.isin(table.kind, ["normal", "takeover", "sleeper"])
+    X = table.X[rows][["amount", "minutes_since_last", "account_age_days"]]
+    models = {
+        "ours": Detector(n_landmarks=60, false_alarm_rate=0.1, random_state=0),
+        "forest": IsolationForest(n_estimators=20, random_state=0),
+    }
+    results = {
+        name: leave_one_kind_out(model, X, table.kind[rows], random_state=0)
+        for name, model in models.items()
+    }
+    return results, evaluation_report(results, counts={"normal": 320}, command="eqsep evaluate")
+
+
+@pytest.fixture(scope="module")
+def text(report):
+    return html(report)
+
+
+@pytest.fixture(scope="module", params=["detector", "evaluation"])
+def either(request, text, evaluation):
+    return Page(text if request.param == "detector" else html(evaluation[1]))
+
+
+def test_the_page_needs_nothing_from_elsewhere(either):
+    assert not either.all("script", "iframe", "object", "img", "base")
+    for element in either.elements:
+        for name, value in element["attrs"].items():
+            assert not name.startswith("on")
+            assert name not in ("src", "srcset", "action")
+            if name in ("href", "xlink:href"):
+                assert value.startswith("#") or value == "data:,"
+            assert "http" not in (value or "")
+    urls = re.findall(r"url\(([^)]*)\)|@import", either.whole)
+    assert all(url.startswith("#") for url in urls)
+    policy = next(m["attrs"]["content"] for m in either.all("meta") if "http-equiv" in m["attrs"])
+    assert policy.startswith("default-src 'none'")
+
+
+def test_headings_form_a_tree_under_one_title(either):
+    levels = [int(h["tag"][1]) for h in either.all("h1", "h2", "h3", "h4")]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    assert all(h["text"].strip() for h in either.all("h1", "h2", "h3"))
+
+
+def test_links_within_the_page_lead_somewhere_and_ids_occur_once(either):
+    ids = [e["attrs"]["id"] for e in either.elements if "id" in e["attrs"]]
+    assert len(ids) == len(set(ids))
+    links = [a["attrs"]["href"][1:] for a in either.all("a")]
+    assert links
+    assert set(links) <= set(ids)
+    labelled = [s["attrs"]["aria-labelledby"] for s in either.all("section")]
+    assert set(labelled) <= set(ids)
+
+
+def test_pictures_speak_and_tables_have_headers(either):
+    for svg in either.all("svg"):
+        assert svg["attrs"]["role"] == "img"
+        assert len(svg["attrs"]["aria-label"]) > 20
+    assert len(either.all("svg")) >= 2
+    tables = either.all("table")
+    assert tables
+    assert either.whole.count("<thead>") == len(tables)
+    assert all("scope" in th["attrs"] for th in either.all("th"))
+    assert either.all("html")[0]["attrs"]["lang"] == "en"
+
+
+def test_every_colour_of_the_pictures_is_defined_for_light_dark_and_paper(either):
+    style = either.all("style")[0]["text"]
+    dark, printed = (style.split(f"@media {name}")[1] for name in ("(prefers", "print"))
+    for variable in VARIABLES.values():
+        for part in (style, dark, printed):
+            assert f"{variable}: #" in part
+
+
+def luminance(colour):
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_words_and_marks_stand_out(text, scheme):
+    style = Page(text).all("style")[0]["text"]
+    block = re.findall(r":root \{(.*?)\}", style, re.DOTALL)[scheme]
+    colour = dict(re.findall(r"--(\w+): (#\w{6})", block))
+    for ground in ("paper", "card"):
+        for word in ("ink", "soft", "good", "bad", "link"):
+            assert contrast(colour[word], colour[ground]) >= 4.5, (word, ground)
+        for mark in ("normal", "kind1", "kind2", "kind3", "kind4"):
+            assert contrast(colour[mark], colour[ground]) >= 3, (mark, ground)
+
+
+def test_kinds_are_measured_apart_by_whether_they_were_seen(report, detector, new):
+    measured = report.measured
+    assert [found.kind for found in measured.seen] == ["skimming", "takeover"]
+    assert [found.kind for found in measured.unseen] == [
+        "card testing",
+        "money mule",
+        "sleeper",
+        "stuck scanner",
+    ]
+    areas = average_precision_by_kind(detector.score_samples(new.X), new.kind)
+    for found in (*measured.seen, *measured.unseen):
+        assert found.precision.value == pytest.approx(areas[found.kind])
+        assert found.precision.low <= found.precision.value <= found.precision.high
+    assert measured.together["overall"].precision.value == pytest.approx(areas["overall"])
+    unseen = ~np.isin(new.kind, ["skimming", "takeover"])
+    other = average_precision_by_kind(detector.score_samples(new.X[unseen]), new.kind[unseen])
+    assert measured.together["unseen"].precision.value == pytest.approx(other["overall"])
+
+
+def test_the_page_says_what_the_records_hold(report, text):
+    read = Page(text)
+    lines = read.rows("Average precision by kind")
+    for found in (*report.measured.seen, *report.measured.unseen):
+        value = found.precision
+        line = next(line for line in lines if line[0] == found.kind)
+        assert line[2] == f"{value.value:.3f} [{value.low:.2f}, {value.high:.2f}]"
+        assert line[4] == f"{found.caught:.1%}"
+    own = next(line for line in read.rows("False alarms") if line[0] == "5.00%")
+    promise = next(p for p in report.measured.promises if p.rate == 0.05)
+    assert own[2].startswith(f"{promise.measured:.2%} ")
+    ends = {line[0]: line for line in read.rows("Closedness by column")}
+    assert set(ends) == {"column", *(c.column for c in report.closedness)}
+    assert len(read.all("article")) == len(report.alarms) == 12
+
+
+def test_alarms_come_from_every_label_with_values_as_in_the_table(report, detector, new):
+    alarm = detector.predict(new.X) == 1
+    assert {one.label for one in report.alarms} == set(new.kind[alarm])
+    scores = [alarm.score for alarm in report.alarms]
+    assert scores == sorted(scores, reverse=True)
+    for alarm in report.alarms:
+        place = int(alarm.row.removeprefix("row ").replace(",", "")) - 1
+        assert new.kind[place] == alarm.label
+        for reason in alarm.explanation.reasons:
+            value = new.X.iloc[place][reason.column]
+            if isinstance(value, str):
+                assert reason.value == value
+        assert 0 < alarm.p_value <= 0.05
+
+
+def test_what_users_wrote_is_escaped_and_shell_words_are_quoted(text):
+    assert "Payments &amp; &lt;others&gt;" in text
+    assert "&#39;a&lt;b&gt;&#39;" in text
+    assert "eqsep score &#39;my model.eqsep&#39; new.csv" in text
+
+
+def test_a_detector_without_any_kind_has_a_page_too():
+    X = np.random.default_rng(0).normal(size=(900, 2))
+    detector = Detector(false_alarm_rate=0.05, random_state=0).fit(X[:600])
+    report = detector_report(detector, HeldOut(X[600:], ["normal"] * 300))
+    assert report.measured.seen == report.measured.unseen == ()
+    read = Page(html(report))
+    assert "all taken as normal" in read.whole
+    assert 'id="kinds"' not in read.whole
+    assert len(read.all("svg")) == 4
+
+
+def test_too_few_rows_make_no_promise():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    with pytest.warns(UserWarning, match="cannot be promised"):
+        detector = Detector(random_state=0).fit(X[:40])
+    report = detector_report(detector, HeldOut(X[40:], ["normal"] * 20))
+    assert "No promise" in html(report)
+
+
+def test_held_out_rows_without_a_normal_one_are_refused(detector, new):
+    rows = new.kind == "takeover"
+    with pytest.raises(ValueError, match="no held-out row is 'normal'"):
+        detector_report(detector, HeldOut(new.X[rows], new.kind[rows]))
+
+
+def test_a_page_that_cannot_be_made_leaves_the_old_one(report, tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    monkeypatch.setattr(page.pictures, "promises_picture", lambda *_, **__: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_report(report, path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_evaluation_compares_methods_on_the_same_rows(evaluation):
+    results, report = evaluation
+    assert (report.methods, report.kinds) == (("ours", "forest"), ("sleeper", "takeover"))
+    for (method, kind), cell in report.cells.items():
+        own = next(r for r in results[method].results if r.kind == kind)
+        for part in ("seen", "unseen", "overall"):
+            value = cell.parts[part]
+            assert value.value == pytest.approx(getattr(own, part))
+            assert value.prevalence == pytest.approx(getattr(own, f"{part}_prevalence"))
+            assert value.low <= value.value <= value.high
+        assert cell.by_kind["sleeper"].value == pytest.approx(own.by_kind["sleeper"])
+    ours, forest = (report.cells[name, "sleeper"] for name in report.methods)
+    assert not ours.gain
+    gap = ours.parts["unseen"].value - forest.parts["unseen"].value
+    assert forest.gain["unseen"].value == pytest.approx(gap)
+    ahead, behind = report.told_apart("forest", "seen")
+    assert 0 <= ahead + behind <= 2
+
+
+def test_the_page_of_an_evaluation_has_a_matrix_for_each_method(evaluation):
+    read = Page(html(evaluation[1]))
+    for method in ("ours", "forest"):
+        header, *lines = read.rows(f"Kind by kind: {method}")
+        assert header == ["seen", "sleeper", "takeover"]
+        for line in lines:
+            by_kind = evaluation[1].cells[method, line[0]].by_kind
+            assert line[1:] == [f"{by_kind[kind].value:.3f}" for kind in header[1:]]
+    assert read.whole.count('class="shade own"') == 4
+
+
+def run(*words, stdin=None):
+    return CliRunner().invoke(app, [str(w) for w in words], input=stdin, env={"COLUMNS": "200"})
+
+
+@pytest.fixture
+def rows(tmp_path):
+    table = payments(0, n=600)
+    path = tmp_path / "rows.csv"
+    ids = [f"P-{i}" for i in range(600)]
+    table.X.assign(id=ids, kind=table.kind).to_csv(path, index=False)
+    return path
+
+
+FAST = ("--landmarks", 60, "--false-alarm-rate", 0.05)
+
+
+def test_fit_writes_a_report_with_unseen_kinds_and_ids(rows):
+    path = rows.parent / "report.html"
+    words = ("--label", "kind", "--seen", "takeover", "--out", rows.parent / "m", "--report", path)
+    result = run("fit", rows, *words, *FAST)
+    assert result.exit_code == 0, result.output
+    assert f"report      {path}" in result.stdout
+    read = Page(path.read_text())
+    lines = [line[0] for line in read.rows("Average precision by kind")]
+    seen, unseen = lines.index("seen in training"), lines.index("never seen in training")
+    assert lines[seen + 1 : unseen] == ["takeover"]
+    assert len(lines[unseen + 1 :]) == 7  # five kinds, all of them, overall
+    assert all(a["attrs"]["aria-label"].startswith("Alarm: id P-") for a in read.all("article"))
+    assert "dropped: &#39;id&#39;" in read.whole
+    counts = dict(read.rows("Rows by kind")[1:])
+    assert counts == {"normal": "480", "takeover": "20", "all": "500"}
+
+
+def test_numbers_as_labels_are_told_in_words_and_standard_input_is_read_once(rows):
+    path = rows.parent / "report.html"
+    text = re.sub(r",normal$", ",0", rows.read_text(), flags=re.MULTILINE)
+    text = re.sub(r",[a-z ]+$", ",1", text, flags=re.MULTILINE).replace(",1", ",kind", 1)
+    words = ("--label", "kind", "--out", rows.parent / "m", "--report", path)
+    result = run("fit", "-", *words, *FAST, stdin=text)
+    assert result.exit_code == 0, result.output
+    read = Page(path.read_text())
+    assert dict(read.rows("Rows by kind")[1:3]) == {"normal": "480", "anomaly": "120"}
+    assert "eqsep evaluate" in read.whole
+
+
+def test_unlabelled_rows_are_the_normal_ones_where_nothing_else_is(rows):
+    path = rows.parent / "report.html"
+    text = re.sub(r",normal$", ",", rows.read_text(), flags=re.MULTILINE)
+    rows.write_text(text)
+    words = ("--label", "kind", "--normal", "normal", "--out", rows.parent / "m", "--report", path)
+    result = run("fit", rows, *words, *FAST)
+    assert result.exit_code == 0, result.output
+    assert "144 held-out normal rows" in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [(".", "is no file"), ("none/r.html", "There is no folder"), ("m", "are both")],
+)
+def test_a_bad_place_for_the_report_is_refused_before_the_work(rows, place, message):
+    words = ("--label", "kind", "--out", rows.parent / "m", "--report", rows.parent / place)
+    result = run("fit", rows, *words)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert list(rows.parent.iterdir()) == [rows]
+
+
+def test_evaluate_writes_a_report(rows):
+    path = rows.parent / "evaluation.html"
+    text = rows.read_text().splitlines()
+    rows.write_text("\n".join(t for t in text if re.search("kind$|normal$|takeover$|sleeper$", t)))
+    words = ("--label", "kind", "--drop", "id", "--landmarks", 60, "--report", path)
+    result = run("evaluate", rows, *words)
+    assert result.exit_code == 0, result.output
+    read = Page(path.read_text())
+    assert f"eqsep evaluate {rows} --label kind --drop id --landmarks 60" in read.whole
+    assert len(read.all("svg")) == 2
