@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from eqsep.compiled import in_threads
 from eqsep.detector.answers import Answers
 from eqsep.detector.calibration import held_out
 from eqsep.detector.packing import PackedDistance, PackedLaplacian, Packing
@@ -100,10 +101,21 @@ class FeatureMap:
 
 def encoded(encoder: TableEncoder, X: Any) -> np.ndarray:
     """A table as weighted outputs in single precision, without those that count nothing."""
-    weight = encoder.weights_
-    kept = weight > 0
-    rows = encoder.transform(X)[:, kept] * weight[kept]
-    return rows.astype(np.float32, order="C")  # row by row, so that sums are taken in one order
+    table, weight = encoder.align(X), encoder.weights_
+    place = np.cumsum(weight > 0) - 1
+    learnt = [(j, column) for j, column in enumerate(encoder.columns_) if column is not None]
+    # Row by row, so that sums are taken in one order.
+    out = np.empty((table.n_rows, int((weight > 0).sum())), dtype=np.float32)
+
+    def encode(columns: slice) -> None:
+        for j, column in learnt[columns]:
+            there = np.flatnonzero(encoder.source_ == j)
+            counts = weight[there] > 0
+            block = column.encode(table.columns[j])
+            out[:, place[there[counts]]] = block[:, counts] * weight[there[counts]]
+
+    in_threads(encode, len(learnt), steps=out.size)
+    return out
 
 
 @dataclass(frozen=True)
