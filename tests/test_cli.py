@@ -5,7 +5,6 @@ import subprocess
 import sys
 
 import pytest
-from matplotlib import pyplot as plt
 from typer.testing import CliRunner
 
 import eqsep
@@ -28,13 +27,6 @@ def square(tmp_path):
     return path
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory):
-    """One run of the demonstration, and the picture that it wrote."""
-    path = tmp_path_factory.mktemp("demo") / "regions.png"
-    return run("demo", "--out", path, columns="80"), path
-
-
 def test_the_version_is_the_packages():
     assert run("--version").output.strip() == f"eqsep {eqsep.__version__}"
 
@@ -51,51 +43,10 @@ def test_the_version_comes_without_the_heavy_imports():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_the_demo_writes_a_picture_and_says_where(demo):
-    result, path = demo
-    assert result.exit_code == 0
-    assert str(path.resolve()) in result.output
-    height, width, _ = plt.imread(path).shape
-    assert height > 1000
-    assert width > 1000
-    assert list(path.parent.iterdir()) == [path]
-
-
-def test_the_demo_prints_what_it_computed(demo):
-    output = demo[0].output
-    xor = re.findall(r"^\s*([01])\s+([01])\s+([01])\s+([01])\s+\d\.\d+\s*$", output, re.MULTILINE)
-    assert [(int(a) ^ int(b), int(y), int(p)) for a, b, y, p in xor] == [
-        (0, 0, 0),
-        (1, 1, 1),
-        (1, 1, 1),
-        (0, 0, 0),
-    ]
-    assert "14 of 14 Boolean functions" in output
-    ours = re.findall(r"KernelEqualitySeparator +(\w+) +(\d\.\d+) +(\d+)% +(\d+)% +yes", output)
-    svc = re.findall(r"SVC +(\w+) +(\d\.\d+) +(\d+)%", output)
-    assert [row[0] for row in ours] == [row[0] for row in svc] == ["default", "8", "16"]
-    assert float(ours[0][1]) > 0.99 > 0.5 > float(svc[0][1])
-    assert int(ours[1][2]) > int(svc[1][2])
-    assert re.search(r"halfspace\s+n=10\s+11\s+0\.000\s+0\.001\s+0\.500", output)
-    assert re.search(r"equality\s+n=10\s+10\s+1\.000\s+1\.000\s+1\.000", output)
-
-
-def test_the_demo_fits_on_one_screen(demo):
-    lines = demo[0].output.splitlines()
-    assert len(lines) <= 48
-    assert max(map(len, lines[:-1])) <= 80
-    assert "…" not in demo[0].output
-
-
-@pytest.mark.parametrize(
-    ("name", "message"), [("missing/a.png", "there is no"), ("a.xyz", "ends in one of")]
-)
-def test_the_demo_refuses_a_bad_place_before_any_work(tmp_path, monkeypatch, name, message):
-    monkeypatch.setattr("eqsep.demo.run_demo", lambda: pytest.fail("worked for nothing"))
-    result = run("demo", "--out", tmp_path / name)
-    assert result.exit_code == 2
-    assert message in result.stderr
-    assert list(tmp_path.iterdir()) == []
+def test_the_package_is_a_command_too():
+    words = [sys.executable, "-m", "eqsep", "--version"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == f"eqsep {eqsep.__version__}"
 
 
 def test_closing_says_the_number_and_the_chance():

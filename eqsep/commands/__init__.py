@@ -10,5 +10,5 @@
 | `models` | model files, and tables as a model reads them |
 | `columns` | columns that spoil a model |
 | `telling` | errors and warnings, each as one sentence |
-| `data`, `reproduce` | the commands of these names |
+| `demo`, `data`, `reproduce` | the commands of these names |
 """

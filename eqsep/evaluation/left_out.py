@@ -85,7 +85,8 @@ class LeaveOneKindOut:
             kind: float(np.mean([result.by_kind[kind] for result in self.results]))
             for kind in self.results[0].by_kind
         }
-        return SeenKind(kind="mean", by_kind=by_kind, **{name: mean(name) for name in _NUMBERS})
+        numbers: dict[str, Any] = {name: mean(name) for name in _NUMBERS}
+        return SeenKind(kind="mean", by_kind=by_kind, **numbers)
 
     def rows(self) -> list[dict[str, Any]]:
         """One dictionary for each seen kind and one for the mean."""

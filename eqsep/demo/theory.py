@@ -1,4 +1,4 @@
-"""What `eqsep demo` shows, as plain records: computed here, printed and drawn elsewhere."""
+"""What `eqsep demo --theory` shows: XOR by one neuron, an unseen circle, closing numbers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ class Closing:
 
 
 @dataclass(frozen=True)
-class Demo:
+class TheoryDemo:
     """All results of the demonstration.
 
     Attributes
@@ -95,12 +95,12 @@ class Demo:
     panels: tuple[Drawing, ...]
 
 
-def run_demo(*, random_state: int = 0) -> Demo:
+def run_theory(*, random_state: int = 0) -> TheoryDemo:
     """Fit a few separators on built-in data: a few seconds, no files and no network.
 
     Examples
     --------
-    >>> demo = run_demo()
+    >>> demo = run_theory()
     >>> [corner.predicted for corner in demo.xor]
     [0, 1, 1, 0]
     >>> len(demo.fitted), len(demo.functions)
@@ -113,7 +113,7 @@ def run_demo(*, random_state: int = 0) -> Demo:
         for name, model in _contenders(random_state).items()
     }
     contenders = {name: _contend(*name, model, circles) for name, model in models.items()}
-    return Demo(
+    return TheoryDemo(
         xor=_corners(logic["xor"]),
         fitted=tuple(name for name, model in logic.items() if _is_perfect(model, name)),
         functions=tuple(logic),

@@ -1,14 +1,20 @@
-"""The demonstration's results."""
+"""The demonstration of the theory: its results, and what the command prints."""
+
+import re
 
 import numpy as np
 import pytest
+from matplotlib import pyplot as plt
+from typer.testing import CliRunner
 
-from eqsep.demo import FAMILIES, run_demo
+from eqsep.cli import app
+from eqsep.demo import run_theory
+from eqsep.demo.theory import FAMILIES
 
 
 @pytest.fixture(scope="module")
 def demo():
-    return run_demo()
+    return run_theory()
 
 
 def test_one_class_of_xor_lies_on_one_line_and_the_other_off_it(demo):
@@ -64,8 +70,54 @@ def test_panels_hold_fitted_estimators_of_the_plane(demo):
 
 
 def test_another_seed_tells_the_same_story():
-    other = run_demo(random_state=1)
+    other = run_theory(random_state=1)
     assert other.fitted == other.functions
     ours, svc = of(other, "KernelEqualitySeparator"), of(other, "SVC")
     assert ours["default"].average_precision > 0.99 > svc["default"].average_precision
     assert ours["8"].flagged > svc["8"].flagged
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """What the command prints on a narrow screen, and the picture that it writes."""
+    folder = tmp_path_factory.mktemp("demo") / "out"
+    result = CliRunner().invoke(
+        app, ["demo", "--theory", "--out", str(folder)], env={"COLUMNS": "80"}
+    )
+    return result, folder / "regions.png"
+
+
+def test_the_theory_writes_a_picture_and_says_where(printed):
+    result, path = printed
+    assert result.exit_code == 0
+    assert str(path.resolve()) in result.output
+    height, width, _ = plt.imread(path).shape
+    assert height > 1000
+    assert width > 1000
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_the_theory_prints_what_it_computed(printed):
+    output = printed[0].output
+    xor = re.findall(r"^\s*([01])\s+([01])\s+([01])\s+([01])\s+\d\.\d+\s*$", output, re.MULTILINE)
+    assert [(int(a) ^ int(b), int(y), int(p)) for a, b, y, p in xor] == [
+        (0, 0, 0),
+        (1, 1, 1),
+        (1, 1, 1),
+        (0, 0, 0),
+    ]
+    assert "14 of 14 Boolean functions" in output
+    ours = re.findall(r"KernelEqualitySeparator +(\w+) +(\d\.\d+) +(\d+)% +(\d+)% +yes", output)
+    svc = re.findall(r"SVC +(\w+) +(\d\.\d+) +(\d+)%", output)
+    assert [row[0] for row in ours] == [row[0] for row in svc] == ["default", "8", "16"]
+    assert float(ours[0][1]) > 0.99 > 0.5 > float(svc[0][1])
+    assert int(ours[1][2]) > int(svc[1][2])
+    assert re.search(r"halfspace\s+n=10\s+11\s+0\.000\s+0\.001\s+0\.500", output)
+    assert re.search(r"equality\s+n=10\s+10\s+1\.000\s+1\.000\s+1\.000", output)
+
+
+def test_the_theory_fits_on_one_screen(printed):
+    lines = printed[0].output.splitlines()
+    assert len(lines) <= 48
+    assert max(map(len, lines[:-1])) <= 80
+    assert "…" not in printed[0].output

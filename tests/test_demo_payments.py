@@ -1,0 +1,126 @@
+"""The demonstration with payments: its records, and what the command leaves and prints."""
+
+import re
+from functools import partial
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from eqsep import demo as demos
+from eqsep import load_model
+from eqsep.cli import app
+from eqsep.demo import run_payments
+from eqsep.demo.payments import SEEN
+
+small = partial(run_payments, n_rows=900, n_landmarks=100)
+
+
+@pytest.fixture(scope="module")
+def demo():
+    return small()
+
+
+def test_one_kind_is_learnt_and_five_are_not(demo):
+    assert set(demo.old.kind) == {"normal", SEEN}
+    assert demo.detector.kinds_ == (SEEN,)
+    assert set(demo.unseen) == set(demo.new.kind) - {"normal", SEEN}
+    assert len(demo.unseen) == 5
+
+
+def test_the_detector_finds_unseen_kinds_where_a_forest_does_not(demo):
+    ours, forest, isolation = demo.contenders
+    assert min(ours.seen, forest.seen) > 0.95
+    assert ours.unseen > 0.7 > 0.4 > forest.unseen
+    assert ours.unseen > isolation.unseen
+    assert ours.caught > forest.caught
+
+
+def test_false_alarms_are_measured_on_the_new_normal_payments(demo):
+    ours = demo.contenders[0]
+    normal = [row for row, kind in zip(demo.new.X, demo.new.kind, strict=True) if kind == "normal"]
+    assert ours.false_alarms == pytest.approx(np.mean(demo.detector.predict(normal)))
+    assert ours.promised == demo.detector.false_alarm_rate == 0.01
+    assert [one.promised for one in demo.contenders[1:]] == [None, None]
+    assert ours.false_alarms < 0.05
+
+
+def test_chance_is_the_share_of_anomalies(demo):
+    normal, seen = (int(np.sum(demo.new.kind == name)) for name in ("normal", SEEN))
+    others = len(demo.new.kind) - normal - seen
+    assert demo.chance == pytest.approx((seen / (seen + normal), others / (others + normal)))
+
+
+def test_alarms_are_of_three_unseen_kinds_with_reasons(demo):
+    assert len({alarm.label for alarm in demo.alarms}) == len(demo.alarms) == 3
+    for alarm in demo.alarms:
+        assert alarm.label in demo.unseen
+        assert alarm.explanation.reasons[0].contribution > 0
+
+
+def test_the_same_seed_tells_the_same_story(demo):
+    assert small().contenders == demo.contenders
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """What the command prints on a narrow screen, and what it leaves."""
+    folder = tmp_path_factory.mktemp("demo") / "a folder"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demos, "run_payments", small)
+        result = CliRunner().invoke(app, ["demo", "--out", str(folder)], env={"COLUMNS": "80"})
+    assert result.exit_code == 0, result.output
+    return result.stdout, folder
+
+
+def test_the_command_ends_with_the_address_of_the_report(printed):
+    output, folder = printed
+    address = urlparse(output.splitlines()[-1].removeprefix("Report: "))
+    assert address.scheme == "file"
+    report = Path(unquote(address.path))
+    assert report == (folder / "report.html").resolve()
+    assert report.read_text().startswith("<!DOCTYPE html>")
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "model.eqsep",
+        "new.csv",
+        "report.html",
+    ]
+
+
+def test_the_command_prints_the_table_and_the_reasons(printed, demo):
+    output, _ = printed
+    for one in demo.contenders:
+        promised = "–" if one.promised is None else f"{one.promised:.1%}"
+        cells = (f"{one.seen:.3f}", f"{one.unseen:.3f}", promised, f"{one.false_alarms:.1%}")
+        pattern = " +".join(map(re.escape, (one.method, *cells, f"{one.caught:.0%}")))
+        assert re.search(rf"^ *{pattern} *$", output, re.MULTILINE)
+    for alarm in demo.alarms:
+        assert f"({alarm.label}), score {alarm.score:.3f}" in output
+    assert max(map(len, output.splitlines()[:-2])) <= 80
+    assert "…" not in output
+
+
+def test_the_model_and_the_payments_go_together(printed, demo):
+    _, folder = printed
+    frame = pd.read_csv(folder / "new.csv")
+    score = load_model(folder / "model.eqsep").score_samples(frame)
+    np.testing.assert_allclose(score, demo.detector.score_samples(demo.new.X), atol=1e-6)
+    words = ["score", str(folder / "model.eqsep"), str(folder / "new.csv"), "--explain", "2"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    assert len(result.stdout.splitlines()) == 901
+
+
+@pytest.mark.parametrize(("place", "message"), [("file", "is no folder"), ("no/x", "no folder")])
+@pytest.mark.parametrize("more", [[], ["--theory"]])
+def test_a_bad_place_is_refused_before_any_work(tmp_path, monkeypatch, place, message, more):
+    (tmp_path / "file").write_text("")
+    for name in ("run_payments", "run_theory"):
+        monkeypatch.setattr(demos, name, lambda **_: pytest.fail("worked for nothing"))
+    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / place), *more])
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
