@@ -116,8 +116,8 @@ def read_labels(y: Any, *, normal: Any = None, one_class: bool = False) -> Label
     if len(labels) > 2 and (known is None or not named):
         raise ValueError(
             f"Only binary classification is supported. The type of the target is "
-            f"{type_of_target(labels)}: y has {len(labels)} labels ({listed(labels)}). Pass 0 and "
-            f"1, or names of kinds with 'normal' among them (another name: normal=...)."
+            f"{type_of_target(labels)}: y has {len(labels)} labels ({listed(labels)}). "
+            + _advice(labels, known, named=named)
         )
     if known is None:
         other = labels[1].item()
@@ -127,6 +127,17 @@ def read_labels(y: Any, *, normal: Any = None, one_class: bool = False) -> Label
             stacklevel=3,
         )
     return _labels(labels, labels[0] if known is None else known, by_name=known is not None)
+
+
+def _advice(labels: np.ndarray, known: Any, *, named: bool) -> str:
+    """What to do about more than two labels that are numbers, or of which none is known."""
+    example = str(labels[0] if known is None else known)
+    if named:
+        return f"Say which of these names is the normal one: normal={example!r}, for example."
+    return (
+        f"Several kinds of anomaly go by names, not numbers: pass y.astype(str) with "
+        f"normal={example!r}, for example, or label normal rows 0 and all others 1."
+    )
 
 
 def _normal_of(labels: np.ndarray, *, named: bool, normal: Any) -> Any:

@@ -241,7 +241,10 @@ CASES = {
         "Column 'size' is missing",
     ),
     "kept column absent": (lambda c: c.score(c.good.rows, "--keep", "id"), "has no column 'id'"),
-    "kept column in the way": (lambda c: c.score(c.good.rows, "--keep", "score"), "of a result"),
+    "kept column in the way": (
+        lambda c: c.score(c.good.rows, "--keep", "kind"),
+        "--keep 'kind': the table of scores has a column of that name already",
+    ),
     "reasons below zero": (lambda c: c.score(c.good.rows, "--explain", -1), "number of reasons"),
     "no model file": (lambda c: c.score(c.good.rows, model=c.good.rows), "not an eqsep model"),
     "missing model": (lambda c: c.score(c.good.rows, model="no.eqsep"), "There is no model"),

@@ -131,3 +131,12 @@ def test_normal_rows_alone_will_do_by_any_number():
 def test_numbers_after_names_are_refused_not_taken_for_anomalies():
     with pytest.raises(ValueError, match=r"Labels were names .* now numbers \(0, 1\)"):
         read_labels(["normal", "dos"]).encode([0, 1])
+
+
+def test_what_to_do_about_several_labels_is_said():
+    with pytest.raises(ValueError, match=r"pass y.astype\(str\) with normal='0'"):
+        read_labels([0, 1, 2])
+    with pytest.raises(ValueError, match=r"pass y.astype\(str\) with normal='3'"):
+        read_labels([1, 2, 3], normal=3)
+    with pytest.raises(ValueError, match="which of these names is the normal one: normal='a'"):
+        read_labels(["a", "b", "c"])

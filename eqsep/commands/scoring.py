@@ -58,7 +58,9 @@ class Wanted:
         taken = [name for name in self.keep if name in _RESULTS]
         if taken:
             raise ValueError(
-                f"--keep {listed(taken)} is the name of a result: rename the column first."
+                f"--keep {listed(taken)}: the table of scores has a column of that name already, "
+                f"as of every result ({', '.join(_RESULTS)}). Rename yours in the rows, or keep an "
+                f"id and join the two tables by it."
             )
 
 

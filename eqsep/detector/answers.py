@@ -86,9 +86,21 @@ def read_answers(y: Any, *, n_rows: int, normal: Any, known: "Answers | None" = 
         labels = _first_labels(given, normal=normal, some_missing=some_missing)
     labels = labels.including(given)
     names = np.where(labels.encode(given) == 1, _names(given, labels), "").tolist()
-    kinds = (*kinds, *(name for name in dict.fromkeys(names) if name not in ("", *kinds)))
+    new = [name for name in dict.fromkeys(names) if name not in ("", *kinds)]
+    _check_words(new)
+    kinds = (*kinds, *new)
     code = [("", *kinds).index(name) for name in names]
     return Answers(np.array([*code, UNLABELLED])[place], kinds, labels)
+
+
+def _check_words(kinds: list[str]) -> None:
+    """Refuse a kind whose name is what `predict_kind` says of other rows."""
+    for word, rows in (("normal", "rows that pass"), ("unseen", "alarms like no seen kind")):
+        if word in kinds:
+            raise ValueError(
+                f"y has a kind of anomaly called {word!r}, which is what predict_kind says of "
+                f"{rows}. Rename that kind."
+            )
 
 
 def _names(given: np.ndarray, labels: Labels) -> np.ndarray:

@@ -174,7 +174,7 @@ class Detector(ClassifierMixin, BaseEstimator):
                 self.partial_fit(table, labels)
             return self
         known, terms = self.kinds_, self.terms()
-        table = self.feature_map_.encoder.align(X)
+        table = self.feature_map_.encoder.align(read_table(X, name=type(self).__name__))
         answers = terms.answers(y, n_rows=table.n_rows)
         Z = self.feature_map_.rows(table)
         piece = summed(terms, table, answers, Z)
@@ -277,7 +277,9 @@ class Detector(ClassifierMixin, BaseEstimator):
             How many columns are named; the others are summed up.
         """
         check_is_fitted(self)
-        return explain_rows(self, self.feature_map_.encoder.align(X), top=top)
+        return explain_rows(
+            self, self.feature_map_.encoder.align(read_table(X, name=type(self).__name__)), top=top
+        )
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of labelled rows told right, normal from anomalous."""

@@ -17,7 +17,7 @@ from eqsep.separators.landmarks import choose_landmarks, row_keys
 from eqsep.separators.statistics import KernelMap
 from eqsep.tables import TableEncoder
 from eqsep.tables.column import Column
-from eqsep.tables.reading import Table
+from eqsep.tables.reading import Table, read_table
 
 AT_ONCE = 4096  # rows held as kernel values
 NUMERIC = ("number", "date", "duration")
@@ -71,7 +71,7 @@ class FeatureMap:
 
     def rows(self, X: Any) -> np.ndarray:
         """The encoded rows of a table.  (n, d) -> (n, n_columns)"""
-        return encoded(self.encoder, X)
+        return encoded(self.encoder, read_table(X, name="Detector"))
 
     def outputs(self, rows: np.ndarray) -> np.ndarray:
         """Encoded rows as the outputs of the encoder; those that count nothing are 0."""

@@ -1,0 +1,53 @@
+"""What a detector says of tables and labels that it cannot take."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from eqsep import Detector
+
+
+@pytest.fixture(scope="module")
+def detector():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    return Detector(false_alarm_rate=0.05, n_landmarks=50, random_state=0).fit(
+        pd.DataFrame(X, columns=["a", "b"])
+    )
+
+
+@pytest.mark.parametrize(
+    "method", ["score_samples", "predict", "predict_kind", "p_value", "explain", "partial_fit"]
+)
+def test_an_empty_table_is_refused_in_the_name_of_the_detector(detector, method):
+    with pytest.raises(ValueError, match=r"0 sample\(s\).*required by Detector"):
+        getattr(detector, method)(pd.DataFrame({"a": [], "b": []}))
+
+
+@pytest.mark.parametrize(
+    ("kind", "normal", "meaning"),
+    [("unseen", None, "alarms like no seen kind"), ("normal", "fine", "rows that pass")],
+)
+def test_a_kind_may_not_be_called_as_predict_kind_calls_others(kind, normal, meaning):
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    y = np.repeat([normal or "normal", kind], [40, 10])
+    with pytest.raises(ValueError, match=rf"called '{kind}', which .* says of {meaning}.*Rename"):
+        Detector(normal=normal).fit(X, y)
+
+
+def test_nor_may_a_kind_that_is_learnt_later():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    detector = Detector(false_alarm_rate=0.05, n_landmarks=50, random_state=0)
+    detector.fit(X, np.repeat(["normal", "pump"], [280, 20]))
+    with pytest.raises(ValueError, match="called 'unseen'"):
+        detector.partial_fit(X[:2], ["unseen", "unseen"])
+    assert detector.kinds_ == ("pump",)
+
+
+def test_numbers_for_several_kinds_are_met_with_advice():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    y = np.repeat([0, 1, 2], 10)
+    with pytest.raises(ValueError, match=r"y.astype\(str\) with normal='0'"):
+        Detector().fit(X, y)
+    with pytest.warns(UserWarning, match="cannot be promised"):
+        detector = Detector(normal="0", random_state=0).fit(X, y.astype(str))
+    assert detector.kinds_ == ("1", "2")
