@@ -18,6 +18,7 @@ from pyarrow import feather, parquet
 from typer.testing import CliRunner
 
 from eqsep import Detector, load_model
+from eqsep.batches import sampling
 from eqsep.cli import app
 from eqsep.commands import parts
 from eqsep.commands.columns import giveaways
@@ -134,8 +135,9 @@ def test_every_format_gives_the_same_model(folder, model, tmp_path, file):
 
 @pytest.mark.parametrize("file", ["train.csv", "train"])
 def test_large_files_are_learnt_in_pieces(folder, tmp_path, monkeypatch, file):
-    for name, rows in (("LARGE", 0), ("FIRST", 300), ("AT_ONCE", 70)):
+    for name, rows in (("LARGE", 0), ("AT_ONCE", 70)):
         monkeypatch.setattr(parts, name, rows)
+    monkeypatch.setattr(sampling, "SAMPLE", 300)
     out = tmp_path / "m.eqsep"
     words = ("fit", folder / file, "--label", "kind", *SEEN, *FAST, "--out", out)
     assert "520: 480 normal, 20 skimming, 20 takeover" in done(*words)
@@ -149,6 +151,34 @@ def test_large_files_are_learnt_in_pieces(folder, tmp_path, monkeypatch, file):
     unlabelled = ("fit", folder / file, "--drop", "kind", *FAST, "--out", out)
     assert "600: 600 normal" in done(*unlabelled)
     assert load_model(out).statistics_.weight.sum() + len(load_model(out).calibration_.rows) == 600
+
+
+@pytest.mark.parametrize("file", ["t.csv", "t.parquet", "t.jsonl"])
+def test_large_files_may_have_numbers_truths_and_columns_of_names(tmp_path, monkeypatch, file):
+    frame = payments(0).drop(columns=["payment", "time"])
+    frame["kind"] = (frame["kind"] != "normal").astype(object).where(frame.index % 9 > 0, None)
+    frame["zip"] = frame.index % 5
+    frame["nothing"] = None
+    write = {"t.csv": frame.to_csv, "t.parquet": frame.to_parquet}
+    if file in write:
+        write[file](tmp_path / file, index=False)
+    else:
+        frame.to_json(tmp_path / file, orient="records", lines=True)
+    words = ("fit", tmp_path / file, "--label", "kind", "--names", "zip", *FAST, "--out")
+    small, large = tmp_path / "small.eqsep", tmp_path / "large.eqsep"
+    expected = done(*words, small)
+    monkeypatch.setattr(parts, "LARGE", 0)
+    monkeypatch.setattr(parts, "AT_ONCE", 130)
+    assert done(*words, large).replace("large.eqsep", "small.eqsep") == expected
+    X = frame.drop(columns="kind")
+    first, second = load_model(small), load_model(large)
+    np.testing.assert_allclose(second.score_samples(X), first.score_samples(X), atol=1e-9)
+    assert second.predict(X).tolist() == first.predict(X).tolist()
+    monkeypatch.setattr(sampling, "SAMPLE", 200)
+    done(*words[:-3], "--landmarks", 30, "--like", small, "--out", large)
+    again = load_model(large)
+    assert again.feature_map_.is_same(first.feature_map_)
+    np.testing.assert_allclose(again.score_samples(X), first.score_samples(X), atol=1e-6)
 
 
 def test_the_summary_says_rows_kinds_threshold_and_promise(folder, tmp_path):

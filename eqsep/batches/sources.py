@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from eqsep.labels import listed
+from eqsep.tables.reading import Table
 
 CELLS_AT_ONCE = 2_000_000  # rows times columns of a batch that is read from a dataset
 FEWEST_ROWS, MOST_ROWS = 1024, 65_536
@@ -197,4 +198,6 @@ def _no_column(label: str, names: list[Any]) -> str:
 
 
 def _n_rows(rows: Any) -> int:
+    if isinstance(rows, Table):
+        return rows.n_rows
     return int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)

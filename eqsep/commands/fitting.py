@@ -62,10 +62,7 @@ def fit_files(data: Labelled, out: Path, settings: dict[str, Any], *, like: Path
         if base is not None:
             same = {name: getattr(base, name) for name in ("alpha", "unlabelled_weight")}
             detector.set_params(feature_map=base.feature_map_, **same)
-        detector.fit(parts.first, parts.y)
-        for done, (rows, y) in enumerate(parts.later(detector), 1):
-            say(f"learning {parts.n_rows:,} rows, piece {done}")
-            detector.partial_fit(rows, y)
+        detector.fit(parts.rows, parts.y)
         say("writing")
         detector.save(out)
     found += _far_normal_rows(detector)

@@ -45,7 +45,10 @@ class Labels:
     @property
     def counts(self) -> dict[str, int]:
         """The rows of each kind, the normal one first and those without a label last."""
-        found = Counter(self.texts.tolist())
+        return self.ordered(Counter(self.texts.tolist()))
+
+    def ordered(self, found: Counter[str | None]) -> dict[str, int]:
+        """How often each label was found, in that order."""
         kinds = sorted(text for text in found if text not in (None, self.normal))
         named = {kind: found[kind] for kind in (self.normal, *kinds) if found[kind]}
         return named | ({"without a label": found[None]} if found[None] else {})

@@ -21,6 +21,7 @@ _TYPES: dict[str, list[pa.DataType]] = {
     "number": [pa.float64()],
     "duration": [pa.float64()],
     "date": [pa.timestamp("us"), pa.timestamp("us", "UTC")],
+    "boolean": [pa.bool_()],
 }
 
 
@@ -91,7 +92,7 @@ def as_read(table: pa.Table, detector: Detector) -> Table:
     by_name = hasattr(encoder, "feature_names_in_")
     names: Sequence[str] = encoder.feature_names_in_.tolist() if by_name else table.schema.names
     columns = {
-        name: pa.nulls(len(table)) if learnt is None else _cast(table.column(name), learnt.reads)
+        name: pa.nulls(len(table)) if learnt is None else cast(table.column(name), learnt.reads)
         for name, learnt in zip(names, encoder.columns_, strict=False)
     }
     return replace(read_table(pa.table(columns), name="Detector"), named=by_name)
@@ -122,8 +123,8 @@ def _joined(paths: Sequence[str], choose: Choice, layout: Layout) -> pa.Table:
         ) from error
 
 
-def _cast(column: pa.ChunkedArray, reads: str) -> pa.ChunkedArray:
-    """Strings in the type of what was learnt, where all of them can be; else as they are.
+def cast(column: pa.ChunkedArray, reads: str) -> pa.ChunkedArray:
+    """Strings in the type of a kind of column, where all of them can be; else as they are.
 
     The encoder reads what is left value by value, and says which one it cannot read.
     """

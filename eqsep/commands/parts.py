@@ -1,12 +1,13 @@
-"""Labelled rows from files that may be larger than memory: some of them first, then the rest.
+"""Labelled rows from files that may be larger than memory: a sample of them, then all in batches.
 
-Large files are read three times: for the labels, for the first rows, which are drawn at random,
-and for all others. What a detector learns adds up, so it need not hold them all.
+Large files are read three times: here for the labels and a sample, which shows of what type columns
+of text are, and twice by the detector, which takes the rows in batches of these types.
 """
 
 import io
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,46 +15,45 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
+from eqsep.commands.drawing import draw, written
 from eqsep.commands.labelled import Labelled
-from eqsep.commands.labelling import Labels, read_labels
-from eqsep.commands.models import as_read, columns_for
-from eqsep.commands.reading import Choice, files_of, pieces
+from eqsep.commands.labelling import Labels, numbers_of, read_labels
+from eqsep.commands.models import as_read, cast, columns_for
+from eqsep.commands.reading import Choice, chosen, files_of, pieces
 from eqsep.commands.text_files import STANDARD_INPUT, CsvFile
 from eqsep.detector import Detector
+from eqsep.tables.column import objects
 from eqsep.tables.reading import Table, read_table
 
-LARGE = 2**28  # bytes of text from which on files are learnt in pieces
-FIRST = 200_000  # rows
-AT_ONCE = 100_000  # rows of a later piece
+LARGE = 2**28  # bytes of text from which on files are learnt in batches
+AT_ONCE = 100_000  # rows of a batch
 _PACKED = 5  # how many bytes of text one of a compressed file stands for
-_Piece = tuple[Table, np.ndarray | None]
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The rows to begin with, and those that come when these have been learnt.
+    """Rows to fit a detector to, and some of them to look at.
 
     Attributes
     ----------
     first : Table
+        All rows, or a sample.
     labels : Labels or None
-        Those of the first rows.
-    y : ndarray or None
-        The same, as a detector takes them.
+        Theirs.
     normal : str or None
         The normal label, where labels are names.
     counts : dict of str to int
-        All rows of each kind, the later ones too.
-    later : callable
-        From the detector that has learnt the first rows to pieces of the others.
+        All rows of each kind.
+    rows, y : table and labels, or batches and None
+        What a detector takes: all rows.
     """
 
     first: Table
     labels: Labels | None
-    y: np.ndarray | None
     normal: str | None
     counts: dict[str, int]
-    later: Callable[[Detector], Iterator[_Piece]]
+    rows: Any
+    y: np.ndarray | None
 
     @property
     def n_rows(self) -> int:
@@ -61,15 +61,15 @@ class Parts:
 
 
 def read_parts(data: Labelled, like: Detector | None, *, random_state: int) -> Parts:
-    """The rows of files, all of them first where they are few."""
+    """The rows of files, at once where they are few."""
     if is_large(data.paths):
         data.check()
         return _large_parts(data, like, np.random.default_rng(random_state))
     rows, labels = data.read(like)
     if labels is None:
-        return Parts(rows, None, None, None, {"normal": rows.n_rows}, _nothing)
+        return Parts(rows, None, None, {"normal": rows.n_rows}, rows, None)
     normal = None if labels.are_numbers else labels.normal
-    return Parts(rows, labels, labels.y, normal, labels.counts, _nothing)
+    return Parts(rows, labels, normal, labels.counts, rows, labels.y)
 
 
 def is_large(paths: Sequence[str]) -> bool:
@@ -84,73 +84,49 @@ def is_large(paths: Sequence[str]) -> bool:
     return sum(sizes) > LARGE
 
 
-def _nothing(detector: Detector) -> Iterator[_Piece]:  # noqa: ARG001
-    return iter(())
-
-
 def _large_parts(data: Labelled, like: Detector | None, rng: np.random.Generator) -> Parts:
-    labels, n_rows = _labels(data)
-    kept = np.ones(n_rows, dtype=bool)
-    if labels is not None and data.seen:
-        kept = labels.seen(data.seen)
-    is_first = _drawn(kept, labels, rng)
-    is_later = kept & ~is_first
-    first = _first_rows(data, is_first, like)
-
-    def later(detector: Detector) -> Iterator[_Piece]:
-        return _later_pieces(data, is_later, y, detector)
-
-    if labels is None:
-        y = None
-        return Parts(first, None, None, None, {"normal": n_rows}, later)
-    y = labels.y  # of all rows: a few of them need not show what the labels are
-    normal = None if labels.are_numbers else labels.normal
-    counts = labels.take(kept).counts
-    return Parts(first, labels.take(is_first), y[is_first], normal, counts, later)
-
-
-def _labels(data: Labelled) -> tuple[Labels | None, int]:
-    """The labels of all rows, and how many rows there are."""
-
-    def choose(there: list[str]) -> list[str]:
-        return [there[0] if data.label is None else data.label]
-
-    n_rows, texts = 0, []
-    for _, table in pieces(data.paths, choose, layout=data.layout):
-        n_rows += table.num_rows
-        if data.label is not None:
-            texts += table.column(data.label).cast(pa.string()).dictionary_encode().chunks
+    drawn, times = draw(data, _choice(data, like), rng)
+    first = _typed(data, drawn.tables, like).take(drawn.order)
+    reader = _Reader(data, like, {} if like else _kinds(first))
     if data.label is None:
-        return None, n_rows
-    column = pa.chunked_array(texts, pa.dictionary(pa.int32(), pa.string()))
-    return read_labels(column, name=data.label, normal=data.normal), n_rows
+        return Parts(first, None, None, {"normal": times[None]}, reader, None)
+    raw = list(times)
+    column = pa.chunked_array([pa.array(raw, pa.string())])
+    labels = read_labels(column, name=data.label, normal=data.normal)
+    kept = labels.seen(data.seen) if data.seen else np.ones(len(raw), dtype=bool)
+    text = dict(zip(raw, labels.texts, strict=True))
+    known = {name: text[name] for name, wanted in zip(raw, kept, strict=True) if wanted}
+    counts: Counter[str | None] = Counter()
+    for name in known:
+        counts[text[name]] += times[name]
+    texts = drawn.labels[drawn.order]
+    there = np.flatnonzero([name in known for name in texts])
+    mine = replace(labels, texts=objects(text[name] for name in texts[there]))
+    are_numbers = labels.take(kept).are_numbers
+    values = numbers_of(objects(known.values())) if are_numbers else known.values()
+    reader = replace(reader, labels=dict(zip(known, values, strict=True)))
+    normal = None if are_numbers else labels.normal
+    return Parts(first.take(there), mine, normal, labels.ordered(counts), reader, None)
 
 
-def _drawn(kept: np.ndarray, labels: Labels | None, rng: np.random.Generator) -> np.ndarray:
-    """Which rows come first: anomalies, up to a third of them, and others, all at random."""
-    order = rng.permutation(np.flatnonzero(kept))
-    rare = np.zeros(len(kept), dtype=bool) if labels is None else labels.is_anomaly
-    anomalous = order[rare[order]][: FIRST // 3]
-    others = order[~rare[order]][: FIRST - len(anomalous)]
-    is_first = np.zeros(len(kept), dtype=bool)
-    is_first[np.concatenate([anomalous, others])] = True
-    return is_first
-
-
-def _first_rows(data: Labelled, is_first: np.ndarray, like: Detector | None) -> Table:
-    left_out = {*data.drop, data.label}
+def _choice(data: Labelled, like: Detector | None) -> Choice:
+    """The columns of a file that are wanted, the label among them."""
+    beside = [] if data.label is None else [data.label]
+    if like is not None:
+        return columns_for(like, beside=beside)
 
     def choose(there: list[str]) -> list[str]:
-        return [*(column for column in there if column not in left_out), *data.drop, *data.names]
+        rest = (column for column in there if column not in data.drop and column != data.label)
+        chosen([*data.drop, *data.names], there, name="The table")
+        return [*rest, *beside]
 
-    wanted: Choice = choose if like is None else columns_for(like)
-    by_file: dict[str, list[pa.Table]] = {}
-    for name, table, rows in _numbered(data, wanted):
-        by_file.setdefault(name, []).append(table.filter(pa.array(is_first[rows])))
-    tables = [pa.concat_tables(tables) for tables in by_file.values()]
+    return choose
+
+
+def _typed(data: Labelled, tables: list[pa.Table], like: Detector | None) -> Table:
     if like is not None:
         return as_read(pa.concat_tables(tables, promote_options="permissive"), like)
-    typed = [_inferred(table.drop_columns(list(data.drop)), data.names) for table in tables]
+    typed = [_inferred(table, data.names) for table in tables]
     joined = pa.concat_tables(typed, promote_options="permissive")
     return read_table(data.named(joined), name="Detector")
 
@@ -165,29 +141,62 @@ def _inferred(table: pa.Table, names: Sequence[str]) -> pa.Table:
     return file.whole(table.schema.names, as_text=names)
 
 
-def _later_pieces(
-    data: Labelled, is_later: np.ndarray, y: np.ndarray | None, detector: Detector
-) -> Iterator[_Piece]:
-    held: list[tuple[pa.Table, np.ndarray]] = []
-
-    def piece() -> _Piece:
-        table = pa.concat_tables([t for t, _ in held], promote_options="permissive")
-        rows = np.concatenate([r for _, r in held])
-        return as_read(table, detector), None if y is None else y[rows]
-
-    for _, table, rows in _numbered(data, columns_for(detector)):
-        wanted = is_later[rows]
-        held.append((table.filter(pa.array(wanted)), np.arange(rows.start, rows.stop)[wanted]))
-        if sum(len(r) for _, r in held) >= AT_ONCE:
-            yield piece()
-            held.clear()
-    if sum(len(r) for _, r in held):
-        yield piece()
+def _kinds(rows: Table) -> dict[str, str]:
+    """What each column is read as."""
+    return {c.name: "text" if c.is_empty else c.kind for c in rows.columns}
 
 
-def _numbered(data: Labelled, choose: Choice) -> Iterator[tuple[str, pa.Table, Any]]:
-    """Pieces of the files, each with the places of its rows among all."""
-    start = 0
-    for name, table in pieces(data.paths, choose, layout=data.layout):
-        yield name, table, slice(start, start + table.num_rows)
-        start += table.num_rows
+@dataclass(frozen=True)
+class _Reader:
+    """All rows in batches, each time it is called: what a detector takes.
+
+    Attributes
+    ----------
+    like : Detector or None
+        The detector as whose columns the rows are read.
+    kinds : mapping of str to str
+        Without it: what each column is read as.
+    labels : mapping of str to label
+        From labels as they are written to those a detector takes; rows of others are left out.
+    """
+
+    data: Labelled
+    like: Detector | None
+    kinds: Mapping[str, str]
+    labels: Mapping[str | None, Any] | None = None
+
+    def __call__(self) -> Iterator[tuple[Table, np.ndarray | None]]:
+        waiting: list[tuple[pa.Table, np.ndarray]] = []
+        for _, table in pieces(
+            self.data.paths, _choice(self.data, self.like), layout=self.data.layout
+        ):
+            raw = written(self.data, table)
+            if self.labels is not None:
+                there = np.array([text in self.labels for text in raw], dtype=bool)
+                table, raw = table.filter(pa.array(there)), raw[there]
+            waiting.append((self._cast(table), raw))
+            if sum(len(labels) for _, labels in waiting) >= AT_ONCE:
+                yield self._batch(waiting)
+                waiting = []
+        if waiting:
+            yield self._batch(waiting)
+
+    def _cast(self, table: pa.Table) -> pa.Table:
+        """The columns in the types of the sample."""
+        if self.like is not None:
+            return table
+        columns = {name: cast(table.column(name), kind) for name, kind in self.kinds.items()}
+        return pa.table(
+            {
+                name: column.cast(pa.string()) if name in self.data.names else column
+                for name, column in columns.items()
+            }
+        )
+
+    def _batch(self, waiting: list[tuple[pa.Table, np.ndarray]]) -> tuple[Table, np.ndarray | None]:
+        table = pa.concat_tables([table for table, _ in waiting], promote_options="permissive")
+        rows = as_read(table, self.like) if self.like else read_table(table, name="Detector")
+        if self.labels is None:
+            return rows, None
+        raw = np.concatenate([labels for _, labels in waiting])
+        return rows, objects(self.labels[text] for text in raw)

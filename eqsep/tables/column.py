@@ -33,6 +33,13 @@ class Column:
     kind: str
     values: np.ndarray
 
+    @classmethod
+    def coded(cls, name: str, names: list[str | None], rows: np.ndarray) -> "Column":
+        """A column of text, from its distinct texts and the place of each row's among them."""
+        column = cls(name, "text", objects(names)[rows])
+        column.__dict__["_distinct"] = (names, rows)  # so that nobody looks for them again
+        return column
+
     @property
     def is_empty(self) -> bool:
         """Whether every value is missing."""

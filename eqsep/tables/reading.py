@@ -33,7 +33,16 @@ class Table:
         return Table(columns, self.named, len(rows))
 
 
-_Pieces = tuple[list[Any], list[np.ndarray], set[int], int]  # names, values, categorical, rows
+@dataclass(frozen=True)
+class _Coded:
+    """The distinct texts of a column, and the place of each row's among them."""
+
+    names: list[str | None]
+    rows: np.ndarray
+
+
+_Values = np.ndarray | _Coded
+_Pieces = tuple[list[Any], Sequence[_Values], set[int], int]  # names, values, categorical, rows
 
 
 def read_table(X: Any, *, name: str) -> Table:
@@ -73,7 +82,9 @@ def read_table(X: Any, *, name: str) -> Table:
     if twice:
         raise ValueError(f"{name} expects every column name once, got {twice} twice. Rename them.")
     columns = [
-        column_of(n, v, categorical=i in categorical)
+        Column.coded(n, v.names, v.rows)
+        if isinstance(v, _Coded)
+        else column_of(n, v, categorical=i in categorical)
         for i, (n, v) in enumerate(zip(names, values, strict=True))
     ]
     return Table(columns, named, n_rows)
@@ -119,8 +130,20 @@ def _from_pyarrow(table: Any) -> _Pieces:
     categorical = {i for i, c in enumerate(columns) if str(c.type).startswith("dictionary")}
     for i in categorical:  # else `to_numpy` gives a name where a chunked column has a null
         columns[i] = columns[i].cast(columns[i].type.value_type)
-    values = [column.to_numpy(zero_copy_only=False) for column in columns]
+    values = [_arrow_values(column) for column in columns]
     return list(table.schema.names), values, categorical, table.num_rows
+
+
+def _arrow_values(column: Any) -> _Values:
+    if str(column.type) not in ("string", "large_string") or column.null_count == len(column):
+        return column.to_numpy(zero_copy_only=False)
+    if hasattr(column, "combine_chunks"):
+        column = column.combine_chunks()
+    coded = column.dictionary_encode()
+    names = coded.dictionary.to_pylist()
+    if coded.null_count == 0:
+        return _Coded(names, coded.indices.to_numpy().astype(np.intp))
+    return _Coded([*names, None], coded.indices.fill_null(len(names)).to_numpy().astype(np.intp))
 
 
 def _check_frame(frame: Any, *, hint: str) -> None:
