@@ -103,10 +103,10 @@ def thyroid_network(
 # By table and row: the settings, each with what makes the scores. Those with a star are taken.
 TRIED: dict[tuple[str, str], dict[str, Scores]] = {
     ("nsl_kdd_full", "SVM-RBF"): {
-        f"C = {C:g}{'*' * (C == 100)}": by(partial(machine, "rbf", C)) for C in (0.1, 1, 10, 100)
+        f"C = {C:g}{'*' * (C == 100)}": by(partial(machine, "rbf", C)) for C in (1, 10, 100)
     },
     ("nsl_kdd_full", "SVM-Lin"): {
-        f"C = {C:g}{'*' * (C == 10)}": by(partial(machine, "linear", C)) for C in (0.1, 1, 10, 100)
+        f"C = {C:g}{'*' * (C == 10)}": by(partial(machine, "linear", C)) for C in (0.1, 1, 10)
     },
     ("nsl_kdd_full", "OVS-RBF-ES (ours)"): {
         "classes balanced": by(partial(one_vs_set, balanced=True)),

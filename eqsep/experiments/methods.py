@@ -146,8 +146,8 @@ CIRCLE_METHODS: dict[str, Method] = {
 # Without randomness: one seed is as good as twenty.
 DETERMINISTIC = ("LR", "SVM", "OCSVM", "LOF")
 
-# The paper names no settings for these. Of C = 0.1, 1, 10, 100 the ones here come closest to its
-# figures; OCSVM and IsoF have the library's settings, LOF has five neighbours as on the circles.
+# The paper names no settings for these: bench/reproduction_settings.py says how far those that were
+# tried are from its figures. OCSVM and IsoF have the library's, LOF five neighbours as the circles.
 NSL_KDD_METHODS: dict[str, Method] = {
     "SVM-RBF": lambda seed: SVC(C=100.0, cache_size=CACHE),  # noqa: ARG005
     "SVM-Lin": lambda seed: SVC(kernel="linear", C=10.0, cache_size=CACHE),  # noqa: ARG005
