@@ -2,12 +2,13 @@
 # make test   set up, then lint, types, tests, doctests and the README's blocks, with coverage
 # make reproduce   the paper's tables and figures, in hours
 # make bench   time and precision against peers, in an hour
+# make bench-scale   what a row costs a fit, from 10^4 to 10^6 rows, in minutes
 # make lint | docs | bench-networks | clean
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: demo reproduce test lint types check docs bench bench-networks clean
+.PHONY: demo reproduce test lint types check docs bench bench-networks bench-scale clean
 
 demo: .venv/.run
 	$(BIN)/eqsep demo
@@ -41,6 +42,9 @@ bench: .venv/.bench
 
 bench-networks: .venv/.dev
 	$(BIN)/python bench/networks.py
+
+bench-scale: .venv/.dev
+	$(BIN)/python bench/scale.py $(SCALE)
 
 clean:
 	rm -rf .venv docs/_build docs/auto_gallery

@@ -10,6 +10,7 @@ from eqsep.tables.column import Column, objects
 from eqsep.tables.reading import Table, read_table
 
 _TEXTS = {"text", "mixed"}
+_OUTPUTS = 100  # of a column of names, at most
 
 
 def tables(batches: Iterable[tuple[Any, Any]], *, name: str) -> Iterator[tuple[Table, Any]]:
@@ -29,6 +30,11 @@ def tables(batches: Iterable[tuple[Any, Any]], *, name: str) -> Iterator[tuple[T
                 f"batches of one table, with None where a value is not known."
             )
         yield Table([columns[column] for column in wanted], named, table.n_rows), y
+
+
+def width(table: Table) -> int:
+    """About how many numbers a row is encoded as."""
+    return sum(min(len(c.names()[0]), _OUTPUTS) if c.kind in _TEXTS else 2 for c in table.columns)
 
 
 def joined(parts: Sequence[Table]) -> Table:

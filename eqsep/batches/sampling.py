@@ -16,14 +16,20 @@ class Taken(Protocol):
 
 
 SAMPLE = 200_000  # rows
-CELLS = 20_000_000  # rows times columns of the sample
+CELLS = 40_000_000  # numbers as which the rows of a sample are encoded
 ANOMALIES = 6000  # of so many there may be more in the sample than their share
 T = TypeVar("T", bound=Taken)
 
 
-def sample_size(n_columns: int) -> int:
-    """How many rows a sample has: as many as make `CELLS` values, and at most `SAMPLE`."""
-    return min(SAMPLE, max(CELLS // max(n_columns, 1), 1000))
+def sample_size(width: int) -> int:
+    """How many rows of so many numbers each a sample has: `CELLS` numbers, at most `SAMPLE` rows.
+
+    Examples
+    --------
+    >>> sample_size(50), sample_size(2000)
+    (200000, 20000)
+    """
+    return min(SAMPLE, max(CELLS // max(width, 1), 1000))
 
 
 class Reservoir(Generic[T]):

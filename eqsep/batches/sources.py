@@ -13,8 +13,8 @@ import numpy as np
 from eqsep.labels import listed
 from eqsep.tables.reading import Table
 
-CELLS_AT_ONCE = 2_000_000  # rows times columns of a batch that is read from a dataset
-FEWEST_ROWS, MOST_ROWS = 1024, 65_536
+CELLS_AT_ONCE = 1_000_000  # rows times columns of a batch that is read from a dataset
+FEWEST_ROWS, MOST_ROWS = 1024, 32_768
 _AHEAD = 2  # batches that wait to be worked on
 _PATIENCE = 0.1  # seconds after which a waiting reader asks whether it is still wanted
 T = TypeVar("T")

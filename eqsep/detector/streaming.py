@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.batches.joining import joined, tables
+from eqsep.batches.joining import joined, tables, width
 from eqsep.batches.sampling import sample_size
 from eqsep.batches.sources import Source, prefetched
 from eqsep.detector.answers import labels_of, read_answers
@@ -50,7 +50,7 @@ def _once(setup: Setup, batches: _Batches) -> tuple[Terms, Piece]:
     for table, y in batches:
         first.append((table, y))
         n_rows += table.n_rows
-        if n_rows >= sample_size(len(table.columns)):
+        if n_rows >= sample_size(width(table)):
             break
     if not first:
         raise ValueError("There are no rows: expected at least one batch with some.")

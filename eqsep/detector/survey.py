@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.batches.joining import joined
+from eqsep.batches.joining import joined, width
 from eqsep.batches.sampling import Strata, frequent, sample_size
 from eqsep.detector.answers import UNLABELLED, Answers, coded, read_answers
 from eqsep.tables.column import Column, objects
@@ -73,7 +73,7 @@ class Survey:
             if column.kind in _NAMED:
                 self._count_names(column.name, counted(column))
         if self._strata is None:
-            self._strata = Strata(sample_size(len(table.columns)), Sampled.joined)
+            self._strata = Strata(sample_size(width(table)), Sampled.joined)
         is_normal = np.array([*map(self._is_normal, labels), True])[place]
         y = objects([*labels, None])[place]
         rows = Sampled(table, y, np.arange(self.n_rows, self.n_rows + table.n_rows))
