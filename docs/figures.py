@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from PIL import Image
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.svm import SVC
 
-from eqsep import EqualitySeparator, KernelEqualitySeparator
+from eqsep import Detector, EqualitySeparator, KernelEqualitySeparator
 from eqsep.activations import GaussianBump, Head, RadialBasis, Sigmoid, TanhBump
 from eqsep.datasets import make_circles, make_logic
 from eqsep.plots import (
@@ -81,7 +82,35 @@ def circles(model: Any) -> Figure:
     return region_figure([Panel(model, X, np.array(kind), title)], n_columns=1)
 
 
+def purpose() -> Figure:
+    """One labelled kind and two others: what a classifier and the detector make of the plane.
+
+    Of 3,000 normal rows the last 300 are drawn.
+    """
+    rng = np.random.default_rng(0)
+    rows = {
+        "normal": rng.normal([0, 0], [1.0, 0.7], size=(3_000, 2)),
+        "seen kind": rng.normal([4.5, 0], 0.5, size=(25, 2)),
+        "unseen kind": rng.normal([-5, -1], 0.5, size=(25, 2)),
+        "unseen kind, too": rng.normal([-1, 4.5], 0.5, size=(25, 2)),
+    }
+    X, kind = np.concatenate(list(rows.values())), np.repeat(list(rows), [3_000, 25, 25, 25])
+    known = np.isin(kind, ["normal", "seen kind"])
+    boosted, detector = HistGradientBoostingClassifier(random_state=0), Detector(random_state=0)
+    figure = Figure(figsize=(9.2, 4.2), layout="constrained")
+    models = {"Boosted trees": boosted, "eqsep.Detector": detector}
+    for ax, (name, model) in zip(figure.subplots(1, 2), models.items(), strict=True):
+        model.fit(X[known], (kind != "normal")[known])
+        title = f"{name}: {np.mean(model.predict(X[~known])):.0%} of the unseen kinds flagged"
+        RegionDisplay.from_estimator(model, X[2_700:], y=kind[2_700:], ax=ax, title=title)
+        ax.get_legend().remove()
+    handles, labels = ax.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
+    "purpose": purpose,
     "xor": lambda: logic("xor", "XOR by one neuron"),
     "or": lambda: logic("or", "OR: the normal class is in the margin"),
     "and": lambda: logic("and", "AND: the anomaly is in the margin"),

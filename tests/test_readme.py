@@ -23,7 +23,9 @@ ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/*.md"))]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NEED = re.compile(r"^<!-- needs (data|package) (\S+) -->$", re.MULTILINE)
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+TREE = re.compile(r"^```\{toctree\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
@@ -35,9 +37,11 @@ class Block(NamedTuple):
 
 
 def blocks(page):
+    """The blocks of a page in order, and between them what those that follow need."""
     text = page.read_text()
-    for found in FENCE.finditer(text):
-        yield Block(found[1], found[2], text.count("\n", 0, found.start(2)) + 1)
+    found = sorted([*FENCE.finditer(text), *NEED.finditer(text)], key=lambda match: match.start())
+    for match in found:
+        yield Block(match[1], match[2], text.count("\n", 0, match.start(2)) + 1)
 
 
 def run_python(block, *, page, names):
@@ -56,15 +60,20 @@ def run_python(block, *, page, names):
 
 def run_console(block, *, page, names):  # noqa: ARG001  the shape of all of them
     """Each `$ command` followed by what it prints; white space does not count, ... is anything."""
-    for step in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
+    for step in re.split(r"^\$ ", unbroken(block.text), flags=re.MULTILINE)[1:]:
         command, _, expected = step.partition("\n")
         printed = run_command(command)
         assert doctest.OutputChecker().check_output(expected, printed, FLAGS), printed
 
 
 def run_bash(block, *, page, names):  # noqa: ARG001
-    for command in block.text.splitlines():
+    for command in unbroken(block.text).splitlines():
         run_command(command)
+
+
+def unbroken(text):
+    """Commands of several lines, each but the last ending in a backslash, as one line."""
+    return re.sub(r"\\\n\s*", "", text)
 
 
 def run_command(command):
@@ -123,11 +132,16 @@ LANGUAGES = {
 
 
 @every_page
-def test_the_blocks_run_in_order(page, tmp_path, monkeypatch):
+def test_the_blocks_run_in_order(page, tmp_path, monkeypatch, home_of):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__main__"}
     for block in blocks(page):
-        LANGUAGES[block.language](block, page=page, names=names)
+        if block.language == "data":  # a folder beside the page's own files, as for a user
+            Path(block.text).symlink_to(home_of(block.text) / block.text)
+        elif block.language == "package":
+            pytest.importorskip(block.text)
+        else:
+            LANGUAGES[block.language](block, page=page, names=names)
     plt.close("all")
 
 
@@ -159,6 +173,25 @@ def test_the_readme_is_short_and_names_every_separator():
     assert [name for name in eqsep.__all__ if not name.startswith("_") and name not in text] == []
 
 
+def test_the_readme_compares_as_the_recorded_run_does():
+    """The means over all tables, copied from docs/benchmarks.md."""
+    recorded = (ROOT / "docs/benchmarks.md").read_text()
+    readme = cells(README.read_text(), "method")
+    for column, title in enumerate(
+        ("Kinds that were not seen: mean over them", "The kind that was seen", "All anomalies"), 1
+    ):
+        header, *rows = cells(recorded, title)
+        means = {row[0]: row[header.index("mean")] for row in rows}
+        assert {row[0]: row[column] for row in readme[1:]} == means, title
+
+
+def cells(text, corner):
+    """The cells of the Markdown table whose first one begins with `corner`, without the rule."""
+    table = re.search(rf"^\| {corner}.*?(?=^[^|]|\Z)", text, re.MULTILINE | re.DOTALL)[0]
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.split("\n")]
+    return [line for line in lines if line and not set(line[0]) <= set(":- ")]
+
+
 def test_the_api_page_lists_every_public_name():
     text = (ROOT / "docs" / "api.md").read_text()
     public = {
@@ -172,10 +205,14 @@ def test_the_api_page_lists_every_public_name():
     } == set()
 
 
-def test_every_page_is_in_the_table_of_contents():
-    trees = re.findall(r"```\{toctree\}\n(.*?)```", (ROOT / "docs/index.md").read_text(), re.DOTALL)
-    listed = {line for tree in trees for line in tree.split("\n") if re.fullmatch(r"\w+", line)}
-    assert listed == {page.stem for page in ROOT.glob("docs/*.md")} - {"index"}
+def test_every_page_is_in_one_table_of_contents():
+    pages = sorted(ROOT.glob("docs/*.md"))
+    trees = [tree for page in pages for tree in TREE.findall(page.read_text())]
+    listed = [re.sub(r".*<(.+)>", r"\1", line) for tree in trees for line in tree.split("\n")]
+    listed = [line for line in listed if re.fullmatch(r"[\w/]+", line)]
+    assert sorted(listed) == sorted(
+        ["auto_gallery/index", *(page.stem for page in pages if page.stem != "index")]
+    )
 
 
 def test_the_pictures_are_those_that_the_script_draws(tmp_path):

@@ -14,7 +14,6 @@ from sklearn.svm import SVC
 
 from eqsep import Detector, KernelEqualitySeparator
 from eqsep.datasets import make_circles, make_mixed_demo
-from eqsep.evaluation import anomaly_score
 from eqsep.plots import ANOMALY_COLOUR, NORMAL_COLOUR, ClosednessDisplay
 from eqsep.theory import closing_number, closing_probability, is_closed
 
@@ -69,7 +68,7 @@ directions = np.column_stack([np.cos(angle), np.sin(angle)])
 radii = np.geomspace(0.3, 1_000, 40)
 rows = (radii[:, None, None] * directions).reshape(-1, 2)
 share = {
-    name: (anomaly_score(model.fit(X, y), rows) <= 0).reshape(40, 64).mean(axis=1)
+    name: (model.fit(X, y).predict(rows) == 0).reshape(40, 64).mean(axis=1)
     for name, model in models.items()
 }
 
