@@ -4,6 +4,12 @@
 |---|---|
 | `detector` | the estimator |
 | `answers` | labels: normal, a kind, or missing |
+| `parameters` | what no detector can be fitted with |
+| `terms` | what is agreed on before rows are learnt, from all of them or from a survey |
+| `survey` | what one pass over many rows tells: labels, names, a sample |
+| `naming` | names that the sample does not have |
+| `pieces` | what some rows teach: sums that add up, and the rows held out of them |
+| `streaming` | a fit to batches of rows |
 | `feature_map` | what is fixed at the first fit: encoding, landmarks, width, who calibrates |
 | `width` | the choice of the kernel's width, without an unseen kind to look at |
 | `calibration` | the promise: a threshold for a rate of false alarms |

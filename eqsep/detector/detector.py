@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from eqsep.batches.sources import is_stream, source_of
+from eqsep.compiled import weighted_sums
 from eqsep.detector.answers import UNLABELLED, Answers, read_answers
 from eqsep.detector.calibration import Calibration
 from eqsep.detector.explanation import Explanation, explain_rows
@@ -52,6 +53,10 @@ class Detector(ClassifierMixin, BaseEstimator):
         What a row without a label counts, as a normal one, where some rows are labelled normal.
     feature_map : FeatureMap, default=None
         The `feature_map_` of another detector, to learn what can be merged with it.
+    device : {"cpu", "cuda", "auto"}, default="cpu"
+        Where kernel values are computed and summed up, to fit and to score: "cuda" is a GPU, "auto"
+        one where there is one; needs PyTorch. It may be set after fitting, and is not in a model's
+        file.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -112,6 +117,7 @@ class Detector(ClassifierMixin, BaseEstimator):
         alpha: float = 0.1,
         unlabelled_weight: float = 0.3,
         feature_map: FeatureMap | None = None,
+        device: str = "cpu",
         random_state: Any = None,
     ) -> None:
         self.normal = normal
@@ -121,6 +127,7 @@ class Detector(ClassifierMixin, BaseEstimator):
         self.alpha = alpha
         self.unlabelled_weight = unlabelled_weight
         self.feature_map = feature_map
+        self.device = device
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -139,9 +146,28 @@ class Detector(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : frame of pandas or polars, table of pyarrow, array, or list of rows or of dicts
+        X : frame of pandas or polars, table of pyarrow, array, list of rows or of dicts, or batches
+            Batches are a `pyarrow.dataset.Dataset`, a function that returns an iterator, or an
+            iterable, of tables or pairs (table, labels): they may be more than memory holds, and
+            are read twice; an iterator, which comes once, is read once.
         y : array-like of shape (n_rows,), default=None
-            0 / 1, or names of kinds beside the normal one; None or NaN where nothing is known.
+            0 / 1, or names of kinds beside the normal one; None or NaN where nothing is known. Of
+            batches that are no pairs, the name of the column of labels.
+
+        Notes
+        -----
+        Of batches that are read twice, the first pass counts labels and names and draws a sample
+        of up to 200,000 rows. Where that is all of them, the fit is that in memory. Else encoding,
+        landmarks and width come from the sample (of an iterator, from the first rows), and all
+        else from all rows: the sums, the kinds, and which normal rows calibrate.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X = np.random.default_rng(0).normal(size=(3000, 2))
+        >>> detector = Detector(n_landmarks=50, random_state=0)
+        >>> detector.fit(np.array_split(X, 10)).predict([[0.0, 0.0], [9.0, 0.0]])
+        array([0, 1])
         """
         check_parameters(self)
         name = type(self).__name__
@@ -315,14 +341,12 @@ class Detector(ClassifierMixin, BaseEstimator):
     def terms(self) -> Terms:
         """What must be agreed on for more rows to be learnt by `eqsep.detector.pieces`."""
         check_is_fitted(self)
-        return Terms(
-            self.feature_map_, self.answers_, self.one_class_, self.normal, self.unlabelled_weight
-        )
+        return self._setup().terms(self.feature_map_, self.answers_, one_class=self.one_class_)
 
     def _setup(self) -> Setup:
         rng = check_random_state(self.random_state)
         plan = Plan(self.n_landmarks, self.alpha, self.width, rng)
-        return Setup(plan, self.feature_map, self.normal, self.unlabelled_weight)
+        return Setup(plan, self.feature_map, self.normal, self.unlabelled_weight, self.device)
 
     def _begin(self, terms: Terms, piece: Piece) -> Self:
         """Record a first fit."""
@@ -352,13 +376,20 @@ class Detector(ClassifierMixin, BaseEstimator):
         """|1 - f| of rows that the feature map has encoded."""
         if not len(Z):
             return np.zeros(0)
-        return np.abs(1 - self.feature_map_.values.combine(Z, self.coef_[:, 0]).astype(float))
+        return np.abs(1 - self._values.combine(Z, self.coef_[:, 0]).astype(float))
 
     def likeness(self, Z: np.ndarray) -> np.ndarray:
         """How much each row is like each seen kind: 1 at the rows of that kind."""
-        chunks = self.feature_map_.values.chunks(Z, most=SCORED_AT_ONCE)
+        chunks = self._values.chunks(Z, most=SCORED_AT_ONCE)
         # As in `combine`: a product of matrices would depend on the rows beside each row.
-        return np.concatenate([_products(k, self.coef_[:, 1:]) for _, k in chunks])
+        kinds = np.ascontiguousarray(self.coef_[:, 1:].T)
+        return np.concatenate(
+            [np.column_stack([weighted_sums(k, a) for a in kinds]) for _, k in chunks]
+        )
+
+    @property
+    def _values(self) -> Any:
+        return self.feature_map_.on(self.device)
 
     def _name_columns(self) -> None:
         encoder = self.feature_map_.encoder
@@ -367,7 +398,3 @@ class Detector(ClassifierMixin, BaseEstimator):
             self.feature_names_in_ = encoder.feature_names_in_
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-
-
-def _products(k: np.ndarray, coef: np.ndarray) -> np.ndarray:
-    return np.array([np.einsum("ij,j->i", k, a) for a in coef.T]).reshape(-1, len(k)).T
