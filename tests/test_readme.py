@@ -6,6 +6,7 @@ import re
 import runpy
 import shlex
 import tomllib
+from inspect import isfunction
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +25,7 @@ README = ROOT / "README.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/*.md"))]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NEED = re.compile(r"^<!-- needs (data|package) (\S+) -->$", re.MULTILINE)
+DOCUMENTED = (eqsep, theory, datasets, evaluation)
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 TREE = re.compile(r"^```\{toctree\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -196,13 +198,19 @@ def test_the_api_page_lists_every_public_name():
     text = (ROOT / "docs" / "api.md").read_text()
     public = {
         f"{module.__name__}.{name}"
-        for module in (eqsep, theory, datasets, evaluation)
+        for module in DOCUMENTED
         for name in module.__all__
         if not name.startswith("_")
     }
     assert {
         name for name in public if not re.search(rf":: {re.escape(name)}$", text, re.M)
     } == set()
+
+
+def test_every_public_function_and_estimator_has_an_example():
+    public = [getattr(module, name) for module in DOCUMENTED for name in module.__all__]
+    shown = [thing for thing in public if isfunction(thing) or hasattr(thing, "get_params")]
+    assert [thing.__name__ for thing in shown if ">>>" not in thing.__doc__] == []
 
 
 def test_every_page_is_in_one_table_of_contents():
