@@ -24,7 +24,7 @@ from eqsep.report import (
     write_report,
 )
 
-VOID = {"meta", "link", "br", "img", "use", "path"}
+VOID = {"meta", "link", "wbr"}
 
 
 class Page(HTMLParser):
@@ -58,15 +58,11 @@ class Page(HTMLParser):
 
     def rows(self, caption):
         """The cells of the table with this region or caption, row by row."""
-        found = re.search(rf'aria-label="{caption}">(.*?)</table>', self.whole, re.DOTALL)[1]
+        whole = self.whole.replace("<wbr>", "")
+        found = re.search(rf'aria-label="{caption}">(.*?)</table>', whole, re.DOTALL)[1]
         lines = re.findall(r"<tr.*?</tr>", found, re.DOTALL)
-        return [
-            [
-                " ".join(re.sub(r"<[^>]+>", " ", cell).split())
-                for cell in re.split(r"</t[hd]>", line)[:-1]
-            ]
-            for line in lines
-        ]
+        cells = [re.split(r"</t[hd]>", line)[:-1] for line in lines]
+        return [[" ".join(re.sub(r"<[^>]+>", " ", c).split()) for c in row] for row in cells]
 
 
 def payments(seed, *, n=900):

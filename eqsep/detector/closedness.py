@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from eqsep.detector.feature_map import NUMERIC
 from eqsep.tables.column import WRITERS, Column, objects
 
-NEW_NAME = "a name never seen"
+NEW_NAME = "(new name)"
 _DAY = 86_400.0
 _INSIDE, _OUTSIDE = 31, 25  # values that are tried
 _FARTHEST = 1e6  # ranges of the normal rows beyond them
@@ -165,11 +165,14 @@ def _numbers(
     far = beyond / (1 + beyond)
     position = np.concatenate([-far[::-1], share, 1 + far])
     tried = np.repeat(values[:, None], len(chosen), axis=1)
-    if unit == "date":
-        step = 7 * _DAY if width > 28 * _DAY else _DAY if width > 4 * _DAY else 1.0
-        own = np.where(np.isnan(numbers[chosen]), low, numbers[chosen])
-        tried = own + step * np.round((tried - own) / step)
-    return tried, position, [WRITERS[unit](_short(value, unit)) for value in values.tolist()]
+    if unit != "date":
+        texts = [WRITERS[unit](float(f"{value:.3g}")) for value in values.tolist()]
+        return tried, position, texts
+    step = 7 * _DAY if width > 28 * _DAY else _DAY if width > 4 * _DAY else 1.0
+    own = np.where(np.isnan(numbers[chosen]), low, numbers[chosen])
+    tried = own + step * np.round((tried - own) / step)
+    dates = [WRITERS[unit](value) for value in values.tolist()]
+    return tried, position, [date.split("T")[0] if step > 1 else date for date in dates]
 
 
 def _names(column: Column, *, truths: bool) -> list[str]:
@@ -196,7 +199,3 @@ def _since(alarm: np.ndarray, texts: list[str]) -> str | None:
     quiet = np.flatnonzero(alarm < 0.5)
     first = int(quiet[-1]) + 1 if len(quiet) else 0
     return texts[first] if first < len(texts) else None
-
-
-def _short(value: float, unit: str) -> float:
-    return value if unit == "date" else float(f"{value:.3g}")

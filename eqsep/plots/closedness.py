@@ -98,11 +98,17 @@ class ClosednessDisplay:
         self.ax_.axvspan(0, 1, color=FAINT, alpha=0.3, linewidth=0)
         self.ax_.fill_between(position, low, high, color=NORMAL_COLOUR, alpha=0.25, linewidth=0)
         (self.score_,) = self.ax_.plot(position, median, color=NORMAL_COLOUR, linewidth=1.8)
-        within = [int(np.argmin(np.abs(position - at))) for at in (0, 0.5, 1)]
-        values = [_shortened(self.closedness.values[i]) for i in within]
-        if len(set(values)) < 3 or max(map(len, values)) > _SHORT:
-            values[1] = ""
-        self.ax_.set_xticks([-1, 0, 0.5, 1, 2], ["−∞", *values, "∞"])
+        least, middle, most = (
+            _shortened(self.closedness.values[int(np.argmin(np.abs(position - at)))])
+            for at in (0, 0.5, 1)
+        )
+        if max(map(len, (least, middle, most))) <= _SHORT:
+            shown = ["−∞", least, middle if least != middle != most else "", most, "∞"]
+            self.ax_.set_xticks([-1, 0, 0.5, 1, 2], shown)
+        else:  # two dates take all the room there is
+            self.ax_.set_xticks([0, 1], [least, most])
+            for label, side in zip(self.ax_.get_xticklabels(), ("right", "left"), strict=True):
+                label.set(horizontalalignment=side)
         self.ax_.set_xlim(-1, 2)
 
     def _names(self) -> None:

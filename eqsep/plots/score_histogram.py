@@ -125,13 +125,13 @@ class ScoreHistogramDisplay:
         if at is None:
             return None
         self.ax_.annotate(
-            "above it", (1.01, 1.0), xycoords="axes fraction", fontsize="x-small", color=INK
+            "above it", (1.01, 1.0), xycoords="axes fraction", fontsize="small", color=INK
         )
         self.ax_.annotate(
             f" threshold {at:.3f}",
             (at, 1.0),
             xycoords=("data", "axes fraction"),
-            fontsize="x-small",
+            fontsize="small",
             color=INK,
         )
         return self.ax_.axvline(at, color=INK, linestyle="--", linewidth=1.1)

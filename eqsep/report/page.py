@@ -69,7 +69,7 @@ def number(value: float, digits: int = 3) -> str:
 
     Examples
     --------
-    >>> number(0.12345)
-    '0.123'
+    >>> number(0.12345), number(-0.001, 2)
+    ('0.123', '0.00')
     """
-    return f"{value:.{digits}f}"
+    return f"{round(value, digits) + 0.0:.{digits}f}"
