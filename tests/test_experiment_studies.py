@@ -84,15 +84,12 @@ def test_every_method_of_nsl_kdd_measures_every_kind(small_split, monkeypatch):
     assert values_of[real]["average precision, dos"][0] > share + 0.2
 
 
-def test_slow_methods_have_a_cap_on_their_rows(small_split, monkeypatch):
-    cell = Cell("nsl_kdd", "NSL-KDD", "OVS-Lin-ES", "corrected")
-    assert nsl_kdd.rows_of(cell) == nsl_kdd.CAPS["OVS-Lin-ES"]
-    assert nsl_kdd.rows_of(Cell("nsl_kdd", "NSL-KDD", "LOF-A")) is None
-    assert nsl_kdd.rows_of(Cell("nsl_kdd", "NSL-KDD", "LOF-A", quick=True)) == nsl_kdd.QUICK_CAP
+@pytest.mark.parametrize(("quick", "n"), [(False, 100), (True, 50)])
+def test_only_a_quick_run_takes_fewer_rows(quick, n, small_split, monkeypatch):
     monkeypatch.setattr(nsl_kdd, "data", lambda protocol: small_split)  # noqa: ARG005
-    monkeypatch.setitem(nsl_kdd.CAPS, "OVS-Lin-ES", 50)
-    assert nsl_kdd.measure(cell)[1] == {"training rows": 50}
-    assert all(name in TABLES["nsl_kdd"].note for name in nsl_kdd.CAPS)
+    monkeypatch.setattr(nsl_kdd, "QUICK_ROWS", 50)
+    cell = Cell("nsl_kdd", "NSL-KDD", "OVS-Lin-ES", "corrected", quick=quick)
+    assert nsl_kdd.measure(cell)[1] == {"training rows": n}
 
 
 def test_the_share_of_silent_rows_is_told_of_rbf_networks(small_split, monkeypatch):
