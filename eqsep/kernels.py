@@ -18,6 +18,7 @@ from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
 
 from eqsep.arrays import is_foreign, namespace
 from eqsep.distances import SquaredDistance, manhattan_distances, some, unit_of
+from eqsep.fused import Digits, digits_of, is_fast, laplacian, laplacian_digits, laplacian_sums
 
 
 class Kernel(BaseEstimator, ABC):
@@ -88,6 +89,16 @@ class LocalKernel(Kernel):
             return namespace(s).exp(s) if is_foreign(s) else np.exp(s, out=s)
 
         return values
+
+    def digits_at(self, C: Any) -> Callable[[Any, Any], Digits]:
+        """The function (X, scale) -> k(X, C) times each row's scale, as whole numbers."""
+        values = self.at(C)
+        return lambda X, scale: digits_of(values(X), scale)
+
+    def sums_at(self, C: Any, coef: Any) -> Callable[[Any], Any]:
+        """The function X -> Σ_j a_j k(X, c_j)."""
+        values = self.at(C)
+        return lambda X: values(X) @ coef
 
     def resolved(self, C: Any) -> Self:
         if self.gamma != "median":
@@ -175,6 +186,27 @@ class Laplacian(LocalKernel):
 
     def dissimilarity_to(self, C: Any, *, unit: float = 1.0) -> Callable[[Any], Any]:
         return partial(manhattan_distances, C=C, unit=unit)
+
+    def at(self, C: Any) -> Callable[[Any], Any]:
+        if not _is_tiled(C):
+            return super().at(C)
+        return partial(laplacian, C=C, rate=self._rate(C, 1.0))
+
+    def digits_at(self, C: Any) -> Callable[[Any, Any], Digits]:
+        if not _is_tiled(C):
+            return super().digits_at(C)
+        rate = self._rate(C, 1.0)
+        return lambda X, scale: laplacian_digits(X, C, scale, rate)
+
+    def sums_at(self, C: Any, coef: Any) -> Callable[[Any], Any]:
+        if not _is_tiled(C):
+            return super().sums_at(C, coef)
+        return partial(laplacian_sums, C=C, coef=coef, rate=self._rate(C, 1.0))
+
+
+def _is_tiled(C: Any) -> bool:
+    """Whether landmarks are on a GPU in single precision, and none so large or small as to tell."""
+    return is_fast(C) and unit_of(C) == 1
 
 
 @dataclass

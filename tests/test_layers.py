@@ -12,8 +12,8 @@ import eqsep
 ROOT = Path(eqsep.__file__).parent
 # From the ground up. A module may import from its own layer's package and from those before it.
 LAYERS = [
-    {"arrays", "compiled"},
-    {"labels", "activations", "distances", "tables"},
+    {"arrays", "compiled", "tiles"},
+    {"labels", "activations", "distances", "fused", "tables"},
     {"kernels", "batches"},
     {"losses", "solvers"},
     {"theory", "datasets", "evaluation"},
@@ -27,6 +27,7 @@ LAYERS = [
     {"demo"},
     {"commands"},
     {"cli"},
+    {"__main__"},
 ]
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 MODULES = sorted(ROOT.rglob("*.py"))

@@ -1,7 +1,7 @@
 """What a detector fixes at its first fit, so that all that it learns afterwards adds up."""
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 from eqsep.compiled import in_threads
 from eqsep.detector.answers import Answers
 from eqsep.detector.calibration import held_out
+from eqsep.detector.device import DeviceMap
 from eqsep.detector.packing import PackedDistance, PackedLaplacian, Packing
 from eqsep.detector.width import Rows, choose_width
 from eqsep.kernels import Laplacian
@@ -54,6 +55,23 @@ class FeatureMap:
         """Encoded rows as their kernel values."""
         kernel = PackedLaplacian(self.kernel.gamma, self._distance)
         return KernelMap(kernel, self.landmarks, AT_ONCE)
+
+    def on(self, device: str) -> KernelMap | DeviceMap:
+        """The same, computed on a device: "cpu", "cuda", or "auto" for a GPU where there is one."""
+        if device == "cpu":
+            return self.values
+        if device not in self._elsewhere:
+            there = DeviceMap.of(self.kernel, self.landmarks, self.packing, device)
+            self._elsewhere[device] = there
+        return self._elsewhere[device]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what is made from the rest, and may be on a device that is not everywhere."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    @cached_property
+    def _elsewhere(self) -> dict[str, DeviceMap]:
+        return {}
 
     @cached_property
     def packing(self) -> Packing:

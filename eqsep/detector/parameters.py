@@ -7,6 +7,8 @@ import numpy as np
 
 from eqsep.detector.feature_map import FeatureMap
 
+DEVICES = ("cpu", "cuda", "auto")
+
 
 def checked_rate(rate: float) -> float:
     """A rate of false alarms as a number between 0 and 1."""
@@ -31,6 +33,8 @@ def check_parameters(detector: Any) -> None:
             continue
         if not isinstance(value, Real) or not 0 < value < np.inf:
             raise ValueError(f"{name} must be a number above 0, got {value!r}.")
+    if detector.device not in DEVICES:
+        raise ValueError(f"device must be one of {list(DEVICES)}, got {detector.device!r}.")
     if not isinstance(detector.feature_map, FeatureMap | None):
         raise ValueError(
             f"feature_map must be the feature_map_ of a fitted detector, got a "

@@ -34,6 +34,8 @@ class Terms:
         Whether rows without a label are normal ones.
     normal : label or None
     unlabelled_weight : float
+    device : {"cpu", "cuda", "auto"}
+        Where kernel values are computed and summed up.
     in_doubt : mapping of str to set of str
         Names that the encoder knows only from having counted all rows: such a name goes in the
         end where none but held-out rows have it.
@@ -44,6 +46,7 @@ class Terms:
     one_class: bool
     normal: Any = None
     unlabelled_weight: float = 0.3
+    device: str = "cpu"
     in_doubt: Names = field(default_factory=dict)
 
     def answers(self, y: Any, *, n_rows: int) -> Answers:
@@ -182,7 +185,7 @@ def _sums(terms: Terms, Z: np.ndarray, code: np.ndarray, *, n_kinds: int) -> Sta
     target = np.zeros((len(code), 1 + n_kinds))
     target[np.arange(len(code)), np.maximum(code, 0)] = 1.0
     total = weight @ target
-    return terms.feature_map.values.statistics(Z, target, weight, total=total)
+    return terms.feature_map.on(terms.device).statistics(Z, target, weight, total=total)
 
 
 def _met(terms: Terms, table: Table, learnt: np.ndarray) -> Names:

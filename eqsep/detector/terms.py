@@ -23,11 +23,14 @@ class Setup:
     feature_map: FeatureMap | None
     normal: Any
     unlabelled_weight: float
+    device: str = "cpu"
 
     def terms(self, feature_map: FeatureMap, known: Answers, *, one_class: bool) -> Terms:
         """The terms with this feature map."""
         known = known.of_no_row()
-        return Terms(feature_map, known, one_class, self.normal, self.unlabelled_weight)
+        return Terms(
+            feature_map, known, one_class, self.normal, self.unlabelled_weight, self.device
+        )
 
     def opened(self, answers: Answers, *, given: bool) -> tuple[Answers, bool]:
         """The first labels, and whether rows without one are normal; refused where none can be."""

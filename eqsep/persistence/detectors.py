@@ -44,7 +44,7 @@ _FEATURE_MAP: Mapping[str, Expected] = {
     "key": _KEY,
     "cut": _CUT,
 }
-_DERIVED = ("n_features_in_", "feature_names_in_", "classes_")
+_DERIVED = ("n_features_in_", "feature_names_in_", "classes_", "device")  # a file goes anywhere
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,9 @@ import scipy.linalg
 
 from eqsep.arrays import device, is_foreign, namespace
 from eqsep.compiled import in_threads, weighted_sums
-from eqsep.kernels import Kernel
+from eqsep.fused import is_fast
+from eqsep.kernels import Kernel, LocalKernel
+from eqsep.separators import on_gpu
 
 SCORED_AT_ONCE = 256  # rows whose kernel values stay in the processor's cache
 
@@ -151,6 +153,8 @@ class KernelMap:
     def combine(self, X: Any, coef: Any) -> Any:
         """f(x) = Σ_j a_j k(x, c_j) for each row.  (n, d) -> (n,)"""
         xp = namespace(X)
+        if is_fast(X) and isinstance(self.kernel, LocalKernel):
+            return on_gpu.combined(self.kernel, self.landmarks, X, coef)
         if is_foreign(X):
             coef = xp.astype(coef, self.landmarks.dtype, copy=False)
             return xp.concat([k @ coef for _, k in self.chunks(X, most=SCORED_AT_ONCE)], axis=0)
@@ -174,8 +178,12 @@ class KernelMap:
 
         Products and sums are in double precision, whatever that of the rows, and so are kernel
         values that depend on the rows beside a row: in single precision the sums of two pieces
-        would not be those of the whole.
+        would not be those of the whole. Tensors in single precision on a GPU are summed exactly
+        too, once their kernel values are rounded (`on_gpu`).
         """
+        if is_fast(X) and isinstance(self.kernel, LocalKernel):
+            parts = on_gpu.summed(self.kernel, self.landmarks, X, target, weight)
+            return Statistics(*parts, total)
         xp, m = namespace(X), self.landmarks.shape[0]
         double = {"dtype": xp.float64, "device": device(X)}
         exact = self

@@ -1,0 +1,164 @@
+"""Local kernels and their sums on a GPU, in single precision, without a pass over memory too many.
+
+Tensor cores sum up in single precision or worse, and over millions of rows that is not enough to
+solve for coefficients. Whole numbers they sum up exactly. So kernel values, which lie between 0 and
+1, are rounded to 1 / 32,512 and written in two digits of eight bits; products of digits are sums of
+whole numbers without any error. What is left is the rounding of each value.
+
+The Laplacian kernel is compiled by Triton (`tiles`). Where this is not installed, and on
+processors, the same is done by plain tensor operations.
+"""
+
+import math
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple
+
+from eqsep.arrays import is_foreign
+
+AT_ONCE = 2**16  # rows: their sums of products of digits stay below 2^31
+SCALE = 127 * 256.0  # what a kernel value of 1 is as a whole number
+_ROWS, _LANDMARKS, _WARPS = 128, 64, 4  # a tile stays in registers
+_SQUARE = 1024  # landmarks whose products are taken together
+_LOG2_E = math.log2(math.e)
+
+
+class Digits(NamedTuple):
+    """Whole numbers 256 `high` + `low`, each of shape (m, n) in eight bits."""
+
+    high: Any
+    low: Any
+
+
+def is_fast(x: Any) -> bool:
+    """Whether `x` is a tensor in single precision on a GPU."""
+    return is_foreign(x) and hasattr(x, "is_cuda") and x.is_cuda and x.element_size() == 4
+
+
+def laplacian(X: Any, C: Any, rate: float) -> Any:
+    """exp(-rate ||x - c||_1) of tensors.  (n, d), (m, d) -> (n, m)"""
+    import torch
+
+    if not _is_tiled(X):
+        return torch.cdist(X, C, p=1).mul_(-rate).exp_()
+    xt, ct = _by_column(X, _ROWS), _by_column(C, _LANDMARKS)
+    out = torch.empty((xt.shape[1], ct.shape[1]), device=X.device)
+    _over_tiles(_tiles().values, xt, ct, (out,), rate)
+    return out[: X.shape[0], : C.shape[0]]
+
+
+def laplacian_sums(X: Any, C: Any, coef: Any, rate: float) -> Any:
+    """Σ_j a_j exp(-rate ||x - c_j||_1) of each row.  (n, d), (m, d), (m,) -> (n,)"""
+    import torch
+
+    coef = coef.to(X.dtype)
+    if not _is_tiled(X):
+        return laplacian(X, C, rate) @ coef
+    xt, ct = _by_column(X, _ROWS), _by_column(C, _LANDMARKS)
+    out = torch.empty(xt.shape[1], device=X.device)
+    coef = torch.nn.functional.pad(coef, (0, ct.shape[1] - C.shape[0]))
+    _over_tiles(_tiles().sums, xt, ct, (coef, out), rate, across=False)
+    return out[: X.shape[0]]
+
+
+def laplacian_digits(X: Any, C: Any, scale: Any, rate: float) -> Digits:
+    """exp(-rate ||x - c||_1), times each row's scale, as digits; those beyond n and m are 0."""
+    import torch
+
+    if not _is_tiled(X):
+        return digits_of(laplacian(X, C, rate), scale)
+    xt, ct = _by_column(X, _ROWS), _by_column(C, _LANDMARKS)
+    scale = torch.nn.functional.pad(scale.float(), (0, xt.shape[1] - X.shape[0]))
+    high, low = torch.empty(
+        (2, ct.shape[1], xt.shape[1]), dtype=torch.int8, device=X.device
+    ).unbind()
+    _over_tiles(_tiles().digits, xt, ct, (scale, high, low), rate)
+    return Digits(high, low)
+
+
+def digits_of(k: Any, scale: Any, *, n: int = 0) -> Digits:
+    """Values between -1 and 1, times each row's scale of at most `SCALE`, as digits.
+
+    Zeros are added below, up to `n` rows at least, and beside.
+
+    Examples
+    --------
+    >>> import torch
+    >>> digits = digits_of(torch.tensor([[1.0, 0.5]]), torch.tensor([SCALE]))
+    >>> whole = 256 * digits.high.int() + digits.low.int()
+    >>> (whole[:2, 0] / SCALE).tolist()
+    [1.0, 0.5]
+    """
+    import torch
+
+    whole = torch.floor(k * scale[:, None] + 0.5).to(torch.int32).T
+    m, rows = whole.shape
+    more = max(n, rows + -rows % 8) - rows
+    whole = torch.nn.functional.pad(whole, (0, more, 0, -m % 8 + 24))  # as such products ask
+    high = (whole + 128) >> 8
+    return Digits(high.to(torch.int8), (whole - high * 256).to(torch.int8))
+
+
+def products(left: Digits, right: Digits) -> Any:
+    """Σ_n of the products of two whole numbers, exactly, in double precision.  -> (m, m')"""
+    import torch
+
+    m, both = right.high.shape[0], torch.cat(right)
+    total = _product(left.high, both).double().mul_(256).add_(_product(left.low, both))
+    return total[:, :m] * 256 + total[:, m:]
+
+
+def squares(k: Digits) -> Any:
+    """`products(k, k)`, which is symmetric: half of it is the transpose of the other."""
+    import torch
+
+    m = k.high.shape[0]
+    out = torch.zeros((m, m), dtype=torch.float64, device=k.high.device)
+    for start in range(0, m, _SQUARE):
+        rows, rest = slice(start, start + _SQUARE), slice(start, m)
+        for digit, power in zip(k, (2.0**16, 1.0), strict=True):
+            out[rows, rest].add_(_product(digit[rows], digit[rest]), alpha=power)
+    out = torch.triu(out) + torch.triu(out, 1).T
+    cross = _product(k.high, k.low)
+    return out.add_(cross + cross.T, alpha=256.0)
+
+
+def _product(a: Any, b: Any) -> Any:
+    """Σ_n a_in b_jn in 32 bits."""
+    import torch
+
+    return torch._int_mm(a, b.T)
+
+
+@cache
+def has_triton() -> bool:
+    """Whether Triton is there to compile for a GPU."""
+    try:
+        import_module("triton")
+    except ImportError:
+        return False
+    return True
+
+
+def _is_tiled(X: Any) -> bool:
+    return is_fast(X) and has_triton()
+
+
+def _tiles() -> Any:
+    return import_module("eqsep.tiles")  # Triton need not be installed
+
+
+def _by_column(X: Any, side: int) -> Any:
+    """(n, d) -> (d, n'), with zeros up to a multiple of a tile's side."""
+    import torch
+
+    return torch.nn.functional.pad(X.T, (0, -X.shape[0] % side)).contiguous()
+
+
+def _over_tiles(
+    program: Any, xt: Any, ct: Any, places: tuple[Any, ...], rate: float, *, across: bool = True
+) -> None:
+    (d, n), m = xt.shape, ct.shape[1]
+    grid = (n // _ROWS, m // _LANDMARKS) if across else (n // _ROWS,)
+    sizes = (n, m, d, rate * _LOG2_E, _ROWS, _LANDMARKS)
+    program[grid](xt, ct, *places, *sizes, num_warps=_WARPS)
