@@ -17,6 +17,7 @@ from eqsep.datasets import make_mixed_demo
 from eqsep.detector import calibration, pieces
 from eqsep.detector.pieces import piece_of
 from eqsep.detector.survey import Survey
+from eqsep.detector.terms import agree, finished
 from eqsep.tables.reading import read_table
 
 # A few rows are no ground for a promise, nor for a name; here scores are compared.
@@ -146,6 +147,36 @@ def test_few_rows_calibrate_however_many_there_are(frame, X, monkeypatch, once):
     detector = Detector(**FAST).fit(iter(parts) if once else parts, "kind")
     assert len(detector.calibration_.rows) == 30
     assert max(seen) < 100
+    assert_same(detector, Detector(feature_map=detector.feature_map_).fit(X, frame["kind"]), X)
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_some_rows_calibrate_where_all_batches_are_alike(monkeypatch, once):
+    monkeypatch.setattr(sampling, "SAMPLE", 200)
+    for module in (calibration, pieces):
+        monkeypatch.setattr(module, "MOST_HELD", 20)
+    parts = [np.arange(100.0)[:, None]] * 30
+    detector = Detector(**FAST).fit(iter(parts) if once else parts)
+    held = detector.calibration_.rows
+    assert 10 <= len(held) <= 100
+    assert len(held) + detector.statistics_.weight[0] == 3000
+
+
+def test_steps_that_other_machines_can_take_give_a_fit(frame, X, small_sample):  # noqa: ARG001
+    detector = Detector(**FAST)
+    parts = [(part.drop(columns="kind"), part["kind"]) for part in batches(frame, 400)]
+    found = []
+    for (rows, y), rng in zip(parts, np.random.default_rng(0).spawn(4), strict=True):
+        found.append(Survey(normal=None, rng=rng))
+        found[-1].add(read_table(rows, name="me"), y)
+    first, *others = (pickle.loads(pickle.dumps(survey)) for survey in found)
+    for other in others:
+        first.merge(other)
+    terms = agree(detector.setup(), first)
+    piece, *more = (piece_of(terms, rows, y) for rows, y in parts)
+    for other in more:
+        piece = piece + other
+    detector.begin(*finished(terms, piece))
     assert_same(detector, Detector(feature_map=detector.feature_map_).fit(X, frame["kind"]), X)
 
 

@@ -172,10 +172,10 @@ class Detector(ClassifierMixin, BaseEstimator):
         check_parameters(self)
         name = type(self).__name__
         if is_stream(X):
-            return self._begin(*start_stream(self._setup(), source_of(X, y, name=name), name=name))
+            return self.begin(*start_stream(self.setup(), source_of(X, y, name=name), name=name))
         table = read_table(X, name=name)
         answers = read_answers(y, n_rows=table.n_rows, normal=self.normal)
-        return self._begin(*start(self._setup(), table, answers, given=y is not None))
+        return self.begin(*start(self.setup(), table, answers, given=y is not None))
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:  # noqa: ARG002
         """Learn more rows: what all pieces together teach is what one fit teaches.
@@ -341,15 +341,16 @@ class Detector(ClassifierMixin, BaseEstimator):
     def terms(self) -> Terms:
         """What must be agreed on for more rows to be learnt by `eqsep.detector.pieces`."""
         check_is_fitted(self)
-        return self._setup().terms(self.feature_map_, self.answers_, one_class=self.one_class_)
+        return self.setup().terms(self.feature_map_, self.answers_, one_class=self.one_class_)
 
-    def _setup(self) -> Setup:
+    def setup(self) -> Setup:
+        """What the parameters say of the terms of a first fit; see `eqsep.detector.terms`."""
         rng = check_random_state(self.random_state)
         plan = Plan(self.n_landmarks, self.alpha, self.width, rng)
         return Setup(plan, self.feature_map, self.normal, self.unlabelled_weight, self.device)
 
-    def _begin(self, terms: Terms, piece: Piece) -> Self:
-        """Record a first fit."""
+    def begin(self, terms: Terms, piece: Piece) -> Self:
+        """Record a first fit: its terms, and what all rows teach under them."""
         self.feature_map_, self.answers_ = terms.feature_map, piece.known
         self.one_class_ = terms.one_class
         self._name_columns()

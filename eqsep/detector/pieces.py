@@ -151,12 +151,15 @@ def summed(terms: Terms, table: Table, answers: Answers, Z: np.ndarray | None = 
 def trimmed(terms: Terms, piece: Piece, *, most: int) -> tuple[Terms, Piece]:
     """The terms with a lower cut, under which at most so many rows of the piece calibrate.
 
-    The others are learnt: all is as if the cut had been that from the start.
+    The others are learnt: all is as if the cut had been that from the start. Equal rows of
+    different pieces go together; where that would leave less than half, more rows calibrate.
     """
     hashes = piece.held.hashes
     if len(hashes) <= most:
         return terms, piece
     cut = np.sort(hashes)[most]
+    if 2 * (hashes < cut).sum() < most:
+        cut = cut + np.uint64(1)
     lower = terms.below(cut)
     kept, moved = np.flatnonzero(hashes < cut), np.flatnonzero(hashes >= cut)
     table = piece.held.table.take(moved)

@@ -11,9 +11,9 @@ from eqsep.batches.joining import joined, tables, width
 from eqsep.batches.sampling import sample_size
 from eqsep.batches.sources import Source, prefetched
 from eqsep.detector.answers import labels_of, read_answers
-from eqsep.detector.pieces import Piece, Terms, bounded, piece_of, settled
+from eqsep.detector.pieces import Piece, Terms, bounded, piece_of
 from eqsep.detector.survey import Survey
-from eqsep.detector.terms import Setup, agree, start, without_doubt
+from eqsep.detector.terms import Setup, agree, finished, start
 from eqsep.tables.reading import Table
 
 _Batches = Iterator[tuple[Table, Any]]
@@ -40,7 +40,7 @@ def start_stream(setup: Setup, source: Source, *, name: str) -> tuple[Terms, Pie
     terms = agree(setup, survey)
     table, y = next(batches)
     piece = piece_of(terms, table, y)
-    return _finished(setup, terms, piece, batches)
+    return _learnt(setup, terms, piece, batches)
 
 
 def _once(setup: Setup, batches: _Batches) -> tuple[Terms, Piece]:
@@ -57,20 +57,17 @@ def _once(setup: Setup, batches: _Batches) -> tuple[Terms, Piece]:
     table = joined([table for table, _ in first])
     y = np.concatenate([labels_of(y, table.n_rows) for table, y in first])
     terms, piece = _start(setup, table, y, given=any(y is not None for _, y in first))
-    return _finished(setup, terms, piece, batches)
+    return _learnt(setup, terms, piece, batches)
 
 
-def _finished(setup: Setup, terms: Terms, piece: Piece, batches: _Batches) -> tuple[Terms, Piece]:
+def _learnt(setup: Setup, terms: Terms, piece: Piece, batches: _Batches) -> tuple[Terms, Piece]:
     """All other batches learnt too; where the terms are this fit's own, the cut is settled."""
     for table, y in batches:
         terms = replace(terms, known=piece.known)
         piece = piece + piece_of(terms, table, y)
         if setup.feature_map is None:
             terms, piece = bounded(terms, piece)
-    if setup.feature_map is None:
-        terms, piece = settled(terms, piece)
-        terms = without_doubt(terms, piece)
-    return terms, piece
+    return finished(terms, piece) if setup.feature_map is None else (terms, piece)
 
 
 def _start(setup: Setup, table: Table, y: np.ndarray, *, given: bool) -> tuple[Terms, Piece]:

@@ -7,7 +7,7 @@ from eqsep.detector.answers import Answers, check_answers, read_answers
 from eqsep.detector.calibration import held_out
 from eqsep.detector.feature_map import FeatureMap, Plan, make_feature_map
 from eqsep.detector.naming import rare_names, unknown_names, with_rare_names
-from eqsep.detector.pieces import Piece, Terms, summed
+from eqsep.detector.pieces import Piece, Terms, settled, summed
 from eqsep.detector.survey import Survey
 from eqsep.detector.width import RATE
 from eqsep.tables.reading import Table
@@ -88,17 +88,15 @@ def agree(setup: Setup, survey: Survey) -> Terms:
     return replace(setup.terms(feature_map, answers, one_class=one_class), in_doubt=doubt)
 
 
-def without_doubt(terms: Terms, piece: Piece) -> Terms:
-    """The terms without the names that none but held-out rows have: to all others they are new.
+def finished(terms: Terms, piece: Piece) -> tuple[Terms, Piece]:
+    """The terms of `agree` when all rows have been summed up: with the cut that these ask for.
 
-    So held-out rows are read as new rows will be. No row that was learnt has such a name, and the
-    sums stay what they are.
+    Names that none but held-out rows have are new ones to all others: so held-out rows are read as
+    new rows will be. No row that was learnt has such a name, and the sums stay what they are.
     """
+    terms, piece = settled(terms, piece)
     rare = rare_names(terms.feature_map)
-    kept = {
-        column: [
-            name for name in rare[column] if name not in names - piece.met.get(column, frozenset())
-        ]
-        for column, names in terms.in_doubt.items()
-    }
-    return replace(terms, feature_map=with_rare_names(terms.feature_map, kept), in_doubt={})
+    new = {c: names - piece.met.get(c, frozenset()) for c, names in terms.in_doubt.items()}
+    kept = {c: [name for name in rare[c] if name not in names] for c, names in new.items()}
+    feature_map = with_rare_names(terms.feature_map, kept) if kept else terms.feature_map
+    return replace(terms, feature_map=feature_map, in_doubt={}), piece
