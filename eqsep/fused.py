@@ -19,7 +19,6 @@ from eqsep.arrays import is_foreign
 AT_ONCE = 2**16  # rows: their sums of products of digits stay below 2^31
 SCALE = 127 * 256.0  # what a kernel value of 1 is as a whole number
 _ROWS, _LANDMARKS, _WARPS = 128, 64, 4  # a tile stays in registers
-_SQUARE = 1024  # landmarks whose products are taken together
 _LOG2_E = math.log2(math.e)
 
 
@@ -109,18 +108,10 @@ def products(left: Digits, right: Digits) -> Any:
 
 
 def squares(k: Digits) -> Any:
-    """`products(k, k)`, which is symmetric: half of it is the transpose of the other."""
-    import torch
-
-    m = k.high.shape[0]
-    out = torch.zeros((m, m), dtype=torch.float64, device=k.high.device)
-    for start in range(0, m, _SQUARE):
-        rows, rest = slice(start, start + _SQUARE), slice(start, m)
-        for digit, power in zip(k, (2.0**16, 1.0), strict=True):
-            out[rows, rest].add_(_product(digit[rows], digit[rest]), alpha=power)
-    out = torch.triu(out) + torch.triu(out, 1).T
+    """`products(k, k)`, of which one of four parts is the transpose of another."""
     cross = _product(k.high, k.low)
-    return out.add_(cross + cross.T, alpha=256.0)
+    total = _product(k.high, k.high).double().mul_(2.0**16)
+    return total.add_(cross + cross.T, alpha=256.0).add_(_product(k.low, k.low))
 
 
 def _product(a: Any, b: Any) -> Any:
