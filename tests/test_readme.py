@@ -113,7 +113,8 @@ def check_pip(words):
 
 
 def check_file(words):
-    assert (ROOT / words[0]).is_file()
+    place = f"{words[1]}/__main__.py" if words[0] == "-m" else words[0]
+    assert (ROOT / place).is_file()
 
 
 COMMANDS = {

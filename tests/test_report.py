@@ -394,3 +394,14 @@ def test_evaluate_writes_a_report(rows):
     read = Page(path.read_text())
     assert f"eqsep evaluate {rows} --label kind --drop id --landmarks 60" in read.whole
     assert len(read.all("svg")) == 2
+
+
+def test_of_large_files_a_sample_is_measured(rows, monkeypatch):
+    monkeypatch.setattr("eqsep.commands.parts.LARGE", 1000)
+    path = rows.parent / "report.html"
+    words = ("--label", "kind", "--seen", "takeover", "--out", rows.parent / "m", "--report", path)
+    result = run("fit", rows, "--drop", "id", *words, *FAST)
+    assert result.exit_code == 0, result.output
+    read = Page(path.read_text())
+    assert "drawn first, as the files are large" in read.whole
+    assert {a["attrs"]["aria-label"] for a in read.all("article")} == {"Alarm: a held-out row"}
