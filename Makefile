@@ -29,7 +29,7 @@ check: .venv/.dev
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --cov --cov-report=term:skip-covered --cov-fail-under=95
 
 docs: .venv/.docs
-	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
+	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 
 bench: .venv/.bench
 	$(BIN)/python bench/linear.py

@@ -38,6 +38,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "write_computation_times": False,
     "show_signature": False,
+    "capture_repr": ("_repr_html_",),  # tables, and no names of objects
     "min_reported_time": 3600,  # seconds on a page are those of the machine that built it
 }
 
