@@ -1,6 +1,8 @@
 """Reports: what the records hold, and that the page is whole, closed to the net and accessible."""
 
 import re
+import subprocess
+import sys
 from html.parser import HTMLParser
 from itertools import pairwise
 
@@ -20,7 +22,7 @@ from eqsep.report import (
     detector_report,
     evaluation_report,
     html,
-    page,
+    pictures,
     write_report,
 )
 
@@ -280,7 +282,7 @@ def test_held_out_rows_without_a_normal_one_are_refused(detector, new):
 def test_a_page_that_cannot_be_made_leaves_the_old_one(report, tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     path.write_text("old")
-    monkeypatch.setattr(page.pictures, "promises_picture", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(pictures, "promises_picture", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_report(report, path)
     assert path.read_text() == "old"
@@ -405,3 +407,11 @@ def test_of_large_files_a_sample_is_measured(rows, monkeypatch):
     read = Page(path.read_text())
     assert "drawn first, as the files are large" in read.whole
     assert {a["attrs"]["aria-label"] for a in read.all("article")} == {"Alarm: a held-out row"}
+
+
+def test_commands_that_write_no_report_do_not_import_matplotlib():
+    code = (
+        "import sys, eqsep.commands.fitting, eqsep.commands.reporting, eqsep.commands.evaluating;"
+        "sys.exit('matplotlib' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

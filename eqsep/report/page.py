@@ -8,7 +8,6 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from eqsep.persistence.files import write_whole
-from eqsep.report import pictures
 from eqsep.report.detectors import DetectorReport
 from eqsep.report.evaluations import EvaluationReport
 
@@ -17,6 +16,8 @@ MOST_PICTURES = 24  # of columns; the table names all of them
 
 def html(report: DetectorReport | EvaluationReport) -> str:
     """The page as one text: styles and pictures are in it, and nothing is fetched."""
+    from eqsep.report import pictures  # matplotlib is slow to import, and only needed here
+
     environment = Environment(
         loader=PackageLoader("eqsep.report", "."),
         autoescape=True,
