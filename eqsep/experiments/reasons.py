@@ -73,8 +73,9 @@ def _ties(result: Result) -> str:
     if silent <= 0.5:
         return ""
     return (
-        f"{silent:.0%} of the test rows leave the first layer of RBFs silent and are tied; what an "
-        "area makes of so many ties says little: see corrected for the other area"
+        f"{silent:.0%} of the test rows leave the first layer of RBFs silent, so little or nothing "
+        "tells them apart, and an area then says little: likely the cause, which no other setting "
+        "that was tried disproved"
     )
 
 
