@@ -13,7 +13,7 @@
 | `feature_map` | what is fixed at the first fit: encoding, landmarks, width, who calibrates |
 | `width` | the choice of the kernel's width, without an unseen kind to look at |
 | `calibration` | the promise: a threshold for a rate of false alarms |
-| `learning` | what cannot be merged, and what was not learnt well |
+| `learning` | what cannot be merged or forgotten, and what was not learnt well |
 | `explanation` | which columns drive a score, and towards which normal value |
 | `closedness` | what the score does as one column goes far out |
 """

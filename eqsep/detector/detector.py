@@ -17,7 +17,7 @@ from eqsep.detector.answers import UNLABELLED, Answers, read_answers
 from eqsep.detector.calibration import Calibration
 from eqsep.detector.explanation import Explanation, explain_rows
 from eqsep.detector.feature_map import FeatureMap, Plan, row_hashes
-from eqsep.detector.learning import check_mergeable, warn_of_new_kinds
+from eqsep.detector.learning import check_learnt, check_mergeable, warn_of_new_kinds
 from eqsep.detector.parameters import check_parameters, checked_rate
 from eqsep.detector.pieces import Piece, Terms, piece_of, summed
 from eqsep.detector.streaming import read, start_stream
@@ -243,20 +243,9 @@ class Detector(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         piece = piece_of(self.terms(), X, y)
-        statistics, kinds = piece.statistics, piece.known.kinds
-        learnt = widened(self.statistics_, 1 + len(kinds)).weight
-        if (statistics.weight > learnt * (1 + 1e-9) + 1e-9).any():
-            names = ("normal", *kinds)
-            given, had = (
-                ", ".join(f"{w:g} {name}" for w, name in zip(weights, names, strict=True))
-                for weights in (statistics.weight, learnt)
-            )
-            raise ValueError(
-                f"Cannot forget more than was learnt: {given} rows (that do not calibrate) were "
-                f"given, {had} were learnt. Pass rows and labels as they were learnt."
-            )
+        check_learnt(self, piece)
         rows = self.calibration_.without(self._held_rows(piece))
-        left = self.statistics_ - statistics
+        left = self.statistics_ - piece.statistics
         kept = [0, *(1 + i for i, weight in enumerate(left.weight[1:]) if weight > 1e-9)]
         kinds = tuple(self.kinds_[i - 1] for i in kept[1:])
         self.answers_ = replace(self.answers_, kinds=kinds)

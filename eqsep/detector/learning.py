@@ -1,4 +1,4 @@
-"""Learning on: what cannot be merged, and what was not learnt well."""
+"""Learning on: what cannot be merged or forgotten, and what was not learnt well."""
 
 import warnings
 from typing import Any
@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 
 from eqsep.detector.answers import Answers
+from eqsep.detector.pieces import Piece
+from eqsep.separators.statistics import widened
 
 
 class NewKindWarning(UserWarning):
@@ -30,6 +32,22 @@ def check_mergeable(detector: Any, other: Any) -> None:
                 f"Only detectors with the same {name} can be merged: this has "
                 f"{getattr(detector, name)!r}, the other {getattr(other, name)!r}."
             )
+
+
+def check_learnt(detector: Any, piece: Piece) -> None:
+    """Refuse to forget a piece of more rows than were learnt."""
+    kinds, weight = piece.known.kinds, piece.statistics.weight
+    learnt = widened(detector.statistics_, 1 + len(kinds)).weight
+    if (weight <= learnt * (1 + 1e-9) + 1e-9).all():
+        return
+    given, had = (
+        ", ".join(f"{w:g} {name}" for w, name in zip(weights, ("normal", *kinds), strict=True))
+        for weights in (weight, learnt)
+    )
+    raise ValueError(
+        f"Cannot forget more than was learnt: {given} rows (that do not calibrate) were given, "
+        f"{had} were learnt. Pass rows and labels as they were learnt."
+    )
 
 
 def warn_of_new_kinds(
