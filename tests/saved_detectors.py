@@ -27,6 +27,7 @@ def numbers(n, *, seed):
 X, IS_ANOMALY = numbers(400, seed=0)
 NEW_X, NEW_IS_ANOMALY = numbers(50, seed=1)
 PUMP = np.where(IS_ANOMALY, "pump", "normal").astype(object)
+LEAK = np.where(IS_ANOMALY, "leak", "works").astype(object)
 
 
 def strange(n, *, seed):
@@ -60,7 +61,7 @@ DETECTORS = {
     "mixed": (lambda: Detector(**FEW).fit(TABLE.X, TABLE.kind), FRESH.X),
     "0/1": (lambda: Detector(**FEW).fit(X, IS_ANOMALY.astype(int)), NEW_X),
     "truths": (lambda: Detector(width=2, **FEW).fit(X, IS_ANOMALY), NEW_X),
-    "names": (lambda: Detector(normal="pump", **FEW).fit(X[:, :2], PUMP[::-1]), NEW_X[:, :2]),
+    "names": (lambda: Detector(normal="works", **FEW).fit(X[:, :2], LEAK), NEW_X[:, :2]),
     "one class": (lambda: Detector(**FEW).fit(X[~IS_ANOMALY]), NEW_X),
     "strange": (lambda: Detector(**FEW).fit(strange(300, seed=0)), strange(30, seed=1)),
     "given map": (lambda: with_map(X, PUMP), NEW_X),

@@ -88,7 +88,7 @@ def test_names_of_columns_are_kept(path):
     [
         ("mixed", FRESH.kind[:40]),
         ("0/1", NEW_IS_ANOMALY[:40].astype(int)),
-        ("names", np.where(NEW_IS_ANOMALY[:40], "pump", "leak")),
+        ("names", np.where(NEW_IS_ANOMALY[:40], "leak", "works")),
         ("one class", None),
     ],
 )

@@ -17,6 +17,7 @@ from eqsep.kernels import Laplacian
 from eqsep.separators.landmarks import choose_landmarks, row_keys
 from eqsep.separators.statistics import KernelMap
 from eqsep.tables import TableEncoder
+from eqsep.tables.category import Category
 from eqsep.tables.column import Column
 from eqsep.tables.reading import Table, read_table
 
@@ -123,14 +124,19 @@ def encoded(encoder: TableEncoder, X: Any) -> np.ndarray:
     place = np.cumsum(weight > 0) - 1
     learnt = [(j, column) for j, column in enumerate(encoder.columns_) if column is not None]
     # Row by row, so that sums are taken in one order.
-    out = np.empty((table.n_rows, int((weight > 0).sum())), dtype=np.float32)
+    out = np.zeros((table.n_rows, int((weight > 0).sum())), dtype=np.float32)
 
     def encode(columns: slice) -> None:
         for j, column in learnt[columns]:
             there = np.flatnonzero(encoder.source_ == j)
             counts = weight[there] > 0
-            block = column.encode(table.columns[j])
-            out[:, place[there[counts]]] = block[:, counts] * weight[there[counts]]
+            if isinstance(column, Category):  # one output of many: the others are 0 already
+                output, height = column.places(table.columns[j])
+                output = there[output]
+                out[np.arange(len(out)), place[output]] = height * weight[output]
+            else:
+                block = column.encode(table.columns[j])
+                out[:, place[there[counts]]] = block[:, counts] * weight[there[counts]]
 
     in_threads(encode, len(learnt), steps=out.size)
     return out

@@ -73,17 +73,21 @@ class Category:
 
     def encode(self, column: Column) -> np.ndarray:
         """The outputs side by side.  (n,) -> (n, k)"""
+        place, height = self.places(column)
+        out = np.zeros((len(place), len(self.outputs)))
+        out[np.arange(len(place)), place] = height
+        return out
+
+    def places(self, column: Column) -> tuple[np.ndarray, np.ndarray]:
+        """The only output of each row that is not 0, and what it is.  (n,) -> (n,), (n,)"""
         names, rows = column.names(truths=self.boolean)
-        outputs = self.outputs
-        new = len(outputs) - 1
+        new = len(self.outputs) - 1
         place: dict[str | None, int] = {name: i for i, name in enumerate(self.frequent)}
         place |= dict.fromkeys(self.rare, len(self.frequent))
         if self.with_missing:
             place[None] = new - 1
-        code = np.array([place.get(name, new) for name in names], dtype=np.intp)[rows]
-        out = np.zeros((len(rows), len(outputs)))
-        out[np.arange(len(rows)), code] = np.where(code == new, FAR, 1.0)
-        return out
+        code = np.array([place.get(name, new) for name in names], dtype=np.intp)
+        return code[rows], np.where(code == new, FAR, 1.0)[rows]
 
     def describe(self, output: int, value: float) -> str:
         """What the encoded value says."""
