@@ -39,10 +39,13 @@ def test_the_detector_finds_unseen_kinds_where_a_forest_does_not(demo):
     assert ours.caught > forest.caught
 
 
-def test_false_alarms_are_measured_on_the_new_normal_payments(demo):
+def test_alarms_are_counted_among_new_payments_normal_or_unseen(demo):
     ours = demo.contenders[0]
-    normal = [row for row, kind in zip(demo.new.X, demo.new.kind, strict=True) if kind == "normal"]
+    rows = list(zip(demo.new.X, demo.new.kind, strict=True))
+    normal = [row for row, kind in rows if kind == "normal"]
+    unseen = [row for row, kind in rows if kind in demo.unseen]
     assert ours.false_alarms == pytest.approx(np.mean(demo.detector.predict(normal)))
+    assert ours.caught == pytest.approx(np.mean(demo.detector.predict(unseen)))
     assert ours.promised == demo.detector.false_alarm_rate == 0.01
     assert [one.promised for one in demo.contenders[1:]] == [None, None]
     assert ours.false_alarms < 0.05

@@ -342,7 +342,10 @@ def test_fit_writes_a_report_with_unseen_kinds_and_ids(rows):
     assert result.exit_code == 0, result.output
     assert f"report      {path}" in result.stdout
     read = Page(path.read_text())
-    lines = [line[0] for line in read.rows("Average precision by kind")]
+    table = read.rows("Average precision by kind")
+    assert {line[1] for line in table if line[0] in ("sleeper", "skimming")} == {"20"}  # all rows
+    assert next(line[1] for line in table if line[0] == "takeover") == "6"  # three tenths
+    lines = [line[0] for line in table]
     seen, unseen = lines.index("seen in training"), lines.index("never seen in training")
     assert lines[seen + 1 : unseen] == ["takeover"]
     assert len(lines[unseen + 1 :]) == 7  # five kinds, all of them, overall
