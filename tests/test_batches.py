@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eqsep.batches.joining import joined, tables
-from eqsep.batches.sampling import Reservoir, frequent
+from eqsep.batches.sampling import Reservoir, Strata, frequent
 from eqsep.batches.sources import is_stream, prefetched, source_of
 from eqsep.tables.reading import read_table
 
@@ -176,6 +176,21 @@ def test_every_row_is_as_likely_to_be_in_the_sample():
         times[sample] += 1
     # 500 times each, with a deviation of 20
     assert np.abs(times - 500).max() < 90
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2], [2, 1, 0], [1, 2, 0]])
+def test_samples_of_different_sizes_merge_into_one_in_any_order(order):
+    priorities = np.random.default_rng(0).random(60)
+    samples = [Strata(size, np.concatenate) for size in (5, 8, 30)]
+    for i, sample in enumerate(samples):
+        rows = np.arange(20 * i, 20 * (i + 1))
+        drawn = type("Drawn", (), {"random": lambda _, n, rows=rows: priorities[rows[:n]]})()
+        sample.add(rows, is_normal=np.ones(20, dtype=bool), rng=drawn)
+    first, *others = (samples[i] for i in order)
+    for other in others:
+        first.merge(other, moved=lambda rows: rows)
+    assert (first.size, first.n_normal, first.is_whole) == (5, 60, False)
+    assert set(first.sample()) == set(np.argsort(priorities)[:5])
 
 
 def test_a_smaller_sample_is_a_part_of_the_sample_and_an_empty_one_is_none():

@@ -21,22 +21,24 @@ ANOMALIES = 6000  # of so many there may be more in the sample than their share
 T = TypeVar("T", bound=Taken)
 
 
-def sample_size(width: int) -> int:
+def sample_size(width: int, *, most: int | None = None) -> int:
     """How many rows of so many numbers each a sample has: `CELLS` numbers, at most `SAMPLE` rows.
+
+    Or at most so many as is said.
 
     Examples
     --------
     >>> sample_size(50), sample_size(2000)
     (200000, 20000)
     """
-    return min(SAMPLE, max(CELLS // max(width, 1), 1000))
+    return min(SAMPLE if most is None else most, max(CELLS // max(width, 1), 1000))
 
 
 class Reservoir(Generic[T]):
     """A uniform sample, without replacement, of at most `size` of the rows seen.
 
-    Each row gets a random priority, and the least ones stay: so two reservoirs of the same size
-    make the reservoir of all their rows.
+    Each row gets a random priority, and the least ones stay: so two reservoirs make the reservoir
+    of all their rows, of the lesser size.
 
     Parameters
     ----------
@@ -79,7 +81,8 @@ class Reservoir(Generic[T]):
             self._settle()
 
     def merge(self, other: "Reservoir[T]", *, moved: Callable[[T], T]) -> None:
-        """See all rows that another reservoir of this size has seen, each as `moved` gives it."""
+        """See all rows that another reservoir has seen, each as `moved` gives it."""
+        self.size = min(self.size, other.size)
         for rows, priorities in zip(other._parts, other._priorities, strict=True):
             self.add(moved(rows), priorities)
 
@@ -135,7 +138,8 @@ class Strata(Generic[T]):
         self.n_others += int((~is_normal).sum())
 
     def merge(self, other: "Strata[T]", *, moved: Callable[[T], T]) -> None:
-        """See all rows that another one of this size has seen, each as `moved` gives it."""
+        """See all rows that another one has seen, each as `moved` gives it; of the lesser size."""
+        self.size = min(self.size, other.size)
         self._normal.merge(other._normal, moved=moved)
         self._others.merge(other._others, moved=moved)
         self.n_normal += other.n_normal

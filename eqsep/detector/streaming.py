@@ -1,6 +1,6 @@
 """A first fit to rows that come in batches: once, or twice where they can be read again."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -33,14 +33,42 @@ def start_stream(setup: Setup, source: Source, *, name: str) -> tuple[Terms, Pie
     """
     if not source.again:
         return _once(setup, read(source, name=name))
-    survey = _surveyed(setup, source, name=name)
+    survey = Survey(normal=setup.normal, rng=np.random.default_rng(seed_of(setup)))
+    add_all(survey, source, labels_alone=setup.feature_map is not None, name=name)
+
+    def sums(terms: Terms) -> tuple[Terms, Piece]:
+        batches = read(source, name=name)
+        piece = piece_of(terms, *next(batches))
+        return _learnt(setup, terms, piece, batches)
+
+    return start_surveyed(setup, survey, sums)
+
+
+def start_surveyed(
+    setup: Setup, survey: Survey, sums: Callable[[Terms], tuple[Terms, Piece]]
+) -> tuple[Terms, Piece]:
+    """The terms that a survey of all rows gives, and what these teach, by `sums`, under them."""
+    if not survey.n_rows:
+        raise ValueError("There are no rows: expected at least one batch with some.")
     if setup.feature_map is None and survey.is_whole:
         return _start(setup, survey.sample().table, survey.sample().y, given=survey.labelled)
-    batches = read(source, name=name)
-    terms = agree(setup, survey)
-    table, y = next(batches)
-    piece = piece_of(terms, table, y)
-    return _learnt(setup, terms, piece, batches)
+    terms, piece = sums(agree(setup, survey))
+    return _ended(setup, terms, piece)
+
+
+def add_all(survey: Survey, source: Source, *, labels_alone: bool, name: str) -> None:
+    """Survey all rows, or their labels alone: with a feature map no more is asked for."""
+    if labels_alone:
+        for n_rows, y in source.labels():
+            survey.add_labels(y, n_rows=n_rows)
+    else:
+        for table, y in read(source, name=name):
+            survey.add(table, y)
+
+
+def seed_of(setup: Setup) -> int:
+    """The seed of a survey; drawn so that rows in memory draw the same landmarks after it."""
+    return int(deepcopy(setup.plan.rng).randint(2**31 - 1))
 
 
 def _once(setup: Setup, batches: _Batches) -> tuple[Terms, Piece]:
@@ -57,34 +85,24 @@ def _once(setup: Setup, batches: _Batches) -> tuple[Terms, Piece]:
     table = joined([table for table, _ in first])
     y = np.concatenate([labels_of(y, table.n_rows) for table, y in first])
     terms, piece = _start(setup, table, y, given=any(y is not None for _, y in first))
-    return _learnt(setup, terms, piece, batches)
+    return _ended(setup, *_learnt(setup, terms, piece, batches))
 
 
 def _learnt(setup: Setup, terms: Terms, piece: Piece, batches: _Batches) -> tuple[Terms, Piece]:
-    """All other batches learnt too; where the terms are this fit's own, the cut is settled."""
+    """All other batches learnt too, with a lower cut where more rows calibrate than are needed."""
     for table, y in batches:
         terms = replace(terms, known=piece.known)
         piece = piece + piece_of(terms, table, y)
         if setup.feature_map is None:
             terms, piece = bounded(terms, piece)
+    return terms, piece
+
+
+def _ended(setup: Setup, terms: Terms, piece: Piece) -> tuple[Terms, Piece]:
+    """The cut settled, where the terms are this fit's own."""
     return finished(terms, piece) if setup.feature_map is None else (terms, piece)
 
 
 def _start(setup: Setup, table: Table, y: np.ndarray, *, given: bool) -> tuple[Terms, Piece]:
     answers = read_answers(y if given else None, n_rows=table.n_rows, normal=setup.normal)
     return start(setup, table, answers, given=given)
-
-
-def _surveyed(setup: Setup, source: Source, *, name: str) -> Survey:
-    """One pass over all rows; over their labels alone where a feature map is given."""
-    seed = int(deepcopy(setup.plan.rng).randint(2**31 - 1))  # rows in memory are to draw the same
-    survey = Survey(normal=setup.normal, rng=np.random.default_rng(seed))
-    if setup.feature_map is None:
-        for table, y in read(source, name=name):
-            survey.add(table, y)
-    else:
-        for n_rows, y in source.labels():
-            survey.add_labels(y, n_rows=n_rows)
-    if not survey.n_rows:
-        raise ValueError("There are no rows: expected at least one batch with some.")
-    return survey

@@ -55,15 +55,19 @@ class Survey:
         are sampled apart, so that there are enough of them.
     rng : Generator
         Draws the sample.
+    most : int, default=None
+        The most rows of the sample, `eqsep.batches.sampling.SAMPLE` by default; fewer where rows
+        are wide.
     """
 
-    def __init__(self, *, normal: Any, rng: np.random.Generator) -> None:
+    def __init__(self, *, normal: Any, rng: np.random.Generator, most: int | None = None) -> None:
         self.n_rows = 0
         self.labelled = False
         self.names: dict[str, Counter[str]] = {}
         self._counts: Counter[Any] = Counter()  # in the order in which labels were first seen
         self._normal = (0, "normal") if normal is None else (normal,)
         self._rng = rng
+        self._most = most
         self._strata: Strata[Sampled] | None = None
 
     def add(self, table: Table, y: Any) -> None:
@@ -73,7 +77,7 @@ class Survey:
             if column.kind in _NAMED:
                 self._count_names(column.name, counted(column))
         if self._strata is None:
-            self._strata = Strata(sample_size(width(table)), Sampled.joined)
+            self._strata = Strata(sample_size(width(table), most=self._most), Sampled.joined)
         is_normal = np.array([*map(self._is_normal, labels), True])[place]
         y = objects([*labels, None])[place]
         rows = Sampled(table, y, np.arange(self.n_rows, self.n_rows + table.n_rows))
