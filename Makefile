@@ -26,7 +26,7 @@ types: .venv/.dev
 	$(BIN)/mypy
 
 check: .venv/.dev
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --cov --cov-report=term:skip-covered --cov-fail-under=95
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup --cov --cov-report=term:skip-covered --cov-fail-under=95
 
 docs: .venv/.docs
 	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
@@ -57,7 +57,7 @@ clean:
 	touch $@
 
 .venv/.dev: pyproject.toml constraints.txt | .venv/bin/python
-	$(PIP) --editable ".[dev,nn,onnx]"
+	$(PIP) --editable ".[dev,nn,onnx,ray]"
 	touch $@
 
 .venv/.docs: pyproject.toml constraints.txt | .venv/bin/python

@@ -35,6 +35,7 @@ _SUBMODULES = (
     "activations",
     "datasets",
     "detector",
+    "distributed",
     "evaluation",
     "kernels",
     "losses",

@@ -22,6 +22,7 @@ LAYERS = [
     {"detector"},
     {"plots"},
     {"persistence"},
+    {"distributed"},
     {"export", "report"},
     {"experiments"},
     {"demo"},

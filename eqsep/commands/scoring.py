@@ -17,6 +17,7 @@ from eqsep.commands.telling import listed, tell
 from eqsep.commands.text_files import Layout
 from eqsep.commands.writing import STANDARD_OUTPUT, check_table_out, output_format, table_writer
 from eqsep.detector import Detector
+from eqsep.detector.verdicts import verdicts
 
 _REASON = {
     "column": pa.string(),
@@ -131,22 +132,13 @@ def _answer(
         empty = {name: pa.array([], kind) for name, kind in types.items()}
         return pa.table(beside | empty)
     rows = as_read(table, detector)
-    score = detector.score_samples(rows)
-    alarm = score > detector.threshold_
-    alarms = rows.take(np.flatnonzero(alarm))
-    kind = np.full(len(score), "normal", dtype=object)
-    if alarm.any():
-        kind[alarm] = detector.predict_kind(alarms)
-    answers = {
-        "score": score,
-        "p_value": detector.calibration_.p_value(score),
-        "alarm": alarm,
-        "kind": kind,
-    }
+    answers = verdicts(detector, rows)
+    alarm = answers["alarm"]
     if wanted.explain:
-        reasons = np.full(len(score), None, dtype=object)
-        found = detector.explain(alarms, top=wanted.explain) if alarm.any() else []
-        for i, explanation in zip(np.flatnonzero(alarm), found, strict=True):
+        reasons = np.full(len(alarm), None, dtype=object)
+        alarms = np.flatnonzero(alarm)
+        found = detector.explain(rows.take(alarms), top=wanted.explain) if len(alarms) else []
+        for i, explanation in zip(alarms, found, strict=True):
             reasons[i] = [vars(reason) for reason in explanation.reasons]
         answers["reasons"] = reasons
     arrays = {name: pa.array(answers[name], kind) for name, kind in types.items()}

@@ -14,6 +14,7 @@
 | `width` | the choice of the kernel's width, without an unseen kind to look at |
 | `calibration` | the promise: a threshold for a rate of false alarms |
 | `learning` | what cannot be merged or forgotten, and what was not learnt well |
+| `verdicts` | score, p-value, alarm and kind of each row |
 | `explanation` | which columns drive a score, and towards which normal value |
 | `closedness` | what the score does as one column goes far out |
 """

@@ -1,0 +1,20 @@
+"""Fits and scores by many processes and machines, on Ray; needs the extra `eqsep[ray]`.
+
+A fit takes the steps of one process (`eqsep.detector.streaming`): units of rows are surveyed, the
+surveys merged into one, by which the terms are agreed on; then what each unit teaches is summed up
+under these terms. Both are a map and a tree of sums by Ray Data, which also repeats what is lost
+with a process that dies. The result does not depend on how many processes there are.
+
+| module | what it knows |
+|---|---|
+| `cluster` | Ray: joined, or started and ended |
+| `units` | rows divided: files and parts of them, or blocks of Ray Data |
+| `mapping` | what is made of each unit, and added up in a tree |
+| `fitting`, `scoring` | a detector fitted; rows scored |
+| `spreading` | any function of any items, as they end |
+"""
+
+from eqsep.distributed.fitting import fit
+from eqsep.distributed.scoring import score
+
+__all__ = ["fit", "score"]

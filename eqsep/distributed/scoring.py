@@ -1,0 +1,91 @@
+"""Rows scored on a cluster."""
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from eqsep.detector.detector import Detector
+from eqsep.detector.verdicts import ANSWERS, verdicts
+from eqsep.distributed.cluster import join, load_ray
+from eqsep.distributed.mapping import as_threads
+from eqsep.distributed.units import Opened, units_of
+from eqsep.labels import listed
+from eqsep.persistence import load_model
+
+
+def score(
+    model: Detector | str | os.PathLike[str],
+    dataset: Any,
+    *,
+    address: str | None = None,
+    keep: Sequence[str] | None = None,
+    cpus_per_task: float = 1,
+) -> Any:
+    """A `ray.data.Dataset` of each row's score, p_value, alarm and kind.
+
+    Parameters
+    ----------
+    model : Detector or path
+        A fitted detector, or the file of one. It is sent to each machine once.
+    dataset : ray.data.Dataset, pyarrow.dataset.Dataset, str or path
+        As in `fit`.
+    address : str, default=None
+        As in `fit`. Rows are scored when the result is read, so a cluster that is started here
+        runs until `ray.shutdown()` or the end of the process.
+    keep : sequence of str, default=None
+        The columns that the result has beside the four; None is all.
+    cpus_per_task : float, default=1
+        As in `fit`.
+
+    Returns
+    -------
+    ray.data.Dataset
+        As it is read or written (`iter_batches`, `write_parquet`), rows are scored.
+    """
+    detector = model if isinstance(model, Detector) else load_model(model)
+    join(address)
+    units = units_of(dataset)
+    if units.names is not None:
+        _check_kept(keep, units.names)
+    return units.data.map_batches(
+        _scored,
+        batch_size=units.at_once,
+        batch_format="pyarrow",
+        fn_kwargs={"model": [load_ray().put(detector)], "opened": units.opened, "keep": keep},
+        num_cpus=cpus_per_task,
+    )
+
+
+def _scored(
+    batch: pa.Table, *, model: list[Any], opened: Opened, keep: Sequence[str] | None
+) -> Iterator[pa.Table]:
+    (detector,) = load_ray().get(model)
+    for source, _ in opened(batch):
+        for table, _ in source:
+            with as_threads():
+                yield _answers(detector, table, keep)
+
+
+def _answers(detector: Detector, table: pa.Table, keep: Sequence[str] | None) -> pa.Table:
+    names = table.schema.names
+    beside = names if keep is None else list(keep)
+    known = getattr(detector, "feature_names_in_", names)
+    said = verdicts(detector, table.select([name for name in known if name in names]))
+    return pa.table({name: table.column(name) for name in beside} | said)
+
+
+def _check_kept(keep: Sequence[str] | None, names: list[str]) -> None:
+    """Refuse columns that are not there, or that have the name of an answer."""
+    for name in names if keep is None else keep:
+        if name not in names:
+            raise ValueError(
+                f"There is no column {name!r} to keep: the columns are {listed(np.array(names))}."
+            )
+        if name in ANSWERS:
+            raise ValueError(
+                f"Column {name!r} has the name of an answer: every result has {list(ANSWERS)}. "
+                f"Rename it, or pass the columns to keep."
+            )

@@ -1,0 +1,192 @@
+"""Rows divided into units of work, each read where it is worked on.
+
+The division depends on the rows and files alone, never on how many processes there are.
+"""
+
+import hashlib
+import os
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset
+from pyarrow import fs
+
+from eqsep.batches.sources import MOST_ROWS, Source, source_of
+from eqsep.distributed.cluster import load_ray
+from eqsep.labels import listed
+
+ROWS_OF_A_UNIT = 2**20  # about: whole row groups of a Parquet file
+MANY_FILES = 1000  # of so many each is a unit: their insides need not be looked at
+_MOST_TASKS = 10_000  # units beyond so many share one
+_FORMATS = {"parquet": "parquet", "pq": "parquet", "csv": "csv"} | dict.fromkeys(
+    ("arrow", "feather", "ipc"), "ipc"
+)
+_DIGESTED = 1000  # rows by which a block is known
+Opened = Callable[[pa.Table], Iterator[tuple[Any, int]]]
+
+
+@dataclass(frozen=True)
+class Units:
+    """Rows to be worked on unit by unit.
+
+    Attributes
+    ----------
+    data : ray.data.Dataset
+        A row for each unit; or the rows themselves, in blocks that are units.
+    opened : callable
+        From a batch of `data` to what is worked on, a `Source` of batches of rows, each with a
+        number that tells units apart.
+    at_once : int or None
+        How many rows of `data` are a batch; None is a block.
+    names : list of str or None
+        The columns of the rows, where they are known.
+    """
+
+    data: Any
+    opened: Opened
+    at_once: int | None
+    names: list[str] | None = None
+
+
+@dataclass(frozen=True)
+class Divided:
+    """Things that are turned into batches of rows where they are worked on.
+
+    Attributes
+    ----------
+    items : sequence
+        Names of files, say.
+    read : callable
+        From one of them to what `Detector.fit` takes as batches.
+    """
+
+    items: Sequence[Any]
+    read: Callable[[Any], Any]
+
+
+def units_of(data: Any, label: str | None = None) -> Units:
+    """The units of what `eqsep.distributed.fit` takes; refuses a label that is no column."""
+    ray = load_ray()
+    if isinstance(data, ray.data.Dataset):
+        names = data.columns() or []
+        empty = pa.table({name: pa.array([], pa.float64()) for name in names})
+        list(source_of([empty], label, name="fit").read())  # says where the label is missing
+        return Units(data, partial(_open_block, names=names, label=label), None, names)
+    if isinstance(data, str | os.PathLike):
+        data = dataset_of(data)
+    if isinstance(data, pa.dataset.FileSystemDataset):
+        source_of(data, label, name="fit")
+        opened = partial(_source, read=None, label=label)
+        return replace(as_units(list(_parts(data)), opened), names=data.schema.names)
+    if isinstance(data, Divided):
+        return as_units(data.items, partial(_source, read=data.read, label=label))
+    raise ValueError(
+        f"Expected a ray.data.Dataset, a pyarrow dataset of files, or the path of Parquet or CSV "
+        f"files, got {type(data).__name__}. Rows in memory are fitted by Detector.fit."
+    )
+
+
+def dataset_of(path: str | os.PathLike[str]) -> pa.dataset.FileSystemDataset:
+    """The files at a path or address, or in the folder there, as one table.
+
+    Examples
+    --------
+    >>> dataset_of("nowhere/rows.parquet")
+    Traceback (most recent call last):
+    ValueError: There is no file nowhere/rows.parquet: ...
+    """
+    system, place = (
+        fs.FileSystem.from_uri(str(path))
+        if "://" in str(path)
+        else (fs.LocalFileSystem(), str(Path(path).resolve()))
+    )
+    info = system.get_file_info(place)
+    if info.type == fs.FileType.NotFound:
+        raise ValueError(f"There is no file {path}: check its name and folder.")
+    files = [info]
+    if info.type == fs.FileType.Directory:
+        files = system.get_file_info(fs.FileSelector(place, recursive=True))
+    hidden = (".", "_")
+    names = [f.path for f in files if f.is_file and not f.base_name.startswith(hidden)]
+    formats = {_FORMATS.get(f.rpartition(".")[-1].lower()) for f in names}
+    if len(formats) != 1 or None in formats:
+        told = sorted({f".{f.rpartition('.')[-1]}" for f in names}) or ["no file"]
+        raise ValueError(
+            f"{path} is not a table of one form: expected files that end in .parquet, .csv or "
+            f".arrow, got {listed(np.array(told))}."
+        )
+    return pa.dataset.dataset(sorted(names), format=formats.pop(), filesystem=system)
+
+
+def _parts(data: pa.dataset.FileSystemDataset) -> Iterator[pa.dataset.FileSystemDataset]:
+    """Files, and those of Parquet in parts of whole row groups, as data sets of their own."""
+    many = len(data.files) > MANY_FILES
+    for file in data.get_fragments():
+        parts = [file]
+        if not many and isinstance(file, pa.dataset.ParquetFileFragment):
+            sizes = [group.num_rows for group in file.row_groups]
+            parts = [file.subset(row_group_ids=ids) for ids in _together(sizes)]
+        for part in parts:
+            yield pa.dataset.FileSystemDataset([part], data.schema, data.format, data.filesystem)
+
+
+def _together(sizes: Sequence[int]) -> list[list[int]]:
+    """The places of neighbours that add up to the size of a unit."""
+    groups: list[list[int]] = []
+    n = ROWS_OF_A_UNIT
+    for place, size in enumerate(sizes):
+        if n + size > ROWS_OF_A_UNIT:
+            groups.append([])
+            n = 0
+        groups[-1].append(place)
+        n += size
+    return groups
+
+
+def as_units(items: Sequence[Any], opened: Callable[[Any], Any]) -> Units:
+    """Each item as a unit, which `opened` turns into what is worked on, where it is."""
+    rows = [{"number": i, "item": pickle.dumps(item)} for i, item in enumerate(items)]
+    tasks = max(min(len(rows), _MOST_TASKS), 1)
+    data = load_ray().data.from_items(rows, override_num_blocks=tasks)
+    return Units(data, partial(_open_items, opened=opened), 1)
+
+
+def _open_items(batch: pa.Table, *, opened: Callable[[Any], Any]) -> Iterator[tuple[Any, int]]:
+    for row in batch.to_pylist():
+        yield opened(pickle.loads(row["item"])), row["number"]
+
+
+def _source(item: Any, *, read: Callable[[Any], Any] | None, label: str | None) -> Source:
+    return source_of(item if read is None else read(item), label, name="Detector")
+
+
+def _open_block(
+    table: pa.Table, *, names: list[str], label: str | None
+) -> Iterator[tuple[Source, int]]:
+    if set(table.schema.names) != set(names):
+        apart = sorted(set(table.schema.names) ^ set(names))
+        raise ValueError(
+            f"A block has not the columns of the dataset: {listed(np.array(apart))} not in both. "
+            f"Pass blocks of one table, with None where a value is not known."
+        )
+    table = table.select(names)
+    starts = range(0, table.num_rows, MOST_ROWS)
+    slices = [table.slice(start, MOST_ROWS) for start in starts]
+    yield source_of(slices, label, name="Detector"), _digest(table)
+
+
+def _digest(table: pa.Table) -> int:
+    """A number for a block: the same however often and wherever it is made."""
+    first = table.slice(0, _DIGESTED).combine_chunks()
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, first.schema.remove_metadata()) as writer:
+        writer.write_table(first.replace_schema_metadata(None))
+    digest = hashlib.blake2b(sink.getvalue(), digest_size=8)
+    digest.update(str(table.num_rows).encode())
+    return int.from_bytes(digest.digest())

@@ -1,0 +1,267 @@
+"""On Ray: what many processes learn and score is what one does, whoever of them dies."""
+
+import logging
+import os
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from pyarrow import csv, parquet
+
+from eqsep import Detector
+from eqsep.batches import sampling
+from eqsep.datasets import make_mixed_demo
+from eqsep.distributed import fit, score
+from eqsep.distributed import units as division
+from eqsep.distributed.cluster import cluster
+from eqsep.distributed.mapping import total
+from eqsep.distributed.spreading import spread
+from eqsep.distributed.units import as_units, units_of
+
+ray = pytest.importorskip("ray", reason='Ray is not installed: pip install "eqsep[ray]"')
+pytest.importorskip("ray.data")
+pytestmark = [
+    pytest.mark.xdist_group("ray"),  # one cluster for all of them
+    pytest.mark.filterwarnings("ignore::eqsep.detector.PromiseWarning"),  # of few rows
+    # Ray's own settings and processes; it warns of them whatever is done.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+FAST = {"n_landmarks": 40, "width": 2.0, "random_state": 0}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_cluster():
+    """Two processes of this machine; none is left in the end."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    ray.init(
+        address="local",
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level=logging.ERROR,
+        object_store_memory=2**28,
+    )
+    # Other processes cannot import this module.
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    yield
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Payments and the kind of each; the labels of every seventh are lost."""
+    made = make_mixed_demo(n_samples=1600, as_frame=True, random_state=0)
+    lost = np.arange(len(made.kind)) % 7 == 0
+    frame = made.X.assign(kind=np.where(lost, None, made.kind))
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+@pytest.fixture(scope="module")
+def X(table):
+    return table.drop_columns(["kind"])
+
+
+@pytest.fixture(scope="module")
+def folder(table, tmp_path_factory):
+    """Four files of Parquet, each of four groups of rows."""
+    folder = tmp_path_factory.mktemp("payments")
+    for i in range(4):
+        rows = table.slice(400 * i, 400)
+        parquet.write_table(rows, folder / f"{i}.parquet", row_group_size=100)
+    return folder
+
+
+@pytest.fixture
+def small_sample(monkeypatch):
+    monkeypatch.setattr(sampling, "SAMPLE", 500)
+    monkeypatch.setattr(sampling, "ANOMALIES", 100)
+
+
+def assert_same(detector, other):
+    assert detector.kinds_ == other.kinds_
+    assert_allclose(detector.coef_, other.coef_, rtol=1e-6, atol=1e-6)
+    assert_allclose(detector.statistics_.gram, other.statistics_.gram, rtol=1e-6, atol=1e-6)
+    assert_allclose(detector.threshold_, other.threshold_, rtol=1e-6, atol=1e-6)
+    assert_array_equal(detector.calibration_.rows, other.calibration_.rows)
+
+
+def in_memory(table, like):
+    """The fit of one process to all rows at once, under the same terms."""
+    return Detector(feature_map=like.feature_map_).fit(
+        table.drop_columns(["kind"]), table.column("kind")
+    )
+
+
+def test_few_rows_give_what_they_give_in_memory(folder, table, X):
+    detector = fit(folder, "kind", **FAST)
+    memory = Detector(**FAST).fit(X, table.column("kind"))
+    assert detector.feature_map_.is_same(memory.feature_map_)
+    assert_same(detector, memory)
+
+
+@pytest.mark.usefixtures("small_sample")
+def test_many_rows_give_what_they_give_one_process(folder, table, monkeypatch):
+    monkeypatch.setattr(division, "ROWS_OF_A_UNIT", 200)
+    detector = fit(pa.dataset.dataset(folder), "kind", **FAST)
+    assert_same(detector, in_memory(table, detector))
+    assert 0 < len(detector.calibration_.rows) < 500
+
+
+@pytest.mark.usefixtures("small_sample")
+def test_the_result_does_not_depend_on_the_number_of_processes(folder):
+    one = fit(str(folder), "kind", cpus_per_task=2, **FAST)  # one at a time, of two processors
+    two = fit(str(folder), "kind", **FAST)
+    assert one.feature_map_.is_same(two.feature_map_)
+    assert_array_equal(one.coef_, two.coef_)
+
+
+@pytest.mark.usefixtures("small_sample")
+def test_a_map_that_is_given_is_kept(folder, table, X):
+    first = Detector(**FAST).fit(X.slice(0, 300), table.column("kind").slice(0, 300))
+    detector = fit(folder, "kind", feature_map=first.feature_map_)
+    assert detector.feature_map_ is first.feature_map_
+    assert_same(detector, in_memory(table, first))
+
+
+def dies_twice(batch, *, folder):
+    """The rows as they are; the first and third process that come to row 400 are killed."""
+    if batch.num_rows and batch.column("amount")[0].as_py() == MARK:
+        came = len(list(folder.iterdir()))
+        (folder / str(came)).touch()
+        if came in (0, 2):
+            os.kill(os.getpid(), signal.SIGKILL)
+    return batch
+
+
+MARK = make_mixed_demo(n_samples=1600, as_frame=True, random_state=0).X["amount"][400]
+
+
+@pytest.mark.usefixtures("small_sample")
+def test_processes_that_die_in_the_survey_and_in_the_sums_change_nothing(table, tmp_path):
+    blocks = ray.data.from_arrow([table.slice(400 * i, 400) for i in range(4)])
+    deadly = partial(dies_twice, folder=tmp_path)
+    detector = fit(blocks.map_batches(deadly, batch_format="pyarrow"), "kind", **FAST)
+    assert len(list(tmp_path.iterdir())) >= 4
+    assert_same(detector, in_memory(table, detector))
+
+
+def own(number, place):
+    return [(number, place)]
+
+
+def test_sums_are_those_of_all_units_in_their_order():
+    units = as_units(range(70), float)
+    assert total(units, own, list.__add__) == [(float(i), i) for i in range(70)]
+
+
+def threads_of(unit, place):  # noqa: ARG001
+    from threadpoolctl import threadpool_info
+
+    from eqsep.compiled import threads
+
+    np.ones((64, 64)) @ np.ones((64, 64))
+    return [(threads(), {pool["num_threads"] for pool in threadpool_info()})]
+
+
+def test_a_task_takes_as_many_threads_as_it_has_processors():
+    found = total(as_units(range(4), int), threads_of, list.__add__)
+    assert found == [(1, {1})] * 4
+
+
+def test_scores_are_those_of_one_process(folder, table, X, tmp_path):
+    detector = Detector(**FAST).fit(X, table.column("kind"))
+    detector.save(tmp_path / "model.eqsep")
+    for rows in (folder, ray.data.from_arrow(table)):
+        scored = score(tmp_path / "model.eqsep", rows, keep=["amount"]).to_pandas()
+        assert list(scored) == ["amount", "score", "p_value", "alarm", "kind"]
+        order = np.argsort(X["amount"].to_numpy(), kind="stable")
+        scored = scored.sort_values("amount", kind="stable")
+        assert_array_equal(np.sort(scored["score"]), np.sort(detector.score_samples(X)))
+        assert_array_equal(scored["amount"], X["amount"].to_numpy()[order])
+        assert scored["alarm"].sum() == (detector.decision_function(X) > 0).sum()
+        assert sorted(scored["kind"]) == sorted(detector.predict_kind(X))
+
+
+def test_text_files_are_read_too(X, tmp_path):
+    numbers = X.select(["amount", "items", "distance_km"])
+    csv.write_csv(numbers.slice(0, 800), tmp_path / "a.csv")
+    csv.write_csv(numbers.slice(800), tmp_path / "b.csv")
+    assert_same(fit(tmp_path, **FAST), Detector(**FAST).fit(numbers))
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda folder, _: fit(folder, "label", **FAST), "no column 'label' of labels: the colu"),
+        (
+            lambda _, table: fit(ray.data.from_arrow(table), "label", **FAST),
+            "no column 'label' of labels: the columns are",
+        ),
+        (lambda *_: fit([1, 2], **FAST), "Expected a ray.data.Dataset, .* got list"),
+        (lambda folder, _: fit(folder, n_landmarks=0), "n_landmarks must be"),
+        (lambda folder, _: fit(folder / "none.parquet"), "There is no file"),
+        (lambda folder, _: fit(folder, address="nowhere"), "joined the cluster at"),
+        (lambda _, table: fit(ray.data.from_arrow(table.slice(0, 0))), "There are no rows"),
+        (
+            lambda _, table: fit(
+                ray.data.from_arrow(
+                    [table.slice(0, 50), table.slice(50, 50).drop_columns(["items"])]
+                ),
+                "kind",
+                **FAST,
+            ),
+            "items not in both",
+        ),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused_in_a_sentence(make, told, folder, table):
+    with pytest.raises(ValueError, match=told):
+        make(folder, table)
+
+
+def test_columns_that_cannot_be_kept_are_refused(folder, X, table):
+    detector = Detector(**FAST).fit(X, table.column("kind"))
+    with pytest.raises(ValueError, match="no column 'id' to keep"):
+        score(detector, folder, keep=["id"])
+    with pytest.raises(ValueError, match="'kind' has the name of an answer"):
+        score(detector, folder)
+
+
+def test_a_folder_of_two_forms_is_refused(X, tmp_path):
+    csv.write_csv(X, tmp_path / "a.csv")
+    parquet.write_table(X, tmp_path / "b.parquet")
+    with pytest.raises(ValueError, match=r"not a table of one form: .* got \.csv, \.parquet"):
+        units_of(tmp_path)
+
+
+def dies_or_fails(item, *, folder):
+    marker = Path(folder, str(item))
+    if not marker.exists():
+        marker.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    if item == "bad":
+        raise ValueError("bad item")
+    return item.upper()
+
+
+def test_items_are_spread_and_tried_again_where_a_process_dies(tmp_path):
+    found = dict(spread(partial(dies_or_fails, folder=tmp_path), ["a", "bad"], address=None))
+    assert found["a"] == "A"
+    assert isinstance(found["bad"], ValueError)
+    assert "bad item" in str(found["bad"])
+
+
+def test_a_cluster_that_was_there_stays():
+    with cluster("auto"):
+        pass
+    assert ray.is_initialized()
