@@ -73,6 +73,7 @@ def reproduce(  # noqa: PLR0913  the options of a command
         "eqsep-reproduction"
     ),
     workers: Annotated[int | None, typer.Option(help="Processes; else one a core.")] = None,
+    ray: detecting.Ray = None,
 ) -> None:
     """Measure the paper's tables and figures anew, and say which published figures hold.
 
@@ -86,7 +87,7 @@ def reproduce(  # noqa: PLR0913  the options of a command
         return
     with errors_told():
         plan = command.plan_of(protocol, seeds=seeds, quick=quick)
-        sound = command.run_names(_console(), names or [], plan, out=out, workers=workers)
+        sound = command.run_names(_console(), names or [], plan, out=out, workers=workers, ray=ray)
     raise typer.Exit(0 if sound else 1)
 
 

@@ -2,7 +2,9 @@
 
 import logging
 import os
+import re
 import signal
+import socket
 import sys
 from functools import partial
 from pathlib import Path
@@ -13,9 +15,11 @@ import pyarrow.dataset
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from pyarrow import csv, parquet
+from typer.testing import CliRunner
 
-from eqsep import Detector
+from eqsep import Detector, load_model
 from eqsep.batches import sampling
+from eqsep.cli import app
 from eqsep.datasets import make_mixed_demo
 from eqsep.distributed import fit, score
 from eqsep.distributed import units as division
@@ -265,3 +269,70 @@ def test_a_cluster_that_was_there_stays():
     with cluster("auto"):
         pass
     assert ray.is_initialized()
+
+
+@pytest.fixture
+def eqsep():
+    """The command: from its words to what it ends with."""
+    return partial(CliRunner().invoke, app)
+
+
+def test_the_command_fits_and_scores_on_a_cluster(eqsep, folder, table, tmp_path):
+    csv.write_csv(table.slice(0, 1000), tmp_path / "a.csv")
+    csv.write_csv(table.slice(1000), tmp_path / "b.csv")
+    files = [str(tmp_path / "a.csv"), str(tmp_path / "b.csv")]
+    common = ["--label", "kind", "--seen", "takeover", "--landmarks", "40", "--out"]
+    for name, where in (("one", []), ("ray", ["--ray", "local"])):
+        done = eqsep(["fit", *files, *where, *common, str(tmp_path / f"{name}.eqsep")])
+        assert done.exit_code == 0, done.output
+    one, many = (load_model(tmp_path / f"{name}.eqsep") for name in ("one", "ray"))
+    assert many.feature_map_.is_same(one.feature_map_)
+    assert_same(many, one)
+    for words in (["--keep", "amount"], ["--only-alarms", "--explain", "1"]):
+        command = ["score", str(tmp_path / "one.eqsep"), str(folder), *words, "--format", "jsonl"]
+        assert eqsep([*command, "--ray", "local"]).stdout == eqsep(command).stdout != ""
+
+
+def test_the_command_reproduces_on_a_cluster_what_is_not_measured_yet(eqsep, tmp_path):
+    command = ["reproduce", "bumps", "--quick", "--out", str(tmp_path)]
+    first = eqsep([*command, "--ray", "local"])
+    assert first.exit_code == 0, first.output
+    measured = re.search(
+        r"(\d+) cells measured in .* 0 kept from before, 0 skipped, 0 fa", first.output
+    )
+    again = eqsep([*command, "--workers", "1"])
+    assert f"{measured[1]} kept from before" in again.output
+    assert int(measured[1]) > 1
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["fit", "-", "--out", "m", "--ray", "local"], "Standard input cannot be read on a cl"),
+        (["fit", "FILE", "--label", "no", "--out", "m", "--ray", "local"], "no column 'no'"),
+        (["fit", "FILE", "--out", "m", "--ray", "10.0.0.1:6379"], "cannot join the one at 10.0"),
+        (["reproduce", "logic", "--workers", "2", "--ray", "local"], "--ray has its own"),
+    ],
+)
+def test_the_command_refuses_in_a_sentence(eqsep, words, told, folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = eqsep([str(folder / "0.parquet") if word == "FILE" else word for word in words])
+    assert done.exit_code == 2
+    assert told in done.output
+
+
+def test_where_no_cluster_is_it_is_said_at_once(monkeypatch):
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(ConnectionError, match=rf"No cluster of Ray answers at {address} "):
+            fit("rows.parquet", address=address)
+    with pytest.raises(ValueError, match="'somewhere' is no address of a cluster"):
+        fit("rows.parquet", address="somewhere")
+
+
+def test_without_ray_it_is_said_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(ImportError, match=r'Ray is not installed: pip install "eqsep\[ray\]"'):
+        fit("rows.parquet")

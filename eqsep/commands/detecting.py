@@ -46,6 +46,10 @@ Landmarks = Annotated[
     int | None, typer.Option(metavar="N", help="Rows that a model remembers; fewer are quicker.")
 ]
 Report = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report: one HTML page.")]
+Ray = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Work on this cluster of Ray; local is this machine."),
+]
 Seed = Annotated[int, typer.Option(metavar="N", help="The same number gives the same result.")]
 
 
@@ -74,6 +78,7 @@ def fit(  # noqa: PLR0913  the options of a command
     landmarks: Landmarks = None,
     random_state: Seed = 0,
     report: Report = None,
+    ray: Ray = None,
     delimiter: Delimiter = None,
     header: Header = True,
 ) -> None:
@@ -86,7 +91,7 @@ def fit(  # noqa: PLR0913  the options of a command
         reporting.check_report_out(report, beside=out)
         settings = {"false_alarm_rate": false_alarm_rate, **_engine(landmarks, random_state)}
         with warnings_told() as warned:
-            fitted = fitting.fit_files(data, out, settings, like=like)
+            fitted = fitting.fit_files(data, out, settings, like=like, ray=ray)
             warned += fitted.warnings
         console = Console(highlight=False)
         fitting.tell_fitted(console, fitted, out)
@@ -119,6 +124,7 @@ def score(  # noqa: PLR0913
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="End with 1 where a row raises an alarm.")
     ] = False,
+    ray: Ray = None,
     delimiter: Delimiter = None,
     header: Header = True,
 ) -> None:
@@ -127,7 +133,7 @@ def score(  # noqa: PLR0913
         from eqsep.commands import scoring
         from eqsep.commands.text_files import Layout
 
-        wanted = scoring.Wanted(keep or (), explain, only_alarms)
+        wanted = scoring.Wanted(keep or (), explain, only_alarms, ray)
         with warnings_told():
             outcome = scoring.score_files(
                 model, rows, out, kind=form, layout=Layout(delimiter, header), wanted=wanted

@@ -1,7 +1,7 @@
 """A sample of the rows of files, as they are written, and the labels of all of them."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -41,6 +41,10 @@ class Drawn:
             start = end
         return Drawn(kept)
 
+    def after(self, n: int) -> "Drawn":
+        """The same where `n` more rows come before them."""
+        return Drawn([replace(piece, number=piece.number + n) for piece in self.pieces])
+
     @staticmethod
     def joined(parts: "list[Drawn]") -> "Drawn":
         """All of them, those of one file side by side."""
@@ -68,30 +72,54 @@ class Drawn:
         return np.argsort(np.concatenate([piece.number for piece in self.pieces]))
 
 
-def draw(
-    data: Labelled, choose: Choice, rng: np.random.Generator
-) -> tuple[Drawn, Counter[str | None]]:
-    """Rows drawn at random, without their labels, and how often each label is written in all."""
-    times: Counter[str | None] = Counter()
+@dataclass
+class Draw:
+    """Rows drawn at random, without their labels, and how often each label is written in all.
+
+    Draws of other files merge into one of all.
+    """
+
+    times: Counter[str | None] = field(default_factory=Counter)
     strata: Strata[Drawn] | None = None
-    start = 0
+    n_rows: int = 0
+
+    def merge(self, later: "Draw") -> "Draw":
+        """This one, when it has taken in what was drawn of later rows."""
+        self.times.update(later.times)
+        if self.strata is None:
+            self.strata = later.strata
+        elif later.strata is not None:
+            self.strata.merge(later.strata, moved=lambda rows: rows.after(self.n_rows))
+        self.n_rows += later.n_rows
+        return self
+
+    def sample(self, data: Labelled) -> Drawn:
+        """The rows; refused where there are none."""
+        if self.strata is None or not self.n_rows:
+            raise ValueError(
+                f"{', '.join(data.paths)} has no rows: expected a header and rows below it."
+            )
+        return self.strata.sample()
+
+
+def draw(data: Labelled, choose: Choice, rng: np.random.Generator) -> Draw:
+    """Rows drawn from the files."""
+    drawn = Draw()
     for file, table in pieces(data.paths, choose, layout=data.layout):
         label = written(data, table)
-        times.update(label.tolist())
-        if len(times) > 10 * MOST_KINDS:
+        drawn.times.update(label.tolist())
+        if len(drawn.times) > 10 * MOST_KINDS:
             break  # refused when they are read
         if data.label is not None:
             table = table.drop_columns([data.label])
-        strata = strata or Strata(sample_size(table.num_columns), Drawn.joined)
-        rows = Drawn([_Piece(file, table, label, np.arange(start, start + len(label)))])
+        if drawn.strata is None:
+            drawn.strata = Strata(sample_size(table.num_columns), Drawn.joined)
+        number = np.arange(drawn.n_rows, drawn.n_rows + len(label))
+        rows = Drawn([_Piece(file, table, label, number)])
         normal = [_may_be_normal(text, data.normal) for text in label]
-        strata.add(rows, is_normal=np.array(normal, dtype=bool), rng=rng)
-        start += len(label)
-    if strata is None or not start:
-        raise ValueError(
-            f"{', '.join(data.paths)} has no rows: expected a header and rows below it."
-        )
-    return strata.sample(), times
+        drawn.strata.add(rows, is_normal=np.array(normal, dtype=bool), rng=rng)
+        drawn.n_rows += len(label)
+    return drawn
 
 
 def written(data: Labelled, table: pa.Table) -> np.ndarray:

@@ -1,7 +1,7 @@
 """`eqsep fit`, `learn`, `merge` and `export`: from labelled rows to a model file."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,11 @@ from eqsep.commands.columns import counters, giveaways
 from eqsep.commands.labelled import Labelled
 from eqsep.commands.labelling import Labels, y_for
 from eqsep.commands.models import check_model_out, labelled_rows, load_detector
-from eqsep.commands.parts import read_parts
+from eqsep.commands.parts import read_divided, read_parts
 from eqsep.commands.text_files import Layout
 from eqsep.detector import Detector
+from eqsep.distributed import fit
+from eqsep.distributed.cluster import cluster
 from eqsep.tables.reading import Table
 
 _HIGH = 0.97  # a threshold above which little is left for anomalies
@@ -41,7 +43,9 @@ class Fitted:
     labels: Labels | None = None
 
 
-def fit_files(data: Labelled, out: Path, settings: dict[str, Any], *, like: Path | None) -> Fitted:
+def fit_files(
+    data: Labelled, out: Path, settings: dict[str, Any], *, like: Path | None, ray: str | None
+) -> Fitted:
     """Fit a detector to the rows of files and write it.
 
     Parameters
@@ -50,11 +54,14 @@ def fit_files(data: Labelled, out: Path, settings: dict[str, Any], *, like: Path
         Parameters of the detector.
     like : Path or None
         A model whose encoding and landmarks are used, so that both can be merged.
+    ray : str or None
+        The cluster whose processes read and learn the rows; else this one does.
     """
     check_model_out(out)
     base = None if like is None else load_detector(like)
-    with _step("reading") as say:
-        parts = read_parts(data, base, random_state=settings["random_state"])
+    read = read_parts if ray is None else read_divided
+    with _step("reading") as say, nullcontext() if ray is None else cluster(ray):
+        parts = read(data, base, random_state=settings["random_state"])
         labels = parts.labels
         found = counters(parts.first) + ([] if labels is None else giveaways(parts.first, labels))
         say(f"learning {parts.n_rows:,} rows")
@@ -62,7 +69,10 @@ def fit_files(data: Labelled, out: Path, settings: dict[str, Any], *, like: Path
         if base is not None:
             same = {name: getattr(base, name) for name in ("alpha", "unlabelled_weight")}
             detector.set_params(feature_map=base.feature_map_, **same)
-        detector.fit(parts.rows, parts.y)
+        if ray is None:
+            detector.fit(parts.rows, parts.y)
+        else:
+            detector = fit(parts.rows, **detector.get_params(deep=False))
         say("writing")
         detector.save(out)
     found += _far_normal_rows(detector)

@@ -15,13 +15,15 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
-from eqsep.commands.drawing import draw, written
+from eqsep.commands.drawing import Draw, draw, written
 from eqsep.commands.labelled import Labelled
 from eqsep.commands.labelling import Labels, numbers_of, read_labels
 from eqsep.commands.models import as_read, cast, columns_for
 from eqsep.commands.reading import Choice, chosen, files_of, pieces
 from eqsep.commands.text_files import STANDARD_INPUT, CsvFile
 from eqsep.detector import Detector
+from eqsep.distributed.mapping import total
+from eqsep.distributed.units import Divided, as_units
 from eqsep.tables.column import objects
 from eqsep.tables.reading import Table, read_table
 
@@ -64,12 +66,40 @@ def read_parts(data: Labelled, like: Detector | None, *, random_state: int) -> P
     """The rows of files, at once where they are few."""
     if is_large(data.paths):
         data.check()
-        return _large_parts(data, like, np.random.default_rng(random_state))
+        drawn = draw(data, _choice(data, like), np.random.default_rng(random_state))
+        return _in_batches(data, like, drawn)
     rows, labels = data.read(like)
     if labels is None:
         return Parts(rows, None, None, {"normal": rows.n_rows}, rows, None)
     normal = None if labels.are_numbers else labels.normal
     return Parts(rows, labels, normal, labels.counts, rows, labels.y)
+
+
+def read_divided(data: Labelled, like: Detector | None, *, random_state: int) -> Parts:
+    """The rows of files, which the processes of the cluster that was joined read file by file."""
+    data.check()
+    files = files_of(data.paths)
+    if STANDARD_INPUT in files:
+        raise ValueError("Standard input cannot be read on a cluster: pass files.")
+    files = [str(Path(file).resolve()) for file in files]  # other processes are elsewhere
+    drawing = _Drawing(data, like, random_state)
+    drawn = total(as_units(files, str), drawing, Draw.merge) or Draw()
+    parts = _in_batches(data, like, drawn)
+    return replace(parts, rows=Divided(files, parts.rows.of))
+
+
+@dataclass(frozen=True)
+class _Drawing:
+    """From a file to the rows that are drawn from it."""
+
+    data: Labelled
+    like: Detector | None
+    random_state: int
+
+    def __call__(self, file: str, number: int) -> Draw:
+        mine = replace(self.data, paths=[file])
+        rng = np.random.default_rng([self.random_state, number])
+        return draw(mine, _choice(mine, self.like), rng)
 
 
 def is_large(paths: Sequence[str]) -> bool:
@@ -84,8 +114,8 @@ def is_large(paths: Sequence[str]) -> bool:
     return sum(sizes) > LARGE
 
 
-def _large_parts(data: Labelled, like: Detector | None, rng: np.random.Generator) -> Parts:
-    drawn, times = draw(data, _choice(data, like), rng)
+def _in_batches(data: Labelled, like: Detector | None, draw: Draw) -> Parts:
+    drawn, times = draw.sample(data), draw.times
     first = _typed(data, drawn.tables, like).take(drawn.order)
     reader = _Reader(data, like, {} if like else _kinds(first))
     if data.label is None:
@@ -164,6 +194,10 @@ class _Reader:
     like: Detector | None
     kinds: Mapping[str, str]
     labels: Mapping[str | None, Any] | None = None
+
+    def of(self, file: str) -> "_Reader":
+        """The same of one file."""
+        return replace(self, data=replace(self.data, paths=[file]))
 
     def __call__(self) -> Iterator[tuple[Table, np.ndarray | None]]:
         waiting: list[tuple[pa.Table, np.ndarray]] = []

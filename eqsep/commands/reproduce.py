@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from rich.box import SIMPLE_HEAD
@@ -9,7 +10,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
+from eqsep.distributed.spreading import spread
 from eqsep.experiments import runner
+from eqsep.experiments.cell import Cell
 from eqsep.experiments.comparison import Comparison
 from eqsep.experiments.figures import FIGURES
 from eqsep.experiments.page import lines_of, report, write_pages
@@ -54,14 +57,40 @@ def plan_of(protocol: str, *, seeds: int | None, quick: bool) -> Plan:
     return Plan(protocols, seeds, quick)
 
 
+def way_of(workers: int | None, ray: str | None) -> runner.Way | None:
+    """How cells are measured: by tasks of a cluster where one is named, else by processes."""
+    if ray is None:
+        return None
+    if workers is not None:
+        raise ValueError("--workers counts processes of this machine, and --ray has its own.")
+    return partial(_on_ray, address=ray)
+
+
+def _on_ray(cells: list[Cell], out: Path, *, address: str) -> Iterator[tuple[Cell, str]]:
+    """Each cell a task; results come here, where they are kept as they come."""
+    if cells:
+        measured = partial(runner.result_of, kept=out.resolve() / "kept")
+        for cell, result in spread(measured, cells, address=address):
+            if isinstance(result, Exception):
+                result = {"failed": f"{type(result).__name__}: {result}"}
+            yield cell, runner.keep_result(cell, out, result)
+
+
 def run_names(
-    console: Console, names: Sequence[str], plan: Plan, *, out: Path, workers: int | None = None
+    console: Console,
+    names: Sequence[str],
+    plan: Plan,
+    *,
+    out: Path,
+    workers: int | None = None,
+    ray: str | None = None,
 ) -> bool:
     """Measure what is not measured yet, write the page and show it; false where a cell failed."""
+    way = way_of(workers, ray)
     wanted = chosen(names)
     cells = [c for name in wanted for c in (TABLES | FIGURES)[name].cells(plan)]
     with _bar() as on_progress:
-        outcome = runner.run(cells, out, workers=workers, on_progress=on_progress)
+        outcome = runner.run(cells, out, workers=workers, way=way, on_progress=on_progress)
     told = report(_on_page(wanted, plan, out), plan, out)
     text, page = write_pages(told, out)
     comparisons = [one for one in told.comparisons if one.name in wanted]

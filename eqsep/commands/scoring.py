@@ -8,16 +8,20 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from eqsep.commands.models import as_read, columns_for, load_detector
-from eqsep.commands.reading import files_of, pieces
+from eqsep.commands.reading import files_of, open_table, pieces
 from eqsep.commands.telling import listed, tell
-from eqsep.commands.text_files import Layout
+from eqsep.commands.text_files import STANDARD_INPUT, Layout
 from eqsep.commands.writing import STANDARD_OUTPUT, check_table_out, output_format, table_writer
 from eqsep.detector import Detector
 from eqsep.detector.verdicts import verdicts
+from eqsep.distributed.cluster import cluster
+from eqsep.distributed.mapping import each
+from eqsep.distributed.units import as_units
 
 _REASON = {
     "column": pa.string(),
@@ -32,7 +36,8 @@ _ANSWERS = {
     "kind": pa.string(),
 }
 _REASONS = {"reasons": pa.list_(pa.struct(_REASON))}
-_RESULTS = ("row", *_ANSWERS, *_REASONS)
+_NUMBER = "row"
+_RESULTS = (_NUMBER, *_ANSWERS, *_REASONS)
 
 
 @dataclass(frozen=True)
@@ -47,11 +52,14 @@ class Wanted:
     explain : int
         How many reasons an alarm comes with.
     only_alarms : bool
+    ray : str or None
+        The cluster whose processes read and score the rows; else this one does.
     """
 
     keep: Sequence[str] = ()
     explain: int = 0
     only_alarms: bool = False
+    ray: str | None = None
 
     def __post_init__(self) -> None:
         if self.explain < 0:
@@ -86,7 +94,8 @@ def score_files(
     detector = load_detector(model)
     started, rows, alarms = time.perf_counter(), 0, 0
     with table_writer(out, kind) as write, _counter() as count:
-        for table, n_rows in scored(detector, inputs, layout=layout, wanted=wanted):
+        score = scored if wanted.ray is None else scored_on_ray
+        for table, n_rows in score(detector, inputs, layout=layout, wanted=wanted):
             write(table)
             rows += n_rows
             alarms += int(np.sum(table.column("alarm")))
@@ -98,35 +107,91 @@ def scored(
     detector: Detector, paths: Sequence[str], *, layout: Layout, wanted: Wanted
 ) -> Iterator[tuple[pa.Table, int]]:
     """The answers for some thousand rows at a time, and how many rows they come from."""
-    kept: list[str] | None = None
+    return _numbered(_answers(detector, paths, None, layout=layout, wanted=wanted))
+
+
+def scored_on_ray(
+    detector: Detector, paths: Sequence[str], *, layout: Layout, wanted: Wanted
+) -> Iterator[tuple[pa.Table, int]]:
+    """The same by the processes of a cluster, each of which reads files of its own."""
+    if STANDARD_INPUT in paths:
+        raise ValueError("Standard input cannot be read on a cluster: pass files.")
+    files = [str(Path(path).resolve()) for path in paths]  # other processes are elsewhere
+    with open_table(files[0], layout=layout) as first:
+        kept = _kept(detector, first.columns, wanted)
+    with cluster(wanted.ray):
+        scoring = _Scoring(detector, kept, layout, wanted)
+        yield from _numbered(each(as_units(files, str), scoring))
+
+
+@dataclass(frozen=True)
+class _Scoring:
+    """From a file to the answers for its rows."""
+
+    detector: Detector
+    kept: list[str]
+    layout: Layout
+    wanted: Wanted
+
+    def __call__(self, file: str) -> Iterator[tuple[str, pa.Table, int]]:
+        return _answers(self.detector, [file], self.kept, layout=self.layout, wanted=self.wanted)
+
+
+def _numbered(answers: Iterator[tuple[str, pa.Table, int]]) -> Iterator[tuple[pa.Table, int]]:
+    """Answers with rows numbered in all files, in the types of the first ones."""
+    done, schema = 0, None
+    for name, answer, n_rows in answers:
+        if _NUMBER in answer.schema.names:
+            number = pc.add(answer.column(_NUMBER), done)
+            answer = answer.set_column(0, _NUMBER, number)
+        schema = schema or answer.schema
+        try:
+            yield answer.cast(schema), n_rows
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+        done += n_rows
+
+
+def _kept(detector: Detector, there: Sequence[str], wanted: Wanted) -> list[str]:
+    """The columns that are written beside the answers: those asked for, or ids."""
+    dropped = detector.feature_map_.encoder.dropped_
+    ids = [c for c in dropped if c in there and c not in _RESULTS]
+    return list(dict.fromkeys(wanted.keep)) or ids
+
+
+def _answers(
+    detector: Detector,
+    paths: Sequence[str],
+    kept: list[str] | None,
+    *,
+    layout: Layout,
+    wanted: Wanted,
+) -> Iterator[tuple[str, pa.Table, int]]:
+    """The file, the answers and the number of rows, some thousand rows at a time.
+
+    Where it is not said which columns are kept, the first file says what ids there are.
+    """
 
     def choose(there: list[str]) -> list[str]:
         nonlocal kept
-        if kept is None:  # the first file says what ids there are
-            dropped = detector.feature_map_.encoder.dropped_
-            ids = [c for c in dropped if c in there and c not in _RESULTS]
-            kept = list(dict.fromkeys(wanted.keep)) or ids
+        if kept is None:
+            kept = _kept(detector, there, wanted)
         return list(columns_for(detector, beside=kept)(there))
 
-    done, schema = 0, None
     for name, table in pieces(paths, choose, layout=layout):
         try:
-            answer = _answer(detector, table, kept or [], wanted=wanted, done=done)
-            schema = schema or answer.schema
-            answer = answer.cast(schema)
+            yield name, _answer(detector, table, kept or [], wanted=wanted), table.num_rows
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
-        yield answer, table.num_rows
-        done += table.num_rows
 
 
 def _answer(
-    detector: Detector, table: pa.Table, kept: Sequence[str], *, wanted: Wanted, done: int
+    detector: Detector, table: pa.Table, kept: Sequence[str], *, wanted: Wanted
 ) -> pa.Table:
-    """The columns that are kept, and what the detector says of each row."""
+    """The columns that are kept, or numbers of rows, and what the detector says of each row."""
     beside = {name: table.column(name) for name in kept}
     if not kept:
-        beside = {"row": pa.array(np.arange(done + 1, done + 1 + table.num_rows))}
+        beside = {_NUMBER: pa.array(np.arange(1, 1 + table.num_rows))}
     types = _ANSWERS | (_REASONS if wanted.explain else {})
     if not table.num_rows:
         empty = {name: pa.array([], kind) for name, kind in types.items()}
