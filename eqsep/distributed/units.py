@@ -21,7 +21,7 @@ from eqsep.batches.sources import MOST_ROWS, Source, source_of
 from eqsep.distributed.cluster import load_ray
 from eqsep.labels import listed
 
-ROWS_OF_A_UNIT = 2**20  # about: whole row groups of a Parquet file
+ROWS_OF_A_UNIT = 2**18  # at most, but for whole row groups of a Parquet file
 MANY_FILES = 1000  # of so many each is a unit: their insides need not be looked at
 _MOST_TASKS = 10_000  # units beyond so many share one
 _FORMATS = {"parquet": "parquet", "pq": "parquet", "csv": "csv"} | dict.fromkeys(
@@ -113,10 +113,11 @@ def dataset_of(path: str | os.PathLike[str]) -> pa.dataset.FileSystemDataset:
     if info.type == fs.FileType.Directory:
         files = system.get_file_info(fs.FileSelector(place, recursive=True))
     hidden = (".", "_")
-    names = [f.path for f in files if f.is_file and not f.base_name.startswith(hidden)]
-    formats = {_FORMATS.get(f.rpartition(".")[-1].lower()) for f in names}
-    if len(formats) != 1 or None in formats:
-        told = sorted({f".{f.rpartition('.')[-1]}" for f in names}) or ["no file"]
+    forms = {f.path: f.extension.lower() for f in files if not f.base_name.startswith(hidden)}
+    names = [path for path, form in forms.items() if form in _FORMATS]
+    formats = {_FORMATS[forms[path]] for path in names}
+    if len(formats) != 1:
+        told = sorted(f".{form}" for form in set(forms.values())) or ["no file"]
         raise ValueError(
             f"{path} is not a table of one form: expected files that end in .parquet, .csv or "
             f".arrow, got {listed(np.array(told))}."
