@@ -173,8 +173,8 @@ def test_a_row_without_a_label_counts_less_than_a_normal_one(rows):
     for label in ("normal", None):
         y = np.append(KINDS.astype(object), [label] * 40)
         scores[label] = cheap(n_landmarks=500, alpha=5.0).fit(alone, y).score_samples([[30, 30]])
-    assert scores["normal"] < scores[None] < 0.7
-    assert Detector().unlabelled_weight == 0.3
+    assert scores["normal"] < scores[None] < 0.95
+    assert Detector().unlabelled_weight == 0.01
 
 
 def test_rows_without_a_label_do_not_calibrate(rows):
@@ -182,7 +182,7 @@ def test_rows_without_a_label_do_not_calibrate(rows):
     detector = cheap().fit(rows, y)
     n_normal = (y == "normal").sum()
     assert 0 < len(detector.calibration_.rows) < n_normal
-    weight = 0.3 * sum(label is None for label in y) + n_normal - len(detector.calibration_.rows)
+    weight = 0.01 * sum(label is None for label in y) + n_normal - len(detector.calibration_.rows)
     assert_allclose(detector.statistics_.weight[0], weight)
 
 

@@ -49,7 +49,7 @@ class Detector(ClassifierMixin, BaseEstimator):
         Gamma in units of 1 / the median distance between landmarks; None chooses it.
     alpha : float, default=0.1
         The ridge penalty, in units of the loss of one row.
-    unlabelled_weight : float, default=0.3
+    unlabelled_weight : float, default=0.01
         What a row without a label counts, as a normal one, where some rows are labelled normal.
     feature_map : FeatureMap, default=None
         The `feature_map_` of another detector, to learn what can be merged with it.
@@ -115,7 +115,7 @@ class Detector(ClassifierMixin, BaseEstimator):
         n_landmarks: int = 1400,
         width: float | None = None,
         alpha: float = 0.1,
-        unlabelled_weight: float = 0.3,
+        unlabelled_weight: float = 0.01,
         feature_map: FeatureMap | None = None,
         device: str = "cpu",
         random_state: Any = None,

@@ -45,7 +45,7 @@ class Terms:
     known: Answers
     one_class: bool
     normal: Any = None
-    unlabelled_weight: float = 0.3
+    unlabelled_weight: float = 0.01
     device: str = "cpu"
     in_doubt: Names = field(default_factory=dict)
 
