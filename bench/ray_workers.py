@@ -11,7 +11,9 @@ apart at most. Processors that are busy with other things tell nothing: the load
 """
 
 import argparse
+import logging
 import os
+import pickle
 import tempfile
 import time
 from collections.abc import Callable
@@ -27,9 +29,10 @@ from scale_data import make
 
 from eqsep import Detector
 from eqsep.batches.sources import source_of
+from eqsep.detector.pieces import piece_of
 from eqsep.detector.verdicts import verdicts
 from eqsep.distributed import fit, score
-from eqsep.distributed.cluster import cluster, load_ray
+from eqsep.distributed.cluster import load_ray
 
 WARM_ROWS = 20_000
 
@@ -86,19 +89,24 @@ def main() -> None:
         fitting, scoring, _ = without_ray(folder, settings)
         line = f"{'no Ray':12}{told.rows / fitting:>12,.0f}{told.rows / scoring:>14,.0f}"
         print(line, flush=True)
-        first: Detector | None = None
+        first = None
         for workers in told.workers:
             ray.init("local", num_cpus=workers, include_dashboard=False, log_to_driver=False)
             ray.data.DataContext.get_current().enable_progress_bars = False
-            with cluster(None):
-                on_ray(warm, settings)
-                fitting, scoring, detector = on_ray(folder, settings)
+            logging.getLogger("ray.data").setLevel(logging.ERROR)
+            on_ray(warm, settings)
+            fitting, scoring, detector = on_ray(folder, settings)
             ray.shutdown()
             first = first or detector
             apart = np.abs(detector.coef_ - first.coef_).max()
             name = f"{workers} worker{'s' * (workers > 1)}"
             line = f"{name:12}{told.rows / fitting:>12,.0f}{told.rows / scoring:>14,.0f}"
             print(f"{line}{apart:>20.1e}", flush=True)
+        table = pa.dataset.dataset(sorted(map(str, warm.glob("*.parquet")))).to_table()
+        terms = first.terms()
+        piece = piece_of(terms, table.drop_columns(["kind"]), table["kind"])
+        sizes = (len(pickle.dumps(thing, protocol=5)) / 1e6 for thing in (terms, piece))
+        print("MB sent: terms {:.2f}, a piece {:.2f}".format(*sizes))
 
 
 if __name__ == "__main__":
