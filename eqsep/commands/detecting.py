@@ -88,7 +88,8 @@ def fit(  # noqa: PLR0913  the options of a command
 
         columns = {"label": label, "normal": normal, "seen": seen, "drop": drop, "names": names}
         data = _data(rows, delimiter, header, columns)
-        reporting.check_report_out(report, beside=out)
+        read: list[str | Path] = [*rows, *([] if like is None else [like])]
+        reporting.check_report_out(report, read, beside=out)
         settings = {"false_alarm_rate": false_alarm_rate, **_engine(landmarks, random_state)}
         with warnings_told() as warned:
             fitted = fitting.fit_files(data, out, settings, like=like, ray=ray)
@@ -213,8 +214,10 @@ def export(
     """Write a model as an ONNX graph, from the columns of the table to alarms."""
     with errors_told():
         from eqsep.commands.models import check_model_out, load_detector
+        from eqsep.commands.reading import check_not_read
 
         check_model_out(onnx)
+        check_not_read(onnx, [model])
         load_detector(model).to_onnx(onnx)
         Console(highlight=False).print(f"ONNX graph: {onnx}", soft_wrap=True)
 
@@ -243,7 +246,7 @@ def evaluate(  # noqa: PLR0913
 
         columns = {"label": label, "normal": normal, "drop": drop, "names": names}
         data = _data(rows, delimiter, header, columns)
-        reporting.check_report_out(report)
+        reporting.check_report_out(report, rows)
         settings = _engine(landmarks, random_state)
         with warnings_told(), Console(stderr=True).status("reading") as status:
             results = evaluating.evaluate_files(

@@ -15,6 +15,7 @@ from eqsep.commands.labelled import Labelled
 from eqsep.commands.labelling import Labels, y_for
 from eqsep.commands.models import check_model_out, labelled_rows, load_detector
 from eqsep.commands.parts import read_divided, read_parts
+from eqsep.commands.reading import check_not_read
 from eqsep.commands.text_files import Layout
 from eqsep.detector import Detector
 from eqsep.distributed import fit
@@ -58,6 +59,7 @@ def fit_files(
         The cluster whose processes read and learn the rows; else this one does.
     """
     check_model_out(out)
+    check_not_read(out, data.paths if like is None else [*data.paths, like])
     base = None if like is None else load_detector(like)
     read = read_parts if ray is None else read_divided
     with _step("reading") as say, nullcontext() if ray is None else cluster(ray):
@@ -96,6 +98,7 @@ def learn_files(
 ) -> Fitted:
     """Teach a model more labelled rows and write what it knows then."""
     check_model_out(out)
+    check_not_read(out, paths)  # the model itself may learn on
     detector = load_detector(model)
     with _step("reading") as say:
         rows, column = labelled_rows(paths, label, detector, layout=layout)
@@ -113,6 +116,7 @@ def merge_models(models: Sequence[Path], out: Path) -> Detector:
     check_model_out(out)
     if len(models) < 2:
         raise ValueError(f"Merging takes two models or more, got {len(models)}.")
+    check_not_read(out, models)
     first, *others = (load_detector(path) for path in models)
     for path, other in zip(models[1:], others, strict=True):
         if not first.feature_map_.is_same(other.feature_map_):

@@ -91,6 +91,15 @@ def files_of(paths: Iterable[str]) -> list[str]:
     return files
 
 
+def check_not_read(out: str | Path | None, paths: Iterable[str | Path]) -> None:
+    """Refuse before the work to write over a file that is read."""
+    if out is None or not Path(out).is_file():
+        return
+    there = (str(path) for path in paths if Path(path).exists())  # what is not, is told later
+    if any(Path(path).samefile(out) for path in files_of(there)):
+        raise ValueError(f"{out} is read from: write to another file, or what it holds is lost.")
+
+
 @contextmanager
 def open_table(path: str, *, layout: Layout) -> Iterator[ArrowFile | CsvFile | JsonFile]:
     """A file, or standard input, as a table; errors of its content name it."""

@@ -12,7 +12,7 @@ from eqsep.commands.labelled import Labelled
 from eqsep.commands.labelling import Labels
 from eqsep.commands.models import check_folder
 from eqsep.commands.parts import is_large
-from eqsep.commands.reading import files_of
+from eqsep.commands.reading import check_not_read, files_of
 from eqsep.commands.text_files import STANDARD_INPUT
 from eqsep.detector import Detector
 from eqsep.report import HeldOut, Usage, detector_report, write_report
@@ -23,7 +23,9 @@ _MOST_NORMAL, _MOST_OF_A_KIND = 20_000, 5_000
 _NUMBERS = {"0": "normal", "1": "anomaly"}  # as a detector calls them
 
 
-def check_report_out(path: Path | None, *, beside: Path | None = None) -> None:
+def check_report_out(
+    path: Path | None, reads: Sequence[str | Path], *, beside: Path | None = None
+) -> None:
     """Refuse before the work, not after it, a place where no report can be written."""
     if path is None:
         return
@@ -32,6 +34,7 @@ def check_report_out(path: Path | None, *, beside: Path | None = None) -> None:
     if beside is not None and path.resolve() == beside.resolve():
         raise ValueError(f"--report and --out are both {path}: pass two names.")
     check_folder(path)
+    check_not_read(path, reads)
 
 
 def report_fit(

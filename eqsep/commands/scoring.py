@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from eqsep.commands.models import as_read, columns_for, load_detector
-from eqsep.commands.reading import files_of, open_table, pieces
+from eqsep.commands.reading import check_not_read, files_of, open_table, pieces
 from eqsep.commands.telling import listed, tell
 from eqsep.commands.text_files import STANDARD_INPUT, Layout
 from eqsep.commands.writing import STANDARD_OUTPUT, check_table_out, output_format, table_writer
@@ -89,8 +89,7 @@ def score_files(
     kind = output_format(out, kind)
     check_table_out(out)
     inputs = files_of(paths)
-    if out != STANDARD_OUTPUT and any(_same(path, out) for path in inputs):
-        raise ValueError(f"{out} is read from: write the scores to another file.")
+    check_not_read(out, [model, *inputs])
     detector = load_detector(model)
     started, rows, alarms = time.perf_counter(), 0, 0
     with table_writer(out, kind) as write, _counter() as count:
@@ -256,10 +255,6 @@ def tell_outcome(console: Console, outcome: Outcome, out: str) -> None:
         tell(text)
     else:
         console.print(f"{text}: {out}", soft_wrap=True)
-
-
-def _same(path: str, out: str) -> bool:
-    return Path(path).exists() and Path(out).exists() and Path(path).samefile(out)
 
 
 @contextmanager
