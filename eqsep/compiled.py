@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from joblib import cpu_count
 
-COLUMNS, ROWS = 8, 16  # columns that are summed in one go, and rows that they stay at hand for
+COLUMNS, ROWS = 4, 16  # columns that are summed in one go, and rows that they stay at hand for
 WORTH_A_THREAD = 2**20  # steps of a loop: below, a thread costs more than it does
 COMMON = 0.5  # the share of landmarks with one number from which on a column is mostly that number
 
@@ -164,22 +164,17 @@ def _dense() -> Callable[..., None]:
     def fill(X: Any, C: Any, total: Any, out: Any) -> None:  # pragma: no cover  compiled
         n, m = out.shape
         for i in range(n):
-            out[i] = total
+            for j in range(m):
+                out[i, j] = total[j]
         for first in range(0, n, together):
             for k in range(0, X.shape[1], size):
-                c0, c1, c2, c3 = C[k], C[k + 1], C[k + 2], C[k + 3]
-                c4, c5, c6, c7 = C[k + 4], C[k + 5], C[k + 6], C[k + 7]
+                a, b, c, d = C[k], C[k + 1], C[k + 2], C[k + 3]
                 for i in range(first, min(first + together, n)):
-                    row, x = out[i], X[i, k : k + size]
-                    x0, x1, x2, x3, x4, x5, x6, x7 = x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]
+                    row, xa, xb, xc, xd = out[i], X[i, k], X[i, k + 1], X[i, k + 2], X[i, k + 3]
                     for j in range(m):
-                        a = (abs(x0 - c0[j]) + abs(x1 - c1[j])) + (
-                            abs(x2 - c2[j]) + abs(x3 - c3[j])
+                        row[j] += (abs(xa - a[j]) + abs(xb - b[j])) + (
+                            abs(xc - c[j]) + abs(xd - d[j])
                         )
-                        b = (abs(x4 - c4[j]) + abs(x5 - c5[j])) + (
-                            abs(x6 - c6[j]) + abs(x7 - c7[j])
-                        )
-                        row[j] += a + b
 
     return _compiled()(fill)
 

@@ -225,7 +225,7 @@ REFUSED = {
         "Cannot forget more than was learnt",
     ),
     "forgetting normal rows that were not learnt": (
-        lambda d, X, y: d.forget(X[y == "normal"].assign(amount=0.5), y[y == "normal"]),
+        lambda d, X, y: d.forget(X[y == "normal"][:300].assign(amount=0.5), ["normal"] * 300),
         "Cannot forget a row that was not learnt",
     ),
     "learning numbers after names": (
@@ -263,9 +263,18 @@ def far_from_landmarks():
     return Detector(width=2.0, n_landmarks=30, random_state=0).fit(X), rng.normal(size=(40, 3))
 
 
+def test_normal_rows_far_from_all_landmarks_are_told():
+    rng = np.random.default_rng(0)
+    detector = Detector(width=2.0, n_landmarks=30, random_state=0).fit(rng.normal(size=(3000, 3)))
+    with pytest.warns(NewKindWarning, match=r"Of 10 normal rows 100% raise an alarm now"):
+        detector.partial_fit(rng.normal(40, 0.1, size=(10, 3)), np.zeros(10, dtype=int))
+
+
 def test_a_new_kind_that_passes_as_normal_is_told():
     detector, rows = far_from_landmarks()
-    with pytest.warns(NewKindWarning, match=r"'OK' is new, and of its 40 rows \d+% raise an alarm"):
+    with pytest.warns(
+        NewKindWarning, match=r"'OK' is new, and of its rows \(40\) \d+% raise an alarm"
+    ):
         detector.partial_fit(rows, np.full(40, "OK"))
     assert detector.kinds_ == ("OK",)
 

@@ -17,7 +17,7 @@ from eqsep.detector.answers import UNLABELLED, Answers, read_answers
 from eqsep.detector.calibration import Calibration
 from eqsep.detector.explanation import Explanation, explain_rows
 from eqsep.detector.feature_map import FeatureMap, Plan, row_hashes
-from eqsep.detector.learning import check_learnt, check_mergeable, warn_of_new_kinds
+from eqsep.detector.learning import check_learnt, check_mergeable, warn_of_far_rows
 from eqsep.detector.parameters import check_parameters, checked_rate
 from eqsep.detector.pieces import Piece, Terms, piece_of, summed
 from eqsep.detector.streaming import read, start_stream
@@ -207,7 +207,7 @@ class Detector(ClassifierMixin, BaseEstimator):
         self.answers_ = piece.known
         sums = widened(self.statistics_, 1 + len(self.kinds_)) + piece.statistics
         self._record(sums, np.concatenate([self.calibration_.rows, self._held_rows(piece)]))
-        warn_of_new_kinds(self, Z, answers, known=known)
+        warn_of_far_rows(self, Z, answers, known=known)
         return self
 
     def merge(self, other: "Detector") -> Self:

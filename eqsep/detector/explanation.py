@@ -47,7 +47,7 @@ class Explanation:
     rest : float
         What all other columns add together.
     nearest_normal : dict of str to str
-        The values of the normal row, among those kept, that is nearest.
+        The values of the nearest normal row, among those kept that raise no alarm.
     nearest_kind : str or None
         The seen kind that the row is most like; None where no kind was seen.
     likeness : float
@@ -63,16 +63,17 @@ class Explanation:
     likeness: float
 
     def __str__(self) -> str:
-        """One line for each reason, and one for the nearest kind."""
+        """One line for each reason that adds something, and one for the nearest kind."""
         lines = [f"score {self.score:.3f}; the nearest normal row has {self.base:.3f}"]
-        for reason in self.reasons:
+        for reason in filter(lambda reason: reason.contribution, self.reasons):
             lines.append(
                 f"  {reason.contribution:+.3f}  {reason.column} = {reason.value}"
                 f" (normal: {reason.normal_value})"
             )
         lines.append(f"  {self.rest:+.3f}  all other columns")
         if self.nearest_kind is not None:
-            lines.append(f"  likeness to {self.nearest_kind}: {self.likeness:.2f}")
+            likeness = max(self.likeness, 0.0)  # below 0 is as unlike as 0
+            lines.append(f"  likeness to {self.nearest_kind}: {likeness:.2f}")
         return "\n".join(lines)
 
 
@@ -87,8 +88,9 @@ def explain_rows(detector: Any, table: Table, *, top: int) -> list[Explanation]:
         raise ValueError(f"top must be at least 1, got {top!r}.")
     feature_map = detector.feature_map_
     Z = feature_map.rows(table)
-    normal = np.concatenate(
-        [feature_map.landmarks[feature_map.is_normal], detector.calibration_.rows]
+    normal = _passing(
+        detector,
+        np.concatenate([feature_map.landmarks[feature_map.is_normal], detector.calibration_.rows]),
     )
     distance = PackedDistance(normal, feature_map.packing)
     likeness = detector.likeness(Z) if detector.kinds_ else np.zeros((len(Z), 0))
@@ -131,6 +133,12 @@ def explain_rows(detector: Any, table: Table, *, top: int) -> list[Explanation]:
                 )
             )
     return out
+
+
+def _passing(detector: Any, normal: np.ndarray) -> np.ndarray:
+    """The normal rows that raise no alarm: others are no measure. All where there are none."""
+    passes = detector.scores(normal) <= detector.threshold_
+    return normal[passes] if passes.any() else normal
 
 
 def _shown(text: str | None) -> str:

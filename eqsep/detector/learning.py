@@ -11,7 +11,7 @@ from eqsep.separators.statistics import widened
 
 
 class NewKindWarning(UserWarning):
-    """A kind learnt after the first fit is not told from normal rows, or not by its name."""
+    """Rows learnt after the first fit are not told as their labels say."""
 
 
 def check_mergeable(detector: Any, other: Any) -> None:
@@ -50,13 +50,21 @@ def check_learnt(detector: Any, piece: Piece) -> None:
     )
 
 
-def warn_of_new_kinds(
+def warn_of_far_rows(
     detector: Any, Z: np.ndarray, answers: Answers, *, known: tuple[str, ...]
 ) -> None:
-    """Warn of each kind beyond `known` whose rows, once learnt, mostly pass or are not named.
+    """Warn of rows that, once learnt, are not told as their labels say.
 
-    Landmarks come from the first fit: a kind that is near none of them is hardly learnt.
+    Landmarks come from the first fit: rows that are near none of them are hardly learnt. Looked at
+    are normal rows, most of which should pass, and each kind beyond `known`, most of whose rows
+    should raise an alarm that names it.
     """
+    normal = Z[answers.code == 0]
+    if len(normal) and (share := (detector.scores(normal) > detector.threshold_).mean()) > 0.5:
+        _warn(
+            f"Of {len(normal):,} normal rows {share:.0%} raise an alarm now that they are learnt: "
+            f"no landmark of the first fit is near them. Fit anew with these rows among the others."
+        )
     for place, kind in enumerate(answers.kinds[len(known) :], start=len(known)):
         rows = Z[answers.code == place + 1]
         alarm = detector.scores(rows) > detector.threshold_
@@ -64,11 +72,13 @@ def warn_of_new_kinds(
         passes = alarm.mean() < 0.5
         if passes or named.mean() < 0.5:
             word = f" If {kind!r} is another word for normal, forget them." if passes else ""
-            warnings.warn(
-                f"The kind {kind!r} is new, and of its {len(rows):,} rows {alarm.mean():.0%} raise "
-                f"an alarm and {named.mean():.0%} are named by it now that they are learnt: no "
-                f"landmark of the first fit is near them. Fit anew with these rows among the "
-                f"others.{word}",
-                NewKindWarning,
-                stacklevel=3,
+            _warn(
+                f"The kind {kind!r} is new, and of its rows ({len(rows):,}) {alarm.mean():.0%} "
+                f"raise an alarm and {named.mean():.0%} are named by it now that they are learnt: "
+                f"no landmark of the first fit is near them. Fit anew with these rows among the "
+                f"others.{word}"
             )
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, NewKindWarning, stacklevel=4)
