@@ -92,7 +92,7 @@ def report(detector, new):
         counts={"normal": 720, "takeover": 30, "skimming": 30},
         title="Payments & <others>",
         warnings=["Column 'a<b>' counts the rows."],
-        usage=Usage(model="my model.eqsep"),
+        usage=Usage(model="my model.eqsep", label="what failed"),
     )
 
 
@@ -252,6 +252,7 @@ def test_what_users_wrote_is_escaped_and_shell_words_are_quoted(text):
     assert "Payments &amp; &lt;others&gt;" in text
     assert "&#39;a&lt;b&gt;&#39;" in text
     assert "eqsep score &#39;my model.eqsep&#39; new.csv" in text
+    assert "learn &#39;my model.eqsep&#39; labelled.csv --label &#39;what failed&#39;" in text
 
 
 def test_a_detector_without_any_kind_has_a_page_too():
@@ -370,11 +371,12 @@ def test_numbers_as_labels_are_told_in_words_and_standard_input_is_read_once(row
 def test_unlabelled_rows_are_the_normal_ones_where_nothing_else_is(rows):
     path = rows.parent / "report.html"
     text = re.sub(r",normal$", ",", rows.read_text(), flags=re.MULTILINE)
-    rows.write_text(text)
-    words = ("--label", "kind", "--normal", "normal", "--out", rows.parent / "m", "--report", path)
+    rows.write_text(text.replace(",kind\n", ",fault\n", 1))
+    words = ("--label", "fault", "--normal", "normal", "--out", rows.parent / "m", "--report", path)
     result = run("fit", rows, *words, *FAST)
     assert result.exit_code == 0, result.output
     assert "144 held-out normal rows" in path.read_text()
+    assert f"eqsep learn {rows.parent / 'm'} labelled.csv --label fault" in path.read_text()
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def report_fit(
         counts=shown,
         title=f"Anomalies in {', '.join(Path(name).name for name in data.paths)}",
         warnings=warnings,
-        usage=Usage(model=str(model)),
+        usage=Usage(model=str(model), label=data.label or "kind"),
     )
     write_report(report, path)
 

@@ -44,10 +44,11 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class Usage:
-    """How the model is used from here on: its file, and a file of new rows."""
+    """How the model is used from here on: its file, a file of new rows, the column of labels."""
 
     model: str = "model.eqsep"
     rows: str = "new.csv"
+    label: str = "kind"
 
 
 @dataclass(frozen=True)
