@@ -23,6 +23,7 @@ from eqsep.cli import app
 from eqsep.commands import parts
 from eqsep.commands.columns import giveaways
 from eqsep.commands.labelling import read_labels
+from eqsep.commands.ranking import Highest, ranked
 from eqsep.commands.text_files import ROWS_AT_ONCE
 from eqsep.datasets import make_mixed_demo
 from eqsep.tables.reading import read_table
@@ -339,10 +340,10 @@ def test_rows_are_numbered_through_all_files(model, expected, tmp_path):
     done("score", *twice, "--out", tmp_path / "s.parquet")
     rows = parquet.read_table(tmp_path / "s.parquet").column("row").to_pylist()
     assert rows == list(range(1, 1201))
-    printed = done("explain", *twice, "--top", 1, "--only-alarms")
+    printed = done("explain", *twice, "--top", 1, "--only-alarms", "--most", 1200)
     alarms = np.flatnonzero(np.tile(expected["alarm"], 2)) + 1
     told = re.findall(r"^row ([\d,]+):", printed, re.MULTILINE)
-    assert [int(number.replace(",", "")) for number in told] == alarms.tolist()
+    assert sorted(int(number.replace(",", "")) for number in told) == alarms.tolist()
 
 
 def test_columns_are_kept_as_they_are_written(model, tmp_path):
@@ -435,12 +436,61 @@ def test_a_model_of_an_array_takes_columns_by_their_place(tmp_path):
 
 
 def test_explain_prints_what_the_library_says(folder, model, expected):
-    printed = done("explain", model, folder / "new.csv", "--top", 2, "--only-alarms")
-    place = int(np.flatnonzero(expected["alarm"])[0])
-    X = payments(1).drop(columns="kind")[place : place + 1]
-    said = f"row {place + 1}: alarm, {expected['kind'][place]}; "
-    assert printed.startswith(said + str(load_model(model).explain(X, top=2)[0]))
-    assert printed.count("row ") - printed.count(" row ") == expected["alarm"].sum()
+    words = ("explain", model, folder / "new.csv", "--top", 2, "--only-alarms")
+    result = run(*words, "--most", 5)
+    places = np.argsort(-expected["score"].to_numpy(), kind="stable")[:5]
+    X = payments(1).drop(columns="kind").iloc[places]
+    said = [f"row {i + 1}: alarm, {expected['kind'][i]}; " for i in places]
+    found = map(str, load_model(model).explain(X, top=2))
+    assert result.stdout == "".join(s + f + "\n" for s, f in zip(said, found, strict=True))
+    n_alarms = expected["alarm"].sum()
+    assert f"These are the 5 highest of {n_alarms} alarms" in result.stderr
+    every = run(*words, "--most", 600)
+    assert len(re.findall("^row ", every.stdout, re.MULTILINE)) == n_alarms
+    assert every.stderr == ""
+
+
+@pytest.mark.parametrize("name", ["s.csv", "s.jsonl", "s.parquet", "s.arrow"])
+def test_the_highest_scores_come_first(folder, model, expected, tmp_path, name):
+    words = ("score", model, folder / "new.csv", folder / "new.parquet", "--keep", "amount")
+    words += ("--explain", 1, "--most", 40, "--out", tmp_path / name)
+    n_alarms = 2 * expected["alarm"].sum()
+    assert re.search(rf"1,200 rows, {n_alarms} alarms .*; the 40 highest: ", done(*words))
+    read = {
+        "s.csv": pd.read_csv,
+        "s.jsonl": lambda path: pd.read_json(path, lines=True),
+        "s.parquet": pd.read_parquet,
+        "s.arrow": pd.read_feather,
+    }
+    frame = read[name](tmp_path / name)
+    twice = pd.concat([expected, expected], ignore_index=True)
+    best = np.argsort(-twice["score"].to_numpy(), kind="stable")[:40]
+    np.testing.assert_allclose(frame["score"], twice["score"][best], rtol=1e-5)
+    amount = np.tile(payments(1)["amount"], 2)[best]
+    np.testing.assert_allclose(frame["amount"].astype(float), amount)
+    assert frame["reasons"].notna().all()
+
+
+def test_the_highest_may_be_fewer(folder, model, expected, tmp_path):
+    words = ("score", model, folder / "new.csv", "--only-alarms", "--most", 599, "--out")
+    done(*words, tmp_path / "s.parquet")
+    frame = parquet.read_table(tmp_path / "s.parquet").to_pandas()
+    assert frame["alarm"].all()
+    assert len(frame) == expected["alarm"].sum()
+    assert frame["score"].is_monotonic_decreasing
+
+
+def test_highest_rows_are_found_piece_by_piece():
+    scores = np.random.default_rng(0).integers(0, 50, 1_000) / 50
+    highest = Highest(30)
+    pieces = []
+    for start in range(0, 1_000, 90):
+        rows = highest.entering(scores[start : start + 90]) + start
+        pieces.append(pa.table({"row": rows, "score": scores[rows]}))
+    assert sum(map(len, pieces)) < 400
+    (table,) = ranked(pieces, most=30)
+    best = np.argsort(-scores, kind="stable")[:30]
+    assert table.column("row").to_pylist() == best.tolist()
 
 
 @pytest.mark.filterwarnings("ignore::eqsep.detector.NewKindWarning")  # scores are compared
@@ -502,7 +552,8 @@ def test_evaluation_shows_each_kind_beside_chance_and_peers(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "first"), [(["score"], b"payment,score"), (["explain", "--top", 1], b"row 1: ")]
+    ("words", "first"),
+    [(["score"], b"payment,score"), (["explain", "--top", 1, "--most", 9_000], b"row ")],
 )
 def test_a_pipe_may_end_early(folder, model, tmp_path, words, first):
     """As before `| head -2`: standard output is closed while rows are still coming."""

@@ -260,6 +260,11 @@ CASES = {
         "--keep 'kind': the table of scores has a column of that name already",
     ),
     "reasons below zero": (lambda c: c.score(c.good.rows, "--explain", -1), "number of reasons"),
+    "no row": (lambda c: c.score(c.good.rows, "--most", 0), "--most expects a number of rows"),
+    "no row to explain": (
+        lambda c: ["explain", c.good.model, c.good.rows, "--most", -1],
+        "--most expects a number of rows",
+    ),
     "no model file": (lambda c: c.score(c.good.rows, model=c.good.rows), "not an eqsep model"),
     "missing model": (lambda c: c.score(c.good.rows, model="no.eqsep"), "There is no model"),
     "newer model": (lambda c: c.score(c.good.rows, model=newer_model(c)), "format version 99"),

@@ -3,7 +3,8 @@
 | module | what it knows |
 |---|---|
 | `detecting` | the commands around a detector: their options |
-| `fitting`, `scoring`, `evaluating` | what these do, and what they say at the end |
+| `fitting`, `scoring`, `explaining`, `evaluating` | what these do, and what they say at the end |
+| `ranking` | the rows with the highest scores |
 | `reporting` | the HTML page of a fit |
 | `reading`, `text_files`, `writing` | tables from and to files, whole or piece by piece |
 | `labelled`, `parts`, `labelling` | labelled rows, at once or in parts, and the column of labels |

@@ -115,6 +115,10 @@ def score(  # noqa: PLR0913
     only_alarms: Annotated[
         bool, typer.Option("--only-alarms", help="Leave out rows that pass.")
     ] = False,
+    most: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Only the N highest scores, the highest first."),
+    ] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN", help="Write this column beside the scores; repeatable."),
@@ -134,7 +138,7 @@ def score(  # noqa: PLR0913
         from eqsep.commands import scoring
         from eqsep.commands.text_files import Layout
 
-        wanted = scoring.Wanted(keep or (), explain, only_alarms, ray)
+        wanted = scoring.Wanted(keep or (), explain, only_alarms, most, ray)
         with warnings_told():
             outcome = scoring.score_files(
                 model, rows, out, kind=form, layout=Layout(delimiter, header), wanted=wanted
@@ -144,26 +148,28 @@ def score(  # noqa: PLR0913
 
 
 @app.command()
-def explain(
+def explain(  # noqa: PLR0913
     model: Model,
     rows: Rows,
     top: Annotated[int, typer.Option(metavar="N", help="How many columns to name.")] = 5,
+    most: Annotated[
+        int, typer.Option(metavar="N", help="How many rows: those with the highest scores.")
+    ] = 20,
     only_alarms: Annotated[
         bool, typer.Option("--only-alarms", help="Leave out rows that pass.")
     ] = False,
     delimiter: Delimiter = None,
     header: Header = True,
 ) -> None:
-    """Say why rows have their scores: the columns that drive them, and a normal value of each."""
+    """Say why rows have their scores, the highest first: the columns that drive them."""
     with errors_told():
-        from eqsep.commands import scoring
+        from eqsep.commands import explaining
         from eqsep.commands.text_files import Layout
 
         layout = Layout(delimiter, header)
+        asked = explaining.Asked(most, top, only_alarms)
         with warnings_told():
-            for text in scoring.explain_files(
-                model, rows, layout=layout, top=top, only_alarms=only_alarms
-            ):
+            for text in explaining.explain_files(model, rows, layout=layout, asked=asked):
                 typer.echo(text)
 
 

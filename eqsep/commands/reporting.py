@@ -104,8 +104,6 @@ def _called(text: str, labels: Labels | None) -> str:
     """What a label is called on the page: a kind by its name, 0 and 1 in words."""
     if labels is not None and labels.are_numbers:
         return _NUMBERS.get(text, text)
-    if labels is not None and text == labels.normal != "normal":
-        return f"{text} (normal)"
     return text
 
 

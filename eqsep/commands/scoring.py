@@ -1,9 +1,9 @@
-"""`eqsep score` and `eqsep explain`: rows from files in, scores and reasons out."""
+"""`eqsep score`: rows from files in, scores and reasons out."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from eqsep.commands.models import as_read, columns_for, load_detector
+from eqsep.commands.ranking import Highest, check_most, ranked
 from eqsep.commands.reading import check_not_read, files_of, open_table, pieces
 from eqsep.commands.telling import listed, tell
 from eqsep.commands.text_files import STANDARD_INPUT, Layout
@@ -52,6 +53,8 @@ class Wanted:
     explain : int
         How many reasons an alarm comes with.
     only_alarms : bool
+    most : int or None
+        How many rows: those with the highest scores, the highest first; else all in their order.
     ray : str or None
         The cluster whose processes read and score the rows; else this one does.
     """
@@ -59,11 +62,13 @@ class Wanted:
     keep: Sequence[str] = ()
     explain: int = 0
     only_alarms: bool = False
+    most: int | None = None
     ray: str | None = None
 
     def __post_init__(self) -> None:
         if self.explain < 0:
             raise ValueError(f"--explain expects a number of reasons, got {self.explain}.")
+        check_most(self.most)
         taken = [name for name in self.keep if name in _RESULTS]
         if taken:
             raise ValueError(
@@ -75,11 +80,23 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How many rows were scored, and how many raise an alarm."""
+    """How many rows were scored, how many raise an alarm, and how many were written."""
 
     rows: int
     alarms: int
     seconds: float
+    written: int
+    ranked: bool = False
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What is written of some thousand rows of a file, and how many rows and alarms there were."""
+
+    file: str
+    table: pa.Table
+    rows: int
+    alarms: int
 
 
 def score_files(
@@ -91,27 +108,34 @@ def score_files(
     inputs = files_of(paths)
     check_not_read(out, [model, *inputs])
     detector = load_detector(model)
-    started, rows, alarms = time.perf_counter(), 0, 0
+    started, rows, alarms, written = time.perf_counter(), 0, 0, 0
     with table_writer(out, kind) as write, _counter() as count:
-        score = scored if wanted.ray is None else scored_on_ray
-        for table, n_rows in score(detector, inputs, layout=layout, wanted=wanted):
+
+        def tables() -> Iterator[pa.Table]:
+            nonlocal rows, alarms
+            score = scored if wanted.ray is None else scored_on_ray
+            for answers in score(detector, inputs, layout=layout, wanted=wanted):
+                rows += answers.rows
+                alarms += answers.alarms
+                count(rows)
+                yield answers.table
+
+        for table in tables() if wanted.most is None else ranked(tables(), most=wanted.most):
             write(table)
-            rows += n_rows
-            alarms += int(np.sum(table.column("alarm")))
-            count(rows)
-    return Outcome(rows, alarms, time.perf_counter() - started)
+            written += table.num_rows
+    return Outcome(rows, alarms, time.perf_counter() - started, written, wanted.most is not None)
 
 
 def scored(
     detector: Detector, paths: Sequence[str], *, layout: Layout, wanted: Wanted
-) -> Iterator[tuple[pa.Table, int]]:
-    """The answers for some thousand rows at a time, and how many rows they come from."""
+) -> Iterator[Answers]:
+    """The answers for some thousand rows at a time."""
     return _numbered(_answers(detector, paths, None, layout=layout, wanted=wanted))
 
 
 def scored_on_ray(
     detector: Detector, paths: Sequence[str], *, layout: Layout, wanted: Wanted
-) -> Iterator[tuple[pa.Table, int]]:
+) -> Iterator[Answers]:
     """The same by the processes of a cluster, each of which reads files of its own."""
     if STANDARD_INPUT in paths:
         raise ValueError("Standard input cannot be read on a cluster: pass files.")
@@ -132,23 +156,23 @@ class _Scoring:
     layout: Layout
     wanted: Wanted
 
-    def __call__(self, file: str) -> Iterator[tuple[str, pa.Table, int]]:
+    def __call__(self, file: str) -> Iterator[Answers]:
         return _answers(self.detector, [file], self.kept, layout=self.layout, wanted=self.wanted)
 
 
-def _numbered(answers: Iterator[tuple[str, pa.Table, int]]) -> Iterator[tuple[pa.Table, int]]:
+def _numbered(pieces: Iterator[Answers]) -> Iterator[Answers]:
     """Answers with rows numbered in all files, in the types of the first ones."""
     done, schema = 0, None
-    for name, answer, n_rows in answers:
-        if _NUMBER in answer.schema.names:
-            number = pc.add(answer.column(_NUMBER), done)
-            answer = answer.set_column(0, _NUMBER, number)
-        schema = schema or answer.schema
+    for answers in pieces:
+        table = answers.table
+        if _NUMBER in table.schema.names:
+            table = table.set_column(0, _NUMBER, pc.add(table.column(_NUMBER), done))
+        schema = schema or table.schema
         try:
-            yield answer.cast(schema), n_rows
+            yield replace(answers, table=table.cast(schema))
         except ValueError as error:
-            raise ValueError(f"{name}: {error}") from error
-        done += n_rows
+            raise ValueError(f"{answers.file}: {error}") from error
+        done += answers.rows
 
 
 def _kept(detector: Detector, there: Sequence[str], wanted: Wanted) -> list[str]:
@@ -165,8 +189,8 @@ def _answers(
     *,
     layout: Layout,
     wanted: Wanted,
-) -> Iterator[tuple[str, pa.Table, int]]:
-    """The file, the answers and the number of rows, some thousand rows at a time.
+) -> Iterator[Answers]:
+    """The answers for some thousand rows at a time.
 
     Where it is not said which columns are kept, the first file says what ids there are.
     """
@@ -177,70 +201,47 @@ def _answers(
             kept = _kept(detector, there, wanted)
         return list(columns_for(detector, beside=kept)(there))
 
+    highest = None if wanted.most is None else Highest(wanted.most)
     for name, table in pieces(paths, choose, layout=layout):
         try:
-            yield name, _answer(detector, table, kept or [], wanted=wanted), table.num_rows
+            answer, alarms = _answer(detector, table, kept or [], highest, wanted=wanted)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
+        yield Answers(name, answer, table.num_rows, alarms)
 
 
 def _answer(
-    detector: Detector, table: pa.Table, kept: Sequence[str], *, wanted: Wanted
-) -> pa.Table:
-    """The columns that are kept, or numbers of rows, and what the detector says of each row."""
+    detector: Detector,
+    table: pa.Table,
+    kept: Sequence[str],
+    highest: Highest | None,
+    *,
+    wanted: Wanted,
+) -> tuple[pa.Table, int]:
+    """What is kept and said of the rows that are wanted, and how many alarms all rows raise."""
     beside = {name: table.column(name) for name in kept}
     if not kept:
         beside = {_NUMBER: pa.array(np.arange(1, 1 + table.num_rows))}
     types = _ANSWERS | (_REASONS if wanted.explain else {})
     if not table.num_rows:
         empty = {name: pa.array([], kind) for name, kind in types.items()}
-        return pa.table(beside | empty)
+        return pa.table(beside | empty), 0
     rows = as_read(table, detector)
     answers = verdicts(detector, rows)
     alarm = answers["alarm"]
+    picked = np.flatnonzero(alarm) if wanted.only_alarms else np.arange(len(alarm))
+    if highest is not None:
+        picked = picked[highest.entering(answers["score"][picked])]
     if wanted.explain:
         reasons = np.full(len(alarm), None, dtype=object)
-        alarms = np.flatnonzero(alarm)
+        alarms = picked[alarm[picked]]
         found = detector.explain(rows.take(alarms), top=wanted.explain) if len(alarms) else []
         for i, explanation in zip(alarms, found, strict=True):
             reasons[i] = [vars(reason) for reason in explanation.reasons]
         answers["reasons"] = reasons
-    arrays = {name: pa.array(answers[name], kind) for name, kind in types.items()}
-    whole = pa.table(beside | arrays)
-    return whole.filter(pa.array(alarm)) if wanted.only_alarms else whole
-
-
-def explain_files(
-    model: Path,
-    paths: Sequence[str],
-    *,
-    layout: Layout,
-    top: int,
-    only_alarms: bool = False,
-) -> Iterator[str]:
-    """Why each row, or each alarm, has its score, as text."""
-    detector = load_detector(model)
-    if top < 1:
-        raise ValueError(f"--top expects at least 1 reason, got {top}.")
-    done = 0
-    for name, table in pieces(paths, columns_for(detector), layout=layout):
-        if not table.num_rows:
-            continue
-        try:
-            rows = as_read(table, detector)
-            kinds = detector.predict_kind(rows)
-            alarm = detector.decision_function(rows) > 0
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from error
-        picked = np.flatnonzero(alarm) if only_alarms else np.arange(len(kinds))
-        for start in range(0, len(picked), 64):  # so that the first ones come at once
-            some = picked[start : start + 64]
-            for i, explanation in zip(
-                some.tolist(), detector.explain(rows.take(some), top=top), strict=True
-            ):
-                said = f"alarm, {kinds[i]}" if alarm[i] else "passes"
-                yield f"row {done + i + 1:,}: {said}; {explanation}"
-        done += table.num_rows
+    arrays = {name: pa.array(answers[name][picked], kind) for name, kind in types.items()}
+    there = pa.table(beside).take(pa.array(picked)) if len(picked) < len(alarm) else beside
+    return pa.table({name: there[name] for name in beside} | arrays), int(alarm.sum())
 
 
 def tell_outcome(console: Console, outcome: Outcome, out: str) -> None:
@@ -251,6 +252,8 @@ def tell_outcome(console: Console, outcome: Outcome, out: str) -> None:
         f"{outcome.rows:,} rows, {outcome.alarms:,} alarms ({share:.1%}), {outcome.seconds:.1f} s, "
         f"{rate:,.0f} rows/s"
     )
+    if outcome.ranked:
+        text += f"; the {outcome.written:,} highest"
     if out == STANDARD_OUTPUT:
         tell(text)
     else:

@@ -1,0 +1,88 @@
+"""`eqsep explain`: why the rows with the highest scores have them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from eqsep.commands.models import as_read, columns_for, load_detector
+from eqsep.commands.ranking import Highest, check_most
+from eqsep.commands.reading import pieces
+from eqsep.commands.telling import tell
+from eqsep.commands.text_files import Layout
+from eqsep.detector import Detector
+from eqsep.detector.verdicts import verdicts
+
+_AT_ONCE = 64  # rows that are explained together, so that the first ones come at once
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which rows are explained, and by how many columns.
+
+    Attributes
+    ----------
+    most : int
+        How many rows: those with the highest scores.
+    top : int
+        How many columns are named for each.
+    only_alarms : bool
+    """
+
+    most: int
+    top: int
+    only_alarms: bool = False
+
+    def __post_init__(self) -> None:
+        check_most(self.most)
+        if self.top < 1:
+            raise ValueError(f"--top expects at least 1 reason, got {self.top}.")
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A row with one of the highest scores: what is said of it, and its values."""
+
+    score: float
+    said: str
+    values: pa.Table
+
+
+def explain_files(
+    model: Path, paths: Sequence[str], *, layout: Layout, asked: Asked
+) -> Iterator[str]:
+    """Why the rows, or alarms, with the highest scores have them, as text; the highest first."""
+    detector = load_detector(model)
+    held: list[_Held] = []
+    highest = Highest(asked.most)
+    done = wanted = 0
+    for name, table in pieces(paths, columns_for(detector), layout=layout):
+        if not table.num_rows:
+            continue
+        try:
+            answers = verdicts(detector, as_read(table, detector))
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+        alarm, score, kind = answers["alarm"], answers["score"], answers["kind"]
+        among = np.flatnonzero(alarm) if asked.only_alarms else np.arange(len(score))
+        for i in among[highest.entering(score[among])].tolist():
+            said = f"row {done + i + 1:,}: " + (f"alarm, {kind[i]}" if alarm[i] else "passes")
+            held.append(_Held(score[i], said, table.take([i])))
+        held = sorted(held, key=lambda row: -row.score)[: asked.most]
+        done += table.num_rows
+        wanted += len(among)
+    yield from _explained(detector, held, top=asked.top)
+    if wanted > len(held):
+        what = "alarms" if asked.only_alarms else "rows"
+        tell(f"These are the {len(held):,} highest of {wanted:,} {what}: --most N shows more.")
+
+
+def _explained(detector: Detector, held: Sequence[_Held], *, top: int) -> Iterator[str]:
+    for start in range(0, len(held), _AT_ONCE):
+        some = held[start : start + _AT_ONCE]
+        values = pa.concat_tables([row.values for row in some], promote_options="permissive")
+        found = detector.explain(as_read(values, detector), top=top)
+        for row, explanation in zip(some, found, strict=True):
+            yield f"{row.said}; {explanation}"
