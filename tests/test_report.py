@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 from eqsep import Detector
 from eqsep.cli import app
 from eqsep.datasets import make_mixed_demo
+from eqsep.detector.explanation import Reason
 from eqsep.evaluation import average_precision_by_kind, leave_one_kind_out
 from eqsep.plots.svg import VARIABLES
 from eqsep.report import (
@@ -246,6 +248,52 @@ def test_alarms_come_from_every_label_with_values_as_in_the_table(report, detect
             if isinstance(value, str):
                 assert reason.value == value
         assert 0 < alarm.p_value <= 0.05
+
+
+def shown(alarms, row):
+    """The numbers of an alarm's card, as they are shown."""
+    card = re.search(rf'aria-label="Alarm: {row}">(.*?)</article>', alarms, re.DOTALL)[1]
+    return [float(n) for n in re.findall(r"</span>([+-]\d+\.\d{3})</td>", card)]
+
+
+def test_the_parts_of_an_alarm_add_up_to_its_score_as_they_are_shown(report, text):
+    for alarm in report.alarms:
+        base, *parts, score = shown(text, alarm.row)
+        assert base == round(alarm.explanation.base, 3)
+        assert score == round(alarm.score, 3)
+        assert base + sum(parts) == pytest.approx(score, abs=1e-9)
+        assert all(parts[:-1])
+        assert len(parts) == len(alarm.reasons) + 1
+
+
+def test_columns_that_add_nothing_are_no_reasons(report):
+    first = report.alarms[0]
+    idle = Reason("model", "Press-C", "Press-C", 0.0004)
+    more = replace(first.explanation, reasons=(*first.explanation.reasons, idle))
+    page = html(replace(report, alarms=(replace(first, explanation=more),)))
+    assert "Press-C" not in page
+    assert sum(shown(page, first.row)[:-1]) == pytest.approx(round(first.score, 3))
+
+
+def test_dates_are_broken_at_most_before_the_hour(report):
+    first = report.alarms[0]
+    times = [Reason("time", "2025-05-31T10:59:05", "2025-04-01", 0.2)]
+    told = replace(first.explanation, reasons=tuple(times))
+    page = html(replace(report, alarms=(replace(first, explanation=told),)))
+    parts = ("2025-05-31T", "10:59:05", "2025-04-01")
+    day, hour, other = (f'<span class="whole">{part}</span>' for part in parts)
+    assert f"{day}<wbr>{hour}" in page
+    assert other in page
+
+
+def test_the_users_word_for_normal_is_told_once_and_not_used_again(detector, new):
+    kind = np.where(new.kind == "normal", "fine", new.kind)
+    counts = {"fine": 720, "takeover": 30}
+    report = detector_report(detector, HeldOut(new.X, kind, normal="fine"), counts=counts)
+    assert list(report.learnt.counts) == ["normal", "takeover"]
+    assert "normal" in {alarm.label for alarm in report.alarms}
+    page = html(report)
+    assert page.count("fine") == page.count('Normal rows are those labelled "fine"') == 1
 
 
 def test_what_users_wrote_is_escaped_and_shell_words_are_quoted(text):

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from eqsep.detector import Detector
-from eqsep.detector.explanation import Explanation
+from eqsep.detector.explanation import Explanation, Reason
 from eqsep.tables.reading import Table
+
+_DIGITS = 3  # of what is shown
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,17 @@ class Alarm:
     @property
     def score(self) -> float:
         return self.explanation.score
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """The columns that add something to the score, as it is shown."""
+        return tuple(r for r in self.explanation.reasons if round(r.contribution, _DIGITS))
+
+    @property
+    def rest(self) -> float:
+        """What is left for all other columns, so that what is shown adds up to the score shown."""
+        shown = (self.explanation.base, *(reason.contribution for reason in self.reasons))
+        return round(self.score, _DIGITS) - sum(round(part, _DIGITS) for part in shown)
 
 
 def top_alarms(

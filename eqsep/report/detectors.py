@@ -25,7 +25,8 @@ class HeldOut:
     kind : array-like of str
         The kind of each row.
     normal : str, default="normal"
-        The name of the normal kind.
+        The label of the normal rows; the page calls them "normal", and says once what they are
+        labelled.
     names : sequence of str or None
         What each row is called; by default its number.
     detector : Detector or None
@@ -126,12 +127,15 @@ def detector_report(
             f"A report measures false alarms, and no held-out row is {held.normal!r}: the kinds "
             f"are {sorted(set(kind.tolist()))}. Say which is the normal one: normal=..."
         )
+    word = held.normal if "normal" in kind else "normal"  # unless another kind has that name
+    kind = np.where(kind == held.normal, word, kind)
+    counts = {word if name == held.normal else name: n for name, n in (counts or {}).items()}
     trial = held.detector or detector
     varied = np.random.default_rng(0).permutation(normal)[:_MOST_VARIED]
     return DetectorReport(
         title=title,
-        learnt=learnt_by(detector, counts=counts or {}),
-        measured=measured_on(trial, table, kind, normal=held.normal),
+        learnt=learnt_by(detector, normal=held.normal, counts=counts),
+        measured=measured_on(trial, table, kind, normal=word),
         note=held.note,
         alarms=top_alarms(trial, table, kind, names=names),
         closedness=closedness_by_column(detector, table.take(varied)),

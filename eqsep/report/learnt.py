@@ -12,6 +12,8 @@ class Learnt:
 
     Attributes
     ----------
+    normal : str
+        The label of normal rows.
     counts : dict of str to int
         The rows of each kind that were learnt, in the order in which they are shown.
     seen : tuple of str
@@ -28,6 +30,7 @@ class Learnt:
     threshold : float
     """
 
+    normal: str
     counts: dict[str, int]
     seen: tuple[str, ...]
     columns: dict[str, str]
@@ -49,11 +52,12 @@ class Learnt:
         return self.least_rate <= self.rate + 1e-12
 
 
-def learnt_by(detector: Detector, *, counts: Mapping[str, int]) -> Learnt:
-    """What a fitted detector has learnt from so many rows of each kind."""
+def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> Learnt:
+    """What a fitted detector has learnt from so many rows of each kind, and of the normal one."""
     encoder = detector.feature_map_.encoder
     names = getattr(encoder, "feature_names_in_", [f"x{i}" for i in range(encoder.n_features_in_)])
     return Learnt(
+        normal=normal,
         counts=dict(counts),
         seen=tuple(sorted(detector.kinds_)),
         columns={
@@ -75,5 +79,5 @@ _WORDS = {
     "date": "dates",
     "duration": "durations",
     "text": "names",
-    "boolean": "truths",
+    "boolean": "yes or no",
 }

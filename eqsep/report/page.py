@@ -1,6 +1,7 @@
 """Records as one self-contained HTML page, and the page as a file."""
 
 import os
+import re
 import shlex
 from importlib import import_module
 from pathlib import Path
@@ -11,6 +12,7 @@ from eqsep.persistence.files import write_whole
 from eqsep.report.detectors import DetectorReport
 from eqsep.report.evaluations import EvaluationReport
 
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(T[\d:.]+)?")
 MOST_PICTURES = 24  # of columns; the table names all of them
 
 
@@ -25,7 +27,8 @@ def html(report: DetectorReport | EvaluationReport) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"share": share, "number": number, "word": shlex.quote, "literal": repr}
+    environment.filters |= {"share": share, "number": number, "signed": signed}
+    environment.filters |= {"word": shlex.quote, "literal": repr, "is_date": _DATE.fullmatch}
     names = ("curves", "scores", "promises", "closedness")
     draw = {name: getattr(pictures, f"{name}_picture") for name in names}
     page = environment.get_template(report.template)
@@ -74,3 +77,14 @@ def number(value: float, digits: int = 3) -> str:
     ('0.123', '0.00')
     """
     return f"{round(value, digits) + 0.0:.{digits}f}"
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """A number with its sign; what rounds to nothing is +0.
+
+    Examples
+    --------
+    >>> signed(0.12345), signed(-0.0001)
+    ('+0.123', '+0.000')
+    """
+    return f"{round(value, digits) + 0.0:+.{digits}f}"
