@@ -215,10 +215,35 @@ def test_a_column_that_gives_the_label_away_is_named(tmp_path):
 
 
 def test_a_column_that_counts_the_rows_is_named(tmp_path):
-    frame = payments(0).assign(number=range(600), back=range(600, 0, -1))
+    ties, flag = np.arange(600) // 3, np.arange(600) // 400
+    frame = payments(0).assign(number=range(600), back=range(600, 0, -1), ties=ties, flag=flag)
     frame.to_csv(tmp_path / "t.csv", index=False)
     words = ("fit", tmp_path / "t.csv", "--label", "kind", *FAST, "--out", tmp_path / "m.eqsep")
-    assert re.findall(r"Column '(\w+)' rises or falls", run(*words).stderr) == ["number", "back"]
+    assert re.findall(r"Column '(\w+)' rises or falls", run(*words).stderr) == [
+        "number",
+        "back",
+        "ties",
+    ]
+
+
+def test_dates_beyond_those_learnt_are_told(tmp_path):
+    frame = payments(0)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    out = tmp_path / "m.eqsep"
+    words = ("fit", tmp_path / "t.csv", "--label", "kind", *FAST, "--out", out)
+    told = run(*words).stderr
+    first, last = frame["time"].min(), frame["time"].max()
+    assert f"Column 'time' holds dates, from {first:%Y-%m-%d}" in told
+    assert "--drop 'time'" in told
+    assert "holds dates" not in run(*words, "--drop", "time", "--out", tmp_path / "d.eqsep").stderr
+    for days, side, limit in ((999, "later", last), (-999, "earlier", first)):
+        moved = frame.assign(time=frame["time"] + pd.Timedelta(days=days))
+        moved.to_csv(tmp_path / "moved.csv", index=False)
+        beyond = f"600 of 600 rows have a {side} date in column 'time' than all"
+        told = run("score", out, tmp_path / "moved.csv").stderr
+        assert beyond in told
+        assert f"({limit:%Y-%m-%d}" in told
+    assert "date in column" not in run("score", out, tmp_path / "t.csv").stderr
 
 
 def test_a_threshold_that_lets_everything_pass_is_told(tmp_path):

@@ -9,7 +9,7 @@
 | `reading`, `text_files`, `writing` | tables from and to files, whole or piece by piece |
 | `labelled`, `parts`, `labelling` | labelled rows, at once or in parts, and the column of labels |
 | `models` | model files, and tables as a model reads them |
-| `columns` | columns that spoil a model |
+| `columns`, `dates` | columns that spoil a model |
 | `telling` | errors and warnings, each as one sentence |
 | `demo`, `data`, `reproduce` | the commands of these names |
 """

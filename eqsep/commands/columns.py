@@ -35,21 +35,22 @@ def check_numbers(table: pa.Table, *, names: Iterable[str]) -> None:
 
 
 def counters(rows: Table) -> list[str]:
-    """A sentence for each column of numbers or dates that rises or falls from row to row."""
+    """A sentence for each column of numbers that rises or falls from row to row; some may tie."""
     if rows.n_rows <= _FEW:
         return []
     return [
-        f"Column {column.name!r} rises or falls from each row to the next, as numbers and dates of "
-        f"rows do: new rows may lie beyond all that was learnt, and raise alarms for that alone. "
-        f"If it only counts the rows, leave it out: --drop {column.name!r}."
+        f"Column {column.name!r} rises or falls from row to row, as numbers of rows do: new rows "
+        f"may lie beyond all that was learnt, and raise alarms for that alone. If it only counts "
+        f"the rows, leave it out: --drop {column.name!r}."
         for column in rows.columns
-        if column.kind in ("number", "date") and _is_counter(column.values)
+        if column.kind == "number" and _is_counter(column.values)
     ]
 
 
 def _is_counter(values: np.ndarray) -> bool:
     steps = np.diff(values)
-    return bool((steps > 0).all() or (steps < 0).all())
+    one_way = bool((steps >= 0).all() or (steps <= 0).all())
+    return one_way and int(np.count_nonzero(steps)) >= _FEW
 
 
 def giveaways(rows: Table, labels: Labels) -> list[str]:

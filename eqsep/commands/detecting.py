@@ -139,10 +139,11 @@ def score(  # noqa: PLR0913
         from eqsep.commands.text_files import Layout
 
         wanted = scoring.Wanted(keep or (), explain, only_alarms, most, ray)
-        with warnings_told():
+        with warnings_told() as warned:
             outcome = scoring.score_files(
                 model, rows, out, kind=form, layout=Layout(delimiter, header), wanted=wanted
             )
+            warned += outcome.warnings
         scoring.tell_outcome(Console(highlight=False), outcome, out)
     raise typer.Exit(1 if exit_code and outcome.alarms else 0)
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from eqsep.commands.columns import counters, giveaways
+from eqsep.commands.dates import dates_learnt
 from eqsep.commands.labelled import Labelled
 from eqsep.commands.labelling import Labels, y_for
 from eqsep.commands.models import check_model_out, labelled_rows, load_detector
@@ -77,7 +78,7 @@ def fit_files(
             detector = fit(parts.rows, **detector.get_params(deep=False))
         say("writing")
         detector.save(out)
-    found += _far_normal_rows(detector)
+    found += dates_learnt(detector, parts.first) + _far_normal_rows(detector)
     return Fitted(detector, parts.counts, found, parts.first, labels)
 
 

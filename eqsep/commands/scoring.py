@@ -1,6 +1,7 @@
 """`eqsep score`: rows from files in, scores and reasons out."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from eqsep.commands.dates import Beyond, rows_beyond, tell_beyond
 from eqsep.commands.models import as_read, columns_for, load_detector
 from eqsep.commands.ranking import Highest, check_most, ranked
 from eqsep.commands.reading import check_not_read, files_of, open_table, pieces
@@ -86,17 +88,19 @@ class Outcome:
     alarms: int
     seconds: float
     written: int
+    warnings: list[str]
     ranked: bool = False
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What is written of some thousand rows of a file, and how many rows and alarms there were."""
+    """What is written of some thousand rows of a file; how many rows, alarms and odd dates."""
 
     file: str
     table: pa.Table
     rows: int
     alarms: int
+    beyond: Beyond
 
 
 def score_files(
@@ -109,6 +113,7 @@ def score_files(
     check_not_read(out, [model, *inputs])
     detector = load_detector(model)
     started, rows, alarms, written = time.perf_counter(), 0, 0, 0
+    beyond: Beyond = Counter()
     with table_writer(out, kind) as write, _counter() as count:
 
         def tables() -> Iterator[pa.Table]:
@@ -117,13 +122,16 @@ def score_files(
             for answers in score(detector, inputs, layout=layout, wanted=wanted):
                 rows += answers.rows
                 alarms += answers.alarms
+                beyond.update(answers.beyond)
                 count(rows)
                 yield answers.table
 
         for table in tables() if wanted.most is None else ranked(tables(), most=wanted.most):
             write(table)
             written += table.num_rows
-    return Outcome(rows, alarms, time.perf_counter() - started, written, wanted.most is not None)
+    seconds = time.perf_counter() - started
+    told = tell_beyond(beyond, n_rows=rows)
+    return Outcome(rows, alarms, seconds, written, told, ranked=wanted.most is not None)
 
 
 def scored(
@@ -204,28 +212,28 @@ def _answers(
     highest = None if wanted.most is None else Highest(wanted.most)
     for name, table in pieces(paths, choose, layout=layout):
         try:
-            answer, alarms = _answer(detector, table, kept or [], highest, wanted=wanted)
+            yield _answer(detector, name, table, kept or [], highest, wanted=wanted)
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
-        yield Answers(name, answer, table.num_rows, alarms)
 
 
 def _answer(
     detector: Detector,
+    name: str,
     table: pa.Table,
     kept: Sequence[str],
     highest: Highest | None,
     *,
     wanted: Wanted,
-) -> tuple[pa.Table, int]:
-    """What is kept and said of the rows that are wanted, and how many alarms all rows raise."""
+) -> Answers:
+    """What is kept and said of the rows of a piece that are wanted."""
     beside = {name: table.column(name) for name in kept}
     if not kept:
         beside = {_NUMBER: pa.array(np.arange(1, 1 + table.num_rows))}
     types = _ANSWERS | (_REASONS if wanted.explain else {})
     if not table.num_rows:
         empty = {name: pa.array([], kind) for name, kind in types.items()}
-        return pa.table(beside | empty), 0
+        return Answers(name, pa.table(beside | empty), 0, 0, Counter())
     rows = as_read(table, detector)
     answers = verdicts(detector, rows)
     alarm = answers["alarm"]
@@ -241,7 +249,8 @@ def _answer(
         answers["reasons"] = reasons
     arrays = {name: pa.array(answers[name][picked], kind) for name, kind in types.items()}
     there = pa.table(beside).take(pa.array(picked)) if len(picked) < len(alarm) else beside
-    return pa.table({name: there[name] for name in beside} | arrays), int(alarm.sum())
+    answer = pa.table({column: there[column] for column in beside} | arrays)
+    return Answers(name, answer, len(alarm), int(alarm.sum()), rows_beyond(detector, rows))
 
 
 def tell_outcome(console: Console, outcome: Outcome, out: str) -> None:
