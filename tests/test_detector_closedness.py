@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
-from eqsep.detector import closedness_by_column
+from eqsep.detector import ColumnClosedness, End, closedness_by_column
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +66,43 @@ def test_a_column_is_closed_where_all_its_ends_ring(found):
     for one in found.values():
         assert one.closed == all(end.alarm >= 0.5 for end in one.ends)
     assert found["amount"].closed
+
+
+def test_where_the_alarm_rings_is_measured_in_ranges_of_the_normal_rows(found, payments):
+    for name in ("amount", "items", "distance_km", "minutes_since_last", "account_age_days"):
+        low, high = payments[name].min(), payments[name].max()
+        below, above = found[name].ends[:2]
+        for end, gap in ((below, low - float(below.since)), (above, float(above.since) - high)):
+            assert_allclose(end.beyond, max(gap / (high - low), 0), rtol=0.02, atol=0.02)
+            assert end.is_late == (end.beyond > 0.5)
+
+
+def test_a_column_is_drowned_where_others_keep_its_alarm_far_out_or_silent():
+    rng = np.random.default_rng(0)
+    few, many = rng.normal(size=(400, 2)), rng.normal(size=(400, 120))
+    alone = Detector(n_landmarks=60, random_state=0).fit(few)
+    beside = Detector(n_landmarks=60, random_state=0).fit(np.hstack([few, many]))
+    near = closedness_by_column(alone, few)[0]
+    far = closedness_by_column(beside, np.hstack([few, many]))[0]
+    assert near.closed
+    assert not near.is_late
+    assert not near.is_drowned
+    assert far.is_drowned
+
+
+@pytest.mark.parametrize(
+    ("alarm", "beyond", "late", "drowned"),
+    [
+        (1.0, 0.0, False, False),
+        (1.0, 0.5, False, False),
+        (0.5, 0.6, True, True),
+        (0.4, None, False, True),
+    ],
+)
+def test_an_end_is_late_more_than_half_a_range_beyond(alarm, beyond, late, drowned):
+    end = End("above", alarm, "7", beyond)
+    column = ColumnClosedness("x", ("7",), None, np.zeros((1, 3)), 0.5, (end,))
+    assert (end.is_late, column.is_late, column.is_drowned) == (late, late, drowned)
 
 
 def test_dates_keep_their_hour_and_truths_have_no_third_value(found):

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from eqsep import Detector
 from eqsep.cli import app
 from eqsep.datasets import make_mixed_demo
+from eqsep.detector import ColumnClosedness, End
 from eqsep.detector.explanation import Reason
 from eqsep.evaluation import average_precision_by_kind, leave_one_kind_out
 from eqsep.plots.svg import VARIABLES
@@ -28,6 +29,7 @@ from eqsep.report import (
     write_report,
 )
 
+NOTHING = np.zeros((0, 3))
 VOID = {"meta", "link", "wbr"}
 
 
@@ -194,7 +196,7 @@ def test_words_and_marks_stand_out(text, scheme):
     block = re.findall(r":root \{(.*?)\}", style, re.DOTALL)[scheme]
     colour = dict(re.findall(r"--(\w+): (#\w{6})", block))
     for ground in ("paper", "card"):
-        for word in ("ink", "soft", "good", "bad", "link"):
+        for word in ("ink", "soft", "good", "late", "bad", "link"):
             assert contrast(colour[word], colour[ground]) >= 4.5, (word, ground)
         for mark in ("normal", "kind1", "kind2", "kind3", "kind4"):
             assert contrast(colour[mark], colour[ground]) >= 3, (mark, ground)
@@ -232,6 +234,14 @@ def test_the_page_says_what_the_records_hold(report, text):
     assert own[2].startswith(f"{promise.measured:.2%} ")
     ends = {line[0]: line for line in read.rows("Closedness by column")}
     assert set(ends) == {"column", *(c.column for c in report.closedness)}
+    for column in report.closedness:
+        verdict = "late" if column.is_late else "close" if column.closed else "no"
+        assert ends[column.column][1] == verdict
+        below, above = ends[column.column][2:4]
+        for cell, where in ((below, "below"), (above, "above")):
+            late = any(end.is_late for end in column.ends if end.where == where)
+            assert cell.endswith("late") == late
+    assert any(column.is_late for column in report.closedness)
     assert len(read.all("article")) == len(report.alarms) == 12
 
 
@@ -248,6 +258,18 @@ def test_alarms_come_from_every_label_with_values_as_in_the_table(report, detect
             if isinstance(value, str):
                 assert reason.value == value
         assert 0 < alarm.p_value <= 0.05
+
+
+def test_several_columns_that_others_drown_are_warned_of(detector, new, monkeypatch):
+    ends = [(End("above", 1.0, "9", 3.0),), (End("below", 0.1),), (End("new name", 0.0),)]
+    few = [ColumnClosedness(n, (), None, NOTHING, 0.5, e) for n, e in zip("abc", ends, strict=True)]
+    held = HeldOut(new.X, new.kind)
+    for columns, warned in ((few, 0), ([*few, replace(few[0], column="rpm")], 1)):
+        monkeypatch.setattr("eqsep.report.detectors.closedness_by_column", lambda *_, c=columns: c)
+        warnings = detector_report(detector, held).warnings
+        assert len(warnings) == warned
+    assert "In 3 columns (a, b, rpm)" in warnings[0]
+    assert "--drop" in warnings[0]
 
 
 def shown(alarms, row):

@@ -12,8 +12,10 @@ from eqsep.tables.column import WRITERS, Column, objects
 NEW_NAME = "(new name)"
 _DAY = 86_400.0
 _INSIDE, _OUTSIDE = 31, 25  # values that are tried
-_FARTHEST = 1e6  # ranges of the normal rows beyond them
+NEAR = 0.5  # ranges of the normal rows beyond them: who rings later rings late
+_NEAREST, _FARTHEST = 0.005, 5e5  # in ranges; NEAR is among the values that are tried
 _MOST_NAMES = 8
+_BEYOND = np.geomspace(_NEAREST, _FARTHEST, _OUTSIDE).round(6)
 
 
 @dataclass(frozen=True)
@@ -28,16 +30,24 @@ class End:
     since : str or None
         The value, going outwards from the median, from which on at least half of them do; None
         where no distance is enough, or the end is no distance.
+    beyond : float or None
+        How far that value is beyond the normal rows, in ranges of theirs; 0 among them.
     """
 
     where: str
     alarm: float
     since: str | None = None
+    beyond: float | None = None
 
     @property
     def rings(self) -> bool:
         """Whether at least half of the rows raise an alarm."""
         return self.alarm >= 0.5
+
+    @property
+    def is_late(self) -> bool:
+        """Whether they do, but only more than half a range beyond the normal rows."""
+        return self.rings and self.beyond is not None and self.beyond > NEAR
 
 
 @dataclass(frozen=True)
@@ -70,6 +80,17 @@ class ColumnClosedness:
     def closed(self) -> bool:
         """Whether at least half of the rows raise an alarm at every end."""
         return all(end.rings for end in self.ends)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether they do, but at some end only far beyond the normal rows."""
+        return self.closed and any(end.is_late for end in self.ends)
+
+    @property
+    def is_drowned(self) -> bool:
+        """Whether the column is of numbers, and far out on a side it rings late or not at all."""
+        sides = [end for end in self.ends if end.where in ("below", "above")]
+        return any(end.is_late or not end.rings for end in sides)
 
 
 def closedness_by_column(
@@ -126,8 +147,8 @@ def _vary(
         alarm = (scores > detector.threshold_).mean(axis=1)
         middle = _OUTSIDE + _INSIDE // 2
         ends = [
-            End("below", float(alarm[0]), _since(alarm[middle::-1], texts[middle::-1])),
-            End("above", float(alarm[-2]), _since(alarm[middle:-1], texts[middle:])),
+            _side("below", alarm[middle::-1], texts[middle::-1]),
+            _side("above", alarm[middle:-1], texts[middle:]),
         ]
         shown = slice(0, -1)
     else:
@@ -160,9 +181,8 @@ def _numbers(
     inside = np.quantile(there, share, method="nearest") if len(there) else np.zeros(_INSIDE)
     low, high = float(inside[0]), float(inside[-1])
     width = (high - low) or abs(high) or 1.0
-    beyond = np.geomspace(0.01, _FARTHEST, _OUTSIDE)
-    values = np.concatenate([low - width * beyond[::-1], inside, high + width * beyond])
-    far = beyond / (1 + beyond)
+    values = np.concatenate([low - width * _BEYOND[::-1], inside, high + width * _BEYOND])
+    far = _BEYOND / (1 + _BEYOND)
     position = np.concatenate([-far[::-1], share, 1 + far])
     tried = np.repeat(values[:, None], len(chosen), axis=1)
     if unit != "date":
@@ -194,8 +214,12 @@ def _scores(detector: Any, Z: np.ndarray, column: Column, place: int) -> np.ndar
     return detector.scores(rows).reshape(-1, len(Z))
 
 
-def _since(alarm: np.ndarray, texts: list[str]) -> str | None:
-    """The value from which on, going outwards, at least half of the rows raise an alarm."""
+def _side(where: str, alarm: np.ndarray, texts: list[str]) -> End:
+    """An end, from the shares of rows that raise an alarm at values going outwards."""
     quiet = np.flatnonzero(alarm < 0.5)
     first = int(quiet[-1]) + 1 if len(quiet) else 0
-    return texts[first] if first < len(texts) else None
+    if first == len(texts):
+        return End(where, float(alarm[-1]))
+    inside = len(texts) - _OUTSIDE
+    beyond = float(_BEYOND[first - inside]) if first >= inside else 0.0
+    return End(where, float(alarm[-1]), texts[first], beyond)

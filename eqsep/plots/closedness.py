@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from eqsep.detector.closedness import NEW_NAME, ColumnClosedness, closedness_by_column
+from eqsep.detector.closedness import NEAR, NEW_NAME, ColumnClosedness, closedness_by_column
 from eqsep.plots.look import ANOMALY_COLOUR, FAINT, INK, NORMAL_COLOUR, frame, new_axes
 
 _LONGEST, _SHORT = 16, 6  # letters of a name on the axis, and of a number beside two others
@@ -16,7 +16,8 @@ class ClosednessDisplay:
 
     Where the line is above the threshold, half of the rows raise an alarm; the band holds eight
     tenths of them. Numbers run from minus to plus infinity; the grey part is the range of the
-    normal rows, drawn so that equally many of them lie in equal parts.
+    normal rows, drawn so that equally many of them lie in equal parts, and the paler one half a
+    range on either side: an alarm that rings beyond it rings late.
 
     Parameters
     ----------
@@ -95,6 +96,8 @@ class ClosednessDisplay:
 
     def _numbers(self, position: np.ndarray) -> None:
         low, median, high = self.closedness.score.T
+        near = NEAR / (1 + NEAR)
+        self.ax_.axvspan(-near, 1 + near, color=FAINT, alpha=0.2, linewidth=0)
         self.ax_.axvspan(0, 1, color=FAINT, alpha=0.3, linewidth=0)
         self.ax_.fill_between(position, low, high, color=NORMAL_COLOUR, alpha=0.25, linewidth=0)
         (self.score_,) = self.ax_.plot(position, median, color=NORMAL_COLOUR, linewidth=1.8)

@@ -12,6 +12,7 @@ from eqsep.report.learnt import Learnt, learnt_by
 from eqsep.report.measured import Measured, measured_on
 from eqsep.tables.reading import read_table
 
+_SEVERAL = 3  # columns that others drown: worth a warning
 _MOST_VARIED = 5_000  # normal rows whose range is taken
 
 
@@ -132,13 +133,27 @@ def detector_report(
     counts = {word if name == held.normal else name: n for name, n in (counts or {}).items()}
     trial = held.detector or detector
     varied = np.random.default_rng(0).permutation(normal)[:_MOST_VARIED]
+    closedness = closedness_by_column(detector, table.take(varied))
     return DetectorReport(
         title=title,
         learnt=learnt_by(detector, normal=held.normal, counts=counts),
         measured=measured_on(trial, table, kind, normal=word),
         note=held.note,
         alarms=top_alarms(trial, table, kind, names=names),
-        closedness=closedness_by_column(detector, table.take(varied)),
-        warnings=tuple(warnings),
+        closedness=closedness,
+        warnings=(*warnings, *_drowned(closedness)),
         usage=usage or Usage(),
     )
+
+
+def _drowned(closedness: Sequence[ColumnClosedness]) -> list[str]:
+    """A sentence where several columns of numbers are drowned by the others."""
+    names = [column.column for column in closedness if column.is_drowned]
+    if len(names) < _SEVERAL:
+        return []
+    return [
+        f"In {len(names)} columns ({', '.join(names)}) one strange value alone raises an alarm "
+        f"only far beyond those of normal rows, or never: the other columns drown it. Leave out "
+        f"columns that have no part in what goes wrong, such as ids, operators' names or dates, "
+        f"with --drop COLUMN."
+    ]
