@@ -30,6 +30,7 @@ from eqsep.tables.reading import read_table
 
 ANSWERS = ["score", "p_value", "alarm", "kind"]
 FAST = ("--landmarks", 60)
+COLUMNS = "columns     10: 5 numbers, 4 names, 1 date"  # of payments
 SEEN = ("--seen", "takeover", "--seen", "skimming")
 
 
@@ -188,10 +189,27 @@ def test_the_summary_says_rows_kinds_threshold_and_promise(folder, tmp_path):
     result = run(*words, "--false-alarm-rate", 0.05, "--out", out)
     threshold = load_model(out).threshold_
     assert "520: 480 normal, 20 skimming, 20 takeover" in result.stdout
+    assert COLUMNS + "; without payment\n" in result.stdout
     assert "seen kinds  skimming, takeover" in result.stdout
     assert f"threshold   {threshold:.3f}" in result.stdout
     assert "5.00% of new normal rows raise an alarm" in result.stdout
     assert "'payment': 100% of its values occur once" in result.stderr
+
+
+def test_the_summary_names_all_columns_that_were_left_out(folder, tmp_path):
+    words = ("fit", folder / "train.csv", "--label", "kind", *FAST, "--out", tmp_path / "m.eqsep")
+    assert "4 numbers" in done(*words, "--drop", "amount")
+    assert "; without payment, amount\n" in done(*words, "--drop", "amount")
+
+
+def test_decimal_commas_are_told(tmp_path):
+    frame = payments(0).drop(columns="payment")
+    frame["amount"] = frame["amount"].map("{:.2f}".format).str.replace(".", ",")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    words = ("fit", tmp_path / "t.csv", "--label", "kind", *FAST, "--out", tmp_path / "m.eqsep")
+    told = re.findall(r"Column '(\w+)' holds numbers with a decimal comma.*", run(*words).stderr)
+    assert told == ["amount"]
+    assert "decimal comma" not in run(*words, "--names", "amount").stderr
 
 
 def test_a_promise_that_cannot_be_kept_is_none(folder, tmp_path):

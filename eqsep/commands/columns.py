@@ -1,5 +1,6 @@
 """Columns that spoil a model: words among numbers, counters of rows, and given-away labels."""
 
+import re
 from collections.abc import Iterable
 
 import numpy as np
@@ -11,6 +12,7 @@ from eqsep.tables.column import Column
 from eqsep.tables.reading import Table
 
 _NUMBER = r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*$"
+_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _FEW = 20  # distinct values: so few are names, even where most of them are numbers
 _MOSTLY = 0.9  # the share of numbers from which on the others are taken for mistakes
 _ENOUGH = 5  # anomalies: fewer are told apart by chance
@@ -51,6 +53,24 @@ def _is_counter(values: np.ndarray) -> bool:
     steps = np.diff(values)
     one_way = bool((steps >= 0).all() or (steps <= 0).all())
     return one_way and int(np.count_nonzero(steps)) >= _FEW
+
+
+def decimal_commas(rows: Table, *, names: Iterable[str]) -> list[str]:
+    """A sentence for each column of text that is mostly numbers with a decimal comma."""
+    found = []
+    for column in rows.columns:
+        if column.kind != "text" or column.name in names:
+            continue
+        texts = [text for text in column.names()[0] if text is not None]
+        commas = [text for text in texts if _COMMA.fullmatch(text)]
+        if 2 * len(commas) > len(texts):
+            point = commas[0].strip().replace(",", ".")
+            found.append(
+                f"Column {column.name!r} holds numbers with a decimal comma, such as "
+                f"{commas[0]!r}, and was read as names: write them with a point, {point}. If they "
+                f"are names, say so: --names {column.name!r}."
+            )
+    return found
 
 
 def giveaways(rows: Table, labels: Labels) -> list[str]:

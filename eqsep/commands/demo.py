@@ -63,6 +63,11 @@ def _tell_payments(console: Console, results: PaymentsDemo) -> None:
         f"that nobody has seen: {', '.join(results.unseen)}."
     )
     console.print(_contenders(results))
+    console.print(
+        f"AP: average precision, of the seen kind and of the {len(results.unseen)} unseen ones. "
+        "Caught: the share of unseen kinds that raises an alarm; false alarms: of normal payments, "
+        "and what was promised.\n"
+    )
     console.print("[bold]Why[/] some payments of unseen kinds raise an alarm:")
     for alarm in results.alarms:
         lines = str(alarm.explanation).splitlines()[1:4]
@@ -72,13 +77,11 @@ def _tell_payments(console: Console, results: PaymentsDemo) -> None:
 
 
 def _contenders(results: PaymentsDemo) -> Table:
-    unseen = f"{len(results.unseen)} unseen\nkinds"
-    areas = ("average\nprecision:\nseen kind", unseen)
-    table = _table("method", *areas, "false\nalarms:\npromised", "measured", f"{unseen}\ncaught")
+    table = _table("method", "AP seen", "AP unseen", "caught", "false alarms", "promised")
     for one in results.contenders:
         promised = "–" if one.promised is None else f"{one.promised:.1%}"
         found = (f"{area:.3f}" for area in (one.seen, one.unseen))
-        table.add_row(one.method, *found, promised, f"{one.false_alarms:.1%}", f"{one.caught:.0%}")
+        table.add_row(one.method, *found, f"{one.caught:.0%}", f"{one.false_alarms:.1%}", promised)
     table.add_row("chance", *(f"{share:.3f}" for share in results.chance), "", "", "")
     return table
 

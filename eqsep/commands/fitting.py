@@ -1,5 +1,6 @@
 """`eqsep fit`, `learn`, `merge` and `export`: from labelled rows to a model file."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -10,19 +11,27 @@ import numpy as np
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from eqsep.commands.columns import counters, giveaways
+from eqsep.commands.columns import counters, decimal_commas, giveaways
 from eqsep.commands.dates import dates_learnt
 from eqsep.commands.labelled import Labelled
 from eqsep.commands.labelling import Labels, y_for
 from eqsep.commands.models import check_model_out, labelled_rows, load_detector
 from eqsep.commands.parts import read_divided, read_parts
 from eqsep.commands.reading import check_not_read
+from eqsep.commands.telling import counted
 from eqsep.commands.text_files import Layout
 from eqsep.detector import Detector
 from eqsep.distributed import fit
 from eqsep.distributed.cluster import cluster
 from eqsep.tables.reading import Table
 
+_KINDS = {
+    "number": "number",
+    "duration": "duration",
+    "text": "name",
+    "boolean": "name",
+    "date": "date",
+}
 _HIGH = 0.97  # a threshold above which little is left for anomalies
 
 
@@ -36,6 +45,8 @@ class Fitted:
         Rows that it has learnt: all of them, or those it began with; None where it learnt on.
     labels : Labels or None
         Theirs.
+    dropped : sequence of str
+        Columns that were left out as asked; the detector knows those it left out itself.
     """
 
     detector: Detector
@@ -43,6 +54,7 @@ class Fitted:
     warnings: list[str]
     first: Table | None = None
     labels: Labels | None = None
+    dropped: Sequence[str] = ()
 
 
 def fit_files(
@@ -66,7 +78,8 @@ def fit_files(
     with _step("reading") as say, nullcontext() if ray is None else cluster(ray):
         parts = read(data, base, random_state=settings["random_state"])
         labels = parts.labels
-        found = counters(parts.first) + ([] if labels is None else giveaways(parts.first, labels))
+        found = counters(parts.first) + decimal_commas(parts.first, names=data.names)
+        found += [] if labels is None else giveaways(parts.first, labels)
         say(f"learning {parts.n_rows:,} rows")
         detector = Detector(normal=parts.normal, **settings)
         if base is not None:
@@ -79,7 +92,7 @@ def fit_files(
         say("writing")
         detector.save(out)
     found += dates_learnt(detector, parts.first) + _far_normal_rows(detector)
-    return Fitted(detector, parts.counts, found, parts.first, labels)
+    return Fitted(detector, parts.counts, found, parts.first, labels, data.drop)
 
 
 def _far_normal_rows(detector: Detector) -> list[str]:
@@ -133,15 +146,12 @@ def merge_models(models: Sequence[Path], out: Path) -> Detector:
 def tell_fitted(console: Console, fitted: Fitted, out: Path) -> None:
     """The summary at the end of a fit."""
     detector, counts = fitted.detector, fitted.counts
-    encoder = detector.feature_map_.encoder
-    used = encoder.n_features_in_ - len(encoder.dropped_)
     held = len(detector.calibration_.scores)
     rate = detector.false_alarm_rate
     lines = {
         "rows": f"{sum(counts.values()):,}: "
         + ", ".join(f"{n:,} {kind}" for kind, n in counts.items()),
-        "columns": f"{used}"
-        + (f", without {', '.join(encoder.dropped_)}" * bool(encoder.dropped_)),
+        "columns": _columns(fitted),
         "seen kinds": ", ".join(sorted(detector.kinds_)) or "none",
         "threshold": f"{detector.threshold_:.3f}",
         "promise": _promise(rate, detector.calibration_.least_rate, held),
@@ -149,6 +159,17 @@ def tell_fitted(console: Console, fitted: Fitted, out: Path) -> None:
     }
     for name, text in lines.items():
         console.print(f"{name:11} {text}", markup=False, soft_wrap=True)
+
+
+def _columns(fitted: Fitted) -> str:
+    """How many columns of each kind are used, and which were left out."""
+    encoder = fitted.detector.feature_map_.encoder
+    kinds = Counter(_KINDS[learnt.reads] for learnt in encoder.columns_ if learnt is not None)
+    shown = ", ".join(
+        counted(kinds[kind], kind) for kind in dict.fromkeys(_KINDS.values()) if kinds[kind]
+    )
+    left_out = [*encoder.dropped_, *fitted.dropped]
+    return f"{kinds.total()}: {shown}" + f"; without {', '.join(left_out)}" * bool(left_out)
 
 
 def _promise(rate: float, least: float, held: int) -> str:

@@ -60,6 +60,17 @@ def sentence(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
+def counted(n: int, what: str) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{n:,} {what}" + "s" * (n != 1)
+
+
 def listed(names: Iterable[str], *, most: int = 12) -> str:
     """Names in quotes, the first ones where there are many.
 
