@@ -97,13 +97,16 @@ def test_the_command_prints_the_table_and_the_reasons(printed, demo):
     output, _ = printed
     for one in demo.contenders:
         promised = "–" if one.promised is None else f"{one.promised:.1%}"
-        cells = (f"{one.seen:.3f}", f"{one.unseen:.3f}", promised, f"{one.false_alarms:.1%}")
-        pattern = " +".join(map(re.escape, (one.method, *cells, f"{one.caught:.0%}")))
+        cells = (f"{one.seen:.3f}", f"{one.unseen:.3f}", f"{one.caught:.0%}")
+        alarms = (f"{one.false_alarms:.1%}", promised)
+        pattern = " +".join(map(re.escape, (one.method, *cells, *alarms)))
         assert re.search(rf"^ *{pattern} *$", output, re.MULTILINE)
     for alarm in demo.alarms:
         assert f"({alarm.label}), score {alarm.score:.3f}" in output
     assert max(map(len, output.splitlines()[:-2])) <= 80
     assert "…" not in output
+    heads = ("method", "AP seen", "AP unseen", "caught", "false alarms", "promised")
+    assert re.search(" +".join(heads), output)  # in one line
 
 
 def test_the_model_and_the_payments_go_together(printed, demo):
