@@ -276,6 +276,22 @@ def test_a_threshold_that_lets_everything_pass_is_told(tmp_path):
     assert "is near 1" in result.stderr
 
 
+def test_labels_that_may_be_misspelt_are_told(folder, model, tmp_path):
+    frame = payments(0)
+    frame.loc[frame.index[frame["kind"] == "takeover"][:3], "kind"] = "Takeover "
+    frame.loc[0, "kind"] = "tkeover"
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    words = (tmp_path / "t.csv", "--label", "kind", "--out", tmp_path / "m.eqsep")
+    told = run("fit", *words, *FAST).stderr
+    assert "Labels 'Takeover ', 'takeover' differ only by case or blanks" in told
+    assert "Label 'tkeover' has one row" in told
+    good = run("fit", folder / "train.csv", *words[1:], *FAST).stderr
+    assert "Label" not in good
+    frame[frame["kind"] != "takeover"].to_csv(tmp_path / "t.csv", index=False)
+    told = run("learn", model, *words).stderr
+    assert "Labels 'Takeover ', 'takeover' differ only by case or blanks" in told
+
+
 def test_a_column_of_ids_and_a_few_anomalies_give_nothing_away():
     table = read_table(pa.table({"id": list("abcdefghijkl"), "x": range(12)}), name="test")
     kind = pa.chunked_array([["normal"] * 10 + ["scan"] * 2])

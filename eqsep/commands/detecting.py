@@ -188,10 +188,11 @@ def learn(
         from eqsep.commands import fitting
         from eqsep.commands.text_files import Layout
 
-        with warnings_told():
+        with warnings_told() as warned:
             fitted = fitting.learn_files(
                 model, rows, label, layout=Layout(delimiter, header), out=out
             )
+            warned += fitted.warnings
         fitting.tell_fitted(Console(highlight=False), fitted, out)
 
 

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from eqsep.commands.columns import counters, decimal_commas, giveaways
 from eqsep.commands.dates import dates_learnt
 from eqsep.commands.labelled import Labelled
-from eqsep.commands.labelling import Labels, y_for
+from eqsep.commands.labelling import WITHOUT, Labels, odd_labels, y_for
 from eqsep.commands.models import check_model_out, labelled_rows, load_detector
 from eqsep.commands.parts import read_divided, read_parts
 from eqsep.commands.reading import check_not_read
@@ -79,7 +78,8 @@ def fit_files(
         parts = read(data, base, random_state=settings["random_state"])
         labels = parts.labels
         found = counters(parts.first) + decimal_commas(parts.first, names=data.names)
-        found += [] if labels is None else giveaways(parts.first, labels)
+        if labels is not None:
+            found += giveaways(parts.first, labels) + odd_labels(parts.counts)
         say(f"learning {parts.n_rows:,} rows")
         detector = Detector(normal=parts.normal, **settings)
         if base is not None:
@@ -117,12 +117,12 @@ def learn_files(
     with _step("reading") as say:
         rows, column = labelled_rows(paths, label, detector, layout=layout)
         y = y_for(detector, column, name=label)
+        known = [str(kind) for kind in (detector.normal, *detector.kinds_) if kind is not None]
         say(f"learning {rows.n_rows:,} rows")
         detector.partial_fit(rows, y)
         detector.save(out)
-    names = ["without a label" if text is None else str(text) for text in y]
-    kinds, counts = np.unique(names, return_counts=True)
-    return Fitted(detector, dict(zip(kinds.tolist(), counts.tolist(), strict=True)), [])
+    counts = Counter(sorted(WITHOUT if text is None else str(text) for text in y))
+    return Fitted(detector, dict(counts), odd_labels(counts, known=known))
 
 
 def merge_models(models: Sequence[Path], out: Path) -> Detector:

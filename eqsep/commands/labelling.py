@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from eqsep.commands.telling import listed
 from eqsep.tables.column import column_of, objects, text_of
 
 MOST_KINDS = 500  # more labels than that are ids or measurements
+WITHOUT = "without a label"
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*")
 _TRUTHS = {"false": "0", "true": "1"}
 
@@ -51,7 +52,7 @@ class Labels:
         """How often each label was found, in that order."""
         kinds = sorted(text for text in found if text not in (None, self.normal))
         named = {kind: found[kind] for kind in (self.normal, *kinds) if found[kind]}
-        return named | ({"without a label": found[None]} if found[None] else {})
+        return named | ({WITHOUT: found[None]} if found[None] else {})
 
     def take(self, rows: np.ndarray) -> "Labels":
         """Those of some rows."""
@@ -95,6 +96,41 @@ def read_labels(column: pa.ChunkedArray, *, name: str, normal: str | None) -> La
             f"holds {listed(known)}. Name the normal label with --normal."
         )
     return Labels(texts, normal, name)
+
+
+def odd_labels(counts: Mapping[str, int], *, known: Iterable[str] = ()) -> list[str]:
+    """Sentences on labels that may be misspelt: alike but for case or blanks, or of one row.
+
+    Parameters
+    ----------
+    counts : mapping of str to int
+        The rows of each label.
+    known : iterable of str
+        Labels that were learnt before.
+
+    Examples
+    --------
+    >>> odd_labels({"ok": 90, "OK": 7})
+    ["Labels 'OK', 'ok' differ only by case or blanks: if they mean the same, write them alike."]
+    """
+    alike: dict[str, set[str]] = {}
+    for text in (*counts, *known):
+        alike.setdefault(text.strip().casefold(), set()).add(text)
+    found = [
+        f"Labels {listed(sorted(texts))} differ only by case or blanks: if they mean the same, "
+        f"write them alike."
+        for texts in alike.values()
+        if len(texts) > 1 and texts & set(counts)
+    ]
+    single = [text for text, n in counts.items() if n == 1 and text not in (*known, WITHOUT)]
+    if single:
+        found.append(
+            f"Label {listed(single)} has one row: check its spelling, for one row teaches little."
+            if len(single) == 1
+            else f"Labels {listed(single)} have one row each: check their spelling, for one row "
+            f"teaches little."
+        )
+    return found
 
 
 def texts_of(column: pa.ChunkedArray, name: str) -> np.ndarray:
