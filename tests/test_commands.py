@@ -336,7 +336,7 @@ def test_scores_are_the_librarys_from_every_format(folder, model, expected, tmp_
     out = tmp_path / "scores.parquet"
     printed = done("score", model, folder / file, "--out", out)
     frame = parquet.read_table(out).to_pandas()
-    assert list(frame) == ["payment", *ANSWERS]
+    assert list(frame) == ["row", "payment", *ANSWERS]
     assert_same(frame, expected)
     assert f"600 rows, {expected['alarm'].sum()} alarms" in printed
     assert files(tmp_path) == ["scores.parquet"]
@@ -412,9 +412,9 @@ def test_columns_are_kept_as_they_are_written(model, tmp_path):
     words = ("score", model, tmp_path / "rows.csv", "--keep", "number", "--keep", "amount")
     printed = done(*words)
     lines = printed.splitlines()
-    assert lines[0] == "number,amount,score,p_value,alarm,kind"
+    assert lines[0] == "row,number,amount,score,p_value,alarm,kind"
     first = (tmp_path / "rows.csv").read_text().splitlines()[1].split(",")
-    assert lines[1].startswith(f"00000,{first[1]},")
+    assert lines[1].startswith(f"1,00000,{first[1]},")
 
 
 def test_alarms_come_with_their_reasons(folder, model, expected, tmp_path):
@@ -456,7 +456,7 @@ def test_a_table_without_rows_gives_one_without_rows(folder, model, tmp_path):
     (tmp_path / "none.csv").write_text(header + "\n")
     done("score", model, tmp_path / "none.csv", "--out", tmp_path / "s.parquet")
     table = parquet.read_table(tmp_path / "s.parquet")
-    assert (table.num_rows, table.schema.names) == (0, ["payment", *ANSWERS])
+    assert (table.num_rows, table.schema.names) == (0, ["row", "payment", *ANSWERS])
 
 
 def test_alarms_can_be_an_exit_code(folder, model, tmp_path):
@@ -490,8 +490,8 @@ def test_a_model_of_an_array_takes_columns_by_their_place(tmp_path):
     Detector(n_landmarks=50, random_state=0).fit(X).save(tmp_path / "m.eqsep")
     (tmp_path / "r.csv").write_text("id,a,b\nnear,0,0\nfar,0,90\n")
     printed = done("score", tmp_path / "m.eqsep", tmp_path / "r.csv", "--keep", "id")
-    assert re.search(r"^near,.*,false,normal$", printed, re.MULTILINE)
-    assert re.search(r"^far,.*,true,unseen$", printed, re.MULTILINE)
+    assert re.search(r"^1,near,.*,false,normal$", printed, re.MULTILINE)
+    assert re.search(r"^2,far,.*,true,unseen$", printed, re.MULTILINE)
 
 
 def test_explain_prints_what_the_library_says(folder, model, expected):
@@ -527,6 +527,7 @@ def test_the_highest_scores_come_first(folder, model, expected, tmp_path, name):
     np.testing.assert_allclose(frame["score"], twice["score"][best], rtol=1e-5)
     amount = np.tile(payments(1)["amount"], 2)[best]
     np.testing.assert_allclose(frame["amount"].astype(float), amount)
+    assert frame["row"].tolist() == (best + 1).tolist()
     assert frame["reasons"].notna().all()
 
 
@@ -612,7 +613,7 @@ def test_evaluation_shows_each_kind_beside_chance_and_peers(tmp_path):
 
 @pytest.mark.parametrize(
     ("words", "first"),
-    [(["score"], b"payment,score"), (["explain", "--top", 1, "--most", 9_000], b"row ")],
+    [(["score"], b"row,payment,score"), (["explain", "--top", 1, "--most", 9_000], b"row ")],
 )
 def test_a_pipe_may_end_early(folder, model, tmp_path, words, first):
     """As before `| head -2`: standard output is closed while rows are still coming."""

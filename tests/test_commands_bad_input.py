@@ -259,6 +259,10 @@ CASES = {
         lambda c: c.score(c.good.rows, "--keep", "kind"),
         "--keep 'kind': the table of scores has a column of that name already",
     ),
+    "kept column called row": (
+        lambda c: c.score(c.csv(c.frame.assign(row=1)), "--keep", "row"),
+        "--keep 'row': the table of scores has a column of that name already",
+    ),
     "reasons below zero": (lambda c: c.score(c.good.rows, "--explain", -1), "number of reasons"),
     "no row": (lambda c: c.score(c.good.rows, "--most", 0), "--most expects a number of rows"),
     "no row to explain": (

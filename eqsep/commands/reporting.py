@@ -123,6 +123,7 @@ def _held_out(detector: Detector, known: _Known) -> HeldOut:
         normal=known.normal,
         names=_row_names(detector, known, rows),
         detector=trial,
+        usual=known.table.take(np.flatnonzero(known.kind == known.normal)),
         note=_note(known, trial, n_train=len(train), n_test=len(rows), unseen=unseen),
     )
 

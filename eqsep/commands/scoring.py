@@ -50,8 +50,8 @@ class Wanted:
     Attributes
     ----------
     keep : sequence of str
-        Columns that are written beside the scores; by default those that the model has taken for
-        ids, and where there are none the number of the row.
+        Columns that are written between the number of the row and its score; by default those
+        that the model has taken for ids.
     explain : int
         How many reasons an alarm comes with.
     only_alarms : bool
@@ -173,8 +173,7 @@ def _numbered(pieces: Iterator[Answers]) -> Iterator[Answers]:
     done, schema = 0, None
     for answers in pieces:
         table = answers.table
-        if _NUMBER in table.schema.names:
-            table = table.set_column(0, _NUMBER, pc.add(table.column(_NUMBER), done))
+        table = table.set_column(0, _NUMBER, pc.add(table.column(_NUMBER), done))
         schema = schema or table.schema
         try:
             yield replace(answers, table=table.cast(schema))
@@ -227,9 +226,8 @@ def _answer(
     wanted: Wanted,
 ) -> Answers:
     """What is kept and said of the rows of a piece that are wanted."""
-    beside = {name: table.column(name) for name in kept}
-    if not kept:
-        beside = {_NUMBER: pa.array(np.arange(1, 1 + table.num_rows))}
+    beside = {_NUMBER: pa.chunked_array([np.arange(1, 1 + table.num_rows)])}
+    beside |= {column: table.column(column) for column in kept}
     types = _ANSWERS | (_REASONS if wanted.explain else {})
     if not table.num_rows:
         empty = {name: pa.array([], kind) for name, kind in types.items()}
