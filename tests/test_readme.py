@@ -106,7 +106,7 @@ def check_pip(words):
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
         "optional-dependencies"
     ]
-    action, package = words
+    action, package, *_ = words  # other packages may follow
     name, *wanted = re.findall(r"\w+", package)
     assert (action, name) == ("install", "eqsep")
     assert set(wanted) <= set(extras)
