@@ -52,6 +52,7 @@ def test_every_kind_has_a_curve_solid_where_it_was_seen(detector, payments, ax):
     assert dashed == set(display.lines_) - {"takeover"}
     looks = {(line.get_color(), line.get_marker()) for line in display.lines_.values()}
     assert len(looks) == len(display.lines_)
+    assert len({colour for colour, _ in looks}) == 6  # as many as there are kinds
 
 
 def test_the_legend_says_the_average_precision_of_each_kind(detector, payments, ax):

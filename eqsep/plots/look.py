@@ -9,8 +9,8 @@ from matplotlib.colors import LinearSegmentedColormap
 
 # Blue and vermilion of Okabe and Ito: told apart under every common colour blindness.
 NORMAL_COLOUR, ANOMALY_COLOUR = "#0072B2", "#D55E00"
-KIND_COLOURS = (ANOMALY_COLOUR, "#CC79A7", "#009E73", "#E69F00")
-KIND_MARKERS = ("^", "s", "D", "v", "P")  # one more than colours: twenty kinds look different
+KIND_COLOURS = (ANOMALY_COLOUR, "#CC79A7", "#009E73", "#E69F00", "#7E57C2", "#8D6E63", "#8F8F00")
+KIND_MARKERS = ("^", "s", "D", "v", "P")  # five to seven colours: 35 kinds look different
 INK, FAINT = "#333333", "#B8BCC2"
 SCORE_COLOURS = LinearSegmentedColormap.from_list(
     "eqsep", ["#8EC1E2", "#D3E6F3", "#FCFBFA", "#FBE3D1", "#F2B184"]

@@ -34,6 +34,9 @@ class HeldOut:
         The one that is measured on them; by default that of the report.
     note : str
         Which rows they are, in a sentence or two.
+    usual : table or None
+        More normal rows, learnt or not: what is far out is measured by their range. By default
+        the normal ones among `X`.
     """
 
     X: Any
@@ -42,6 +45,7 @@ class HeldOut:
     names: Sequence[str] | None = None
     detector: Detector | None = None
     note: str = ""
+    usual: Any = None
 
 
 @dataclass(frozen=True)
@@ -132,8 +136,9 @@ def detector_report(
     kind = np.where(kind == held.normal, word, kind)
     counts = {word if name == held.normal else name: n for name, n in (counts or {}).items()}
     trial = held.detector or detector
-    varied = np.random.default_rng(0).permutation(normal)[:_MOST_VARIED]
-    closedness = closedness_by_column(detector, table.take(varied))
+    usual = table.take(normal) if held.usual is None else read_table(held.usual, name="usual")
+    varied = np.random.default_rng(0).permutation(usual.n_rows)[:_MOST_VARIED]
+    closedness = closedness_by_column(detector, usual.take(varied))
     return DetectorReport(
         title=title,
         learnt=learnt_by(detector, normal=held.normal, counts=counts),

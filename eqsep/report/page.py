@@ -12,7 +12,7 @@ from eqsep.persistence.files import write_whole
 from eqsep.report.detectors import DetectorReport
 from eqsep.report.evaluations import EvaluationReport
 
-_DATE = re.compile(r"\d{4}-\d\d-\d\d(T[\d:.]+)?")
+_DATE = re.compile(r"\b(\d{4}-\d\d-\d\d(?:T(?=\d)|\b))")  # splits into text, date, text, …
 MOST_PICTURES = 24  # of columns; the table names all of them
 
 
@@ -28,7 +28,7 @@ def html(report: DetectorReport | EvaluationReport) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {"share": share, "number": number, "signed": signed}
-    environment.filters |= {"word": shlex.quote, "literal": repr, "is_date": _DATE.fullmatch}
+    environment.filters |= {"word": shlex.quote, "literal": repr, "split_dates": _DATE.split}
     names = ("curves", "scores", "promises", "closedness")
     draw = {name: getattr(pictures, f"{name}_picture") for name in names}
     page = environment.get_template(report.template)
