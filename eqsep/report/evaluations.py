@@ -54,6 +54,8 @@ class EvaluationReport:
     Attributes
     ----------
     title : str
+    normal : str
+        The label of normal rows; the page calls them "normal".
     counts : dict of str to int
         The rows of each kind.
     methods, kinds : tuple of str
@@ -68,6 +70,7 @@ class EvaluationReport:
     """
 
     title: str
+    normal: str
     counts: dict[str, int]
     methods: tuple[str, ...]
     kinds: tuple[str, ...]
@@ -108,6 +111,7 @@ def evaluation_report(
     """
     methods = tuple(results)
     first = results[methods[0]].results
+    normal = _tested(first[0]).normal
     cells = {
         (method, own.kind): _cell(method, own, base, random_state)
         for method, result in results.items()
@@ -115,7 +119,8 @@ def evaluation_report(
     }
     return EvaluationReport(
         title=title,
-        counts=dict(counts),
+        normal=normal,
+        counts={"normal" if name == normal else name: n for name, n in counts.items()},
         methods=methods,
         kinds=tuple(result.kind for result in first),
         cells=cells,
