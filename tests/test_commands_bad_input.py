@@ -333,7 +333,33 @@ CASES = {
     ),
     "rate out of range": (
         lambda c: c.fit(c.good.rows, "--false-alarm-rate", 2),
-        "false_alarm_rate must be a number between 0 and 1, got 2",
+        "Error: --false-alarm-rate must be a number between 0 and 1, got 2",
+    ),
+    "one landmark": (lambda c: c.fit(c.good.rows, "--landmarks", 1), "Error: --landmarks must be"),
+    "value for a missing one": (lambda c: c.score(mixed(c)), "leave it empty where it is missing"),
+    "model second": (
+        lambda c: ["score", c.good.rows, c.good.model, "--out", c.out, "--format", "csv"],
+        "the model comes first",
+    ),
+    "model second, to explain": (
+        lambda c: ["explain", c.good.rows, c.good.model],
+        "the model comes first",
+    ),
+    "table as a model": (
+        lambda c: c.score(c.good.rows, model=c.csv()),
+        "make one of a table with eqsep fit",
+    ),
+    "text as a model": (
+        lambda c: c.score(c.good.rows, model=c.file("m.eqsep", "size")),
+        "pass a file that eqsep fit wrote",
+    ),
+    "label in another case": (
+        lambda c: c.fit(c.good.rows, label="Kind"),
+        "Did you mean 'kind'?",
+    ),
+    "column in another case": (
+        lambda c: c.score(c.csv(c.frame.rename(columns={"size": "Size "}))),
+        "Did you mean 'Size '?",
     ),
     "names for numbers": (
         lambda c: ["learn", c.good.numbers, c.good.rows, "--label", "kind", "--out", c.out],
@@ -390,7 +416,17 @@ def test_a_full_disk_leaves_the_old_model(good, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [old]
 
 
+def test_a_file_may_be_closed(good, tmp_path, monkeypatch):
+    def closed(*_):
+        raise PermissionError(13, "Permission denied", "rows.csv")
+
+    monkeypatch.setattr(models, "load_model", closed)
+    message = "rows.csv: permission denied. Change the rights to it, or pass another file."
+    refused(Case(good, tmp_path).score(good.rows), message)
+
+
 def test_a_folder_may_be_closed(good, tmp_path, monkeypatch):
     monkeypatch.setattr(models.os, "access", lambda *_: False)  # root may write anywhere
-    refused(Case(good, tmp_path).fit(good.rows), "permission denied")
+    message = "permission denied. Change the rights to it, or pass another folder."
+    refused(Case(good, tmp_path).fit(good.rows), message)
     assert list((tmp_path / "out").iterdir()) == []

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from eqsep.commands.telling import counted
 from eqsep.detector import Detector
 from eqsep.tables.column import WRITERS, Column
 from eqsep.tables.date import Date
@@ -39,9 +40,10 @@ def rows_beyond(detector: Detector, rows: Table) -> Beyond:
 def tell_beyond(found: Beyond, *, n_rows: int) -> list[str]:
     """A sentence for each column by which more than half of the rows are beyond what was learnt."""
     return [
-        f"{n:,} of {n_rows:,} rows have a {side} date in column {name!r} than all that were "
-        f"learnt ({limit}), and may raise alarms for that alone: fit to rows of their time, or "
-        f"without the column, by eqsep fit … --drop {name!r}."
+        f"{n:,} of {counted(n_rows, 'row')} {'has' if n == 1 else 'have'} a {side} date in "
+        f"column {name!r} than all that were learnt ({limit}), and may raise alarms for "
+        f"that alone: fit to rows of their time, or without the column, by "
+        f"eqsep fit … --drop {name!r}."
         for (name, side, limit), n in found.items()
         if 2 * n > n_rows
     ]

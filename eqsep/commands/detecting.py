@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from eqsep.commands.telling import errors_told, warnings_told
+from eqsep.commands.telling import counted, errors_told, warnings_told
 
 if TYPE_CHECKING:
     from eqsep.commands.labelled import Labelled
@@ -210,8 +210,8 @@ def merge(
         with warnings_told():
             detector = fitting.merge_models(models, out)
         console = Console(highlight=False)
-        held = len(detector.calibration_.scores)
-        console.print(f"{len(models)} models, {held:,} held-out normal rows: {out}", soft_wrap=True)
+        held = counted(len(detector.calibration_.scores), "held-out normal row")
+        console.print(f"{len(models)} models, {held}: {out}", soft_wrap=True)
 
 
 @app.command()

@@ -10,7 +10,7 @@ import pyarrow as pa
 from eqsep.commands.models import as_read, columns_for, load_detector
 from eqsep.commands.ranking import Highest, check_most
 from eqsep.commands.reading import pieces
-from eqsep.commands.telling import tell
+from eqsep.commands.telling import counted, tell
 from eqsep.commands.text_files import Layout
 from eqsep.detector import Detector
 from eqsep.detector.verdicts import verdicts
@@ -54,7 +54,7 @@ def explain_files(
     model: Path, paths: Sequence[str], *, layout: Layout, asked: Asked
 ) -> Iterator[str]:
     """Why the rows, or alarms, with the highest scores have them, as text; the highest first."""
-    detector = load_detector(model)
+    detector = load_detector(model, rows=paths)
     held: list[_Held] = []
     highest = Highest(asked.most)
     done = wanted = 0
@@ -75,8 +75,8 @@ def explain_files(
         wanted += len(among)
     yield from _explained(detector, held, top=asked.top)
     if wanted > len(held):
-        what = "alarms" if asked.only_alarms else "rows"
-        tell(f"These are the {len(held):,} highest of {wanted:,} {what}: --most N shows more.")
+        all_of_them = counted(wanted, "alarm" if asked.only_alarms else "row")
+        tell(f"Shown: the {len(held):,} highest of {all_of_them}; --most N shows more.")
 
 
 def _explained(detector: Detector, held: Sequence[_Held], *, top: int) -> Iterator[str]:

@@ -80,7 +80,7 @@ def fit_files(
         found = counters(parts.first) + decimal_commas(parts.first, names=data.names)
         if labels is not None:
             found += giveaways(parts.first, labels) + odd_labels(parts.counts)
-        say(f"learning {parts.n_rows:,} rows")
+        say(f"learning {counted(parts.n_rows, 'row')}")
         detector = Detector(normal=parts.normal, **settings)
         if base is not None:
             same = {name: getattr(base, name) for name in ("alpha", "unlabelled_weight")}
@@ -113,12 +113,12 @@ def learn_files(
     """Teach a model more labelled rows and write what it knows then."""
     check_model_out(out)
     check_not_read(out, paths)  # the model itself may learn on
-    detector = load_detector(model)
+    detector = load_detector(model, rows=paths)
     with _step("reading") as say:
         rows, column = labelled_rows(paths, label, detector, layout=layout)
         y = y_for(detector, column, name=label)
         known = [str(kind) for kind in (detector.normal, *detector.kinds_) if kind is not None]
-        say(f"learning {rows.n_rows:,} rows")
+        say(f"learning {counted(rows.n_rows, 'row')}")
         detector.partial_fit(rows, y)
         detector.save(out)
     counts = Counter(sorted(WITHOUT if text is None else str(text) for text in y))
@@ -173,12 +173,11 @@ def _columns(fitted: Fitted) -> str:
 
 
 def _promise(rate: float, least: float, held: int) -> str:
+    by = counted(held, "held-out normal row")
     if least > rate + 1e-12:
-        return f"none: {held:,} held-out normal rows are too few for false alarms at {rate:.2%}"
-    return (
-        f"{rate:.2%} of new normal rows raise an alarm, on average (by {held:,} held-out normal "
-        f"rows)"
-    )
+        verb = "is" if held == 1 else "are"
+        return f"none: {by} {verb} too few for false alarms at {rate:.2%}"
+    return f"{rate:.2%} of new normal rows raise an alarm, on average (by {by})"
 
 
 @contextmanager

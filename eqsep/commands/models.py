@@ -10,11 +10,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eqsep.commands.reading import Choice, pieces
-from eqsep.commands.telling import listed
+from eqsep.commands.reading import Choice, is_table, pieces
+from eqsep.commands.telling import listed, meant
 from eqsep.commands.text_files import MISSING, Layout
 from eqsep.detector import Detector
 from eqsep.persistence import ModelFileError, load_model
+from eqsep.persistence.container import MAGIC
 from eqsep.tables.reading import Table, read_table
 
 _TYPES: dict[str, list[pa.DataType]] = {
@@ -25,10 +26,13 @@ _TYPES: dict[str, list[pa.DataType]] = {
 }
 
 
-def load_detector(path: Path) -> Detector:
-    """The detector in a model file; errors name the file."""
+def load_detector(path: Path, *, rows: Iterable[str] = ()) -> Detector:
+    """The detector in a model file; errors name the file, and say if `rows` is the model."""
     if not path.exists():
         raise ValueError(f"There is no model {path}: write one with eqsep fit.")
+    if path.is_file() and not _is_model(path):
+        models = [file for file in rows if Path(file).is_file() and _is_model(Path(file))]
+        raise ValueError(f"{path} is not an eqsep model: {_instead(path, models)}")
     try:
         model = load_model(path)
     except ModelFileError as error:
@@ -38,6 +42,20 @@ def load_detector(path: Path) -> Detector:
             f"{path} holds a {type(model).__name__}: expected a detector, as eqsep fit writes it."
         )
     return model
+
+
+def _is_model(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
+def _instead(path: Path, models: Sequence[str]) -> str:
+    """What to pass where a file that is no model was passed as one."""
+    if models:
+        return f"the model comes first. Pass {models[0]} before {path}."
+    if is_table(path):
+        return f"make one of a table with eqsep fit {path} --out model.eqsep, and pass that."
+    return "pass a file that eqsep fit wrote."
 
 
 def check_model_out(path: Path) -> None:
@@ -54,7 +72,10 @@ def check_folder(path: Path) -> None:
     if not path.parent.is_dir():
         raise ValueError(f"There is no folder {path.parent}: make it first.")
     if not os.access(path.parent, os.W_OK):
-        raise ValueError(f"No file can be written in the folder {path.parent}: permission denied.")
+        raise ValueError(
+            f"No file can be written in the folder {path.parent}: permission denied. "
+            f"Change the rights to it, or pass another folder."
+        )
 
 
 def columns_for(detector: Detector, *, beside: Iterable[str] = ()) -> Choice:
@@ -80,6 +101,7 @@ def columns_for(detector: Detector, *, beside: Iterable[str] = ()) -> Choice:
             raise ValueError(
                 f"Column {listed(absent)} is missing: the model was fitted with it, and the table "
                 f"has {listed(there)}. Add it, empty where a value is not known."
+                f"{meant(absent, there)}"
             )
         return [*used, *beside]
 

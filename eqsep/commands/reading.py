@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import dataset
 
-from eqsep.commands.telling import listed
+from eqsep.commands.telling import listed, meant
 from eqsep.commands.text_files import (
     ROWS_AT_ONCE,
     STANDARD_INPUT,
@@ -175,8 +175,16 @@ def chosen(wanted: Iterable[str], there: Sequence[str], *, name: str) -> list[st
     wanted = list(dict.fromkeys(wanted))
     absent = [column for column in wanted if column not in there]
     if absent:
-        raise ValueError(f"{name} has no column {listed(absent)}: its columns are {listed(there)}.")
+        raise ValueError(
+            f"{name} has no column {listed(absent)}: its columns are {listed(there)}."
+            f"{meant(absent, there)}"
+        )
     return wanted
+
+
+def is_table(path: Path) -> bool:
+    """Whether the name of a file ends as that of a table does."""
+    return bool(_ending(path))
 
 
 def _ending(path: Path) -> str:

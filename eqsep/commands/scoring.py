@@ -17,7 +17,7 @@ from eqsep.commands.dates import Beyond, rows_beyond, tell_beyond
 from eqsep.commands.models import as_read, columns_for, load_detector
 from eqsep.commands.ranking import Highest, check_most, ranked
 from eqsep.commands.reading import check_not_read, files_of, open_table, pieces
-from eqsep.commands.telling import listed, tell
+from eqsep.commands.telling import counted, listed, tell
 from eqsep.commands.text_files import STANDARD_INPUT, Layout
 from eqsep.commands.writing import STANDARD_OUTPUT, check_table_out, output_format, table_writer
 from eqsep.detector import Detector
@@ -39,6 +39,7 @@ _ANSWERS = {
     "kind": pa.string(),
 }
 _REASONS = {"reasons": pa.list_(pa.struct(_REASON))}
+_DIGITS, _LEAST = 6, 1e-300
 _NUMBER = "row"
 _RESULTS = (_NUMBER, *_ANSWERS, *_REASONS)
 
@@ -82,14 +83,23 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How many rows were scored, how many raise an alarm, and how many were written."""
+    """How many rows were scored, how many raise an alarm, and what to look at.
+
+    Attributes
+    ----------
+    rate : float or None
+        Rows a second after the first piece, which waits for what is compiled; None where there
+        is no other.
+    highest : int or None
+        How many rows were written, where only the highest were wanted.
+    """
 
     rows: int
     alarms: int
     seconds: float
-    written: int
+    rate: float | None
+    highest: int | None
     warnings: list[str]
-    ranked: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,27 +121,45 @@ def score_files(
     check_table_out(out)
     inputs = files_of(paths)
     check_not_read(out, [model, *inputs])
-    detector = load_detector(model)
-    started, rows, alarms, written = time.perf_counter(), 0, 0, 0
-    beyond: Beyond = Counter()
+    detector = load_detector(model, rows=paths)
+    tally = _Tally()
     with table_writer(out, kind) as write, _counter() as count:
+        score = scored if wanted.ray is None else scored_on_ray
+        tables = tally.counted(score(detector, inputs, layout=layout, wanted=wanted), count)
+        for table in tables if wanted.most is None else ranked(tables, most=wanted.most):
+            write(_shortened(table) if kind == "csv" else table)
+            tally.written += table.num_rows
+    return tally.outcome(ranked=wanted.most is not None)
 
-        def tables() -> Iterator[pa.Table]:
-            nonlocal rows, alarms
-            score = scored if wanted.ray is None else scored_on_ray
-            for answers in score(detector, inputs, layout=layout, wanted=wanted):
-                rows += answers.rows
-                alarms += answers.alarms
-                beyond.update(answers.beyond)
-                count(rows)
-                yield answers.table
 
-        for table in tables() if wanted.most is None else ranked(tables(), most=wanted.most):
-            write(table)
-            written += table.num_rows
-    seconds = time.perf_counter() - started
-    told = tell_beyond(beyond, n_rows=rows)
-    return Outcome(rows, alarms, seconds, written, told, ranked=wanted.most is not None)
+class _Tally:
+    """What is counted while answers go by."""
+
+    def __init__(self) -> None:
+        self.rows = self.alarms = self.written = self.first_rows = 0
+        self.beyond: Beyond = Counter()
+        self.started = self.warm = time.perf_counter()
+
+    def counted(
+        self, pieces: Iterator[Answers], count: Callable[[int], None]
+    ) -> Iterator[pa.Table]:
+        """The tables of answers, once these are counted."""
+        for answers in pieces:
+            self.alarms += answers.alarms
+            self.beyond.update(answers.beyond)
+            if not self.rows:
+                self.first_rows, self.warm = answers.rows, time.perf_counter()
+            self.rows += answers.rows
+            count(self.rows)
+            yield answers.table
+
+    def outcome(self, *, ranked: bool) -> Outcome:
+        """All of it, at the end."""
+        now, later = time.perf_counter(), self.rows - self.first_rows
+        rate = later / max(now - self.warm, 1e-9) if later else None
+        highest = self.written if ranked else None
+        told = tell_beyond(self.beyond, n_rows=self.rows)
+        return Outcome(self.rows, self.alarms, now - self.started, rate, highest, told)
 
 
 def scored(
@@ -253,18 +281,28 @@ def _answer(
 
 def tell_outcome(console: Console, outcome: Outcome, out: str) -> None:
     """Say what was scored, where it does not stand in the way of the scores."""
-    rate = outcome.rows / max(outcome.seconds, 1e-9)
     share = outcome.alarms / max(outcome.rows, 1)
-    text = (
-        f"{outcome.rows:,} rows, {outcome.alarms:,} alarms ({share:.1%}), {outcome.seconds:.1f} s, "
-        f"{rate:,.0f} rows/s"
-    )
-    if outcome.ranked:
-        text += f"; the {outcome.written:,} highest"
+    rows, alarms = counted(outcome.rows, "row"), counted(outcome.alarms, "alarm")
+    text = f"{rows}, {alarms} ({share:.1%}), {outcome.seconds:.1f} s"
+    if outcome.rate is not None:
+        text += f", {outcome.rate:,.0f} rows/s"
+    if outcome.highest is not None:
+        text += f"; the {outcome.highest:,} highest"
     if out == STANDARD_OUTPUT:
         tell(text)
     else:
         console.print(f"{text}: {out}", soft_wrap=True)
+
+
+def _shortened(table: pa.Table) -> pa.Table:
+    """The table with scores and p-values of six digits, which is as much as a text needs."""
+    for name in ("score", "p_value"):
+        values = table.column(name).to_numpy()
+        size = np.floor(np.log10(np.maximum(np.abs(values), _LEAST)))
+        factor = 10.0 ** np.clip(_DIGITS - 1 - size, 0, 15)  # powers of ten that are exact
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, name, pa.array(np.round(values * factor) / factor))
+    return table
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """What commands say: errors and warnings on standard error, each as one sentence."""
 
+import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator
@@ -8,6 +9,16 @@ from contextlib import contextmanager
 import typer
 from rich.console import Console
 
+_IN_COMMANDS = (  # what the library says to those who write Python, and to those who do not
+    (r"\bset false_alarm_rate=([\d.]*\d)", r"pass --false-alarm-rate \1"),
+    (r"\bfalse_alarm_rate must\b", "--false-alarm-rate must"),
+    (r"\bn_landmarks must\b", "--landmarks must"),
+    (r"\bpass None where it is missing\b", "leave it empty where it is missing"),
+    (r"\bwith None where a value is not known\b", "empty where a value is not known"),
+    (r"\bPass y=None to learn\b", "Leave out --label to learn"),
+    (r"\bSay which label is normal: normal=\.\.\.", "Say which label is normal: --normal LABEL"),
+    (r"; TableEncoder\(max_new=1\) keeps ids\b", ""),
+)
 BROKEN_PIPE = 141  # as a shell says of a command that SIGPIPE has ended
 
 
@@ -34,7 +45,7 @@ def warnings_told() -> Iterator[list[str]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield messages
-    told = [str(w.message) for w in caught if issubclass(w.category, UserWarning)]
+    told = [in_commands(str(w.message)) for w in caught if issubclass(w.category, UserWarning)]
     messages[:] = dict.fromkeys([*told, *messages])
     for message in messages:
         tell(f"Warning: {message}", style="yellow")
@@ -56,8 +67,37 @@ def sentence(error: Exception) -> str:
     """
     if isinstance(error, OSError) and error.strerror:
         what = error.strerror[0].lower() + error.strerror[1:]
-        return f"{error.filename}: {what}." if error.filename else f"{what.capitalize()}."
-    return " ".join(str(error).split())
+        text = f"{error.filename}: {what}." if error.filename else f"{what.capitalize()}."
+        if isinstance(error, PermissionError):
+            text += " Change the rights to it, or pass another file."
+        return text
+    return in_commands(" ".join(str(error).split()))
+
+
+def in_commands(message: str) -> str:
+    """A message of the library, with options in place of parameters.
+
+    Examples
+    --------
+    >>> in_commands("Add normal rows, or set false_alarm_rate=0.02.")
+    'Add normal rows, or pass --false-alarm-rate 0.02.'
+    """
+    for python, option in _IN_COMMANDS:
+        message = re.sub(python, option, message)
+    return message
+
+
+def meant(absent: Iterable[str], there: Iterable[str]) -> str:
+    """A question, where names that are not there are so with other case or blanks; else nothing.
+
+    Examples
+    --------
+    >>> meant(["temperature", "size"], ["Temperature", "shape"])
+    " Did you mean 'Temperature'?"
+    """
+    wanted = {name.strip().casefold() for name in absent}
+    alike = [name for name in there if name.strip().casefold() in wanted]
+    return f" Did you mean {listed(alike)}?" if alike else ""
 
 
 def counted(n: int, what: str) -> str:
