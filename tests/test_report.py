@@ -1,20 +1,15 @@
 """Reports: what the records hold, and that the page is whole, closed to the net and accessible."""
 
 import re
-import subprocess
-import sys
 from dataclasses import replace
-from html.parser import HTMLParser
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from report_page import Page, payments
 from sklearn.ensemble import IsolationForest
-from typer.testing import CliRunner
 
 from eqsep import Detector
-from eqsep.cli import app
-from eqsep.datasets import make_mixed_demo
 from eqsep.detector import ColumnClosedness, End
 from eqsep.detector.explanation import Reason
 from eqsep.evaluation import average_precision_by_kind, leave_one_kind_out
@@ -31,49 +26,6 @@ from eqsep.report import (
 )
 
 NOTHING = np.zeros((0, 3))
-VOID = {"meta", "link", "wbr"}
-
-
-class Page(HTMLParser):
-    """A page as elements with their text; every element must be closed by its own tag."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.elements, self.open, self.whole = [], [], text
-        self.feed(text)
-        assert not self.open, f"not closed: {self.open}"
-
-    def handle_starttag(self, tag, attrs):
-        element = {"tag": tag, "attrs": dict(attrs), "text": ""}
-        self.elements.append(element)
-        if tag not in VOID:
-            self.open.append(element)
-
-    def handle_startendtag(self, tag, attrs):
-        self.elements.append({"tag": tag, "attrs": dict(attrs), "text": ""})
-
-    def handle_endtag(self, tag):
-        if tag not in VOID:
-            assert self.open.pop()["tag"] == tag
-
-    def handle_data(self, data):
-        for element in self.open:
-            element["text"] += data
-
-    def all(self, *tags):
-        return [element for element in self.elements if element["tag"] in tags]
-
-    def rows(self, caption):
-        """The cells of the table with this region or caption, row by row."""
-        whole = self.whole.replace("<wbr>", "")
-        found = re.search(rf'aria-label="{caption}">(.*?)</table>', whole, re.DOTALL)[1]
-        lines = re.findall(r"<tr.*?</tr>", found, re.DOTALL)
-        cells = [re.split(r"</t[hd]>", line)[:-1] for line in lines]
-        return [[" ".join(re.sub(r"<[^>]+>", " ", c).split()) for c in row] for row in cells]
-
-
-def payments(seed, *, n=900):
-    return make_mixed_demo(n_samples=n, anomaly_fraction=0.2, as_frame=True, random_state=seed)
 
 
 @pytest.fixture(scope="module")
@@ -407,109 +359,3 @@ def test_the_page_of_an_evaluation_has_a_matrix_for_each_method(evaluation):
             by_kind = evaluation[1].cells[method, line[0]].by_kind
             assert line[1:] == [f"{by_kind[kind].value:.3f}" for kind in header[1:]]
     assert read.whole.count('class="shade own"') == 4
-
-
-def run(*words, stdin=None):
-    return CliRunner().invoke(app, [str(w) for w in words], input=stdin, env={"COLUMNS": "200"})
-
-
-@pytest.fixture
-def rows(tmp_path):
-    table = payments(0, n=600)
-    path = tmp_path / "rows.csv"
-    ids = [f"P-{i}" for i in range(600)]
-    table.X.assign(id=ids, kind=table.kind).to_csv(path, index=False)
-    return path
-
-
-FAST = ("--landmarks", 60, "--false-alarm-rate", 0.05)
-
-
-def test_fit_writes_a_report_with_unseen_kinds_and_ids(rows):
-    path = rows.parent / "report.html"
-    words = ("--label", "kind", "--seen", "takeover", "--out", rows.parent / "m", "--report", path)
-    result = run("fit", rows, *words, *FAST)
-    assert result.exit_code == 0, result.output
-    assert f"report      {path}" in result.stdout
-    read = Page(path.read_text())
-    table = read.rows("Average precision by kind")
-    assert {line[4] for line in table if line[0] in ("sleeper", "skimming")} == {"20"}  # all rows
-    assert next(line[4] for line in table if line[0] == "takeover") == "6"  # three tenths
-    lines = [line[0] for line in table]
-    seen, unseen = lines.index("seen in training"), lines.index("never seen in training")
-    assert lines[seen + 1 : unseen] == ["takeover"]
-    assert len(lines[unseen + 1 :]) == 7  # five kinds, all of them, overall
-    assert all(a["attrs"]["aria-label"].startswith("Alarm: id P-") for a in read.all("article"))
-    assert "dropped: &#39;id&#39;" in read.whole
-    counts = dict(read.rows("Rows by kind")[1:])
-    assert counts == {"normal": "480", "takeover": "20", "all": "500"}
-
-
-def test_numbers_as_labels_are_told_in_words_and_standard_input_is_read_once(rows):
-    path = rows.parent / "report.html"
-    text = re.sub(r",normal$", ",0", rows.read_text(), flags=re.MULTILINE)
-    text = re.sub(r",[a-z ]+$", ",1", text, flags=re.MULTILINE).replace(",1", ",kind", 1)
-    words = ("--label", "kind", "--out", rows.parent / "m", "--report", path)
-    result = run("fit", "-", *words, *FAST, stdin=text)
-    assert result.exit_code == 0, result.output
-    read = Page(path.read_text())
-    assert dict(read.rows("Rows by kind")[1:3]) == {"normal": "480", "anomaly": "120"}
-    assert "eqsep evaluate" in read.whole
-
-
-def test_unlabelled_rows_are_the_normal_ones_where_nothing_else_is(rows):
-    path = rows.parent / "report.html"
-    text = re.sub(r",normal$", ",", rows.read_text(), flags=re.MULTILINE)
-    rows.write_text(text.replace(",kind\n", ",fault\n", 1))
-    words = ("--label", "fault", "--normal", "normal", "--out", rows.parent / "m", "--report", path)
-    result = run("fit", rows, *words, *FAST)
-    assert result.exit_code == 0, result.output
-    assert "144 held-out normal rows" in path.read_text()
-    assert f"eqsep learn {rows.parent / 'm'} labelled.csv --label fault" in path.read_text()
-
-
-@pytest.mark.parametrize(
-    ("place", "message"),
-    [(".", "is no file"), ("none/r.html", "There is no folder"), ("m", "are both")],
-)
-def test_a_bad_place_for_the_report_is_refused_before_the_work(rows, place, message):
-    words = ("--label", "kind", "--out", rows.parent / "m", "--report", rows.parent / place)
-    result = run("fit", rows, *words)
-    assert result.exit_code == 2
-    assert message in result.stderr
-    assert list(rows.parent.iterdir()) == [rows]
-
-
-def test_evaluate_writes_a_report(rows):
-    path = rows.parent / "evaluation.html"
-    text = re.sub(r",normal$", ",ok", rows.read_text(), flags=re.MULTILINE).splitlines()
-    rows.write_text("\n".join(t for t in text if re.search("kind$|ok$|takeover$|sleeper$", t)))
-    words = ("--label", "kind", "--normal", "ok", "--drop", "id", "--landmarks", 60)
-    words = (*words, "--report", path)
-    result = run("evaluate", rows, *words)
-    assert result.exit_code == 0, result.output
-    read = Page(path.read_text())
-    again = f"eqsep evaluate {rows} --label kind --normal ok --drop id --landmarks 60"
-    assert again in read.whole
-    assert read.rows("Rows by kind")[1] == ["normal", "480"]
-    assert 'Normal rows are those labelled "ok".' in read.whole
-    assert len(read.all("svg")) == 2
-
-
-def test_of_large_files_a_sample_is_measured(rows, monkeypatch):
-    monkeypatch.setattr("eqsep.commands.parts.LARGE", 1000)
-    path = rows.parent / "report.html"
-    words = ("--label", "kind", "--seen", "takeover", "--out", rows.parent / "m", "--report", path)
-    result = run("fit", rows, "--drop", "id", *words, *FAST)
-    assert result.exit_code == 0, result.output
-    read = Page(path.read_text())
-    assert "drawn first, as the files are large" in read.whole
-    assert {a["attrs"]["aria-label"] for a in read.all("article")} == {"Alarm: a held-out row"}
-
-
-def test_commands_that_write_no_report_do_not_import_matplotlib():
-    code = (
-        "import sys, eqsep.commands.fitting, eqsep.commands.reporting, eqsep.commands.evaluating;"
-        "sys.exit('matplotlib' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
