@@ -99,7 +99,9 @@ def run_pipe(words):
 
 
 def check_make(words):
-    assert set(words) <= set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(words) <= set(
+        re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    )
 
 
 def check_pip(words):
