@@ -145,17 +145,31 @@ def _is_dataset(X: Any) -> bool:
     )
 
 
+def record_batches(data: Any, columns: list[str] | None, rows: int) -> Iterator[Any]:
+    """At most `rows` rows of a dataset at a time, read little ahead: memory must not grow with it.
+
+    Parameters
+    ----------
+    columns : list of str or None
+        Those to read; None reads all.
+    """
+    ahead: dict[str, Any] = {"batch_readahead": 2, "fragment_readahead": 1}
+    if getattr(getattr(data, "format", None), "type_name", "") == "parquet":
+        dataset = import_module("pyarrow.dataset")
+        # Else a whole file is held in memory while its groups of rows are worked on.
+        ahead["fragment_scan_options"] = dataset.ParquetFragmentScanOptions(pre_buffer=False)
+    return data.to_batches(columns=columns, batch_size=rows, **ahead)
+
+
 def _from_dataset(data: Any, label: str | None) -> Source:
     names = data.schema.names
     if label is not None and label not in names:
         raise ValueError(_no_column(label, names))
     rows = min(max(CELLS_AT_ONCE // max(len(names), 1), FEWEST_ROWS), MOST_ROWS)
     table = import_module("pyarrow").Table.from_batches  # has been imported: there is a dataset
-    few = {"batch_readahead": 2, "fragment_readahead": 1}  # or memory grows with the files
 
     def read(columns: list[str] | None = None) -> Iterator[Batch]:
-        batches = data.to_batches(columns=columns, batch_size=rows, **few)
-        return (_pair(table([batch]), label) for batch in batches)
+        return (_pair(table([batch]), label) for batch in record_batches(data, columns, rows))
 
     return Source(read, again=True, read_labels=lambda: read([] if label is None else [label]))
 

@@ -183,7 +183,7 @@ def learn(
     delimiter: Delimiter = None,
     header: Header = True,
 ) -> None:
-    """Teach a model more labelled rows: what it knows then is as if it had seen all at once."""
+    """Teach a model more labelled rows; its landmarks stay those of its first fit."""
     with errors_told():
         from eqsep.commands import fitting
         from eqsep.commands.text_files import Layout

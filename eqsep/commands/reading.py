@@ -10,6 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import dataset
 
+from eqsep.batches.sources import record_batches
 from eqsep.commands.telling import listed, meant
 from eqsep.commands.text_files import (
     ROWS_AT_ONCE,
@@ -45,8 +46,7 @@ class ArrowFile:
     def pieces(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Some thousand rows at a time."""
         yield self._checked(self.data.schema.empty_table().select(list(columns)))
-        few = {"batch_readahead": 2, "fragment_readahead": 1}  # or memory grows with the file
-        for batch in self.data.to_batches(columns=list(columns), batch_size=ROWS_AT_ONCE, **few):
+        for batch in record_batches(self.data, list(columns), ROWS_AT_ONCE):
             yield self._checked(pa.Table.from_batches([batch]))
 
     def _checked(self, table: pa.Table) -> pa.Table:

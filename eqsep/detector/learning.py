@@ -9,6 +9,8 @@ from eqsep.detector.answers import Answers
 from eqsep.detector.pieces import Piece
 from eqsep.separators.statistics import widened
 
+_FAR = 0.9  # a score that says that a row is near no landmark, whatever the threshold
+
 
 class NewKindWarning(UserWarning):
     """Rows learnt after the first fit are not told as their labels say."""
@@ -59,11 +61,12 @@ def warn_of_far_rows(
     are normal rows, most of which should pass, and each kind beyond `known`, most of whose rows
     should raise an alarm that names it.
     """
-    normal = Z[answers.code == 0]
-    if len(normal) and (share := (detector.scores(normal) > detector.threshold_).mean()) > 0.5:
+    normal, limit = Z[answers.code == 0], min(detector.threshold_, _FAR)
+    if len(normal) and (share := (detector.scores(normal) > limit).mean()) > 0.5:
         _warn(
-            f"Of {len(normal):,} normal rows {share:.0%} raise an alarm now that they are learnt: "
-            f"no landmark of the first fit is near them. Fit anew with these rows among the others."
+            f"Of {len(normal):,} normal rows {share:.0%} score above {limit:.2f} now that they are "
+            f"learnt, where the threshold is {detector.threshold_:.2f}: no landmark of the first "
+            f"fit is near them. Fit anew with these rows among the others."
         )
     for place, kind in enumerate(answers.kinds[len(known) :], start=len(known)):
         rows = Z[answers.code == place + 1]
