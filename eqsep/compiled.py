@@ -86,13 +86,18 @@ def in_threads(work: Callable[[slice], None], n: int, *, steps: int) -> None:
 
     What is done in a thread is not divided again.
     """
-    most = 1 if getattr(_this, "is_worker", False) else threads()
-    pieces = max(1, min(most, steps // WORTH_A_THREAD, n))
+    pieces = n_pieces(n, steps=steps)
     parts = [slice(*ends) for ends in pairwise(n * i // pieces for i in range(pieces + 1))]
     if pieces == 1:
         work(parts[0])
     else:
         list(_pool(pieces).map(work, parts))
+
+
+def n_pieces(n: int, *, steps: int) -> int:
+    """Into how many pieces `in_threads` divides work."""
+    most = 1 if getattr(_this, "is_worker", False) else threads()
+    return max(1, min(most, steps // WORTH_A_THREAD, n))
 
 
 def threads() -> int:

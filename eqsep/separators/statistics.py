@@ -1,14 +1,16 @@
 """The sums from which a closed separator is solved: they add up over pieces of the data."""
 
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 import scipy.linalg
+from threadpoolctl import threadpool_limits
 
 from eqsep.arrays import device, is_foreign, namespace
-from eqsep.compiled import in_threads, weighted_sums
+from eqsep.compiled import in_threads, n_pieces, weighted_sums
 from eqsep.fused import is_fast
 from eqsep.kernels import Kernel, LocalKernel
 from eqsep.separators import on_gpu
@@ -65,13 +67,6 @@ class Statistics:
         if float(xp.min(pivots) / xp.max(pivots)) ** 2 < _rounding(matrix):
             return xp.reshape(_shortest_solution(matrix, moment), self.moment.shape)
         return xp.reshape(_substituted(factor, moment), self.moment.shape)
-
-
-def _added(gram: Any, k: Any) -> Any:
-    """G + kᵀ k; in NumPy the lower triangle alone, and in the place of G."""
-    if is_foreign(gram):
-        return gram + k.T @ k
-    return scipy.linalg.blas.dsyrk(1.0, k.T, beta=1.0, c=gram, lower=1, overwrite_c=1)
 
 
 def widened(statistics: Statistics, n: int, *, places: list[int] | None = None) -> Statistics:
@@ -184,21 +179,44 @@ class KernelMap:
         if is_fast(X) and isinstance(self.kernel, LocalKernel):
             parts = on_gpu.summed(self.kernel, self.landmarks, X, target, weight)
             return Statistics(*parts, total)
+        if not is_foreign(X) and self.kernel.is_rowwise:
+            return Statistics(*self._sums_in_threads(X, target, weight), total)
+        xp = namespace(X)
+        exact = replace(self, landmarks=xp.astype(self.landmarks, xp.float64, copy=False))
+        return Statistics(*exact._sums(X, target, weight), total)
+
+    def _sums(self, X: Any, target: np.ndarray, weight: np.ndarray) -> tuple[Any, Any]:
+        """Σ w k kᵀ and Σ w t k."""
         xp, m = namespace(X), self.landmarks.shape[0]
         double = {"dtype": xp.float64, "device": device(X)}
-        exact = self
-        if is_foreign(X) or not self.kernel.is_rowwise:
-            exact = replace(self, landmarks=xp.astype(self.landmarks, xp.float64, copy=False))
         root = xp.asarray(np.sqrt(weight)[:, None], **double)
         pull = xp.asarray((np.sqrt(weight) * target.T).T, **double)
         gram, moment = xp.zeros((m, m), **double), xp.zeros((m, *target.shape[1:]), **double)
-        if not is_foreign(X):
-            gram = np.asfortranarray(gram)  # as BLAS has it
         weighted = bool((weight != 1).any())
-        for rows, k in exact.chunks(X, most=X.shape[0], dtype=xp.float64):
+        for rows, k in self.chunks(X, most=X.shape[0], dtype=xp.float64):
             k = root[rows, :] * k if weighted else k
-            gram = _added(gram, k)
+            gram += k.T @ k
             moment += k.T @ pull[rows]
-        if not is_foreign(gram):
-            gram = np.tril(gram) + np.tril(gram, -1).T
-        return Statistics(gram, moment, total)
+        return gram, moment
+
+    def _sums_in_threads(
+        self, X: np.ndarray, target: np.ndarray, weight: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The same, by threads that each have rows and sums of their own.
+
+        BLAS's own threads would wait for each other, and spin while kernel values are computed.
+        """
+        steps = len(X) * self.landmarks.size
+        parts: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+
+        def add(rows: slice) -> None:
+            parts[rows.start] = self._sums(X[rows], target[rows], weight[rows])
+
+        alone = n_pieces(len(X), steps=steps) == 1
+        with nullcontext() if alone else threadpool_limits(1, user_api="blas"):
+            in_threads(add, len(X), steps=steps)
+        (gram, moment), *others = (parts[start] for start in sorted(parts))
+        for more, pull in others:
+            gram += more
+            moment += pull
+        return gram, moment
