@@ -9,6 +9,7 @@ from eqsep.detector.answers import Answers
 from eqsep.detector.pieces import Piece
 from eqsep.separators.statistics import widened
 
+_FEWEST = 5  # normal rows: one that raises an alarm is a false one, as promised
 _FAR = 0.9  # a score that says that a row is near no landmark, whatever the threshold
 
 
@@ -62,7 +63,7 @@ def warn_of_far_rows(
     should raise an alarm that names it.
     """
     normal, limit = Z[answers.code == 0], min(detector.threshold_, _FAR)
-    if len(normal) and (share := (detector.scores(normal) > limit).mean()) > 0.5:
+    if len(normal) >= _FEWEST and (share := (detector.scores(normal) > limit).mean()) > 0.5:
         _warn(
             f"Of {len(normal):,} normal rows {share:.0%} score above {limit:.2f} now that they are "
             f"learnt, where the threshold is {detector.threshold_:.2f}: no landmark of the first "
