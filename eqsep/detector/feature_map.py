@@ -152,10 +152,8 @@ class Plan:
     rng: np.random.RandomState
 
 
-def make_feature_map(
-    table: Table, answers: Answers, plan: Plan
-) -> tuple[FeatureMap, np.ndarray, np.ndarray]:
-    """The feature map of a table's first rows, these rows encoded, and which of them calibrate.
+def make_feature_map(table: Table, answers: Answers, plan: Plan) -> tuple[FeatureMap, np.ndarray]:
+    """The feature map of a table's first rows, and these rows encoded.
 
     Rows that calibrate have no part in it.
     """
@@ -179,7 +177,7 @@ def make_feature_map(
     kernel = Laplacian(gamma=width * float(Laplacian().resolved(landmarks).gamma))
     is_normal = ~_among(landmarks, learnt[is_anomaly == 1])
     feature_map = FeatureMap(encoder, landmarks, is_normal, kernel, hashed, key, int(cut))
-    return feature_map, Z, ~trains
+    return feature_map, Z
 
 
 def _among(rows: np.ndarray, others: np.ndarray) -> np.ndarray:

@@ -51,7 +51,7 @@ def start(setup: Setup, table: Table, answers: Answers, *, given: bool) -> tuple
     answers, one_class = setup.opened(answers, given=given)
     feature_map = setup.feature_map
     if feature_map is None:
-        feature_map, Z, _ = make_feature_map(table, answers, setup.plan)
+        feature_map, Z = make_feature_map(table, answers, setup.plan)
     else:
         table = feature_map.encoder.align(table)
         Z = feature_map.rows(table)
@@ -73,7 +73,7 @@ def agree(setup: Setup, survey: Survey) -> Terms:
     sample = survey.sample()
     read = read_answers(sample.y, n_rows=len(sample.y), normal=setup.normal, known=answers)
     read = read.trusting_unlabelled() if one_class else read
-    feature_map, _, _ = make_feature_map(sample.table, read, setup.plan)
+    feature_map, _ = make_feature_map(sample.table, read, setup.plan)
     if setup.plan.width is None:
         more = counts[answers.code <= 0].sum() / (read.code <= 0).sum()
         kernel = replace(feature_map.kernel, gamma=feature_map.kernel.gamma * more**RATE)
