@@ -2,7 +2,7 @@
 
     python bench/scale.py                                   10^4 to 10^6 rows, some minutes
     python bench/scale.py --rows 10000 100000                a minute
-    python bench/scale.py --rows 1000000 10000000 100000000
+    python bench/scale.py --rows 1000000 10000000 100000000 --landmarks 300
     python bench/scale.py --rows 1000000 --columns 10 30 100 300 1000
     python bench/scale.py --rows 1000000 --landmarks 100 200 500 1000 2000 --threads 1 2
 
@@ -32,7 +32,7 @@ import pyarrow.dataset
 from scale_data import make
 
 from eqsep import Detector
-from eqsep.batches.sources import source_of
+from eqsep.batches.sources import record_batches, source_of
 
 WARM_ROWS = 3000
 
@@ -64,7 +64,8 @@ def measured(folder: Path, case: Case) -> Cost:
     pa.set_cpu_count(case.threads)
     data = pa.dataset.dataset(sorted(map(str, folder.glob("*.parquet"))))
     detector = Detector(n_landmarks=case.landmarks, random_state=0)
-    detector.fit(data.head(WARM_ROWS).drop_columns(["kind"]), data.head(WARM_ROWS)["kind"])
+    warm = pa.Table.from_batches([next(record_batches(data, None, WARM_ROWS))])
+    detector.fit(warm.drop_columns(["kind"]), warm["kind"])
     clock, processor = _seconds(lambda: detector.fit(data, "kind"))
     peak = _peak_megabytes()
     reading, _ = _seconds(lambda: [_read(data) for _ in range(2)])

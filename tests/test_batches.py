@@ -1,6 +1,7 @@
 """Rows in batches: where they come from, and what is kept of them in bounded memory."""
 
 import threading
+import time
 from collections import Counter
 
 import numpy as np
@@ -8,13 +9,14 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset
+import pyarrow.parquet
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eqsep.batches.joining import joined, tables
 from eqsep.batches.sampling import Reservoir, Strata, frequent
-from eqsep.batches.sources import is_stream, prefetched, source_of
+from eqsep.batches.sources import is_stream, prefetched, record_batches, source_of
 from eqsep.tables.reading import read_table
 
 ROWS = pd.DataFrame({"a": [1.0, 2.0], "kind": ["normal", None]})
@@ -125,6 +127,30 @@ def test_reading_ends_when_nobody_wants_more():
     assert threading.active_count() == before + 1
     batches.close()
     assert threading.active_count() == before
+
+
+def test_a_file_is_not_read_faster_than_its_rows_are_worked_on(tmp_path):
+    n, groups = 20_000, 40
+    table = pa.table({f"x{j}": np.random.default_rng(j).normal(size=n * groups) for j in range(5)})
+    pa.parquet.write_table(table, tmp_path / "rows.parquet", row_group_size=n)
+    before, held, rows = pa.total_allocated_bytes(), 0, 0
+    for batch in record_batches(pa.dataset.dataset(tmp_path), None, n // 2):
+        time.sleep(0.002)  # as long as a reader that does not wait takes for several groups
+        held, rows = max(held, pa.total_allocated_bytes() - before), rows + len(batch)
+    assert rows == n * groups
+    assert held < table.nbytes / 4
+
+
+def test_folders_that_name_a_value_and_filters_count_when_files_are_read_by_groups(tmp_path):
+    table = pa.table({"a": list(range(10)), "site": ["here", "there"] * 5})
+    by_site = pa.dataset.partitioning(pa.schema([("site", pa.string())]), flavor="hive")
+    pa.dataset.write_dataset(table, tmp_path, format="parquet", partitioning=by_site)
+    data = pa.dataset.dataset(tmp_path, partitioning=by_site)
+    read = pa.Table.from_batches(list(record_batches(data, None, 3)))
+    assert read.sort_by("a").to_pydict() == table.to_pydict()
+    some = data.filter(pa.dataset.field("a") > 6)
+    read = pa.Table.from_batches(list(record_batches(some, ["a"], 3)))
+    assert sorted(read["a"].to_pylist()) == [7, 8, 9]
 
 
 def test_batches_have_the_columns_of_the_first_in_its_order():

@@ -153,12 +153,24 @@ def record_batches(data: Any, columns: list[str] | None, rows: int) -> Iterator[
     columns : list of str or None
         Those to read; None reads all.
     """
-    ahead: dict[str, Any] = {"batch_readahead": 2, "fragment_readahead": 1}
-    if getattr(getattr(data, "format", None), "type_name", "") == "parquet":
-        dataset = import_module("pyarrow.dataset")
-        # Else a whole file is held in memory while its groups of rows are worked on.
-        ahead["fragment_scan_options"] = dataset.ParquetFragmentScanOptions(pre_buffer=False)
-    return data.to_batches(columns=columns, batch_size=rows, **ahead)
+    told: dict[str, Any] = {"columns": columns, "batch_size": rows}
+    told |= {"batch_readahead": 2, "fragment_readahead": 1}
+    files = _parquet_files(data)
+    if not files:
+        yield from data.to_batches(**told)
+    for file in files:
+        # The reader of a whole file does not wait for who works on its rows, and holds them all.
+        for group in file.split_by_row_group():
+            yield from group.to_batches(schema=data.schema, **told)
+
+
+def _parquet_files(data: Any) -> list[Any]:
+    """The files of a dataset where all are Parquet and all their rows are wanted; else none."""
+    try:
+        files = list(data.get_fragments())
+    except ValueError:  # of a filtered dataset, which is read as a whole
+        return []
+    return files if all(hasattr(file, "split_by_row_group") for file in files) else []
 
 
 def _from_dataset(data: Any, label: str | None) -> Source:

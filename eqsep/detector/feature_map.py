@@ -172,7 +172,7 @@ def make_feature_map(table: Table, answers: Answers, plan: Plan) -> tuple[Featur
     learnt, packing = Z[trains], Packing.of(encoder)
     landmarks = choose_landmarks(learnt, is_anomaly, n=plan.n_landmarks, rng=plan.rng)
     source = encoder.source_[encoder.weights_ > 0][packing.first]
-    rows = Rows(packing(learnt), is_anomaly, source)
+    rows = Rows(learnt, is_anomaly, packing, source)
     width = plan.width or choose_width(rows, alpha=plan.alpha, rng=plan.rng)
     kernel = Laplacian(gamma=width * float(Laplacian().resolved(landmarks).gamma))
     is_normal = ~_among(landmarks, learnt[is_anomaly == 1])

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from sklearn.metrics import average_precision_score
+from threadpoolctl import threadpool_limits
 
-from eqsep.compiled import SparseManhattan
+from eqsep.compiled import SparseManhattan, in_threads
+from eqsep.detector.packing import Packing
 
 WIDTHS = 2.0 ** np.arange(-1, 5)  # in units of 1 / the median distance between landmarks
 SWAPPED = 0.5  # the share of columns that are exchanged
@@ -22,11 +24,16 @@ MOST_HELD_NORMAL, MOST_HELD_ANOMALOUS = 2000, 500
 
 @dataclass(frozen=True)
 class Rows:
-    """Packed rows, which of them are anomalous, and the table's column of each packed one."""
+    """Encoded rows, which of them are anomalous, and the table's column of each packed one."""
 
     Z: np.ndarray
     is_anomaly: np.ndarray
+    packing: Packing
     source: np.ndarray
+
+    def packed(self, rows: np.ndarray) -> np.ndarray:
+        """Some of them, packed."""
+        return self.packing(self.Z[rows])
 
 
 def choose_width(rows: Rows, *, alpha: float, rng: np.random.RandomState) -> float:
@@ -39,7 +46,15 @@ def choose_width(rows: Rows, *, alpha: float, rng: np.random.RandomState) -> flo
     divisions = list(_divisions(rows, rng))
     used = np.mean([np.sum(rows.is_anomaly[parts.train] == 0) for parts in divisions])
     finer = (np.sum(rows.is_anomaly == 0) / max(used, 1)) ** RATE
-    quality = np.mean([_quality(rows, parts, alpha=alpha, rng=rng) for parts in divisions], axis=0)
+    looks = [_Look.at(rows, parts, rng) for parts in divisions]
+    found = np.empty((len(looks), len(WIDTHS)))
+
+    def work(which: slice) -> None:
+        found[which] = [look.quality(alpha=alpha) for look in looks[which]]
+
+    with threadpool_limits(1, user_api="blas"):  # each division in a thread, not each product
+        in_threads(work, len(looks), steps=sum(look.steps for look in looks))
+    quality = found.mean(axis=0)
     best = int(np.argmax(quality))
     if best in (0, len(WIDTHS) - 1):
         return float(WIDTHS[best] * finer)
@@ -74,29 +89,52 @@ def _divisions(rows: Rows, rng: np.random.RandomState) -> Iterator[_Division]:
         yield _Division(np.concatenate([others, known]), landmarks, held_normal, held_anomalous)
 
 
-def _quality(
-    rows: Rows, parts: _Division, *, alpha: float, rng: np.random.RandomState
-) -> np.ndarray:
-    """How well each width does: one number for each of `WIDTHS`."""
-    Z, C = rows.Z, rows.Z[parts.landmarks]
-    distance = SparseManhattan(C)
-    held = Z[parts.held_normal]
-    exchanged = _exchanged(rows, parts, rng)
-    if not len(held) or not len(exchanged):
-        return -np.abs(np.log2(WIDTHS) - 1)  # nothing to look at: a middling width
-    between = distance(C)
-    median = np.median(between[between > 0]) if (between > 0).any() else 1.0
-    groups = (Z[parts.train], held, exchanged, Z[parts.held_anomalous])
-    values = [np.exp(distance(group) * (-WIDTHS[0] / median)) for group in groups]
-    normal = (rows.is_anomaly[parts.train] == 0).astype(np.float32)
-    found = []
-    for i in range(len(WIDTHS)):
-        if i:
-            values = [k * k for k in values]  # twice the width's inverse: the square of the kernel
-        coef = _coefficients(values[0], normal, alpha=alpha)
-        scores = [np.abs(1 - k @ coef) for k in values[1:]]
-        found.append(_precision(scores[0], scores[1]) + SEEN * _precision(scores[0], scores[2]))
-    return np.array(found)
+@dataclass(frozen=True)
+class _Look:
+    """What is looked at in a division: packed rows to learn and held-out ones."""
+
+    train: np.ndarray
+    normal: np.ndarray  # 1 for the normal rows of `train`
+    landmarks: np.ndarray
+    held: np.ndarray
+    exchanged: np.ndarray
+    anomalous: np.ndarray
+
+    @classmethod
+    def at(cls, rows: Rows, parts: _Division, rng: np.random.RandomState) -> "_Look":
+        train, normal = rows.packed(parts.train), rows.is_anomaly[parts.train] == 0
+        held = rows.packed(parts.held_normal)
+        return cls(
+            train,
+            normal.astype(np.float32),
+            rows.packed(parts.landmarks),
+            held,
+            _exchanged(held, train[normal], rows.source, rng),
+            rows.packed(parts.held_anomalous),
+        )
+
+    @property
+    def steps(self) -> int:
+        """About how much work it is."""
+        return len(WIDTHS) * len(self.train) * len(self.landmarks) ** 2
+
+    def quality(self, *, alpha: float) -> np.ndarray:
+        """How well each width does: one number for each of `WIDTHS`."""
+        if not len(self.held) or not len(self.exchanged):
+            return -np.abs(np.log2(WIDTHS) - 1)  # nothing to look at: a middling width
+        distance = SparseManhattan(self.landmarks)
+        between = distance(self.landmarks)
+        median = np.median(between[between > 0]) if (between > 0).any() else 1.0
+        groups = (self.train, self.held, self.exchanged, self.anomalous)
+        values = [np.exp(distance(group) * (-WIDTHS[0] / median)) for group in groups]
+        found = []
+        for i in range(len(WIDTHS)):
+            if i:  # twice the width's inverse: the square of the kernel
+                values = [np.square(k, out=k) for k in values]
+            coef = _coefficients(values[0], self.normal, alpha=alpha)
+            scores = [np.abs(1 - k @ coef) for k in values[1:]]
+            found.append(_precision(scores[0], scores[1]) + SEEN * _precision(scores[0], scores[2]))
+        return np.array(found)
 
 
 def _coefficients(k: np.ndarray, target: np.ndarray, *, alpha: float) -> np.ndarray:
@@ -113,20 +151,20 @@ def _precision(normal: np.ndarray, anomalous: np.ndarray) -> float:
     return float(average_precision_score(y, np.concatenate([normal, anomalous])))
 
 
-def _exchanged(rows: Rows, parts: _Division, rng: np.random.RandomState) -> np.ndarray:
+def _exchanged(
+    held: np.ndarray, others: np.ndarray, source: np.ndarray, rng: np.random.RandomState
+) -> np.ndarray:
     """Held-out normal rows with some columns from other normal rows, as far as that changes them.
 
-    All packed columns of one column of the table are exchanged together.
+    All packed columns of one column of the table, by `source`, are exchanged together.
     """
-    held = rows.Z[parts.held_normal]
-    others = parts.train[rows.is_anomaly[parts.train] == 0]
     if not len(held) or not len(others):
         return held[:0]
-    columns, place = np.unique(rows.source, return_inverse=True)
+    columns, place = np.unique(source, return_inverse=True)
     chosen = rng.uniform(size=(len(held), len(columns))) < SWAPPED
-    giver = others[rng.randint(len(others), size=(len(held), len(columns)))]
+    giver = rng.randint(len(others), size=(len(held), len(columns)))
     out = held.copy()
     for j, column in enumerate(place):
-        given = rows.Z[giver[:, column], j]
+        given = others[giver[:, column], j]
         out[:, j] = np.where(chosen[:, column], given, out[:, j])
     return out[(out != held).any(axis=1)]
