@@ -37,8 +37,9 @@ from eqsep.experiments.networks import (
 from eqsep.experiments.published import published_tables
 from eqsep.experiments.scaled import first_rows
 from eqsep.experiments.tables import nsl_kdd, thyroid
-from eqsep.experiments.tables.nsl_kdd_networks import NETWORKS, separator
+from eqsep.experiments.tables.nsl_kdd_networks import NETWORKS, RATIO, separator
 from eqsep.experiments.tables.thyroid import Layout
+from eqsep.separators.negative_sampling import NegativeSampling
 
 Scores = Callable[[Split], np.ndarray]  # -> (repetitions, n)
 SEEDS = 3
@@ -78,6 +79,17 @@ def nsl_kdd_rbf(split: Split, *, precision: str) -> np.ndarray:
     with narrow_layers_allowed():
         model = separator(cell, NETWORKS["RS"]).fit(split.X_train, split.y_train)
     return member_scores(model, split.X_test, protocol=PRECISIONS[precision]).T
+
+
+def nsl_kdd_sampled(split: Split, *, stratify: bool) -> np.ndarray:
+    """ES-NS on NSL-KDD, stopped on held-out rows of both classes by their shares, or as drawn."""
+    network = separator(
+        Experiment("nsl_kdd", "NSL-KDD", "ES-NS", seeds=SEEDS), NETWORKS["ES-NS"], stratify=stratify
+    )
+    with narrow_layers_allowed():
+        sampling = NegativeSampling(network, ratio=RATIO, random_state=0)
+        model = sampling.fit(split.X_train, split.y_train).estimator_
+    return member_scores(model, split.X_test, protocol="paper").T
 
 
 def nsl_kdd_sad(split: Split, *, pretraining: int, **told: Any) -> np.ndarray:
@@ -122,6 +134,10 @@ TRIED: dict[tuple[str, str], dict[str, Scores]] = {
         f"{words}{'*' * (name == 'paper')}": partial(nsl_kdd_rbf, precision=words)
         for words, name in PRECISIONS.items()
     },
+    ("nsl_kdd_full", "ES-NS (ours)"): {
+        "stopped on both classes by their shares*": partial(nsl_kdd_sampled, stratify=True),
+        "stopped on the last tenth of the rows": partial(nsl_kdd_sampled, stratify=False),
+    },
     ("nsl_kdd_full", "ES-SAD (ours)"): {
         "the autoencoder trained for 500 epochs*": partial(nsl_kdd_sad, pretraining=500),
         "for one epoch": partial(nsl_kdd_sad, pretraining=1),
@@ -161,13 +177,18 @@ def published(table: str, row: str) -> dict[str, float]:
 
 
 def measure(cell: Cell) -> dict[str, Any]:
-    """The mean areas by kind, over the repetitions."""
+    """The mean areas by kind over the repetitions, and their standard deviations."""
     split = {"nsl_kdd_full": nsl_kdd, "thyroid_full": thyroid}[cell.table].data("paper")
     split = first_rows(split, cell.n_rows) if cell.n_rows else split
     scores = TRIED[cell.table, cell.row][cell.setting](split)
     areas = [trapezoid_by_kind(score, split.kind_test) for score in scores]
     means = {k: float(np.mean([a[k] for a in areas])) for k in KINDS[cell.table].values()}
-    return {"areas": means, "training rows": len(split.X_train)}
+    spread = {k: float(np.std([a[k] for a in areas])) for k in means}
+    return {"areas": means, "spread": spread, "training rows": len(split.X_train)}
+
+
+def _spread(std: float) -> str:
+    return f"±{std:.3f}" if std else ""
 
 
 def line(*words: Any) -> str:
@@ -200,7 +221,7 @@ def main() -> None:
                 areas = result["areas"]
                 apart = max(abs(areas[kind] - mean) for kind, mean in means.items())
                 n_rows = f"{result['training rows']:,}"
-                values = (f"{areas[kind]:.3f}" for kind in means)
+                values = (f"{areas[kind]:.3f}{_spread(result['spread'][kind])}" for kind in means)
                 print(line(row, setting, n_rows, *values, f"{apart:.3f}"), flush=True)
         print()
 

@@ -24,6 +24,10 @@ _ES_SAD = (
     "it depends on the training of the autoencoder: after one epoch of it Probe comes near "
     "the published figure, while Privilege, 65 rows, stays above"
 )
+_ES_NS = (
+    "it depends on the rows that are held out to stop on: other ones move Probe by about half of "
+    "this (bench/reproduction_settings.py)"
+)
 # By table and row, of figures that are off: what the difference comes from.
 _FOUND: dict[tuple[str, str], str] = {
     ("toy_shallow", "OCSVM"): (
@@ -32,6 +36,8 @@ _FOUND: dict[tuple[str, str], str] = {
     ("separation", "ES (LL), 2 layers"): (
         "nearly all members pass this mark; the paper's other one is that outputs are 0.30 apart"
     ),
+    ("nsl_kdd", "ES-NS (ours)"): _ES_NS,
+    ("nsl_kdd_full", "ES-NS (ours)"): _ES_NS,
     ("nsl_kdd", "ES-SAD (ours)"): _ES_SAD,
     ("nsl_kdd_full", "ES-SAD (ours)"): _ES_SAD,
 }
