@@ -3,7 +3,7 @@
 import re
 import sys
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 import typer
@@ -87,14 +87,18 @@ def in_commands(message: str) -> str:
     return message
 
 
-def meant(absent: Iterable[str], there: Iterable[str]) -> str:
+def meant(absent: Sequence[str], there: Sequence[str]) -> str:
     """A question, where names that are not there are so with other case or blanks; else nothing.
 
     Examples
     --------
     >>> meant(["temperature", "size"], ["Temperature", "shape"])
     " Did you mean 'Temperature'?"
+    >>> meant(["shape,size"], ["shape", "size"])
+    ' Write the option once for each: it takes one name.'
     """
+    if any("," in name and set(map(str.strip, name.split(","))) <= set(there) for name in absent):
+        return " Write the option once for each: it takes one name."
     wanted = {name.strip().casefold() for name in absent}
     alike = [name for name in there if name.strip().casefold() in wanted]
     return f" Did you mean {listed(alike)}?" if alike else ""

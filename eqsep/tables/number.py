@@ -12,6 +12,7 @@ RANK_WEIGHT = 12**0.5
 _LINEAR = 8.0  # robust deviations: beyond, standard values grow by their logarithm
 _JUMP = 4.0  # robust deviations from a value that never varied to any other one
 _UNSEEN_RANK = -2.0  # the rank of a missing value where training had none; numbers stay above -1
+_SINGLE = 2e-6  # of its distance from the centre is what single precision leaves open of a value
 _UNSEEN_STEP = 8.0  # the same on the standard scale, below the least value of training
 
 
@@ -129,7 +130,8 @@ class Number:
         if not self.with_missing and np.isclose(value, self._place_of_missing(form), rtol=1e-6):
             return "is missing"
         x = self._of_rank(value) if form == "quantile" else self._of_deviation(value)
-        return f"= {WRITERS[self.unit](_shown(x))}"
+        near = _SINGLE * abs(x - self.centre)
+        return f"= {WRITERS[self.unit](_shown(x, within=near))}"
 
     def state(self) -> dict[str, Any]:
         """Plain data from which `from_state` makes the same again."""
@@ -205,10 +207,14 @@ def _beyond(distance: np.ndarray, *, width: float) -> np.ndarray:
     return 1 - 1 / (1 + t)
 
 
-def _shown(x: float) -> float:
-    """The number to six digits, or whole where it has more before the point."""
+def _shown(x: float, *, within: float) -> float:
+    """The shortest number so near to `x`, of at most six digits, or all before the point."""
     x = min(max(x, -LARGEST), LARGEST)
-    return float(round(x)) if 1e5 < abs(x) < 1e15 else float(f"{x:.6g}")
+    for digits in range(1, 7):
+        short = float(f"{x:.{digits}g}")
+        if abs(short - x) <= within:
+            return short
+    return float(round(x)) if 1e5 < abs(x) < 1e15 else short
 
 
 def _centre_and_scale(x: np.ndarray) -> tuple[float, float]:
