@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from eqsep.arrays import device, namespace, to_numpy
+from eqsep.compiled import in_threads
 
 ANOMALOUS_SHARE = 1 / 3
 KEYED_AT_ONCE = 1024  # rows
@@ -74,10 +75,15 @@ def row_keys(X: Any, *, rng: np.random.RandomState) -> np.ndarray:
     X = to_numpy(X)
     factors = rng.randint(0, 2**63, size=X.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
     key = np.empty(len(X), dtype=np.uint64)
-    for start in range(0, len(X), KEYED_AT_ONCE):
-        rows = X[start : start + KEYED_AT_ONCE].astype(np.float64) + 0.0  # -0 is 0
-        mixed = _mixed(np.ascontiguousarray(rows).view(np.uint64) + factors)
-        key[start : start + KEYED_AT_ONCE] = (mixed * factors).sum(axis=1)
+
+    def fill(part: slice) -> None:
+        for start in range(part.start, part.stop, KEYED_AT_ONCE):
+            some = slice(start, min(start + KEYED_AT_ONCE, part.stop))
+            rows = X[some].astype(np.float64) + 0.0  # -0 is 0
+            mixed = _mixed(np.ascontiguousarray(rows).view(np.uint64) + factors)
+            key[some] = (mixed * factors).sum(axis=1)
+
+    in_threads(fill, len(X), steps=X.size)
     return _mixed(key)
 
 
