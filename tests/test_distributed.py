@@ -159,6 +159,15 @@ def test_processes_that_die_in_the_survey_and_in_the_sums_change_nothing(table, 
     assert_same(detector, in_memory(table, detector))
 
 
+def dies(unit, place):  # noqa: ARG001
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_process_that_always_dies_ends_the_work_with_an_error():
+    with pytest.raises(ChildProcessError, match="died at the same rows 4 times"):
+        total(as_units(range(2), int), dies, list.__add__)
+
+
 def own(number, place):
     return [(number, place)]
 

@@ -15,7 +15,7 @@ class Taken(Protocol):
         ...
 
 
-SAMPLE = 200_000  # rows
+SAMPLE = 100_000  # rows
 CELLS = 40_000_000  # numbers as which the rows of a sample are encoded
 ANOMALIES = 6000  # of so many there may be more in the sample than their share
 T = TypeVar("T", bound=Taken)
@@ -29,7 +29,7 @@ def sample_size(width: int, *, most: int | None = None) -> int:
     Examples
     --------
     >>> sample_size(50), sample_size(2000)
-    (200000, 20000)
+    (100000, 20000)
     """
     return min(SAMPLE if most is None else most, max(CELLS // max(width, 1), 1000))
 
@@ -50,7 +50,7 @@ class Reservoir(Generic[T]):
     -----
     By the inequality of Dvoretzky, Kiefer and Wolfowitz with Massart's constant, the shares of
     rows below every value at once are those of the sample up to √(ln(2 / δ) / 2 size) with a
-    chance of 1 - δ: up to 0.0037 for 200,000 rows and δ = 0.01.
+    chance of 1 - δ: up to 0.0052 for 100,000 rows and δ = 0.01.
 
     Examples
     --------

@@ -157,7 +157,7 @@ class Detector(ClassifierMixin, BaseEstimator):
         Notes
         -----
         Of batches that are read twice, the first pass counts labels and names and draws a sample
-        of up to 200,000 rows. Where that is all of them, the fit is that in memory. Else encoding,
+        of up to 100,000 rows. Where that is all of them, the fit is that in memory. Else encoding,
         landmarks and width come from the sample (of an iterator, from the first rows), and all
         else from all rows: the sums, the kinds, and which normal rows calibrate.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 LOCAL = "local"  # in place of an address: processes of this machine
 PATIENCE = 10  # seconds within which a cluster must answer
+RETRIES = 3  # of a task whose process dies
 _RUNNING = "auto"  # Ray's word for the cluster that runs on this machine
 
 

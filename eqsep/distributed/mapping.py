@@ -10,7 +10,7 @@ import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from eqsep.compiled import threads
-from eqsep.distributed.cluster import load_ray
+from eqsep.distributed.cluster import RETRIES, load_ray
 from eqsep.distributed.units import Opened, Units
 
 FAN = 8  # how many results one task adds up
@@ -39,6 +39,7 @@ def total(units: Units, task: Task[T], add: Callable[[T, T], T], *, cpus: float 
         batch_format="pyarrow",
         fn_kwargs={"task": sent, "opened": units.opened},
         num_cpus=cpus,
+        max_retries=RETRIES,
     )
     for share in LEVELS:
         made = made.map_batches(
@@ -47,6 +48,7 @@ def total(units: Units, task: Task[T], add: Callable[[T, T], T], *, cpus: float 
             batch_format="pyarrow",
             fn_kwargs={"add": add},
             num_cpus=share * cpus,
+            max_retries=RETRIES,
         )
     return _sum(_unpacked(made), add)
 
@@ -60,6 +62,7 @@ def each(units: Units, task: Callable[[Any], Iterable[T]]) -> Iterator[T]:
         batch_format="pyarrow",
         fn_kwargs={"task": sent, "opened": units.opened},
         num_cpus=1,
+        max_retries=RETRIES,
     )
     return _unpacked(made)
 
@@ -131,10 +134,17 @@ def _results(batch: pa.Table) -> Iterator[Any]:
 
 def _unpacked(data: Any) -> Iterator[Any]:
     """All results in order, as they come."""
+    crashed = load_ray().exceptions.WorkerCrashedError, load_ray().exceptions.OutOfMemoryError
     options = data.context.execution_options
     before, options.preserve_order = options.preserve_order, True
     try:
         for batch in data.iter_batches(batch_size=None, batch_format="pyarrow"):
             yield from _results(batch)
+    except crashed as error:
+        raise ChildProcessError(
+            f"A process of the cluster died at the same rows {1 + RETRIES} times, for want of "
+            f"memory as a rule. Divide the rows into smaller files, or give a task more: "
+            f"cpus_per_task=2."
+        ) from error
     finally:
         options.preserve_order = before

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from eqsep.distributed.cluster import cluster
+from eqsep.distributed.cluster import RETRIES, cluster
 from eqsep.distributed.mapping import as_threads
 
-RETRIES = 3  # of an item whose process dies
 T = TypeVar("T")
 
 
