@@ -14,7 +14,7 @@ from rich.table import Table
 
 from eqsep import __version__
 from eqsep.commands import detecting
-from eqsep.commands.telling import errors_told
+from eqsep.commands.telling import Screen, errors_told
 
 if TYPE_CHECKING:
     from eqsep.theory.certificate import Shattering
@@ -206,7 +206,7 @@ def fetch(
 
 
 def _console() -> Console:
-    return Console(highlight=False)
+    return Screen(highlight=False)
 
 
 def _tell_shattering(answer: "Shattering") -> bool:

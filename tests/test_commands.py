@@ -1,5 +1,6 @@
 """The commands around a detector: from files to a model, and from rows to explained alarms."""
 
+import io
 import json
 import re
 import shlex
@@ -14,6 +15,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import typer
 from pyarrow import feather, parquet
 from typer.testing import CliRunner
 
@@ -24,6 +26,7 @@ from eqsep.commands import parts
 from eqsep.commands.columns import giveaways
 from eqsep.commands.labelling import read_labels
 from eqsep.commands.ranking import Highest, ranked
+from eqsep.commands.telling import errors_told, tell
 from eqsep.commands.text_files import ROWS_AT_ONCE
 from eqsep.datasets import make_mixed_demo
 from eqsep.tables.reading import read_table
@@ -645,6 +648,23 @@ def test_a_pipe_may_end_early(folder, model, tmp_path, words, first):
         told = process.stderr.read().decode()
         assert process.wait(timeout=120) == 141
     assert told == ""
+
+
+def test_standard_error_may_be_closed_too(monkeypatch):
+    """As before `2>&1 | head -2`: what is told last finds nobody."""
+
+    class Closed(io.StringIO):
+        def write(self, _):
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stderr", Closed())
+    monkeypatch.setattr(sys, "stdout", sys.stdout)  # it is given up, and is back after the test
+    with pytest.raises(typer.Exit) as end, errors_told():
+        tell("600 rows")
+    assert end.value.exit_code == 141
+    with pytest.raises(typer.Exit) as end, errors_told():
+        raise ValueError("There is no file rows.csv.")
+    assert end.value.exit_code == 2
 
 
 def test_being_ended_leaves_no_half_file(folder, model, tmp_path):

@@ -6,6 +6,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn
 
+from eqsep.commands.telling import Screen
 from eqsep.datasets.catalogue import DATA_FILES, DataFile
 from eqsep.datasets.fetching import fetch_data, state_of
 from eqsep.datasets.home import named_home
@@ -28,7 +29,7 @@ def show_states(console: Console, *, data_home: Path | None) -> None:
 def fetch(console: Console, data_sets: Iterable[str], *, data_home: Path | None) -> None:
     """Fetch data sets with a bar for each file, then show where the files are."""
     columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn()
-    with Progress(*columns, console=Console(stderr=True)) as bars:
+    with Progress(*columns, console=Screen(stderr=True)) as bars:
         tasks: dict[str, TaskID] = {}
 
         def show(file: DataFile, done: int, total: int | None) -> None:

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from eqsep import demo
 from eqsep.commands.models import check_folder
+from eqsep.commands.telling import Screen
 from eqsep.commands.writing import table_writer
 from eqsep.demo.payments import SEEN, PaymentsDemo
 from eqsep.demo.theory import Closing, Contender, Corner, TheoryDemo
@@ -32,7 +33,7 @@ def make_folder(out: Path) -> None:
 def show_payments(console: Console, out: Path) -> None:
     """Run the demonstration, print it, and leave a report, a model and new payments in `out`."""
     make_folder(out)
-    with Console(stderr=True).status("eqsep") as status:
+    with Screen(stderr=True).status("eqsep") as status:
         results = demo.run_payments(on_step=status.update)
     results.detector.save(out / MODEL)
     with table_writer(str(out / ROWS), "csv") as write:

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
-from eqsep.commands.telling import counted, errors_told, warnings_told
+from eqsep.commands.telling import Screen, counted, errors_told, warnings_told
 
 if TYPE_CHECKING:
     from eqsep.commands.labelled import Labelled
@@ -94,7 +93,7 @@ def fit(  # noqa: PLR0913  the options of a command
         with warnings_told() as warned:
             fitted = fitting.fit_files(data, out, settings, like=like, ray=ray)
             warned += fitted.warnings
-        console = Console(highlight=False)
+        console = Screen(highlight=False)
         fitting.tell_fitted(console, fitted, out)
         if report is not None:
             reporting.report_fit(data, fitted, out, report, warnings=warned)
@@ -144,7 +143,7 @@ def score(  # noqa: PLR0913
                 model, rows, out, kind=form, layout=Layout(delimiter, header), wanted=wanted
             )
             warned += outcome.warnings
-        scoring.tell_outcome(Console(highlight=False), outcome, out)
+        scoring.tell_outcome(Screen(highlight=False), outcome, out)
     raise typer.Exit(1 if exit_code and outcome.alarms else 0)
 
 
@@ -193,7 +192,7 @@ def learn(
                 model, rows, label, layout=Layout(delimiter, header), out=out
             )
             warned += fitted.warnings
-        fitting.tell_fitted(Console(highlight=False), fitted, out)
+        fitting.tell_fitted(Screen(highlight=False), fitted, out)
 
 
 @app.command()
@@ -209,7 +208,7 @@ def merge(
 
         with warnings_told():
             detector = fitting.merge_models(models, out)
-        console = Console(highlight=False)
+        console = Screen(highlight=False)
         held = counted(len(detector.calibration_.scores), "held-out normal row")
         console.print(f"{len(models)} models, {held}: {out}", soft_wrap=True)
 
@@ -227,7 +226,7 @@ def export(
         check_model_out(onnx)
         check_not_read(onnx, [model])
         load_detector(model).to_onnx(onnx)
-        Console(highlight=False).print(f"ONNX graph: {onnx}", soft_wrap=True)
+        Screen(highlight=False).print(f"ONNX graph: {onnx}", soft_wrap=True)
 
 
 @app.command()
@@ -256,11 +255,11 @@ def evaluate(  # noqa: PLR0913
         data = _data(rows, delimiter, header, columns)
         reporting.check_report_out(report, rows)
         settings = _engine(landmarks, random_state)
-        with warnings_told(), Console(stderr=True).status("reading") as status:
+        with warnings_told(), Screen(stderr=True).status("reading") as status:
             results = evaluating.evaluate_files(
                 data, settings, against=against, on_method=lambda name: status.update(name)
             )
-        console = Console(highlight=False)
+        console = Screen(highlight=False)
         evaluating.tell_results(console, results)
         if report is not None:
             write_report(results, report)

@@ -17,7 +17,7 @@ from eqsep.commands.labelling import WITHOUT, Labels, odd_labels, y_for
 from eqsep.commands.models import check_model_out, labelled_rows, load_detector
 from eqsep.commands.parts import read_divided, read_parts
 from eqsep.commands.reading import check_not_read
-from eqsep.commands.telling import counted
+from eqsep.commands.telling import Screen, counted
 from eqsep.commands.text_files import Layout
 from eqsep.detector import Detector
 from eqsep.distributed import fit
@@ -183,7 +183,7 @@ def _promise(rate: float, least: float, held: int) -> str:
 @contextmanager
 def _step(first: str) -> Iterator[Callable[[str], None]]:
     """What is being done, on the screen, where there is one."""
-    console = Console(stderr=True)
+    console = Screen(stderr=True)
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal

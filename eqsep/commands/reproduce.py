@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
+from eqsep.commands.telling import Screen
 from eqsep.distributed.spreading import spread
 from eqsep.experiments import runner
 from eqsep.experiments.cell import Cell
@@ -157,7 +158,7 @@ def _bar() -> Iterator[Callable[[runner.Progress], None]]:
         MofNCompleteColumn(),
         TextColumn("{task.fields[left]}"),
     )
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    with Progress(*columns, console=Screen(stderr=True)) as bar:
         task = bar.add_task("cells", total=None, left="")
 
         def on_progress(now: runner.Progress) -> None:

@@ -17,7 +17,7 @@ from eqsep.commands.dates import Beyond, rows_beyond, tell_beyond
 from eqsep.commands.models import as_read, columns_for, load_detector
 from eqsep.commands.ranking import Highest, check_most, ranked
 from eqsep.commands.reading import check_not_read, files_of, open_table, pieces
-from eqsep.commands.telling import counted, listed, tell
+from eqsep.commands.telling import Screen, counted, listed, tell
 from eqsep.commands.text_files import STANDARD_INPUT, Layout
 from eqsep.commands.writing import STANDARD_OUTPUT, check_table_out, output_format, table_writer
 from eqsep.detector import Detector
@@ -308,7 +308,7 @@ def _shortened(table: pa.Table) -> pa.Table:
 @contextmanager
 def _counter() -> Iterator[Callable[[int], None]]:
     """Rows counted on the screen, where there is one."""
-    console = Console(stderr=True)
+    console = Screen(stderr=True)
     columns = SpinnerColumn(), TextColumn("{task.completed:,} rows"), TimeElapsedColumn()
     with Progress(
         *columns, console=console, transient=True, disable=not console.is_terminal

@@ -4,7 +4,7 @@ import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import typer
 from rich.console import Console
@@ -22,16 +22,24 @@ _IN_COMMANDS = (  # what the library says to those who write Python, and to thos
 BROKEN_PIPE = 141  # as a shell says of a command that SIGPIPE has ended
 
 
+class Screen(Console):
+    """Standard output, or standard error; that nobody reads it any more is an error like others."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError  # Rich would end with exit code 1, which says something else here
+
+
 @contextmanager
 def errors_told() -> Iterator[None]:
     """Turn an error that the user can mend into its message and exit code 2."""
     try:
         yield
-    except BrokenPipeError as error:  # whoever read standard output has had enough
+    except BrokenPipeError as error:  # whoever read what is printed has had enough
         sys.stdout = None  # or its flush at the end fails again
         raise typer.Exit(BROKEN_PIPE) from error
     except (ValueError, OSError, ImportError) as error:
-        tell(f"Error: {sentence(error)}", style="red")
+        with suppress(BrokenPipeError):
+            tell(f"Error: {sentence(error)}", style="red")
         raise typer.Exit(2) from error
 
 
@@ -53,7 +61,7 @@ def warnings_told() -> Iterator[list[str]]:
 
 def tell(message: str, *, style: str | None = None) -> None:
     """Say it on standard error."""
-    console = Console(stderr=True, highlight=False, markup=False)
+    console = Screen(stderr=True, highlight=False, markup=False)
     console.print(message, style=style, soft_wrap=True)
 
 
