@@ -5,6 +5,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 
 import typer
 from rich.console import Console
@@ -96,19 +97,25 @@ def in_commands(message: str) -> str:
 
 
 def meant(absent: Sequence[str], there: Sequence[str]) -> str:
-    """A question, where names that are not there are so with other case or blanks; else nothing.
+    """A question, where names that are not there are nearly so; else nothing.
 
     Examples
     --------
-    >>> meant(["temperature", "size"], ["Temperature", "shape"])
+    >>> meant(["temperature", "weight"], ["Temperature", "shape"])
     " Did you mean 'Temperature'?"
+    >>> meant(["qualty"], ["shape", "quality"])
+    " Did you mean 'quality'?"
     >>> meant(["shape,size"], ["shape", "size"])
     ' Write the option once for each: it takes one name.'
     """
     if any("," in name and set(map(str.strip, name.split(","))) <= set(there) for name in absent):
         return " Write the option once for each: it takes one name."
-    wanted = {name.strip().casefold() for name in absent}
-    alike = [name for name in there if name.strip().casefold() in wanted]
+    folded = [name.strip().casefold() for name in there]
+    near: set[str] = set()
+    for name in absent:
+        wanted = name.strip().casefold()
+        near |= {wanted} if wanted in folded else set(get_close_matches(wanted, folded, cutoff=0.7))
+    alike = [name for name, text in zip(there, folded, strict=True) if text in near]
     return f" Did you mean {listed(alike)}?" if alike else ""
 
 
