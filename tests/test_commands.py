@@ -531,6 +531,21 @@ def test_explain_prints_what_the_library_says(folder, model, expected):
     assert every.stderr == ""
 
 
+def test_the_rate_of_false_alarms_can_be_another(folder, model, expected, tmp_path):
+    rate = ("--false-alarm-rate", 0.2)
+    done("score", model, folder / "new.csv", *rate, "--out", tmp_path / "s.parquet")
+    frame = parquet.read_table(tmp_path / "s.parquet").to_pandas()
+    detector = load_model(model).set_params(false_alarm_rate=0.2)
+    alarm = expected["score"] > detector.threshold_
+    assert alarm.sum() > expected["alarm"].sum() + 40
+    assert frame["alarm"].tolist() == alarm.tolist()
+    assert frame["p_value"].tolist() == expected["p_value"].tolist()
+    told = run("explain", model, folder / "new.csv", *rate, "--only-alarms", "--top", 1).stderr
+    assert f"the 20 highest of {alarm.sum()} alarms" in told
+    few = run("score", model, folder / "new.csv", "--false-alarm-rate", 0.0001).stderr
+    assert "0.0001 cannot be promised" in few
+
+
 @pytest.mark.parametrize("name", ["s.csv", "s.jsonl", "s.parquet", "s.arrow"])
 def test_the_highest_scores_come_first(folder, model, expected, tmp_path, name):
     words = ("score", model, folder / "new.csv", folder / "new.parquet", "--keep", "amount")

@@ -264,6 +264,14 @@ CASES = {
         "--keep 'row': the table of scores has a column of that name already",
     ),
     "reasons below zero": (lambda c: c.score(c.good.rows, "--explain", -1), "number of reasons"),
+    "score at no rate": (
+        lambda c: c.score(c.good.rows, "--false-alarm-rate", 1.5),
+        "--false-alarm-rate must be a number between 0 and 1, got 1.5",
+    ),
+    "explain at no rate": (
+        lambda c: ["explain", c.good.model, c.good.rows, "--false-alarm-rate", 0],
+        "--false-alarm-rate must be a number between 0 and 1, got 0.0",
+    ),
     "no row": (lambda c: c.score(c.good.rows, "--most", 0), "--most expects a number of rows"),
     "no row to explain": (
         lambda c: ["explain", c.good.model, c.good.rows, "--most", -1],
@@ -356,6 +364,12 @@ CASES = {
     "label in another case": (
         lambda c: c.fit(c.good.rows, label="Kind"),
         "Did you mean 'kind'?",
+    ),
+    "label misspelt among many columns": (
+        lambda c: c.fit(
+            c.csv(c.frame.assign(**dict.fromkeys("abcdefghijkl", 1), quality=1)), label="qualty"
+        ),
+        "and 4 more. Did you mean 'quality'?",
     ),
     "column in another case": (
         lambda c: c.score(c.csv(c.frame.rename(columns={"size": "Size "}))),

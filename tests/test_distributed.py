@@ -297,7 +297,8 @@ def test_the_command_fits_and_scores_on_a_cluster(eqsep, folder, table, tmp_path
     one, many = (load_model(tmp_path / f"{name}.eqsep") for name in ("one", "ray"))
     assert many.feature_map_.is_same(one.feature_map_)
     assert_same(many, one)
-    for words in (["--keep", "amount"], ["--only-alarms", "--explain", "1"]):
+    other_rate = ["--only-alarms", "--explain", "1", "--false-alarm-rate", "0.1"]
+    for words in (["--keep", "amount"], other_rate):
         command = ["score", str(tmp_path / "one.eqsep"), str(folder), *words, "--format", "jsonl"]
         assert eqsep([*command, "--ray", "local"]).stdout == eqsep(command).stdout != ""
 

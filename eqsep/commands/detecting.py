@@ -44,6 +44,12 @@ Header = Annotated[
 Landmarks = Annotated[
     int | None, typer.Option(metavar="N", help="Rows that a model remembers; fewer are quicker.")
 ]
+Rate = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE", help="Of new normal rows that may raise an alarm; else as fitted."
+    ),
+]
 Report = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report: one HTML page.")]
 Ray = Annotated[
     str | None,
@@ -118,6 +124,7 @@ def score(  # noqa: PLR0913
         int | None,
         typer.Option(metavar="N", help="Only the N highest scores, the highest first."),
     ] = None,
+    false_alarm_rate: Rate = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN", help="Write this column beside the scores; repeatable."),
@@ -137,7 +144,7 @@ def score(  # noqa: PLR0913
         from eqsep.commands import scoring
         from eqsep.commands.text_files import Layout
 
-        wanted = scoring.Wanted(keep or (), explain, only_alarms, most, ray)
+        wanted = scoring.Wanted(keep or (), explain, only_alarms, most, ray, false_alarm_rate)
         with warnings_told() as warned:
             outcome = scoring.score_files(
                 model, rows, out, kind=form, layout=Layout(delimiter, header), wanted=wanted
@@ -158,6 +165,7 @@ def explain(  # noqa: PLR0913
     only_alarms: Annotated[
         bool, typer.Option("--only-alarms", help="Leave out rows that pass.")
     ] = False,
+    false_alarm_rate: Rate = None,
     delimiter: Delimiter = None,
     header: Header = True,
 ) -> None:
@@ -167,7 +175,7 @@ def explain(  # noqa: PLR0913
         from eqsep.commands.text_files import Layout
 
         layout = Layout(delimiter, header)
-        asked = explaining.Asked(most, top, only_alarms)
+        asked = explaining.Asked(most, top, only_alarms, false_alarm_rate)
         with warnings_told():
             for text in explaining.explain_files(model, rows, layout=layout, asked=asked):
                 typer.echo(text)

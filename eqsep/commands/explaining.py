@@ -29,11 +29,14 @@ class Asked:
     top : int
         How many columns are named for each.
     only_alarms : bool
+    rate : float or None
+        The share of new normal rows that may raise an alarm; else as the model was fitted.
     """
 
     most: int
     top: int
     only_alarms: bool = False
+    rate: float | None = None
 
     def __post_init__(self) -> None:
         check_most(self.most)
@@ -54,7 +57,7 @@ def explain_files(
     model: Path, paths: Sequence[str], *, layout: Layout, asked: Asked
 ) -> Iterator[str]:
     """Why the rows, or alarms, with the highest scores have them, as text; the highest first."""
-    detector = load_detector(model, rows=paths)
+    detector = load_detector(model, rows=paths, rate=asked.rate)
     held: list[_Held] = []
     highest = Highest(asked.most)
     done = wanted = 0

@@ -14,6 +14,7 @@ from eqsep.commands.reading import Choice, is_table, pieces
 from eqsep.commands.telling import listed, meant
 from eqsep.commands.text_files import MISSING, Layout
 from eqsep.detector import Detector
+from eqsep.detector.parameters import checked_rate
 from eqsep.persistence import ModelFileError, load_model
 from eqsep.persistence.container import MAGIC
 from eqsep.tables.reading import Table, read_table
@@ -26,8 +27,11 @@ _TYPES: dict[str, list[pa.DataType]] = {
 }
 
 
-def load_detector(path: Path, *, rows: Iterable[str] = ()) -> Detector:
-    """The detector in a model file; errors name the file, and say if `rows` is the model."""
+def load_detector(path: Path, *, rows: Iterable[str] = (), rate: float | None = None) -> Detector:
+    """The detector in a model file; errors name the file, and say if `rows` is the model.
+
+    With a `rate` of false alarms it has the threshold of that one, not of its own.
+    """
     if not path.exists():
         raise ValueError(f"There is no model {path}: write one with eqsep fit.")
     if path.is_file() and not _is_model(path):
@@ -41,6 +45,9 @@ def load_detector(path: Path, *, rows: Iterable[str] = ()) -> Detector:
         raise ValueError(
             f"{path} holds a {type(model).__name__}: expected a detector, as eqsep fit writes it."
         )
+    if rate is not None:
+        model.false_alarm_rate = checked_rate(rate)
+        model.calibration_.warn_if_short(rate)
     return model
 
 
@@ -101,7 +108,7 @@ def columns_for(detector: Detector, *, beside: Iterable[str] = ()) -> Choice:
             raise ValueError(
                 f"Column {listed(absent)} is missing: the model was fitted with it, and the table "
                 f"has {listed(there)}. Add it, empty where a value is not known."
-                f"{meant(absent, there)}"
+                f"{meant(absent, [column for column in there if column not in used])}"
             )
         return [*used, *beside]
 

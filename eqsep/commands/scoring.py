@@ -60,6 +60,8 @@ class Wanted:
         How many rows: those with the highest scores, the highest first; else all in their order.
     ray : str or None
         The cluster whose processes read and score the rows; else this one does.
+    rate : float or None
+        The share of new normal rows that may raise an alarm; else as the model was fitted.
     """
 
     keep: Sequence[str] = ()
@@ -67,6 +69,7 @@ class Wanted:
     only_alarms: bool = False
     most: int | None = None
     ray: str | None = None
+    rate: float | None = None
 
     def __post_init__(self) -> None:
         if self.explain < 0:
@@ -121,7 +124,7 @@ def score_files(
     check_table_out(out)
     inputs = files_of(paths)
     check_not_read(out, [model, *inputs])
-    detector = load_detector(model, rows=paths)
+    detector = load_detector(model, rows=paths, rate=wanted.rate)
     tally = _Tally()
     with table_writer(out, kind) as write, _counter() as count:
         score = scored if wanted.ray is None else scored_on_ray
