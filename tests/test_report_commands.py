@@ -30,7 +30,7 @@ FAST = ("--landmarks", 60, "--false-alarm-rate", 0.05)
 def test_fit_writes_a_report_with_unseen_kinds_and_ids(rows):
     path = rows.parent / "report.html"
     words = ("--label", "kind", "--seen", "takeover", "--out", rows.parent / "m", "--report", path)
-    result = run("fit", rows, *words, *FAST)
+    result = run("fit", rows, *words, "--drop", "time", *FAST)
     assert result.exit_code == 0, result.output
     assert f"report      {path}" in result.stdout
     read = Page(path.read_text())
@@ -43,6 +43,11 @@ def test_fit_writes_a_report_with_unseen_kinds_and_ids(rows):
     assert len(lines[unseen + 1 :]) == 7  # five kinds, all of them, overall
     assert all(a["attrs"]["aria-label"].startswith("Alarm: id P-") for a in read.all("article"))
     assert "dropped: &#39;id&#39;" in read.whole
+    left_out = re.search("Left out</strong>: (.*)</p>", read.whole)[1]
+    assert re.findall(r"(\w+) <span class=.soft.>\((\S+)", left_out) == [
+        ("id", "100%"),
+        ("time", "by"),
+    ]
     counts = dict(read.rows("Rows by kind")[1:])
     assert counts == {"normal": "480", "takeover": "20", "all": "500"}
 

@@ -52,7 +52,9 @@ def report_fit(
         warnings=warnings,
         usage=Usage(model=str(model), label=data.label or "kind"),
     )
-    write_report(report, path)
+    asked = dict.fromkeys(fitted.dropped, "by --drop")
+    learnt = replace(report.learnt, dropped=report.learnt.dropped | asked)
+    write_report(replace(report, learnt=learnt), path)
 
 
 @dataclass(frozen=True)
