@@ -214,6 +214,12 @@ def test_decimal_commas_are_told(tmp_path):
     told = re.findall(r"Column '(\w+)' holds numbers with a decimal comma.*", run(*words).stderr)
     assert told == ["amount"]
     assert "decimal comma" not in run(*words, "--names", "amount").stderr
+    frame["distance_km"] = frame["distance_km"].map("{:.2f}".format).str.replace(".", ",")
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    told = re.findall(
+        r"Columns (.*) hold numbers with a decimal comma, such as '(\S+)'", run(*words).stderr
+    )
+    assert told == [("'amount', 'distance_km'", frame["amount"][0])]
 
 
 def test_a_promise_that_cannot_be_kept_is_none(folder, tmp_path):

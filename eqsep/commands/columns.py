@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eqsep.commands.labelling import Labels
+from eqsep.commands.telling import listed
 from eqsep.tables.column import Column
 from eqsep.tables.reading import Table
 
@@ -56,21 +57,24 @@ def _is_counter(values: np.ndarray) -> bool:
 
 
 def decimal_commas(rows: Table, *, names: Iterable[str]) -> list[str]:
-    """A sentence for each column of text that is mostly numbers with a decimal comma."""
-    found = []
+    """A sentence, where columns of text are mostly numbers with a decimal comma."""
+    found: dict[str, str] = {}
     for column in rows.columns:
         if column.kind != "text" or column.name in names:
             continue
         texts = [text for text in column.names()[0] if text is not None]
         commas = [text for text in texts if _COMMA.fullmatch(text)]
         if 2 * len(commas) > len(texts):
-            point = commas[0].strip().replace(",", ".")
-            found.append(
-                f"Column {column.name!r} holds numbers with a decimal comma, such as "
-                f"{commas[0]!r}, and was read as names: write them with a point, {point}. If they "
-                f"are names, say so: --names {column.name!r}."
-            )
-    return found
+            found[column.name] = commas[0]
+    if not found:
+        return []
+    name, text = next(iter(found.items()))
+    which, were = ("Column", "holds") if len(found) == 1 else ("Columns", "hold")
+    return [
+        f"{which} {listed(found, most=len(found))} {were} numbers with a decimal comma, such as "
+        f"{text!r}, read as names here: write them with a point, {text.strip().replace(',', '.')}. "
+        f"If they are names, say so: --names {name!r}{', and so on' * (len(found) > 1)}."
+    ]
 
 
 def giveaways(rows: Table, labels: Labels) -> list[str]:
