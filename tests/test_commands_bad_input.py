@@ -127,6 +127,12 @@ def mixed(case):
     return case.csv()
 
 
+def late(case):
+    frame = pd.concat([case.frame] * 31, ignore_index=True).astype({"size": object})
+    frame.loc[9_000, "size"] = "broken"
+    return case.file("bad.jsonl", frame.to_json(orient="records", lines=True))
+
+
 def latin(case):
     text = case.good.rows.read_text().replace("flat", "schräg")
     return case.file("bad.csv", text.encode("latin-1"))
@@ -217,7 +223,15 @@ CASES = {
     "mixed types": (lambda c: c.fit(mixed(c)), "'size' holds numbers and also 'broken'"),
     "word for a number": (
         lambda c: c.score(mixed(c)),
-        "'size' held numbers in training, and 'broken' cannot be read as one",
+        "bad.csv, row 8: Column 'size' held numbers in training, and 'broken' cannot be read",
+    ),
+    "word for a number, to explain": (
+        lambda c: ["explain", c.good.model, c.good.rows, late(c)],
+        "bad.jsonl, row 9,001: Column 'size' held numbers in training, and 'broken'",
+    ),
+    "word for a number, later": (
+        lambda c: c.score(c.good.rows, late(c)),
+        "bad.jsonl, row 9,001: Column 'size' held numbers in training, and 'broken'",
     ),
     "other types in another file": (lambda c: c.fit(two_types(c)), "not the same type in all"),
     "other columns in another file": (

@@ -1,5 +1,6 @@
 """`eqsep explain`: why the rows with the highest scores have them."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from eqsep.commands.models import as_read, columns_for, load_detector
+from eqsep.commands.models import as_read, columns_for, errors_placed, load_detector
 from eqsep.commands.ranking import Highest, check_most
 from eqsep.commands.reading import pieces
 from eqsep.commands.telling import counted, tell
@@ -61,13 +62,12 @@ def explain_files(
     held: list[_Held] = []
     highest = Highest(asked.most)
     done = wanted = 0
+    in_file: Counter[str] = Counter()
     for name, table in pieces(paths, columns_for(detector), layout=layout):
         if not table.num_rows:
             continue
-        try:
+        with errors_placed(name, before=in_file[name]):
             answers = verdicts(detector, as_read(table, detector))
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from error
         alarm, score, kind = answers["alarm"], answers["score"], answers["kind"]
         among = np.flatnonzero(alarm) if asked.only_alarms else np.arange(len(score))
         for i in among[highest.entering(score[among])].tolist():
@@ -75,6 +75,7 @@ def explain_files(
             held.append(_Held(score[i], said, table.take([i])))
         held = sorted(held, key=lambda row: -row.score)[: asked.most]
         done += table.num_rows
+        in_file[name] += table.num_rows
         wanted += len(among)
     yield from _explained(detector, held, top=asked.top)
     if wanted > len(held):

@@ -2,7 +2,8 @@
 
 import datetime as dt
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from eqsep.detector import Detector
 from eqsep.detector.parameters import checked_rate
 from eqsep.persistence import ModelFileError, load_model
 from eqsep.persistence.container import MAGIC
+from eqsep.tables.column import UnreadableError
 from eqsep.tables.reading import Table, read_table
 
 _TYPES: dict[str, list[pa.DataType]] = {
@@ -125,6 +127,23 @@ def as_read(table: pa.Table, detector: Detector) -> Table:
         for name, learnt in zip(names, encoder.columns_, strict=False)
     }
     return replace(read_table(pa.table(columns), name="Detector"), named=by_name)
+
+
+@contextmanager
+def errors_placed(name: str, *, before: int) -> Iterator[None]:
+    """Let errors in some rows of a file name it, and the row where they know it.
+
+    Parameters
+    ----------
+    before : int
+        How many rows of the file came before these.
+    """
+    try:
+        yield
+    except UnreadableError as error:
+        raise ValueError(f"{name}, row {before + error.row + 1:,}: {error}") from error
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from error
 
 
 def model_rows(paths: Sequence[str], detector: Detector, *, layout: Layout) -> Table:

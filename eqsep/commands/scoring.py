@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from eqsep.commands.dates import Beyond, rows_beyond, tell_beyond
-from eqsep.commands.models import as_read, columns_for, load_detector
+from eqsep.commands.models import as_read, columns_for, errors_placed, load_detector
 from eqsep.commands.ranking import Highest, check_most, ranked
 from eqsep.commands.reading import check_not_read, files_of, open_table, pieces
 from eqsep.commands.telling import Screen, counted, listed, tell
@@ -240,11 +240,12 @@ def _answers(
         return list(columns_for(detector, beside=kept)(there))
 
     highest = None if wanted.most is None else Highest(wanted.most)
+    done: Counter[str] = Counter()
     for name, table in pieces(paths, choose, layout=layout):
-        try:
-            yield _answer(detector, name, table, kept or [], highest, wanted=wanted)
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from error
+        with errors_placed(name, before=done[name]):
+            answers = _answer(detector, name, table, kept or [], highest, wanted=wanted)
+        done[name] += table.num_rows
+        yield answers
 
 
 def _answer(

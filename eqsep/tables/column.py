@@ -25,6 +25,14 @@ _TRUTHS = {"0": "False", "1": "True", "false": "False", "true": "True"}
 _ALSO_READ = {("boolean", "number"), ("number", "duration")}
 
 
+class UnreadableError(ValueError):
+    """A value that cannot be read as those of its column in training; `row` is its place."""
+
+    def __init__(self, message: str, *, row: int):
+        super().__init__(message)
+        self.row = row
+
+
 @dataclass(frozen=True)
 class Column:
     """A named column: `kind` is "number", "boolean", "date", "duration", "text" or "mixed"."""
@@ -62,7 +70,8 @@ class Column:
                     f"{_KINDS[self.kind]} now. Convert it, or fit anew."
                 )
             return self.values
-        return np.fromiter((self._read(v, kind) for v in self.values), float, len(self.values))
+        read = (self._read(row, kind) for row in range(len(self.values)))
+        return np.fromiter(read, float, len(self.values))
 
     def texts(self) -> list[str | None]:
         """The values as strings, None where missing."""
@@ -90,15 +99,17 @@ class Column:
         found = pa.array(self.texts(), pa.large_string()).dictionary_encode(null_encoding="encode")
         return found.dictionary.to_pylist(), found.indices.to_numpy().astype(np.intp)
 
-    def _read(self, value: Any, kind: str) -> float:
+    def _read(self, row: int, kind: str) -> float:
+        value = self.values[row]
         if value is None or value == "":
             return math.nan
         try:
             return _READERS[kind](value)
         except (TypeError, ValueError, OverflowError) as error:
-            raise ValueError(
+            raise UnreadableError(
                 f"Column {self.name!r} held {_KINDS[kind]} in training, and {value!r} cannot be "
-                f"read as one. Correct the value, or pass None where it is missing."
+                f"read as one. Correct the value, or pass None where it is missing.",
+                row=row,
             ) from error
 
 
