@@ -181,7 +181,9 @@ def test_ids_have_no_part(frame, demo):
     scores = detector.score_samples(frame.assign(id=ids))
     assert_array_equal(detector.score_samples(frame.assign(id="other")), scores)
     assert_array_equal(detector.score_samples(frame), scores)
-    with pytest.raises(ValueError, match="Convert numbers and dates that are stored as text"):
+    with pytest.raises(
+        ValueError, match="If these are numbers or dates stored as text, convert them"
+    ):
         cheap().fit(
             pd.DataFrame({"size": [f"{v:.4f}" for v in np.random.default_rng(0).normal(size=99)]})
         )

@@ -124,14 +124,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if len(dropped) == len(learnt):
             raise ValueError(
                 f"{type(self).__name__} found no column to encode: expected one that is not an id, "
-                f"got {dropped}. Convert numbers and dates that are stored as text; "
+                f"got {dropped}. If these are numbers or dates stored as text, convert them; "
                 f"TableEncoder(max_new=1) keeps ids."
             )
         if dropped:
             told = "; ".join(f"{name!r}: {reason}" for name, reason in dropped.items())
             warnings.warn(
-                f"Columns were dropped: {told}. Convert numbers and dates that are stored as text; "
-                f"TableEncoder(max_new=1) keeps ids.",
+                f"Columns were dropped: {told}. If these are numbers or dates stored as text, "
+                f"convert them; TableEncoder(max_new=1) keeps ids.",
                 stacklevel=2,
             )
         names = [column.name for column in table.columns] if table.named else None
