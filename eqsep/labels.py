@@ -179,3 +179,8 @@ def _from_one(label: Any, *, named: bool, normal: Any) -> Labels:
         f"Only the label {label} is in y, so its meaning is open: expected 0 / 1 or names of "
         f"kinds. Say which label is normal: normal={label.item()!r}, if these rows are."
     )
+
+
+def is_missing(label: Any) -> bool:
+    """Whether a label says nothing: None, NaN, pandas' NA, or an empty name."""
+    return label is None or type(label).__name__ == "NAType" or label != label or label == ""

@@ -23,6 +23,15 @@ def test_an_empty_table_is_refused_in_the_name_of_the_detector(detector, method)
         getattr(detector, method)(pd.DataFrame({"a": [], "b": []}))
 
 
+def test_a_row_that_is_no_table_is_told_how_to_become_one(detector):
+    row = pd.DataFrame({"a": [0.0], "b": [0.0]}).iloc[0]
+    with pytest.raises(ValueError, match=r"a single row with X\.to_frame\(\)\.T"):
+        detector.predict(row)
+    assert detector.predict(row.to_frame().T) == detector.predict([dict(row)])
+    with pytest.raises(ValueError, match=r"got a dict\. Pass a row as \[row\]"):
+        detector.predict(dict(row))
+
+
 @pytest.mark.parametrize(
     ("kind", "normal", "meaning"),
     [("unseen", None, "alarms like no seen kind"), ("normal", "fine", "rows that pass")],

@@ -234,6 +234,7 @@ def test_at_least_one_row_of_a_kind_is_kept_on_either_side():
         (["normal", "normal", "a", "a", "b"], {}, r"at least 2 rows.*\{'b': 1\}"),
         (["normal", "a", "a", "b", "b"], {}, r"at least 2 rows.*\{'normal': 1\}"),
         (["ok", "a", "a", "b", "b"], {}, r"found only \['a', 'b', 'ok'\]"),
+        (["normal", "a", None, np.nan], {}, "the kind of every row, and 2 of 4 are missing"),
         (["normal"] * 2 + ["a"] * 2 + ["b"] * 2, {"test_size": 1.0}, "between 0 and 1, got 1.0"),
     ],
 )

@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d
 
 from eqsep.arrays import to_numpy
-from eqsep.labels import Labels, column, listed, read_labels
+from eqsep.labels import Labels, column, is_missing, listed, read_labels
 from eqsep.tables.column import objects
 
 UNLABELLED = -1
@@ -180,27 +180,37 @@ def _array(y: Any) -> np.ndarray:
     return array
 
 
-def is_missing(label: Any) -> bool:
-    """Whether a label says nothing: None, NaN, pandas' NA, or an empty name."""
-    return label is None or type(label).__name__ == "NAType" or label != label or label == ""
-
-
-def check_answers(answers: Answers, *, normal: Any, given: bool) -> None:
+def check_answers(answers: Answers, counts: np.ndarray, *, normal: Any, given: bool) -> None:
     """Refuse the labels of a first fit where no row stands for the normal ones, or none says.
 
-    Labels that are `given`, and all of them missing, are more often a mistake than a choice.
+    Labels that are `given`, and all of them missing, are more often a mistake than a choice. So are
+    labels of which none is normal, where the rows without one, which would have to be, are few or
+    a normal label was named.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n,)
+        How many rows each of the answers stands for.
     """
     if given and answers.labels is None:
         raise ValueError(
             "y holds no label: all of them are missing (None, NaN). Pass y=None to learn all rows "
             "as normal ones, or check where the labels were lost."
         )
-    if (answers.code <= 0).any():
+    unlabelled, labelled = (int(counts[answers.code == UNLABELLED].sum()), int(counts.sum()))
+    labelled -= unlabelled
+    if (answers.code == 0).any() or not labelled:
         return
     wanted = "0, False or 'normal'" if normal is None else repr(normal)
-    found = listed(np.array(answers.kinds))
-    raise ValueError(
-        f"Normal rows are needed, got one class only: every label ({found}) is a kind of anomaly, "
-        f"and none is {wanted}. Say which label is normal: normal=..., or add rows that are normal "
-        f"or without a label."
-    )
+    found = f"every label ({listed(np.array(answers.kinds))}) is a kind of anomaly"
+    if not unlabelled:
+        raise ValueError(
+            f"Normal rows are needed, got one class only: {found}, and none is {wanted}. Say which "
+            f"label is normal: normal=..., or add rows that are normal or without a label."
+        )
+    if normal is not None or labelled >= unlabelled:
+        raise ValueError(
+            f"No label is {wanted}: {found}, of {labelled:,} rows, and {unlabelled:,} rows have "
+            f"none. Say which label is normal: normal=..., or leave that out where only anomalies "
+            f"are labelled and most rows have no label."
+        )

@@ -76,7 +76,8 @@ class Calibration:
         if self.least_rate <= rate + 1e-12:
             return
         n, wanted = len(self.scores), math.ceil(1 / rate - 1e-9) - 1
-        enough = math.ceil(100 * self.least_rate - 1e-9) / 100
+        digit = 10 ** math.floor(math.log10(self.least_rate))
+        enough = float(f"{math.ceil(self.least_rate / digit - 1e-9) * digit:.1g}")
         other = f", or set false_alarm_rate={enough:g}" if enough < 1 else ""
         warnings.warn(
             f"A false-alarm rate of {rate:g} cannot be promised: it takes {wanted:,} held-out "

@@ -10,6 +10,7 @@ from eqsep.detector.pieces import Piece
 from eqsep.separators.statistics import widened
 
 _FEWEST = 5  # normal rows: one that raises an alarm is a false one, as promised
+_TIMES = 5  # the promised rate: more alarms than that among normal rows are not chance
 _FAR = 0.9  # a score that says that a row is near no landmark, whatever the threshold
 
 
@@ -59,15 +60,16 @@ def warn_of_far_rows(
     """Warn of rows that, once learnt, are not told as their labels say.
 
     Landmarks come from the first fit: rows that are near none of them are hardly learnt. Looked at
-    are normal rows, most of which should pass, and each kind beyond `known`, most of whose rows
-    should raise an alarm that names it.
+    are normal rows, of which few should raise an alarm, and each kind beyond `known`, most of whose
+    rows should raise one that names it.
     """
     normal, limit = Z[answers.code == 0], min(detector.threshold_, _FAR)
-    if len(normal) >= _FEWEST and (share := (detector.scores(normal) > limit).mean()) > 0.5:
+    high = detector.scores(normal) > limit
+    if high.sum() >= _FEWEST and high.mean() > _TIMES * detector.false_alarm_rate:
         _warn(
-            f"Of {len(normal):,} normal rows {share:.0%} score above {limit:.2f} now that they are "
-            f"learnt, where the threshold is {detector.threshold_:.2f}: no landmark of the first "
-            f"fit is near them. Fit anew with these rows among the others."
+            f"Of {len(normal):,} normal rows {high.mean():.0%} score above {limit:.2f} now that "
+            f"they are learnt, where the threshold is {detector.threshold_:.2f}: no landmark of "
+            f"the first fit is near them. Fit anew with these rows among the others."
         )
     for place, kind in enumerate(answers.kinds[len(known) :], start=len(known)):
         rows = Z[answers.code == place + 1]
@@ -75,12 +77,17 @@ def warn_of_far_rows(
         named = alarm & (detector.likeness(rows)[:, place] > 0.5)
         passes = alarm.mean() < 0.5
         if passes or named.mean() < 0.5:
-            word = f" If {kind!r} is another word for normal, forget them." if passes else ""
+            advice = "no landmark of the first fit is near them. Fit anew with these rows too."
+            if passes:
+                advice = (
+                    f"they lie among normal rows, or near no landmark of the first fit. If {kind!r}"
+                    f" is another word for normal, correct the labels and learn them from the "
+                    f"model as it was before; else fit anew with these rows too."
+                )
             _warn(
                 f"The kind {kind!r} is new, and of its rows ({len(rows):,}) {alarm.mean():.0%} "
                 f"raise an alarm and {named.mean():.0%} are named by it now that they are learnt: "
-                f"no landmark of the first fit is near them. Fit anew with these rows among the "
-                f"others.{word}"
+                f"{advice}"
             )
 
 

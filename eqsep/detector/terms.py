@@ -3,6 +3,8 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from eqsep.detector.answers import Answers, check_answers, read_answers
 from eqsep.detector.calibration import held_out
 from eqsep.detector.feature_map import FeatureMap, Plan, make_feature_map
@@ -32,12 +34,14 @@ class Setup:
             feature_map, known, one_class, self.normal, self.unlabelled_weight, self.device
         )
 
-    def opened(self, answers: Answers, *, given: bool) -> tuple[Answers, bool]:
-        """The first labels, and whether rows without one are normal; refused where none can be."""
+    def opened(self, answers: Answers, counts: np.ndarray, *, given: bool) -> tuple[Answers, bool]:
+        """The first labels, and whether rows without one are normal; refused where none can be.
+
+        Each of the answers is that of so many rows.
+        """
+        check_answers(answers, counts, normal=self.normal, given=given)
         one_class = not (answers.code == 0).any()
-        answers = answers.trusting_unlabelled() if one_class else answers
-        check_answers(answers, normal=self.normal, given=given)
-        return answers, one_class
+        return answers.trusting_unlabelled() if one_class else answers, one_class
 
 
 def start(setup: Setup, table: Table, answers: Answers, *, given: bool) -> tuple[Terms, Piece]:
@@ -48,7 +52,7 @@ def start(setup: Setup, table: Table, answers: Answers, *, given: bool) -> tuple
     given : bool
         Whether labels were passed at all.
     """
-    answers, one_class = setup.opened(answers, given=given)
+    answers, one_class = setup.opened(answers, np.ones(len(answers.code)), given=given)
     feature_map = setup.feature_map
     if feature_map is None:
         feature_map, Z = make_feature_map(table, answers, setup.plan)
@@ -67,7 +71,7 @@ def agree(setup: Setup, survey: Survey) -> Terms:
     About as many rows calibrate as of all rows in memory.
     """
     answers, counts = survey.answers(normal=setup.normal)
-    answers, one_class = setup.opened(answers, given=survey.labelled)
+    answers, one_class = setup.opened(answers, counts, given=survey.labelled)
     if setup.feature_map is not None:
         return setup.terms(setup.feature_map, answers, one_class=one_class)
     sample = survey.sample()

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import column_or_1d
 
+from eqsep.labels import is_missing
+
 OVERALL = "overall"
 
 
@@ -20,7 +22,12 @@ def anomalous_kinds(kind: np.ndarray, normal: Any) -> list[Any]:
 
 
 def check_kinds(kind: np.ndarray, *, normal: str) -> None:
-    """Refuse kinds that leave nothing to compare."""
+    """Refuse kinds that are not known, or leave nothing to compare."""
+    if missing := sum(map(is_missing, kind.tolist())):
+        raise ValueError(
+            f"Expected the kind of every row, and {missing:,} of {len(kind):,} are missing. Leave "
+            f"rows out whose kind is not known: X[known], kind[known]."
+        )
     found = np.unique(kind).tolist()
     if normal not in found:
         raise ValueError(

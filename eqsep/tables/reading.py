@@ -101,7 +101,7 @@ def _adapter(X: Any) -> Callable[[Any], _Pieces]:
 
 
 def _from_pandas(frame: Any) -> _Pieces:
-    _check_frame(frame, hint="X.to_frame()")
+    _check_frame(frame, hint="X.to_frame(), or a single row with X.to_frame().T")
     series = [frame.iloc[:, i] for i in range(frame.shape[1])]
     categorical = {i for i, s in enumerate(series) if s.dtype.name == "category"}
     return list(frame.columns), [_pandas_values(s) for s in series], categorical, len(frame)
@@ -179,6 +179,8 @@ def _from_rows(rows: Sequence[Any]) -> _Pieces:
 def _from_array(X: Any) -> _Pieces:
     if issparse(X):
         raise TypeError("Sparse data was passed, but dense data is required. Use X.toarray().")
+    if isinstance(X, Mapping):
+        raise ValueError("Expected a table of rows and columns, got a dict. Pass a row as [row].")
     array = to_numpy(X)
     if array.ndim != 2:
         raise ValueError(
