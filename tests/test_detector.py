@@ -106,7 +106,7 @@ def test_beside_missing_labels_every_name_is_a_kind():
         (["pump"] * 6, "ok", "none is 'ok'"),
         ([1] * 6, None, r"every label \(anomaly\)"),
         (["ok"] * 3 + ["leak", None, None], None, "of 4 rows, and 2 rows have none. Say which"),
-        (["leak"] + [None] * 5, "OK", "No label is 'OK': every label"),
+        (["ok", "leak"] + [None] * 4, "OK", "No label is 'OK': every label"),
         ([5] * 6, None, "Only the label 5 is in y, so its meaning is open"),
         ([None] * 6, None, "y holds no label: all of them are missing"),
         ([0, 1], None, "X has 6 rows, y has 2 labels"),

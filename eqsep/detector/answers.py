@@ -184,8 +184,8 @@ def check_answers(answers: Answers, counts: np.ndarray, *, normal: Any, given: b
     """Refuse the labels of a first fit where no row stands for the normal ones, or none says.
 
     Labels that are `given`, and all of them missing, are more often a mistake than a choice. So are
-    labels of which none is normal, where the rows without one, which would have to be, are few or
-    a normal label was named.
+    labels of which none is normal, where the rows without one, which would have to be, are few, or
+    a kind is called as the normal rows are but for case and blanks.
 
     Parameters
     ----------
@@ -208,9 +208,10 @@ def check_answers(answers: Answers, counts: np.ndarray, *, normal: Any, given: b
             f"Normal rows are needed, got one class only: {found}, and none is {wanted}. Say which "
             f"label is normal: normal=..., or add rows that are normal or without a label."
         )
-    if normal is not None or labelled >= unlabelled:
+    alike = {kind.strip().casefold() for kind in answers.kinds}
+    if labelled >= unlabelled or str(normal).strip().casefold() in alike:
         raise ValueError(
             f"No label is {wanted}: {found}, of {labelled:,} rows, and {unlabelled:,} rows have "
-            f"none. Say which label is normal: normal=..., or leave that out where only anomalies "
-            f"are labelled and most rows have no label."
+            f"none. Say which label is normal: normal=..., or add rows without a label, if these "
+            f"are to be the normal ones."
         )
