@@ -39,7 +39,7 @@ def total(units: Units, task: Task[T], add: Callable[[T, T], T], *, cpus: float 
         batch_format="pyarrow",
         fn_kwargs={"task": sent, "opened": units.opened},
         num_cpus=cpus,
-        max_retries=RETRIES,
+        ray_remote_args_fn=_tried_again,
     )
     for share in LEVELS:
         made = made.map_batches(
@@ -48,7 +48,7 @@ def total(units: Units, task: Task[T], add: Callable[[T, T], T], *, cpus: float 
             batch_format="pyarrow",
             fn_kwargs={"add": add},
             num_cpus=share * cpus,
-            max_retries=RETRIES,
+            ray_remote_args_fn=_tried_again,
         )
     return _sum(_unpacked(made), add)
 
@@ -62,7 +62,7 @@ def each(units: Units, task: Callable[[Any], Iterable[T]]) -> Iterator[T]:
         batch_format="pyarrow",
         fn_kwargs={"task": sent, "opened": units.opened},
         num_cpus=1,
-        max_retries=RETRIES,
+        ray_remote_args_fn=_tried_again,
     )
     return _unpacked(made)
 
@@ -109,6 +109,10 @@ def _each(batch: pa.Table, *, task: list[Any], opened: Opened) -> Iterator[pa.Ta
                     yield _packed([result])
     except _TOLD as error:
         yield _packed([_Failed(error)])
+
+
+def _tried_again() -> dict[str, Any]:
+    return {"max_retries": RETRIES}
 
 
 def _sum(results: Iterable[T], add: Callable[[T, T], T]) -> T | None:
