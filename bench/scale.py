@@ -2,9 +2,9 @@
 
     python bench/scale.py                                   10^4 to 10^6 rows, some minutes
     python bench/scale.py --rows 10000 100000                a minute
-    python bench/scale.py --rows 1000000 10000000 100000000 --landmarks 300
-    python bench/scale.py --rows 1000000 --columns 10 30 100 300 1000
-    python bench/scale.py --rows 1000000 --landmarks 100 200 500 1000 2000 --threads 1 2
+    python bench/scale.py --rows 1000000 10000000 100000000 --landmarks 500
+    python bench/scale.py --rows 100000 --columns 10 30 100 300 1000 --landmarks 300
+    python bench/scale.py --rows 200000 --landmarks 100 500 1400 2000 --threads 1 2
 
 Rows are those of `scale_data.py`, made where they are not in --data yet. Each line is a process of
 its own, bound to as many cores as it has threads, after a small fit that loads and compiles what
