@@ -476,3 +476,12 @@ print(TableEncoder().fit_transform([[1, None], [2, "a"], [3, "a"]]).tolist())
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) == [[0, 0, 1, 0], [0.5, 1, 0, 0], [1, 1, 0, 0]]
+
+
+@pytest.mark.parametrize("x", [9.0, 0.46, 123456.0, -3.25, 310.7, 43.0])
+def test_values_are_told_as_short_as_single_precision_knows_them(x):
+    rng = np.random.default_rng(0)
+    values = np.concatenate([rng.uniform(-1e3, 2e5, 40), rng.normal(255, 20, 300), [x]])
+    encoder = TableEncoder(columns="both").fit(values[:, None])
+    outputs = encoder.transform([[x]])[0].astype(np.float32).astype(float)
+    assert encoder.value(0, outputs) == f"{x:.6g}"

@@ -12,7 +12,7 @@ RANK_WEIGHT = 12**0.5
 _LINEAR = 8.0  # robust deviations: beyond, standard values grow by their logarithm
 _JUMP = 4.0  # robust deviations from a value that never varied to any other one
 _UNSEEN_RANK = -2.0  # the rank of a missing value where training had none; numbers stay above -1
-_SINGLE = 2e-6  # of its distance from the centre is what single precision leaves open of a value
+_SINGLE = 2**-22  # of a deviation is what single precision leaves open of it
 _UNSEEN_STEP = 8.0  # the same on the standard scale, below the least value of training
 
 
@@ -130,7 +130,7 @@ class Number:
         if not self.with_missing and np.isclose(value, self._place_of_missing(form), rtol=1e-6):
             return "is missing"
         x = self._of_rank(value) if form == "quantile" else self._of_deviation(value)
-        near = _SINGLE * abs(x - self.centre)
+        near = _SINGLE * abs(x - self.centre) * (abs(value) if abs(value) > _LINEAR else 1.0)
         return f"= {WRITERS[self.unit](_shown(x, within=near))}"
 
     def state(self) -> dict[str, Any]:
