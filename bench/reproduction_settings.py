@@ -19,7 +19,7 @@ import numpy as np
 from cells import measured
 from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import LocalOutlierFactor
-from sklearn.svm import SVC
+from sklearn.svm import SVC, OneClassSVM
 from tasks import DATA_HOME
 
 from eqsep import OneVsSet
@@ -71,6 +71,10 @@ def one_vs_set(*, balanced: bool) -> OneVsSet:
 
 def lof(rows: str, n_neighbors: int) -> Unlabelled:
     return Unlabelled(LocalOutlierFactor(n_neighbors, novelty=True), rows=rows)
+
+
+def one_class(rows: str, nu: float) -> Unlabelled:
+    return Unlabelled(OneClassSVM(nu=nu, cache_size=CACHE), rows=rows)
 
 
 def nsl_kdd_rbf(split: Split, *, precision: str) -> np.ndarray:
@@ -127,6 +131,13 @@ TRIED: dict[tuple[str, str], dict[str, Scores]] = {
     **{
         ("nsl_kdd_full", f"LOF-{letter}"): {
             f"{k} neighbours{'*' * (k == 5)}": by(partial(lof, rows, k)) for k in (5, 10, 20, 50)
+        }
+        for letter, rows in {"A": "all", "N": "normal"}.items()
+    },
+    **{
+        ("nsl_kdd_full", f"OCSVM-{letter}"): {
+            "nu = 0.5*": by(partial(one_class, rows, 0.5)),
+            "nu = 0.4055, the share of attacks": by(partial(one_class, rows, 0.4055)),
         }
         for letter, rows in {"A": "all", "N": "normal"}.items()
     },

@@ -28,6 +28,10 @@ _ES_NS = (
     "it depends on the rows that are held out to stop on: other ones move Probe by about half of "
     "this (bench/reproduction_settings.py)"
 )
+_OCSVM = (
+    "it depends on nu, which is 0.5 here and not named in the paper: with the share of attacks in "
+    "training, 0.4055, DoS and Overall are the published ones (bench/reproduction_settings.py)"
+)
 # By table and row, of figures that are off: what the difference comes from.
 _FOUND: dict[tuple[str, str], str] = {
     ("toy_shallow", "OCSVM"): (
@@ -36,6 +40,8 @@ _FOUND: dict[tuple[str, str], str] = {
     ("separation", "ES (LL), 2 layers"): (
         "nearly all members pass this mark; the paper's other one is that outputs are 0.30 apart"
     ),
+    ("nsl_kdd", "OCSVM"): _OCSVM,
+    ("nsl_kdd_full", "OCSVM-A"): _OCSVM,
     ("nsl_kdd", "ES-NS (ours)"): _ES_NS,
     ("nsl_kdd_full", "ES-NS (ours)"): _ES_NS,
     ("nsl_kdd", "ES-SAD (ours)"): _ES_SAD,
