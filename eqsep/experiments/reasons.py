@@ -42,8 +42,8 @@ _FOUND: dict[tuple[str, str], str] = {
     ),
     ("nsl_kdd", "OCSVM"): _OCSVM,
     ("nsl_kdd_full", "OCSVM-N"): (
-        "it depends on nu, which is 0.5 here and not named in the paper: with 0.15 all columns come "
-        "to 0.02 or nearer (bench/reproduction_settings.py)"
+        "it depends on nu, which is 0.5 here and not named in the paper: with 0.15 all columns "
+        "come to 0.02 or nearer (bench/reproduction_settings.py)"
     ),
     ("nsl_kdd_full", "OCSVM-A"): _OCSVM,
     ("nsl_kdd", "ES-NS (ours)"): _ES_NS,
