@@ -156,6 +156,8 @@ def test_batch_norm_is_torchs_for_every_member():
     ours = BatchNorm(D, n_members=K, momentum=0.9)
     for _ in range(3):
         out = ours(x)
+    variance = 1 * 0.9**3 + x.var(dim=0, correction=0) * (1 - 0.9**3)  # over n rows, not n - 1
+    assert_allclose(ours.variance, variance, rtol=1e-5)
     for i in range(K):
         theirs = nn.BatchNorm1d(D, eps=1e-3, momentum=0.1)
         for _ in range(3):
@@ -164,6 +166,12 @@ def test_batch_norm_is_torchs_for_every_member():
         assert_allclose(ours.mean[i], theirs.running_mean, rtol=1e-5)
     ours.eval()
     assert_allclose(ours(x[:1]).detach(), ours(x)[:1].detach(), atol=1e-6)
+
+
+def test_batch_norm_takes_a_batch_of_one_row_for_its_own_mean():
+    ours = BatchNorm(D, n_members=K)
+    assert_allclose(ours(drawn(1, K, D)).detach(), np.zeros((1, K, D)), atol=1e-4)
+    assert_allclose(ours.variance, np.full((K, D), 0.99), atol=1e-6)
 
 
 @pytest.mark.parametrize("head", HEADS, ids=repr)
@@ -367,12 +375,13 @@ def test_what_does_not_fit_into_memory_is_said_plainly():
         )
 
 
-def test_other_errors_and_the_number_of_threads_are_left_as_they_are():
+def test_other_errors_the_number_of_threads_and_tiny_numbers_are_left_as_they_are():
     X, _ = problem()
     network = build_separator(D, Hidden((5,), ACTIVATIONS[0]), HEADS[0], members=streams())
-    threads = torch.get_num_threads()
+    threads, tiny = torch.get_num_threads(), torch.tensor(1e-40)
 
     def broken(*_):
+        assert tiny * 1 == 0  # in a training they are zero: a core is slow with them
         raise RuntimeError("something else")
 
     with pytest.raises(RuntimeError, match="something else"):
@@ -384,6 +393,7 @@ def test_other_errors_and_the_number_of_threads_are_left_as_they_are():
             rng=np.random.RandomState(0),
         )
     assert torch.get_num_threads() == threads
+    assert tiny * 1 > 0
 
 
 def test_rows_are_held_out_in_proportion_or_from_the_end():

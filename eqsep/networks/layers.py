@@ -207,12 +207,15 @@ class BatchNorm(nn.Module):
         self.momentum, self.eps = momentum, eps
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.training:
-            variance, mean = torch.var_mean(x, dim=0, correction=0)
-            with torch.no_grad():
-                self.mean.lerp_(mean, 1 - self.momentum)
-                self.variance.lerp_(variance, 1 - self.momentum)
-        else:
-            mean, variance = self.mean, self.variance
-        scale = self.weight * torch.rsqrt(variance + self.eps)
-        return x * scale + (self.bias - mean * scale)
+        if not self.training:
+            scale = self.weight * torch.rsqrt(self.variance + self.eps)
+            return x * scale + (self.bias - self.mean * scale)
+        columns, weight, bias = x.flatten(1), self.weight.flatten(), self.bias.flatten()
+        y, mean, inverse = torch.native_batch_norm(
+            columns, weight, bias, None, None, True, 0.0, self.eps
+        )
+        with torch.no_grad():
+            self.mean.lerp_(mean.view_as(self.mean), 1 - self.momentum)
+            variance = inverse**-2 - self.eps  # over n rows, not n - 1
+            self.variance.lerp_(variance.view_as(self.variance), 1 - self.momentum)
+        return y.view_as(x)
