@@ -1,16 +1,64 @@
 """Adam's steps over an epoch: one after the other, or captured once as a CUDA graph."""
 
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Self
 
 import torch
 from torch import Tensor, nn
+from torch.optim.adam import adam
 
 from eqsep.networks.network import Network
 from eqsep.networks.plan import Criterion, Data, Training
 
 
+@dataclass
+class _Moved:
+    """Tensors that Adam moves under one penalty, with its mean slopes and mean squared slopes."""
+
+    tensors: list[nn.Parameter]
+    l2: float
+    slopes: list[Tensor] = field(init=False)
+    squares: list[Tensor] = field(init=False)
+    counts: list[Tensor] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.slopes, self.squares = ([torch.zeros_like(t) for t in self.tensors] for _ in range(2))
+        self.counts = [torch.zeros((), device=t.device) for t in self.tensors]
+
+    def keep(self, before: Self, going: Tensor) -> None:
+        """Take over what is known of the members `going` of those `before`."""
+        self.slopes = [mean[going].clone() for mean in before.slopes]
+        self.squares = [mean[going].clone() for mean in before.squares]
+        self.counts = before.counts
+
+    def move(self, slopes: Iterable[Tensor], rate: float | Tensor) -> None:
+        """A step against the slopes of the loss and of the penalty l2 · ||w||², which is 2 l2 w."""
+        adam(
+            self.tensors,
+            [slope.contiguous() for slope in slopes],  # the kernel reads memory as it lies
+            self.slopes,
+            self.squares,
+            [],
+            self.counts,
+            fused=True,
+            amsgrad=False,
+            beta1=0.9,
+            beta2=0.999,
+            lr=rate,
+            weight_decay=2 * self.l2,
+            eps=1e-8,
+            maximize=False,
+        )
+
+
 class Steps:
-    """A step for each batch of an epoch, all members in one product."""
+    """A step for each batch of an epoch, all members in one product.
+
+    Adam's arithmetic is torch's; its optimizer is not used, whose bookkeeping costs small networks
+    a quarter of a step.
+    """
 
     def __init__(
         self, network: Network, data: Data, criterion: Criterion, training: Training
@@ -18,52 +66,37 @@ class Steps:
         self._network, self._X, self._criterion = network, data.X, criterion
         self._training, self._batch = training, training.batch_rows(len(data.rows))
         self._n_steps = 0
-        self._adam = self._new_adam()
+        self._rate: float | Tensor = training.learning_rate
+        self._moved = self._new_moved()
 
-    def _new_adam(self) -> torch.optim.Adam:
-        """Adam with the penalty l2 · ||w||², whose slope is 2 l2 w, on weight matrices alone."""
-        shrunk = {id(weight) for weight in self._network.penalised()}
-        learnt = [p for p in self._network.parameters() if p.requires_grad]
-        groups = [
-            {
-                "params": [p for p in learnt if id(p) in shrunk],
-                "weight_decay": 2 * self._training.l2,
-            },
-            {"params": [p for p in learnt if id(p) not in shrunk], "weight_decay": 0.0},
-        ]
-        return torch.optim.Adam([g for g in groups if g["params"]], **self._adam_options())
-
-    def _adam_options(self) -> dict[str, Any]:
-        return {"lr": self._rate(), "fused": True}
-
-    def _learnt(self) -> list[nn.Parameter]:
-        """What Adam moves, group by group."""
-        return [p for group in self._adam.param_groups for p in group["params"]]
-
-    def _rate(self) -> float:
-        """The learning rate of the step to come."""
-        plan = self._training
-        return plan.learning_rate * plan.decay ** (self._n_steps // plan.decay_steps)
+    def _new_moved(self) -> list[_Moved]:
+        """All that is learnt; the weight matrices apart from the rest where a penalty is theirs."""
+        l2, learnt = self._training.l2, [p for p in self._network.parameters() if p.requires_grad]
+        matrices = {id(weight) for weight in self._network.penalised()} if l2 else set()
+        shrunk = [p for p in learnt if id(p) in matrices]
+        free = [p for p in learnt if id(p) not in matrices]
+        parts = [_Moved(shrunk, l2), _Moved(free, 0.0)]
+        return [part for part in parts if part.tensors]
 
     def _set_rate(self) -> None:
-        for group in self._adam.param_groups:
-            group["lr"] = self._rate()
+        """The learning rate of the step to come."""
+        plan = self._training
+        self._rate = plan.learning_rate * plan.decay ** (self._n_steps // plan.decay_steps)
 
     def renew(self, going: Tensor) -> None:
         """Go on with some of the members: their weights are new tensors, their moments follow."""
-        before = [self._adam.state[p] for p in self._learnt()]
-        self._adam = self._new_adam()
-        for parameter, state in zip(self._learnt(), before, strict=True):
-            self._adam.state[parameter] = {
-                name: value[going].clone() if value.ndim else value for name, value in state.items()
-            }
+        before, self._moved = self._moved, self._new_moved()
+        for now, then in zip(self._moved, before, strict=True):
+            now.keep(then, going)
 
     def step(self, index: Tensor) -> Tensor:
         """One step on the rows `index`; each member's summed loss before it.  -> (k,)"""
         losses = self._criterion(self._network(self._X[index]), index).sum(dim=0)
-        self._adam.zero_grad(set_to_none=True)
-        (losses.sum() / len(index)).backward()
-        self._adam.step()
+        tensors = [t for moved in self._moved for t in moved.tensors]
+        slopes = iter(torch.autograd.grad(losses.sum() / len(index), tensors))
+        with torch.no_grad():
+            for moved in self._moved:
+                moved.move(islice(slopes, len(moved.tensors)), self._rate)
         return losses.detach()
 
     def epoch(self, order: Tensor) -> Tensor:
@@ -94,15 +127,12 @@ class GraphSteps(Steps):
     ) -> None:
         super().__init__(network, data, criterion, training)
         self._graph: torch.cuda.CUDAGraph | None = None
-        self._warm = 0
-
-    def _adam_options(self) -> dict[str, Any]:
-        rate = torch.tensor(self._rate(), device=self._X.device)  # where the graph reads it
-        return {"lr": rate, "fused": True, "capturable": True}
+        self._warm, self._held_rate = 0, torch.zeros((), device=data.X.device)
 
     def _set_rate(self) -> None:
-        for group in self._adam.param_groups:
-            group["lr"].fill_(self._rate())
+        super()._set_rate()
+        self._held_rate.fill_(self._rate)
+        self._rate = self._held_rate  # a tensor, which the graph reads
 
     def renew(self, going: Tensor) -> None:
         super().renew(going)
