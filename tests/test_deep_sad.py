@@ -10,7 +10,7 @@ from sklearn.metrics import average_precision_score
 from eqsep import DeepSAD
 from eqsep.activations import GaussianBump, LeakyReLU, RadialBasis, Sigmoid
 from eqsep.datasets import make_hyperplane
-from eqsep.networks import Hidden, Training, member_streams
+from eqsep.networks import Hidden, Linear, Training, member_streams
 from eqsep.networks.fitting import class_weights
 from eqsep.separators.deep_sad import Distance, attraction, build_autoencoder, reconstruction
 
@@ -87,12 +87,24 @@ def test_on_the_centre_itself_loss_and_slope_are_finite():
 @pytest.mark.parametrize("activation", [GaussianBump(), LeakyReLU(), RadialBasis()], ids=repr)
 def test_the_autoencoder_narrows_to_the_code_and_widens_back(activation):
     members = member_streams(2, np.random.RandomState(0))
-    network = build_autoencoder(7, Hidden((6, 5, 3), activation), members=members)
+    network = build_autoencoder(7, Hidden((6, 5), activation), code=3, members=members)
     x = torch.zeros(4, 7)
     assert network.features(x).shape == (4, 2, 3)
     assert network(x).shape == (4, 2, 7)
     widths = [p.shape[1:] for p in network.parameters() if p.ndim == 3]
     assert widths == [(7, 6), (6, 5), (5, 3), (3, 5), (5, 6), (6, 7)]
+
+
+def test_a_linear_code_is_neither_activated_nor_normalised():
+    members = member_streams(2, np.random.RandomState(0))
+    hidden = Hidden((6,), GaussianBump(), batch_norm=True)
+    network = build_autoencoder(7, hidden, code=3, linear_code=True, members=members).eval()
+    x = torch.zeros(4, 7)
+    code = network.hidden[1]
+    assert [type(layer) for layer in code] == [Linear]
+    before = network.hidden[0](x[:, None, :])
+    expected = torch.einsum("nkh,khc->nkc", before, code[0].weight) + code[0].bias
+    assert_allclose(network.features(x).detach(), expected.detach(), atol=1e-6)
 
 
 def test_reconstruction_is_the_mean_squared_error_of_each_member():

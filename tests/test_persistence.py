@@ -84,6 +84,9 @@ ESTIMATORS = {
     "deep SAD": DeepSAD(
         hidden=(8,), code=4, pretraining=BRIEF, training=BRIEF, n_members=2, random_state=0
     ),
+    "deep SAD, linear code": DeepSAD(
+        hidden=(8,), code=4, linear_code=True, pretraining=BRIEF, training=BRIEF, random_state=0
+    ),
 }  # fmt: skip
 SPLIT = make_gaussians(noise_multiplier=1.0, n_samples=80, random_state=0)
 ROWS = SPLIT.X_test

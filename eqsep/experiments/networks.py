@@ -36,9 +36,9 @@ def network(**told: Any) -> Any:
 
 
 def deep_sad(**told: Any) -> Any:
-    """A `DeepSAD` as in the paper: d-90-60-90-d with batch normalisation."""
-    plan = {"hidden": (90,), "code": 60, "sigma": 0.5, "batch_norm": True, "standardize": False}
-    return pieces()["DeepSAD"](**plan | told)
+    """A `DeepSAD` as in the paper: d-90-60-90-d with batch normalisation, the code linear."""
+    layers = {"hidden": (90,), "code": 60, "linear_code": True, "sigma": 0.5, "batch_norm": True}
+    return pieces()["DeepSAD"](**layers | {"standardize": False} | told)
 
 
 def member_scores(model: Any, X: np.ndarray, *, protocol: str) -> np.ndarray:

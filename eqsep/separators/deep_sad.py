@@ -1,6 +1,7 @@
 """Deep semi-supervised anomaly detection: a learnt code that keeps normal rows by a centre."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -42,11 +43,15 @@ class DeepSAD(Separator):
     Parameters
     ----------
     activation : {"bump", "leaky_relu", "rbf"} or Activation, default="bump"
-        Of all layers but the last of the decoder. The three make ES-, HS- and RS-SAD.
+        Of all layers but the last of the decoder, and but for a linear code. The three make ES-,
+        HS- and RS-SAD.
     hidden : sequence of int, default=(90,)
         The widths of the encoder's layers before the code; the decoder has them in reverse.
     code : int, default=60
         The width of the code.
+    linear_code : bool, default=False
+        Whether the code is a linear map of the layer before it, as Ruff et al. (2020) have it,
+        rather than activated and normalised like that one.
     sigma : float, default=0.5
         The width of the bumps that are asked for by name.
     batch_norm : bool, default=False
@@ -79,15 +84,16 @@ class DeepSAD(Separator):
     Notes
     -----
     The published ES-, HS- and RS-SAD were trained with
-    `Training(epochs=500, batch_size=32, learning_rate=3e-4, patience=10)` in both stages and with
-    batch normalisation. Their text names an L2 penalty of 0.1 on the encoder's weights, which had
-    no effect in their code. So there are two settings, beside those above:
+    `Training(epochs=500, batch_size=32, learning_rate=3e-4, patience=10)` in both stages, with
+    batch normalisation and, as far as their figures tell, with a linear code. Their text names an
+    L2 penalty of 0.1 on the encoder's weights, which had no effect in their code. So there are two
+    settings, beside those above:
 
     - as published: `training=Training(l2=0)`, the default, no penalty in effect;
     - corrected, as their text has it: `training=Training(l2=0.1)`.
 
     The penalty is l2 · ||w||² of the weight matrices. RS-SAD has centres in place of weights in its
-    encoder, so there both settings are the same.
+    encoder, but for a linear code: without one both settings are the same there.
 
     Batch normalisation needs some thousand rows for its statistics to settle; with fewer it hurts.
 
@@ -107,6 +113,7 @@ class DeepSAD(Separator):
         activation: str | activations.Activation = "bump",
         hidden: Sequence[int] = (90,),
         code: int = 60,
+        linear_code: bool = False,
         sigma: float = 0.5,
         batch_norm: bool = False,
         n_members: int = 1,
@@ -121,6 +128,7 @@ class DeepSAD(Separator):
         self.activation = activation
         self.hidden = hidden
         self.code = code
+        self.linear_code = linear_code
         self.sigma = sigma
         self.batch_norm = batch_norm
         self.n_members = n_members
@@ -135,13 +143,15 @@ class DeepSAD(Separator):
     def fit(self, X: Any, y: Any) -> Self:
         """Train the autoencoder on the rows `X`, then the encoder with their labels `y`."""
         X, is_anomaly, _ = self._enter(X, y, merge=False)
-        encoder, pretraining, training = self._resolve()
+        hidden, pretraining, training = self._resolve()
         device, rng = resolve_device(self.device), check_random_state(self.random_state)
         self.columns_ = Columns.of(X, standardize=self.standardize)
         columns = self.columns_.tensor(X, device=device)
         members = member_streams(self.n_members, rng)
         with clear_memory_errors():
-            network = build_autoencoder(X.shape[1], encoder, members=members).to(device)
+            network = build_autoencoder(
+                X.shape[1], hidden, code=self.code, linear_code=self.linear_code, members=members
+            ).to(device)
         data = data_of(columns, *hold_out(is_anomaly, pretraining, rng))
         self.pretraining_history_ = fit_members(
             network,
@@ -192,8 +202,8 @@ class DeepSAD(Separator):
         check_positive(sigma=self.sigma)
         activation = ACTIVATIONS.made(self.activation, sigma=self.sigma)
         check_counts(n_members=[self.n_members], hidden=self.hidden, code=[self.code])
-        encoder = Hidden((*self.hidden, self.code), activation, batch_norm=self.batch_norm)
-        return encoder, as_training(self.pretraining), as_training(self.training)
+        hidden = Hidden(tuple(self.hidden), activation, batch_norm=self.batch_norm)
+        return hidden, as_training(self.pretraining), as_training(self.training)
 
 
 class Distance(nn.Module):
@@ -216,13 +226,26 @@ class Distance(nn.Module):
         return torch.sqrt(((x - self.centre) ** 2).sum(dim=-1, keepdim=True) + _GUARD**2)
 
 
-def build_autoencoder(d_in: int, encoder: Hidden, *, members: Sequence[torch.Generator]) -> Network:
+def build_autoencoder(
+    d_in: int,
+    hidden: Hidden,
+    *,
+    code: int,
+    members: Sequence[torch.Generator],
+    linear_code: bool = False,
+) -> Network:
     """Networks whose last hidden layer is a code, from which the rest restores the rows."""
-    *hidden, code = encoder.widths
-    decoder = Hidden(hidden[::-1], encoder.activation, batch_norm=encoder.batch_norm)
-    last = [code, *decoder.widths][-1]
-    output = nn.Sequential(decoder.blocks(code, members), Linear(last, d_in, members=members))
-    return Network(encoder.blocks(d_in, members), output)
+    decoder = replace(hidden, widths=hidden.widths[::-1])
+    output = nn.Sequential(
+        decoder.blocks(code, members),
+        Linear([code, *decoder.widths][-1], d_in, members=members),
+    )
+    encoder, last = hidden.blocks(d_in, members), [d_in, *hidden.widths][-1]
+    if linear_code:
+        encoder.append(nn.Sequential(Linear(last, code, members=members)))
+    else:
+        encoder.append(hidden.block(last, code, members))
+    return Network(encoder, output)
 
 
 def reconstruction(columns: Tensor) -> Any:
