@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 from eqsep import Detector, load_model
 from eqsep.batches import sampling
 from eqsep.cli import app
+from eqsep.commands.telling import sentence
 from eqsep.datasets import make_mixed_demo
 from eqsep.distributed import fit, score
 from eqsep.distributed import units as division
@@ -164,8 +165,10 @@ def dies(unit, place):  # noqa: ARG001
 
 
 def test_a_process_that_always_dies_ends_the_work_with_an_error():
-    with pytest.raises(ChildProcessError, match="died at the same rows 4 times"):
+    with pytest.raises(ChildProcessError, match="died at the same rows 4 times") as died:
         total(as_units(range(2), int), dies, list.__add__)
+    assert str(died.value).endswith("smaller files, or give a task more: cpus_per_task=2.")
+    assert sentence(died.value).endswith("into smaller files."), "the command has no such option"
 
 
 def own(number, place):

@@ -19,6 +19,7 @@ _IN_COMMANDS = (  # what the library says to those who write Python, and to thos
     (r"\bPass y=None to learn\b", "Leave out --label to learn"),
     (r"\bSay which label is normal: normal=\.\.\.", "Say which label is normal: --normal LABEL"),
     (r"; TableEncoder\(max_new=1\) keeps ids\b", ""),
+    (r", or give a task more: cpus_per_task=2\b", ""),
 )
 BROKEN_PIPE = 141  # as a shell says of a command that SIGPIPE has ended
 
