@@ -56,8 +56,8 @@ class _Moved:
 class Steps:
     """A step for each batch of an epoch, all members in one product.
 
-    Adam's arithmetic is torch's; its optimizer is not used, whose bookkeeping costs small networks
-    a quarter of a step.
+    Adam's arithmetic is torch's; its optimizer is not used, whose bookkeeping is a good part of a
+    small network's step.
     """
 
     def __init__(

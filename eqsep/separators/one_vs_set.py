@@ -49,8 +49,8 @@ class OneVsSet(Separator):
     trade_off : float, default=10.0
         How much the training error counts against the open-space risk.
     tol : float, default=1e-6
-        How exactly the machine is solved, as in `sklearn.svm.SVC`. On 100,000 rows a linear kernel
-        takes minutes with 1e-3 and hours with 1e-6.
+        How exactly the machine is solved, as in `sklearn.svm.SVC`. With many rows and a linear
+        kernel, 1e-3 takes a fraction of the time.
     normal : label, default=None
         Which label is normal; by default 0, False or "normal", whichever occurs.
 
