@@ -23,6 +23,7 @@ from sklearn.svm import SVC, OneClassSVM
 from tasks import DATA_HOME
 
 from eqsep import OneVsSet
+from eqsep.activations import RadialBasis
 from eqsep.datasets import Split
 from eqsep.evaluation import anomaly_score, trapezoid_by_kind
 from eqsep.experiments.cell import Cell as Experiment
@@ -96,17 +97,10 @@ def nsl_kdd_sampled(split: Split, *, stratify: bool) -> np.ndarray:
     return member_scores(model, split.X_test, protocol="paper").T
 
 
-def nsl_kdd_sad(split: Split, *, activation: str, linear_code: bool) -> np.ndarray:
-    """Deep SAD on NSL-KDD, its code linear or activated and normalised like the other layers."""
+def nsl_kdd_sad(split: Split, **told: Any) -> np.ndarray:
+    """Deep SAD on NSL-KDD, as it was told."""
     plan = training(epochs=500, learning_rate=3e-4)
-    model = deep_sad(
-        activation=activation,
-        linear_code=linear_code,
-        n_members=SEEDS,
-        pretraining=plan,
-        training=plan,
-        random_state=0,
-    )
+    model = deep_sad(n_members=SEEDS, pretraining=plan, training=plan, random_state=0, **told)
     model.fit(split.X_train, split.y_train)
     return member_distances(model, split.X_test, protocol="paper").T
 
@@ -155,12 +149,17 @@ TRIED: dict[tuple[str, str], dict[str, Scores]] = {
     },
     **{
         ("nsl_kdd_full", row): {
-            f"{words}{'*' * linear}": partial(
-                nsl_kdd_sad, activation=activation, linear_code=linear
-            )
-            for words, linear in {"a linear code": True, "the code activated": False}.items()
+            "a linear code*": partial(nsl_kdd_sad, activation=activation),
+            "the code activated": partial(nsl_kdd_sad, activation=activation, linear_code=False),
         }
         for row, activation in {"HS-SAD": "leaky_relu", "ES-SAD (ours)": "bump"}.items()
+    },
+    ("nsl_kdd_full", "RS-SAD"): {
+        "a linear code*": partial(nsl_kdd_sad, activation="rbf"),
+        "the code activated": partial(nsl_kdd_sad, activation="rbf", linear_code=False),
+        "no batch normalisation": partial(nsl_kdd_sad, activation="rbf", batch_norm=False),
+        "gamma = 0.1": partial(nsl_kdd_sad, activation=RadialBasis(gamma=0.1)),
+        "gamma = 0.01": partial(nsl_kdd_sad, activation=RadialBasis(gamma=0.01)),
     },
     ("thyroid_full", "Logistic Regression"): {
         "converged, C = 1": by(partial(LogisticRegression, max_iter=10_000)),

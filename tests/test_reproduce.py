@@ -15,9 +15,9 @@ from eqsep.experiments.tables import TABLES
 WHOLE = ("meta", "img", "link", "br", "hr", "input")
 
 
-def run(*words):
+def run(*words, columns=160):
     result = CliRunner().invoke(
-        app, ["reproduce", *map(str, words)], env={"COLUMNS": "160", "EQSEP_DATA": None}
+        app, ["reproduce", *map(str, words)], env={"COLUMNS": str(columns), "EQSEP_DATA": None}
     )
     assert not result.exception or isinstance(result.exception, SystemExit), result.exception
     return result
@@ -65,6 +65,18 @@ def test_it_says_what_was_measured_and_a_second_run_measures_nothing(reproduced)
     assert re.search(r"\n(\d+) cells measured .*, 0 kept from before, 6 skipped", first.output)
     assert re.search(r"\n0 cells measured .* kept from before", second.output)
     assert "0.990±0.010" in first.output  # published
+
+
+def test_a_narrow_terminal_shows_whole_names(tmp_path):
+    tables = ("nsl_kdd_full", "mvtec_objects", "thyroid_full")
+    printed = run(*tables, "--workers", 1, "--out", tmp_path, columns=80).output
+    assert set(tables) <= set(printed.split())
+    assert "OCSVM-N" not in printed  # more lines than fit a screen are on the page
+
+
+def test_a_long_table_that_is_asked_for_alone_is_shown(tmp_path):
+    printed = run("nsl_kdd_full", "--workers", 1, "--out", tmp_path, columns=80).output
+    assert printed.split().count("OCSVM-N") == 5  # one line a column
 
 
 def test_the_page_is_one_file(reproduced):

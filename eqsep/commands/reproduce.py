@@ -22,7 +22,7 @@ from eqsep.experiments.tables import TABLES
 from eqsep.experiments.verdict import WORDS
 
 NAMES = (*TABLES, *FIGURES)
-_LINES_SHOWN = 60  # a longer table is on the page
+_LINES_SHOWN = 60  # of several tables; more are on the page
 
 
 def list_names(console: Console) -> None:
@@ -97,8 +97,8 @@ def run_names(
     comparisons = [one for one in told.comparisons if one.name in wanted]
     if len(comparisons) > 1:
         console.print(_summary(comparisons))
-    for comparison in comparisons:
-        if len(comparisons) <= 3 and len(comparison.lines) <= _LINES_SHOWN:
+    if sum(len(one.lines) for one in comparisons) <= _LINES_SHOWN or len(comparisons) == 1:
+        for comparison in comparisons:
             console.print(_lines(comparison))
     console.print(
         f"{outcome.measured} cells measured in {outcome.seconds:.0f} s, {outcome.kept} kept from "
@@ -139,13 +139,16 @@ def _lines(comparison: Comparison) -> Table:
 
 
 def _table(*columns: str, names: int = 1) -> Table:
-    """An empty table: the first columns hold names, which may be broken, the others numbers."""
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    """An empty table: the first columns hold names, which may be broken, the others numbers.
+
+    It is narrow enough for the names of all tables in a terminal of 80 columns.
+    """
+    table = Table(box=SIMPLE_HEAD, padding=0, pad_edge=False)
     for i, column in enumerate(columns):
         if i < names:
             table.add_column(column, overflow="fold", min_width=len(column))
         else:
-            table.add_column(column, justify="right", no_wrap=True)
+            table.add_column(column.replace(" ", "\n"), justify="right", no_wrap=True)
     return table
 
 
