@@ -193,6 +193,23 @@ def test_single_starts_that_fail_are_the_reason_where_the_others_hold(areas, wor
 
 
 @pytest.mark.parametrize(
+    ("tied", "reason"),
+    [
+        ([0.0, 0.29, 0.0], "1 of 3 starts give their highest score to up to 29% of the rows"),
+        ([0.29, 0.0, 0.0], "within 3 standard deviations"),  # the others are as far off
+    ],
+)
+def test_starts_tied_at_the_top_are_the_reason_where_the_others_hold(tied, reason):
+    entry = next(e for e in TABLES["thyroid"].entries() if (e.row, e.column) == ("Hyper.", "RS"))
+    assert entry.published == Published(0.03, 0.002)
+    areas = [0.029, 0.427, 0.031]
+    result = {"values": {entry.key("paper"): areas}, "more": {"tied at the top": tied}}
+    told = with_reason(entry, judge(entry.published, Ours.of(areas)), result)
+    assert told.word == "above"
+    assert reason in told.reason
+
+
+@pytest.mark.parametrize(
     ("areas", "more", "reason"),
     [
         ([0.80, 0.95, 0.99], {}, "within 3 standard deviations of our own 3 starts"),

@@ -54,3 +54,16 @@ def by_seed(rows: Iterable[Mapping[str, float]]) -> dict[str, list[float]]:
     """
     rows = list(rows)
     return {name: [float(row[name]) for row in rows] for name in rows[0]}
+
+
+def tied_at_the_top(scores: Iterable[np.ndarray]) -> list[float]:
+    """Of each seed's scores, the share of the rows that have the highest one.
+
+    The trapezoid flatters them: it takes the precision for 1 before the first row.
+
+    Examples
+    --------
+    >>> tied_at_the_top([np.array([0.1, 0.9, 0.9, 0.2]), np.array([0.1, 0.9, 0.8, 0.2])])
+    [0.5, 0.25]
+    """
+    return [float(np.mean(score == score.max())) for score in scores]

@@ -20,6 +20,7 @@ _STARTS = {
     gaussians.STUDY.name: "; from several starts: see corrected",
     circle_networks.STUDY.name: "",
 }
+_FEW = 0.01  # the rows that may have the highest score in common
 _HS_SAD = (
     "it depends on the training rows: on 20,000 of them Privilege is 0.081±0.029 and Access "
     "0.481±0.027, less than two such deviations off (bench/reproduction_settings.py)"
@@ -65,7 +66,8 @@ def with_reason(entry: Entry, told: Verdict, result: Result) -> Verdict:
     found = (
         _FOUND.get((entry.table, entry.row))
         or _failed_starts(entry, result)
-        or _ties(result)
+        or _tied_starts(entry, result)
+        or _silent(result)
         or _spread(entry, result)
     )
     return Verdict(told.word, f"{told.reason}: {found}") if found else told
@@ -83,7 +85,21 @@ def _failed_starts(entry: Entry, result: Result) -> str:
     return f"{failed}, the others give {Ours.of(good)}{_STARTS[entry.study]}"
 
 
-def _ties(result: Result) -> str:
+def _tied_starts(entry: Entry, result: Result) -> str:
+    """In words, how many starts give their highest score to many rows, where the others hold."""
+    shares = result["more"].get("tied at the top", [])
+    values = result["values"][entry.key("paper")]
+    untied = [v for v, share in zip(values, shares, strict=False) if share <= _FEW]
+    if not untied or judge(entry.published, Ours.of(untied)).word != "holds":
+        return ""
+    tied = f"{len(values) - len(untied)} of {len(values)} starts give their highest score to up to"
+    return (
+        f"{tied} {max(shares):.0%} of the rows, which the trapezoid flatters; the others give "
+        f"{Ours.of(untied)}"
+    )
+
+
+def _silent(result: Result) -> str:
     """In words, how many rows a network cannot tell apart, where they are the most."""
     silent = result["more"].get("silent", 0.0)
     if silent <= 0.5:

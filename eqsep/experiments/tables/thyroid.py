@@ -4,7 +4,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from eqsep.datasets import Split, load_thyroid
-from eqsep.experiments.areas import areas_by_kind, by_seed
+from eqsep.experiments.areas import areas_by_kind, by_seed, tied_at_the_top
 from eqsep.experiments.cell import Cell, Measured, Study
 from eqsep.experiments.networks import (
     ACTIVATIONS,
@@ -48,7 +48,8 @@ def measure(cell: Cell) -> Measured:
     values = by_seed(areas_by_kind(score, split.kind_test) for score in scores)
     together = areas_by_kind(model.decision_function(split.X_test), split.kind_test)
     epochs = (model.history_.best_epoch + 1).tolist()
-    return values, {"together": together, "best epochs": epochs}
+    tied = tied_at_the_top(scores)
+    return values, {"together": together, "best epochs": epochs, "tied at the top": tied}
 
 
 def fitted(cell: Cell, layout: Layout, split: Split) -> Any:
