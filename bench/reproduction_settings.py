@@ -158,7 +158,6 @@ TRIED: dict[tuple[str, str], dict[str, Scores]] = {
         "a linear code*": partial(nsl_kdd_sad, activation="rbf"),
         "the code activated": partial(nsl_kdd_sad, activation="rbf", linear_code=False),
         "no batch normalisation": partial(nsl_kdd_sad, activation="rbf", batch_norm=False),
-        "gamma = 0.1": partial(nsl_kdd_sad, activation=RadialBasis(gamma=0.1)),
         "gamma = 0.01": partial(nsl_kdd_sad, activation=RadialBasis(gamma=0.01)),
     },
     ("thyroid_full", "Logistic Regression"): {
