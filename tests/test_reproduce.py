@@ -67,10 +67,13 @@ def test_it_says_what_was_measured_and_a_second_run_measures_nothing(reproduced)
     assert "0.990±0.010" in first.output  # published
 
 
-def test_a_narrow_terminal_shows_whole_names(tmp_path):
+def test_a_narrow_terminal_shows_whole_names_and_why_tables_were_skipped(tmp_path):
     tables = ("nsl_kdd_full", "mvtec_objects", "thyroid_full")
     printed = run(*tables, "--workers", 1, "--out", tmp_path, columns=80).output
     assert set(tables) <= set(printed.split())
+    assert printed.count("Skipped: ") == 3
+    assert "`eqsep data fetch nsl-kdd`" in printed
+    assert "\nNothing has been measured.\n" in (tmp_path / "reproduction.md").read_text()
     assert "OCSVM-N" not in printed  # more lines than fit a screen are on the page
 
 
@@ -136,6 +139,7 @@ def test_the_page_does_not_forget_what_was_measured_before(reproduced, tmp_path)
     assert "0.990±0.010" not in result.output  # not asked for now
     text, page = ((out / f"reproduction.{end}").read_text() for end in ("md", "html"))
     assert "| SVM | 7.0 | 0.990±0.010 |" in text
+    assert "– | not run |" not in text  # nor shows tables of which it has a part
     assert page.count("<img ") == 3
 
 

@@ -104,6 +104,13 @@ def run_names(
         f"{outcome.measured} cells measured in {outcome.seconds:.0f} s, {outcome.kept} kept from "
         f"before, {outcome.skipped} skipped, {len(outcome.failed)} failed."
     )
+    for reason in dict.fromkeys(
+        line.verdict.reason
+        for comparison in comparisons
+        for line in comparison.lines
+        if line.verdict.word == "skipped"
+    ):
+        console.print(f"Skipped: {reason}", soft_wrap=True)
     for cell, message in outcome.failed:
         console.print(f"Failed: {cell.study}, {cell.dataset}, {cell.method}: {message}")
     console.print(f"Markdown: {text.resolve()}", soft_wrap=True)
@@ -112,10 +119,10 @@ def run_names(
 
 
 def _on_page(wanted: Sequence[str], plan: Plan, out: Path) -> list[str]:
-    """What was asked for, and what the folder has from before: the page does not forget."""
+    """What was asked for, and what the folder has whole from before: the page does not forget."""
 
     def is_there(name: str) -> bool:
-        return any(cell.path(out).exists() for cell in (TABLES | FIGURES)[name].cells(plan))
+        return all(cell.path(out).exists() for cell in (TABLES | FIGURES)[name].cells(plan))
 
     return [name for name in NAMES if name in wanted or is_there(name)]
 
