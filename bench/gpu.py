@@ -20,9 +20,9 @@ from tasks import DATA_HOME
 
 from eqsep import Detector, fused
 from eqsep.datasets import load_nsl_kdd
+from eqsep.engine.statistics import KernelMap, Statistics
 from eqsep.evaluation import average_precision_by_kind
 from eqsep.kernels import RBF, Laplacian
-from eqsep.separators.statistics import KernelMap, Statistics
 
 BATCH = 2**20
 SAMPLE = 2**17

@@ -23,9 +23,9 @@ from sklearn.metrics import average_precision_score
 from tasks import TABLES, divide, rows_of
 
 from eqsep import Detector
-from eqsep.compiled import manhattan
 from eqsep.detector import PromiseWarning
 from eqsep.detector.width import SEEN, WIDTHS
+from eqsep.engine.compiled import manhattan
 from eqsep.evaluation import OVERALL, average_precision_by_kind
 
 MOST_NORMAL, MOST_ANOMALOUS, LANDMARKS, ALPHA = 4000, 2000, 1000, 0.1

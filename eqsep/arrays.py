@@ -9,6 +9,8 @@ import array_api_compat
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from eqsep.errors import UserError
+
 
 def namespace(*arrays: Any) -> Any:
     """The array API namespace (NumPy, torch, …) of `arrays`.
@@ -47,18 +49,18 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = np.float6
         return validate_data(estimator, X, reset=reset, dtype=dtype)
     xp, name = namespace(X), type(estimator).__name__
     if X.ndim != 2 or 0 in X.shape:
-        raise ValueError(
+        raise UserError(
             f"{name} expects rows in a 2D array with at least one row and one column, "
             f"got shape {tuple(X.shape)}. Reshape a single row with X[None, :]."
         )
     if not xp.isdtype(X.dtype, "real floating"):
-        raise ValueError(f"{name} expects floating-point tensors, got {X.dtype}. Use X.double().")
+        raise UserError(f"{name} expects floating-point tensors, got {X.dtype}. Use X.double().")
     if not bool(xp.all(xp.isfinite(X))):
-        raise ValueError(f"Input X of {name} contains NaN or infinity. Impute or drop those rows.")
+        raise UserError(f"Input X of {name} contains NaN or infinity. Impute or drop those rows.")
     if reset:
         estimator.n_features_in_ = X.shape[1]
     elif X.shape[1] != estimator.n_features_in_:
-        raise ValueError(
+        raise UserError(
             f"X has {X.shape[1]} features, but {name} is expecting "
             f"{estimator.n_features_in_} features as input."
         )

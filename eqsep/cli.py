@@ -15,6 +15,7 @@ from rich.table import Table
 from eqsep import __version__
 from eqsep.commands import detecting
 from eqsep.commands.telling import Screen, errors_told
+from eqsep.errors import UserError
 
 if TYPE_CHECKING:
     from eqsep.theory.certificate import Shattering
@@ -156,7 +157,7 @@ def certificate(family: PlaneFamily, n_features: Dimension) -> None:
     with errors_told():
         if (family, n_features) not in WITNESSES:
             known = ", ".join(f"{name} {n}" for name, n in sorted(WITNESSES))
-            raise ValueError(
+            raise UserError(
                 f"There are no points for {family} in R^{n_features}: expected one of {known}. "
                 "Search for some with eqsep.theory.find_shattered."
             )

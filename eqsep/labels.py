@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import column_or_1d
 
 from eqsep.arrays import to_numpy
+from eqsep.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Labels:
         """1.0 where `y` is anomalous, 0.0 where it is normal; an unknown label is an error."""
         y = column(y)
         if self.by_name and y.dtype.kind not in "US":
-            raise ValueError(
+            raise UserError(
                 f"Labels were names with {self.classes[0]!s} among them, and are now numbers "
                 f"({listed(y)}), which no name stands for. Pass names again."
             )
@@ -44,7 +45,7 @@ class Labels:
         unknown = ~is_normal & ~np.isin(y, self.kinds)
         if unknown.any() and not self.by_name:
             anomalous = f" or {listed(self.kinds)} (anomalous)" if len(self.kinds) else ""
-            raise ValueError(
+            raise UserError(
                 f"Unknown labels {listed(y[unknown])}: expected {self.classes[0]} (normal)"
                 f"{anomalous}. Correct them, or fit anew with them."
             )
@@ -67,12 +68,12 @@ class Labels:
 def column(y: Any) -> np.ndarray:
     """`y` as a one-dimensional array of labels, none of them missing."""
     if y is None:
-        raise ValueError("requires y to be passed, but the target y is None")
+        raise UserError("requires y to be passed, but the target y is None")
     y = column_or_1d(to_numpy(y), warn=True)
     if y.dtype.kind == "O" and any(label is None or label != label for label in y):
-        raise ValueError("y has missing labels: expected one a row. Drop the unlabelled rows.")
+        raise UserError("y has missing labels: expected one a row. Drop the unlabelled rows.")
     if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise ValueError("y contains NaN or infinity: expected one label a row. Drop those rows.")
+        raise UserError("y contains NaN or infinity: expected one label a row. Drop those rows.")
     if y.dtype.kind == "O" and any(isinstance(label, str) for label in y):
         y = y.astype(str)
     if y.dtype.kind not in "US":  # names are never measurements, however many there are
@@ -108,13 +109,13 @@ def read_labels(y: Any, *, normal: Any = None, one_class: bool = False) -> Label
     if one_class and len(labels) == 1:
         return _from_one(labels[0], named=named, normal=normal)
     if len(labels) < 2:
-        raise ValueError(
+        raise UserError(
             f"normal and anomalous rows are needed: expected at least 2 classes in y, got "
             f"{len(labels)} class ({listed(labels)}). Add labelled rows of the other class."
         )
     known = _normal_of(labels, named=named, normal=normal)
     if len(labels) > 2 and (known is None or not named):
-        raise ValueError(
+        raise UserError(
             f"Only binary classification is supported. The type of the target is "
             f"{type_of_target(labels)}: y has {len(labels)} labels ({listed(labels)}). "
             + _advice(labels, known, named=named)
@@ -144,7 +145,7 @@ def _normal_of(labels: np.ndarray, *, named: bool, normal: Any) -> Any:
     """The normal one of `labels`, or None where nothing says which it is."""
     if normal is not None:
         if normal not in labels.tolist():
-            raise ValueError(
+            raise UserError(
                 f"normal={normal!r} does not occur in y, which holds {listed(labels)}. "
                 f"Pass the label of the normal rows."
             )
@@ -175,7 +176,7 @@ def _from_one(label: Any, *, named: bool, normal: Any) -> Labels:
             return _labels(np.array([normal, label]), normal, by_name=False)
         classes = np.array([label, label != 1], dtype=label.dtype)
         return Labels(classes, classes[:0], by_name=False)
-    raise ValueError(
+    raise UserError(
         f"Only the label {label} is in y, so its meaning is open: expected 0 / 1 or names of "
         f"kinds. Say which label is normal: normal={label.item()!r}, if these rows are."
     )

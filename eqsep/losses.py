@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from eqsep.activations import Head, ProbabilisticHead
+from eqsep.errors import UserError
 
 
 class Loss(BaseEstimator, ABC):
@@ -87,7 +88,7 @@ def as_loss(loss: Any) -> Loss:
     if not isinstance(loss, str):
         return loss
     if loss not in LOSSES:
-        raise ValueError(f"Unknown loss {loss!r}: expected a Loss or one of {sorted(LOSSES)}.")
+        raise UserError(f"Unknown loss {loss!r}: expected a Loss or one of {sorted(LOSSES)}.")
     return LOSSES[loss]()
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import compiled
-from eqsep.compiled import SparseManhattan, in_threads, manhattan, threads, weighted_sums
+from eqsep.engine.compiled import SparseManhattan, in_threads, manhattan, threads, weighted_sums
 
 LAYOUTS = {
     "by rows": np.ascontiguousarray,

@@ -8,12 +8,12 @@ from numpy.testing import assert_allclose
 
 from eqsep import Detector, KernelEqualitySeparator, load_model
 from eqsep.datasets import make_mixed_demo
+from eqsep.engine import on_gpu
+from eqsep.engine.statistics import KernelMap
 from eqsep.kernels import RBF, Laplacian
-from eqsep.separators import on_gpu
-from eqsep.separators.statistics import KernelMap
 
 torch = pytest.importorskip("torch", reason="the extra nn is not installed")
-fused = pytest.importorskip("eqsep.fused")
+fused = pytest.importorskip("eqsep.engine.fused")
 on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 SETTINGS = {"n_landmarks": 200, "width": 2.0, "random_state": 0}
 

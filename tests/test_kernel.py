@@ -20,8 +20,8 @@ from spheres import problem, relative
 
 from eqsep import EqualitySeparator, KernelEqualitySeparator
 from eqsep.datasets import make_circles
+from eqsep.engine.statistics import Statistics
 from eqsep.kernels import LOCAL_KERNELS, RBF, FunctionKernel
-from eqsep.separators.statistics import Statistics
 from eqsep.solvers import BFGS
 
 NAMES = sorted(LOCAL_KERNELS)

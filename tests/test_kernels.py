@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import (
     rbf_kernel,
 )
 
-from eqsep.distances import SquaredDistance, unit_of
+from eqsep.engine.distances import SquaredDistance, unit_of
 from eqsep.kernels import (
     LOCAL_KERNELS,
     RBF,

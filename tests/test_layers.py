@@ -12,12 +12,13 @@ import eqsep
 ROOT = Path(eqsep.__file__).parent
 # From the ground up. A module may import from its own layer's package and from those before it.
 LAYERS = [
-    {"arrays", "compiled", "tiles"},
-    {"labels", "activations", "distances", "fused", "tables"},
-    {"kernels", "batches"},
-    {"losses", "solvers"},
-    {"theory", "datasets", "evaluation"},
-    {"networks"},
+    {"errors"},
+    {"arrays"},
+    {"labels", "activations"},
+    {"losses", "solvers", "tables"},
+    {"batches", "datasets", "evaluation", "theory"},
+    {"engine"},
+    {"kernels", "networks"},
     {"separators"},
     {"detector"},
     {"plots"},

@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import Detector
 from eqsep.detector.feature_map import encoded
-from eqsep.detector.packing import PackedDistance, Packing
+from eqsep.engine.packing import PackedDistance, Packing
 from eqsep.tables import TableEncoder
 
 

@@ -189,7 +189,7 @@ def test_a_network_without_torch_says_what_to_install(models, path):
         f"import eqsep; eqsep.load_model({str(path)!r})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "ImportError: eqsep's networks need PyTorch. Install it with" in done.stderr
+    assert "MissingExtraError: eqsep's networks need PyTorch. Install it with" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from eqsep.engine.statistics import KernelMap, widened
 from eqsep.kernels import Laplacian
-from eqsep.separators.statistics import KernelMap, widened
 
 N_TARGETS = 3
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from eqsep.errors import UserError
 from eqsep.labels import listed
 from eqsep.tables.column import Column, objects
 from eqsep.tables.reading import Table, read_table
@@ -25,7 +26,7 @@ def tables(batches: Iterable[tuple[Any, Any]], *, name: str) -> Iterator[tuple[T
         apart = sorted(set(wanted) ^ set(columns))
         if apart or table.named is not named:
             told = f"{listed(np.array(apart))} not in both" if apart else "one has names of columns"
-            raise ValueError(
+            raise UserError(
                 f"Batch {number} has not the columns of the batches before it: {told}. Pass "
                 f"batches of one table, with None where a value is not known."
             )
@@ -61,7 +62,7 @@ def _joined(parts: list[Column]) -> Column:
         kinds = {"mixed"}
     if len(kinds) > 1:
         found = " and ".join(sorted(kinds))
-        raise ValueError(
+        raise UserError(
             f"Column {name!r} is not of one kind in all batches: it is a column of {found}. Write "
             f"it alike in all of them."
         )

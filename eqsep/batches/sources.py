@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from eqsep.errors import UserError
 from eqsep.labels import listed
 from eqsep.tables.reading import Table
 
@@ -81,7 +82,7 @@ def source_of(X: Any, y: Any, *, name: str) -> Source:
         Who asks, for the messages.
     """
     if y is not None and not isinstance(y, str):
-        raise ValueError(
+        raise UserError(
             f"{name} was given batches of rows, so y must be the name of the column of labels, or "
             f"None; got {type(y).__name__}. Labels that are no column come with each batch, as "
             f"pairs (X, y)."
@@ -176,7 +177,7 @@ def _parquet_files(data: Any) -> list[Any]:
 def _from_dataset(data: Any, label: str | None) -> Source:
     names = data.schema.names
     if label is not None and label not in names:
-        raise ValueError(_no_column(label, names))
+        raise UserError(_no_column(label, names))
     rows = min(max(CELLS_AT_ONCE // max(len(names), 1), FEWEST_ROWS), MOST_ROWS)
     table = import_module("pyarrow").Table.from_batches  # has been imported: there is a dataset
 
@@ -190,7 +191,7 @@ def _pair(batch: Any, label: str | None) -> Batch:
     """Rows and labels: given as a pair, or the labels as a column of the rows."""
     if isinstance(batch, tuple) and len(batch) == 2:
         if label is not None:
-            raise ValueError(
+            raise UserError(
                 f"Batches that are pairs (X, y) bring their labels, and y={label!r} names a column "
                 f"of labels too. Pass y=None."
             )
@@ -199,13 +200,13 @@ def _pair(batch: Any, label: str | None) -> Batch:
         return batch, None
     library = type(batch).__module__.split(".")[0]
     if library not in _POPPED:
-        raise ValueError(
+        raise UserError(
             f"y={label!r} names a column, and a batch is {type(batch).__name__}, whose columns "
             f"have no names. Pass pairs (X, y), or frames."
         )
     names = list(batch.schema.names if library == "pyarrow" else batch.columns)
     if label not in names:
-        raise ValueError(_no_column(label, names))
+        raise UserError(_no_column(label, names))
     return _POPPED[library](batch, label)
 
 

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from eqsep.commands.labelling import Labels
 from eqsep.commands.telling import listed
+from eqsep.errors import UserError
 from eqsep.tables.column import Column
 from eqsep.tables.reading import Table
 
@@ -31,7 +32,7 @@ def check_numbers(table: pa.Table, *, names: Iterable[str]) -> None:
         is_number = pc.match_substring_regex(values, _NUMBER)
         others = values.filter(pc.invert(is_number))
         if 1 - len(others) / len(values) >= _MOSTLY and len(others):
-            raise ValueError(
+            raise UserError(
                 f"Column {field.name!r} holds numbers and also {others[0].as_py()!r}: correct it, "
                 f"leave the column out with --drop, or take its values as names with --names."
             )

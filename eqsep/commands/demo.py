@@ -17,6 +17,7 @@ from eqsep.commands.telling import Screen
 from eqsep.commands.writing import table_writer
 from eqsep.demo.payments import SEEN, PaymentsDemo
 from eqsep.demo.theory import Closing, Contender, Corner, TheoryDemo
+from eqsep.errors import UserError
 from eqsep.report import Usage, write_report
 
 REPORT, MODEL, ROWS, PICTURE = "report.html", "model.eqsep", "new.csv", "regions.png"
@@ -25,7 +26,7 @@ REPORT, MODEL, ROWS, PICTURE = "report.html", "model.eqsep", "new.csv", "regions
 def make_folder(out: Path) -> None:
     """The folder of the results, if it can be one."""
     if out.exists() and not out.is_dir():
-        raise ValueError(f"{out} is no folder: pass the name of one for the results.")
+        raise UserError(f"{out} is no folder: pass the name of one for the results.")
     check_folder(out)
     out.mkdir(exist_ok=True)
 

@@ -10,6 +10,7 @@ from eqsep.batches.sampling import Strata, sample_size
 from eqsep.commands.labelled import Labelled
 from eqsep.commands.labelling import MOST_KINDS
 from eqsep.commands.reading import Choice, pieces
+from eqsep.errors import UserError
 from eqsep.tables.column import objects
 
 _USUAL = ("normal", "0", "0.0", "false")  # labels that may be those of normal rows
@@ -96,7 +97,7 @@ class Draw:
     def sample(self, data: Labelled) -> Drawn:
         """The rows; refused where there are none."""
         if self.strata is None or not self.n_rows:
-            raise ValueError(
+            raise UserError(
                 f"{', '.join(data.paths)} has no rows: expected a header and rows below it."
             )
         return self.strata.sample()

@@ -16,6 +16,7 @@ from sklearn.ensemble import IsolationForest, RandomForestClassifier
 from eqsep.commands.labelled import Labelled
 from eqsep.commands.telling import listed
 from eqsep.detector import Detector
+from eqsep.errors import MissingExtraError, UserError
 from eqsep.evaluation import Interval, anomaly_score, leave_one_kind_out
 from eqsep.report.evaluations import PARTS, EvaluationReport, evaluation_report
 from eqsep.tables import TableEncoder
@@ -77,7 +78,7 @@ def _xgboost(random_state: int) -> Any:
     try:
         from xgboost import XGBClassifier
     except ImportError as error:
-        raise ImportError(
+        raise MissingExtraError(
             "--against xgboost needs XGBoost. Install it with: pip install xgboost"
         ) from error
     return XGBClassifier(n_estimators=200, random_state=random_state)
@@ -116,7 +117,7 @@ def evaluate_files(
     rows, kinds = rows.take(known), labels.texts[known].astype(str)
     anomalous = sorted(set(kinds.tolist()) - {labels.normal})
     if len(anomalous) < 2:
-        raise ValueError(
+        raise UserError(
             f"An evaluation takes two kinds of anomaly or more, and column {labels.column!r} holds "
             f"{listed(anomalous) or 'none'}: one is seen, and the others are looked for."
         )
@@ -168,7 +169,7 @@ def peers_of(against: str) -> list[str]:
     names = list(dict.fromkeys(name.strip() for name in against.split(",") if name.strip()))
     unknown = [name for name in names if name not in _PEERS]
     if unknown:
-        raise ValueError(
+        raise UserError(
             f"--against {listed(unknown)} is no known method: expected some of {', '.join(_PEERS)}."
         )
     return names

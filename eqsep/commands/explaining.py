@@ -15,6 +15,7 @@ from eqsep.commands.telling import counted, tell
 from eqsep.commands.text_files import Layout
 from eqsep.detector import Detector
 from eqsep.detector.verdicts import verdicts
+from eqsep.errors import UserError
 
 _AT_ONCE = 64  # rows that are explained together, so that the first ones come at once
 
@@ -42,7 +43,7 @@ class Asked:
     def __post_init__(self) -> None:
         check_most(self.most)
         if self.top < 1:
-            raise ValueError(f"--top expects at least 1 reason, got {self.top}.")
+            raise UserError(f"--top expects at least 1 reason, got {self.top}.")
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from eqsep.commands.text_files import Layout
 from eqsep.detector import Detector
 from eqsep.distributed import fit
 from eqsep.distributed.cluster import cluster
+from eqsep.errors import UserError
 from eqsep.tables.reading import Table
 
 _KINDS = {
@@ -129,12 +130,12 @@ def merge_models(models: Sequence[Path], out: Path) -> Detector:
     """Put together what several models have learnt, each from rows of its own."""
     check_model_out(out)
     if len(models) < 2:
-        raise ValueError(f"Merging takes two models or more, got {len(models)}.")
+        raise UserError(f"Merging takes two models or more, got {len(models)}.")
     check_not_read(out, models)
     first, *others = (load_detector(path) for path in models)
     for path, other in zip(models[1:], others, strict=True):
         if not first.feature_map_.is_same(other.feature_map_):
-            raise ValueError(
+            raise UserError(
                 f"{models[0]} and {path} have not the same encoding and landmarks, so they cannot "
                 f"be merged. Fit the second with eqsep fit … --like {models[0]}."
             )

@@ -13,6 +13,7 @@ from eqsep.commands.reading import whole
 from eqsep.commands.telling import listed
 from eqsep.commands.text_files import Layout
 from eqsep.detector import Detector
+from eqsep.errors import UserError
 from eqsep.tables.reading import Table, read_table
 
 
@@ -61,14 +62,12 @@ class Labelled:
     def check(self) -> None:
         """Refuse options that contradict each other."""
         if self.label is None and (self.normal is not None or self.seen):
-            raise ValueError("--normal and --seen speak of labels: pass their column as --label.")
+            raise UserError("--normal and --seen speak of labels: pass their column as --label.")
         if self.label in (*self.drop, *self.names):
-            raise ValueError(
-                f"Column {self.label!r} holds the labels: it is not to --drop or name."
-            )
+            raise UserError(f"Column {self.label!r} holds the labels: it is not to --drop or name.")
         both = [name for name in self.names if name in self.drop]
         if both:
-            raise ValueError(f"Column {listed(both)} cannot be both --names and --drop.")
+            raise UserError(f"Column {listed(both)} cannot be both --names and --drop.")
 
     def _inferred(self) -> tuple[pa.Table, pa.ChunkedArray | None]:
         texts = [*self.names, *([] if self.label is None else [self.label])]

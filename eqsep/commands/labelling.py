@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from eqsep.commands.telling import listed
+from eqsep.errors import UserError
 from eqsep.tables.column import column_of, objects, text_of
 
 MOST_KINDS = 500  # more labels than that are ids or measurements
@@ -63,7 +64,7 @@ class Labels:
         known = {text for text in self.texts if text not in (None, self.normal)}
         unknown = [kind for kind in kinds if kind not in known]
         if unknown:
-            raise ValueError(
+            raise UserError(
                 f"--seen {listed(unknown)} is no kind in column {self.column!r}, which holds "
                 f"{listed(sorted(known))} beside {self.normal!r}."
             )
@@ -75,9 +76,9 @@ def read_labels(column: pa.ChunkedArray, *, name: str, normal: str | None) -> La
     texts = texts_of(column, name)
     known = sorted({text for text in texts if text is not None})
     if not known:
-        raise ValueError(f"Column {name!r} holds no label: every value is missing.")
+        raise UserError(f"Column {name!r} holds no label: every value is missing.")
     if len(known) > MOST_KINDS:
-        raise ValueError(
+        raise UserError(
             f"Column {name!r} holds {len(known):,} different labels: expected names of kinds, at "
             f"most {MOST_KINDS}. Pass the column that holds them."
         )
@@ -85,13 +86,13 @@ def read_labels(column: pa.ChunkedArray, *, name: str, normal: str | None) -> La
     if normal is None and usual:
         normal = usual[0]
     elif normal is None:
-        raise ValueError(
+        raise UserError(
             f"Say which label of column {name!r} is normal: --normal LABEL. It holds "
             f"{listed(known)}."
         )
     normal = _TRUTHS.get(normal.lower(), normal) if set(known) <= {"0", "1"} else normal
     if normal not in known and None not in texts:
-        raise ValueError(
+        raise UserError(
             f"Column {name!r} holds no row labelled {normal!r}, which is to be the normal one: it "
             f"holds {listed(known)}. Name the normal label with --normal."
         )
@@ -153,7 +154,7 @@ def numbers_of(texts: np.ndarray) -> np.ndarray:
     """0 / 1 as numbers, None where missing; refuses other labels."""
     other = {text for text in texts if text not in ("0", "1", None)}
     if other:
-        raise ValueError(
+        raise UserError(
             f"The model knows the labels 0 and 1, and these rows have {listed(sorted(other))}. "
             f"Label them 0 or 1, or fit a model to names of kinds."
         )
@@ -164,6 +165,6 @@ def y_for(detector: Any, column: pa.ChunkedArray, *, name: str) -> np.ndarray:
     """The labels of more rows, as those that a fitted detector has learnt."""
     texts = texts_of(column, name)
     if all(text is None for text in texts):
-        raise ValueError(f"Column {name!r} holds no label: every value is missing.")
+        raise UserError(f"Column {name!r} holds no label: every value is missing.")
     labels = detector.answers_.labels
     return texts if labels is None or labels.by_name else numbers_of(texts)

@@ -16,6 +16,7 @@ from eqsep.commands.telling import listed, meant
 from eqsep.commands.text_files import MISSING, Layout
 from eqsep.detector import Detector
 from eqsep.detector.parameters import checked_rate
+from eqsep.errors import UserError
 from eqsep.persistence import ModelFileError, load_model
 from eqsep.persistence.container import MAGIC
 from eqsep.tables.column import UnreadableError
@@ -35,16 +36,16 @@ def load_detector(path: Path, *, rows: Iterable[str] = (), rate: float | None = 
     With a `rate` of false alarms it has the threshold of that one, not of its own.
     """
     if not path.exists():
-        raise ValueError(f"There is no model {path}: write one with eqsep fit.")
+        raise UserError(f"There is no model {path}: write one with eqsep fit.")
     if path.is_file() and not _is_model(path):
         models = [file for file in rows if Path(file).is_file() and _is_model(Path(file))]
-        raise ValueError(f"{path} is not an eqsep model: {_instead(path, models)}")
+        raise UserError(f"{path} is not an eqsep model: {_instead(path, models)}")
     try:
         model = load_model(path)
     except ModelFileError as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise UserError(f"{path}: {error}") from error
     if not isinstance(model, Detector):
-        raise ValueError(
+        raise UserError(
             f"{path} holds a {type(model).__name__}: expected a detector, as eqsep fit writes it."
         )
     if rate is not None:
@@ -70,18 +71,18 @@ def _instead(path: Path, models: Sequence[str]) -> str:
 def check_model_out(path: Path) -> None:
     """Refuse before the work, not after it, a place where no model can be written."""
     if path.is_dir():
-        raise ValueError(f"{path} is a folder: pass the name of a file for the model.")
+        raise UserError(f"{path} is a folder: pass the name of a file for the model.")
     if path.exists() and not path.is_file():
-        raise ValueError(f"{path} is a device or a pipe: pass the name of a file for the model.")
+        raise UserError(f"{path} is a device or a pipe: pass the name of a file for the model.")
     check_folder(path)
 
 
 def check_folder(path: Path) -> None:
     """Refuse a file in a folder that is not there, or in which one may not write."""
     if not path.parent.is_dir():
-        raise ValueError(f"There is no folder {path.parent}: make it first.")
+        raise UserError(f"There is no folder {path.parent}: make it first.")
     if not os.access(path.parent, os.W_OK):
-        raise ValueError(
+        raise UserError(
             f"No file can be written in the folder {path.parent}: permission denied. "
             f"Change the rights to it, or pass another folder."
         )
@@ -99,7 +100,7 @@ def columns_for(detector: Detector, *, beside: Iterable[str] = ()) -> Choice:
         if not hasattr(encoder, "feature_names_in_"):
             used = [column for column in there if column not in beside]
             if len(used) != encoder.n_features_in_:
-                raise ValueError(
+                raise UserError(
                     f"The model knows its {encoder.n_features_in_} columns by their place, and "
                     f"the table has {len(used)}: {listed(used)}. Pass these columns alone."
                 )
@@ -107,7 +108,7 @@ def columns_for(detector: Detector, *, beside: Iterable[str] = ()) -> Choice:
         used = [c for c in encoder.feature_names_in_.tolist() if c not in encoder.dropped_]
         absent = [column for column in used if column not in there]
         if absent:
-            raise ValueError(
+            raise UserError(
                 f"Column {listed(absent)} is missing: the model was fitted with it, and the table "
                 f"has {listed(there)}. Add it, empty where a value is not known."
                 f"{meant(absent, [column for column in there if column not in used])}"
@@ -141,9 +142,9 @@ def errors_placed(name: str, *, before: int) -> Iterator[None]:
     try:
         yield
     except UnreadableError as error:
-        raise ValueError(f"{name}, row {before + error.row + 1:,}: {error}") from error
+        raise UserError(f"{name}, row {before + error.row + 1:,}: {error}") from error
     except ValueError as error:
-        raise ValueError(f"{name}: {error}") from error
+        raise UserError(f"{name}: {error}") from error
 
 
 def model_rows(paths: Sequence[str], detector: Detector, *, layout: Layout) -> Table:
@@ -162,11 +163,11 @@ def labelled_rows(
 def _joined(paths: Sequence[str], choose: Choice, layout: Layout) -> pa.Table:
     tables = [table for _, table in pieces(paths, choose, layout=layout) if table.num_rows]
     if not tables:
-        raise ValueError(f"{', '.join(paths)} has no rows: expected a header and rows below it.")
+        raise UserError(f"{', '.join(paths)} has no rows: expected a header and rows below it.")
     try:
         return pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
-        raise ValueError(
+        raise UserError(
             f"A column has not the same type in all files: {error}. Write the files alike."
         ) from error
 

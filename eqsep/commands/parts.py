@@ -24,6 +24,7 @@ from eqsep.commands.text_files import STANDARD_INPUT, CsvFile
 from eqsep.detector import Detector
 from eqsep.distributed.mapping import total
 from eqsep.distributed.units import Divided, as_units
+from eqsep.errors import UserError
 from eqsep.tables.column import objects
 from eqsep.tables.reading import Table, read_table
 
@@ -80,7 +81,7 @@ def read_divided(data: Labelled, like: Detector | None, *, random_state: int) ->
     data.check()
     files = files_of(data.paths)
     if STANDARD_INPUT in files:
-        raise ValueError("Standard input cannot be read on a cluster: pass files.")
+        raise UserError("Standard input cannot be read on a cluster: pass files.")
     files = [str(Path(file).resolve()) for file in files]  # other processes are elsewhere
     drawing = _Drawing(data, like, random_state)
     drawn = total(as_units(files, str), drawing, Draw.merge) or Draw()

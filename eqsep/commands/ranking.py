@@ -5,6 +5,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from eqsep.errors import UserError
+
 
 class Highest:
     """The highest scores so far, at most so many.
@@ -43,4 +45,4 @@ def ranked(tables: Iterable[pa.Table], *, most: int) -> Iterator[pa.Table]:
 def check_most(most: int | None) -> None:
     """Refuse a number of rows below one."""
     if most is not None and most < 1:
-        raise ValueError(f"--most expects a number of rows, 1 or more, got {most}.")
+        raise UserError(f"--most expects a number of rows, 1 or more, got {most}.")

@@ -22,6 +22,7 @@ from eqsep.commands.text_files import (
     not_utf8,
     open_text,
 )
+from eqsep.errors import UserError
 
 _TEXT = ("csv", "tsv", "txt", "data", "jsonl", "ndjson")
 _ARROW = {"parquet": "parquet", "pq": "parquet"} | dict.fromkeys(("arrow", "feather", "ipc"), "ipc")
@@ -55,7 +56,7 @@ class ArrowFile:
                 table = table.set_column(i, field.name, table.column(i).cast(pa.string()))
             value = getattr(field.type, "value_type", field.type)
             if pa.types.is_nested(field.type) or pa.types.is_binary(value):
-                raise ValueError(
+                raise UserError(
                     f"Column {field.name!r} of {self.name} holds values of type {field.type}: "
                     f"expected numbers, truth values, text, dates or durations. Leave it out."
                 )
@@ -80,12 +81,12 @@ def files_of(paths: Iterable[str]) -> list[str]:
                 if _ending(p) and not p.name.startswith((".", "_")) and p.is_file()
             )
             if not inside:
-                raise ValueError(
+                raise UserError(
                     f"The folder {path} holds no table: expected files that end in {_endings()}."
                 )
             files += inside
         elif given != STANDARD_INPUT and not path.exists():
-            raise ValueError(f"There is no file {path}: check its name and folder.")
+            raise UserError(f"There is no file {path}: check its name and folder.")
         else:
             files.append(given)
     return files
@@ -97,7 +98,7 @@ def check_not_read(out: str | Path | None, paths: Iterable[str | Path]) -> None:
         return
     there = (str(path) for path in paths if Path(path).exists())  # what is not, is told later
     if any(Path(path).samefile(out) for path in files_of(there)):
-        raise ValueError(f"{out} is read from: write to another file, or what it holds is lost.")
+        raise UserError(f"{out} is read from: write to another file, or what it holds is lost.")
 
 
 @contextmanager
@@ -113,13 +114,13 @@ def open_table(path: str, *, layout: Layout) -> Iterator[ArrowFile | CsvFile | J
             with open_text(path, layout) as file:
                 yield file
         else:
-            raise ValueError(f"{path} has no known ending: expected {_endings()}. Rename it.")
+            raise UserError(f"{path} has no known ending: expected {_endings()}. Rename it.")
     except (pa.ArrowException, EOFError, gzip.BadGzipFile, zlib.error) as error:
         name = "Standard input" if path == STANDARD_INPUT else path
         if "invalid UTF8" in str(error):
             raise not_utf8(name) from error
         reason = str(error).splitlines()[0].rsplit("': ", 1)[-1].rstrip(".")
-        raise ValueError(f"{name} cannot be read: {reason}. Check that it is whole.") from error
+        raise UserError(f"{name} cannot be read: {reason}. Check that it is whole.") from error
 
 
 def whole(
@@ -143,7 +144,7 @@ def whole(
             table = file.whole(columns, as_text=as_text)
             if tables and set(columns) != set(tables[0].schema.names):
                 apart = sorted(set(columns) ^ set(tables[0].schema.names))
-                raise ValueError(
+                raise UserError(
                     f"{file.name} has not the columns of the files before it: {listed(apart)} not "
                     f"in all of them. Pass files of one table."
                 )
@@ -151,11 +152,11 @@ def whole(
     try:
         joined = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
-        raise ValueError(
+        raise UserError(
             f"A column has not the same type in all files: {error}. Write the files alike."
         ) from error
     if not joined.num_rows:
-        raise ValueError(f"{', '.join(paths)} has no rows: expected a header and rows below it.")
+        raise UserError(f"{', '.join(paths)} has no rows: expected a header and rows below it.")
     return joined
 
 
@@ -175,7 +176,7 @@ def chosen(wanted: Iterable[str], there: Sequence[str], *, name: str) -> list[st
     wanted = list(dict.fromkeys(wanted))
     absent = [column for column in wanted if column not in there]
     if absent:
-        raise ValueError(
+        raise UserError(
             f"{name} has no column {listed(absent)}: its columns are {listed(there)}."
             f"{meant(absent, there)}"
         )

@@ -15,6 +15,7 @@ from eqsep.commands.parts import is_large
 from eqsep.commands.reading import check_not_read, files_of
 from eqsep.commands.text_files import STANDARD_INPUT
 from eqsep.detector import Detector
+from eqsep.errors import UserError
 from eqsep.report import HeldOut, Usage, detector_report, write_report
 from eqsep.tables.reading import Table
 
@@ -30,9 +31,9 @@ def check_report_out(
     if path is None:
         return
     if path.exists() and not path.is_file():
-        raise ValueError(f"{path} is no file: pass the name of a file for the report.")
+        raise UserError(f"{path} is no file: pass the name of a file for the report.")
     if beside is not None and path.resolve() == beside.resolve():
-        raise ValueError(f"--report and --out are both {path}: pass two names.")
+        raise UserError(f"--report and --out are both {path}: pass two names.")
     check_folder(path)
     check_not_read(path, reads)
 

@@ -12,6 +12,7 @@ from rich.table import Table
 
 from eqsep.commands.telling import Screen
 from eqsep.distributed.spreading import spread
+from eqsep.errors import UserError
 from eqsep.experiments import runner
 from eqsep.experiments.cell import Cell
 from eqsep.experiments.comparison import Comparison
@@ -45,7 +46,7 @@ def chosen(names: Sequence[str]) -> list[str]:
     """
     unknown = [name for name in names if name not in (*NAMES, "all")]
     if unknown or not names:
-        raise ValueError(
+        raise UserError(
             f"Unknown table or figure {', '.join(unknown) or 'none'}: expected 'all' or some of "
             f"{', '.join(NAMES)}. `eqsep reproduce --list` says what they are."
         )
@@ -63,7 +64,7 @@ def way_of(workers: int | None, ray: str | None) -> runner.Way | None:
     if ray is None:
         return None
     if workers is not None:
-        raise ValueError("--workers counts processes of this machine, and --ray has its own.")
+        raise UserError("--workers counts processes of this machine, and --ray has its own.")
     return partial(_on_ray, address=ray)
 
 

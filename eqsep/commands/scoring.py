@@ -25,6 +25,7 @@ from eqsep.detector.verdicts import verdicts
 from eqsep.distributed.cluster import cluster
 from eqsep.distributed.mapping import each
 from eqsep.distributed.units import as_units
+from eqsep.errors import UserError
 
 _REASON = {
     "column": pa.string(),
@@ -73,11 +74,11 @@ class Wanted:
 
     def __post_init__(self) -> None:
         if self.explain < 0:
-            raise ValueError(f"--explain expects a number of reasons, got {self.explain}.")
+            raise UserError(f"--explain expects a number of reasons, got {self.explain}.")
         check_most(self.most)
         taken = [name for name in self.keep if name in _RESULTS]
         if taken:
-            raise ValueError(
+            raise UserError(
                 f"--keep {listed(taken)}: the table of scores has a column of that name already, "
                 f"as of every result ({', '.join(_RESULTS)}). Rename yours in the rows, or keep an "
                 f"id and join the two tables by it."
@@ -177,7 +178,7 @@ def scored_on_ray(
 ) -> Iterator[Answers]:
     """The same by the processes of a cluster, each of which reads files of its own."""
     if STANDARD_INPUT in paths:
-        raise ValueError("Standard input cannot be read on a cluster: pass files.")
+        raise UserError("Standard input cannot be read on a cluster: pass files.")
     files = [str(Path(path).resolve()) for path in paths]  # other processes are elsewhere
     with open_table(files[0], layout=layout) as first:
         kept = _kept(detector, first.columns, wanted)
@@ -209,7 +210,7 @@ def _numbered(pieces: Iterator[Answers]) -> Iterator[Answers]:
         try:
             yield replace(answers, table=table.cast(schema))
         except ValueError as error:
-            raise ValueError(f"{answers.file}: {error}") from error
+            raise UserError(f"{answers.file}: {error}") from error
         done += answers.rows
 
 

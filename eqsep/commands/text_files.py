@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from eqsep.commands.telling import listed
+from eqsep.errors import UserError
 
 STANDARD_INPUT = "-"
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>", "#N/A")
@@ -49,7 +50,7 @@ class Layout:
 
     def __post_init__(self) -> None:
         if self.delimiter is not None and len(self.delimiter) != 1:
-            raise ValueError(
+            raise UserError(
                 f"--delimiter expects one character, got {self.delimiter!r}. Pass ';', for example."
             )
 
@@ -118,7 +119,7 @@ class JsonFile:
             try:
                 arrays[column] = pa.array(map(_text, values) if column in texts else values)
             except pa.ArrowException as error:
-                raise ValueError(
+                raise UserError(
                     f"Column {column!r} of {self.name} holds values of several types: write them "
                     f"alike, or leave it out with --drop {column!r}."
                 ) from error
@@ -141,7 +142,7 @@ def open_text(path: str, layout: Layout) -> Iterator[CsvFile | JsonFile]:
         while first and not first.strip():
             first = stream.readline(_LONGEST_LINE)
         if not first:
-            raise ValueError(f"{name} is empty: expected a line with the names of the columns.")
+            raise UserError(f"{name} is empty: expected a line with the names of the columns.")
         first = first.removeprefix(b"\xef\xbb\xbf")  # the mark that some programs put first
         if first.lstrip().startswith(b"{"):
             yield _json_file(name, chain([first], stream))
@@ -171,7 +172,7 @@ def _csv_file(path: str, name: str, first: bytes, stream: Any, layout: Layout) -
     others = {mark: word for mark, word in _OTHERS.items() if mark != delimiter and mark in line}
     if len(columns) == 1 and others:
         mark, word = max(others.items(), key=lambda other: line.count(other[0]))
-        raise ValueError(
+        raise UserError(
             f"{name} has one column, {columns[0]!r}: it seems to be divided by {word}. Pass "
             f"--delimiter {mark!r}."
         )
@@ -212,9 +213,9 @@ def _json_rows(lines: Iterable[bytes], name: str) -> Iterator[dict[str, Any]]:
         try:
             row = json.loads(line)
         except ValueError as error:
-            raise ValueError(f"Line {number:,} of {name} is no JSON: {error}.") from error
+            raise UserError(f"Line {number:,} of {name} is no JSON: {error}.") from error
         if not isinstance(row, dict):
-            raise ValueError(
+            raise UserError(
                 f"Line {number:,} of {name} is no JSON object: expected {{'column': value, …}}."
             )
         yield row
@@ -241,14 +242,14 @@ def check_once(columns: Sequence[str], name: str) -> None:
     """Refuse two columns of one name."""
     twice = [column for column, count in Counter(columns).items() if count > 1]
     if twice:
-        raise ValueError(
+        raise UserError(
             f"{name} has more than one column {listed(twice)}: rename them, or pass --no-header if "
             f"its first line holds values."
         )
 
 
-def not_utf8(what: str) -> ValueError:
+def not_utf8(what: str) -> UserError:
     """The error for text in another encoding."""
-    return ValueError(
+    return UserError(
         f"{what} is not UTF-8: convert the file, for example by iconv -f latin1 -t utf-8."
     )

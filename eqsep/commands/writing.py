@@ -19,6 +19,7 @@ from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
 from eqsep.commands.models import check_folder
+from eqsep.errors import UserError
 
 STANDARD_OUTPUT = "-"
 FORMATS = {
@@ -45,12 +46,12 @@ def output_format(out: str, wanted: str | None) -> str:
     kind = FORMATS.get(wanted or ("csv" if out == STANDARD_OUTPUT else ending))
     if kind is None:
         said = f"--format {wanted}" if wanted else out
-        raise ValueError(
+        raise UserError(
             f"{said} is no known form of a table: expected one of {', '.join(FORMATS)}, as the end "
             f"of the name or as --format."
         )
     if kind in ("parquet", "arrow") and (out == STANDARD_OUTPUT or out.endswith(".gz")):
-        raise ValueError(f"{kind} goes to a file of its own, not to {out}: pass --format csv.")
+        raise UserError(f"{kind} goes to a file of its own, not to {out}: pass --format csv.")
     return kind
 
 
@@ -60,7 +61,7 @@ def check_table_out(out: str) -> None:
     if out == STANDARD_OUTPUT:
         return
     if path.is_dir():
-        raise ValueError(f"{out} is a folder: pass the name of a file for the scores.")
+        raise UserError(f"{out} is a folder: pass the name of a file for the scores.")
     check_folder(path)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from eqsep.datasets.embeddings import DINOv2Embedding, Embedding
+from eqsep.errors import MissingExtraError, UserError
 
 Progress = Callable[[int, int], None]
 _BATCH = 32
@@ -73,13 +74,13 @@ def _rows(paths: Sequence[Path], *, embed: Embedding) -> np.ndarray:
     """A batch of files as rows that keep the contract."""
     X = np.asarray(embed([_image(path) for path in paths]), dtype=np.float64)
     if X.ndim != 2 or len(X) != len(paths):
-        raise ValueError(
+        raise UserError(
             f"The embedding was given {len(paths)} images and returned an array of shape "
             f"{X.shape}: expected ({len(paths)}, n_features), a row for each image."
         )
     bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
     if len(bad):
-        raise ValueError(
+        raise UserError(
             f"The embedding of {paths[bad[0]]} has values that are not finite. Expected numbers."
         )
     return X
@@ -90,14 +91,14 @@ def _image(path: Path) -> Any:
     try:
         pillow = import_module("PIL.Image")
     except ImportError as error:
-        raise ImportError(
+        raise MissingExtraError(
             'Reading images needs Pillow: pip install "eqsep[images]", or pip install pillow.'
         ) from error
     try:
         with pillow.open(path) as image:
             return image.convert("RGB")
     except (OSError, SyntaxError, ValueError, pillow.DecompressionBombError) as error:
-        raise ValueError(
+        raise UserError(
             f"{path} cannot be read as an image: {error}. Replace it, or take it out of the folder."
         ) from error
 
@@ -105,7 +106,7 @@ def _image(path: Path) -> Any:
 def _stacked(rows: Sequence[np.ndarray]) -> np.ndarray:
     widths = sorted({len(row) for row in rows})
     if len(widths) > 1:
-        raise ValueError(
+        raise UserError(
             f"The embedding gave rows of different lengths ({widths}): expected one length. Give a "
             "changed embedding another name, or empty the cache."
         )
@@ -116,7 +117,7 @@ def _places(paths: Sequence[Path], *, embed: Embedding, cache: Any) -> list[Path
     """Where the row of each image is kept: a file named by the embedding and the content."""
     name = getattr(embed, "name", None)
     if not isinstance(name, str) or not name:
-        raise ValueError(
+        raise UserError(
             f"Rows are kept under the name of their embedding, and {embed!r} has none: expected a "
             "string in its attribute name. Set one, embed.name = 'mean colours, version 1', or "
             "pass cache=None."

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from eqsep.errors import MissingExtraError
+
 if TYPE_CHECKING:
     from PIL.Image import Image
 
@@ -137,7 +139,7 @@ def _packages(*names: str) -> list[Any]:
     try:
         return [import_module(name) for name in names]
     except ImportError as error:
-        raise ImportError(
+        raise MissingExtraError(
             f"This embedding needs {', '.join(names)}, and {error.name} is not installed: pip "
             'install "eqsep[images]", or pass any other function from images to rows as embed=...'
         ) from error

@@ -19,6 +19,7 @@ from urllib.request import urlopen
 from eqsep.datasets.catalogue import DATA_FILES, DataFile
 from eqsep.datasets.home import VARIABLE, named_home
 from eqsep.datasets.lzw import decompress
+from eqsep.errors import UserError
 
 DownloadProgress = Callable[[DataFile, int, int | None], None]
 _CHUNK = 1 << 16
@@ -64,12 +65,12 @@ def fetch_data(
     >>> fetch_data("iris", data_home="/nowhere")
     Traceback (most recent call last):
         ...
-    ValueError: Unknown data set 'iris': expected one of ai4i2020, ann-thyroid, nsl-kdd, ...
+    eqsep.errors.UserError: Unknown data set 'iris': expected one of ai4i2020, ...
     """
     wanted = [file for file in files if file.folder == data_set]
     if not wanted:
         known = sorted({file.folder for file in files})
-        raise ValueError(f"Unknown data set {data_set!r}: expected one of {', '.join(known)}.")
+        raise UserError(f"Unknown data set {data_set!r}: expected one of {', '.join(known)}.")
     home = named_home(data_home, wanted=data_set, source=wanted[0].url)
     return [_fetched(file, home / file.folder / file.name, progress=progress) for file in wanted]
 
@@ -115,7 +116,7 @@ def _fetched(file: DataFile, path: Path, *, progress: DownloadProgress | None) -
     if is_published(path, file):
         return path
     if path.exists():
-        raise ValueError(
+        raise UserError(
             f"{path} is not the {file.name} that was published: its sha256 is another one. Move it "
             "away, and fetch again."
         )
@@ -128,7 +129,7 @@ def _fetched(file: DataFile, path: Path, *, progress: DownloadProgress | None) -
         if file.url.endswith(".Z"):
             temporary.write_bytes(decompress(temporary.read_bytes()))
         if not is_published(temporary, file):
-            raise ValueError(
+            raise UserError(
                 f"What came from {file.url} is not the {file.name} that was published: its sha256 "
                 f"is another one. {_by_hand(file, path)}"
             )
@@ -154,7 +155,7 @@ def _download(
                 target.write(chunk)
                 done += len(chunk)
                 if done > file.size + _ROOM:
-                    raise ValueError(
+                    raise UserError(
                         f"{file.url} gives more than the {file.size:,} bytes of {file.name}. "
                         f"{_by_hand(file, path)}"
                     )

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from eqsep.errors import MissingExtraError
+
 
 def frame_of(columns: Mapping[str, np.ndarray]) -> Any:
     """The columns as a pandas frame; words become Python strings.
@@ -18,7 +20,7 @@ def frame_of(columns: Mapping[str, np.ndarray]) -> Any:
     try:
         pandas = import_module("pandas")
     except ImportError as error:
-        raise ImportError(
+        raise MissingExtraError(
             "as_frame=True needs pandas: pip install pandas, or take arrays with as_frame=False."
         ) from error
     return pandas.DataFrame(

@@ -11,6 +11,7 @@ from eqsep.datasets.embeddings import Embedding
 from eqsep.datasets.home import data_folder
 from eqsep.datasets.split import Split
 from eqsep.datasets.table import Table
+from eqsep.errors import UserError
 
 IMAGE_SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 _GOOD = "good"
@@ -73,12 +74,12 @@ def load_image_folder(
     root = Path(root).expanduser()
     names = _folders(root)
     if normal not in names:
-        raise ValueError(
+        raise UserError(
             f"There is no folder {normal!r} of normal images in {root}: expected one of "
             f"{', '.join(names) or 'no folder at all'}. Name it: normal=..."
         )
     if normal != "normal" and "normal" in names:
-        raise ValueError(
+        raise UserError(
             f'{root} has a folder "normal", but normal={normal!r} was named as the normal one. '
             'Rename the folder "normal": only normal images may be of that kind.'
         )
@@ -174,14 +175,14 @@ def load_mvtec(
     root = Path(root).expanduser()
     known = [name for name in _folders(root) if (root / name / "train" / _GOOD).is_dir()]
     if object not in known:
-        raise ValueError(
+        raise UserError(
             f"Unknown object {object!r}: {root} has {', '.join(known) or 'none'} with images in "
             f"train/{_GOOD}. Name one of them, or the folder that MVTec AD was unpacked into."
         )
     test = root / object / "test"
     defects = [name for name in _folders(test) if name != _GOOD]
     if len(defects) < 2:
-        raise ValueError(
+        raise UserError(
             f"{test} has {len(defects)} kinds of defect ({', '.join(defects)}): expected at least "
             "two, one to learn from and one that is unseen. Take load_image_folder for this object."
         )

@@ -6,6 +6,8 @@ from numbers import Integral
 
 import numpy as np
 
+from eqsep.errors import UserError
+
 # The place of a name is the number of its function: the truth table over (0, 0), (0, 1), (1, 0),
 # (1, 1), read as a binary number. "and" is 0001 = 1, "xor" is 0110 = 6, "nand" is 1110 = 14.
 LOGIC_NAMES = (
@@ -93,12 +95,12 @@ def _truth_table(function: str | int | Sequence[int]) -> np.ndarray:
     values = np.asarray(function)
     size = values.size
     if values.ndim != 1 or size < 2 or size & (size - 1):
-        raise ValueError(
+        raise UserError(
             f"A truth table of d inputs has 2^d values (2, 4, 8, ...), got an array of shape "
             f"{values.shape}. List one value for each corner, from (0, ..., 0) to (1, ..., 1)."
         )
     if not np.isin(values, (0, 1)).all():
-        raise ValueError(
+        raise UserError(
             f"A truth table holds only 0 and 1, got {np.unique(values).tolist()}. "
             f"Threshold the values first, for example values > 0."
         )
@@ -108,7 +110,7 @@ def _truth_table(function: str | int | Sequence[int]) -> np.ndarray:
 def _number_of(name: str) -> int:
     folded = name.strip().lower()
     if folded not in LOGIC_NAMES:
-        raise ValueError(
+        raise UserError(
             f"Unknown Boolean function {name!r}: expected one of {', '.join(LOGIC_NAMES)}. "
             f"Pass a truth table for any other function."
         )
@@ -118,7 +120,7 @@ def _number_of(name: str) -> int:
 def _numbered(number: int) -> np.ndarray:
     """The four binary digits of `number`, the first one for the corner (0, 0)."""
     if not 0 <= number < len(LOGIC_NAMES):
-        raise ValueError(
+        raise UserError(
             f"The Boolean functions of two inputs are numbered 0 to 15, got {number}. "
             f"Take one of these, a name ({', '.join(LOGIC_NAMES)}), or a truth table."
         )

@@ -1,5 +1,7 @@
 """Files of the old Unix program `compress` (.Z), which the standard library cannot read."""
 
+from eqsep.errors import UserError
+
 _MAGIC, _CLEAR = b"\x1f\x9d", 256
 
 
@@ -15,7 +17,7 @@ def decompress(data: bytes) -> bytes:
     b'abab'
     """
     if data[:2] != _MAGIC or len(data) < 3 or not 10 <= data[2] & 31 <= 16:
-        raise ValueError(f"Expected a .Z file, which starts with {_MAGIC!r}, got {data[:3]!r}.")
+        raise UserError(f"Expected a .Z file, which starts with {_MAGIC!r}, got {data[:3]!r}.")
     max_width, clears = data[2] & 31, bool(data[2] & 128)
     known = [bytes([i]) for i in range(256)] + [b""] * clears
     width, start, at, last, out = 9, 24, 24, b"", []
@@ -28,7 +30,7 @@ def decompress(data: bytes) -> bytes:
             width, last = 9, b""
             continue
         if code > len(known) or (code == len(known) and not last):
-            raise ValueError(
+            raise UserError(
                 f"The .Z file is damaged: code {code} came when only {len(known)} were known. "
                 "Fetch it again."
             )

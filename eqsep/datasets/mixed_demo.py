@@ -8,6 +8,7 @@ from sklearn.utils import check_random_state
 
 from eqsep.datasets.frames import frame_of
 from eqsep.datasets.table import Table
+from eqsep.errors import UserError
 
 Columns = dict[str, np.ndarray]
 
@@ -86,7 +87,7 @@ def make_mixed_demo(
     """
     n_anomalies = round(n_samples * anomaly_fraction)
     if not len(_KINDS) <= n_anomalies < n_samples:
-        raise ValueError(
+        raise UserError(
             f"n_samples={n_samples} and anomaly_fraction={anomaly_fraction} leave {n_anomalies} "
             f"anomalies: expected at least one of each of the {len(_KINDS)} kinds, and a normal "
             "row. Draw more rows, or choose a fraction between 0 and 1."

@@ -7,6 +7,7 @@ import numpy as np
 
 from eqsep.datasets.source import Source
 from eqsep.datasets.table import Table
+from eqsep.errors import UserError
 
 _SOURCE = Source(
     title="the MVTec AD embeddings",
@@ -41,10 +42,10 @@ def load_mvtec_embeddings(object: str, *, data_home: Any = None) -> Table:
     >>> load_mvtec_embeddings("screwdriver")
     Traceback (most recent call last):
         ...
-    ValueError: Unknown object 'screwdriver': expected one of capsule, hazelnut, leather, pill, ...
+    eqsep.errors.UserError: Unknown object 'screwdriver': expected one of capsule, ...
     """
     if object not in MVTEC_OBJECTS:
-        raise ValueError(f"Unknown object {object!r}: expected one of {', '.join(MVTEC_OBJECTS)}.")
+        raise UserError(f"Unknown object {object!r}: expected one of {', '.join(MVTEC_OBJECTS)}.")
     path = _SOURCE.file(f"MVTec-AD_{object}.npz", data_home=data_home)
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from eqsep.datasets.home import data_file
+from eqsep.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Source:
         names, place = np.unique(codes, return_inverse=True)
         unknown = [name for name in names.tolist() if name not in kind_of]
         if unknown:
-            raise ValueError(
+            raise UserError(
                 f"{path} names what belongs to no kind: {unknown}. Expected one of "
                 f"{sorted(kind_of)}. Take the file of {self.title} from {self.url}."
             )
@@ -67,6 +68,6 @@ class Source:
 
     def refuse(self, path: Path, why: str, cause: BaseException | None = None) -> NoReturn:
         """Say that `path` is not a file of this data set, and where to take one from."""
-        raise ValueError(
+        raise UserError(
             f"{path} is not a file of {self.title}: {why}. Take the file from {self.url}."
         ) from cause

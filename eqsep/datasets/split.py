@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from eqsep.datasets.table import kinds_in_words, one_kind_a_row, width_in_words
+from eqsep.errors import UserError
 
 T = TypeVar("T")
 
@@ -75,7 +76,7 @@ def for_protocol(protocol: str, choices: Mapping[str, T]) -> T:
     4.0
     """
     if protocol not in choices:
-        raise ValueError(
+        raise UserError(
             f"Unknown protocol {protocol!r}: expected one of {sorted(choices)}. Take 'corrected', "
             f"or 'paper' to repeat what produced the published numbers."
         )

@@ -8,6 +8,7 @@ import numpy as np
 from eqsep.datasets.frames import named_columns
 from eqsep.datasets.source import Source
 from eqsep.datasets.table import Table
+from eqsep.errors import UserError
 
 _SHUTTLE = Source(
     title="Shuttle",
@@ -110,15 +111,15 @@ def load_satimage(
     >>> load_satimage(normal=["grass"])
     Traceback (most recent call last):
         ...
-    ValueError: normal names unknown grounds: ['grass']. Expected some of ['cotton crop', ...
+    eqsep.errors.UserError: normal names unknown grounds: ['grass']. Expected ...
     """
     grounds = sorted(_GROUND.values())
     wanted = {normal} if isinstance(normal, str) else set(normal)
     unknown = sorted(wanted.difference(grounds))
     if unknown:
-        raise ValueError(f"normal names unknown grounds: {unknown}. Expected some of {grounds}.")
+        raise UserError(f"normal names unknown grounds: {unknown}. Expected some of {grounds}.")
     if not wanted:
-        raise ValueError(f"normal names no ground: expected at least one of {grounds}.")
+        raise UserError(f"normal names no ground: expected at least one of {grounds}.")
     X, kind = _rows(
         _SATIMAGE,
         ("sat.trn", "sat.tst"),

@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from eqsep.datasets.split import Split, for_protocol
+from eqsep.errors import UserError
 
 _RANGE = 10.0  # coordinates on the hyperplane and of the uniform anomalies lie in [-10, 10]
 
@@ -204,7 +205,7 @@ def _kinds(n_samples: int, fraction: float, *, anomaly: str, rng: Any) -> np.nda
     """`n_samples` kinds in random order, the given fraction of them anomalous."""
     n_anomalies = round(n_samples * fraction)
     if not 0 < n_anomalies < n_samples:
-        raise ValueError(
+        raise UserError(
             f"n_samples={n_samples} and anomaly_fraction={fraction} leave {n_anomalies} anomalies: "
             f"expected at least one normal and one anomalous row. Draw more rows, or choose a "
             f"fraction between 0 and 1."
@@ -215,10 +216,10 @@ def _kinds(n_samples: int, fraction: float, *, anomaly: str, rng: Any) -> np.nda
 
 def _check_shape(n_features: int, *, at_least: int = 2, **spread: float) -> None:
     if n_features < at_least:
-        raise ValueError(f"n_features must be at least {at_least}, got {n_features}. Raise it.")
+        raise UserError(f"n_features must be at least {at_least}, got {n_features}. Raise it.")
     for name, value in spread.items():
         if not 0 <= value < np.inf:
-            raise ValueError(
+            raise UserError(
                 f"{name} must be a finite number, zero or more, got {value}. It scales the spread."
             )
 

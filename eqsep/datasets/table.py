@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from eqsep.errors import UserError
+
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Table:
@@ -54,7 +56,7 @@ def one_kind_a_row(record: Any, *, rows: str, kind: str) -> np.ndarray:
     """The kinds of a record as an array, if there is one for each row."""
     n_rows, kinds = len(getattr(record, rows)), np.asarray(getattr(record, kind))
     if n_rows != len(kinds):
-        raise ValueError(
+        raise UserError(
             f"{type(record).__name__} expects one kind for each row: {rows} has {n_rows} rows, "
             f"{kind} has {len(kinds)}. Pass the kinds of these rows."
         )

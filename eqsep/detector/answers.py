@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.utils.validation import column_or_1d
 
 from eqsep.arrays import to_numpy
+from eqsep.errors import UserError
 from eqsep.labels import Labels, column, is_missing, listed, read_labels
 from eqsep.tables.column import objects
 
@@ -74,7 +75,7 @@ def read_answers(y: Any, *, n_rows: int, normal: Any, known: "Answers | None" = 
     kinds = known.kinds if known else ()
     distinct, place = coded(y, n_rows)
     if len(place) != n_rows:
-        raise ValueError(
+        raise UserError(
             f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y "
             f"has {len(place)} labels. Pass one label a row, None where it is not known."
         )
@@ -97,7 +98,7 @@ def _check_words(kinds: list[str]) -> None:
     """Refuse a kind whose name is what `predict_kind` says of other rows."""
     for word, rows in (("normal", "rows that pass"), ("unseen", "alarms like no seen kind")):
         if word in kinds:
-            raise ValueError(
+            raise UserError(
                 f"y has a kind of anomaly called {word!r}, which is what predict_kind says of "
                 f"{rows}. Rename that kind."
             )
@@ -133,7 +134,7 @@ def coded(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
     if y.ndim == 2 and y.shape[1] == 1:
         y = column_or_1d(y, warn=True)
     if y.ndim != 1:
-        raise ValueError(
+        raise UserError(
             f"y should be a 1d array with one label a row, got an array of shape {y.shape} "
             f"instead. Pass one column of labels."
         )
@@ -193,7 +194,7 @@ def check_answers(answers: Answers, counts: np.ndarray, *, normal: Any, given: b
         How many rows each of the answers stands for.
     """
     if given and answers.labels is None:
-        raise ValueError(
+        raise UserError(
             "y holds no label: all of them are missing (None, NaN). Pass y=None to learn all rows "
             "as normal ones, or check where the labels were lost."
         )
@@ -204,13 +205,13 @@ def check_answers(answers: Answers, counts: np.ndarray, *, normal: Any, given: b
     wanted = "0, False or 'normal'" if normal is None else repr(normal)
     found = f"every label ({listed(np.array(answers.kinds))}) is a kind of anomaly"
     if not unlabelled:
-        raise ValueError(
+        raise UserError(
             f"Normal rows are needed, got one class only: {found}, and none is {wanted}. Say which "
             f"label is normal: normal=..., or add rows that are normal or without a label."
         )
     alike = {kind.strip().casefold() for kind in answers.kinds}
     if labelled >= unlabelled or str(normal).strip().casefold() in alike:
-        raise ValueError(
+        raise UserError(
             f"No label is {wanted}: {found}, of {labelled:,} rows, and {unlabelled:,} rows have "
             f"none. Say which label is normal: normal=..., or add rows without a label, if these "
             f"are to be the normal ones."

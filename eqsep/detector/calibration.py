@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from eqsep.errors import UserError
+
 STEP = 100  # with 99, 199, … rows a rate of a whole number of percents is met, not only bounded
 MOST_HELD = 3999  # rows that a first fit holds out
 
@@ -64,7 +66,7 @@ class Calibration:
         drop = []
         for row in np.ascontiguousarray(gone):
             if not places.get(row.tobytes()):
-                raise ValueError(
+                raise UserError(
                     "Cannot forget a row that was not learnt: a normal row that calibrates is not "
                     "among those held out. Pass rows and labels as they were learnt."
                 )

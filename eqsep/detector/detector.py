@@ -12,7 +12,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from eqsep.batches.sources import is_stream, source_of
-from eqsep.compiled import weighted_sums
 from eqsep.detector.answers import UNLABELLED, Answers, read_answers
 from eqsep.detector.calibration import Calibration
 from eqsep.detector.explanation import Explanation, explain_rows
@@ -22,7 +21,8 @@ from eqsep.detector.parameters import check_parameters, checked_rate
 from eqsep.detector.pieces import Piece, Terms, piece_of, summed
 from eqsep.detector.streaming import read, start_stream
 from eqsep.detector.terms import Setup, start
-from eqsep.separators.statistics import SCORED_AT_ONCE, Statistics, widened
+from eqsep.engine.compiled import weighted_sums
+from eqsep.engine.statistics import SCORED_AT_ONCE, Statistics, widened
 from eqsep.tables.reading import read_table
 
 

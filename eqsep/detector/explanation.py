@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.detector.packing import PackedDistance
+from eqsep.engine.packing import PackedDistance
+from eqsep.errors import UserError
 from eqsep.tables.reading import Table
 
 AT_ONCE = 256  # rows
@@ -85,7 +86,7 @@ def explain_rows(detector: Any, table: Table, *, top: int) -> list[Explanation]:
     add up to the score exactly, whatever the function.
     """
     if not top >= 1:
-        raise ValueError(f"top must be at least 1, got {top!r}.")
+        raise UserError(f"top must be at least 1, got {top!r}.")
     feature_map = detector.feature_map_
     Z = feature_map.rows(table)
     normal = _passing(

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.compiled import in_threads
 from eqsep.detector.answers import Answers
 from eqsep.detector.calibration import held_out
-from eqsep.detector.device import DeviceMap
-from eqsep.detector.packing import PackedDistance, PackedLaplacian, Packing
 from eqsep.detector.width import Rows, choose_width
-from eqsep.kernels import Laplacian
-from eqsep.separators.landmarks import choose_landmarks, row_keys
-from eqsep.separators.statistics import KernelMap
+from eqsep.engine.compiled import in_threads
+from eqsep.engine.device import DeviceMap
+from eqsep.engine.kernels import Laplacian
+from eqsep.engine.landmarks import choose_landmarks, row_keys
+from eqsep.engine.packing import PackedDistance, PackedLaplacian, Packing
+from eqsep.engine.statistics import KernelMap
 from eqsep.tables import TableEncoder
 from eqsep.tables.category import Category
 from eqsep.tables.column import Column

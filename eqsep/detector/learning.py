@@ -7,7 +7,8 @@ import numpy as np
 
 from eqsep.detector.answers import Answers
 from eqsep.detector.pieces import Piece
-from eqsep.separators.statistics import widened
+from eqsep.engine.statistics import widened
+from eqsep.errors import UserError
 
 _FEWEST = 5  # normal rows: one that raises an alarm is a false one, as promised
 _TIMES = 5  # the promised rate: more alarms than that among normal rows are not chance
@@ -21,18 +22,18 @@ class NewKindWarning(UserWarning):
 def check_mergeable(detector: Any, other: Any) -> None:
     """Refuse detectors whose sums do not add up to those of one detector."""
     if detector is other:
-        raise ValueError(
+        raise UserError(
             "A detector cannot be merged with itself: its rows would count twice. Pass one that "
             "has learnt other rows."
         )
     if not detector.feature_map_.is_same(other.feature_map_):
-        raise ValueError(
+        raise UserError(
             "Only detectors with the same feature map can be merged, and these have chosen "
             "each its own. Fit one, and the others with Detector(feature_map=one.feature_map_)."
         )
     for name in ("alpha", "unlabelled_weight"):
         if getattr(detector, name) != getattr(other, name):
-            raise ValueError(
+            raise UserError(
                 f"Only detectors with the same {name} can be merged: this has "
                 f"{getattr(detector, name)!r}, the other {getattr(other, name)!r}."
             )
@@ -48,7 +49,7 @@ def check_learnt(detector: Any, piece: Piece) -> None:
         ", ".join(f"{w:g} {name}" for w, name in zip(weights, ("normal", *kinds), strict=True))
         for weights in (weight, learnt)
     )
-    raise ValueError(
+    raise UserError(
         f"Cannot forget more than was learnt: {given} rows (that do not calibrate) were given, "
         f"{had} were learnt. Pass rows and labels as they were learnt."
     )

@@ -15,7 +15,7 @@ from eqsep.batches.joining import joined
 from eqsep.detector.answers import UNLABELLED, Answers, read_answers
 from eqsep.detector.calibration import MOST_HELD, held_out
 from eqsep.detector.feature_map import FeatureMap
-from eqsep.separators.statistics import Statistics, widened
+from eqsep.engine.statistics import Statistics, widened
 from eqsep.tables.reading import Table
 
 Names = Mapping[str, frozenset[str]]  # some names of some columns

@@ -14,6 +14,7 @@ from eqsep.detector.answers import labels_of, read_answers
 from eqsep.detector.pieces import Piece, Terms, bounded, piece_of
 from eqsep.detector.survey import Survey
 from eqsep.detector.terms import Setup, agree, finished, start
+from eqsep.errors import UserError
 from eqsep.tables.reading import Table
 
 _Batches = Iterator[tuple[Table, Any]]
@@ -49,7 +50,7 @@ def start_surveyed(
 ) -> tuple[Terms, Piece]:
     """The terms that a survey of all rows gives, and what these teach, by `sums`, under them."""
     if not survey.n_rows:
-        raise ValueError("There are no rows: expected at least one batch with some.")
+        raise UserError("There are no rows: expected at least one batch with some.")
     if setup.feature_map is None and survey.is_whole:
         return _start(setup, survey.sample().table, survey.sample().y, given=survey.labelled)
     terms, piece = sums(agree(setup, survey))
@@ -81,7 +82,7 @@ def _once(setup: Setup, batches: _Batches) -> tuple[Terms, Piece]:
         if n_rows >= sample_size(width(table)):
             break
     if not first:
-        raise ValueError("There are no rows: expected at least one batch with some.")
+        raise UserError("There are no rows: expected at least one batch with some.")
     table = joined([table for table, _ in first])
     y = np.concatenate([labels_of(y, table.n_rows) for table, y in first])
     terms, piece = _start(setup, table, y, given=any(y is not None for _, y in first))

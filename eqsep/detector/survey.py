@@ -9,6 +9,7 @@ import numpy as np
 from eqsep.batches.joining import joined, width
 from eqsep.batches.sampling import Strata, frequent, sample_size
 from eqsep.detector.answers import UNLABELLED, Answers, coded, read_answers
+from eqsep.errors import UserError
 from eqsep.tables.column import Column, objects
 from eqsep.tables.reading import Table
 
@@ -115,7 +116,7 @@ class Survey:
     def sample(self) -> Sampled:
         """All rows where they are few, else some, in the order in which they came."""
         if self._strata is None:
-            raise ValueError("There are no rows: expected at least one batch with some.")
+            raise UserError("There are no rows: expected at least one batch with some.")
         sample = self._strata.sample()
         return sample.take(np.argsort(sample.number))
 
@@ -136,7 +137,7 @@ class Survey:
     def _add_counts(self, counts: dict[Any, int]) -> None:
         self._counts.update(counts)
         if len(self._counts) > MOST_LABELS:
-            raise ValueError(
+            raise UserError(
                 f"There are more than {MOST_LABELS:,} different labels: expected 0 and 1, or names "
                 f"of kinds. Pass the column that holds them."
             )

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.metrics import average_precision_score
 from threadpoolctl import threadpool_limits
 
-from eqsep.compiled import SparseManhattan, in_threads
-from eqsep.detector.packing import Packing
+from eqsep.engine.compiled import SparseManhattan, in_threads
+from eqsep.engine.packing import Packing
 
 WIDTHS = 2.0 ** np.arange(-1, 5)  # in units of 1 / the median distance between landmarks
 SWAPPED = 0.5  # the share of columns that are exchanged

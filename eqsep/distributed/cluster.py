@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from eqsep.errors import MissingExtraError, UserError
+
 LOCAL = "local"  # in place of an address: processes of this machine
 PATIENCE = 10  # seconds within which a cluster must answer
 RETRIES = 3  # of a task whose process dies
@@ -20,7 +22,7 @@ def load_ray() -> Any:
         import ray
         import ray.data
     except ImportError as error:
-        raise ImportError(
+        raise MissingExtraError(
             'Ray is not installed: pip install "eqsep[ray]" brings what it takes to fit and score '
             "on a cluster."
         ) from error
@@ -71,7 +73,7 @@ def _check_same(ray: Any, address: str | None) -> None:
     """Refuse another cluster than the one that this process is in."""
     here = ray.get_runtime_context().gcs_address
     if address not in (None, LOCAL, _RUNNING, here):
-        raise ValueError(
+        raise UserError(
             f"This process has joined the cluster at {here}, so it cannot join the one at "
             f"{address}. Call ray.shutdown() first."
         )
@@ -81,7 +83,7 @@ def _check_answers(address: str) -> None:
     """Refuse at once, not after Ray's minutes, an address at which nothing listens."""
     host, _, port = address.rpartition("//")[-1].rpartition(":")
     if not host or not port.isdigit():
-        raise ValueError(
+        raise UserError(
             f"{address!r} is no address of a cluster: expected a host and a port as in "
             f'"10.0.0.1:6379", "auto" or "local".'
         )

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
-from eqsep.compiled import threads
 from eqsep.distributed.cluster import RETRIES, load_ray
 from eqsep.distributed.units import Opened, Units
+from eqsep.engine.compiled import threads
 
 FAN = 8  # how many results one task adds up
 # Of a task's processors, those of the tasks that add up, and of those that add up what these give.

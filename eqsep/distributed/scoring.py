@@ -12,6 +12,7 @@ from eqsep.detector.verdicts import ANSWERS, verdicts
 from eqsep.distributed.cluster import join, load_ray
 from eqsep.distributed.mapping import as_threads
 from eqsep.distributed.units import Opened, units_of
+from eqsep.errors import UserError
 from eqsep.labels import listed
 from eqsep.persistence import load_model
 
@@ -81,11 +82,11 @@ def _check_kept(keep: Sequence[str] | None, names: list[str]) -> None:
     """Refuse columns that are not there, or that have the name of an answer."""
     for name in names if keep is None else keep:
         if name not in names:
-            raise ValueError(
+            raise UserError(
                 f"There is no column {name!r} to keep: the columns are {listed(np.array(names))}."
             )
         if name in ANSWERS:
-            raise ValueError(
+            raise UserError(
                 f"Column {name!r} has the name of an answer: every result has {list(ANSWERS)}. "
                 f"Rename it, or pass the columns to keep."
             )

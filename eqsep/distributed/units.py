@@ -19,6 +19,7 @@ from pyarrow import fs
 
 from eqsep.batches.sources import MOST_ROWS, Source, source_of
 from eqsep.distributed.cluster import load_ray
+from eqsep.errors import UserError
 from eqsep.labels import listed
 
 ROWS_OF_A_UNIT = 2**18  # at most, but for whole row groups of a Parquet file
@@ -86,7 +87,7 @@ def units_of(data: Any, label: str | None = None) -> Units:
         return replace(as_units(list(_parts(data)), opened), names=data.schema.names)
     if isinstance(data, Divided):
         return as_units(data.items, partial(_source, read=data.read, label=label))
-    raise ValueError(
+    raise UserError(
         f"Expected a ray.data.Dataset, a pyarrow dataset of files, or the path of Parquet or CSV "
         f"files, got {type(data).__name__}. Rows in memory are fitted by Detector.fit."
     )
@@ -99,7 +100,7 @@ def dataset_of(path: str | os.PathLike[str]) -> pa.dataset.FileSystemDataset:
     --------
     >>> dataset_of("nowhere/rows.parquet")
     Traceback (most recent call last):
-    ValueError: There is no file nowhere/rows.parquet: ...
+    eqsep.errors.UserError: There is no file nowhere/rows.parquet: ...
     """
     system, place = (
         fs.FileSystem.from_uri(str(path))
@@ -108,7 +109,7 @@ def dataset_of(path: str | os.PathLike[str]) -> pa.dataset.FileSystemDataset:
     )
     info = system.get_file_info(place)
     if info.type == fs.FileType.NotFound:
-        raise ValueError(f"There is no file {path}: check its name and folder.")
+        raise UserError(f"There is no file {path}: check its name and folder.")
     files = [info]
     if info.type == fs.FileType.Directory:
         files = system.get_file_info(fs.FileSelector(place, recursive=True))
@@ -118,7 +119,7 @@ def dataset_of(path: str | os.PathLike[str]) -> pa.dataset.FileSystemDataset:
     formats = {_FORMATS[forms[path]] for path in names}
     if len(formats) != 1:
         told = sorted(f".{form}" for form in set(forms.values())) or ["no file"]
-        raise ValueError(
+        raise UserError(
             f"{path} is not a table of one form: expected files that end in .parquet, .csv or "
             f".arrow, got {listed(np.array(told))}."
         )
@@ -172,7 +173,7 @@ def _open_block(
 ) -> Iterator[tuple[Source, int]]:
     if set(table.schema.names) != set(names):
         apart = sorted(set(table.schema.names) ^ set(names))
-        raise ValueError(
+        raise UserError(
             f"A block has not the columns of the dataset: {listed(np.array(apart))} not in both. "
             f"Pass blocks of one table, with None where a value is not known."
         )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from eqsep.errors import UserError
 from eqsep.evaluation.confidence import check_confidence
 from eqsep.evaluation.text import aligned
 
@@ -222,7 +223,7 @@ def compare_pair(table: Any) -> PairedComparison:
     """
     names, values = _values(table, at_least=2)
     if len(names) != 2:
-        raise ValueError(
+        raise UserError(
             f"compare_pair takes two detectors, got {len(names)} ({names}). Take compare for more."
         )
     # 0.3 - 0.2 and 0.2 - 0.1 are ties that binary fractions would break.
@@ -242,20 +243,20 @@ def _values(table: Mapping[str, Any], *, at_least: int) -> tuple[list[str], np.n
     """The detectors' names and their values.  -> (n_datasets, n_detectors)"""
     names = [str(name) for name in table]
     if len(names) < at_least:
-        raise ValueError(
+        raise UserError(
             f"Expected at least {at_least} detectors, got {len(names)} ({names}). "
             f"Take compare_pair for two."
         )
     columns = [np.asarray(table[name], dtype=float) for name in table]
     lengths = {name: column.shape for name, column in zip(names, columns, strict=True)}
     if len(set(lengths.values())) > 1 or columns[0].ndim != 1 or len(columns[0]) < 2:
-        raise ValueError(
+        raise UserError(
             f"Expected one value a detector on each of the same data sets, at least 2 of them, got "
             f"values of shape {lengths}. Leave out data sets that some detector was not run on."
         )
     values = np.column_stack(columns)
     if not np.isfinite(values).all():
-        raise ValueError(
+        raise UserError(
             f"Values must be finite: {np.sum(~np.isfinite(values))} of {values.size} are NaN or "
             f"infinite. Leave out the data sets on which a detector failed, or rank it last there."
         )
@@ -299,7 +300,7 @@ def _wilcoxon(difference: np.ndarray) -> Statistic:
 def _chance(prevalence: Any, n_datasets: int) -> float:
     shares = np.asarray(prevalence, dtype=float)
     if shares.shape != (n_datasets,) or not ((shares >= 0) & (shares <= 1)).all():
-        raise ValueError(
+        raise UserError(
             f"Expected the prevalence of each of the {n_datasets} data sets, shares between 0 and "
             f"1, got {shares.tolist()}. Take them from prevalence_by_kind."
         )

@@ -1,5 +1,7 @@
 """The confidence that an interval or a critical difference is asked for."""
 
+from eqsep.errors import UserError
+
 
 def check_confidence(confidence: float) -> None:
     """Refuse what is no share: 95 where 0.95 is meant.
@@ -9,9 +11,9 @@ def check_confidence(confidence: float) -> None:
     >>> check_confidence(95)
     Traceback (most recent call last):
         ...
-    ValueError: confidence is a share between 0 and 1, got 95. Take 0.95 for 95 %.
+    eqsep.errors.UserError: confidence is a share between 0 and 1, got 95. Take 0.95 for 95 %.
     """
     if not 0 < confidence < 1:
-        raise ValueError(
+        raise UserError(
             f"confidence is a share between 0 and 1, got {confidence}. Take 0.95 for 95 %."
         )

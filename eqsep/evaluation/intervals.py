@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from eqsep.errors import UserError
 from eqsep.evaluation.confidence import check_confidence
 from eqsep.evaluation.kinds import anomalous_kinds, checked_scores
 from eqsep.evaluation.precision import prevalence_by_kind
@@ -170,7 +171,7 @@ def average_precision_difference(
     +0.200 [+0.108, +0.293]
     """
     if len(scores) != 2:
-        raise ValueError(
+        raise UserError(
             f"A difference is between two detectors: expected 2 scores, got {len(scores)} "
             f"({list(scores)}). Compare more than two over several data sets, by compare."
         )
@@ -205,7 +206,7 @@ def _interval(
     """`measure` of the rows, and the quantiles of it over resamples."""
     check_confidence(confidence)
     if n_resamples < 1:
-        raise ValueError(f"n_resamples must be at least 1, got {n_resamples}. Take 1000.")
+        raise UserError(f"n_resamples must be at least 1, got {n_resamples}. Take 1000.")
     rng = check_random_state(random_state)
     drawn = [measure(rows) for rows in _resamples(strata, n_resamples, rng)]
     low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import column_or_1d
 
+from eqsep.errors import UserError
 from eqsep.labels import is_missing
 
 OVERALL = "overall"
@@ -24,22 +25,22 @@ def anomalous_kinds(kind: np.ndarray, normal: Any) -> list[Any]:
 def check_kinds(kind: np.ndarray, *, normal: str) -> None:
     """Refuse kinds that are not known, or leave nothing to compare."""
     if missing := sum(map(is_missing, kind.tolist())):
-        raise ValueError(
+        raise UserError(
             f"Expected the kind of every row, and {missing:,} of {len(kind):,} are missing. Leave "
             f"rows out whose kind is not known: X[known], kind[known]."
         )
     found = np.unique(kind).tolist()
     if normal not in found:
-        raise ValueError(
+        raise UserError(
             f"Expected rows of the normal kind {normal!r}, found only {found}. "
             f"Name the normal kind: normal=..."
         )
     if len(found) < 2:
-        raise ValueError(
+        raise UserError(
             f"Expected anomalous rows beside {normal!r}, found none. Add rows of some kind."
         )
     if OVERALL in found:
-        raise ValueError(
+        raise UserError(
             f"No kind may be called {OVERALL!r}: it names the result of all kinds together. "
             f"Rename that kind."
         )
@@ -55,12 +56,12 @@ def checked_scores(score: Any, kind: Any, *, normal: str) -> tuple[np.ndarray, n
     """
     score, kind = np.asarray(column_or_1d(score), dtype=float), np.asarray(column_or_1d(kind))
     if len(score) != len(kind):
-        raise ValueError(
+        raise UserError(
             f"Expected one score for each row: got {len(score)} scores and {len(kind)} kinds. "
             f"Score and name the same rows."
         )
     if not np.isfinite(score).all():
-        raise ValueError(
+        raise UserError(
             f"Scores must be finite: {np.sum(~np.isfinite(score))} of {len(score)} are NaN or "
             f"infinite. Find the rows that the estimator could not score, or drop them."
         )

@@ -8,6 +8,7 @@ from sklearn.model_selection import cross_validate
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
+from eqsep.errors import UserError
 from eqsep.evaluation.kinds import OVERALL, anomalous_kinds, check_kinds
 from eqsep.evaluation.precision import average_precision_by_kind
 from eqsep.evaluation.scores import anomaly_score
@@ -177,19 +178,19 @@ def _check_divisible(kind: np.ndarray, *, normal: str, test_size: float) -> list
     """The kinds of anomaly, if each can be seen by half while another stays unseen."""
     names = anomalous_kinds(kind, normal)
     if len(names) < 2:
-        raise ValueError(
+        raise UserError(
             f"leave_one_kind_out needs at least two kinds of anomaly, one seen and one unseen, "
             f"got only {names}. Use average_precision_by_kind on a held-out part instead."
         )
     counts = {name: int(np.sum(kind == name)) for name in (normal, *names)}
     scarce = {name: n for name, n in counts.items() if n < 2}
     if scarce:
-        raise ValueError(
+        raise UserError(
             f"Every kind needs at least 2 rows, one to train and one to test on, got {scarce}. "
             f"Drop these kinds or merge them with others."
         )
     if not 0 < test_size < 1:
-        raise ValueError(
+        raise UserError(
             f"test_size is a share between 0 and 1, got {test_size}. Take 0.5 for half."
         )
     return names

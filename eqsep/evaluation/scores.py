@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import is_outlier_detector
 from sklearn.metrics import average_precision_score
 
+from eqsep.errors import UserError
 from eqsep.labels import read_labels
 
 
@@ -40,7 +41,7 @@ def anomaly_score(estimator: Any, X: Any, *, normal: Any = None) -> np.ndarray:
         score = estimator.decision_function(X)
         return score if at == 0 else -score
     if not hasattr(estimator, "predict_proba"):
-        raise ValueError(
+        raise UserError(
             f"{type(estimator).__name__} tells {len(classes)} classes apart and has no "
             f"predict_proba: expected normal and anomalous. Fit it on kind != 'normal'."
         )
@@ -73,7 +74,7 @@ def anomaly_average_precision(estimator: Any, X: Any, y: Any, *, normal: Any = N
 
 def _place_of_normal(classes: list[Any], normal: Any) -> int:
     if normal is not None and normal not in classes:
-        raise ValueError(f"normal={normal!r} is not among the classes {classes} of the estimator.")
+        raise UserError(f"normal={normal!r} is not among the classes {classes} of the estimator.")
     usual = [label for label in classes if label == 0 or label == "normal"]
     known = normal if normal is not None else usual[0] if usual else classes[0]
     return classes.index(known)

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from eqsep.errors import UserError
+
 Result = Mapping[str, Any]
 Measured = tuple[dict[str, list[float]], dict[str, Any]]
 
@@ -80,7 +82,7 @@ def read_result(cell: Cell, out: Path) -> Result | None:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise ValueError(
+        raise UserError(
             f"{path} is not a result: expected JSON, got {text[:40]!r}. Remove it and run again."
         ) from error
 

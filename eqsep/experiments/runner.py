@@ -14,6 +14,7 @@ from functools import partial
 from multiprocessing import get_context, parent_process
 from pathlib import Path
 
+from eqsep.errors import UserError
 from eqsep.experiments.cell import Cell, Result, Skipped, Study, is_measured, write_result
 from eqsep.experiments.figures import STUDIES as FIGURE_STUDIES
 from eqsep.experiments.provenance import here
@@ -79,7 +80,7 @@ def run(
         Called with a `Progress` after each cell.
     """
     if workers is not None and workers < 1:
-        raise ValueError(f"workers must be at least 1, got {workers}. Leave it out for all cores.")
+        raise UserError(f"workers must be at least 1, got {workers}. Leave it out for all cores.")
     begin, wanted = time.monotonic(), list(dict.fromkeys(cells))
     todo = [cell for cell in wanted if not is_measured(cell, out)]
     todo.sort(key=_seconds, reverse=True)  # the long ones first: none is left for the end

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from eqsep.errors import UserError
 from eqsep.experiments.areas import METRICS
 from eqsep.experiments.cell import Cell, Study
 from eqsep.experiments.published import Published, PublishedTable, published_tables
@@ -28,12 +29,12 @@ class Plan:
     def __post_init__(self) -> None:
         unknown = set(self.protocols) - set(PROTOCOLS)
         if unknown or not self.protocols:
-            raise ValueError(
+            raise UserError(
                 f"Unknown protocol {', '.join(sorted(unknown)) or 'none'}: expected "
                 f"{' or '.join(PROTOCOLS)}, or both."
             )
         if self.seeds is not None and self.seeds < 1:
-            raise ValueError(f"seeds must be at least 1, got {self.seeds}. Leave it out for all.")
+            raise UserError(f"seeds must be at least 1, got {self.seeds}. Leave it out for all.")
 
     def seeds_of(self, published: int) -> int:
         """How many seeds to take where the paper took `published`; 1 is a method without chance."""

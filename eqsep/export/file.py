@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from eqsep.detector import Detector
+from eqsep.errors import MissingExtraError
 from eqsep.export.blocks import in_blocks, rows_at_once
 from eqsep.export.graph import Graph, Value
 from eqsep.export.score import ScoreGraph
@@ -67,7 +68,7 @@ def to_onnx(detector: Detector, path: str | os.PathLike[str]) -> None:
     [0, 1]
     """
     if find_spec("onnx") is None:
-        raise ImportError("to_onnx needs ONNX. Install it with: pip install 'eqsep[onnx]'")
+        raise MissingExtraError("to_onnx needs ONNX. Install it with: pip install 'eqsep[onnx]'")
     check_is_fitted(detector)
     write_whole(_model(detector).SerializeToString(), Path(path).resolve())
 

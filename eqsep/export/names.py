@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eqsep.distances import manhattan_distances
+from eqsep.engine.distances import manhattan_distances
 from eqsep.export.graph import Graph, Part, Value
 from eqsep.tables.category import FAR, Category
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from eqsep.errors import UserError
 from eqsep.export.dates import circle_parts
 from eqsep.export.graph import Graph, Part, Value
 from eqsep.export.names import PlacedNames, name_codes, name_part, takes_numbers, truth_codes
@@ -123,14 +124,14 @@ class TableGraph:
         """Refuse columns that cannot be inputs of a graph whose outputs are called `reserved`."""
         for column in () if self.is_matrix else self.columns:
             if column.name in ("", *reserved):
-                raise ValueError(
+                raise UserError(
                     f"Column {column.name!r} cannot be an input of the graph: expected a name that "
                     f"is not empty and none of its outputs' ({', '.join(reserved)}). Rename the "
                     f"column and fit anew."
                 )
         for column in self.names:
             if "" in (*column.column.frequent, *column.column.rare):
-                raise ValueError(
+                raise UserError(
                     f"Column {column.name!r} has the empty string among its names, which in the "
                     f"graph says that a name is missing. Replace it by None or by another name, "
                     f"and fit anew."

@@ -6,10 +6,12 @@ map (n, d_in) -> (n, d_out) and go into anybody's `nn.Sequential`; with `n_membe
 `RadialBasis` start at random, in `members` each member from a stream of its own.
 """
 
+from eqsep.errors import MissingExtraError
+
 try:
     import torch  # noqa: F401  all modules below need it: here it is missed first
 except ModuleNotFoundError as error:
-    raise ImportError(
+    raise MissingExtraError(
         "eqsep's networks need PyTorch. Install it with: pip install 'eqsep[nn]'"
     ) from error
 

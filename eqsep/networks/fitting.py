@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from rich.progress import Progress
 
+from eqsep.errors import UserError
 from eqsep.networks.network import Network
 from eqsep.networks.plan import Criterion, Data, History, Training
 from eqsep.networks.training import CHUNK, train
@@ -20,9 +21,9 @@ def resolve_device(device: str) -> torch.device:
     """ "auto" is the GPU where there is one, else the CPU."""
     known = ("auto", "cpu", "cuda")
     if device not in known:
-        raise ValueError(f"device must be one of {known}, got {device!r}.")
+        raise UserError(f"device must be one of {known}, got {device!r}.")
     if device == "cuda" and not torch.cuda.is_available():
-        raise ValueError("device='cuda' was asked for, but torch sees no GPU. Use device='auto'.")
+        raise UserError("device='cuda' was asked for, but torch sees no GPU. Use device='auto'.")
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     return torch.device(device)
@@ -83,7 +84,7 @@ def fit_members(
         )
     sound = history.best_epoch >= 0
     if not sound.any():
-        raise ValueError(
+        raise UserError(
             f"The loss of all {len(sound)} members was NaN or infinite from the first epoch on. "
             f"Scale the columns, or lower the learning rate "
             f"({training.learning_rate} now): training=Training(learning_rate=...)."

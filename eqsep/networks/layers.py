@@ -13,6 +13,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from eqsep import activations
+from eqsep.errors import UserError
 
 Members = Sequence[Generator] | None
 
@@ -20,7 +21,7 @@ Members = Sequence[Generator] | None
 def _glorot(d_in: int, d_out: int, *, n_members: int | None, members: Members) -> Tensor:
     """Glorot's uniform start, drawn for each member from its own stream.  -> (k, d_in, d_out)"""
     if members is not None and n_members not in (None, len(members)):
-        raise ValueError(
+        raise UserError(
             f"members must hold a stream for each member: expected {n_members} (n_members), "
             f"got {len(members)}. Leave out n_members to go by the streams."
         )

@@ -10,6 +10,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
+from eqsep.errors import UserError
+
 Criterion = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -72,7 +74,7 @@ class Training(BaseEstimator):
         if name == "batch_size" and value is None:
             return
         if not holds(value):
-            raise ValueError(f"{name} of the training must be {expected}, got {value!r}.")
+            raise UserError(f"{name} of the training must be {expected}, got {value!r}.")
 
 
 def as_training(training: Training | None) -> Training:
@@ -80,7 +82,7 @@ def as_training(training: Training | None) -> Training:
     if training is None:
         return Training()
     if not isinstance(training, Training):
-        raise ValueError(
+        raise UserError(
             f"training must be an eqsep.networks.Training or None, got {training!r}. "
             f"Write for example training=Training(epochs=100)."
         )

@@ -22,6 +22,8 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
+from eqsep.errors import UserError
+
 MAGIC = b"\x89eqsep\r\n"
 VERSION = 1
 PREFIX = struct.Struct("<8sIQ")
@@ -34,7 +36,7 @@ _DTYPE = re.compile(r"\|b1|\|[iu]1|<[iu][248]|<f[248]|<U[1-9][0-9]{0,6}")
 Order = Literal["C", "F"]
 
 
-class ModelFileError(ValueError):
+class ModelFileError(UserError):
     """A model file that is damaged, foreign or from the future; or a model that has no file."""
 
 

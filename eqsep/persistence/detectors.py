@@ -198,5 +198,5 @@ DETECTOR_PIECES: dict[str, Known] = {
         "eqsep.detector.calibration",
         {"rows": bounded(None, "k", dtype=_SINGLE), "scores": bounded(None, dtype=_DOUBLE)},
     ),
-    "separators.Statistics": StatisticsKind("eqsep.separators.statistics"),
+    "separators.Statistics": StatisticsKind("eqsep.engine.statistics"),
 }

@@ -55,11 +55,11 @@ _PIECES: dict[str, Known] = {
     "activations.LeakyReLU": Record("eqsep.activations", {"leak": NUMBER}),
     "losses.SquaredLoss": Record("eqsep.losses", {}),
     "losses.LogisticLoss": Record("eqsep.losses", {}),
-    "kernels.RBF": Record("eqsep.kernels", {"gamma": _GAMMA}),
-    "kernels.Exponential": Record("eqsep.kernels", {"gamma": _GAMMA}),
-    "kernels.Laplacian": Record("eqsep.kernels", {"gamma": _GAMMA}),
+    "kernels.RBF": Record("eqsep.engine.kernels", {"gamma": _GAMMA}),
+    "kernels.Exponential": Record("eqsep.engine.kernels", {"gamma": _GAMMA}),
+    "kernels.Laplacian": Record("eqsep.engine.kernels", {"gamma": _GAMMA}),
     "kernels.PairwiseKernel": Record(
-        "eqsep.kernels",
+        "eqsep.engine.kernels",
         {
             "metric": word(*sorted(kernel_metrics())),
             "params": entries(NUMBER, among=("gamma", "degree", "coef0")),

@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from eqsep.detector.closedness import NEAR, NEW_NAME, ColumnClosedness, closedness_by_column
+from eqsep.errors import UserError
 from eqsep.plots.look import ANOMALY_COLOUR, FAINT, INK, NORMAL_COLOUR, frame, new_axes
 
 _LONGEST, _SHORT = 16, 6  # letters of a name on the axis, and of a number beside two others
@@ -73,7 +74,7 @@ class ClosednessDisplay:
         """
         found = {c.column: c for c in closedness_by_column(estimator, X, random_state=random_state)}
         if column not in found:
-            raise ValueError(
+            raise UserError(
                 f"The detector has learnt no column {column!r}: expected one of {list(found)}."
             )
         return cls(closedness=found[column]).plot(ax=ax)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from eqsep.errors import UserError
 from eqsep.plots.look import KIND_COLOURS, NORMAL_COLOUR, frame, new_axes
 
 
@@ -64,10 +65,10 @@ class HistoryDisplay:
             "loss": ({n: c for n, c in losses.items() if not np.isnan(c).all()}, "loss"),
         }
         if quantity not in drawn:
-            raise ValueError(f"quantity must be one of {sorted(drawn)}, got {quantity!r}.")
+            raise UserError(f"quantity must be one of {sorted(drawn)}, got {quantity!r}.")
         curves, label = drawn[quantity]
         if not curves:
-            raise ValueError("This network has no bumps in its hidden layers. Draw 'loss' instead.")
+            raise UserError("This network has no bumps in its hidden layers. Draw 'loss' instead.")
         return cls(curves=curves, label=label).plot(ax=ax)
 
     def plot(self, *, ax: Axes | None = None) -> "HistoryDisplay":

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 
+from eqsep.errors import UserError
 from eqsep.evaluation import anomaly_score
 from eqsep.plots.look import INK, SCORE_COLOURS, is_normal, looks, new_axes
 
@@ -102,7 +103,7 @@ class RegionDisplay:
         """
         rows = np.asarray(X, dtype=float)
         if rows.ndim != 2 or rows.shape[1] != 2:
-            raise ValueError(
+            raise UserError(
                 f"RegionDisplay draws rows of exactly 2 features, got an array of shape "
                 f"{rows.shape}. Choose two columns and fit the estimator on them."
             )

@@ -7,6 +7,8 @@ from pathlib import Path
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from eqsep.errors import UserError
+
 
 def check_figure_path(path: str | os.PathLike[str]) -> Path:
     """`path`, if a figure can be written there: an existing folder and a known ending.
@@ -24,7 +26,7 @@ def check_figure_path(path: str | os.PathLike[str]) -> Path:
         )
     known = sorted(FigureCanvasAgg.get_supported_filetypes())
     if path.suffix[1:].lower() not in known:
-        raise ValueError(
+        raise UserError(
             f"Cannot write {path}: expected a name that ends in one of {known}, "
             f"got {path.suffix!r}. Take .png."
         )

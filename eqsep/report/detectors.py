@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from eqsep.detector import ColumnClosedness, Detector, closedness_by_column
+from eqsep.errors import UserError
 from eqsep.report.alarms import Alarm, top_alarms
 from eqsep.report.learnt import Learnt, learnt_by
 from eqsep.report.measured import Measured, measured_on
@@ -128,7 +129,7 @@ def detector_report(
     names = held.names or [f"row {i:,}" for i in range(1, table.n_rows + 1)]
     normal = np.flatnonzero(kind == held.normal)
     if not len(normal):
-        raise ValueError(
+        raise UserError(
             f"A report measures false alarms, and no held-out row is {held.normal!r}: the kinds "
             f"are {sorted(set(kind.tolist()))}. Say which is the normal one: normal=..."
         )

@@ -11,6 +11,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from eqsep.arrays import is_foreign, to_numpy, validate_rows
+from eqsep.errors import UserError
 from eqsep.labels import Labels, read_labels
 
 MERGED_ROWS = 10_000
@@ -91,7 +92,7 @@ def merged(
 def check_both_classes(is_anomaly: np.ndarray) -> None:
     """Refuse rows of one class only, as those of positive weight may be."""
     if len(np.unique(is_anomaly)) < 2:
-        raise ValueError(
+        raise UserError(
             "normal and anomalous rows are needed: expected 2 classes of positive weight, got "
             "one class only once rows of weight 0 are left out. Give both classes some weight."
         )
@@ -103,11 +104,11 @@ def check_weight(sample_weight: Any, *, n: int) -> np.ndarray:
         return np.ones(n)
     weight = np.asarray(to_numpy(sample_weight), dtype=np.float64)
     if weight.shape != (n,):
-        raise ValueError(
+        raise UserError(
             f"sample_weight.shape == {weight.shape}, expected ({n},): one weight for each row."
         )
     if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()):
-        raise ValueError(
+        raise UserError(
             "sample_weight must be finite, not negative and not all zero; "
             f"got values from {weight.min()} to {weight.max()}."
         )

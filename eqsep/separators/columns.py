@@ -16,6 +16,8 @@ from eqsep.separators.planes import Frame
 # isort: split
 import torch
 
+from eqsep.errors import UserError
+
 _FAR = 1e6  # standard deviations: beyond, all rows are equally far
 
 
@@ -56,7 +58,7 @@ class Choice:
             named = self.known[piece]
             piece = named(sigma=sigma) if named.has_sigma else named()
         if not isinstance(piece, self.kind):
-            raise ValueError(
+            raise UserError(
                 f"{self.what} must be one of {sorted(self.known)} or an "
                 f"eqsep.activations.{self.kind.__name__}, got {piece!r}."
             )
@@ -69,16 +71,16 @@ def check_positive(**numbers: Any) -> None:
     """Refuse what is not a positive number."""
     for name, value in numbers.items():
         if not (isinstance(value, Real) and 0 < float(value) < np.inf):
-            raise ValueError(f"{name} must be a positive number, got {value!r}.")
+            raise UserError(f"{name} must be a positive number, got {value!r}.")
 
 
 def check_counts(**counts: Sequence[int]) -> None:
     """Refuse counts that are not whole numbers of at least one."""
     for name, values in counts.items():
         if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
-            raise ValueError(
+            raise UserError(
                 f"{name} must be a sequence of whole numbers, got {values!r}. "
                 f"For one layer of 60 units write {name}=(60,)."
             )
         if not all(isinstance(v, int | np.integer) and v >= 1 for v in values):
-            raise ValueError(f"{name} must be whole numbers of at least 1, got {values!r}.")
+            raise UserError(f"{name} must be whole numbers of at least 1, got {values!r}.")

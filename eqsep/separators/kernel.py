@@ -11,13 +11,14 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from eqsep.activations import GaussianBump
 from eqsep.arrays import device, is_foreign, namespace, validate_rows
 from eqsep.batches.sources import Source, is_stream, source_of
-from eqsep.kernels import Kernel
+from eqsep.engine.kernels import Kernel
+from eqsep.engine.landmarks import choose_landmarks, given_landmarks
+from eqsep.engine.statistics import KernelMap, Statistics
+from eqsep.errors import UserError, UserTypeError
 from eqsep.labels import Labels, read_labels
 from eqsep.separators.base import Separator, check_both_classes, check_weight
 from eqsep.separators.kernel_parameters import check_mergeable, checked_kernel
-from eqsep.separators.landmarks import choose_landmarks, given_landmarks
 from eqsep.separators.linear import EqualitySeparator
-from eqsep.separators.statistics import KernelMap, Statistics
 from eqsep.separators.streaming import begin
 
 
@@ -167,7 +168,7 @@ class KernelEqualitySeparator(Separator):
         """
         if is_stream(X):
             if sample_weight is not None:
-                raise ValueError("sample_weight goes with rows in memory: batches have none.")
+                raise UserError("sample_weight goes with rows in memory: batches have none.")
             return self._fit_stream(source_of(X, y, name=type(self).__name__))
         self._clear()
         X = self._check(X, reset=True)
@@ -246,7 +247,7 @@ class KernelEqualitySeparator(Separator):
         X, is_anomaly, weight = self._piece(X, y, sample_weight, self.labels_)
         sums = self._sums(X, is_anomaly, weight)
         if (sums.weight > self.weight_sum_ * (1 + 1e-9)).any():
-            raise ValueError(
+            raise UserError(
                 f"Cannot forget more than was learnt: (normal, anomalous) rows of weight "
                 f"{sums.weight.tolist()} were given, {self.weight_sum_.tolist()} were learnt. Pass "
                 f"rows and weights as they were learnt."
@@ -299,7 +300,7 @@ class KernelEqualitySeparator(Separator):
             (namespace(a).__name__.split(".")[-1], str(device(a))) for a in (self.landmarks_, X)
         )
         if mine != other:
-            raise TypeError(
+            raise UserTypeError(
                 f"{type(self).__name__} was fitted to rows of {' on '.join(mine)}, but got rows of "
                 f"{' on '.join(other)}. Convert them: X.numpy(), torch.as_tensor(X) or X.to(...)."
             )
@@ -321,7 +322,7 @@ class KernelEqualitySeparator(Separator):
         """Sum up all batches, then solve once."""
         kernel = checked_kernel(self)
         if not self.closed:
-            raise ValueError("closed=False holds all rows at once: pass an array, not batches.")
+            raise UserError("closed=False holds all rows at once: pass an array, not batches.")
         self._clear()
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         stream = begin(
@@ -331,7 +332,7 @@ class KernelEqualitySeparator(Separator):
             rng=rng,
         )
         if not stream.is_whole and self.landmarks is None and self.n_landmarks is None:
-            raise ValueError(
+            raise UserError(
                 "Of so many rows not all can become landmarks: set n_landmarks=1500, for example."
             )
         labels = read_labels(stream.labels, normal=self.normal, one_class=not source.again)
@@ -377,7 +378,7 @@ class KernelEqualitySeparator(Separator):
     def _fit_separator(self, X: Any, is_anomaly: np.ndarray, weight: np.ndarray) -> Self:
         """The linear separator of the kernel values, in NumPy."""
         if is_foreign(X):
-            raise TypeError(
+            raise UserTypeError(
                 f"closed=False is fitted in NumPy, got {type(X).__name__}. Pass X.numpy(), or set "
                 f"closed=True, which takes tensors."
             )

@@ -7,6 +7,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from eqsep.activations import GaussianBump, Head
+from eqsep.errors import UserError
 from eqsep.losses import Loss, as_loss
 from eqsep.separators.base import Separator
 from eqsep.separators.planes import (
@@ -144,23 +145,23 @@ class EqualitySeparator(Separator):
     def search(self) -> Search:
         """The head, loss, penalty and solver these parameters stand for; refuses what cannot be."""
         if self.sigma is not None and self.head is not None:
-            raise ValueError("sigma and head were both given. Put the width into the head.")
+            raise UserError("sigma and head were both given. Put the width into the head.")
         if self.sigma is not None and not self.sigma > 0:
-            raise ValueError(f"sigma must be positive, got {self.sigma!r}.")
+            raise UserError(f"sigma must be positive, got {self.sigma!r}.")
         head = GaussianBump(self.sigma or 1.0) if self.head is None else clone(self.head).centred()
         loss = as_loss(self.loss)
         if head.family != "equality":
-            raise ValueError(
+            raise UserError(
                 f"head must be a bump (GaussianBump, TanhBump or Ridge), got {head!r}: only a bump "
                 f"has a margin on both sides of the hyperplane."
             )
         if loss.needs_logarithm and not head.has_logarithm:
-            raise ValueError(f"{loss!r} needs log p, which {head!r} lacks. Use loss='squared'.")
+            raise UserError(f"{loss!r} needs log p, which {head!r} lacks. Use loss='squared'.")
         for name, value, known in [("init", self.init, _FRAMES), ("rule", self.rule, _RULES)]:
             if value not in known:
-                raise ValueError(f"{name} must be one of {sorted(known)}, got {value!r}.")
+                raise UserError(f"{name} must be one of {sorted(known)}, got {value!r}.")
         if not (self.n_init >= 1 and self.alpha >= 0):
-            raise ValueError(
+            raise UserError(
                 f"n_init must be at least 1 and alpha at least 0, got n_init={self.n_init!r} and "
                 f"alpha={self.alpha!r}."
             )
@@ -171,7 +172,7 @@ class EqualitySeparator(Separator):
         if isinstance(self.margin_class, str) and self.margin_class == "auto":
             return [0, 1]
         if self.margin_class not in self.classes_.tolist():
-            raise ValueError(
+            raise UserError(
                 f"margin_class must be 'auto' or one of {self.classes_.tolist()}, "
                 f"got {self.margin_class!r}."
             )

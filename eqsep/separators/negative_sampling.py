@@ -9,6 +9,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length
 
 from eqsep.arrays import is_foreign, to_numpy, validate_rows
+from eqsep.errors import UserError
 from eqsep.evaluation import anomaly_score
 from eqsep.labels import listed, read_labels
 from eqsep.separators.base import Separator
@@ -96,7 +97,7 @@ class NegativeSampling(Separator):
             None says that all rows are normal.
         """
         if not (self.ratio > 0 and self.margin >= 0):
-            raise ValueError(
+            raise UserError(
                 f"ratio must be positive and margin at least 0, got ratio={self.ratio!r} and "
                 f"margin={self.margin!r}."
             )
@@ -106,7 +107,7 @@ class NegativeSampling(Separator):
         is_anomaly = labels.encode(y).astype(int)
         check_consistent_length(X, is_anomaly)
         if is_anomaly.all():
-            raise ValueError(
+            raise UserError(
                 f"normal rows are needed: expected {labels.classes[0]} in y, got 1 class only, the "
                 f"anomalous one ({listed(labels.kinds)}). Pass normal=... if that is normal."
             )

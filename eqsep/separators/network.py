@@ -31,6 +31,8 @@ from eqsep.theory import Layer, closing_number
 # isort: split
 import torch
 
+from eqsep.errors import UserError
+
 HEADS = Choice(
     "head",
     {
@@ -213,9 +215,9 @@ class NetworkSeparator(Separator):
         activation = ACTIVATIONS.made(self.activation, sigma=self.sigma)
         loss = as_loss(self.loss)
         if loss.needs_logarithm and not head.has_logarithm:
-            raise ValueError(f"{loss!r} needs log p, which {head!r} lacks. Use loss='squared'.")
+            raise UserError(f"{loss!r} needs log p, which {head!r} lacks. Use loss='squared'.")
         if self.score_by not in _SCORES:
-            raise ValueError(f"score_by must be one of {sorted(_SCORES)}, got {self.score_by!r}.")
+            raise UserError(f"score_by must be one of {sorted(_SCORES)}, got {self.score_by!r}.")
         check_counts(n_members=[self.n_members], hidden=self.hidden)
         hidden = Hidden(tuple(self.hidden), activation, self.learn_sigma, self.batch_norm)
         return head, hidden, loss, as_training(self.training)

@@ -6,6 +6,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.svm import SVC
 
+from eqsep.errors import UserError
 from eqsep.separators.base import Separator
 from eqsep.separators.planes import Frame
 
@@ -103,7 +104,7 @@ class OneVsSet(Separator):
         """Fit the machine, then set the two planes."""
         X, is_anomaly, weight = self._enter(X, y, sample_weight)
         if self.get_params()["score"] not in _SCORES:
-            raise ValueError(
+            raise UserError(
                 f"score must be one of {sorted(_SCORES)}, got {self.get_params()['score']!r}."
             )
         self.frame_ = Frame.standard(X, weight / weight.sum())

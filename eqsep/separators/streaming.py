@@ -10,6 +10,7 @@ import numpy as np
 from eqsep.arrays import device, namespace
 from eqsep.batches.sampling import Strata, sample_size
 from eqsep.batches.sources import Source, prefetched
+from eqsep.errors import UserError
 from eqsep.labels import column
 
 
@@ -106,12 +107,12 @@ def _first(batches: Iterator[Rows]) -> Stream:
 def _checked(X: Any, y: Any, check: Callable[[Any], Any]) -> Rows:
     X, y = check(X), column(y)
     if X.shape[0] != len(y):
-        raise ValueError(
+        raise UserError(
             f"Found input variables with inconsistent numbers of samples: a batch has "
             f"{X.shape[0]} rows and {len(y)} labels. Pass one label a row."
         )
     return Rows(X, y)
 
 
-def _no_rows() -> ValueError:
-    return ValueError("There are no rows: expected at least one batch with some.")
+def _no_rows() -> UserError:
+    return UserError("There are no rows: expected at least one batch with some.")

@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from eqsep.errors import UserError
 from eqsep.separators.base import Separator
 from eqsep.separators.linear import EqualitySeparator
 from eqsep.separators.planes import Frame, distance, warn_unless_converged
@@ -66,7 +67,7 @@ class TwinSeparator(Separator):
         X, is_anomaly, weight = self._enter(X, y, sample_weight)
         weight = weight / weight.sum()
         if not self.t > 0:
-            raise ValueError(f"t must be positive, got {self.t!r}: it is a ratio of distances.")
+            raise UserError(f"t must be positive, got {self.t!r}: it is a ratio of distances.")
         template = EqualitySeparator() if self.separator is None else clone(self.separator)
         rng = check_random_state(self.random_state)
         planes = _parallel_planes if self.parallel else _free_planes

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from eqsep.errors import UserError, UserTypeError
+
 NAME_WEIGHT = 3**0.5  # what a difference between two names counts in a distance between rows
 LARGEST = 1e300  # infinity counts as this: beyond every number, yet of finite differences
 _MISSING_TYPES = {"NoneType", "NAType", "NaTType"}  # by name: pandas need not be there
@@ -25,7 +27,7 @@ _TRUTHS = {"0": "False", "1": "True", "false": "False", "true": "True"}
 _ALSO_READ = {("boolean", "number"), ("number", "duration")}
 
 
-class UnreadableError(ValueError):
+class UnreadableError(UserError):
     """A value that cannot be read as those of its column in training; `row` is its place."""
 
     def __init__(self, message: str, *, row: int):
@@ -65,7 +67,7 @@ class Column:
             return self.values
         if self.kind in _KINDS:
             if not self.is_empty:
-                raise ValueError(
+                raise UserError(
                     f"Column {self.name!r} held {_KINDS[kind]} in training and holds "
                     f"{_KINDS[self.kind]} now. Convert it, or fit anew."
                 )
@@ -139,8 +141,8 @@ def _column(name: str, values: np.ndarray) -> Column:
     if code in "OUT":
         return _object_column(name, values.tolist())
     if code == "c":
-        raise ValueError(f"Complex data not supported: column {name!r} is {values.dtype}.")
-    raise TypeError(
+        raise UserError(f"Complex data not supported: column {name!r} is {values.dtype}.")
+    raise UserTypeError(
         f"Column {name!r} is of type {values.dtype}: expected numbers, truth values, text, dates "
         f"or durations. Convert it first."
     )
@@ -169,7 +171,7 @@ def _kind_of_type(t: type, name: str) -> str:
     for types, kind in _KIND_OF_TYPES:
         if issubclass(t, types):
             return kind
-    raise TypeError(
+    raise UserTypeError(
         f"Column {name!r} holds a {t.__name__}: each value's argument must be a string, a number, "
         f"a truth value, a date or a duration. Convert it first."
     )
@@ -213,7 +215,7 @@ def _read_date(value: Any) -> float:
     if isinstance(value, dt.datetime) and value.tzinfo is not None:
         value = value.astimezone(dt.UTC).replace(tzinfo=None)
     if not isinstance(value, dt.date | np.datetime64):
-        raise TypeError(f"{value!r} is not a date")
+        raise UserTypeError(f"{value!r} is not a date")
     return float(_seconds(np.array([value], dtype="M8[us]"))[0])
 
 
@@ -239,7 +241,7 @@ def text_of(value: Any) -> str:
             if kind == "text":
                 return str(value)
             return WRITERS[kind](_READERS["number" if kind == "boolean" else kind](value))
-    raise TypeError(f"{value!r} has no name")  # pragma: no cover  refused at the door
+    raise UserTypeError(f"{value!r} has no name")  # pragma: no cover  refused at the door
 
 
 def _write_number(value: float) -> str:

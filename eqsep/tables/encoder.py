@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from eqsep.errors import UserError
 from eqsep.tables.category import Category, share_of_new
 from eqsep.tables.column import Column
 from eqsep.tables.date import Date
@@ -122,7 +123,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         dropped = self.reasons_to_drop(table)
         learnt = [None if c.name in dropped else self._learn(c) for c in table.columns]
         if len(dropped) == len(learnt):
-            raise ValueError(
+            raise UserError(
                 f"{type(self).__name__} found no column to encode: expected one that is not an id, "
                 f"got {dropped}. If these are numbers or dates stored as text, convert them; "
                 f"TableEncoder(max_new=1) keeps ids."
@@ -197,7 +198,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         learnt = self.columns_[column]
         if learnt is None:
-            raise ValueError(f"Column {self._names()[column]!r} was dropped, so it has no value.")
+            raise UserError(f"Column {self._names()[column]!r} was dropped, so it has no value.")
         return learnt.value(outputs[self.source_ == column])
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -207,12 +208,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if input_features is not None:
             given = [str(name) for name in input_features]
             if len(given) != self.n_features_in_:
-                raise ValueError(
+                raise UserError(
                     f"input_features should have length equal to number of features "
                     f"({self.n_features_in_}), got {len(given)}"
                 )
             if hasattr(self, "feature_names_in_") and given != names:
-                raise ValueError(f"input_features is not equal to feature_names_in_: got {given}.")
+                raise UserError(f"input_features is not equal to feature_names_in_: got {given}.")
             names = given
         return np.array(
             [
@@ -237,7 +238,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         outputs = self.get_feature_names_out().tolist()
         if isinstance(column, str) and column not in outputs:
-            raise ValueError(f"There is no output {column!r}: expected one of {outputs}.")
+            raise UserError(f"There is no output {column!r}: expected one of {outputs}.")
         j = outputs.index(column) if isinstance(column, str) else range(len(outputs))[column]
         source = int(self.source_[j])
         learnt = self.columns_[source]
@@ -272,13 +273,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         if self.columns not in _FORMS:
-            raise ValueError(f"columns must be one of {list(_FORMS)}, got {self.columns!r}.")
+            raise UserError(f"columns must be one of {list(_FORMS)}, got {self.columns!r}.")
         for name in ("max_categories", "min_count"):
             count = getattr(self, name)
             if not isinstance(count, int | np.integer) or count < 1:
-                raise ValueError(f"{name} must be a whole number of at least 1, got {count!r}.")
+                raise UserError(f"{name} must be a whole number of at least 1, got {count!r}.")
         if not 0 <= self.max_new <= 1:
-            raise ValueError(f"max_new must be a chance between 0 and 1, got {self.max_new!r}.")
+            raise UserError(f"max_new must be a chance between 0 and 1, got {self.max_new!r}.")
 
     def _reason_to_drop(self, column: Column) -> str | None:
         if column.kind not in ("text", "mixed") or len(set(column.names()[0]) - {None}) <= _FEW:
@@ -320,7 +321,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if fitted_with_names and table.named:
             return self._by_name(table)
         if len(table.columns) != self.n_features_in_:
-            raise ValueError(
+            raise UserError(
                 f"X has {len(table.columns)} features, but {name} is expecting "
                 f"{self.n_features_in_} features as input."
             )
@@ -340,7 +341,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         wanted = [name for name in self._names() if name not in self.dropped_]
         absent = [name for name in wanted if name not in given]
         if absent:
-            raise ValueError(
+            raise UserError(
                 f"Columns {absent} are missing: {type(self).__name__} was fitted with them, and "
                 f"got {list(given)}. Add them, with None where a value is not known."
             )

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from eqsep.arrays import is_foreign, to_numpy
+from eqsep.errors import UserError, UserTypeError
 from eqsep.tables.column import Column, column_of, objects
 
 
@@ -66,21 +67,21 @@ def read_table(X: Any, *, name: str) -> Table:
     names, values, categorical, n_rows = _adapter(X)(X)
     for count, what in ((n_rows, "sample"), (len(values), "feature")):
         if count == 0:
-            raise ValueError(
+            raise UserError(
                 f"Found array with 0 {what}(s) (shape=({n_rows}, {len(values)})) while a minimum "
                 f"of 1 is required by {name}."
             )
     named = all(isinstance(n, str) for n in names)
     if not named:
         if any(isinstance(n, str) for n in names):
-            raise TypeError(
+            raise UserTypeError(
                 f"{name} expects column names that are all strings, or all not, in which case "
                 f"columns go by position; got {names}. Use X.columns = X.columns.astype(str)."
             )
         names = [f"x{i}" for i in range(len(values))]
     twice = [n for n, count in Counter(names).items() if count > 1]
     if twice:
-        raise ValueError(f"{name} expects every column name once, got {twice} twice. Rename them.")
+        raise UserError(f"{name} expects every column name once, got {twice} twice. Rename them.")
     columns = [
         Column.coded(n, v.names, v.rows)
         if isinstance(v, _Coded)
@@ -148,7 +149,7 @@ def _arrow_values(column: Any) -> _Values:
 
 def _check_frame(frame: Any, *, hint: str) -> None:
     if len(getattr(frame, "shape", ())) != 2:
-        raise ValueError(
+        raise UserError(
             f"Expected a table of rows and columns, got {type(frame).__name__}. Reshape your data "
             f"with {hint}."
         )
@@ -162,13 +163,13 @@ def _from_dicts(rows: Sequence[Mapping[Any, Any]]) -> _Pieces:
 
 def _from_rows(rows: Sequence[Any]) -> _Pieces:
     if any(isinstance(row, str) or not hasattr(row, "__len__") for row in rows):
-        raise ValueError(
+        raise UserError(
             f"Expected a list of rows, got a list of {type(rows[0]).__name__}. Reshape your data "
             f"either using array.reshape(-1, 1) or, where it is a single row, [row]."
         )
     widths = sorted({len(row) for row in rows})
     if len(widths) > 1:
-        raise ValueError(
+        raise UserError(
             f"Expected rows of one length, got lengths from {widths[0]} to {widths[-1]}. Pass "
             f"None where a value is missing."
         )
@@ -178,12 +179,12 @@ def _from_rows(rows: Sequence[Any]) -> _Pieces:
 
 def _from_array(X: Any) -> _Pieces:
     if issparse(X):
-        raise TypeError("Sparse data was passed, but dense data is required. Use X.toarray().")
+        raise UserTypeError("Sparse data was passed, but dense data is required. Use X.toarray().")
     if isinstance(X, Mapping):
-        raise ValueError("Expected a table of rows and columns, got a dict. Pass a row as [row].")
+        raise UserError("Expected a table of rows and columns, got a dict. Pass a row as [row].")
     array = to_numpy(X)
     if array.ndim != 2:
-        raise ValueError(
+        raise UserError(
             f"Expected 2D array, got {array.ndim}D array instead. Reshape your data either using "
             f"array.reshape(-1, 1) if it has a single column or array.reshape(1, -1) if it is a "
             f"single row."

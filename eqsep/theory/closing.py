@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import qr
 
+from eqsep.errors import UserError
 from eqsep.theory.checks import check_dimension, look_up
 from eqsep.theory.programme import maximise
 
@@ -237,18 +238,18 @@ def check_normals(normals: ArrayLike, *, may_be_zero: bool = False) -> NDArray[n
     """The normals as a finite table of floats with no zero row, or an error that says why not."""
     table = np.asarray(normals, dtype=np.float64)
     if table.ndim != 2 or 0 in table.shape:
-        raise ValueError(
+        raise UserError(
             f"normals must be a table of shape (k, n_features) with at least one row, got shape "
             f"{table.shape}. A single normal goes in as [normal]."
         )
     if not np.isfinite(table).all():
         row = int(np.flatnonzero(~np.isfinite(table).all(axis=1))[0])
-        raise ValueError(
+        raise UserError(
             f"normals must be finite, got {table[row]} in row {row}. Drop the row or impute it."
         )
     if not may_be_zero and not table.any(axis=1).all():
         row = int(np.flatnonzero(~table.any(axis=1))[0])
-        raise ValueError(
+        raise UserError(
             f"every normal must be non-zero, got zeros in row {row}. A separator without a "
             "direction bounds nothing: drop the row."
         )

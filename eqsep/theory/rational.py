@@ -11,6 +11,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from eqsep.errors import UserError
+
 Points: TypeAlias = tuple[tuple[Fraction, ...], ...]
 Integers: TypeAlias = NDArray[np.object_]  # Python's integers: they never overflow
 
@@ -20,16 +22,16 @@ def as_rationals(points: ArrayLike) -> Points:
     try:
         table = np.asarray(points)
     except ValueError as ragged:
-        raise ValueError("points must be a table: expected rows of equal length.") from ragged
+        raise UserError("points must be a table: expected rows of equal length.") from ragged
     if table.ndim != 2 or 0 in table.shape:
-        raise ValueError(
+        raise UserError(
             f"points must be a table of shape (n_points, n_features) with at least one row, got "
             f"shape {table.shape}. A single point goes in as [point]."
         )
     try:
         return tuple(tuple(Fraction(value) for value in row) for row in table.tolist())
     except (TypeError, ValueError, OverflowError) as unfit:
-        raise ValueError(
+        raise UserError(
             f"points must be finite real numbers, got a value that is not ({unfit}). Drop or "
             "impute such rows."
         ) from unfit

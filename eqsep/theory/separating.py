@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
+from eqsep.errors import UserError
 from eqsep.theory.checks import look_up
 from eqsep.theory.families import FAMILIES
 from eqsep.theory.planes import Hyperplane
@@ -54,7 +55,5 @@ def check_labels(y: ArrayLike, n_points: int) -> list[int]:
     """One label 0 or 1 a point, or an error that says what came."""
     labels = np.asarray(y)
     if labels.shape != (n_points,) or not np.isin(labels, (0, 1)).all():
-        raise ValueError(
-            f"y must hold a label 0 or 1 for each of the {n_points} points, got {y!r}."
-        )
+        raise UserError(f"y must hold a label 0 or 1 for each of the {n_points} points, got {y!r}.")
     return labels.astype(int).tolist()

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import qr
 from scipy.spatial import ConvexHull, HalfspaceIntersection
 
+from eqsep.errors import UserError
 from eqsep.theory.checks import look_up
 from eqsep.theory.closing import check_normals, is_closed, unit_rows
 from eqsep.theory.programme import maximise
@@ -76,7 +77,7 @@ class _Ball(_Region):
         widths: NDArray,
     ) -> float:
         if len(normals) != 1:
-            raise ValueError(
+            raise UserError(
                 f"the volume of RBF separators is known for one ball, got {len(normals)} rows. "
                 "Pass one centre at a time."
             )
@@ -131,14 +132,14 @@ def region_volume(
     shifts = _one_a_row(offsets, "offsets", rows=len(table))
     widths = _one_a_row(epsilon, "epsilon", rows=len(table))
     if (widths <= 0).any():
-        raise ValueError(f"epsilon must be positive, got {widths.min()}. A flat slab has volume 0.")
+        raise UserError(f"epsilon must be positive, got {widths.min()}. A flat slab has volume 0.")
     return region.volume(table, shifts, widths)
 
 
 def _one_a_row(values: ArrayLike, name: str, *, rows: int) -> NDArray[np.float64]:
     vector = np.asarray(values, dtype=np.float64)
     if vector.shape not in ((), (rows,)) or not np.isfinite(vector).all():
-        raise ValueError(
+        raise UserError(
             f"{name} must be one finite number, or one for each of the {rows} normals, got "
             f"{values!r}."
         )

@@ -136,7 +136,7 @@ def _is_tiled(X: Any) -> bool:
 
 
 def _tiles() -> Any:
-    return import_module("eqsep.tiles")  # Triton need not be installed
+    return import_module("eqsep.engine.tiles")  # Triton need not be installed
 
 
 def _by_column(X: Any, side: int) -> Any:

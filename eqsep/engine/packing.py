@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.compiled import SparseManhattan
-from eqsep.kernels import Laplacian
+from eqsep.engine.compiled import SparseManhattan
+from eqsep.engine.kernels import Laplacian
 from eqsep.tables import TableEncoder
 
 

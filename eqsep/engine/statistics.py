@@ -10,10 +10,10 @@ import scipy.linalg
 from threadpoolctl import threadpool_limits
 
 from eqsep.arrays import device, is_foreign, namespace
-from eqsep.compiled import in_threads, n_pieces, weighted_sums
-from eqsep.fused import is_fast
-from eqsep.kernels import Kernel, LocalKernel
-from eqsep.separators import on_gpu
+from eqsep.engine import on_gpu
+from eqsep.engine.compiled import in_threads, n_pieces, weighted_sums
+from eqsep.engine.fused import is_fast
+from eqsep.engine.kernels import Kernel, LocalKernel
 
 SCORED_AT_ONCE = 256  # rows whose kernel values stay in the processor's cache
 

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from eqsep.arrays import device, namespace, to_numpy
-from eqsep.compiled import in_threads
+from eqsep.engine.compiled import in_threads
+from eqsep.errors import UserError
 
 ANOMALOUS_SHARE = 1 / 3
 KEYED_AT_ONCE = 1024  # rows
@@ -18,12 +19,12 @@ def given_landmarks(landmarks: Any, X: Any) -> Any:
     xp = namespace(X)
     landmarks = xp.asarray(landmarks, dtype=X.dtype, device=device(X))
     if landmarks.ndim != 2 or landmarks.shape[1] != X.shape[1] or not landmarks.shape[0]:
-        raise ValueError(
+        raise UserError(
             f"landmarks must have shape (n_landmarks, {X.shape[1]}), as wide as X, got "
             f"{tuple(landmarks.shape)}."
         )
     if not bool(xp.all(xp.isfinite(landmarks))):
-        raise ValueError("landmarks contain NaN or infinity: expected finite numbers.")
+        raise UserError("landmarks contain NaN or infinity: expected finite numbers.")
     return landmarks
 
 

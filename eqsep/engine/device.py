@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.detector.packing import Packing
-from eqsep.separators.statistics import KernelMap, Statistics
+from eqsep.engine.packing import Packing
+from eqsep.engine.statistics import KernelMap, Statistics
 
 SENT_AT_ONCE = 2**18  # rows
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.fused import AT_ONCE, SCALE, digits_of, products, squares
-from eqsep.kernels import LocalKernel
+from eqsep.engine.fused import AT_ONCE, SCALE, digits_of, products, squares
+from eqsep.engine.kernels import LocalKernel
 
 SCORED_AT_ONCE = 2**20  # rows
 

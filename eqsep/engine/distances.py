@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from eqsep.arrays import is_foreign, namespace
-from eqsep.compiled import manhattan
+from eqsep.engine.compiled import manhattan
 
 ENOUGH = 500  # landmarks
 

@@ -1,0 +1,331 @@
+"""Kernels k(x, c): each formula once, for NumPy and torch alike.
+
+A kernel takes rows X of shape (n, d) and landmarks C of shape (m, d) to the matrix (n, m) of its
+values. A *local* kernel vanishes far from its landmark, which is what closes a region.
+"""
+
+import math
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
+
+from eqsep.arrays import is_foreign, namespace
+from eqsep.engine.distances import SquaredDistance, manhattan_distances, some, unit_of
+from eqsep.engine.fused import (
+    Digits,
+    digits_of,
+    is_fast,
+    laplacian,
+    laplacian_digits,
+    laplacian_sums,
+)
+from eqsep.errors import UserError, UserTypeError
+
+
+class Kernel(BaseEstimator, ABC):
+    """A function of a row and a landmark.
+
+    Attributes
+    ----------
+    is_local : bool
+        Whether k(x, c) goes to 0 as x goes away from c in any direction.
+    is_rowwise : bool
+        Whether a row's values in NumPy are the same to the last bit whatever rows stand beside it.
+    """
+
+    is_local: bool = False
+    is_rowwise: ClassVar[bool] = False
+
+    @abstractmethod
+    def at(self, C: Any) -> Callable[[Any], Any]:
+        """The function X -> k(X, C), with what depends on the landmarks alone done once."""
+
+    def __call__(self, X: Any, C: Any) -> Any:
+        """The values for each row and each landmark.  (n, d), (m, d) -> (n, m)"""
+        return self.at(C)(X)
+
+    def resolved(self, C: Any) -> Self:  # noqa: ARG002  only some kernels look at the landmarks
+        """The same kernel with whatever is to be read off the landmarks `C` filled in."""
+        return self
+
+
+@dataclass
+class LocalKernel(Kernel):
+    """exp(-gamma s(x, c)) with a dissimilarity s >= 0 that grows without bound.
+
+    Parameters
+    ----------
+    gamma : float or "median", default="median"
+        How fast it falls off. "median" stands for 1 / the median of s over pairs of landmarks:
+        `resolved` puts the number in its place, unless it is too large or too small for a float
+        (rows of 1e300, say): then it is read off the landmarks at each use.
+
+    Attributes
+    ----------
+    degree : int
+        How s grows with the rows: s(t x, t c) = t^degree s(x, c).
+    """
+
+    gamma: float | str = "median"
+
+    is_local = True
+    degree: ClassVar[int] = 1
+
+    @abstractmethod
+    def dissimilarity_to(self, C: Any, *, unit: float = 1.0) -> Callable[[Any], Any]:
+        """The function X -> s(X / unit, C / unit), unit a power of two: each call a new (n, m)."""
+
+    def dissimilarity(self, X: Any, C: Any) -> Any:
+        """s(x, c) for each row and each landmark.  (n, d), (m, d) -> (n, m)"""
+        return self.dissimilarity_to(C)(X)
+
+    def at(self, C: Any) -> Callable[[Any], Any]:
+        unit = unit_of(C)
+        rate, dissimilarity = self._rate(C, unit), self.dissimilarity_to(C, unit=unit)
+
+        def values(X: Any) -> Any:
+            s = dissimilarity(X)
+            with np.errstate(over="ignore"):
+                s *= -rate
+            return namespace(s).exp(s) if is_foreign(s) else np.exp(s, out=s)
+
+        return values
+
+    def digits_at(self, C: Any) -> Callable[[Any, Any], Digits]:
+        """The function (X, scale) -> k(X, C) times each row's scale, as whole numbers."""
+        values = self.at(C)
+        return lambda X, scale: digits_of(values(X), scale)
+
+    def sums_at(self, C: Any, coef: Any) -> Callable[[Any], Any]:
+        """The function X -> Σ_j a_j k(X, c_j)."""
+        values = self.at(C)
+        return lambda X: values(X) @ coef
+
+    def resolved(self, C: Any) -> Self:
+        if self.gamma != "median":
+            return replace(self, gamma=_number(self.gamma))
+        unit = unit_of(C)
+        gamma = 1 / self._median(C, unit) / unit ** (self.degree / 2) / unit ** (self.degree / 2)
+        return replace(self, gamma=gamma) if sys.float_info.min <= gamma < math.inf else self
+
+    def _rate(self, C: Any, unit: float) -> float:
+        """Gamma for an s in `unit`, kept so that its product with s = 0 or infinity is right."""
+        if self.gamma == "median":
+            return 1 / self._median(C, unit)
+        precision = namespace(C).finfo(C.dtype)
+        rate = _number(self.gamma) * unit ** (self.degree / 2) * unit ** (self.degree / 2)
+        return min(max(rate, float(precision.smallest_normal)), float(precision.max))
+
+    def _median(self, C: Any, unit: float) -> float:
+        """The median of the positive, finite s over pairs of (at most 500) landmarks, else 1."""
+        xp, C = namespace(C), some(C)
+        s = xp.reshape(self.dissimilarity_to(C, unit=unit)(C), (-1,))
+        s = xp.sort(s[(s > 0) & xp.isfinite(s)])
+        n = s.shape[0]
+        return float(s[(n - 1) // 2] / 2 + s[n // 2] / 2) if n else 1.0
+
+
+def _number(gamma: Any) -> float:
+    if isinstance(gamma, str) or not 0 < gamma < math.inf:
+        raise UserError(
+            f"gamma must be a number above 0 (or 'median' where there are landmarks to read it "
+            f"from), got {gamma!r}."
+        )
+    return float(gamma)
+
+
+@dataclass
+class RBF(LocalKernel):
+    """exp(-gamma ||x - c||²), the Gaussian kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> RBF(gamma=0.5)(np.array([[0.0], [2.0], [1e300]]), np.array([[0.0]])).ravel().round(3)
+    array([1.   , 0.135, 0.   ])
+    """
+
+    degree: ClassVar[int] = 2
+
+    def dissimilarity_to(self, C: Any, *, unit: float = 1.0) -> Callable[[Any], Any]:
+        return SquaredDistance(C, unit=unit)
+
+
+@dataclass
+class Exponential(LocalKernel):
+    """exp(-gamma ||x - c||): a cusp at the landmark and a heavier tail, still a matrix product.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Exponential(gamma=0.5)(np.array([[3.0, 4.0]]), np.array([[0.0, 0.0]])).round(3)
+    array([[0.082]])
+    """
+
+    def dissimilarity_to(self, C: Any, *, unit: float = 1.0) -> Callable[[Any], Any]:
+        squared = SquaredDistance(C, unit=unit)
+
+        def distance(X: Any) -> Any:
+            s = squared(X)
+            return namespace(s).sqrt(s) if is_foreign(s) else np.sqrt(s, out=s)
+
+        return distance
+
+
+@dataclass
+class Laplacian(LocalKernel):
+    """exp(-gamma ||x - c||_1): a cusp along each column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Laplacian(gamma=0.5)(np.array([[3.0, 4.0]]), np.array([[0.0, 0.0]])).round(3)
+    array([[0.03]])
+    """
+
+    is_rowwise: ClassVar[bool] = True
+
+    def dissimilarity_to(self, C: Any, *, unit: float = 1.0) -> Callable[[Any], Any]:
+        return partial(manhattan_distances, C=C, unit=unit)
+
+    def at(self, C: Any) -> Callable[[Any], Any]:
+        if not _is_tiled(C):
+            return super().at(C)
+        return partial(laplacian, C=C, rate=self._rate(C, 1.0))
+
+    def digits_at(self, C: Any) -> Callable[[Any, Any], Digits]:
+        if not _is_tiled(C):
+            return super().digits_at(C)
+        rate = self._rate(C, 1.0)
+        return lambda X, scale: laplacian_digits(X, C, scale, rate)
+
+    def sums_at(self, C: Any, coef: Any) -> Callable[[Any], Any]:
+        if not _is_tiled(C):
+            return super().sums_at(C, coef)
+        return partial(laplacian_sums, C=C, coef=coef, rate=self._rate(C, 1.0))
+
+
+def _is_tiled(C: Any) -> bool:
+    """Whether landmarks are on a GPU in single precision, and none so large or small as to tell."""
+    return is_fast(C) and unit_of(C) == 1
+
+
+@dataclass
+class PairwiseKernel(Kernel):
+    """A kernel of `sklearn.metrics.pairwise` by its name: for NumPy arrays only.
+
+    Parameters
+    ----------
+    metric : str
+        "linear", "polynomial", "sigmoid", "cosine", "chi2", …
+    params : dict
+        What that function takes besides the rows (gamma, degree, coef0).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> square = PairwiseKernel("polynomial", {"degree": 2, "gamma": 1})
+    >>> square(np.array([[2.0]]), np.array([[3.0]]))
+    array([[49.]])
+    """
+
+    metric: str
+    params: dict[str, Any] = field(default_factory=dict)
+
+    def at(self, C: Any) -> Callable[[Any], Any]:
+        if is_foreign(C):
+            raise UserTypeError(
+                f"kernel={self.metric!r} is scikit-learn's and takes NumPy arrays, got "
+                f"{type(C).__name__}. Use one of {sorted(LOCAL_KERNELS)}, or X.numpy()."
+            )
+        settings = {"metric": self.metric, "filter_params": True, **self.params}
+        return partial(pairwise_kernels, Y=C, **settings)
+
+
+@dataclass
+class FunctionKernel(Kernel):
+    """A kernel of one's own: `function(X, C)` returns the whole matrix.
+
+    Parameters
+    ----------
+    function : callable
+        Takes rows (n, d) and landmarks (m, d) to their values (n, m). A function of two single
+        rows will not do: it would be called n times m.
+    is_local : bool, default=False
+        A promise that the values vanish far from the landmark, whatever the direction.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> FunctionKernel(lambda X, C: X @ C.T)(np.array([[2.0]]), np.array([[3.0], [4.0]]))
+    array([[6., 8.]])
+    """
+
+    function: Callable[[Any, Any], Any]
+    is_local: bool = False
+
+    def at(self, C: Any) -> Callable[[Any], Any]:
+        return partial(self._values, C=C)
+
+    def _values(self, X: Any, C: Any) -> Any:
+        values = self.function(X, C)
+        expected = (X.shape[0], C.shape[0])
+        if getattr(values, "shape", None) != expected:
+            raise UserError(
+                f"A kernel function takes rows (n, d) and landmarks (m, d) to a matrix (n, m): "
+                f"expected shape {expected}, got {getattr(values, 'shape', type(values).__name__)}."
+            )
+        return values
+
+
+LOCAL_KERNELS: dict[str, type[LocalKernel]] = {
+    "rbf": RBF,
+    "laplacian": Laplacian,
+    "exponential": Exponential,
+}
+
+
+def as_kernel(kernel: Any, *, gamma: float | str = "median") -> Kernel:
+    """A kernel by name, from a function k(X, C), or as itself.
+
+    `gamma` goes with a name. For the names that scikit-learn owns ("linear", "polynomial",
+    "sigmoid", "cosine", "chi2", …) "median" stands for its own default.
+
+    Examples
+    --------
+    >>> as_kernel("exponential", gamma=0.5)
+    Exponential(gamma=0.5)
+    """
+    if isinstance(kernel, str):
+        return _by_name(kernel, gamma)
+    if gamma != "median":
+        raise UserError(
+            f"gamma={gamma!r} and kernel={kernel!r} were both given, but gamma goes with the name "
+            f"of a kernel. Put it into the kernel: RBF(gamma={gamma!r}), for example."
+        )
+    if isinstance(kernel, Kernel):
+        return kernel
+    if callable(kernel):
+        return FunctionKernel(kernel)
+    raise UserError(
+        f"kernel must be a name, a Kernel or a function k(X, C), got {kernel!r}. Names: {_names()}."
+    )
+
+
+def _by_name(name: str, gamma: float | str) -> Kernel:
+    if name in LOCAL_KERNELS:
+        return LOCAL_KERNELS[name](gamma=gamma)
+    if name not in kernel_metrics():
+        raise UserError(f"Unknown kernel {name!r}: expected one of {_names()}.")
+    return PairwiseKernel(name, {} if gamma == "median" else {"gamma": _number(gamma)})
+
+
+def _names() -> str:
+    return ", ".join(sorted({*LOCAL_KERNELS, *kernel_metrics()}))
