@@ -1,12 +1,16 @@
 """Compiled loops: what NumPy gives, and each row for itself."""
 
+from functools import partial
+from pathlib import Path
+
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from eqsep import compiled
+from eqsep.engine import compiled
 from eqsep.engine.compiled import SparseManhattan, in_threads, manhattan, threads, weighted_sums
 
 LAYOUTS = {
@@ -138,3 +142,24 @@ def test_an_error_in_a_thread_is_raised(monkeypatch):
 
     with pytest.raises(ValueError, match="in 0"):
         in_threads(fail, 10, steps=2**40)
+
+
+def test_machine_code_is_kept_for_the_next_process():
+    loop = compiled._compiled(compiled._dense)
+    manhattan(np.zeros((1, 1)), np.ones((1, 1)))
+    assert any(Path(loop.stats.cache_path).glob("compiled._dense-*.nbi"))
+
+
+def test_where_nothing_may_be_written_it_is_compiled_anew(monkeypatch):
+    def njit(*, cache=False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return partial(compile_loop, **options)
+
+    compile_loop = numba.njit
+    monkeypatch.setattr(numba, "njit", njit)
+    loop = compiled._compiled.__wrapped__(compiled._weighted_sums, fastmath=compiled.ANY_ORDER)
+    out = np.empty(1)
+    loop(np.array([[1.0, 2.0]]), np.array([3.0, 4.0]), out)
+    assert loop.stats.cache_path is None
+    assert out == 11

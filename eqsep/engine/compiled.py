@@ -76,7 +76,7 @@ def weighted_sums(k: np.ndarray, coef: np.ndarray) -> np.ndarray:
     array([11.])
     """
     out = np.empty(len(k))
-    sums = _weighted_sums()
+    sums = _compiled(_weighted_sums, fastmath=ANY_ORDER)
     in_threads(lambda rows: sums(k[rows], coef, out[rows]), len(k), steps=k.size)
     return out
 
@@ -143,7 +143,7 @@ def _filled(
     """The distances to landmarks given by column, plus `total`, plus those in sparse columns."""
     X = _padded(X)
     out = np.empty((len(X), C.shape[1]), dtype=X.dtype)
-    dense, add = _dense(), _sparse()
+    dense, add = _compiled(_dense), _compiled(_sparse)
 
     def work(rows: slice) -> None:
         dense(X[rows], C, total, out[rows])
@@ -154,61 +154,53 @@ def _filled(
     return out
 
 
+def _dense(X: Any, C: Any, total: Any, out: Any) -> None:  # pragma: no cover  compiled
+    # One row at a time and landmarks side by side: sums are taken in one order for all of them.
+    n, m = out.shape
+    for i in range(n):
+        for j in range(m):
+            out[i, j] = total[j]
+    for first in range(0, n, ROWS):
+        for k in range(0, X.shape[1], COLUMNS):
+            a, b, c, d = C[k], C[k + 1], C[k + 2], C[k + 3]
+            for i in range(first, min(first + ROWS, n)):
+                row, xa, xb, xc, xd = out[i], X[i, k], X[i, k + 1], X[i, k + 2], X[i, k + 3]
+                for j in range(m):
+                    row[j] += (abs(xa - a[j]) + abs(xb - b[j])) + (abs(xc - c[j]) + abs(xd - d[j]))
+
+
+def _sparse(X: Any, common: Any, C: Any, usual: Any, out: Any) -> None:  # pragma: no cover
+    for i in range(X.shape[0]):
+        row = out[i]
+        for k in range(X.shape[1]):
+            x, c, u = X[i, k], C[k], usual[k]
+            if x != common[k]:
+                for j in range(row.shape[0]):
+                    row[j] += abs(x - c[j]) - u[j]
+        for j in range(row.shape[0]):
+            if row[j] < 0:  # by rounding
+                row[j] = 0
+
+
+# Several at a time, so in another order than written, which is the same for all rows.
+ANY_ORDER = frozenset({"reassoc", "contract", "nsz"})
+
+
+def _weighted_sums(k: Any, coef: Any, out: Any) -> None:  # pragma: no cover  compiled
+    for i in range(k.shape[0]):
+        row, total = k[i], 0.0
+        for j in range(row.shape[0]):
+            total += coef[j] * row[j]
+        out[i] = total
+
+
 @cache
-def _compiled(*, in_any_order: bool = False) -> Any:
+def _compiled(loop: Callable[..., None], *, fastmath: frozenset[str] = frozenset()) -> Any:
+    """`loop` as machine code, kept on disk for the next process wherever numba may write."""
     from numba import njit  # half a second to import: only those who need it wait
 
-    return njit(nogil=True, fastmath={"reassoc", "contract", "nsz"} if in_any_order else False)
-
-
-@cache
-def _dense() -> Callable[..., None]:
-    size, together = COLUMNS, ROWS
-
-    # One row at a time and landmarks side by side: sums are taken in one order for all of them.
-    def fill(X: Any, C: Any, total: Any, out: Any) -> None:  # pragma: no cover  compiled
-        n, m = out.shape
-        for i in range(n):
-            for j in range(m):
-                out[i, j] = total[j]
-        for first in range(0, n, together):
-            for k in range(0, X.shape[1], size):
-                a, b, c, d = C[k], C[k + 1], C[k + 2], C[k + 3]
-                for i in range(first, min(first + together, n)):
-                    row, xa, xb, xc, xd = out[i], X[i, k], X[i, k + 1], X[i, k + 2], X[i, k + 3]
-                    for j in range(m):
-                        row[j] += (abs(xa - a[j]) + abs(xb - b[j])) + (
-                            abs(xc - c[j]) + abs(xd - d[j])
-                        )
-
-    return _compiled()(fill)
-
-
-@cache
-def _sparse() -> Callable[..., None]:
-    def add(X: Any, common: Any, C: Any, usual: Any, out: Any) -> None:  # pragma: no cover
-        for i in range(X.shape[0]):
-            row = out[i]
-            for k in range(X.shape[1]):
-                x, c, u = X[i, k], C[k], usual[k]
-                if x != common[k]:
-                    for j in range(row.shape[0]):
-                        row[j] += abs(x - c[j]) - u[j]
-            for j in range(row.shape[0]):
-                if row[j] < 0:  # by rounding
-                    row[j] = 0
-
-    return _compiled()(add)
-
-
-@cache
-def _weighted_sums() -> Callable[..., None]:
-    def sums(k: Any, coef: Any, out: Any) -> None:  # pragma: no cover  compiled, not interpreted
-        for i in range(k.shape[0]):
-            row, total = k[i], 0.0
-            for j in range(row.shape[0]):
-                total += coef[j] * row[j]
-            out[i] = total
-
-    # Several at a time, so in another order than written, which is the same for all rows.
-    return _compiled(in_any_order=True)(sums)
+    options = {"nogil": True, "fastmath": set(fastmath) or False}
+    try:
+        return njit(cache=True, **options)(loop)
+    except RuntimeError:  # neither beside this file nor in the user's cache folder
+        return njit(**options)(loop)
