@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from eqsep.separators.one_vs_set import OneVsSet as OneVsSet
     from eqsep.separators.twin import TwinSeparator as TwinSeparator
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOMES = {
     "DeepSAD": "eqsep.separators.deep_sad",

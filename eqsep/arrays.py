@@ -29,6 +29,20 @@ def device(x: Any) -> Any:
     return array_api_compat.device(x)
 
 
+def resolve_device(device: str) -> Any:
+    """ "auto" is the GPU where there is one, else the CPU; the torch device of that name."""
+    import torch
+
+    known = ("auto", "cpu", "cuda")
+    if device not in known:
+        raise UserError(f"device must be one of {known}, got {device!r}.")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise UserError("device='cuda' was asked for, but torch sees no GPU. Use device='auto'.")
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    return torch.device(device)
+
+
 def is_foreign(X: Any) -> bool:
     """Whether `X` is an array of a library other than NumPy (a torch tensor, say)."""
     return array_api_compat.is_array_api_obj(X) and not array_api_compat.is_numpy_array(X)

@@ -3,7 +3,7 @@ import pytest
 import torch
 from sklearn.base import BaseEstimator
 
-from eqsep.arrays import is_foreign, namespace, to_numpy, validate_rows
+from eqsep.arrays import is_foreign, namespace, resolve_device, to_numpy, validate_rows
 
 
 class Anything(BaseEstimator):
@@ -42,3 +42,16 @@ def test_columns_are_counted_against_the_fit():
     assert estimator.n_features_in_ == 3
     with pytest.raises(ValueError, match="X has 4 features, but Anything is expecting 3"):
         validate_rows(estimator, torch.ones((2, 4)), reset=False)
+
+
+def test_devices_are_named_and_checked():
+    assert resolve_device("cpu").type == "cpu"
+    assert resolve_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
+    with pytest.raises(ValueError, match=r"device must be one of .* got 'tpu'"):
+        resolve_device("tpu")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_asking_for_a_gpu_where_there_is_none_is_an_error():
+    with pytest.raises(ValueError, match="torch sees no GPU"):
+        resolve_device("cuda")

@@ -21,7 +21,7 @@ from eqsep.networks import (
     member_streams,
     train,
 )
-from eqsep.networks.fitting import class_weights, fit_members, hold_out, resolve_device
+from eqsep.networks.fitting import class_weights, fit_members, hold_out
 from eqsep.networks.steps import Steps
 
 HEADS = [activations.GaussianBump(0.5), activations.Sigmoid(), activations.RadialBasis()]
@@ -447,19 +447,6 @@ def test_balanced_classes_count_the_same():
 def test_a_batch_grows_with_the_rows():
     assert [Training().batch_rows(n) for n in (100, 100_000, 10**7)] == [32, 100, 512]
     assert Training(batch_size=8).batch_rows(10**7) == 8
-
-
-def test_devices_are_named_and_checked():
-    assert resolve_device("cpu").type == "cpu"
-    assert resolve_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
-    with pytest.raises(ValueError, match=r"device must be one of .* got 'tpu'"):
-        resolve_device("tpu")
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
-def test_asking_for_a_gpu_where_there_is_none_is_an_error():
-    with pytest.raises(ValueError, match="torch sees no GPU"):
-        resolve_device("cuda")
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

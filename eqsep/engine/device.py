@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from eqsep.arrays import resolve_device
 from eqsep.engine.packing import Packing
 from eqsep.engine.statistics import KernelMap, Statistics
 
@@ -30,8 +31,6 @@ class DeviceMap:
     def of(cls, kernel: Any, landmarks: np.ndarray, packing: Packing, device: str) -> "DeviceMap":
         """The map of encoded landmarks on a device."""
         import torch
-
-        from eqsep.networks.fitting import resolve_device
 
         packed = torch.as_tensor(packing(landmarks), device=resolve_device(device))
         return cls(KernelMap(kernel, packed, SENT_AT_ONCE), packing)

@@ -17,18 +17,6 @@ from eqsep.networks.training import CHUNK, train
 _SMALL_STEP = 2_000_000  # multiplications: below it, a second thread costs more than it gives
 
 
-def resolve_device(device: str) -> torch.device:
-    """ "auto" is the GPU where there is one, else the CPU."""
-    known = ("auto", "cpu", "cuda")
-    if device not in known:
-        raise UserError(f"device must be one of {known}, got {device!r}.")
-    if device == "cuda" and not torch.cuda.is_available():
-        raise UserError("device='cuda' was asked for, but torch sees no GPU. Use device='auto'.")
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.device(device)
-
-
 def class_weights(is_anomaly: np.ndarray, training: Training) -> np.ndarray:
     """A weight for each row, 1 on average; in a balanced training, half of it for each class."""
     share = is_anomaly.mean()

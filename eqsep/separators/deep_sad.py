@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from eqsep import activations
+from eqsep.arrays import resolve_device
 from eqsep.networks import Hidden, Linear, Network, Training, member_streams
 from eqsep.networks.fitting import (
     CHUNK,
@@ -17,7 +18,6 @@ from eqsep.networks.fitting import (
     fit_members,
     hold_out,
     outputs,
-    resolve_device,
 )
 from eqsep.networks.plan import as_training
 from eqsep.separators.base import Separator

@@ -10,6 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from eqsep import activations
+from eqsep.arrays import resolve_device
 from eqsep.losses import Loss, as_loss
 from eqsep.networks import Hidden, Training, build_separator, member_streams
 from eqsep.networks.fitting import (
@@ -19,7 +20,6 @@ from eqsep.networks.fitting import (
     fit_members,
     hold_out,
     outputs,
-    resolve_device,
 )
 from eqsep.networks.plain import plain_layers
 from eqsep.networks.plan import as_training
