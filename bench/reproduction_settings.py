@@ -66,7 +66,7 @@ def machine(kernel: str, C: float) -> SVC:
 
 
 def one_vs_set(*, balanced: bool) -> OneVsSet:
-    return OneVsSet(kernel="rbf", C=100.0, balanced=balanced, tol=1e-3, score="equality")
+    return OneVsSet(kernel="rbf", C=100.0, balanced=balanced, tol=1e-3, ranking="equality")
 
 
 def lof(rows: str, n_neighbors: int) -> Unlabelled:

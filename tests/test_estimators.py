@@ -35,7 +35,7 @@ ESTIMATORS = [
     TwinSeparator(random_state=0),
     TwinSeparator(parallel=True, random_state=0),
     OneVsSet(),
-    OneVsSet(kernel="rbf", score="binary"),
+    OneVsSet(kernel="rbf", ranking="binary"),
     NetworkSeparator(hidden=(16,), n_members=3, training=BRIEF, random_state=0),
     NegativeSampling(EqualitySeparator(), ratio=1, random_state=0),
     DeepSAD(

@@ -13,7 +13,7 @@ ROOT = Path(eqsep.__file__).parent
 # From the ground up. A module may import from its own layer's package and from those before it.
 LAYERS = [
     {"errors"},
-    {"arrays"},
+    {"arrays", "renames"},
     {"labels", "activations"},
     {"losses", "solvers", "tables"},
     {"batches", "datasets", "evaluation", "theory"},

@@ -17,7 +17,7 @@ def split():
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_the_equality_score_ranks_by_the_distance_to_the_midplane(split, kernel):
-    machine = OneVsSet(kernel=kernel, score="equality").fit(split.X_train, split.y_train)
+    machine = OneVsSet(kernel=kernel, ranking="equality").fit(split.X_train, split.y_train)
     score = machine.decision_function(split.X_test)
     s = -machine.svm_.decision_function(machine.frame_.columns(split.X_test))
     to_midplane = np.abs(s - (machine.near_ + machine.far_) / 2)
@@ -28,7 +28,7 @@ def test_the_equality_score_ranks_by_the_distance_to_the_midplane(split, kernel)
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_both_scores_decide_alike(split, kernel):
     equality = OneVsSet(kernel=kernel).fit(split.X_train, split.y_train)
-    binary = OneVsSet(kernel=kernel, score="binary").fit(split.X_train, split.y_train)
+    binary = OneVsSet(kernel=kernel, ranking="binary").fit(split.X_train, split.y_train)
     assert_array_equal(equality.predict(split.X_test), binary.predict(split.X_test))
     assert set(binary.decision_function(split.X_test)) <= {-1.0, 1.0}
     assert len(set(equality.decision_function(split.X_test))) > 100
@@ -48,17 +48,29 @@ def test_normal_rows_lie_between_the_planes_where_the_classes_are_apart():
     assert machine.score(split.X_train, split.y_train) == 1.0
 
 
-def test_score_is_a_parameter_and_still_a_method(split):
-    machine = clone(OneVsSet(score="binary"))
-    assert machine.get_params()["score"] == "binary"
+def test_ranking_is_a_parameter_and_score_a_method(split):
+    machine = clone(OneVsSet(ranking="binary"))
+    assert machine.get_params()["ranking"] == "binary"
     assert "binary" in repr(machine)
-    machine.set_params(score="equality").fit(split.X_train, split.y_train)
+    machine.set_params(ranking="equality").fit(split.X_train, split.y_train)
     expected = np.mean(machine.predict(split.X_test) == split.y_test)
     assert machine.score(split.X_test, split.y_test) == expected
-    search = GridSearchCV(OneVsSet(), {"score": ["equality", "binary"], "C": [0.1, 1.0]})
+    search = GridSearchCV(OneVsSet(), {"ranking": ["equality", "binary"], "C": [0.1, 1.0]})
     assert search.fit(split.X_train, split.y_train).best_score_ > 0.8
-    with pytest.raises(ValueError, match=r"score must be one of \['binary', 'equality'\], got 'x'"):
-        OneVsSet(score="x").fit(split.X_train, split.y_train)
+    with pytest.raises(ValueError, match=r"ranking must be one of \['binary', 'equality'\], got"):
+        OneVsSet(ranking="x").fit(split.X_train, split.y_train)
+
+
+def test_the_old_name_of_ranking_still_works(split):
+    old = clone(OneVsSet(score="binary"))
+    with pytest.warns(FutureWarning, match=r"write ranking='binary' for score='binary'"):
+        old.fit(split.X_train, split.y_train)
+    new = OneVsSet(ranking="binary").fit(split.X_train, split.y_train)
+    assert_array_equal(old.decision_function(split.X_test), new.decision_function(split.X_test))
+    assert old.score(split.X_test, split.y_test) == new.score(split.X_test, split.y_test)
+    with pytest.warns(FutureWarning):
+        search = GridSearchCV(OneVsSet(), {"score": ["binary"]}).fit(split.X_train, split.y_train)
+    assert search.best_params_ == {"score": "binary"}
 
 
 def test_a_higher_trade_off_leaves_a_lower_training_error(split):

@@ -60,7 +60,7 @@ ESTIMATORS = {
     ),
     "twin": TwinSeparator(separator=EqualitySeparator(n_init=3), random_state=0),
     "one-vs-set": OneVsSet(),
-    "one-vs-set, rbf": OneVsSet(kernel="rbf", score="binary"),
+    "one-vs-set, rbf": OneVsSet(kernel="rbf", ranking="binary"),
     "one-vs-set, poly": OneVsSet(kernel="poly", gamma=0.3),
     "negative sampling": NegativeSampling(
         EqualitySeparator(head=GaussianBump(0.7)), ratio=1, random_state=0

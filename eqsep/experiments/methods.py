@@ -158,9 +158,9 @@ NSL_KDD_METHODS: dict[str, Method] = {
 }
 
 
-def _one_vs_set(kernel: str, C: float, score: str) -> OneVsSet:
+def _one_vs_set(kernel: str, C: float, ranking: str) -> OneVsSet:
     """On the SVM of the same kernel, solved as exactly, in which every row counts the same."""
-    return OneVsSet(kernel=kernel, C=C, balanced=False, tol=1e-3, score=score)
+    return OneVsSet(kernel=kernel, C=C, balanced=False, tol=1e-3, ranking=ranking)
 
 
 _DETECTORS: dict[str, Method] = {

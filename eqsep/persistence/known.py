@@ -10,6 +10,7 @@ from typing import Any
 
 from eqsep.persistence.container import ModelFileError
 from eqsep.persistence.expected import Expected, Sizes, told
+from eqsep.renames import parameters
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,7 @@ class Estimator(Known):
     optional: Mapping[str, Expected] = field(default_factory=dict)
 
     def parts(self, value: Any) -> dict[str, Any]:
-        return value.get_params(deep=False) | learnt(vars(value))
+        return parameters(value) | learnt(vars(value))
 
     def built(self, parts: dict[str, Any], name: str) -> Any:
         cls, state = self.cls(name), learnt(parts)

@@ -159,7 +159,7 @@ _ESTIMATORS: dict[str, Known] = {
         (
             {
                 **_DOOR,
-                "score": word("equality", "binary"),
+                "ranking": word("equality", "binary"),
                 "frame_": _FRAME,
                 "svm_": _fitted("d", "SVC"),
                 **dict.fromkeys(("near_", "far_", "midplane_"), NUMBER),

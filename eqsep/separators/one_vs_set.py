@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.svm import SVC
 
 from eqsep.errors import UserError
+from eqsep.renames import DEPRECATED, parameter
 from eqsep.separators.base import Separator
 from eqsep.separators.planes import Frame
 
@@ -14,8 +15,8 @@ _CANDIDATES = 256
 _ROOM = 1e-3  # of the span: the least room between two rows for a plane to go
 
 
-class _ScoreParameter:
-    """The parameter `score` beside scikit-learn's method of that name.
+class _OldScoreParameter:
+    """`score`, the old name of `ranking`, beside scikit-learn's method of that name.
 
     Setting it stores the parameter, reading it gives the method: `OneVsSet(score="binary")` and
     `one_vs_set.score(X, y)` both mean what their callers expect.
@@ -44,7 +45,7 @@ class OneVsSet(Separator):
     gamma : {"scale", "auto"} or float, default="scale"
     balanced : bool, default=True
         Whether both classes count the same in the machine, however many rows they have.
-    score : {"equality", "binary"}, default="equality"
+    ranking : {"equality", "binary"}, default="equality"
         "equality" ranks rows by their distance to the mid-plane; "binary" tells only inside from
         outside, as the machine was published.
     trade_off : float, default=10.0
@@ -54,6 +55,8 @@ class OneVsSet(Separator):
         kernel, 1e-3 takes a fraction of the time.
     normal : label, default=None
         Which label is normal; by default 0, False or "normal", whichever occurs.
+    score : {"equality", "binary"}
+        The old name of `ranking`, which works up to version 0.2.
 
     Attributes
     ----------
@@ -73,7 +76,7 @@ class OneVsSet(Separator):
     array([0, 1, 1])
     """
 
-    score = _ScoreParameter()
+    score = _OldScoreParameter()
 
     def __init__(
         self,
@@ -82,19 +85,21 @@ class OneVsSet(Separator):
         C: float = 1.0,
         gamma: Any = "scale",
         balanced: bool = True,
-        score: str = "equality",
+        ranking: str = "equality",
         trade_off: float = 10.0,
         tol: float = 1e-6,
         normal: Any = None,
+        score: str = DEPRECATED,
     ) -> None:
         self.kernel = kernel
         self.C = C
         self.gamma = gamma
         self.balanced = balanced
-        self.score = score
+        self.ranking = ranking
         self.trade_off = trade_off
         self.tol = tol
         self.normal = normal
+        self.score = score
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters, `score` among them as the word that was given."""
@@ -103,10 +108,9 @@ class OneVsSet(Separator):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the machine, then set the two planes."""
         X, is_anomaly, weight = self._enter(X, y, sample_weight)
-        if self.get_params()["score"] not in _SCORES:
-            raise UserError(
-                f"score must be one of {sorted(_SCORES)}, got {self.get_params()['score']!r}."
-            )
+        ranking = parameter(self, "ranking")
+        if ranking not in _RANKINGS:
+            raise UserError(f"ranking must be one of {sorted(_RANKINGS)}, got {ranking!r}.")
         self.frame_ = Frame.standard(X, weight / weight.sum())
         svm = SVC(
             kernel=self.kernel,
@@ -126,9 +130,9 @@ class OneVsSet(Separator):
         return np.abs(self._towards_normal(self._rows(X)) - self.midplane_)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The distance to the mid-plane less half the width, or only its sign (`score`)."""
+        """The distance to the mid-plane less half the width, or only its sign (`ranking`)."""
         outside = self.distance(X) - (self.far_ - self.near_) / 2
-        return _SCORES[self.get_params()["score"]](outside)
+        return _RANKINGS[parameter(self, "ranking", warn=False)](outside)
 
     def _towards_normal(self, X: np.ndarray) -> np.ndarray:
         return -self.svm_.decision_function(self.frame_.columns(X))
@@ -162,7 +166,7 @@ def _outside(s: np.ndarray, weight: np.ndarray, near: np.ndarray, far: np.ndarra
     return 1 - within + below[np.searchsorted(s[order], near, side="left")]
 
 
-_SCORES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+_RANKINGS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "equality": lambda outside: outside,
     "binary": lambda outside: np.where(outside > 0, 1.0, -1.0),
 }
