@@ -1,6 +1,7 @@
 """Bad input to the commands: one sentence on standard error, exit code 2, and no file written."""
 
 import gzip
+import os
 import struct
 from types import SimpleNamespace
 
@@ -14,7 +15,6 @@ from typer.testing import CliRunner
 from eqsep import Detector, KernelEqualitySeparator
 from eqsep.cli import app
 from eqsep.commands import models
-from eqsep.persistence import files as model_files
 
 N = 300
 
@@ -438,7 +438,7 @@ def test_a_full_disk_leaves_the_old_model(good, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(model_files.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     refused(["learn", old, good.rows, "--label", "kind", "--out", old], "No space left on device")
     assert old.read_bytes() == good.model.read_bytes()
     assert list(tmp_path.iterdir()) == [old]

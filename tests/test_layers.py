@@ -12,7 +12,7 @@ import eqsep
 ROOT = Path(eqsep.__file__).parent
 # From the ground up. A module may import from its own layer's package and from those before it.
 LAYERS = [
-    {"errors"},
+    {"errors", "files"},
     {"arrays", "renames"},
     {"labels", "activations"},
     {"losses", "solvers", "tables"},

@@ -143,8 +143,8 @@ def test_a_failed_save_leaves_the_old_picture_and_no_rubbish(tmp_path, monkeypat
     path.write_bytes(b"old")
     figure = Figure()
 
-    def fail(whole, **_):
-        whole.write_bytes(b"half")
+    def fail(file, **_):
+        file.write(b"half")
         raise OSError("disk full")
 
     monkeypatch.setattr(figure, "savefig", fail)

@@ -5,13 +5,13 @@ import re
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
 import numpy as np
 
 from eqsep.datasets.embeddings import DINOv2Embedding, Embedding
 from eqsep.errors import MissingExtraError, UserError
+from eqsep.files import written_whole
 
 Progress = Callable[[int, int], None]
 _BATCH = 32
@@ -150,10 +150,5 @@ def _keep(row: np.ndarray, place: Path | None) -> None:
     if place is None:
         return
     place.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=place.parent, suffix=".part", delete=False) as file:
-        try:
-            np.save(file, row, allow_pickle=False)
-        except BaseException:
-            Path(file.name).unlink()
-            raise
-    Path(file.name).replace(place)
+    with written_whole(place) as file:
+        np.save(file, row, allow_pickle=False)

@@ -1,18 +1,16 @@
 """Data files from the network, checked before they are kept.
 
 The addresses are those of `eqsep.datasets.catalogue`, as of 2026; the tests do not fetch them. A
-file is downloaded under a temporary name, recognised by its checksum, and only then renamed: what
-lies in the data folder is whole and right, or not there.
+file is recognised by its checksum before it is written: what lies in the data folder is whole and
+right, or not there.
 """
 
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import IO, Any
+from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -20,6 +18,7 @@ from eqsep.datasets.catalogue import DATA_FILES, DataFile
 from eqsep.datasets.home import VARIABLE, named_home
 from eqsep.datasets.lzw import decompress
 from eqsep.errors import UserError
+from eqsep.files import written_whole
 
 DownloadProgress = Callable[[DataFile, int, int | None], None]
 _CHUNK = 1 << 16
@@ -83,12 +82,7 @@ def is_published(path: Path, file: DataFile) -> bool:
     >>> is_published(Path("/nowhere/sat.trn"), DATA_FILES[-3])
     False
     """
-    if not path.is_file():
-        return False
-    with path.open("rb") as content:
-        if hashlib.file_digest(content, "sha256").hexdigest() in file.sha256:
-            return True
-    return file.classes is not None and _classes(path) == file.classes
+    return path.is_file() and _is_content(path.read_bytes(), file)
 
 
 def state_of(file: DataFile, home: Path) -> str:
@@ -105,9 +99,15 @@ def state_of(file: DataFile, home: Path) -> str:
     return "there" if is_published(path, file) else "not the published file"
 
 
-def _classes(path: Path) -> Counter[str]:
+def _is_content(data: bytes, file: DataFile) -> bool:
+    if hashlib.sha256(data).hexdigest() in file.sha256:
+        return True
+    return file.classes is not None and _classes(data) == file.classes
+
+
+def _classes(data: bytes) -> Counter[str]:
     """How many lines end in each word."""
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = data.decode(errors="replace").splitlines()
     return Counter(line.split()[-1] for line in lines if line.strip())
 
 
@@ -120,56 +120,46 @@ def _fetched(file: DataFile, path: Path, *, progress: DownloadProgress | None) -
             f"{path} is not the {file.name} that was published: its sha256 is another one. Move it "
             "away, and fetch again."
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as part:
-        temporary = Path(part.name)
-    try:
-        with temporary.open("wb") as target:
-            _download(file, target, path=path, progress=progress)
-        if file.url.endswith(".Z"):
-            temporary.write_bytes(decompress(temporary.read_bytes()))
-        if not is_published(temporary, file):
-            raise UserError(
-                f"What came from {file.url} is not the {file.name} that was published: its sha256 "
-                f"is another one. {_by_hand(file, path)}"
-            )
-        temporary.replace(path)
-    except BaseException:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
-        raise
-    path.chmod(0o644)  # a temporary file is its owner's alone
+    path.parent.mkdir(parents=True, exist_ok=True)  # where that cannot be, nothing is fetched
+    data = _downloaded(file, path, progress=progress)
+    if file.url.endswith(".Z"):
+        data = decompress(data)
+    if not _is_content(data, file):
+        raise UserError(
+            f"What came from {file.url} is not the {file.name} that was published: its sha256 is "
+            f"another one. {_by_hand(file, path)}"
+        )
+    with written_whole(path) as target:
+        target.write(data)
     return path
 
 
-def _download(
-    file: DataFile, target: IO[bytes], *, path: Path, progress: DownloadProgress | None
-) -> None:
-    """Copy what the address gives to `target`; `path` is where the file shall be in the end."""
+def _downloaded(file: DataFile, path: Path, *, progress: DownloadProgress | None) -> bytes:
+    """What the address gives; `path` is where the file shall be in the end."""
+    data = bytearray()
     try:
         with urlopen(file.url, timeout=_TIMEOUT) as source:
             said = source.headers.get("Content-Length")
             total = int(said) if said else None
-            done = 0
             while chunk := source.read(_CHUNK):
-                target.write(chunk)
-                done += len(chunk)
-                if done > file.size + _ROOM:
+                data += chunk
+                if len(data) > file.size + _ROOM:
                     raise UserError(
                         f"{file.url} gives more than the {file.size:,} bytes of {file.name}. "
                         f"{_by_hand(file, path)}"
                     )
                 if progress is not None:
-                    progress(file, done, total)
+                    progress(file, len(data), total)
     except (URLError, HTTPException, TimeoutError, ConnectionError) as error:
         reason = getattr(error, "reason", None) or error
         raise ConnectionError(
             f"{file.url} cannot be fetched: {reason}. {_by_hand(file, path)}"
         ) from error
-    if total is not None and done < total:
+    if total is not None and len(data) < total:
         raise ConnectionError(
-            f"{file.url} broke off after {done:,} of {total:,} bytes. Fetch again."
+            f"{file.url} broke off after {len(data):,} of {total:,} bytes. Fetch again."
         )
+    return bytes(data)
 
 
 def _by_hand(file: DataFile, path: Path) -> str:

@@ -4,7 +4,6 @@ import json
 import os
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ from eqsep.export.blocks import in_blocks, rows_at_once
 from eqsep.export.graph import Graph, Value
 from eqsep.export.score import ScoreGraph
 from eqsep.export.table import TableGraph
-from eqsep.persistence.files import write_whole
+from eqsep.files import written_whole
 from eqsep.tables.number import KNOTS
 
 OUTPUTS = ("score", "decision", "label", "p_value")
@@ -70,7 +69,9 @@ def to_onnx(detector: Detector, path: str | os.PathLike[str]) -> None:
     if find_spec("onnx") is None:
         raise MissingExtraError("to_onnx needs ONNX. Install it with: pip install 'eqsep[onnx]'")
     check_is_fitted(detector)
-    write_whole(_model(detector).SerializeToString(), Path(path).resolve())
+    data = _model(detector).SerializeToString()
+    with written_whole(path) as file:
+        file.write(data)
 
 
 def _model(detector: Detector) -> Any:

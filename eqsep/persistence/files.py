@@ -2,7 +2,6 @@
 
 import errno
 import os
-import secrets
 import stat
 from importlib import import_module
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from eqsep.files import written_whole
 from eqsep.persistence.container import PREFIX, ModelFileError, check_prefix, pack, unpack
 from eqsep.persistence.registry import is_separator
 from eqsep.persistence.values import Reader, Writer
@@ -56,7 +56,8 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     tree = writer.tree(estimator, type(estimator).__name__)
     data = pack(tree, writer.arrays, made_by=import_module("eqsep").__version__)
     _model(data)  # what cannot be read again is not written
-    write_whole(data, Path(path).resolve())
+    with written_whole(path) as file:
+        file.write(data)
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
@@ -117,29 +118,3 @@ def _read(path: Path) -> bytes:
         prefix = file.read(PREFIX.size)
         check_prefix(prefix)
         return prefix + file.read()
-
-
-def write_whole(data: bytes, path: Path) -> None:
-    """All of `data` at `path`, or what was there before."""
-    if not path.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "There is no such folder", str(path.parent))
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    try:
-        with beside.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
-    _settle(path.parent)
-
-
-def _settle(folder: Path) -> None:
-    """See that the renaming outlasts a loss of power, where folders can be told so."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -1,13 +1,13 @@
 """Figures as files, each whole or not at all."""
 
 import os
-import tempfile
 from pathlib import Path
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from eqsep.errors import UserError
+from eqsep.files import written_whole
 
 
 def check_figure_path(path: str | os.PathLike[str]) -> Path:
@@ -47,8 +47,6 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150)
     'empty.png'
     """
     path = check_figure_path(path)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".eqsep-") as folder:
-        whole = Path(folder, path.name)
-        figure.savefig(whole, dpi=dpi)
-        whole.replace(path)
+    with written_whole(path) as file:
+        figure.savefig(file, dpi=dpi, format=path.suffix[1:].lower())
     return path

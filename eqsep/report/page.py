@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from eqsep.persistence.files import write_whole
+from eqsep.files import written_whole
 from eqsep.report.detectors import DetectorReport
 from eqsep.report.evaluations import EvaluationReport
 
@@ -52,9 +52,10 @@ def write_report(report: DetectorReport | EvaluationReport, path: str | os.PathL
     ...     write_report(report, Path(folder) / "report.html").read_text()[:15]
     '<!DOCTYPE html>'
     """
-    path = Path(path)
-    write_whole(html(report).encode(), path.resolve())
-    return path
+    page = html(report).encode()
+    with written_whole(path) as file:
+        file.write(page)
+    return Path(path)
 
 
 def share(value: float, digits: int = 1) -> str:
