@@ -14,7 +14,7 @@ from rich.table import Table
 
 from eqsep import __version__
 from eqsep.commands import detecting
-from eqsep.commands.telling import Screen, errors_told
+from eqsep.commands.console import Screen, debugging, errors_told
 from eqsep.errors import UserError
 
 if TYPE_CHECKING:
@@ -36,12 +36,16 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def main(
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001  its callback has shown it
         bool,
         typer.Option("--version", callback=_show_version, is_eager=True, help="Say the version."),
     ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show where an error comes from: the whole traceback.")
+    ] = False,
 ) -> None:
     """Anomaly detection by equality separation."""
+    debugging.set(debug)
 
 
 @app.command()

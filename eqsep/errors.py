@@ -1,8 +1,46 @@
-"""Errors that the caller can mend; any other exception is a fault of the software."""
+"""Errors that the caller can mend, and warnings; any other exception is a fault of the software."""
+
+from typing import Self
 
 
-class UserError(ValueError):
-    """Something that the caller passed cannot be: says what was expected, what came, what to do."""
+class Message(Exception):
+    """What is said to those who write Python; where the command has words of its own, these too.
+
+    Parameters
+    ----------
+    message : str
+        What was expected, what came, what to do.
+    command : str, default=None
+        The same in the words of the command, with options in place of parameters.
+
+    Examples
+    --------
+    >>> error = UserError("alpha must be above 0, got -1.", command="--alpha must be above 0.")
+    >>> str(error), error.in_command()
+    ('alpha must be above 0, got -1.', '--alpha must be above 0.')
+    """
+
+    def __init__(self, message: str = "", *, command: str | None = None) -> None:
+        super().__init__(message)
+        self.command = command
+
+    def in_command(self) -> str:
+        """What the command says."""
+        return str(self) if self.command is None else self.command
+
+    def at(self, place: str) -> Self:
+        """The same of a place: a file, say, or a row of it.
+
+        Examples
+        --------
+        >>> str(UserError("There are no rows.").at("a.csv"))
+        'a.csv: There are no rows.'
+        """
+        return type(self)(f"{place}: {self}", command=f"{place}: {self.in_command()}")
+
+
+class UserError(Message, ValueError):
+    """Something that the caller passed cannot be."""
 
 
 class UserTypeError(UserError, TypeError):
@@ -11,3 +49,7 @@ class UserTypeError(UserError, TypeError):
 
 class MissingExtraError(UserError, ImportError):
     """A package is not installed that only some of the work needs: says how to install it."""
+
+
+class EqsepWarning(Message, UserWarning):
+    """Something that the caller should know of, and can go on with."""

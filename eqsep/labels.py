@@ -12,6 +12,9 @@ from sklearn.utils.validation import column_or_1d
 from eqsep.arrays import to_numpy
 from eqsep.errors import UserError
 
+NORMAL = "normal"  # what normal rows are called where nobody says another name
+USUAL_NORMAL = (NORMAL, 0)  # labels of normal rows, where nobody says which; False is 0 too
+
 
 @dataclass(frozen=True)
 class Labels:
@@ -63,6 +66,21 @@ class Labels:
         if not self.by_name:
             return self
         return _labels(np.union1d(self.kinds, kinds), self.classes[0], by_name=True)
+
+
+def may_be_normal(label: Any, *, normal: Any) -> bool:
+    """Whether a row with this label may be a normal one, before all labels have been seen.
+
+    A missing label, None, may stand for a normal row.
+
+    Examples
+    --------
+    >>> [may_be_normal(label, normal=None) for label in ("normal", False, None, "smurf", 1)]
+    [True, True, True, False, False]
+    >>> may_be_normal("normal", normal="good")
+    False
+    """
+    return label is None or label in (USUAL_NORMAL if normal is None else (normal,))
 
 
 def column(y: Any) -> np.ndarray:
@@ -150,7 +168,7 @@ def _normal_of(labels: np.ndarray, *, named: bool, normal: Any) -> Any:
                 f"Pass the label of the normal rows."
             )
         return normal
-    usual = "normal" if named else 0
+    usual = NORMAL if named else 0
     return usual if usual in labels.tolist() else None
 
 
@@ -167,7 +185,7 @@ def _labels(labels: np.ndarray, known: Any, *, by_name: bool) -> Labels:
 def _from_one(label: Any, *, named: bool, normal: Any) -> Labels:
     """The classes where only one label has been seen, and something says what it means."""
     if named:
-        known = "normal" if normal is None else normal
+        known = NORMAL if normal is None else normal
         return _labels(np.array([label]), known, by_name=True)
     if normal is None and label in (0, 1):
         return _labels(np.array([0, 1], dtype=label.dtype), 0, by_name=False)

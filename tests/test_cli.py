@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 import eqsep
 from eqsep.cli import app
+from eqsep.errors import UserError
 
 SQUARE = "0,0\n0,1\n1,0\n1,1\n"
 
@@ -114,3 +115,32 @@ def test_decimals_in_a_file_are_read_exactly(tmp_path):
     path = tmp_path / "line.csv"
     path.write_text("0.1,0.3\n0.2,0.6\n0.3,0.9\n")  # on a line as decimals, not as floats
     assert run("theory", "shatters", "halfspace", "--points", path).exit_code == 1
+
+
+def bugged(monkeypatch, error):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr("eqsep.theory.vc_dimension", fail)
+
+
+def test_a_fault_of_the_software_keeps_its_traceback(monkeypatch):
+    bugged(monkeypatch, ZeroDivisionError("division by zero"))
+    result = CliRunner().invoke(app, ["theory", "vc", "halfspace", "3"])
+    assert isinstance(result.exception, ZeroDivisionError)
+    assert "Error:" not in result.output
+
+
+def test_a_plain_value_error_is_such_a_fault(monkeypatch):
+    bugged(monkeypatch, ValueError("operands could not be broadcast"))
+    result = CliRunner().invoke(app, ["theory", "vc", "halfspace", "3"])
+    assert type(result.exception) is ValueError
+
+
+def test_debugging_keeps_every_traceback():
+    words = ["theory", "vc", "cube", "3"]
+    debugged = CliRunner().invoke(app, ["--debug", *words])
+    assert isinstance(debugged.exception, UserError)
+    assert "Error:" not in debugged.stderr
+    plain = CliRunner().invoke(app, words)  # and only where it is asked for
+    assert (plain.exit_code, plain.stderr.startswith("Error: ")) == (2, True)

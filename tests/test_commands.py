@@ -24,9 +24,9 @@ from eqsep.batches import sampling
 from eqsep.cli import app
 from eqsep.commands import parts
 from eqsep.commands.columns import giveaways
+from eqsep.commands.console import errors_told, tell
 from eqsep.commands.labelling import read_labels
 from eqsep.commands.ranking import Highest, ranked
-from eqsep.commands.telling import errors_told, tell
 from eqsep.commands.text_files import ROWS_AT_ONCE
 from eqsep.datasets import make_mixed_demo
 from eqsep.tables.reading import read_table

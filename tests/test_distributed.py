@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from eqsep import Detector, load_model
 from eqsep.batches import sampling
 from eqsep.cli import app
-from eqsep.commands.telling import sentence
+from eqsep.commands.console import sentence
 from eqsep.datasets import make_mixed_demo
 from eqsep.distributed import fit, score
 from eqsep.distributed import units as division

@@ -26,9 +26,10 @@ def tables(batches: Iterable[tuple[Any, Any]], *, name: str) -> Iterator[tuple[T
         apart = sorted(set(wanted) ^ set(columns))
         if apart or table.named is not named:
             told = f"{listed(np.array(apart))} not in both" if apart else "one has names of columns"
+            told = f"Batch {number} has not the columns of the batches before it: {told}. Pass"
             raise UserError(
-                f"Batch {number} has not the columns of the batches before it: {told}. Pass "
-                f"batches of one table, with None where a value is not known."
+                f"{told} batches of one table, with None where a value is not known.",
+                command=f"{told} batches of one table, empty where a value is not known.",
             )
         yield Table([columns[column] for column in wanted], named, table.n_rows), y
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -19,6 +20,40 @@ SAMPLE = 100_000  # rows
 CELLS = 40_000_000  # numbers as which the rows of a sample are encoded
 ANOMALIES = 6000  # of so many there may be more in the sample than their share
 T = TypeVar("T", bound=Taken)
+
+
+@dataclass(frozen=True)
+class LabelledRows(Generic[T]):
+    """Some of many rows: their labels (None where missing), and their positions among all.
+
+    Attributes
+    ----------
+    rows : T
+        A table, say, or anything else of which rows can be taken.
+    y : ndarray of shape (n_rows,)
+    positions : ndarray of int of shape (n_rows,)
+    """
+
+    rows: T
+    y: np.ndarray
+    positions: np.ndarray
+
+    def take(self, rows: np.ndarray) -> "LabelledRows[T]":
+        """Some of them."""
+        return LabelledRows(self.rows.take(rows), self.y[rows], self.positions[rows])
+
+    def after(self, n: int) -> "LabelledRows[T]":
+        """The same where `n` more rows come before them."""
+        return replace(self, positions=self.positions + n)
+
+    @classmethod
+    def join(cls, parts: "list[LabelledRows[T]]", rows: Callable[[list[T]], T]) -> Self:
+        """Several below each other, their rows joined by `rows`."""
+        return cls(
+            rows([part.rows for part in parts]),
+            np.concatenate([part.y for part in parts]),
+            np.concatenate([part.positions for part in parts]),
+        )
 
 
 def sample_size(width: int, *, most: int | None = None) -> int:

@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eqsep.commands.console import listed
 from eqsep.commands.labelling import Labels
-from eqsep.commands.telling import listed
 from eqsep.errors import UserError
 from eqsep.tables.column import Column
 from eqsep.tables.reading import Table

@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn
 
-from eqsep.commands.telling import Screen
+from eqsep.commands.console import Screen
 from eqsep.datasets.catalogue import DATA_FILES, DataFile
 from eqsep.datasets.fetching import fetch_data, state_of
 from eqsep.datasets.home import named_home

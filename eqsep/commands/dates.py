@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from eqsep.commands.telling import counted
+from eqsep.commands.console import counted
 from eqsep.detector import Detector
 from eqsep.tables.column import WRITERS, Column
 from eqsep.tables.date import Date

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from eqsep import demo
+from eqsep.commands.console import Screen
 from eqsep.commands.models import check_folder
-from eqsep.commands.telling import Screen
 from eqsep.commands.writing import table_writer
 from eqsep.demo.payments import SEEN, PaymentsDemo
 from eqsep.demo.theory import Closing, Contender, Corner, TheoryDemo

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eqsep.commands.telling import Screen, counted, errors_told, warnings_told
+from eqsep.commands.console import Screen, counted, errors_told, warnings_told
 
 if TYPE_CHECKING:
     from eqsep.commands.labelled import Labelled

@@ -13,8 +13,8 @@ from rich.text import Text
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import IsolationForest, RandomForestClassifier
 
+from eqsep.commands.console import listed
 from eqsep.commands.labelled import Labelled
-from eqsep.commands.telling import listed
 from eqsep.detector import Detector
 from eqsep.errors import MissingExtraError, UserError
 from eqsep.evaluation import Interval, anomaly_score, leave_one_kind_out

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from eqsep.commands.console import counted, tell
 from eqsep.commands.models import as_read, columns_for, errors_placed, load_detector
 from eqsep.commands.ranking import Highest, check_most
 from eqsep.commands.reading import pieces
-from eqsep.commands.telling import counted, tell
 from eqsep.commands.text_files import Layout
 from eqsep.detector import Detector
 from eqsep.detector.verdicts import verdicts

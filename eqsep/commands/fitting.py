@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from eqsep.commands.columns import counters, decimal_commas, giveaways
+from eqsep.commands.console import Screen, counted
 from eqsep.commands.dates import dates_learnt
 from eqsep.commands.labelled import Labelled
 from eqsep.commands.labelling import WITHOUT, Labels, odd_labels, y_for
 from eqsep.commands.models import check_model_out, labelled_rows, load_detector
 from eqsep.commands.parts import read_divided, read_parts
 from eqsep.commands.reading import check_not_read
-from eqsep.commands.telling import Screen, counted
 from eqsep.commands.text_files import Layout
 from eqsep.detector import Detector
 from eqsep.distributed import fit

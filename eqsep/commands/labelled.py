@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 from eqsep.commands.columns import check_numbers
+from eqsep.commands.console import listed
 from eqsep.commands.labelling import Labels, read_labels
 from eqsep.commands.models import labelled_rows, model_rows
 from eqsep.commands.reading import whole
-from eqsep.commands.telling import listed
 from eqsep.commands.text_files import Layout
 from eqsep.detector import Detector
 from eqsep.errors import UserError

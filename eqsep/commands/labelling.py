@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eqsep.commands.telling import listed
+from eqsep.commands.console import listed
 from eqsep.errors import UserError
 from eqsep.tables.column import column_of, objects, text_of
 

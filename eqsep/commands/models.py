@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eqsep.commands.console import listed, meant
 from eqsep.commands.reading import Choice, is_table, pieces
-from eqsep.commands.telling import listed, meant
 from eqsep.commands.text_files import MISSING, Layout
 from eqsep.detector import Detector
 from eqsep.detector.parameters import checked_rate
@@ -43,7 +43,7 @@ def load_detector(path: Path, *, rows: Iterable[str] = (), rate: float | None = 
     try:
         model = load_model(path)
     except ModelFileError as error:
-        raise UserError(f"{path}: {error}") from error
+        raise error.at(str(path)) from error
     if not isinstance(model, Detector):
         raise UserError(
             f"{path} holds a {type(model).__name__}: expected a detector, as eqsep fit writes it."
@@ -142,9 +142,9 @@ def errors_placed(name: str, *, before: int) -> Iterator[None]:
     try:
         yield
     except UnreadableError as error:
-        raise UserError(f"{name}, row {before + error.row + 1:,}: {error}") from error
-    except ValueError as error:
-        raise UserError(f"{name}: {error}") from error
+        raise error.at(f"{name}, row {before + error.row + 1:,}") from error
+    except UserError as error:
+        raise error.at(name) from error
 
 
 def model_rows(paths: Sequence[str], detector: Detector, *, layout: Layout) -> Table:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import dataset
 
 from eqsep.batches.sources import record_batches
-from eqsep.commands.telling import listed, meant
+from eqsep.commands.console import listed, meant
 from eqsep.commands.text_files import (
     ROWS_AT_ONCE,
     STANDARD_INPUT,

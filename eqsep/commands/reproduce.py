@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from eqsep.commands.telling import Screen
+from eqsep.commands.console import Screen
 from eqsep.distributed.spreading import spread
 from eqsep.errors import UserError
 from eqsep.experiments import runner

@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from eqsep.commands.console import Screen, counted, listed, tell
 from eqsep.commands.dates import Beyond, rows_beyond, tell_beyond
 from eqsep.commands.models import as_read, columns_for, errors_placed, load_detector
 from eqsep.commands.ranking import Highest, check_most, ranked
 from eqsep.commands.reading import check_not_read, files_of, open_table, pieces
-from eqsep.commands.telling import Screen, counted, listed, tell
 from eqsep.commands.text_files import STANDARD_INPUT, Layout
 from eqsep.commands.writing import STANDARD_OUTPUT, check_table_out, output_format, table_writer
 from eqsep.detector import Detector
@@ -208,9 +208,10 @@ def _numbered(pieces: Iterator[Answers]) -> Iterator[Answers]:
         table = table.set_column(0, _NUMBER, pc.add(table.column(_NUMBER), done))
         schema = schema or table.schema
         try:
-            yield replace(answers, table=table.cast(schema))
-        except ValueError as error:
+            table = table.cast(schema)
+        except (pa.ArrowException, ValueError) as error:
             raise UserError(f"{answers.file}: {error}") from error
+        yield replace(answers, table=table)
         done += answers.rows
 
 

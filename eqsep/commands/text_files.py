@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from eqsep.commands.telling import listed
+from eqsep.commands.console import listed
 from eqsep.errors import UserError
 
 STANDARD_INPUT = "-"

@@ -194,10 +194,9 @@ def check_answers(answers: Answers, counts: np.ndarray, *, normal: Any, given: b
         How many rows each of the answers stands for.
     """
     if given and answers.labels is None:
-        raise UserError(
-            "y holds no label: all of them are missing (None, NaN). Pass y=None to learn all rows "
-            "as normal ones, or check where the labels were lost."
-        )
+        told = "y holds no label: all of them are missing (None, NaN)."
+        rest = "to learn all rows as normal ones, or check where the labels were lost."
+        raise UserError(f"{told} Pass y=None {rest}", command=f"{told} Leave out --label {rest}")
     unlabelled, labelled = (int(counts[answers.code == UNLABELLED].sum()), int(counts.sum()))
     labelled -= unlabelled
     if (answers.code == 0).any() or not labelled:
@@ -205,14 +204,22 @@ def check_answers(answers: Answers, counts: np.ndarray, *, normal: Any, given: b
     wanted = "0, False or 'normal'" if normal is None else repr(normal)
     found = f"every label ({listed(np.array(answers.kinds))}) is a kind of anomaly"
     if not unlabelled:
-        raise UserError(
-            f"Normal rows are needed, got one class only: {found}, and none is {wanted}. Say which "
-            f"label is normal: normal=..., or add rows that are normal or without a label."
+        raise _normal_unsaid(
+            f"Normal rows are needed, got one class only: {found}, and none is {wanted}.",
+            "add rows that are normal or without a label.",
         )
     alike = {kind.strip().casefold() for kind in answers.kinds}
     if labelled >= unlabelled or str(normal).strip().casefold() in alike:
-        raise UserError(
+        raise _normal_unsaid(
             f"No label is {wanted}: {found}, of {labelled:,} rows, and {unlabelled:,} rows have "
-            f"none. Say which label is normal: normal=..., or add rows without a label, if these "
-            f"are to be the normal ones."
+            f"none.",
+            "add rows without a label, if these are to be the normal ones.",
         )
+
+
+def _normal_unsaid(told: str, other: str) -> UserError:
+    """The error where no label is the normal one, and what else can be done about it."""
+    wanted = f"{told} Say which label is normal:"
+    return UserError(
+        f"{wanted} normal=..., or {other}", command=f"{wanted} --normal LABEL, or {other}"
+    )

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eqsep.errors import UserError
+from eqsep.errors import EqsepWarning, UserError
 
 STEP = 100  # with 99, 199, … rows a rate of a whole number of percents is met, not only bounded
 MOST_HELD = 3999  # rows that a first fit holds out
 
 
-class PromiseWarning(UserWarning):
+class PromiseWarning(EqsepWarning):
     """There are too few held-out normal rows to promise the rate of false alarms."""
 
 
@@ -80,11 +80,14 @@ class Calibration:
         n, wanted = len(self.scores), math.ceil(1 / rate - 1e-9) - 1
         digit = 10 ** math.floor(math.log10(self.least_rate))
         enough = float(f"{math.ceil(self.least_rate / digit - 1e-9) * digit:.1g}")
-        other = f", or set false_alarm_rate={enough:g}" if enough < 1 else ""
-        warnings.warn(
+        told = (
             f"A false-alarm rate of {rate:g} cannot be promised: it takes {wanted:,} held-out "
-            f"normal rows, and there are {n:,}. Add normal rows{other}.",
-            PromiseWarning,
+            f"normal rows, and there are {n:,}. Add normal rows"
+        )
+        other = f", or set false_alarm_rate={enough:g}" if enough < 1 else ""
+        option = f", or pass --false-alarm-rate {enough:g}" if enough < 1 else ""
+        warnings.warn(
+            PromiseWarning(f"{told}{other}.", command=f"{told}{option}."),
             stacklevel=3,
         )
 

@@ -14,10 +14,11 @@ DEVICES = ("cpu", "cuda", "auto")
 def checked_rate(rate: float) -> float:
     """A rate of false alarms as a number between 0 and 1."""
     if not isinstance(rate, Real) or not 0 < rate < 1:
-        raise UserError(
-            f"false_alarm_rate must be a number between 0 and 1, got {rate!r}. "
+        told = (
+            f"must be a number between 0 and 1, got {rate!r}. "
             f"0.01 lets one normal row in a hundred raise an alarm."
         )
+        raise UserError(f"false_alarm_rate {told}", command=f"--false-alarm-rate {told}")
     return float(rate)
 
 
@@ -25,9 +26,8 @@ def check_parameters(detector: Any) -> None:
     """Refuse what no detector can be fitted with."""
     checked_rate(detector.false_alarm_rate)
     if not isinstance(detector.n_landmarks, Integral) or detector.n_landmarks < 2:
-        raise UserError(
-            f"n_landmarks must be a whole number of at least 2, got {detector.n_landmarks!r}."
-        )
+        told = f"must be a whole number of at least 2, got {detector.n_landmarks!r}."
+        raise UserError(f"n_landmarks {told}", command=f"--landmarks {told}")
     for name in ("alpha", "unlabelled_weight", "width"):
         value: float | None = getattr(detector, name)
         if name == "width" and value is None:

@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 from eqsep.distributed.cluster import RETRIES, load_ray
 from eqsep.distributed.units import Opened, Units
 from eqsep.engine.compiled import threads
+from eqsep.errors import UserError
 
 FAN = 8  # how many results one task adds up
 # Of a task's processors, those of the tasks that add up, and of those that add up what these give.
@@ -72,6 +73,10 @@ def as_threads() -> Iterator[None]:
     """As many threads as Ray has told this task to take, by OMP_NUM_THREADS."""
     with threadpool_limits(threads()):
         yield
+
+
+class WorkerDiedError(UserError, ChildProcessError):
+    """A process of the cluster ended at the same rows again and again."""
 
 
 @dataclass(frozen=True)
@@ -145,10 +150,12 @@ def _unpacked(data: Any) -> Iterator[Any]:
         for batch in data.iter_batches(batch_size=None, batch_format="pyarrow"):
             yield from _results(batch)
     except crashed as error:
-        raise ChildProcessError(
+        told = (
             f"A process of the cluster died at the same rows {1 + RETRIES} times, for want of "
-            f"memory as a rule. Divide the rows into smaller files, or give a task more: "
-            f"cpus_per_task=2."
+            f"memory as a rule. Divide the rows into smaller files"
+        )
+        raise WorkerDiedError(
+            f"{told}, or give a task more: cpus_per_task=2.", command=f"{told}."
         ) from error
     finally:
         options.preserve_order = before

@@ -21,13 +21,12 @@ from eqsep.batches.sources import MOST_ROWS, Source, source_of
 from eqsep.distributed.cluster import load_ray
 from eqsep.errors import UserError
 from eqsep.labels import listed
+from eqsep.tables.formats import FORMATS
 
 ROWS_OF_A_UNIT = 2**18  # at most, but for whole row groups of a Parquet file
 MANY_FILES = 1000  # of so many each is a unit: their insides need not be looked at
 _MOST_TASKS = 10_000  # units beyond so many share one
-_FORMATS = {"parquet": "parquet", "pq": "parquet", "csv": "csv"} | dict.fromkeys(
-    ("arrow", "feather", "ipc"), "ipc"
-)
+_FORMATS = {ending: form for ending, form in FORMATS.items() if form != "jsonl"}
 _DIGESTED = 1000  # rows by which a block is known
 Opened = Callable[[pa.Table], Iterator[tuple[Any, int]]]
 

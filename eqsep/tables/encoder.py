@@ -7,7 +7,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from eqsep.errors import UserError
+from eqsep.errors import EqsepWarning, UserError
 from eqsep.tables.category import Category, share_of_new
 from eqsep.tables.column import Column
 from eqsep.tables.date import Date
@@ -20,6 +20,11 @@ _FORMS = {
     "both": ["quantile", "standard"],
 }
 _FEW = 20  # distinct names: so few are never ids, however few the rows
+_KEEPS_IDS = "TableEncoder(max_new=1) keeps ids."
+
+
+class DroppedColumnWarning(EqsepWarning):
+    """Columns were left out: constant or empty ones, or ids."""
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -123,17 +128,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         dropped = self.reasons_to_drop(table)
         learnt = [None if c.name in dropped else self._learn(c) for c in table.columns]
         if len(dropped) == len(learnt):
-            raise UserError(
+            told = (
                 f"{type(self).__name__} found no column to encode: expected one that is not an id, "
-                f"got {dropped}. If these are numbers or dates stored as text, convert them; "
-                f"TableEncoder(max_new=1) keeps ids."
+                f"got {dropped}. If these are numbers or dates stored as text, convert them"
             )
+            raise UserError(f"{told}; {_KEEPS_IDS}", command=f"{told}.")
         if dropped:
-            told = "; ".join(f"{name!r}: {reason}" for name, reason in dropped.items())
+            reasons = "; ".join(f"{name!r}: {reason}" for name, reason in dropped.items())
+            told = (
+                f"Columns were dropped: {reasons}. If these are numbers or dates stored as text, "
+                f"convert them"
+            )
             warnings.warn(
-                f"Columns were dropped: {told}. If these are numbers or dates stored as text, "
-                f"convert them; TableEncoder(max_new=1) keeps ids.",
-                stacklevel=2,
+                DroppedColumnWarning(f"{told}; {_KEEPS_IDS}", command=f"{told}."), stacklevel=2
             )
         names = [column.name for column in table.columns] if table.named else None
         self._record(learnt, dropped=dropped, names=names)
@@ -341,9 +348,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         wanted = [name for name in self._names() if name not in self.dropped_]
         absent = [name for name in wanted if name not in given]
         if absent:
-            raise UserError(
+            told = (
                 f"Columns {absent} are missing: {type(self).__name__} was fitted with them, and "
-                f"got {list(given)}. Add them, with None where a value is not known."
+                f"got {list(given)}. Add them,"
+            )
+            raise UserError(
+                f"{told} with None where a value is not known.",
+                command=f"{told} empty where a value is not known.",
             )
         extra = [name for name in given if name not in set(self._names())]
         if extra:

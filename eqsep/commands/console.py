@@ -1,26 +1,18 @@
-"""What commands say: errors and warnings on standard error, each as one sentence."""
+"""The console: what commands print, and errors and warnings on standard error, each a sentence."""
 
-import re
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from difflib import get_close_matches
 
 import typer
 from rich.console import Console
 
-_IN_COMMANDS = (  # what the library says to those who write Python, and to those who do not
-    (r"\bset false_alarm_rate=([\d.]*\d)", r"pass --false-alarm-rate \1"),
-    (r"\bfalse_alarm_rate must\b", "--false-alarm-rate must"),
-    (r"\bn_landmarks must\b", "--landmarks must"),
-    (r"\bpass None where it is missing\b", "leave it empty where it is missing"),
-    (r"\bwith None where a value is not known\b", "empty where a value is not known"),
-    (r"\bPass y=None to learn\b", "Leave out --label to learn"),
-    (r"\bSay which label is normal: normal=\.\.\.", "Say which label is normal: --normal LABEL"),
-    (r"; TableEncoder\(max_new=1\) keeps ids\b", ""),
-    (r", or give a task more: cpus_per_task=2\b", ""),
-)
+from eqsep.errors import Message, UserError
+
+debugging = ContextVar("debugging", default=False)  # whether every error keeps its traceback
 BROKEN_PIPE = 141  # as a shell says of a command that SIGPIPE has ended
 
 
@@ -33,13 +25,18 @@ class Screen(Console):
 
 @contextmanager
 def errors_told() -> Iterator[None]:
-    """Turn an error that the user can mend into its message and exit code 2."""
+    """Turn an error that the user can mend into its message and exit code 2.
+
+    Any other is a fault of the software, and keeps its traceback; with `eqsep --debug …` all do.
+    """
     try:
         yield
     except BrokenPipeError as error:  # whoever read what is printed has had enough
         sys.stdout = None  # or its flush at the end fails again
         raise typer.Exit(BROKEN_PIPE) from error
-    except (ValueError, OSError, ImportError) as error:
+    except (UserError, OSError) as error:
+        if debugging.get():
+            raise
         with suppress(BrokenPipeError):
             tell(f"Error: {sentence(error)}", style="red")
         raise typer.Exit(2) from error
@@ -55,7 +52,7 @@ def warnings_told() -> Iterator[list[str]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield messages
-    told = [in_commands(str(w.message)) for w in caught if issubclass(w.category, UserWarning)]
+    told = [sentence(w.message) for w in caught if issubclass(w.category, UserWarning)]
     messages[:] = dict.fromkeys([*told, *messages])
     for message in messages:
         tell(f"Warning: {message}", style="yellow")
@@ -67,34 +64,26 @@ def tell(message: str, *, style: str | None = None) -> None:
     console.print(message, style=style, soft_wrap=True)
 
 
-def sentence(error: Exception) -> str:
-    """What an error says, in one line; of the system's errors, the file and what is the matter.
+def sentence(message: Exception | str) -> str:
+    """What an error or a warning says to users of the command, in one line.
+
+    Of the system's errors it is the file and what is the matter.
 
     Examples
     --------
     >>> sentence(FileNotFoundError(2, "No such file or directory", "rows.csv"))
     'rows.csv: no such file or directory.'
+    >>> sentence(UserError("alpha must be above 0.", command="--alpha must be above 0."))
+    '--alpha must be above 0.'
     """
-    if isinstance(error, OSError) and error.strerror:
-        what = error.strerror[0].lower() + error.strerror[1:]
-        text = f"{error.filename}: {what}." if error.filename else f"{what.capitalize()}."
-        if isinstance(error, PermissionError):
+    if isinstance(message, OSError) and message.strerror:
+        what = message.strerror[0].lower() + message.strerror[1:]
+        text = f"{message.filename}: {what}." if message.filename else f"{what.capitalize()}."
+        if isinstance(message, PermissionError):
             text += " Change the rights to it, or pass another file."
         return text
-    return in_commands(" ".join(str(error).split()))
-
-
-def in_commands(message: str) -> str:
-    """A message of the library, with options in place of parameters.
-
-    Examples
-    --------
-    >>> in_commands("Add normal rows, or set false_alarm_rate=0.02.")
-    'Add normal rows, or pass --false-alarm-rate 0.02.'
-    """
-    for python, option in _IN_COMMANDS:
-        message = re.sub(python, option, message)
-    return message
+    text = message.in_command() if isinstance(message, Message) else str(message)
+    return " ".join(text.split())
 
 
 def meant(absent: Sequence[str], there: Sequence[str]) -> str:
