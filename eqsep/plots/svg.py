@@ -2,7 +2,7 @@
 
 import re
 from io import StringIO
-from xml.sax.saxutils import escape, quoteattr
+from xml.etree import ElementTree
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -16,8 +16,11 @@ VARIABLES = {
     NORMAL_COLOUR: "--normal",
     **{colour: f"--kind{i + 1}" for i, colour in enumerate(KIND_COLOURS)},
 }
-_COLOUR = re.compile("|".join(VARIABLES), re.IGNORECASE)
 _OF = {colour.lower(): f"var({name})" for colour, name in VARIABLES.items()}
+_COLOUR = re.compile("|".join(_OF), re.IGNORECASE)
+_LONG_NUMBER = re.compile(r"\d+\.\d{3,}")
+_REFERENCE = re.compile(r"^#(.+)$|^url\(#(.+)\)$")
+_NO_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # control characters
 
 
 def inline_svg(figure: Figure, *, name: str, text: str) -> str:
@@ -43,22 +46,52 @@ def inline_svg(figure: Figure, *, name: str, text: str) -> str:
     file = StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
         figure.savefig(file, format="svg")
-    whole = file.getvalue()
-    box = re.search(r'viewBox="([^"]+)"', whole)
-    assert box is not None  # matplotlib always writes one
-    body = whole[whole.index("<defs>") : whole.rindex("</svg>")]
-    body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
-    body = re.sub(r"<!--.*?-->\s*", "", body, flags=re.DOTALL)
-    body = re.sub(r'\bid="(?!p[0-9a-f]{10}|m[0-9a-f]{10})[^"]*"', "", body)
-    body = re.sub(r"<style.*?</style>", "", body, flags=re.DOTALL)  # it would hold for all the page
-    body = re.sub(r'font-family: [^;"]*;? ?', "", body)  # the letters are the page's
-    body = re.sub(r"<[^>]+>", _rounded, body)
-    body = re.sub(r"\s+", " ", body)
-    body = _COLOUR.sub(lambda found: _OF[found[0].lower()], body)
-    title = f"<title>{escape(text)}</title>"
-    return f'<svg role="img" aria-label={quoteattr(text)} viewBox="{box[1]}">{title}{body}</svg>'
+    svg = ElementTree.fromstring(_NO_XML.sub("\ufffd", file.getvalue()))
+    for parent in list(svg.iter()):
+        for child in list(parent):
+            if _local(child.tag) in ("metadata", "style"):  # a style would hold for all the page
+                parent.remove(child)
+    referenced = _references(svg)
+    for element in svg.iter():
+        _simplify(element, referenced=referenced)
+    svg.attrib = {"role": "img", "aria-label": text, "viewBox": svg.attrib["viewBox"]}
+    title = ElementTree.Element("title")
+    title.text = text
+    svg.insert(0, title)
+    return ElementTree.tostring(svg, encoding="unicode")
 
 
-def _rounded(tag: re.Match[str]) -> str:
-    """A tag with its coordinates to two digits."""
-    return re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", tag[0])
+def _references(svg: ElementTree.Element) -> set[str]:
+    """The ids that something in the figure points to, by href or by url."""
+    values = (value for element in svg.iter() for value in element.attrib.values())
+    found = (_REFERENCE.search(value) for value in values)
+    return {match[1] or match[2] for match in found if match}
+
+
+def _simplify(element: ElementTree.Element, *, referenced: set[str]) -> None:
+    """Names without their namespace, needed ids alone, no blanks between the elements."""
+    element.tag = _local(element.tag)
+    element.attrib = {
+        _local(name): _plain(value)
+        for name, value in element.attrib.items()
+        if name != "id" or value in referenced
+    }
+    if "style" in element.attrib:
+        declarations = element.attrib["style"].split("; ")
+        kept = [one for one in declarations if not one.startswith("font-family:")]
+        element.attrib["style"] = "; ".join(kept)  # the letters are the page's
+    if not (element.text or "").strip():
+        element.text = None
+    if not (element.tail or "").strip():
+        element.tail = None
+
+
+def _plain(value: str) -> str:
+    """An attribute on one line, with coordinates to two digits and the colours of the page."""
+    rounded = _LONG_NUMBER.sub(lambda number: f"{float(number[0]):.2f}", " ".join(value.split()))
+    return _COLOUR.sub(lambda colour: _OF[colour[0].lower()], rounded)
+
+
+def _local(name: str) -> str:
+    """A name without its namespace: HTML knows those of SVG by themselves."""
+    return name.rpartition("}")[2]
