@@ -12,6 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep.engine import compiled
 from eqsep.engine.compiled import SparseManhattan, in_threads, manhattan, threads, weighted_sums
+from eqsep.engine.kernels import Laplacian
+from eqsep.engine.statistics import KernelMap
 
 LAYOUTS = {
     "by rows": np.ascontiguousarray,
@@ -58,11 +60,14 @@ def test_nor_on_the_order_of_the_array():
 def test_threads_change_nothing(n_threads, monkeypatch):
     rng = np.random.default_rng(0)
     X, C = rng.normal(size=(50, 20)), rng.normal(size=(30, 20))
-    expected = manhattan(X, C)
+    kernel_map, coef = KernelMap(Laplacian(gamma=0.1), C, 7), rng.normal(size=30)
+    expected = kernel_map.combine(X, coef), kernel_map.features(X)
     monkeypatch.setenv("OMP_NUM_THREADS", n_threads)
     monkeypatch.setattr(compiled, "WORTH_A_THREAD", 1)
     assert threads() == int(n_threads)
-    assert_array_equal(manhattan(X, C), expected)
+    assert_array_equal(kernel_map.combine(X, coef), expected[0])
+    assert_array_equal(kernel_map.features(X), expected[1])
+    assert_array_equal(expected[1], np.exp(-0.1 * manhattan(X, C)))
 
 
 @pytest.mark.parametrize("asked", ["", "0", "many"])
@@ -102,14 +107,11 @@ def test_columns_that_are_one_number_for_all_landmarks_still_count():
     assert_array_equal(distance(np.array([[1.0], [4.0]])), [[0, 0], [3, 3]])
 
 
-def test_sparse_rows_do_not_depend_on_their_neighbours_nor_on_threads(monkeypatch):
+def test_sparse_rows_do_not_depend_on_their_neighbours():
     rows = mostly_the_same(np.random.default_rng(0), 200, 40)
     distance = SparseManhattan(rows[50:])
     together = distance(rows)
     assert_array_equal(np.concatenate([distance(row[None]) for row in rows]), together)
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    monkeypatch.setattr(compiled, "WORTH_A_THREAD", 1)
-    assert_array_equal(distance(rows), together)
 
 
 def test_sums_are_in_double_precision_and_each_row_is_on_its_own():
@@ -145,9 +147,9 @@ def test_an_error_in_a_thread_is_raised(monkeypatch):
 
 
 def test_machine_code_is_kept_for_the_next_process():
-    loop = compiled._compiled(compiled._dense)
+    loop = compiled._compiled(compiled._add_dense)
     manhattan(np.zeros((1, 1)), np.ones((1, 1)))
-    assert any(Path(loop.stats.cache_path).glob("compiled._dense-*.nbi"))
+    assert any(Path(loop.stats.cache_path).glob("compiled._add_dense-*.nbi"))
 
 
 def test_where_nothing_may_be_written_it_is_compiled_anew(monkeypatch):
@@ -158,7 +160,7 @@ def test_where_nothing_may_be_written_it_is_compiled_anew(monkeypatch):
 
     compile_loop = numba.njit
     monkeypatch.setattr(numba, "njit", njit)
-    loop = compiled._compiled.__wrapped__(compiled._weighted_sums, fastmath=compiled.ANY_ORDER)
+    loop = compiled._compiled.__wrapped__(compiled._add_weighted, fastmath=compiled.ANY_ORDER)
     out = np.empty(1)
     loop(np.array([[1.0, 2.0]]), np.array([3.0, 4.0]), out)
     assert loop.stats.cache_path is None

@@ -14,7 +14,8 @@ from sklearn.metrics.pairwise import (
     rbf_kernel,
 )
 
-from eqsep.engine.distances import SquaredDistance, unit_of
+from eqsep.engine.distances import SquaredDistance
+from eqsep.engine.kernels import unit_of
 from eqsep.kernels import (
     LOCAL_KERNELS,
     RBF,

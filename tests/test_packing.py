@@ -11,7 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import Detector
 from eqsep.detector.feature_map import encoded
-from eqsep.engine.packing import PackedDistance, Packing
+from eqsep.engine.compiled import SparseManhattan
+from eqsep.engine.packing import Packing
 from eqsep.tables import TableEncoder
 
 
@@ -52,7 +53,8 @@ def test_distances_are_those_of_all_encoded_columns(missing, later, scale, seed)
     strange["shape"] = rng.choice(["round", "new"], size=40)
     Z, C = encoded(encoder, strange), encoded(encoder, frame(rng, 30, missing=missing))
     expected = np.abs(Z[:, None].astype(float) - C).sum(axis=2)
-    assert_allclose(PackedDistance(C, Packing.of(encoder))(Z), expected, rtol=2e-6, atol=2e-4)
+    pack = Packing.of(encoder)
+    assert_allclose(SparseManhattan(pack(C))(pack(Z)), expected, rtol=2e-6, atol=2e-4)
 
 
 def test_ranks_and_deviations_become_one_column():

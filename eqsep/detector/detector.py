@@ -21,8 +21,7 @@ from eqsep.detector.parameters import check_parameters, checked_rate
 from eqsep.detector.pieces import Piece, Terms, piece_of, summed
 from eqsep.detector.streaming import read, start_stream
 from eqsep.detector.terms import Setup, start
-from eqsep.engine.compiled import weighted_sums
-from eqsep.engine.statistics import SCORED_AT_ONCE, Statistics, widened
+from eqsep.engine.statistics import Statistics, widened
 from eqsep.tables.reading import read_table
 
 
@@ -370,12 +369,7 @@ class Detector(ClassifierMixin, BaseEstimator):
 
     def likeness(self, Z: np.ndarray) -> np.ndarray:
         """How much each row is like each seen kind: 1 at the rows of that kind."""
-        chunks = self._values.chunks(Z, most=SCORED_AT_ONCE)
-        # As in `combine`: a product of matrices would depend on the rows beside each row.
-        kinds = np.ascontiguousarray(self.coef_[:, 1:].T)
-        return np.concatenate(
-            [np.column_stack([weighted_sums(k, a) for a in kinds]) for _, k in chunks]
-        )
+        return self._values.combine(Z, self.coef_[:, 1:], dtype=float)
 
     @property
     def _values(self) -> Any:

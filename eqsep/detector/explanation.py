@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.engine.packing import PackedDistance
+from eqsep.engine.compiled import SparseManhattan
 from eqsep.errors import UserError
 from eqsep.tables.reading import Table
 
@@ -93,7 +93,7 @@ def explain_rows(detector: Any, table: Table, *, top: int) -> list[Explanation]:
         detector,
         np.concatenate([feature_map.landmarks[feature_map.is_normal], detector.calibration_.rows]),
     )
-    distance = PackedDistance(normal, feature_map.packing)
+    distance = SparseManhattan(feature_map.packing(normal))
     likeness = detector.likeness(Z) if detector.kinds_ else np.zeros((len(Z), 0))
     decoded = feature_map.outputs(normal)
     names = [column.name for column in table.columns]
@@ -107,7 +107,7 @@ def explain_rows(detector: Any, table: Table, *, top: int) -> list[Explanation]:
     out = []
     for start in range(0, len(Z), AT_ONCE):
         rows = Z[start : start + AT_ONCE]
-        nearest = distance(rows).argmin(axis=1)
+        nearest = distance(feature_map.packing(rows)).argmin(axis=1)
         score, base, share = _shares(detector, rows, normal[nearest], feature_map.source)
         order = np.argsort(-share, axis=1, kind="stable")[:, :top]
         for i, (n, best) in enumerate(zip(nearest.tolist(), order, strict=True)):

@@ -11,11 +11,11 @@ from eqsep.detector.answers import Answers
 from eqsep.detector.calibration import held_out
 from eqsep.detector.width import Rows, choose_width
 from eqsep.engine.compiled import in_threads
-from eqsep.engine.device import DeviceMap
-from eqsep.engine.kernels import Laplacian
+from eqsep.engine.kernels import Laplacian, SparseLaplacian
 from eqsep.engine.landmarks import choose_landmarks, row_keys
-from eqsep.engine.packing import PackedDistance, PackedLaplacian, Packing
+from eqsep.engine.packing import Packing
 from eqsep.engine.statistics import KernelMap
+from eqsep.engine.tensors import DeviceMap
 from eqsep.tables import TableEncoder
 from eqsep.tables.category import Category
 from eqsep.tables.column import Column
@@ -51,16 +51,16 @@ class FeatureMap:
     key: int
     cut: int
 
-    @property
-    def values(self) -> KernelMap:
-        """Encoded rows as their kernel values."""
-        kernel = PackedLaplacian(self.kernel.gamma, self._distance)
-        return KernelMap(kernel, self.landmarks, AT_ONCE)
+    @cached_property
+    def kernel_map(self) -> KernelMap:
+        """Encoded rows as kernel values, in NumPy."""
+        kernel, landmarks = SparseLaplacian(self.kernel.gamma), self.packing(self.landmarks)
+        return KernelMap(kernel, landmarks, AT_ONCE, self.packing)
 
     def on(self, device: str) -> KernelMap | DeviceMap:
         """The same, computed on a device: "cpu", "cuda", or "auto" for a GPU where there is one."""
         if device == "cpu":
-            return self.values
+            return self.kernel_map
         if device not in self._elsewhere:
             there = DeviceMap.of(self.kernel, self.landmarks, self.packing, device)
             self._elsewhere[device] = there
@@ -78,10 +78,6 @@ class FeatureMap:
     def packing(self) -> Packing:
         """Which encoded columns count as one."""
         return Packing.of(self.encoder)
-
-    @cached_property
-    def _distance(self) -> PackedDistance:
-        return PackedDistance(self.landmarks, self.packing)
 
     @property
     def source(self) -> np.ndarray:

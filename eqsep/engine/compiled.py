@@ -1,4 +1,7 @@
-"""Loops compiled when first used, for what NumPy would need many passes over memory."""
+"""Distances and sums by compiled loops, each row for itself, and the threads that rows go to.
+
+The loops know no threads: whoever has all rows at hand divides them, once, by `in_threads`.
+"""
 
 import os
 from collections.abc import Callable
@@ -11,6 +14,8 @@ from typing import Any
 import numpy as np
 from joblib import cpu_count
 
+from eqsep.arrays import is_foreign, namespace
+
 COLUMNS, ROWS = 4, 16  # columns that are summed in one go, and rows that they stay at hand for
 WORTH_A_THREAD = 2**20  # steps of a loop: below, a thread costs more than it does
 COMMON = 0.5  # the share of landmarks with one number from which on a column is mostly that number
@@ -18,11 +23,11 @@ COMMON = 0.5  # the share of landmarks with one number from which on a column is
 _this = local()  # of each thread
 
 
-def manhattan(X: np.ndarray, C: np.ndarray) -> np.ndarray:
-    """Σ_j |x_j - c_j| for each row and each landmark, in the precision of both.
+def manhattan(X: Any, C: Any, *, unit: float = 1.0) -> Any:
+    """Σ_j |x_j - c_j| / unit for each row and each landmark, in the precision of both.
 
-    Each number depends on its row and its landmark alone, to the last bit: neither the rows
-    beside it nor the number of threads changes it.  (n, d), (m, d) -> (n, m)
+    In NumPy, each number depends on its row and its landmark alone, to the last bit. Nowhere is
+    there a temporary of n m d numbers.  (n, d), (m, d) -> (n, m)
 
     Examples
     --------
@@ -30,7 +35,18 @@ def manhattan(X: np.ndarray, C: np.ndarray) -> np.ndarray:
     >>> manhattan(np.array([[0.0, 3.0]]), np.array([[1.0, 1.0], [0.0, 3.0]]))
     array([[3., 0.]])
     """
-    return _filled(X, _by_column(C), np.zeros(len(C), dtype=C.dtype))
+    if unit > 1:  # the sum might be too large: divide first; a small unit divides what is small
+        return manhattan(X / unit, C / unit)
+    if not is_foreign(X):
+        C = C.astype(X.dtype, copy=False)
+        with np.errstate(over="ignore"):
+            s = _dense(_padded(X), _by_column(C), np.zeros(len(C), dtype=C.dtype))
+            return s / X.dtype.type(unit)
+    xp = namespace(X, C)
+    s = xp.abs(X[:, :1] - C[:, :1].T)
+    for j in range(1, X.shape[1]):
+        s = s + xp.abs(X[:, j : j + 1] - C[:, j : j + 1].T)
+    return s / unit
 
 
 class SparseManhattan:
@@ -53,17 +69,18 @@ class SparseManhattan:
     def __init__(self, C: np.ndarray) -> None:
         number, share = _most_common(C)
         self._sparse = np.flatnonzero(share >= COMMON)
-        self._dense = np.flatnonzero(share < COMMON)
+        self._others = np.flatnonzero(share < COMMON)
         self._common = number[self._sparse]
         self._columns = np.ascontiguousarray(C[:, self._sparse].T)
         self._usual = np.abs(self._columns - self._common[:, None])
         self._total = self._usual.sum(axis=0, dtype=float).astype(C.dtype)
-        self._landmarks = _by_column(C[:, self._dense])
+        self._landmarks = _by_column(C[:, self._others])
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
         rows = np.ascontiguousarray(X[:, self._sparse])
-        sparse = (rows, self._common, self._columns, self._usual)
-        return _filled(X[:, self._dense], self._landmarks, self._total, sparse)
+        out = _dense(_padded(X[:, self._others]), self._landmarks, self._total)
+        _compiled(_add_sparse)(rows, self._common, self._columns, self._usual, out)
+        return out
 
 
 def weighted_sums(k: np.ndarray, coef: np.ndarray) -> np.ndarray:
@@ -76,8 +93,7 @@ def weighted_sums(k: np.ndarray, coef: np.ndarray) -> np.ndarray:
     array([11.])
     """
     out = np.empty(len(k))
-    sums = _compiled(_weighted_sums, fastmath=ANY_ORDER)
-    in_threads(lambda rows: sums(k[rows], coef, out[rows]), len(k), steps=k.size)
+    _compiled(_add_weighted, fastmath=ANY_ORDER)(k, coef, out)
     return out
 
 
@@ -114,8 +130,15 @@ def _pool(n: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n, "eqsep", initializer=setattr, initargs=(_this, "is_worker", True))
 
 
+def _dense(X: np.ndarray, C: np.ndarray, total: np.ndarray) -> np.ndarray:
+    """The distances of padded rows to landmarks given by column, plus `total`."""
+    out = np.empty((len(X), C.shape[1]), dtype=X.dtype)
+    _compiled(_add_dense)(X, C, total, out)
+    return out
+
+
 def _padded(X: np.ndarray) -> np.ndarray:
-    """`X` with columns of zeros beside it, up to a multiple of `COLUMNS`."""
+    """`X` with columns of zeros beside it, up to a multiple of what is summed in one go."""
     more = -X.shape[1] % COLUMNS
     return np.ascontiguousarray(np.pad(X, [(0, 0), (0, more)]) if more else X)
 
@@ -137,24 +160,7 @@ def _most_common(C: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return ordered[longest, columns], length[longest, columns] / n
 
 
-def _filled(
-    X: np.ndarray, C: np.ndarray, total: np.ndarray, sparse: tuple[np.ndarray, ...] | None = None
-) -> np.ndarray:
-    """The distances to landmarks given by column, plus `total`, plus those in sparse columns."""
-    X = _padded(X)
-    out = np.empty((len(X), C.shape[1]), dtype=X.dtype)
-    dense, add = _compiled(_dense), _compiled(_sparse)
-
-    def work(rows: slice) -> None:
-        dense(X[rows], C, total, out[rows])
-        if sparse is not None:
-            add(sparse[0][rows], *sparse[1:], out[rows])
-
-    in_threads(work, len(X), steps=out.size * (X.shape[1] + COLUMNS))
-    return out
-
-
-def _dense(X: Any, C: Any, total: Any, out: Any) -> None:  # pragma: no cover  compiled
+def _add_dense(X: Any, C: Any, total: Any, out: Any) -> None:  # pragma: no cover  compiled
     # One row at a time and landmarks side by side: sums are taken in one order for all of them.
     n, m = out.shape
     for i in range(n):
@@ -169,7 +175,7 @@ def _dense(X: Any, C: Any, total: Any, out: Any) -> None:  # pragma: no cover  c
                     row[j] += (abs(xa - a[j]) + abs(xb - b[j])) + (abs(xc - c[j]) + abs(xd - d[j]))
 
 
-def _sparse(X: Any, common: Any, C: Any, usual: Any, out: Any) -> None:  # pragma: no cover
+def _add_sparse(X: Any, common: Any, C: Any, usual: Any, out: Any) -> None:  # pragma: no cover
     for i in range(X.shape[0]):
         row = out[i]
         for k in range(X.shape[1]):
@@ -186,7 +192,7 @@ def _sparse(X: Any, common: Any, C: Any, usual: Any, out: Any) -> None:  # pragm
 ANY_ORDER = frozenset({"reassoc", "contract", "nsz"})
 
 
-def _weighted_sums(k: Any, coef: Any, out: Any) -> None:  # pragma: no cover  compiled
+def _add_weighted(k: Any, coef: Any, out: Any) -> None:  # pragma: no cover  compiled
     for i in range(k.shape[0]):
         row, total = k[i], 0.0
         for j in range(row.shape[0]):

@@ -1,46 +1,11 @@
-"""Distances of rows to landmarks, at any scale, for NumPy and torch alike."""
+"""Squared distances of rows to landmarks, at any scale, for NumPy and torch alike."""
 
 import math
 from typing import Any
 
 import numpy as np
 
-from eqsep.arrays import is_foreign, namespace
-from eqsep.engine.compiled import manhattan
-
-ENOUGH = 500  # landmarks
-
-
-def some(C: Any) -> Any:
-    """At most 500 of the landmarks, evenly spaced: enough to read a scale off them."""
-    return C[:: math.ceil(C.shape[0] / ENOUGH), :]
-
-
-def unit_of(C: Any) -> float:
-    """A power of two near the spread of the landmarks, in which distances can be squared.
-
-    1 where they can be anyway, and where the landmarks are all the same. A few landmarks far from
-    the others do not count.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> unit_of(np.array([[1.0], [3.0]])), unit_of(np.array([[1e-200], [3e-200]])) < 1e-199
-    (1.0, True)
-    """
-    xp = namespace(C)
-    largest = math.frexp(float(xp.finfo(C.dtype).max))[1]
-    usual, size = 3 * largest // 8, float(xp.max(xp.abs(C)))
-    if 2.0**-usual <= size <= 2.0**usual:
-        return 1.0
-    C = some(C) / 2 if size > 1 else some(C)  # differences of the largest numbers are finite
-    middle = xp.sort(C, axis=0)[(C.shape[0] - 1) // 2, :]
-    away = xp.max(xp.abs(C - middle), axis=1)
-    away = xp.sort(away[away > 0])
-    if not away.shape[0]:
-        return 1.0
-    exponent = math.frexp(float(away[(away.shape[0] - 1) // 2]))[1]
-    return 1.0 if abs(exponent) <= usual else 2.0 ** max(4 - largest, min(exponent, largest - 4))
+from eqsep.arrays import namespace
 
 
 class SquaredDistance:
@@ -110,17 +75,3 @@ def _scaled(X: Any, is_far: Any, unit: float) -> Any:
         xp = namespace(X)
         X = xp.where(is_far[:, None], xp.zeros_like(X), X)
     return X if unit == 1 else X / unit
-
-
-def manhattan_distances(X: Any, C: Any, *, unit: float = 1.0) -> Any:
-    """||x - c||_1 / unit without a temporary of n m d numbers.  (n, d), (m, d) -> (n, m)"""
-    if unit > 1:  # the sum might be too large: divide first; a small unit divides what is small
-        return manhattan_distances(X / unit, C / unit)
-    if not is_foreign(X):
-        with np.errstate(over="ignore"):
-            return manhattan(X, C.astype(X.dtype, copy=False)) / X.dtype.type(unit)
-    xp = namespace(X, C)
-    s = xp.abs(X[:, :1] - C[:, :1].T)
-    for j in range(1, X.shape[1]):
-        s = s + xp.abs(X[:, j : j + 1] - C[:, j : j + 1].T)
-    return s / unit

@@ -17,8 +17,9 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
 
 from eqsep.arrays import is_foreign, namespace
-from eqsep.engine.distances import SquaredDistance, manhattan_distances, some, unit_of
-from eqsep.engine.fused import (
+from eqsep.engine.compiled import SparseManhattan, manhattan
+from eqsep.engine.distances import SquaredDistance
+from eqsep.engine.gpu import (
     Digits,
     digits_of,
     is_fast,
@@ -27,6 +28,8 @@ from eqsep.engine.fused import (
     laplacian_sums,
 )
 from eqsep.errors import UserError, UserTypeError
+
+ENOUGH = 500  # landmarks
 
 
 class Kernel(BaseEstimator, ABC):
@@ -132,6 +135,38 @@ class LocalKernel(Kernel):
         return float(s[(n - 1) // 2] / 2 + s[n // 2] / 2) if n else 1.0
 
 
+def some(C: Any) -> Any:
+    """At most 500 of the landmarks, evenly spaced: enough to read a scale off them."""
+    return C[:: math.ceil(C.shape[0] / ENOUGH), :]
+
+
+def unit_of(C: Any) -> float:
+    """A power of two near the spread of the landmarks, in which distances can be squared.
+
+    1 where they can be anyway, and where the landmarks are all the same. A few landmarks far from
+    the others do not count.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> unit_of(np.array([[1.0], [3.0]])), unit_of(np.array([[1e-200], [3e-200]])) < 1e-199
+    (1.0, True)
+    """
+    xp = namespace(C)
+    largest = math.frexp(float(xp.finfo(C.dtype).max))[1]
+    usual, size = 3 * largest // 8, float(xp.max(xp.abs(C)))
+    if 2.0**-usual <= size <= 2.0**usual:
+        return 1.0
+    C = some(C) / 2 if size > 1 else some(C)  # differences of the largest numbers are finite
+    middle = xp.sort(C, axis=0)[(C.shape[0] - 1) // 2, :]
+    away = xp.max(xp.abs(C - middle), axis=1)
+    away = xp.sort(away[away > 0])
+    if not away.shape[0]:
+        return 1.0
+    exponent = math.frexp(float(away[(away.shape[0] - 1) // 2]))[1]
+    return 1.0 if abs(exponent) <= usual else 2.0 ** max(4 - largest, min(exponent, largest - 4))
+
+
 def _number(gamma: Any) -> float:
     if isinstance(gamma, str) or not 0 < gamma < math.inf:
         raise UserError(
@@ -193,7 +228,7 @@ class Laplacian(LocalKernel):
     is_rowwise: ClassVar[bool] = True
 
     def dissimilarity_to(self, C: Any, *, unit: float = 1.0) -> Callable[[Any], Any]:
-        return partial(manhattan_distances, C=C, unit=unit)
+        return partial(manhattan, C=C, unit=unit)
 
     def at(self, C: Any) -> Callable[[Any], Any]:
         if not _is_tiled(C):
@@ -215,6 +250,26 @@ class Laplacian(LocalKernel):
 def _is_tiled(C: Any) -> bool:
     """Whether landmarks are on a GPU in single precision, and none so large or small as to tell."""
     return is_fast(C) and unit_of(C) == 1
+
+
+@dataclass
+class SparseLaplacian(Laplacian):
+    """The Laplacian kernel of encoded tables, of whose columns most hold mostly one number.
+
+    Its sums are taken in another order than `Laplacian`'s, so they round otherwise. Encoded values
+    are of one size, so there is no unit to choose.
+    """
+
+    def at(self, C: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        precision, distance = np.finfo(C.dtype), SparseManhattan(C)
+        rate = min(max(_number(self.gamma), float(precision.tiny)), float(precision.max))
+
+        def values(X: np.ndarray) -> np.ndarray:
+            s = distance(X)
+            s *= -rate
+            return np.exp(s, out=s)
+
+        return values
 
 
 @dataclass

@@ -1,18 +1,13 @@
-"""Distances between encoded rows, without the work that says the same twice.
+"""Encoded columns that say the same twice, as one.
 
 A column of numbers is encoded twice, by ranks and by deviations. Both rise with the value, so the
 two differences between two rows have one sign and |a| + |b| = |a + b|: one column does for both.
-And most names, and many numbers, are the same nearly everywhere.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from eqsep.engine.compiled import SparseManhattan
-from eqsep.engine.kernels import Laplacian
 from eqsep.tables import TableEncoder
 
 
@@ -52,24 +47,3 @@ class Packing:
         packed = rows[:, self.first]
         packed[:, self.twice] += rows[:, self.second]
         return packed
-
-
-class PackedDistance:
-    """X -> Σ_j |x_j - c_j| from encoded rows to encoded landmarks.  (n, n_columns) -> (n, m)"""
-
-    def __init__(self, landmarks: np.ndarray, packing: Packing) -> None:
-        self._packing, self._distance = packing, SparseManhattan(packing(landmarks))
-
-    def __call__(self, X: np.ndarray) -> np.ndarray:
-        return self._distance(self._packing(X))
-
-
-@dataclass
-class PackedLaplacian(Laplacian):
-    """The Laplacian kernel at the landmarks to which `distance` leads."""
-
-    distance: PackedDistance | None = None
-
-    def dissimilarity_to(self, C: Any, *, unit: float = 1.0) -> Callable[[Any], Any]:  # noqa: ARG002
-        assert self.distance is not None  # a default only because gamma has one
-        return self.distance

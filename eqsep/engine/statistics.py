@@ -1,8 +1,9 @@
-"""The sums from which a closed separator is solved: they add up over pieces of the data."""
+"""Kernel values at landmarks and the sums from which a closed separator is solved: they add up."""
 
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -10,12 +11,10 @@ import scipy.linalg
 from threadpoolctl import threadpool_limits
 
 from eqsep.arrays import device, is_foreign, namespace
-from eqsep.engine import on_gpu
 from eqsep.engine.compiled import in_threads, n_pieces, weighted_sums
-from eqsep.engine.fused import is_fast
-from eqsep.engine.kernels import Kernel, LocalKernel
+from eqsep.engine.kernels import Kernel
 
-SCORED_AT_ONCE = 256  # rows whose kernel values stay in the processor's cache
+CACHED_ROWS = 256  # whose kernel values stay in the processor's cache
 
 
 @dataclass(frozen=True)
@@ -99,102 +98,117 @@ def _shortest_solution(matrix: Any, moment: Any) -> Any:
     return axes @ (inverse[:, None] * (axes.T @ moment))
 
 
-@dataclass(frozen=True)
+def _as_they_are(rows: np.ndarray) -> np.ndarray:
+    return rows
+
+
+@dataclass(frozen=True, eq=False)
 class KernelMap:
-    """Rows as their kernel values at the landmarks, some at a time.
+    """Rows of NumPy as their kernel values at the landmarks, some at a time.
 
     Attributes
     ----------
     kernel : Kernel
-    landmarks : array of shape (n_landmarks, n_features)
+    landmarks : ndarray of shape (n_landmarks, n_columns)
     chunk_size : int
         The most rows held as kernel values at once.
+    pack : callable
+        From rows as they come to rows with the columns of the landmarks.
     """
 
     kernel: Kernel
-    landmarks: Any
+    landmarks: np.ndarray
     chunk_size: int
+    pack: Callable[[np.ndarray], np.ndarray] = field(default=_as_they_are)
 
-    def chunks(self, X: Any, *, most: int, dtype: Any = None) -> Iterator[tuple[slice, Any]]:
+    @cached_property
+    def _values(self) -> Callable[[np.ndarray], np.ndarray]:
+        return self.kernel.at(self.landmarks)
+
+    def chunks(
+        self, X: np.ndarray, *, most: int, dtype: Any = None
+    ) -> Iterator[tuple[slice, np.ndarray]]:
         """Slices of at most `most` rows, each with its kernel values (rows, n_landmarks).
 
         In the precision of the landmarks, or in `dtype`.
         """
-        values, size = self.kernel.at(self.landmarks), min(most, self.chunk_size)
-        for start in range(0, X.shape[0], size or 1):  # no rows: no slices
-            rows = slice(start, min(start + size, X.shape[0]))
-            yield rows, self._values(values, X[rows, :], dtype or self.landmarks.dtype)
+        size = min(most, self.chunk_size) or 1  # no rows: no slices
+        for start in range(0, len(X), size):
+            rows = slice(start, min(start + size, len(X)))
+            yield rows, self._kernel_values(X[rows], dtype or self.landmarks.dtype)
 
-    def _values(self, values: Callable[[Any], Any], X: Any, dtype: Any) -> Any:
-        xp, m = namespace(X), self.landmarks.shape[0]
+    def _kernel_values(self, X: np.ndarray, dtype: Any) -> np.ndarray:
         with np.errstate(over="ignore"):  # what is too large for the landmarks is far from them
-            X = xp.astype(X, self.landmarks.dtype, copy=False)
-        if is_foreign(X) or not self.kernel.is_rowwise:
-            return xp.astype(values(X), dtype, copy=False)
-        out = np.empty((len(X), m), dtype=dtype)
-
-        def fill(rows: slice) -> None:
-            for start in range(rows.start, rows.stop, SCORED_AT_ONCE):
-                part = slice(start, min(start + SCORED_AT_ONCE, rows.stop))
-                out[part] = values(X[part])
-
-        in_threads(fill, len(X), steps=out.size * X.shape[1])
+            X = self.pack(X).astype(self.landmarks.dtype, copy=False)
+        if not self.kernel.is_rowwise:
+            return self._values(X).astype(dtype, copy=False)
+        out = np.empty((len(X), len(self.landmarks)), dtype=dtype)
+        for start in range(0, len(X), CACHED_ROWS):
+            part = slice(start, min(start + CACHED_ROWS, len(X)))
+            out[part] = self._values(X[part])
         return out
 
-    def features(self, X: Any) -> Any:
+    def features(self, X: np.ndarray) -> np.ndarray:
         """All kernel values at once.  (n, d) -> (n, n_landmarks)"""
-        return namespace(X).concat([k for _, k in self.chunks(X, most=X.shape[0])], axis=0)
+        out = np.empty((len(X), len(self.landmarks)), dtype=self.landmarks.dtype)
 
-    def combine(self, X: Any, coef: Any) -> Any:
-        """f(x) = Σ_j a_j k(x, c_j) for each row.  (n, d) -> (n,)"""
-        xp = namespace(X)
-        if is_fast(X) and isinstance(self.kernel, LocalKernel):
-            return on_gpu.combined(self.kernel, self.landmarks, X, coef)
-        if is_foreign(X):
-            coef = xp.astype(coef, self.landmarks.dtype, copy=False)
-            return xp.concat([k @ coef for _, k in self.chunks(X, most=SCORED_AT_ONCE)], axis=0)
-        out = np.empty(len(X), dtype=self.landmarks.dtype)
+        def fill(rows: slice) -> None:
+            for part, k in self.chunks(X[rows], most=len(X)):
+                out[rows][part] = k
+
+        self._divided(fill, X)
+        return out
+
+    def combine(self, X: np.ndarray, coef: np.ndarray, *, dtype: Any = None) -> np.ndarray:
+        """f(x) = Σ_j a_j k(x, c_j) of each row, or of each column of `coef`.  (n, d) -> (n, …)
+
+        Summed in double precision, and given in that of the landmarks, or in `dtype`.
+        """
+        out = np.empty((len(X), *coef.shape[1:]), dtype=dtype or self.landmarks.dtype)
+        tall, functions = out.reshape(len(X), -1), np.ascontiguousarray(coef.T)
+        functions = functions.reshape(-1, len(self.landmarks))
 
         def fill(rows: slice) -> None:
             # Not a product of matrices: its sums would depend on the rows beside each row.
-            for part, k in self.chunks(X[rows], most=SCORED_AT_ONCE):
-                out[rows][part] = weighted_sums(k, coef)
+            for part, k in self.chunks(X[rows], most=CACHED_ROWS):
+                for j, a in enumerate(functions):
+                    tall[rows][part, j] = weighted_sums(k, a)
 
-        if self.kernel.is_rowwise:
-            in_threads(fill, len(X), steps=len(X) * self.landmarks.size)
-        else:
-            fill(slice(0, len(X)))
+        self._divided(fill, X)
         return out
 
+    def _divided(self, work: Callable[[slice], None], X: np.ndarray) -> None:
+        """Some rows in each thread, unless the kernel is a product of matrices, which has its own.
+
+        Nothing below divides rows again.
+        """
+        steps = len(X) * X.shape[1] * len(self.landmarks) if self.kernel.is_rowwise else 0
+        in_threads(work, len(X), steps=steps)
+
     def statistics(
-        self, X: Any, target: np.ndarray, weight: np.ndarray, *, total: np.ndarray
+        self, X: np.ndarray, target: np.ndarray, weight: np.ndarray, *, total: np.ndarray
     ) -> Statistics:
         """The sums over the rows, of which `total` is the weight, class by class.
 
         Products and sums are in double precision, whatever that of the rows, and so are kernel
         values that depend on the rows beside a row: in single precision the sums of two pieces
-        would not be those of the whole. Tensors in single precision on a GPU are summed exactly
-        too, once their kernel values are rounded (`on_gpu`).
+        would not be those of the whole.
         """
-        if is_fast(X) and isinstance(self.kernel, LocalKernel):
-            parts = on_gpu.summed(self.kernel, self.landmarks, X, target, weight)
-            return Statistics(*parts, total)
-        if not is_foreign(X) and self.kernel.is_rowwise:
+        if self.kernel.is_rowwise:
             return Statistics(*self._sums_in_threads(X, target, weight), total)
-        xp = namespace(X)
-        exact = replace(self, landmarks=xp.astype(self.landmarks, xp.float64, copy=False))
+        exact = replace(self, landmarks=self.landmarks.astype(np.float64, copy=False))
         return Statistics(*exact._sums(X, target, weight), total)
 
-    def _sums(self, X: Any, target: np.ndarray, weight: np.ndarray) -> tuple[Any, Any]:
+    def _sums(
+        self, X: np.ndarray, target: np.ndarray, weight: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Σ w k kᵀ and Σ w t k."""
-        xp, m = namespace(X), self.landmarks.shape[0]
-        double = {"dtype": xp.float64, "device": device(X)}
-        root = xp.asarray(np.sqrt(weight)[:, None], **double)
-        pull = xp.asarray((np.sqrt(weight) * target.T).T, **double)
-        gram, moment = xp.zeros((m, m), **double), xp.zeros((m, *target.shape[1:]), **double)
+        m, root = len(self.landmarks), np.sqrt(weight)[:, None]
+        pull = (np.sqrt(weight) * target.T).T
+        gram, moment = np.zeros((m, m)), np.zeros((m, *target.shape[1:]))
         weighted = bool((weight != 1).any())
-        for rows, k in self.chunks(X, most=X.shape[0], dtype=xp.float64):
-            k = root[rows, :] * k if weighted else k
+        for rows, k in self.chunks(X, most=len(X), dtype=np.float64):
+            k = root[rows] * k if weighted else k
             gram += k.T @ k
             moment += k.T @ pull[rows]
         return gram, moment
@@ -206,7 +220,7 @@ class KernelMap:
 
         BLAS's own threads would wait for each other, and spin while kernel values are computed.
         """
-        steps = len(X) * self.landmarks.size
+        steps = len(X) * X.shape[1] * len(self.landmarks)
         parts: dict[int, tuple[np.ndarray, np.ndarray]] = {}
 
         def add(rows: slice) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eqsep.engine.distances import manhattan_distances
+from eqsep.engine.compiled import manhattan
 from eqsep.export.graph import Graph, Part, Value
 from eqsep.tables.category import FAR, Category
 
@@ -64,7 +64,7 @@ def name_distances(category: Category, landmarks: np.ndarray) -> np.ndarray:
     """How far each name is from the landmarks' outputs of that column.  (m, k) -> (k, m)"""
     weights = np.array(category.weights)
     weights[-1] *= FAR
-    return manhattan_distances(np.diag(weights).astype(landmarks.dtype), landmarks)
+    return manhattan(np.diag(weights).astype(landmarks.dtype), landmarks)
 
 
 def _codes(category: Category) -> dict[str, int]:

@@ -34,7 +34,7 @@ class ScoreGraph:
         A relative error eps in a distance s is one of a k(s) gamma s eps in the sum f; errors at
         several landmarks add up like independent ones. Then f itself is rounded.
         """
-        values, coef = self.detector.feature_map_.values, self.detector.coef_[:, 0]
+        values, coef = self.detector.feature_map_.kernel_map, self.detector.coef_[:, 0]
         rows = self.detector.calibration_.rows
         f, error = np.zeros(len(rows)), np.zeros(len(rows))
         for piece, k in values.chunks(rows, most=len(rows)) if len(rows) else ():

@@ -13,11 +13,12 @@ from eqsep.arrays import device, is_foreign, namespace, validate_rows
 from eqsep.batches.sources import Source, is_stream, source_of
 from eqsep.engine.kernels import Kernel
 from eqsep.engine.landmarks import choose_landmarks, given_landmarks
+from eqsep.engine.parameters import check_mergeable, checked_kernel
 from eqsep.engine.statistics import KernelMap, Statistics
+from eqsep.engine.tensors import TensorMap, map_of
 from eqsep.errors import UserError, UserTypeError
 from eqsep.labels import Labels, read_labels
 from eqsep.separators.base import Separator, check_both_classes, check_weight
-from eqsep.separators.kernel_parameters import check_mergeable, checked_kernel
 from eqsep.separators.linear import EqualitySeparator
 from eqsep.separators.streaming import begin
 
@@ -357,8 +358,8 @@ class KernelEqualitySeparator(Separator):
         self.landmarks_, self.kernel_ = landmarks, kernel.resolved(landmarks)
 
     @property
-    def _map(self) -> KernelMap:
-        return KernelMap(self.kernel_, self.landmarks_, self.chunk_size)
+    def _map(self) -> KernelMap | TensorMap:
+        return map_of(self.kernel_, self.landmarks_, self.chunk_size)
 
     @property
     def _statistics(self) -> Statistics:

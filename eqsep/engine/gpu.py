@@ -11,12 +11,15 @@ processors, the same is done by plain tensor operations.
 
 import math
 from functools import cache
-from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from eqsep.arrays import is_foreign
 
-AT_ONCE = 2**16  # rows: their sums of products of digits stay below 2^31
+SUMMED_AT_ONCE = 2**16  # rows: their sums of products of digits stay below 2^31
+SCORED_AT_ONCE = 2**20  # rows
 SCALE = 127 * 256.0  # what a kernel value of 1 is as a whole number
 _ROWS, _LANDMARKS, _WARPS = 128, 64, 4  # a tile stays in registers
 _LOG2_E = math.log2(math.e)
@@ -121,14 +124,46 @@ def _product(a: Any, b: Any) -> Any:
     return torch._int_mm(a, b.T)
 
 
+def summed(
+    kernel: Any, landmarks: Any, X: Any, target: np.ndarray, weight: np.ndarray
+) -> tuple[Any, Any]:
+    """Σ w k kᵀ and Σ w t k in double precision, of kernel values rounded to 1 / 32,512.
+
+    Weights and targets are rounded likewise, in units of the largest one.
+    """
+    import torch
+
+    m, tall = landmarks.shape[0], np.reshape(target, (len(weight), -1))
+    double = {"dtype": torch.float64, "device": X.device}
+    heaviest, furthest = float(weight.max(initial=0)) or 1.0, float(np.abs(tall).max()) or 1.0
+    root = torch.as_tensor(np.sqrt(weight / heaviest), **double)
+    pull = torch.as_tensor(tall / furthest, **double)
+    gram, moment = torch.zeros((m, m), **double), torch.zeros((m, tall.shape[1]), **double)
+    digits = kernel.digits_at(landmarks)
+    for start in range(0, X.shape[0], SUMMED_AT_ONCE):
+        rows = slice(start, start + SUMMED_AT_ONCE)
+        scale = root[rows] * SCALE
+        k = digits(X[rows], scale)
+        t = digits_of(pull[rows], scale, n=k.high.shape[1])
+        gram += squares(k)[:m, :m]
+        moment += products(k, t)[:m, : tall.shape[1]]
+    unit = heaviest / SCALE**2
+    return gram * unit, (moment * (unit * furthest)).reshape(m, *target.shape[1:])
+
+
+def combined(kernel: Any, landmarks: Any, X: Any, coef: Any) -> Any:
+    """Σ_j a_j k(x, c_j) of each row.  (n, d) -> (n,)"""
+    import torch
+
+    sums = kernel.sums_at(landmarks, coef.to(X.dtype))
+    parts = [sums(X[i : i + SCORED_AT_ONCE]) for i in range(0, X.shape[0], SCORED_AT_ONCE)]
+    return torch.cat(parts) if parts else X[:, 0]
+
+
 @cache
 def has_triton() -> bool:
     """Whether Triton is there to compile for a GPU."""
-    try:
-        import_module("triton")
-    except ImportError:
-        return False
-    return True
+    return find_spec("triton") is not None
 
 
 def _is_tiled(X: Any) -> bool:
@@ -136,7 +171,9 @@ def _is_tiled(X: Any) -> bool:
 
 
 def _tiles() -> Any:
-    return import_module("eqsep.engine.tiles")  # Triton need not be installed
+    from eqsep.engine import tiles  # Triton need not be installed
+
+    return tiles
 
 
 def _by_column(X: Any, side: int) -> Any:

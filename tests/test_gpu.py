@@ -8,12 +8,11 @@ from numpy.testing import assert_allclose
 
 from eqsep import Detector, KernelEqualitySeparator, load_model
 from eqsep.datasets import make_mixed_demo
-from eqsep.engine import on_gpu
+from eqsep.engine import gpu
 from eqsep.engine.statistics import KernelMap
 from eqsep.kernels import RBF, Laplacian
 
 torch = pytest.importorskip("torch", reason="the extra nn is not installed")
-fused = pytest.importorskip("eqsep.engine.fused")
 on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 SETTINGS = {"n_landmarks": 200, "width": 2.0, "random_state": 0}
 
@@ -26,43 +25,43 @@ def whole(digits):
 @given(n=st.integers(1, 40), m=st.integers(1, 20), seed=st.integers(0, 2**31))
 def test_digits_are_the_nearest_whole_numbers(n, m, seed):
     k = torch.as_tensor(np.random.default_rng(seed).uniform(-1, 1, size=(n, m)))
-    digits = fused.digits_of(k, torch.full((n,), fused.SCALE))
-    assert (whole(digits)[:m, :n].T - k * fused.SCALE).abs().max() <= 0.5
+    digits = gpu.digits_of(k, torch.full((n,), gpu.SCALE))
+    assert (whole(digits)[:m, :n].T - k * gpu.SCALE).abs().max() <= 0.5
     assert not whole(digits)[m:].any()
     assert not whole(digits)[:, n:].any()
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, -1.0, 127.5 / 127, 128 / 32512, 383 / 32512])
 def test_digits_at_the_ends_of_their_range(value):
-    digits = fused.digits_of(torch.tensor([[min(value, 1.0)]]), torch.tensor([fused.SCALE]))
-    assert whole(digits)[0, 0] == round(min(value, 1.0) * fused.SCALE)
+    digits = gpu.digits_of(torch.tensor([[min(value, 1.0)]]), torch.tensor([gpu.SCALE]))
+    assert whole(digits)[0, 0] == round(min(value, 1.0) * gpu.SCALE)
 
 
 def test_products_of_digits_are_exact():
     rng = np.random.default_rng(0)
-    k = fused.digits_of(torch.as_tensor(rng.uniform(size=(500, 40))), torch.full((500,), 3e4))
-    square = fused.squares(k)
+    k = gpu.digits_of(torch.as_tensor(rng.uniform(size=(500, 40))), torch.full((500,), 3e4))
+    square = gpu.squares(k)
     assert square.dtype == torch.float64
     assert torch.equal(square, (whole(k) @ whole(k).T).double())
-    assert torch.equal(fused.products(k, k), square)
+    assert torch.equal(gpu.products(k, k), square)
 
 
 def test_a_full_piece_does_not_overflow():
-    ones = torch.full((64, fused.AT_ONCE), 127, dtype=torch.int8)
+    ones = torch.full((64, gpu.SUMMED_AT_ONCE), 127, dtype=torch.int8)
     low = torch.full_like(ones, -128)
-    assert fused.squares(fused.Digits(ones, low))[0, 0] == fused.AT_ONCE * (127 * 256 - 128) ** 2
+    assert gpu.squares(gpu.Digits(ones, low))[0, 0] == gpu.SUMMED_AT_ONCE * (127 * 256 - 128) ** 2
 
 
 @pytest.mark.parametrize("kernel", [Laplacian(gamma=0.3), RBF(gamma=0.2)])
 @pytest.mark.parametrize("targets", [1, 3])
 def test_sums_differ_from_exact_ones_by_the_rounding_of_values(kernel, targets, monkeypatch):
-    monkeypatch.setattr(on_gpu, "AT_ONCE", 64)
+    monkeypatch.setattr(gpu, "SUMMED_AT_ONCE", 64)
     rng = np.random.default_rng(0)
     X, C = rng.normal(size=(300, 4)), rng.normal(size=(20, 4))
     weight, target = rng.choice([0.3, 1.0, 2.5], size=300), rng.choice([0, 1, -0.5], (300, targets))
     exact = KernelMap(kernel, C, 100).statistics(X, target, weight, total=np.ones(2))
     tensors = (torch.as_tensor(a, dtype=torch.float32) for a in (C, X))
-    gram, moment = on_gpu.summed(kernel, *tensors, target, weight)
+    gram, moment = gpu.summed(kernel, *tensors, target, weight)
     assert_allclose(gram.numpy(), exact.gram, atol=2e-3)
     assert_allclose(moment.numpy(), exact.moment, atol=2e-3)
     assert moment.shape == exact.moment.shape
@@ -74,10 +73,10 @@ def test_sums_of_pieces_are_those_of_the_whole():
     X, C = (torch.as_tensor(rng.normal(size=(n, 3)), dtype=torch.float32) for n in (200, 15))
     ones = np.ones(200)
     parts = [
-        on_gpu.summed(Laplacian(gamma=1.0), C, X[p], ones[p], ones[p])
+        gpu.summed(Laplacian(gamma=1.0), C, X[p], ones[p], ones[p])
         for p in (slice(0, 77), slice(77, 200))
     ]
-    gram, moment = on_gpu.summed(Laplacian(gamma=1.0), C, X, ones, ones)
+    gram, moment = gpu.summed(Laplacian(gamma=1.0), C, X, ones, ones)
     assert_allclose((parts[0][0] + parts[1][0]).numpy(), gram.numpy(), rtol=1e-14)
     assert_allclose((parts[0][1] + parts[1][1]).numpy(), moment.numpy(), rtol=1e-14)
 
@@ -87,7 +86,7 @@ def test_scores_through_tensors_are_those_without():
     X, C = (torch.as_tensor(rng.normal(size=(n, 3)), dtype=torch.float32) for n in (50, 9))
     coef = torch.as_tensor(rng.normal(size=9))
     expected = KernelMap(Laplacian(gamma=0.5), C.numpy(), 10).combine(X.numpy(), coef.numpy())
-    got = on_gpu.combined(Laplacian(gamma=0.5), C, X, coef)
+    got = gpu.combined(Laplacian(gamma=0.5), C, X, coef)
     assert_allclose(got.numpy(), expected, atol=1e-5)
 
 
@@ -134,14 +133,14 @@ def test_tiles_give_what_plain_operations_give(shape):
     n, m, d = shape
     rng = np.random.default_rng(0)
     X, C = (torch.as_tensor(rng.normal(size=(k, d)), dtype=torch.float32) for k in (n, m))
-    coef, scale = torch.as_tensor(rng.normal(size=m)), torch.full((n,), fused.SCALE)
+    coef, scale = torch.as_tensor(rng.normal(size=m)), torch.full((n,), gpu.SCALE)
     there = [a.cuda() for a in (X, C, coef, scale)]
-    k = fused.laplacian(X.double(), C.double(), 0.1)
-    assert_allclose(fused.laplacian(*there[:2], 0.1).cpu().numpy(), k.numpy(), atol=1e-6)
-    sums = fused.laplacian_sums(*there[:3], 0.1).cpu().numpy()
+    k = gpu.laplacian(X.double(), C.double(), 0.1)
+    assert_allclose(gpu.laplacian(*there[:2], 0.1).cpu().numpy(), k.numpy(), atol=1e-6)
+    sums = gpu.laplacian_sums(*there[:3], 0.1).cpu().numpy()
     assert_allclose(sums, (k @ coef).numpy(), atol=1e-4)
-    digits = whole(fused.laplacian_digits(there[0], there[1], there[3], 0.1)).cpu()
-    assert (digits[:m, :n].T - k * fused.SCALE).abs().max() <= 0.6
+    digits = whole(gpu.laplacian_digits(there[0], there[1], there[3], 0.1)).cpu()
+    assert (digits[:m, :n].T - k * gpu.SCALE).abs().max() <= 0.6
     assert not digits[:, n:].any()
 
 

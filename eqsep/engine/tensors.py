@@ -1,0 +1,134 @@
+"""Kernel values of tensors, and of rows in main memory with landmarks on a device."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from eqsep.arrays import device, is_foreign, namespace, resolve_device
+from eqsep.engine import gpu
+from eqsep.engine.kernels import Kernel, LocalKernel
+from eqsep.engine.packing import Packing
+from eqsep.engine.statistics import CACHED_ROWS, KernelMap, Statistics
+
+SENT_AT_ONCE = 2**18  # rows
+
+
+def map_of(kernel: Kernel, landmarks: Any, chunk_size: int) -> "KernelMap | TensorMap":
+    """The map to landmarks of any library."""
+    kind = TensorMap if is_foreign(landmarks) else KernelMap
+    return kind(kernel, landmarks, chunk_size)
+
+
+@dataclass(frozen=True, eq=False)
+class TensorMap:
+    """What a `KernelMap` does, for arrays of another library than NumPy: they stay where they are.
+
+    Tensors in single precision on a GPU go through `gpu`, which sums them up exactly.
+    """
+
+    kernel: Kernel
+    landmarks: Any
+    chunk_size: int
+
+    def chunks(self, X: Any, *, most: int, dtype: Any = None) -> Iterator[tuple[slice, Any]]:
+        """Slices of at most `most` rows, each with its kernel values (rows, n_landmarks)."""
+        xp, values = namespace(X), self.kernel.at(self.landmarks)
+        size = min(most, self.chunk_size) or 1
+        for start in range(0, X.shape[0], size):
+            rows = slice(start, min(start + size, X.shape[0]))
+            k = values(xp.astype(X[rows, :], self.landmarks.dtype, copy=False))
+            yield rows, xp.astype(k, dtype or self.landmarks.dtype, copy=False)
+
+    def features(self, X: Any) -> Any:
+        """All kernel values at once.  (n, d) -> (n, n_landmarks)"""
+        return namespace(X).concat([k for _, k in self.chunks(X, most=X.shape[0])], axis=0)
+
+    def combine(self, X: Any, coef: Any) -> Any:
+        """f(x) = Σ_j a_j k(x, c_j) of each row.  (n, d) -> (n,)"""
+        if self._is_fast(X):
+            return gpu.combined(self.kernel, self.landmarks, X, coef)
+        xp = namespace(X)
+        coef = xp.astype(coef, self.landmarks.dtype, copy=False)
+        return xp.concat([k @ coef for _, k in self.chunks(X, most=CACHED_ROWS)], axis=0)
+
+    def statistics(
+        self, X: Any, target: np.ndarray, weight: np.ndarray, *, total: np.ndarray
+    ) -> Statistics:
+        """The sums over the rows, in double precision, of which `total` is the weight."""
+        if self._is_fast(X):
+            return Statistics(
+                *gpu.summed(self.kernel, self.landmarks, X, target, weight), weight=total
+            )
+        xp, m = namespace(X), self.landmarks.shape[0]
+        double = {"dtype": xp.float64, "device": device(X)}
+        exact = replace(self, landmarks=xp.astype(self.landmarks, xp.float64, copy=False))
+        root = xp.asarray(np.sqrt(weight)[:, None], **double)
+        pull = xp.asarray((np.sqrt(weight) * target.T).T, **double)
+        gram, moment = xp.zeros((m, m), **double), xp.zeros((m, *target.shape[1:]), **double)
+        weighted = bool((weight != 1).any())
+        for rows, k in exact.chunks(X, most=X.shape[0]):
+            k = root[rows, :] * k if weighted else k
+            gram += k.T @ k
+            moment += k.T @ pull[rows]
+        return Statistics(gram, moment, total)
+
+    def _is_fast(self, X: Any) -> bool:
+        return gpu.is_fast(X) and isinstance(self.kernel, LocalKernel)
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceMap:
+    """What a `KernelMap` does, for rows in main memory and landmarks on a device.
+
+    Attributes
+    ----------
+    there : TensorMap
+        Over packed landmarks, a tensor on the device.
+    pack : Packing
+    """
+
+    there: TensorMap
+    pack: Packing
+
+    @classmethod
+    def of(cls, kernel: Kernel, landmarks: np.ndarray, pack: Packing, device: str) -> "DeviceMap":
+        """The map of encoded landmarks on a device."""
+        import torch
+
+        packed = torch.as_tensor(pack(landmarks), device=resolve_device(device))
+        return cls(TensorMap(kernel, packed, SENT_AT_ONCE), pack)
+
+    def statistics(
+        self, X: np.ndarray, target: np.ndarray, weight: np.ndarray, *, total: np.ndarray
+    ) -> Statistics:
+        """As `KernelMap.statistics`, of encoded rows."""
+        m = self.there.landmarks.shape[0]
+        sums = Statistics(np.zeros((m, m)), np.zeros((m, *target.shape[1:])), total)
+        for rows, sent in self._sent(X):
+            piece = self.there.statistics(sent, target[rows], weight[rows], total=0 * total)
+            sums = sums + Statistics(
+                piece.gram.cpu().numpy(), piece.moment.cpu().numpy(), 0 * total
+            )
+        return sums
+
+    def combine(self, X: np.ndarray, coef: np.ndarray, *, dtype: Any = np.float32) -> np.ndarray:
+        """As `KernelMap.combine`, of encoded rows."""
+        import torch
+
+        out = np.empty((len(X), *coef.shape[1:]), dtype=dtype)
+        tall, functions = out.reshape(len(X), -1), coef.reshape(len(coef), -1).T
+        there = torch.as_tensor(functions.copy(), device=self.there.landmarks.device)
+        for rows, sent in self._sent(X):
+            for j, a in enumerate(there):
+                tall[rows, j] = self.there.combine(sent, a).cpu().numpy()
+        return out
+
+    def _sent(self, X: np.ndarray) -> Iterator[tuple[slice, Any]]:
+        import torch
+
+        device = self.there.landmarks.device
+        for start in range(0, len(X), SENT_AT_ONCE):
+            rows = slice(start, min(start + SENT_AT_ONCE, len(X)))
+            yield rows, torch.as_tensor(self.pack(X[rows])).to(device)
