@@ -7,7 +7,6 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from test_lzw import compress
 from typer.testing import CliRunner
 
 from eqsep.cli import app
@@ -16,6 +15,7 @@ from eqsep.datasets.catalogue import DATA_FILES, DataFile
 from eqsep.datasets.fetching import fetch_data, is_published
 
 TIDES = b"1.5 0.2 1\n1.1 0.3 2\n1.2 0.1 1\n"
+TIDES_Z = bytes.fromhex("1f9d90315cd40001c3850c103114048c41d0c50c1032141a6cc83021")
 
 
 def checksum(data):
@@ -45,7 +45,9 @@ def site(tmp_path, monkeypatch):
     folder = tmp_path / "site"
     folder.mkdir()
     (folder / "tides.txt").write_bytes(TIDES)
-    (folder / "tides.txt.Z").write_bytes(compress(TIDES))
+    (folder / "tides.txt.Z").write_bytes(TIDES_Z)
+    (folder / "damaged.Z").write_bytes(TIDES_Z[:9] + bytes([255] * 9))
+    (folder / "plain.Z").write_bytes(TIDES)
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
@@ -109,6 +111,8 @@ def test_another_file_of_the_same_name_is_not_overwritten(site, tmp_path):
         ("tides.txt", {"sha256": ("0" * 64,)}, ValueError, r"What came from http.*sha256 0{64}"),
         ("missing.txt", {}, ConnectionError, r"cannot be fetched: .*File not found.*by hand"),
         ("short", {}, ConnectionError, "broke off after 30 of 1,000 bytes"),
+        ("damaged.Z", {}, ValueError, r"no \.Z file, or a damaged one: .*unpacked, there by hand"),
+        ("plain.Z", {}, ValueError, r"no \.Z file, or a damaged one: .*magic bytes"),
         ("tides.txt", {"size": -(2**20)}, ValueError, "gives more than"),
         ("tides.txt", {"url": "file:///nowhere/tides.Z"}, ConnectionError, "unpacked, there by ha"),
     ],

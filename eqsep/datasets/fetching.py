@@ -14,9 +14,10 @@ from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
+from unlzw3 import unlzw
+
 from eqsep.datasets.catalogue import DATA_FILES, DataFile
 from eqsep.datasets.home import VARIABLE, named_home
-from eqsep.datasets.lzw import decompress
 from eqsep.errors import UserError
 from eqsep.files import written_whole
 
@@ -123,7 +124,7 @@ def _fetched(file: DataFile, path: Path, *, progress: DownloadProgress | None) -
     path.parent.mkdir(parents=True, exist_ok=True)  # where that cannot be, nothing is fetched
     data = _downloaded(file, path, progress=progress)
     if file.url.endswith(".Z"):
-        data = decompress(data)
+        data = _unpacked(data, file, path)
     if not _is_content(data, file):
         raise UserError(
             f"What came from {file.url} is not the {file.name} that was published: its sha256 is "
@@ -160,6 +161,17 @@ def _downloaded(file: DataFile, path: Path, *, progress: DownloadProgress | None
             f"{file.url} broke off after {len(data):,} of {total:,} bytes. Fetch again."
         )
     return bytes(data)
+
+
+def _unpacked(data: bytes, file: DataFile, path: Path) -> bytes:
+    """The content of a file of the old Unix program `compress`."""
+    try:
+        return unlzw(data)
+    except ValueError as error:
+        raise UserError(
+            f"What came from {file.url} is no .Z file, or a damaged one: {error}. "
+            f"{_by_hand(file, path)}"
+        ) from error
 
 
 def _by_hand(file: DataFile, path: Path) -> str:
