@@ -7,14 +7,17 @@ import sys
 import time
 import tracemalloc
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+import saved_separators
 import torch
 from mutations import damaged_copy, forged_copy, put_together, taken_apart
 from numpy.testing import assert_allclose, assert_array_equal
+from saved_separators import ESTIMATORS, ROWS, SPLIT
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
@@ -22,74 +25,19 @@ from sklearn.svm import SVC
 
 import eqsep
 from eqsep import (
-    DeepSAD,
     EqualitySeparator,
     KernelEqualitySeparator,
-    NegativeSampling,
-    NetworkSeparator,
-    OneVsSet,
-    TwinSeparator,
     load_model,
 )
-from eqsep.activations import GaussianBump, Sigmoid, TanhBump
-from eqsep.datasets import make_gaussians
-from eqsep.kernels import Exponential, FunctionKernel, PairwiseKernel
-from eqsep.losses import LogisticLoss
-from eqsep.networks import Training
+from eqsep.activations import TanhBump
+from eqsep.kernels import FunctionKernel
 from eqsep.persistence import ModelFileError, save_model
-from eqsep.persistence.container import VERSION, pack, unpack
-from eqsep.persistence.registry import KNOWN
+from eqsep.persistence.codecs import PRIVATE
+from eqsep.persistence.container import OLDEST, VERSION, pack, unpack
+from eqsep.persistence.registry import CHANGES, CODECS, Change
 from eqsep.persistence.values import Reader, Writer
-from eqsep.solvers import BFGS, LBFGS
-
-BRIEF = Training(epochs=3, batch_size=16, validation_fraction=0)
-ESTIMATORS = {
-    "linear": EqualitySeparator(random_state=0),
-    "linear, pieces": EqualitySeparator(
-        head=TanhBump(0.5), loss=LogisticLoss(), solver=LBFGS(max_iter=500), random_state=0
-    ),
-    "closed": KernelEqualitySeparator(n_landmarks=20, random_state=0),
-    "closed, kernel": KernelEqualitySeparator(kernel=Exponential(), landmarks=[[0.0, 1.0], [2, 3]]),
-    "bump": KernelEqualitySeparator(closed=False, n_landmarks=15, random_state=0),
-    "bump, polynomial": KernelEqualitySeparator(
-        kernel=PairwiseKernel("polynomial", {"degree": 2, "gamma": 0.1}),
-        separator=EqualitySeparator(solver=BFGS(), random_state=0),
-        closed=False,
-        n_landmarks=9,
-        random_state=0,
-    ),
-    "twin": TwinSeparator(separator=EqualitySeparator(n_init=3), random_state=0),
-    "one-vs-set": OneVsSet(),
-    "one-vs-set, rbf": OneVsSet(kernel="rbf", ranking="binary"),
-    "one-vs-set, poly": OneVsSet(kernel="poly", gamma=0.3),
-    "negative sampling": NegativeSampling(
-        EqualitySeparator(head=GaussianBump(0.7)), ratio=1, random_state=0
-    ),
-    "negative sampling, svm": NegativeSampling(SVC(kernel="sigmoid"), ratio=1, random_state=0),
-    "network": NetworkSeparator(
-        hidden=(5, 4), batch_norm=True, learn_sigma=True, n_members=3, training=BRIEF,
-        random_state=0,
-    ),
-    "network, closed": NetworkSeparator(n_members=2, hidden=(6,), training=BRIEF, random_state=0),
-    "network, rbf": NetworkSeparator(
-        head="rbf", activation="rbf", hidden=[6], n_members=2, training=BRIEF, random_state=0,
-        score_by="distance",
-    ),
-    "network, halfspace": NetworkSeparator(
-        head="halfspace", activation="leaky_relu", n_members=2, training=BRIEF, random_state=0
-    ),
-    "network, formula": NetworkSeparator(
-        activation=Sigmoid(), hidden=(5,), n_members=2, training=BRIEF, random_state=0
-    ),
-    "deep SAD": DeepSAD(
-        hidden=(8,), code=4, pretraining=BRIEF, training=BRIEF, n_members=2, random_state=0
-    ),
-    "deep SAD, linear code": DeepSAD(
-        hidden=(8,), code=4, linear_code=True, pretraining=BRIEF, training=BRIEF, random_state=0
-    ),
-}  # fmt: skip
-SPLIT = make_gaussians(noise_multiplier=1.0, n_samples=80, random_state=0)
-ROWS = SPLIT.X_test
+from eqsep.renames import Renamed
+from eqsep.solvers import BFGS
 
 every = pytest.mark.parametrize("fitted", ESTIMATORS, indirect=True)
 
@@ -107,9 +55,7 @@ def fitted(request, models):
 
 def fit_once(name, models):
     if name not in models:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # narrow layers, few steps: not what is tested here
-            models[name] = clone(ESTIMATORS[name]).fit(SPLIT.X_train, SPLIT.y_train)
+        models[name] = saved_separators.fitted(ESTIMATORS[name])
     return models[name]
 
 
@@ -389,8 +335,8 @@ def test_a_float_keeps_its_payload():
 
 
 def test_every_known_class_is_found_at_its_home():
-    for name, known in KNOWN.items():
-        assert known.cls(name).__name__ == name.split(".")[-1]
+    for name, codec in CODECS.items():
+        assert codec.cls(name).__name__ == (codec.called or name.split(".")[-1])
 
 
 # files that are none
@@ -412,6 +358,7 @@ def parts(models, path):
 def test_a_newer_format_says_so(parts, path):
     newer = put_together(*parts, version=VERSION + 1)
     refused(path, newer, f"format version {VERSION + 1}, newer than version {VERSION}")
+    refused(path, newer, "Install a newer eqsep")
     refused(path, put_together(*parts, version=0), "does not exist")
 
 
@@ -590,7 +537,7 @@ def test_what_was_learnt_has_to_fit_together(name, change, models, path):
 
 def test_layers_that_do_not_follow_on_one_another(models):
     network = fit_once("network", models).network_
-    known = KNOWN["networks.Network"]
+    codec = CODECS["networks.Network"]
     blocks = [list(block) for block in network.hidden]
     for hidden, message in [
         (blocks[::-1], "do not follow"),
@@ -598,26 +545,85 @@ def test_layers_that_do_not_follow_on_one_another(models):
         (blocks[:1], "do not follow"),
     ]:
         with pytest.raises(ModelFileError, match=message):
-            known.built({"hidden": hidden, "output": network.output}, "networks.Network")
+            codec.decode({"hidden": hidden, "output": network.output}, "networks.Network")
     wide = fit_once("network, closed", models).network_.hidden[0][0]
     with pytest.raises(ModelFileError, match="more than one number"):
-        known.built({"hidden": [], "output": wide}, "networks.Network")
+        codec.decode({"hidden": [], "output": wide}, "networks.Network")
 
 
 def test_support_vectors_have_to_be_counted_right(models):
-    known, svm = KNOWN["sklearn.SVC"], fit_once("one-vs-set", models).svm_
-    parts = known.parts(svm)
+    codec, svm = CODECS["sklearn.SVC"], fit_once("one-vs-set", models).svm_
+    parts = codec.encode(svm)
     for change in ({"n_support_": parts["n_support_"] + 1}, {"gamma_": float("nan")}):
         with pytest.raises(ModelFileError, match="not as many"):
-            known.built(parts | change, "sklearn.SVC")
+            codec.decode(parts | change, "sklearn.SVC")
 
 
-def test_another_scikit_learn_is_noticed(models, monkeypatch):
-    known, svm = KNOWN["sklearn.SVC"], fit_once("one-vs-set", models).svm_
-    parts = known.parts(svm)
-    monkeypatch.setattr(SVC, "set_params", lambda self, **_: vars(self).pop("_gamma") and self)
+def test_the_private_attributes_of_scikit_learn_that_files_rely_on():
+    assert PRIVATE == ("_dual_coef_", "_gamma", "_intercept_", "_n_support")
+    X = np.array([[0.0, 1.0], [2.0, 1.0], [1.0, 5.0], [3.0, 4.0]])
+    svm = SVC(gamma=0.5).fit(X, [0, 0, 1, 1])
+    assert_array_equal(svm._dual_coef_, -svm.dual_coef_)
+    assert_array_equal(svm._intercept_, -svm.intercept_)
+    assert_array_equal(svm._n_support, svm.n_support_)
+    assert svm._gamma == 0.5
+    assert SVC(gamma="scale").fit(X, [0, 0, 1, 1])._gamma == 1 / (2 * X.var())
+
+
+@pytest.mark.parametrize("attribute", PRIVATE)
+def test_another_scikit_learn_is_noticed(attribute, models, monkeypatch):
+    codec, svm = CODECS["sklearn.SVC"], fit_once("one-vs-set", models).svm_
+    parts = codec.encode(svm)
+    monkeypatch.setattr(SVC, "set_params", lambda self, **_: _without(self, attribute))
     with pytest.raises(ModelFileError, match="scikit-learn installed"):
-        known.built(parts, "sklearn.SVC")
+        codec.decode(parts, "sklearn.SVC")
+
+
+def _without(svm, attribute):
+    del vars(svm)[attribute]
+    return svm
+
+
+def of_format_1(model, path, **change):
+    """The file of a one-vs-set machine as version 1 of the format had it, with some changes."""
+    model.save(path)
+    document, arrays = taken_apart(path.read_bytes())
+    parts = document["model"]["class"][1]
+    parts["score"] = parts.pop("ranking")
+    parts.update(change)
+    return put_together(document, arrays, version=1)
+
+
+def test_a_part_of_an_older_format_is_found_by_its_present_name(models, path):
+    model = fit_once("one-vs-set, rbf", models)
+    path.write_bytes(of_format_1(model, path))
+    assert same(load_model(path), model)
+    refused(path, of_format_1(model, path, ranking="binary"), "its old name and its new one")
+    refused(path, of_format_1(model, path, score="best"), "OneVsSet.ranking should be one of")
+
+
+def test_an_old_name_is_unknown_in_the_present_format(models, path):
+    old = of_format_1(fit_once("one-vs-set", models), path)
+    document, arrays = taken_apart(old)
+    refused(path, put_together(document, arrays), "has the unknown 'score'")
+
+
+def test_changes_rename_convert_and_fill_in():
+    change = Change({"width": Renamed("bandwidth", "0.3", lambda width: 1 / width)}, {"seed": 7})
+    assert change({"width": 4, "n": 1}) == {"seed": 7, "n": 1, "bandwidth": 0.25}
+    assert change({"seed": 8}) == {"seed": 8}
+    for width in (0, "wide", None):
+        with pytest.raises(ModelFileError, match="a value that it cannot have"):
+            change({"width": width})
+    inside = replace(change, inside="parameters")
+    assert inside({"parameters": {"width": 2}}) == {"parameters": {"seed": 7, "bandwidth": 0.5}}
+    with pytest.raises(ModelFileError, match="parameters are no dict"):
+        inside({"parameters": []})
+
+
+def test_every_older_format_is_known():
+    assert list(CHANGES) == list(range(OLDEST, VERSION))
+    assert all(set(changes) <= set(CODECS) for changes in CHANGES.values())
 
 
 def test_memory_is_bounded_by_the_size_of_the_file(path):

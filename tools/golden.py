@@ -16,9 +16,9 @@ import pandas as pd
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-import saved_detectors  # noqa: E402  from the folder of the tests
-import saved_separators  # noqa: E402
-from golden_files import (  # noqa: E402
+import saved_detectors
+import saved_separators
+from golden_files import (
     FOLDER,
     answers,
     learn_on,
@@ -27,8 +27,8 @@ from golden_files import (  # noqa: E402
     written_rows,
 )
 
-import eqsep  # noqa: E402
-from eqsep.persistence.container import VERSION  # noqa: E402
+import eqsep
+from eqsep.persistence.container import VERSION
 
 LABELS = {
     "mixed": saved_detectors.FRESH.kind,

@@ -4,11 +4,11 @@
 |---|---|
 | `container` | the bytes: prefix, header, arrays, checksum |
 | `values` | plain values and known objects as a tree that JSON can hold |
-| `registry` | which classes a file may hold, and what each is made of |
-| `known` | how an object is taken apart and built again |
-| `expected` | what a part of an object may be |
-| `layers`, `machine` | networks (torch), and scikit-learn's support vector machine |
-| `detectors`, `encoders` | the detector, and the encoder of its table |
+| `registry` | which classes a file may hold, what each is made of, and was in older formats |
+| `codecs` | how an object becomes its parts and is built from them |
+| `schema` | what a part of an object may be |
+| `layers` | networks (torch), layer by layer |
+| `detectors` | the detector, and the encoder of its table |
 | `files` | the file itself: written whole or not at all |
 """
 

@@ -25,7 +25,8 @@ import numpy as np
 from eqsep.errors import UserError
 
 MAGIC = b"\x89eqsep\r\n"
-VERSION = 1
+VERSION = 2
+OLDEST = 1  # the oldest format that is read
 PREFIX = struct.Struct("<8sIQ")
 MOST_HEADER = 2**24  # bytes
 MOST_NESTED = 200_000  # lists and objects: each costs far more memory than its two bytes
@@ -88,9 +89,14 @@ def check_prefix(prefix: bytes) -> int:
             f"This model file has format version {version}, newer than version {VERSION}, the "
             f"latest that this eqsep reads. Install a newer eqsep."
         )
-    if version != VERSION or length > MOST_HEADER:
+    if version < OLDEST or length > MOST_HEADER:
         damaged(f"format version {version} with a header of {length} bytes does not exist")
     return length
+
+
+def version_of(data: bytes) -> int:
+    """The version of the format, of bytes that `unpack` has read."""
+    return PREFIX.unpack_from(data)[1]
 
 
 def unpack(data: bytes) -> tuple[Any, list[np.ndarray]]:

@@ -1,41 +1,47 @@
-"""The detector, and what it is made of: all parts must fit together before one is built."""
+"""The detector and the encoder of its table: all parts must fit together before one is built."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from eqsep.persistence.codecs import Codec, EstimatorCodec, RecordCodec, check, check_names
 from eqsep.persistence.container import damaged
-from eqsep.persistence.expected import (
+from eqsep.persistence.schema import (
     FLAG,
     LABEL,
+    LARGE,
+    NUMBER,
     POSITIVE,
     TEXTS,
-    Expected,
+    WHOLE,
+    Schema,
     array,
     bounded,
     either,
     instance,
+    items,
     sized,
     word,
 )
-from eqsep.persistence.known import Estimator, Known, Record, check, check_names
+from eqsep.tables.column import LARGEST
 
 _SINGLE, _DOUBLE = "float32", "float64"
-_RATE = Expected(
+_RATE = Schema(
     "a number between 0 and 1",
-    lambda value, sizes: POSITIVE.holds(value, sizes) and bool(value < 1),
+    lambda value, sizes: POSITIVE.accepts(value, sizes) and bool(value < 1),
 )
-_KEY = Expected(
+_KEY = Schema(
     "a whole number of 32 bits",
     lambda value, sizes: type(value) is int and 0 <= value < 2**32,  # noqa: ARG005
 )
-_CUT = Expected(
+_CUT = Schema(
     "an unsigned number of 64 bits",
     lambda value, sizes: isinstance(value, np.uint64),  # noqa: ARG005
 )
-_FEATURE_MAP: Mapping[str, Expected] = {
+_FEATURE_MAP: Mapping[str, Schema] = {
     "encoder": instance("encoder.TableEncoder"),
     "landmarks": bounded("m", "k", dtype=_SINGLE),
     "is_normal": array("m", kinds="b"),
@@ -48,14 +54,14 @@ _DERIVED = ("n_features_in_", "feature_names_in_", "classes_", "device")  # a fi
 
 
 @dataclass(frozen=True)
-class FeatureMapKind(Known):
+class FeatureMapCodec(Codec):
     """A feature map; `cut`, of which all 64 bits may be set, as NumPy's number."""
 
-    def parts(self, value: Any) -> dict[str, Any]:
+    def encode(self, value: Any) -> dict[str, Any]:
         parts = {part: getattr(value, part) for part in _FEATURE_MAP}
         return parts | {"cut": np.uint64(value.cut)}
 
-    def built(self, parts: dict[str, Any], name: str) -> Any:
+    def decode(self, parts: dict[str, Any], name: str) -> Any:
         check_names(parts, name, required=_FEATURE_MAP)
         check(parts, _FEATURE_MAP, name, sizes={})
         encoder, hashed = parts["encoder"], parts["hashed"].astype(int)
@@ -65,27 +71,27 @@ class FeatureMapKind(Known):
             hashed[0] >= 0 and hashed[-1] < encoder.n_features_in_ and (np.diff(hashed) > 0).all()
         ):
             damaged("the columns that decide which rows calibrate are not those of its table")
-        if not POSITIVE.holds(parts["kernel"].gamma, {}):
+        if not POSITIVE.accepts(parts["kernel"].gamma, {}):
             damaged("the width of its kernel is no number above 0")
         return self.cls(name)(**parts | {"hashed": hashed, "cut": int(parts["cut"])})
 
 
 @dataclass(frozen=True)
-class StatisticsKind(Known):
+class StatisticsCodec(Codec):
     """Sums over rows; of a symmetric matrix, the lower triangle alone."""
 
-    def parts(self, value: Any) -> dict[str, Any]:
+    def encode(self, value: Any) -> dict[str, Any]:
         gram = value.gram
         if np.array_equal(gram, gram.T):
             gram = gram[np.tril_indices(len(gram))]
         return {"gram": gram, "moment": value.moment, "weight": value.weight}
 
-    def built(self, parts: dict[str, Any], name: str) -> Any:
+    def decode(self, parts: dict[str, Any], name: str) -> Any:
         gram = either(bounded("m", "m", dtype=_DOUBLE), bounded(None, dtype=_DOUBLE))
         moment, weight = bounded("m", "t", dtype=_DOUBLE), bounded("t", dtype=_DOUBLE)
-        expected = {"moment": moment, "gram": gram, "weight": weight}
-        check_names(parts, name, required=expected)
-        check(parts, expected, name, sizes={})
+        schemas = {"moment": moment, "gram": gram, "weight": weight}
+        check_names(parts, name, required=schemas)
+        check(parts, schemas, name, sizes={})
         if (parts["weight"] < 0).any():
             damaged("a weight of its rows is below 0")
         return self.cls(name)(**parts | {"gram": _whole(parts["gram"], n=len(parts["moment"]))})
@@ -103,16 +109,16 @@ def _whole(gram: np.ndarray, *, n: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class AnswersKind(Known):
+class AnswersCodec(Codec):
     """How labels are read: the kinds and the classes. Rows have no part in it."""
 
-    def parts(self, value: Any) -> dict[str, Any]:
+    def encode(self, value: Any) -> dict[str, Any]:
         return {"kinds": list(value.kinds), "labels": value.labels}
 
-    def built(self, parts: dict[str, Any], name: str) -> Any:
-        expected = {"kinds": TEXTS, "labels": either(word(None), instance("labels.Labels"))}
-        check_names(parts, name, required=expected)
-        check(parts, expected, name, sizes={})
+    def decode(self, parts: dict[str, Any], name: str) -> Any:
+        schemas = {"kinds": TEXTS, "labels": either(word(None), instance("labels.Labels"))}
+        check_names(parts, name, required=schemas)
+        check(parts, schemas, name, sizes={})
         kinds, labels = parts["kinds"], parts["labels"]
         if "" in kinds or (kinds and labels is None):
             damaged("its kinds of anomaly have no name, or no normal class beside them")
@@ -123,32 +129,32 @@ class AnswersKind(Known):
 
 
 @dataclass(frozen=True)
-class CalibrationKind(Record):
+class CalibrationCodec(RecordCodec):
     """Held-out rows, if any, and the score of each."""
 
-    def built(self, parts: dict[str, Any], name: str) -> Any:
-        calibration = super().built(parts, name)
+    def decode(self, parts: dict[str, Any], name: str) -> Any:
+        calibration = super().decode(parts, name)
         if len(calibration.rows) != len(calibration.scores):
             damaged("its held-out rows have more scores, or fewer, than there are")
         return calibration
 
 
 @dataclass(frozen=True)
-class DetectorKind(Estimator):
+class DetectorCodec(EstimatorCodec):
     """A detector. What follows from its parts is not in the file.
 
     `feature_map` is True in the file where it is the `feature_map_` of the same detector.
     """
 
-    def parts(self, value: Any) -> dict[str, Any]:
-        parts = super().parts(value)
+    def encode(self, value: Any) -> dict[str, Any]:
+        parts = super().encode(value)
         given = parts["feature_map"]
         if given is not None and "feature_map_" in parts and given.is_same(parts["feature_map_"]):
             parts["feature_map"] = True
         return {part: parts[part] for part in parts if part not in _DERIVED}
 
-    def built(self, parts: dict[str, Any], name: str) -> Any:
-        detector = super().built(parts, name)
+    def decode(self, parts: dict[str, Any], name: str) -> Any:
+        detector = super().decode(parts, name)
         if detector.feature_map is True:
             if "feature_map_" not in parts:
                 damaged("a detector is to use a feature map that is not there")
@@ -164,8 +170,147 @@ class DetectorKind(Estimator):
         return detector
 
 
-DETECTORS: dict[str, Known] = {
-    "detector.Detector": DetectorKind(
+_FORMS = Schema(
+    'a list of "quantile", "standard" or both',
+    lambda value, sizes: value in (["quantile"], ["standard"], ["quantile", "standard"]),  # noqa: ARG005
+)
+_CYCLES = Schema(
+    'a list of "hour", "weekday", both or none',
+    lambda value, sizes: value in ([], ["hour"], ["weekday"], ["hour", "weekday"]),  # noqa: ARG005
+)
+_DICT = Schema("a dict", lambda value, sizes: type(value) is dict)  # noqa: ARG005
+_REASONS = Schema(
+    "a dict of strings",
+    lambda value, sizes: (  # noqa: ARG005
+        type(value) is dict and all(type(reason) is str for reason in value.values())
+    ),
+)
+_ENCODER_PARTS = {
+    "parameters": _DICT,
+    "names": either(word(None), TEXTS),
+    "dropped": _REASONS,
+    "columns": items(either(word(None), _DICT), least=1),
+}
+_ENCODER_PARAMETERS = {
+    "columns": word("quantile", "standard", "both"),
+    "max_categories": WHOLE,
+    "min_count": WHOLE,
+    "max_new": NUMBER,
+}
+_NUMBER = {
+    "kind": word("number"),
+    "unit": word("number", "duration"),
+    "forms": _FORMS,
+    "ranks": array(3, "knots"),
+    "centre": NUMBER,
+    "scale": POSITIVE,
+    "with_missing": FLAG,
+}
+_COLUMNS: Mapping[str, Mapping[str, Schema]] = {
+    "number": _NUMBER,
+    "date": {"kind": word("date"), "elapsed": _DICT, "cycles": _CYCLES},
+    "category": {
+        "kind": word("category"),
+        "frequent": TEXTS,
+        "rare": TEXTS,
+        "with_missing": FLAG,
+        "boolean": FLAG,
+    },
+}
+
+
+@dataclass(frozen=True)
+class EncoderCodec(Codec):
+    """A fitted `TableEncoder`: its state, knots and ranks of each column as an array."""
+
+    def encode(self, value: Any) -> dict[str, Any]:
+        state = value.state()
+        names = state["names"]
+        return {
+            "parameters": state["parameters"],
+            "names": None if names is None else [str(name) for name in names],
+            "dropped": {str(name): reason for name, reason in state["dropped"].items()},
+            "columns": [None if c is None else _packed(c) for c in state["columns"]],
+        }
+
+    def decode(self, parts: dict[str, Any], name: str) -> Any:
+        _checked(parts, _ENCODER_PARTS, name)
+        _checked(parts["parameters"], _ENCODER_PARAMETERS, "parameters")
+        columns = [None if c is None else _unpacked(c) for c in parts["columns"]]
+        _check_names_of_columns(parts["names"], parts["dropped"], columns)
+        encoder = self.cls(name).from_state(parts | {"columns": columns})
+        _check_weights(encoder)
+        return encoder
+
+
+def _checked(parts: dict[str, Any], schemas: Mapping[str, Schema], name: str) -> None:
+    check_names(parts, name, required=schemas)
+    check(parts, schemas, name, sizes={})
+
+
+def _packed(state: dict[str, Any]) -> dict[str, Any]:
+    """The state of a column as it is in the file."""
+    if state["kind"] == "date":
+        return state | {"elapsed": _packed(state["elapsed"])}
+    if state["kind"] == "category":
+        return state | {part: [str(n) for n in state[part]] for part in ("frequent", "rare")}
+    ranks = np.array([state["knots"], state["low"], state["high"]], dtype=np.float64)
+    others = {key: state[key] for key in state if key not in ("knots", "low", "high")}
+    return others | {"ranks": ranks}
+
+
+def _unpacked(column: dict[str, Any]) -> dict[str, Any]:
+    """The state of a column, once it is known to be one."""
+    kind = column.get("kind")
+    if type(kind) is not str or kind not in _COLUMNS:
+        damaged("a column of its table is of no known kind")
+    _checked(column, _COLUMNS[kind], f"{kind} column")
+    if kind == "number":
+        return _number(column)
+    if kind == "date":
+        _checked(column["elapsed"], _NUMBER | {"unit": word("date")}, "date column")
+        return column | {"elapsed": _number(column["elapsed"])}
+    if set(column["frequent"]) & set(column["rare"]):
+        damaged("a name in its table is both frequent and rare")
+    return column
+
+
+def _number(column: dict[str, Any]) -> dict[str, Any]:
+    knots, low, high = column["ranks"].astype(np.float64)
+    ranks = np.column_stack([low, high]).ravel()
+    with np.errstate(invalid="ignore"):  # a NaN that signals
+        in_order = bool((np.diff(knots) > 0).all() and (np.diff(ranks) >= 0).all())
+        in_range = np.abs(knots).max() <= LARGEST and ranks[0] >= 0 and ranks[-1] <= 1
+    if not (in_order and in_range and abs(column["centre"]) <= LARGEST):
+        damaged("the numbers of a column of its table are not finite, or not in order")
+    learnt = {"knots": knots.tolist(), "low": low.tolist(), "high": high.tolist()}
+    sizes = {"centre": float(column["centre"]), "scale": float(column["scale"])}
+    return {key: column[key] for key in column if key != "ranks"} | learnt | sizes
+
+
+def _check_names_of_columns(names: Any, dropped: dict[str, str], columns: list[Any]) -> None:
+    """Refuse names that are not those of the columns, and reasons to drop others than dropped."""
+    names = [f"x{i}" for i in range(len(columns))] if names is None else names
+    if len(names) != len(columns):
+        damaged("the columns of its table have more names, or fewer, than there are")
+    if {name for name, column in zip(names, columns, strict=True) if column is None} != set(
+        dropped
+    ):
+        damaged("the columns dropped from its table are not those with a reason")
+
+
+def _check_weights(encoder: Any) -> None:
+    """Refuse outputs that would not be finite, and a table of which nothing counts."""
+    try:
+        weights = encoder.weights_.tolist()
+    except ZeroDivisionError:  # two values that are no deviation apart
+        weights = [math.nan]
+    if not all(0 <= weight <= math.sqrt(LARGE) for weight in weights) or not any(weights):
+        damaged("the columns of its table cannot be weighed")
+
+
+DETECTORS: dict[str, Codec] = {
+    "detector.Detector": DetectorCodec(
         "eqsep.detector.detector",
         (
             {
@@ -191,12 +336,13 @@ DETECTORS: dict[str, Known] = {
         ),
     )
 }
-DETECTOR_PIECES: dict[str, Known] = {
-    "detector.FeatureMap": FeatureMapKind("eqsep.detector.feature_map"),
-    "detector.Answers": AnswersKind("eqsep.detector.answers"),
-    "detector.Calibration": CalibrationKind(
+DETECTOR_PIECES: dict[str, Codec] = {
+    "detector.FeatureMap": FeatureMapCodec("eqsep.detector.feature_map"),
+    "detector.Answers": AnswersCodec("eqsep.detector.answers"),
+    "detector.Calibration": CalibrationCodec(
         "eqsep.detector.calibration",
         {"rows": bounded(None, "k", dtype=_SINGLE), "scores": bounded(None, dtype=_DOUBLE)},
     ),
-    "separators.Statistics": StatisticsKind("eqsep.engine.statistics"),
+    "separators.Statistics": StatisticsCodec("eqsep.engine.statistics"),
+    "tables.TableEncoder": EncoderCodec("eqsep.tables.encoder"),
 }

@@ -10,7 +10,14 @@ from typing import Any
 from sklearn.utils.validation import check_is_fitted
 
 from eqsep.files import written_whole
-from eqsep.persistence.container import PREFIX, ModelFileError, check_prefix, pack, unpack
+from eqsep.persistence.container import (
+    PREFIX,
+    ModelFileError,
+    check_prefix,
+    pack,
+    unpack,
+    version_of,
+)
 from eqsep.persistence.registry import is_separator
 from eqsep.persistence.values import Reader, Writer
 
@@ -101,7 +108,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 
 def _model(data: bytes) -> Any:
     tree, arrays = unpack(data)
-    model = Reader(arrays).model(tree)
+    model = Reader(arrays, version=version_of(data)).model(tree)
     if not is_separator(model) or not hasattr(model, "classes_"):
         raise ModelFileError("The model file is damaged: what it holds is no fitted separator.")
     return model

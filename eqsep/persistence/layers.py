@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from eqsep.arrays import to_numpy
+from eqsep.persistence.codecs import Codec, check, check_names
 from eqsep.persistence.container import damaged
-from eqsep.persistence.expected import Expected, Sizes, array, either, fits, instance, items, word
-from eqsep.persistence.known import Known, check, check_names
+from eqsep.persistence.schema import Schema, Sizes, array, either, fits, instance, items, word
 
 _NO_BIAS = word(None)
 _LAYERS = instance(
@@ -20,7 +20,7 @@ _OUTPUTS = instance("layers.Linear", "layers.RadialBasis", "deep_sad.Distance")
 
 
 @dataclass(frozen=True)
-class LayerKind(Known):
+class LayerCodec(Codec):
     """One layer with a member axis.
 
     Attributes
@@ -31,20 +31,20 @@ class LayerKind(Known):
         (class, parts) -> a layer of the same make, whatever its size.
     """
 
-    tensors: Mapping[str, Expected]
-    settings: Mapping[str, Expected]
+    tensors: Mapping[str, Schema]
+    settings: Mapping[str, Schema]
     blank: Callable[[Any, dict[str, Any]], Any]
 
-    def parts(self, value: Any) -> dict[str, Any]:
+    def encode(self, value: Any) -> dict[str, Any]:
         tensors = {name: getattr(value, name) for name in self.tensors}
         fixed = [name for name, p in value.named_parameters(recurse=False) if not p.requires_grad]
         arrays = {k: None if t is None else to_numpy(t.detach()) for k, t in tensors.items()}
         return arrays | {k: getattr(value, k) for k in self.settings} | {"fixed": fixed}
 
-    def built(self, parts: dict[str, Any], name: str) -> Any:
-        expected = {**self.tensors, **self.settings, "fixed": items(word(*self.tensors))}
-        check_names(parts, name, required=expected)
-        check(parts, expected, name, sizes={})
+    def decode(self, parts: dict[str, Any], name: str) -> Any:
+        schemas = {**self.tensors, **self.settings, "fixed": items(word(*self.tensors))}
+        check_names(parts, name, required=schemas)
+        check(parts, schemas, name, sizes={})
         layer = self.blank(self.cls(name), parts)
         return _filled(layer, {k: parts[k] for k in self.tensors}, fixed=parts["fixed"])
 
@@ -62,16 +62,16 @@ def _filled(layer: Any, arrays: dict[str, Any], *, fixed: list[str]) -> Any:
 
 
 @dataclass(frozen=True)
-class NetworkKind(Known):
+class NetworkCodec(Codec):
     """Hidden blocks of layers, and the output layer; all sizes must follow from one another."""
 
-    def parts(self, value: Any) -> dict[str, Any]:
+    def encode(self, value: Any) -> dict[str, Any]:
         return {"hidden": [list(block) for block in value.hidden], "output": value.output}
 
-    def built(self, parts: dict[str, Any], name: str) -> Any:
-        expected = {"hidden": items(items(_LAYERS, least=1)), "output": _OUTPUTS}
-        check_names(parts, name, required=expected)
-        check(parts, expected, name, sizes={})
+    def decode(self, parts: dict[str, Any], name: str) -> Any:
+        schemas = {"hidden": items(items(_LAYERS, least=1)), "output": _OUTPUTS}
+        check_names(parts, name, required=schemas)
+        check(parts, schemas, name, sizes={})
         from torch import nn
 
         blocks = nn.Sequential(*(nn.Sequential(*block) for block in parts["hidden"]))
@@ -113,7 +113,7 @@ _AXES: dict[tuple[str, str], tuple[str | int, ...]] = {
 }
 _MAPS = array(None, None, None)
 _ROWS = array(None, None)
-_SHARE = Expected(
+_SHARE = Schema(
     "a number from 0 to 1",
     lambda value, sizes: type(value) is float and 0 <= value <= 1,  # noqa: ARG005
 )
@@ -123,57 +123,57 @@ _FORMULAS = instance(
     *("activations.GaussianBump", "activations.TanhBump", "activations.LeakyReLU"),
 )
 _LAYERS_HOME = "eqsep.networks.layers"
-LAYERS: dict[str, Known] = {
-    "networks.Linear": LayerKind(
+LAYERS: dict[str, Codec] = {
+    "networks.Linear": LayerCodec(
         _LAYERS_HOME,
         {"weight": _MAPS, "bias": either(_ROWS, _NO_BIAS)},
         {},
         lambda cls, parts: cls(1, 1, bias=parts["bias"] is not None),
         needs_torch=True,
     ),
-    "networks.RadialBasis": LayerKind(
+    "networks.RadialBasis": LayerCodec(
         _LAYERS_HOME,
         {"centre": _MAPS},
         {"head": instance("activations.RadialBasis"), "distance": word(False, True)},
         lambda cls, parts: cls(1, 1, head=parts["head"], distance=parts["distance"]),
         needs_torch=True,
     ),
-    "networks.Bump": LayerKind(
+    "networks.Bump": LayerCodec(
         _LAYERS_HOME,
         {"sigma": _ROWS},
         {"head": _BUMPS},
         lambda cls, parts: cls(parts["head"], sigma=1.0),
         needs_torch=True,
     ),
-    "networks.LeakyReLU": LayerKind(
+    "networks.LeakyReLU": LayerCodec(
         _LAYERS_HOME,
         {},
         {"head": instance("activations.LeakyReLU")},
         lambda cls, parts: cls(parts["head"]),
         needs_torch=True,
     ),
-    "networks.Activate": LayerKind(
+    "networks.Activate": LayerCodec(
         _LAYERS_HOME,
         {},
         {"head": _FORMULAS},
         lambda cls, parts: cls(parts["head"]),
         needs_torch=True,
     ),
-    "networks.BatchNorm": LayerKind(
+    "networks.BatchNorm": LayerCodec(
         _LAYERS_HOME,
         dict.fromkeys(("weight", "bias", "mean", "variance"), _ROWS),
         {"momentum": _SHARE, "eps": _SHARE},
         lambda cls, parts: cls(1, momentum=parts["momentum"], eps=parts["eps"]),
         needs_torch=True,
     ),
-    "separators.Distance": LayerKind(
+    "separators.Distance": LayerCodec(
         "eqsep.separators.deep_sad",
         {"centre": _ROWS},
         {},
         lambda cls, parts: cls(_tensor(parts["centre"])),
         needs_torch=True,
     ),
-    "networks.Network": NetworkKind("eqsep.networks.network", needs_torch=True),
+    "networks.Network": NetworkCodec("eqsep.networks.network", needs_torch=True),
 }
 
 

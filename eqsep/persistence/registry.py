@@ -1,19 +1,29 @@
-"""Which classes a model file may hold: nothing that is not in this table is ever built."""
+"""Which classes a model file may hold, and what they were made of in older formats.
 
-import sys
+Nothing that is not in `CODECS` is ever built. The names in it are those of the files: a class that
+moves or gets another name keeps its own there, and its codec says where it is found now.
+
+A change to what a class is made of raises the version of the format by one, so that an older eqsep
+says of a new file that it is newer, and adds to `CHANGES` how parts of the older format are read.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from sklearn.metrics.pairwise import kernel_metrics
 
+from eqsep.persistence.codecs import Codec, EstimatorCodec, RecordCodec, SVCCodec
+from eqsep.persistence.container import VERSION, damaged
 from eqsep.persistence.detectors import DETECTOR_PIECES, DETECTORS
-from eqsep.persistence.encoders import EncoderKind
-from eqsep.persistence.expected import (
+from eqsep.persistence.layers import LAYERS, n_inputs
+from eqsep.persistence.schema import (
     CLASSES,
     FLAG,
     LABEL,
     NUMBER,
     WHOLE,
-    Expected,
+    Schema,
     array,
     counted,
     either,
@@ -21,9 +31,7 @@ from eqsep.persistence.expected import (
     instance,
     word,
 )
-from eqsep.persistence.known import Estimator, Known, Record
-from eqsep.persistence.layers import LAYERS, n_inputs
-from eqsep.persistence.machine import Machine
+from eqsep.renames import RENAMES, Renamed
 
 _GAMMA = either(word("median"), NUMBER)
 _HEADS = tuple(
@@ -41,43 +49,45 @@ def _columns_learnt(estimator: Any) -> int:
     return getattr(estimator, "n_features_in_", 0)
 
 
-def _fitted(axis: str, *names: str) -> Expected:
+def _fitted(axis: str, *names: str) -> Schema:
     """A fitted estimator of as many columns as the axis is long."""
     return instance(*names, length=_columns_learnt, axis=axis)
 
 
-_PIECES: dict[str, Known] = {
-    "activations.GaussianBump": Record("eqsep.activations", {"sigma": NUMBER, "mu": NUMBER}),
-    "activations.TanhBump": Record("eqsep.activations", {"sigma": NUMBER}),
-    "activations.Ridge": Record("eqsep.activations", {}),
-    "activations.Sigmoid": Record("eqsep.activations", {}),
-    "activations.RadialBasis": Record("eqsep.activations", {"gamma": NUMBER}),
-    "activations.LeakyReLU": Record("eqsep.activations", {"leak": NUMBER}),
-    "losses.SquaredLoss": Record("eqsep.losses", {}),
-    "losses.LogisticLoss": Record("eqsep.losses", {}),
-    "kernels.RBF": Record("eqsep.engine.kernels", {"gamma": _GAMMA}),
-    "kernels.Exponential": Record("eqsep.engine.kernels", {"gamma": _GAMMA}),
-    "kernels.Laplacian": Record("eqsep.engine.kernels", {"gamma": _GAMMA}),
-    "kernels.PairwiseKernel": Record(
+_PIECES: dict[str, Codec] = {
+    "activations.GaussianBump": RecordCodec("eqsep.activations", {"sigma": NUMBER, "mu": NUMBER}),
+    "activations.TanhBump": RecordCodec("eqsep.activations", {"sigma": NUMBER}),
+    "activations.Ridge": RecordCodec("eqsep.activations", {}),
+    "activations.Sigmoid": RecordCodec("eqsep.activations", {}),
+    "activations.RadialBasis": RecordCodec("eqsep.activations", {"gamma": NUMBER}),
+    "activations.LeakyReLU": RecordCodec("eqsep.activations", {"leak": NUMBER}),
+    "losses.SquaredLoss": RecordCodec("eqsep.losses", {}),
+    "losses.LogisticLoss": RecordCodec("eqsep.losses", {}),
+    "kernels.RBF": RecordCodec("eqsep.engine.kernels", {"gamma": _GAMMA}),
+    "kernels.Exponential": RecordCodec("eqsep.engine.kernels", {"gamma": _GAMMA}),
+    "kernels.Laplacian": RecordCodec("eqsep.engine.kernels", {"gamma": _GAMMA}),
+    "kernels.PairwiseKernel": RecordCodec(
         "eqsep.engine.kernels",
         {
             "metric": word(*sorted(kernel_metrics())),
             "params": entries(NUMBER, among=("gamma", "degree", "coef0")),
         },
     ),
-    "solvers.BFGS": Record("eqsep.solvers", {"max_iter": WHOLE, "tol": NUMBER}),
-    "solvers.LBFGS": Record("eqsep.solvers", {"max_iter": WHOLE, "tol": NUMBER, "memory": WHOLE}),
-    "labels.Labels": Record(
+    "solvers.BFGS": RecordCodec("eqsep.solvers", {"max_iter": WHOLE, "tol": NUMBER}),
+    "solvers.LBFGS": RecordCodec(
+        "eqsep.solvers", {"max_iter": WHOLE, "tol": NUMBER, "memory": WHOLE}
+    ),
+    "labels.Labels": RecordCodec(
         "eqsep.labels",
         {"classes": CLASSES, "kinds": array(None, kinds="biufU"), "by_name": FLAG},
     ),
-    "separators.Frame": Record(
+    "separators.Frame": RecordCodec(
         "eqsep.separators.planes", {"centre": array("d"), "scale": array("d")}
     ),
-    "separators.Columns": Record(
+    "separators.Columns": RecordCodec(
         "eqsep.separators.columns", {"frame": instance("planes.Frame")}, needs_torch=True
     ),
-    "networks.Training": Record(
+    "networks.Training": RecordCodec(
         "eqsep.networks.plan",
         {
             "epochs": WHOLE,
@@ -90,7 +100,7 @@ _PIECES: dict[str, Known] = {
         },
         needs_torch=True,
     ),
-    "networks.History": Record(
+    "networks.History": RecordCodec(
         "eqsep.networks.plan",
         {
             "loss": array("epochs", "k"),
@@ -100,8 +110,7 @@ _PIECES: dict[str, Known] = {
         },
         needs_torch=True,
     ),
-    "sklearn.SVC": Machine("sklearn.svm"),
-    "tables.TableEncoder": EncoderKind("eqsep.tables.encoder"),
+    "sklearn.SVC": SVCCodec("sklearn.svm"),
     **DETECTOR_PIECES,
 }
 
@@ -122,8 +131,8 @@ _SUMS = {
     "weight_sum_": array(2),
 }
 
-_ESTIMATORS: dict[str, Known] = {
-    "separators.EqualitySeparator": Estimator(
+_ESTIMATORS: dict[str, Codec] = {
+    "separators.EqualitySeparator": EstimatorCodec(
         "eqsep.separators.linear",
         (
             {
@@ -137,7 +146,7 @@ _ESTIMATORS: dict[str, Known] = {
         ),
         _NAMES,
     ),
-    "separators.KernelEqualitySeparator": Estimator(
+    "separators.KernelEqualitySeparator": EstimatorCodec(
         "eqsep.separators.kernel",
         (
             {**_KERNEL, **_SUMS},
@@ -149,12 +158,12 @@ _ESTIMATORS: dict[str, Known] = {
         ),
         _NAMES,
     ),
-    "separators.TwinSeparator": Estimator(
+    "separators.TwinSeparator": EstimatorCodec(
         "eqsep.separators.twin",
         ({**_DOOR, "t": NUMBER, "coef_": array(2, "d"), "intercept_": array(2)},),
         _NAMES,
     ),
-    "separators.OneVsSet": Estimator(
+    "separators.OneVsSet": EstimatorCodec(
         "eqsep.separators.one_vs_set",
         (
             {
@@ -167,7 +176,7 @@ _ESTIMATORS: dict[str, Known] = {
         ),
         _NAMES,
     ),
-    "separators.NetworkSeparator": Estimator(
+    "separators.NetworkSeparator": EstimatorCodec(
         "eqsep.separators.network",
         (
             {
@@ -182,7 +191,7 @@ _ESTIMATORS: dict[str, Known] = {
         _NAMES,
         needs_torch=True,
     ),
-    "separators.DeepSAD": Estimator(
+    "separators.DeepSAD": EstimatorCodec(
         "eqsep.separators.deep_sad",
         (
             {
@@ -198,7 +207,7 @@ _ESTIMATORS: dict[str, Known] = {
         _NAMES,
         needs_torch=True,
     ),
-    "separators.NegativeSampling": Estimator(
+    "separators.NegativeSampling": EstimatorCodec(
         "eqsep.separators.negative_sampling",
         (
             {
@@ -223,7 +232,7 @@ _ESTIMATORS: dict[str, Known] = {
     **DETECTORS,
 }
 
-KNOWN: dict[str, Known] = {**_PIECES, **LAYERS, **_ESTIMATORS}
+CODECS: dict[str, Codec] = {**_PIECES, **LAYERS, **_ESTIMATORS}
 
 
 def name_of(value: Any) -> str | None:
@@ -235,14 +244,65 @@ def name_of(value: Any) -> str | None:
     >>> name_of(GaussianBump()), name_of(object())
     ('activations.GaussianBump', None)
     """
-    cls = type(value)
-    for name, known in KNOWN.items():
-        module = sys.modules.get(known.home)
-        if getattr(module, name.split(".")[-1], None) is cls:
-            return name
-    return None
+    return next((name for name, codec in CODECS.items() if codec.is_of(value, name)), None)
 
 
 def is_separator(value: Any) -> bool:
     """Whether `value` is a separator or detector, which a model file may hold."""
     return name_of(value) in _ESTIMATORS
+
+
+@dataclass(frozen=True)
+class Change:
+    """How the parts of a class in one format become those of the next.
+
+    Attributes
+    ----------
+    renames : mapping
+        By the old name, what a part is called in the next format.
+    defaults : mapping
+        Parts that the older format lacks, where they are not the defaults of the class.
+    inside : str or None
+        The part, a dict, in which all this is found.
+    """
+
+    renames: Mapping[str, Renamed] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    inside: str | None = None
+
+    def __call__(self, parts: dict[str, Any]) -> dict[str, Any]:
+        if self.inside is None:
+            return self._changed(parts)
+        if type(parts.get(self.inside)) is not dict:
+            damaged(f"its {self.inside} are no dict")
+        return parts | {self.inside: self._changed(parts[self.inside])}
+
+    def _changed(self, parts: dict[str, Any]) -> dict[str, Any]:
+        kept = {name: part for name, part in parts.items() if name not in self.renames}
+        named = {self.renames[name].to: name for name in parts if name in self.renames}
+        if set(named) & set(kept):
+            damaged("a part of it has its old name and its new one")
+        try:
+            changed = {new: self.renames[old].convert(parts[old]) for new, old in named.items()}
+        except (ArithmeticError, TypeError, ValueError):
+            damaged("a part of an older format has a value that it cannot have")
+        return {**self.defaults, **kept, **changed}
+
+
+CHANGES: dict[int, dict[str, Change]] = {
+    1: {"separators.OneVsSet": Change(RENAMES["OneVsSet"])},
+}
+
+
+def upgraded(parts: dict[str, Any], name: str, *, version: int) -> dict[str, Any]:
+    """The parts, in the present format, of an object of the class `name` in an older one.
+
+    Examples
+    --------
+    >>> upgraded({"score": "binary"}, "separators.OneVsSet", version=1)
+    {'ranking': 'binary'}
+    """
+    for older in range(version, VERSION):
+        if name in CHANGES[older]:
+            parts = CHANGES[older][name](parts)
+    return parts

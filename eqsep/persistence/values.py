@@ -8,7 +8,7 @@ object with one key that says what it is:
 | "float" | the 16 hexadecimal digits of an infinity or NaN |
 | "tuple", "dict" | a list; an object with the entries |
 | "array", "scalar", "names" | the number of an array: as it is, its one item, its strings |
-| "class" | [name, object with the parts]: one of `registry.KNOWN` |
+| "class" | [name, object with the parts]: one of `registry.CODECS` |
 
 The arrays are numbered in the order in which the tree names them, and each is named once.
 """
@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from eqsep.arrays import is_foreign, to_numpy
-from eqsep.persistence.container import MOST_AXES, ModelFileError, damaged
-from eqsep.persistence.expected import told
-from eqsep.persistence.registry import KNOWN, name_of
+from eqsep.persistence.container import MOST_AXES, VERSION, ModelFileError, damaged
+from eqsep.persistence.registry import CODECS, name_of, upgraded
+from eqsep.persistence.schema import summary
 
 MOST_LEVELS = 40
 _BITS = 64
@@ -89,7 +89,7 @@ class Writer:
         if array.dtype.kind not in "biufU" or array.ndim > MOST_AXES:
             raise ModelFileError(
                 f"{where} cannot be saved: expected an array of numbers, booleans or strings, got "
-                f"{told(array)}."
+                f"{summary(array)}."
             )
         self.arrays.append(array)
         return len(self.arrays) - 1
@@ -98,7 +98,7 @@ class Writer:
         name = name_of(value)
         if name is None:
             raise ModelFileError(f"{where} cannot be saved: {_reason(value)}")
-        return {"class": [name, self._entries(KNOWN[name].parts(value), where, level)]}
+        return {"class": [name, self._entries(CODECS[name].encode(value), where, level)]}
 
 
 def _reason(value: Any) -> str:
@@ -114,7 +114,7 @@ def _reason(value: Any) -> str:
 
 
 class Reader:
-    """Turns trees back into values; takes each array once, in order.
+    """Turns trees of any format back into values; takes each array once, in order.
 
     Examples
     --------
@@ -122,8 +122,9 @@ class Reader:
     (1, array([0, 1, 2]))
     """
 
-    def __init__(self, arrays: list[np.ndarray]) -> None:
+    def __init__(self, arrays: list[np.ndarray], *, version: int = VERSION) -> None:
         self._arrays = arrays
+        self._version = version
         self._taken = 0
 
     def model(self, tree: Any) -> Any:
@@ -145,12 +146,12 @@ class Reader:
             damaged("a part of it says more than one thing of itself")
         [(kind, content)] = tree.items()
         if kind not in _KINDS:
-            damaged(f"a part of it is {told(kind)}, which is unknown")
+            damaged(f"a part of it is {summary(kind)}, which is unknown")
         return _KINDS[kind](self, content, level)
 
     def _float(self, content: Any, level: int) -> float:  # noqa: ARG002  the shape of all of them
         if type(content) is not str or not _FLOAT.fullmatch(content):
-            damaged(f"{told(content)} is no float")
+            damaged(f"{summary(content)} is no float")
         return struct.unpack(">d", bytes.fromhex(content))[0]
 
     def _tuple(self, content: Any, level: int) -> tuple[Any, ...]:
@@ -185,12 +186,13 @@ class Reader:
         if type(content) is not list or len(content) != 2 or type(content[0]) is not str:
             damaged("an object has no class")
         name, parts = content
-        if name not in KNOWN:
+        if name not in CODECS:
             raise ModelFileError(
-                f"The model file holds an object of class {told(name)}, which this eqsep does not "
-                f"know. It was saved by a newer eqsep, or it is damaged."
+                f"The model file holds an object of class {summary(name)}, which this eqsep does "
+                f"not know. It was saved by a newer eqsep, or it is damaged."
             )
-        return KNOWN[name].built(self._dict(parts, level), name)
+        parts = upgraded(self._dict(parts, level), name, version=self._version)
+        return CODECS[name].decode(parts, name)
 
 
 _KINDS: dict[str, Callable[[Reader, Any, int], Any]] = {

@@ -1,6 +1,6 @@
-"""What a part of an object may be, so that nothing strange is found out later.
+"""Schemas: what a part of an object may be, so that nothing strange is found out later.
 
-An expectation looks at a value and at the sizes known so far, by name: the first array with an
+A schema looks at a value and at the sizes known so far, by name: the first array with an
 axis "m" says what m is, and all others must agree.
 """
 
@@ -17,14 +17,14 @@ LARGE = 1e30  # sums of so large numbers are finite in single precision
 
 
 @dataclass(frozen=True)
-class Expected:
-    """What is wanted, in words, and whether a value is that."""
+class Schema:
+    """What a value should be, in words, and whether it is that."""
 
-    wanted: str
-    holds: Callable[[Any, Sizes], bool]
+    description: str
+    accepts: Callable[[Any, Sizes], bool]
 
 
-def told(value: Any) -> str:
+def summary(value: Any) -> str:
     """A value in a few words, however large it is."""
     if isinstance(value, np.ndarray):
         return f"an array of {value.dtype} with shape {value.shape}"
@@ -53,28 +53,28 @@ def _agrees(size: int, axis: str | int | None, sizes: Sizes) -> bool:
     return size >= 1 and sizes.setdefault(axis, size) == size
 
 
-def array(*axes: str | int | None, kinds: str = "f") -> Expected:
+def array(*axes: str | int | None, kinds: str = "f") -> Schema:
     """An array with these axes, of one of these kinds of dtype."""
     shape = ", ".join("any" if axis is None else str(axis) for axis in axes)
 
-    def holds(value: Any, sizes: Sizes) -> bool:
+    def accepts(value: Any, sizes: Sizes) -> bool:
         right = type(value) is np.ndarray and value.dtype.kind in kinds
         return right and fits(value.shape, axes, sizes)
 
-    return Expected(f"an array of shape ({shape})", holds)
+    return Schema(f"an array of shape ({shape})", accepts)
 
 
-def bounded(*axes: str | int | None, dtype: str) -> Expected:
+def bounded(*axes: str | int | None, dtype: str) -> Schema:
     """An array with these axes, of this dtype, of finite numbers that can be added up."""
     shaped = array(*axes)
 
-    def holds(value: Any, sizes: Sizes) -> bool:
-        if not shaped.holds(value, sizes) or value.dtype != dtype:
+    def accepts(value: Any, sizes: Sizes) -> bool:
+        if not shaped.accepts(value, sizes) or value.dtype != dtype:
             return False
         with np.errstate(invalid="ignore"):  # a NaN that signals
             return bool(np.abs(value).max(initial=0) <= LARGE)
 
-    return Expected(f"{shaped.wanted} of finite numbers as {dtype}", holds)
+    return Schema(f"{shaped.description} of finite numbers as {dtype}", accepts)
 
 
 def _is_number(value: Any, sizes: Sizes) -> bool:  # noqa: ARG001  the shape of all of them
@@ -105,32 +105,32 @@ def _are_texts(value: Any, sizes: Sizes) -> bool:  # noqa: ARG001
     )
 
 
-NUMBER = Expected("a number", _is_number)
-POSITIVE = Expected("a finite number above 0", _is_positive)
-WHOLE = Expected("a whole number of at least 1", _is_whole)
-FLAG = Expected("True or False", _is_flag)
-LABEL = Expected("a label", _is_label)
-TEXTS = Expected("a list of distinct strings", _are_texts)
+NUMBER = Schema("a number", _is_number)
+POSITIVE = Schema("a finite number above 0", _is_positive)
+WHOLE = Schema("a whole number of at least 1", _is_whole)
+FLAG = Schema("True or False", _is_flag)
+LABEL = Schema("a label", _is_label)
+TEXTS = Schema("a list of distinct strings", _are_texts)
 CLASSES = array(2, kinds="biufU")
 
 
-def either(*options: Expected) -> Expected:
-    """One of several expectations."""
-    wanted = " or ".join(option.wanted for option in options)
-    return Expected(wanted, lambda value, sizes: any(o.holds(value, sizes) for o in options))
+def either(*options: Schema) -> Schema:
+    """One of several schemas."""
+    description = " or ".join(option.description for option in options)
+    return Schema(description, lambda value, sizes: any(o.accepts(value, sizes) for o in options))
 
 
-def word(*known: Any) -> Expected:
+def word(*words: Any) -> Schema:
     """One of these values, of the same type."""
-    return Expected(
-        f"one of {known}",
-        lambda value, sizes: any(type(value) is type(k) and value == k for k in known),  # noqa: ARG005
+    return Schema(
+        f"one of {words}",
+        lambda value, sizes: any(type(value) is type(k) and value == k for k in words),  # noqa: ARG005
     )
 
 
-def counted(axis: str) -> Expected:
+def counted(axis: str) -> Schema:
     """The number that the axis is long."""
-    return Expected(
+    return Schema(
         f"the number of {axis}",
         lambda value, sizes: _is_whole(value, sizes) and _agrees(int(value), axis, sizes),
     )
@@ -138,46 +138,46 @@ def counted(axis: str) -> Expected:
 
 def instance(
     *names: str, length: Callable[[Any], int] | None = None, axis: str | None = None
-) -> Expected:
+) -> Schema:
     """An object of a class "Class" or "module.Class"; with `length`, as long as the axis."""
 
-    def holds(value: Any, sizes: Sizes) -> bool:
+    def accepts(value: Any, sizes: Sizes) -> bool:
         name = type(value).__qualname__
         if not {name, f"{type(value).__module__.split('.')[-1]}.{name}"} & set(names):
             return False
         return length is None or _agrees(int(length(value)), axis, sizes)
 
-    return Expected(" or ".join(names), holds)
+    return Schema(" or ".join(names), accepts)
 
 
-def sized(name: str, shape: Callable[[Any], tuple[int, ...]], *axes: str | int | None) -> Expected:
+def sized(name: str, shape: Callable[[Any], tuple[int, ...]], *axes: str | int | None) -> Schema:
     """An object of the class "module.Class", whose `shape` has these axes."""
     of_class = instance(name)
-    return Expected(
+    return Schema(
         f"{name} of a size that fits the other parts",
-        lambda value, sizes: of_class.holds(value, sizes) and fits(shape(value), axes, sizes),
+        lambda value, sizes: of_class.accepts(value, sizes) and fits(shape(value), axes, sizes),
     )
 
 
-def items(expected: Expected, *, least: int = 0) -> Expected:
-    """A list, each item of which is as expected."""
-    return Expected(
-        f"a list of {expected.wanted}",
+def items(item: Schema, *, least: int = 0) -> Schema:
+    """A list, each item of which fits the schema."""
+    return Schema(
+        f"a list of {item.description}",
         lambda value, sizes: (
             type(value) is list
             and len(value) >= least
-            and all(expected.holds(item, sizes) for item in value)
+            and all(item.accepts(each, sizes) for each in value)
         ),
     )
 
 
-def entries(expected: Expected, *, among: Collection[str]) -> Expected:
-    """A dict with some of these keys, each value of which is as expected."""
-    return Expected(
-        f"a dict of {expected.wanted}",
+def entries(entry: Schema, *, among: Collection[str]) -> Schema:
+    """A dict with some of these keys, each value of which fits the schema."""
+    return Schema(
+        f"a dict of {entry.description}",
         lambda value, sizes: (
             type(value) is dict
             and set(value) <= set(among)
-            and all(expected.holds(item, sizes) for item in value.values())
+            and all(entry.accepts(each, sizes) for each in value.values())
         ),
     )
