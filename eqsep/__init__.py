@@ -36,11 +36,17 @@ _SUBMODULES = (
     "datasets",
     "detector",
     "distributed",
+    "errors",
     "evaluation",
+    "export",
     "kernels",
     "losses",
     "networks",
+    "persistence",
     "plots",
+    "report",
+    "solvers",
+    "tables",
     "theory",
 )
 

@@ -2,13 +2,13 @@
 
 import json
 import os
-from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from eqsep import __version__
 from eqsep.detector import Detector
 from eqsep.errors import MissingExtraError
 from eqsep.export.blocks import in_blocks, rows_at_once
@@ -85,15 +85,14 @@ def _model(detector: Detector) -> Any:
     whole = helper.make_graph(
         graph.nodes, "detector", inputs, _declared_outputs(), initializer=graph.constants
     )
-    version = import_module("eqsep").__version__
     model = helper.make_model(
         whole,
         producer_name="eqsep",
-        producer_version=version,
+        producer_version=__version__,
         ir_version=IR_VERSION,
         opset_imports=[helper.make_opsetid(*opset) for opset in OPSETS.items()],
     )
-    helper.set_model_props(model, _description(detector, table, scores) | {"eqsep": version})
+    helper.set_model_props(model, _description(detector, table, scores) | {"eqsep": __version__})
     return model
 
 

@@ -3,12 +3,12 @@
 import errno
 import os
 import stat
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
+from eqsep import __version__
 from eqsep.files import written_whole
 from eqsep.persistence.container import (
     PREFIX,
@@ -61,7 +61,7 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     check_is_fitted(estimator)
     writer = Writer()
     tree = writer.tree(estimator, type(estimator).__name__)
-    data = pack(tree, writer.arrays, made_by=import_module("eqsep").__version__)
+    data = pack(tree, writer.arrays, made_by=__version__)
     _model(data)  # what cannot be read again is not written
     with written_whole(path) as file:
         file.write(data)

@@ -3,11 +3,11 @@
 import os
 import re
 import shlex
-from importlib import import_module
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from eqsep import __version__
 from eqsep.files import written_whole
 from eqsep.report.detectors import DetectorReport
 from eqsep.report.evaluations import EvaluationReport
@@ -32,8 +32,7 @@ def html(report: DetectorReport | EvaluationReport) -> str:
     names = ("curves", "scores", "promises", "closedness")
     draw = {name: getattr(pictures, f"{name}_picture") for name in names}
     page = environment.get_template(report.template)
-    version = import_module("eqsep").__version__
-    return page.render(report=report, draw=draw, version=version, most_pictures=MOST_PICTURES)
+    return page.render(report=report, draw=draw, version=__version__, most_pictures=MOST_PICTURES)
 
 
 def write_report(report: DetectorReport | EvaluationReport, path: str | os.PathLike[str]) -> Path:

@@ -2,7 +2,6 @@
 
 import os
 from abc import ABC, abstractmethod
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -50,8 +49,9 @@ class Separator(ClassifierMixin, BaseEstimator, ABC):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted separator to one file, without pickle; `eqsep.load_model` reads it."""
-        # Model files know the separators, not the other way round: looked up when asked for.
-        import_module("eqsep.persistence").save_model(self, path)
+        from eqsep.persistence import save_model  # model files know the separators: only when asked
+
+        save_model(self, path)
 
     def _enter(
         self, X: Any, y: Any, sample_weight: Any = None, *, merge: bool = True
