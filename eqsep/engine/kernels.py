@@ -32,7 +32,7 @@ from eqsep.errors import UserError, UserTypeError
 ENOUGH = 500  # landmarks
 
 
-class Kernel(BaseEstimator, ABC):
+class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
     """A function of a row and a landmark.
 
     Attributes
@@ -123,7 +123,7 @@ class LocalKernel(Kernel):
         if self.gamma == "median":
             return 1 / self._median(C, unit)
         precision = namespace(C).finfo(C.dtype)
-        rate = _number(self.gamma) * unit ** (self.degree / 2) * unit ** (self.degree / 2)
+        rate: float = _number(self.gamma) * unit ** (self.degree / 2) * unit ** (self.degree / 2)
         return min(max(rate, float(precision.smallest_normal)), float(precision.max))
 
     def _median(self, C: Any, unit: float) -> float:
@@ -267,7 +267,8 @@ class SparseLaplacian(Laplacian):
         def values(X: np.ndarray) -> np.ndarray:
             s = distance(X)
             s *= -rate
-            return np.exp(s, out=s)
+            np.exp(s, out=s)
+            return s
 
         return values
 

@@ -91,4 +91,5 @@ def row_keys(X: Any, *, rng: np.random.RandomState) -> np.ndarray:
 def _mixed(bits: np.ndarray) -> np.ndarray:
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return bits ^ (bits >> np.uint64(31))
+    mixed: np.ndarray = bits ^ (bits >> np.uint64(31))
+    return mixed

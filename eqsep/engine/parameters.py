@@ -30,7 +30,8 @@ def checked_kernel(separator: Any) -> Kernel:
             raise UserError(f"{name} must be at least 1, got {value!r}.")
     if separator.landmarks is not None and separator.n_landmarks is not None:
         raise UserError("landmarks and n_landmarks were both given: one of them says it all.")
-    return clone(kernel)
+    own: Kernel = clone(kernel)
+    return own
 
 
 def check_mergeable(separator: Any, other: Any) -> None:

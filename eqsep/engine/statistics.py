@@ -78,7 +78,7 @@ def widened(statistics: Statistics, n: int, *, places: list[int] | None = None) 
 
 def _rounding(matrix: Any) -> float:
     """The size, relative to the matrix, below which an eigenvalue is rounding."""
-    return matrix.shape[0] * float(namespace(matrix).finfo(matrix.dtype).eps)
+    return len(matrix) * float(namespace(matrix).finfo(matrix.dtype).eps)
 
 
 def _substituted(factor: Any, moment: Any) -> Any:
