@@ -18,6 +18,7 @@ from eqsep.commands.console import Screen, debugging, errors_told
 from eqsep.errors import UserError
 
 if TYPE_CHECKING:
+    from eqsep.datasets.catalogue import DataFile
     from eqsep.theory.certificate import Shattering
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_show_locals=False)
@@ -184,18 +185,25 @@ DataHome = Annotated[
 @data_app.command("list")
 def list_data() -> None:
     """The data sets that can be fetched, with their files."""
-    from eqsep.commands import data
+    from eqsep.datasets.catalogue import DATA_FILES
 
-    data.list_files(_console())
+    for file in DATA_FILES:  # lines, not a table: an address is of use only as a whole
+        _console().print(f"{_path(file)}{file.size:>10,} bytes  {file.url}", soft_wrap=True)
 
 
 @data_app.command()
 def where(data_home: DataHome = None) -> None:
     """Which of the files are in the data folder."""
-    from eqsep.commands import data
+    from eqsep.datasets.catalogue import DATA_FILES
+    from eqsep.datasets.fetching import state_of
+    from eqsep.datasets.home import named_home
 
     with errors_told():
-        data.show_states(_console(), data_home=data_home)
+        source = "the addresses of `eqsep data list`"
+        home = named_home(data_home, wanted="data sets", source=source)
+        _console().print(f"Data folder: {home}", soft_wrap=True)
+        for file in DATA_FILES:
+            _console().print(f"{_path(file)}{state_of(file, home)}", soft_wrap=True)
 
 
 @data_app.command()
@@ -204,10 +212,29 @@ def fetch(
     data_home: DataHome = None,
 ) -> None:
     """Download data sets and check them; what is there already is not fetched again."""
-    from eqsep.commands import data
+    from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn
 
+    from eqsep.datasets.fetching import fetch_data
+
+    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn()
+    tasks: dict[str, TaskID] = {}
+    paths: list[Path] = []
     with errors_told():
-        data.fetch(_console(), data_sets, data_home=data_home)
+        with Progress(*columns, console=Screen(stderr=True)) as bars:
+
+            def show(file: "DataFile", done: int, total: int | None) -> None:
+                if file.name not in tasks:
+                    tasks[file.name] = bars.add_task(file.name, total=total)
+                bars.update(tasks[file.name], completed=done)
+
+            for name in data_sets:
+                paths += fetch_data(name, data_home=data_home, progress=show)
+        for path in paths:
+            _console().print(path, soft_wrap=True)
+
+
+def _path(file: "DataFile") -> str:
+    return f"{file.folder}/{file.name}".ljust(28)
 
 
 def _console() -> Console:

@@ -1,5 +1,6 @@
 """Errors that the caller can mend, and warnings; any other exception is a fault of the software."""
 
+from collections.abc import Iterable
 from typing import Self
 
 
@@ -53,3 +54,16 @@ class MissingExtraError(UserError, ImportError):
 
 class EqsepWarning(Message, UserWarning):
     """Something that the caller should know of, and can go on with."""
+
+
+def quoted(names: Iterable[str], *, most: int = 12) -> str:
+    """Names in quotes, the first ones where there are many.
+
+    Examples
+    --------
+    >>> quoted("abc", most=2)
+    "'a', 'b' and 1 more"
+    """
+    names = list(names)
+    text = ", ".join(map(repr, names[:most]))
+    return text if len(names) <= most else f"{text} and {len(names) - most:,} more"

@@ -22,14 +22,12 @@ from typer.testing import CliRunner
 from eqsep import Detector, load_model
 from eqsep.batches import sampling
 from eqsep.cli import app
-from eqsep.commands import parts
-from eqsep.commands.columns import giveaways
+from eqsep.commands import training_data
 from eqsep.commands.console import errors_told, tell
-from eqsep.commands.labelling import read_labels
-from eqsep.commands.ranking import Highest, ranked
+from eqsep.commands.scoring import Highest, ranked
 from eqsep.commands.text_files import ROWS_AT_ONCE
 from eqsep.datasets import make_mixed_demo
-from eqsep.tables.reading import read_table
+from eqsep.errors import UserError
 
 ANSWERS = ["score", "p_value", "alarm", "kind"]
 SIX_DIGITS = 5e-6  # how far a number of so many is off at most
@@ -141,8 +139,8 @@ def test_every_format_gives_the_same_model(folder, model, tmp_path, file):
 
 @pytest.mark.parametrize("file", ["train.csv", "train"])
 def test_large_files_are_learnt_in_pieces(folder, tmp_path, monkeypatch, file):
-    for name, rows in (("LARGE", 0), ("AT_ONCE", 70)):
-        monkeypatch.setattr(parts, name, rows)
+    for name, rows in (("LARGE", 0), ("ROWS_AT_ONCE", 70)):
+        monkeypatch.setattr(training_data, name, rows)
     monkeypatch.setattr(sampling, "SAMPLE", 300)
     out = tmp_path / "m.eqsep"
     words = ("fit", folder / file, "--label", "kind", *SEEN, *FAST, "--out", out)
@@ -173,8 +171,8 @@ def test_large_files_may_have_numbers_truths_and_columns_of_names(tmp_path, monk
     words = ("fit", tmp_path / file, "--label", "kind", "--names", "zip", *FAST, "--out")
     small, large = tmp_path / "small.eqsep", tmp_path / "large.eqsep"
     expected = done(*words, small)
-    monkeypatch.setattr(parts, "LARGE", 0)
-    monkeypatch.setattr(parts, "AT_ONCE", 130)
+    monkeypatch.setattr(training_data, "LARGE", 0)
+    monkeypatch.setattr(training_data, "ROWS_AT_ONCE", 130)
     assert done(*words, large).replace("large.eqsep", "small.eqsep") == expected
     X = frame.drop(columns="kind")
     first, second = load_model(small), load_model(large)
@@ -301,12 +299,6 @@ def test_labels_that_may_be_misspelt_are_told(folder, model, tmp_path):
     frame[frame["kind"] != "takeover"].to_csv(tmp_path / "t.csv", index=False)
     told = run("learn", model, *words).stderr
     assert "Labels 'Takeover ', 'takeover' differ only by case or blanks" in told
-
-
-def test_a_column_of_ids_and_a_few_anomalies_give_nothing_away():
-    table = read_table(pa.table({"id": list("abcdefghijkl"), "x": range(12)}), name="test")
-    kind = pa.chunked_array([["normal"] * 10 + ["scan"] * 2])
-    assert giveaways(table, read_labels(kind, name="kind", normal=None)) == []
 
 
 def test_without_labels_all_rows_are_normal(folder, tmp_path):
@@ -684,7 +676,7 @@ def test_standard_error_may_be_closed_too(monkeypatch):
         tell("600 rows")
     assert end.value.exit_code == 141
     with pytest.raises(typer.Exit) as end, errors_told():
-        raise ValueError("There is no file rows.csv.")
+        raise UserError("There is no file rows.csv.")
     assert end.value.exit_code == 2
 
 
@@ -696,7 +688,7 @@ def test_being_ended_leaves_no_half_file(folder, model, tmp_path):
         end = time.monotonic() + 60
         while not files(tmp_path) and time.monotonic() < end:
             time.sleep(0.05)
-        assert [name.startswith(".s.parquet") for name in files(tmp_path)] == [True]
+        assert [name.startswith(".eqsep-") for name in files(tmp_path)] == [True]
         process.send_signal(signal.SIGTERM)
         process.stdin.close()
         assert process.wait(timeout=60) == 128 + signal.SIGTERM

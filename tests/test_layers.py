@@ -16,7 +16,7 @@ LAYERS = [
     {"arrays", "renames"},
     {"labels", "activations"},
     {"losses", "solvers", "tables"},
-    {"batches", "datasets", "evaluation", "theory"},
+    {"batches", "checks", "datasets", "evaluation", "theory"},
     {"engine"},
     {"kernels", "networks"},
     {"separators"},

@@ -104,7 +104,7 @@ def test_evaluate_writes_a_report(rows):
 
 
 def test_of_large_files_a_sample_is_measured(rows, monkeypatch):
-    monkeypatch.setattr("eqsep.commands.parts.LARGE", 1000)
+    monkeypatch.setattr("eqsep.commands.training_data.LARGE", 1000)
     path = rows.parent / "report.html"
     words = ("--label", "kind", "--seen", "takeover", "--out", rows.parent / "m", "--report", path)
     result = run("fit", rows, "--drop", "id", *words, *FAST)

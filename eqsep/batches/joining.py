@@ -68,7 +68,8 @@ def _joined(parts: list[Column]) -> Column:
             f"it alike in all of them."
         )
     kind = kinds.pop()
-    return Column(name, kind, np.concatenate([_as(part, kind) for part in parts]))
+    values = np.concatenate([_as(part, kind) for part in parts])
+    return Column(name, kind, values, all(part.categorical for part in parts))
 
 
 def _as(column: Column, kind: str) -> np.ndarray:

@@ -4,12 +4,11 @@
 |---|---|
 | `detecting` | the commands around a detector: their options |
 | `fitting`, `scoring`, `explaining`, `evaluating` | what these do, and what they say at the end |
-| `ranking` | the rows with the highest scores |
 | `reporting` | the HTML page of a fit |
 | `reading`, `text_files`, `writing` | tables from and to files, whole or piece by piece |
-| `labelled`, `parts`, `labelling` | labelled rows, at once or in parts, and the column of labels |
+| `inputs` | which columns the files have, and what the column of labels says |
+| `training_data` | the rows of a fit, at once or in batches with a sample of them |
 | `models` | model files, and tables as a model reads them |
-| `columns`, `dates` | columns that spoil a model |
-| `telling` | errors and warnings, each as one sentence |
-| `demo`, `data`, `reproduce` | the commands of these names |
+| `console` | what is printed: progress, errors and warnings, each as one sentence |
+| `demo`, `reproduce` | the commands of these names |
 """

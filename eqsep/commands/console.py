@@ -2,7 +2,7 @@
 
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from difflib import get_close_matches
@@ -10,7 +10,7 @@ from difflib import get_close_matches
 import typer
 from rich.console import Console
 
-from eqsep.errors import Message, UserError
+from eqsep.errors import Message, UserError, quoted
 
 debugging = ContextVar("debugging", default=False)  # whether every error keeps its traceback
 BROKEN_PIPE = 141  # as a shell says of a command that SIGPIPE has ended
@@ -56,6 +56,20 @@ def warnings_told() -> Iterator[list[str]]:
     messages[:] = dict.fromkeys([*told, *messages])
     for message in messages:
         tell(f"Warning: {message}", style="yellow")
+
+
+@contextmanager
+def progress(first: str) -> Iterator[Callable[[str], None]]:
+    """What is being done, on the screen, where there is one; it is gone in the end."""
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Screen(stderr=True)
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task(first, total=None)
+        yield lambda text: bar.update(task, description=text)
 
 
 def tell(message: str, *, style: str | None = None) -> None:
@@ -106,7 +120,7 @@ def meant(absent: Sequence[str], there: Sequence[str]) -> str:
         wanted = name.strip().casefold()
         near |= {wanted} if wanted in folded else set(get_close_matches(wanted, folded, cutoff=0.7))
     alike = [name for name, text in zip(there, folded, strict=True) if text in near]
-    return f" Did you mean {listed(alike)}?" if alike else ""
+    return f" Did you mean {quoted(alike)}?" if alike else ""
 
 
 def counted(n: int, what: str) -> str:
@@ -118,16 +132,3 @@ def counted(n: int, what: str) -> str:
     ('1 row', '1,200 rows')
     """
     return f"{n:,} {what}" + "s" * (n != 1)
-
-
-def listed(names: Iterable[str], *, most: int = 12) -> str:
-    """Names in quotes, the first ones where there are many.
-
-    Examples
-    --------
-    >>> listed("abc", most=2)
-    "'a', 'b' and 1 more"
-    """
-    names = list(names)
-    text = ", ".join(map(repr, names[:most]))
-    return text if len(names) <= most else f"{text} and {len(names) - most:,} more"

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eqsep.commands.console import Screen, counted, errors_told, warnings_told
+from eqsep.errors import UserError
 
 if TYPE_CHECKING:
-    from eqsep.commands.labelled import Labelled
+    from eqsep.commands.inputs import InputSpec
 
 app = typer.Typer()
 
@@ -89,20 +90,24 @@ def fit(  # noqa: PLR0913  the options of a command
 ) -> None:
     """Learn what is normal, and the labelled kinds of anomaly, from the rows of files."""
     with errors_told():
-        from eqsep.commands import fitting, reporting
+        from eqsep.commands import fitting
+        from eqsep.commands.writing import check_report_out
 
         columns = {"label": label, "normal": normal, "seen": seen, "drop": drop, "names": names}
-        data = _data(rows, delimiter, header, columns)
+        spec = _spec(rows, delimiter, header, columns)
         read: list[str | Path] = [*rows, *([] if like is None else [like])]
-        reporting.check_report_out(report, read, beside=out)
+        check_report_out(report, read, beside=out)
         settings = {"false_alarm_rate": false_alarm_rate, **_engine(landmarks, random_state)}
         with warnings_told() as warned:
-            fitted = fitting.fit_files(data, out, settings, like=like, ray=ray)
-            warned += fitted.warnings
+            detector, data = fitting.fit_files(spec, out, settings, like=like, ray=ray)
         console = Screen(highlight=False)
-        fitting.tell_fitted(console, fitted, out)
+        fitting.tell_fitted(console, detector, data.counts, out, dropped=spec.drop)
         if report is not None:
-            reporting.report_fit(data, fitted, out, report, warnings=warned)
+            from eqsep.commands.reporting import fit_report
+            from eqsep.report import write_report
+
+            page = fit_report(spec, detector, data, model=out, warnings=warned)
+            write_report(page, report)
             console.print(f"report      {report}", soft_wrap=True, markup=False)
 
 
@@ -144,12 +149,11 @@ def score(  # noqa: PLR0913
         from eqsep.commands import scoring
         from eqsep.commands.text_files import Layout
 
-        wanted = scoring.Wanted(keep or (), explain, only_alarms, most, ray, false_alarm_rate)
-        with warnings_told() as warned:
+        wanted = scoring.Wanted(most, explain, only_alarms, false_alarm_rate, keep or (), ray)
+        with warnings_told():
             outcome = scoring.score_files(
                 model, rows, out, kind=form, layout=Layout(delimiter, header), wanted=wanted
             )
-            warned += outcome.warnings
         scoring.tell_outcome(Screen(highlight=False), outcome, out)
     raise typer.Exit(1 if exit_code and outcome.alarms else 0)
 
@@ -172,12 +176,15 @@ def explain(  # noqa: PLR0913
     """Say why rows have their scores, the highest first: the columns that drive them."""
     with errors_told():
         from eqsep.commands import explaining
+        from eqsep.commands.scoring import Wanted
         from eqsep.commands.text_files import Layout
 
         layout = Layout(delimiter, header)
-        asked = explaining.Asked(most, top, only_alarms, false_alarm_rate)
+        if top < 1:
+            raise UserError(f"--top expects at least 1 reason, got {top}.")
+        wanted = Wanted(most, top, only_alarms, false_alarm_rate)
         with warnings_told():
-            for text in explaining.explain_files(model, rows, layout=layout, asked=asked):
+            for text in explaining.explain_files(model, rows, layout=layout, wanted=wanted):
                 typer.echo(text)
 
 
@@ -195,12 +202,10 @@ def learn(
         from eqsep.commands import fitting
         from eqsep.commands.text_files import Layout
 
-        with warnings_told() as warned:
-            fitted = fitting.learn_files(
-                model, rows, label, layout=Layout(delimiter, header), out=out
-            )
-            warned += fitted.warnings
-        fitting.tell_fitted(Screen(highlight=False), fitted, out)
+        with warnings_told():
+            layout = Layout(delimiter, header)
+            detector, counts = fitting.learn_files(model, rows, label, layout=layout, out=out)
+        fitting.tell_fitted(Screen(highlight=False), detector, counts, out)
 
 
 @app.command()
@@ -256,16 +261,17 @@ def evaluate(  # noqa: PLR0913
 ) -> None:
     """Let one kind at a time be the seen one, and measure what is found of the others."""
     with errors_told():
-        from eqsep.commands import evaluating, reporting
+        from eqsep.commands import evaluating
+        from eqsep.commands.writing import check_report_out
         from eqsep.report import write_report
 
         columns = {"label": label, "normal": normal, "drop": drop, "names": names}
-        data = _data(rows, delimiter, header, columns)
-        reporting.check_report_out(report, rows)
+        spec = _spec(rows, delimiter, header, columns)
+        check_report_out(report, rows)
         settings = _engine(landmarks, random_state)
         with warnings_told(), Screen(stderr=True).status("reading") as status:
             results = evaluating.evaluate_files(
-                data, settings, against=against, on_method=lambda name: status.update(name)
+                spec, settings, against=against, on_method=lambda name: status.update(name)
             )
         console = Screen(highlight=False)
         evaluating.tell_results(console, results)
@@ -274,15 +280,15 @@ def evaluate(  # noqa: PLR0913
             console.print(f"\nreport: {report}", soft_wrap=True, markup=False)
 
 
-def _data(
+def _spec(
     rows: list[str], delimiter: str | None, header: bool, columns: dict[str, Any]
-) -> "Labelled":
+) -> "InputSpec":
     """The labelled rows that the options of a command speak of."""
-    from eqsep.commands.labelled import Labelled
+    from eqsep.commands.inputs import InputSpec
     from eqsep.commands.text_files import Layout
 
     given = {name: value for name, value in columns.items() if value is not None}
-    return Labelled(rows, Layout(delimiter, header), **given)
+    return InputSpec(rows, Layout(delimiter, header), **given)
 
 
 def _engine(landmarks: int | None, random_state: int) -> dict[str, Any]:

@@ -13,10 +13,9 @@ from rich.text import Text
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import IsolationForest, RandomForestClassifier
 
-from eqsep.commands.console import listed
-from eqsep.commands.labelled import Labelled
+from eqsep.commands.inputs import InputSpec
 from eqsep.detector import Detector
-from eqsep.errors import MissingExtraError, UserError
+from eqsep.errors import MissingExtraError, UserError, quoted
 from eqsep.evaluation import Interval, anomaly_score, leave_one_kind_out
 from eqsep.report.evaluations import PARTS, EvaluationReport, evaluation_report
 from eqsep.tables import TableEncoder
@@ -93,7 +92,7 @@ _NORMAL_ONLY = ("isolation-forest",)
 
 
 def evaluate_files(
-    data: Labelled,
+    spec: InputSpec,
     settings: dict[str, Any],
     *,
     against: str = "",
@@ -111,15 +110,15 @@ def evaluate_files(
         Told the name of each method as it begins.
     """
     names = peers_of(against)
-    rows, labels = data.read()
+    rows, labels = spec.read()
     assert labels is not None  # the option is required
     known = np.flatnonzero(labels.texts != None)  # noqa: E711  element by element
     rows, kinds = rows.take(known), labels.texts[known].astype(str)
     anomalous = sorted(set(kinds.tolist()) - {labels.normal})
     if len(anomalous) < 2:
         raise UserError(
-            f"An evaluation takes two kinds of anomaly or more, and column {labels.column!r} holds "
-            f"{listed(anomalous) or 'none'}: one is seen, and the others are looked for."
+            f"An evaluation takes two kinds of anomaly or more, and column {labels.name!r} holds "
+            f"{quoted(anomalous) or 'none'}: one is seen, and the others are looked for."
         )
     seed = settings["random_state"]
     makers: dict[str, Callable[[], Any]] = {"eqsep": lambda: _Ours(**settings)}
@@ -137,25 +136,25 @@ def evaluate_files(
             random_state=seed,
         )
     on_method("intervals")
-    command = _command(data, settings, against=against)
+    command = _command(spec, settings, against=against)
     return evaluation_report(
         results,
         counts=labels.take(known).counts,
-        title=f"Kinds seen and unseen: {', '.join(Path(path).name for path in data.paths)}",
+        title=f"Kinds seen and unseen: {', '.join(Path(path).name for path in spec.paths)}",
         command=command,
     )
 
 
-def _command(data: Labelled, settings: dict[str, Any], *, against: str) -> str:
+def _command(spec: InputSpec, settings: dict[str, Any], *, against: str) -> str:
     """The words that make the same evaluation again."""
-    options = [("--label", data.label), ("--normal", data.normal)]
-    options += [("--drop", name) for name in data.drop] + [("--names", name) for name in data.names]
-    options += [("--against", against or None), ("--delimiter", data.layout.delimiter)]
+    options = [("--label", spec.label), ("--normal", spec.normal)]
+    options += [("--drop", name) for name in spec.drop] + [("--names", name) for name in spec.names]
+    options += [("--against", against or None), ("--delimiter", spec.layout.delimiter)]
     options += [("--landmarks", settings.get("n_landmarks"))]
     options += [("--random-state", settings["random_state"])]
     words = [word for name, value in options if value is not None for word in (name, str(value))]
-    bare = [] if data.layout.header else ["--no-header"]
-    return shlex.join(["eqsep", "evaluate", *data.paths, *words, *bare, "--report", "report.html"])
+    bare = [] if spec.layout.header else ["--no-header"]
+    return shlex.join(["eqsep", "evaluate", *spec.paths, *words, *bare, "--report", "report.html"])
 
 
 def peers_of(against: str) -> list[str]:
@@ -170,7 +169,7 @@ def peers_of(against: str) -> list[str]:
     unknown = [name for name in names if name not in _PEERS]
     if unknown:
         raise UserError(
-            f"--against {listed(unknown)} is no known method: expected some of {', '.join(_PEERS)}."
+            f"--against {quoted(unknown)} is no known method: expected some of {', '.join(_PEERS)}."
         )
     return names
 

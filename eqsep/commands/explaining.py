@@ -10,40 +10,13 @@ import pyarrow as pa
 
 from eqsep.commands.console import counted, tell
 from eqsep.commands.models import as_read, columns_for, errors_placed, load_detector
-from eqsep.commands.ranking import Highest, check_most
 from eqsep.commands.reading import pieces
+from eqsep.commands.scoring import Highest, Wanted
 from eqsep.commands.text_files import Layout
 from eqsep.detector import Detector
 from eqsep.detector.verdicts import verdicts
-from eqsep.errors import UserError
 
 _AT_ONCE = 64  # rows that are explained together, so that the first ones come at once
-
-
-@dataclass(frozen=True)
-class Asked:
-    """Which rows are explained, and by how many columns.
-
-    Attributes
-    ----------
-    most : int
-        How many rows: those with the highest scores.
-    top : int
-        How many columns are named for each.
-    only_alarms : bool
-    rate : float or None
-        The share of new normal rows that may raise an alarm; else as the model was fitted.
-    """
-
-    most: int
-    top: int
-    only_alarms: bool = False
-    rate: float | None = None
-
-    def __post_init__(self) -> None:
-        check_most(self.most)
-        if self.top < 1:
-            raise UserError(f"--top expects at least 1 reason, got {self.top}.")
 
 
 @dataclass(frozen=True)
@@ -56,13 +29,13 @@ class _Held:
 
 
 def explain_files(
-    model: Path, paths: Sequence[str], *, layout: Layout, asked: Asked
+    model: Path, paths: Sequence[str], *, layout: Layout, wanted: Wanted
 ) -> Iterator[str]:
     """Why the rows, or alarms, with the highest scores have them, as text; the highest first."""
-    detector = load_detector(model, rows=paths, rate=asked.rate)
+    detector = load_detector(model, rows=paths, rate=wanted.rate)
     held: list[_Held] = []
-    highest = Highest(asked.most)
-    done = wanted = 0
+    highest = Highest(wanted.most)
+    done = candidates = 0
     in_file: Counter[str] = Counter()
     for name, table in pieces(paths, columns_for(detector), layout=layout):
         if not table.num_rows:
@@ -70,17 +43,17 @@ def explain_files(
         with errors_placed(name, before=in_file[name]):
             answers = verdicts(detector, as_read(table, detector))
         alarm, score, kind = answers["alarm"], answers["score"], answers["kind"]
-        among = np.flatnonzero(alarm) if asked.only_alarms else np.arange(len(score))
+        among = np.flatnonzero(alarm) if wanted.only_alarms else np.arange(len(score))
         for i in among[highest.entering(score[among])].tolist():
             said = f"row {done + i + 1:,}: " + (f"alarm, {kind[i]}" if alarm[i] else "passes")
             held.append(_Held(score[i], said, table.take([i])))
-        held = sorted(held, key=lambda row: -row.score)[: asked.most]
+        held = sorted(held, key=lambda row: -row.score)[: wanted.most]
         done += table.num_rows
         in_file[name] += table.num_rows
-        wanted += len(among)
-    yield from _explained(detector, held, top=asked.top)
-    if wanted > len(held):
-        all_of_them = counted(wanted, "alarm" if asked.only_alarms else "row")
+        candidates += len(among)
+    yield from _explained(detector, held, top=wanted.explain)
+    if candidates > len(held):
+        all_of_them = counted(candidates, "alarm" if wanted.only_alarms else "row")
         tell(f"Shown: the {len(held):,} highest of {all_of_them}; --most N shows more.")
 
 

@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eqsep.commands.console import listed, meant
+from eqsep.commands.console import meant
 from eqsep.commands.reading import Choice, is_table, pieces
 from eqsep.commands.text_files import MISSING, Layout
 from eqsep.detector import Detector
 from eqsep.detector.parameters import checked_rate
-from eqsep.errors import UserError
+from eqsep.errors import UserError, quoted
 from eqsep.persistence import ModelFileError, load_model
 from eqsep.persistence.container import MAGIC
 from eqsep.tables.column import UnreadableError
@@ -102,15 +102,15 @@ def columns_for(detector: Detector, *, beside: Iterable[str] = ()) -> Choice:
             if len(used) != encoder.n_features_in_:
                 raise UserError(
                     f"The model knows its {encoder.n_features_in_} columns by their place, and "
-                    f"the table has {len(used)}: {listed(used)}. Pass these columns alone."
+                    f"the table has {len(used)}: {quoted(used)}. Pass these columns alone."
                 )
             return [*used, *beside]
         used = [c for c in encoder.feature_names_in_.tolist() if c not in encoder.dropped_]
         absent = [column for column in used if column not in there]
         if absent:
             raise UserError(
-                f"Column {listed(absent)} is missing: the model was fitted with it, and the table "
-                f"has {listed(there)}. Add it, empty where a value is not known."
+                f"Column {quoted(absent)} is missing: the model was fitted with it, and the table "
+                f"has {quoted(there)}. Add it, empty where a value is not known."
                 f"{meant(absent, [column for column in there if column not in used])}"
             )
         return [*used, *beside]

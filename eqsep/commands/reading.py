@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import dataset
 
 from eqsep.batches.sources import record_batches
-from eqsep.commands.console import listed, meant
+from eqsep.commands.console import meant
 from eqsep.commands.text_files import (
     ROWS_AT_ONCE,
     STANDARD_INPUT,
@@ -22,10 +22,10 @@ from eqsep.commands.text_files import (
     not_utf8,
     open_text,
 )
-from eqsep.errors import UserError
+from eqsep.errors import UserError, quoted
+from eqsep.tables.formats import FORMATS, READ_AS_TEXT, ending_of
 
-_TEXT = ("csv", "tsv", "txt", "data", "jsonl", "ndjson")
-_ARROW = {"parquet": "parquet", "pq": "parquet"} | dict.fromkeys(("arrow", "feather", "ipc"), "ipc")
+_FORMATS = FORMATS | READ_AS_TEXT
 Choice = Callable[[list[str]], Iterable[str]]  # from the columns of a file to those wanted of it
 
 
@@ -78,7 +78,7 @@ def files_of(paths: Iterable[str]) -> list[str]:
             inside = sorted(
                 str(p)
                 for p in path.rglob("*")
-                if _ending(p) and not p.name.startswith((".", "_")) and p.is_file()
+                if is_table(p) and not p.name.startswith((".", "_")) and p.is_file()
             )
             if not inside:
                 raise UserError(
@@ -105,12 +105,12 @@ def check_not_read(out: str | Path | None, paths: Iterable[str | Path]) -> None:
 def open_table(path: str, *, layout: Layout) -> Iterator[ArrowFile | CsvFile | JsonFile]:
     """A file, or standard input, as a table; errors of its content name it."""
     try:
-        ending = _ending(Path(path))
-        if ending in _ARROW:
-            data = dataset.dataset(path, format=_ARROW[ending])
+        kind = _FORMATS.get(ending_of(path))
+        if kind in ("parquet", "arrow"):
+            data = dataset.dataset(path, format=kind)
             check_once(data.schema.names, path)
             yield ArrowFile(path, data)
-        elif path == STANDARD_INPUT or ending:
+        elif path == STANDARD_INPUT or kind:
             with open_text(path, layout) as file:
                 yield file
         else:
@@ -145,7 +145,7 @@ def whole(
             if tables and set(columns) != set(tables[0].schema.names):
                 apart = sorted(set(columns) ^ set(tables[0].schema.names))
                 raise UserError(
-                    f"{file.name} has not the columns of the files before it: {listed(apart)} not "
+                    f"{file.name} has not the columns of the files before it: {quoted(apart)} not "
                     f"in all of them. Pass files of one table."
                 )
             tables.append(table)
@@ -177,7 +177,7 @@ def chosen(wanted: Iterable[str], there: Sequence[str], *, name: str) -> list[st
     absent = [column for column in wanted if column not in there]
     if absent:
         raise UserError(
-            f"{name} has no column {listed(absent)}: its columns are {listed(there)}."
+            f"{name} has no column {quoted(absent)}: its columns are {quoted(there)}."
             f"{meant(absent, there)}"
         )
     return wanted
@@ -185,13 +185,7 @@ def chosen(wanted: Iterable[str], there: Sequence[str], *, name: str) -> list[st
 
 def is_table(path: Path) -> bool:
     """Whether the name of a file ends as that of a table does."""
-    return bool(_ending(path))
-
-
-def _ending(path: Path) -> str:
-    """The end of the name, without .gz, where it is known; else nothing."""
-    ending = Path(path.name.removesuffix(".gz")).suffix[1:].lower()
-    return ending if ending in (*_TEXT, *_ARROW) else ""
+    return ending_of(path) in _FORMATS
 
 
 def _endings() -> str:

@@ -7,55 +7,40 @@ from pathlib import Path
 
 import numpy as np
 
-from eqsep.commands.fitting import Fitted
-from eqsep.commands.labelled import Labelled
-from eqsep.commands.labelling import Labels
-from eqsep.commands.models import check_folder
-from eqsep.commands.parts import is_large
-from eqsep.commands.reading import check_not_read, files_of
+from eqsep.commands.inputs import InputSpec, LabelColumn
+from eqsep.commands.reading import files_of
 from eqsep.commands.text_files import STANDARD_INPUT
+from eqsep.commands.training_data import TrainingData, is_large
 from eqsep.detector import Detector
-from eqsep.errors import UserError
-from eqsep.report import HeldOut, Usage, detector_report, write_report
+from eqsep.labels import NORMAL
+from eqsep.report import DetectorReport, HeldOut, Usage, detector_report
 from eqsep.tables.reading import Table
 
 _HELD = 0.3  # the share of each kind that is kept from the second detector
 _MOST_NORMAL, _MOST_OF_A_KIND = 20_000, 5_000
-_NUMBERS = {"0": "normal", "1": "anomaly"}  # as a detector calls them
+_NUMBERS = {"0": NORMAL, "1": "anomaly"}  # as a detector calls them
 
 
-def check_report_out(
-    path: Path | None, reads: Sequence[str | Path], *, beside: Path | None = None
-) -> None:
-    """Refuse before the work, not after it, a place where no report can be written."""
-    if path is None:
-        return
-    if path.exists() and not path.is_file():
-        raise UserError(f"{path} is no file: pass the name of a file for the report.")
-    if beside is not None and path.resolve() == beside.resolve():
-        raise UserError(f"--report and --out are both {path}: pass two names.")
-    check_folder(path)
-    check_not_read(path, reads)
-
-
-def report_fit(
-    data: Labelled, fitted: Fitted, model: Path, path: Path, *, warnings: Sequence[str]
-) -> None:
-    """Measure on rows held out of a second fit, and write the report of the first."""
-    known = _known_rows(data, fitted)
-    held = _held_out(fitted.detector, known)
-    shown = {_called(kind, fitted.labels): n for kind, n in fitted.counts.items()}
+def fit_report(
+    spec: InputSpec,
+    detector: Detector,
+    data: TrainingData,
+    *,
+    model: Path,
+    warnings: Sequence[str],
+) -> DetectorReport:
+    """The report of a fit, measured on rows that are held out of a second one."""
+    known = _known_rows(spec, detector, data)
     report = detector_report(
-        fitted.detector,
-        held,
-        counts=shown,
-        title=f"Anomalies in {', '.join(Path(name).name for name in data.paths)}",
+        detector,
+        _held_out(detector, known),
+        counts={_called(kind, data.labels): n for kind, n in data.counts.items()},
+        title=f"Anomalies in {', '.join(Path(name).name for name in spec.paths)}",
         warnings=warnings,
-        usage=Usage(model=str(model), label=data.label or "kind"),
+        usage=Usage(model=str(model), label=spec.label or "kind"),
     )
-    asked = dict.fromkeys(fitted.dropped, "by --drop")
-    learnt = replace(report.learnt, dropped=report.learnt.dropped | asked)
-    write_report(replace(report, learnt=learnt), path)
+    asked = dict.fromkeys(spec.drop, "by --drop")
+    return replace(report, learnt=replace(report.learnt, dropped=report.learnt.dropped | asked))
 
 
 @dataclass(frozen=True)
@@ -80,30 +65,29 @@ class _Known:
     all_rows: bool
 
 
-def _known_rows(data: Labelled, fitted: Fitted) -> _Known:
+def _known_rows(spec: InputSpec, detector: Detector, data: TrainingData) -> _Known:
     """The rows of the fit, and those of unseen kinds where the files can be read once more."""
-    assert fitted.first is not None  # a fit keeps them
-    table, labels = fitted.first, fitted.labels
-    large = is_large(data.paths)
-    again = not large and STANDARD_INPUT not in files_of(data.paths)
-    if data.seen and again and fitted.detector.feature_map is None:
-        table, labels = replace(data, seen=()).read()
-    numbered = not large and (again or not data.seen)
+    table, labels = data.sample, data.labels
+    large = is_large(spec.paths)
+    again = not large and STANDARD_INPUT not in files_of(spec.paths)
+    if spec.seen and again and detector.feature_map is None:
+        table, labels = replace(spec, seen=()).read()
+    numbered = not large and (again or not spec.seen)
     kind, normal, y = _kinds(labels, table.n_rows)
-    if fitted.detector.one_class_:  # rows without a label are the normal ones
+    if detector.one_class_:  # rows without a label are the normal ones
         kind = np.where(kind == None, normal, kind)  # noqa: E711  one by one
     return _Known(table, kind, normal, y, numbered, all_rows=not large)
 
 
-def _kinds(labels: Labels | None, n_rows: int) -> tuple[np.ndarray, str, np.ndarray | None]:
+def _kinds(labels: LabelColumn | None, n_rows: int) -> tuple[np.ndarray, str, np.ndarray | None]:
     """What a detector calls the kind of each row, the normal one, and its labels."""
     if labels is None:
-        return np.full(n_rows, "normal", dtype=object), "normal", None
+        return np.full(n_rows, NORMAL, dtype=object), NORMAL, None
     kind = np.array([t if t is None else _called(t, labels) for t in labels.texts], dtype=object)
     return kind, _called(labels.normal, labels), labels.y
 
 
-def _called(text: str, labels: Labels | None) -> str:
+def _called(text: str, labels: LabelColumn | None) -> str:
     """What a label is called on the page: a kind by its name, 0 and 1 in words."""
     if labels is not None and labels.are_numbers:
         return _NUMBERS.get(text, text)

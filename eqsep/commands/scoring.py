@@ -2,8 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,21 +10,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from eqsep.commands.console import Screen, counted, listed, tell
-from eqsep.commands.dates import Beyond, rows_beyond, tell_beyond
+from eqsep.checks import Beyond, check_beyond, rows_beyond, warn_of
+from eqsep.commands.console import counted, progress, tell
 from eqsep.commands.models import as_read, columns_for, errors_placed, load_detector
-from eqsep.commands.ranking import Highest, check_most, ranked
 from eqsep.commands.reading import check_not_read, files_of, open_table, pieces
 from eqsep.commands.text_files import STANDARD_INPUT, Layout
 from eqsep.commands.writing import STANDARD_OUTPUT, check_table_out, output_format, table_writer
 from eqsep.detector import Detector
 from eqsep.detector.verdicts import verdicts
-from eqsep.distributed.cluster import cluster
-from eqsep.distributed.mapping import each
-from eqsep.distributed.units import as_units
-from eqsep.errors import UserError
+from eqsep.errors import UserError, quoted
 
 _REASON = {
     "column": pa.string(),
@@ -33,7 +27,7 @@ _REASON = {
     "normal_value": pa.string(),
     "contribution": pa.float64(),
 }
-_ANSWERS = {
+_COLUMNS = {
     "score": pa.float64(),
     "p_value": pa.float64(),
     "alarm": pa.bool_(),
@@ -42,44 +36,45 @@ _ANSWERS = {
 _REASONS = {"reasons": pa.list_(pa.struct(_REASON))}
 _DIGITS, _LEAST = 6, 1e-300
 _NUMBER = "row"
-_RESULTS = (_NUMBER, *_ANSWERS, *_REASONS)
+_RESULTS = (_NUMBER, *_COLUMNS, *_REASONS)
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is wanted of each row.
+    """What is wanted of which rows.
 
     Attributes
     ----------
+    most : int or None
+        How many rows: those with the highest scores, the highest first; else all in their order.
+    explain : int
+        How many reasons a row comes with.
+    only_alarms : bool
+    rate : float or None
+        The share of new normal rows that may raise an alarm; else as the model was fitted.
     keep : sequence of str
         Columns that are written between the number of the row and its score; by default those
         that the model has taken for ids.
-    explain : int
-        How many reasons an alarm comes with.
-    only_alarms : bool
-    most : int or None
-        How many rows: those with the highest scores, the highest first; else all in their order.
     ray : str or None
         The cluster whose processes read and score the rows; else this one does.
-    rate : float or None
-        The share of new normal rows that may raise an alarm; else as the model was fitted.
     """
 
-    keep: Sequence[str] = ()
+    most: int | None = None
     explain: int = 0
     only_alarms: bool = False
-    most: int | None = None
-    ray: str | None = None
     rate: float | None = None
+    keep: Sequence[str] = ()
+    ray: str | None = None
 
     def __post_init__(self) -> None:
         if self.explain < 0:
             raise UserError(f"--explain expects a number of reasons, got {self.explain}.")
-        check_most(self.most)
+        if self.most is not None and self.most < 1:
+            raise UserError(f"--most expects a number of rows, 1 or more, got {self.most}.")
         taken = [name for name in self.keep if name in _RESULTS]
         if taken:
             raise UserError(
-                f"--keep {listed(taken)}: the table of scores has a column of that name already, "
+                f"--keep {quoted(taken)}: the table of scores has a column of that name already, "
                 f"as of every result ({', '.join(_RESULTS)}). Rename yours in the rows, or keep an "
                 f"id and join the two tables by it."
             )
@@ -87,7 +82,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How many rows were scored, how many raise an alarm, and what to look at.
+    """How many rows were scored, and how many raise an alarm.
 
     Attributes
     ----------
@@ -103,11 +98,10 @@ class Outcome:
     seconds: float
     rate: float | None
     highest: int | None
-    warnings: list[str]
 
 
 @dataclass(frozen=True)
-class Answers:
+class ScoredRows:
     """What is written of some thousand rows of a file; how many rows, alarms and odd dates."""
 
     file: str
@@ -115,6 +109,40 @@ class Answers:
     rows: int
     alarms: int
     beyond: Beyond
+
+
+class Highest:
+    """The highest scores so far, at most so many; None is all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> highest = Highest(2)
+    >>> highest.entering(np.array([0.1, 0.5, 0.3])), highest.entering(np.array([0.4, 0.2, 0.1]))
+    (array([1, 2]), array([0]))
+    """
+
+    def __init__(self, most: int | None) -> None:
+        self.most = most
+        self._scores = np.empty(0)
+
+    def entering(self, scores: np.ndarray) -> np.ndarray:
+        """Which of further rows are among the highest now; of equal ones the first stay."""
+        both = np.concatenate([self._scores, scores])
+        order = np.argsort(-both, kind="stable")[: self.most]
+        before, self._scores = len(self._scores), both[order]
+        return np.sort(order[order >= before] - before)
+
+
+def ranked(tables: Iterable[pa.Table], *, most: int) -> Iterator[pa.Table]:
+    """One table: the rows of all of them with the highest scores, in falling order."""
+    held: pa.Table | None = None
+    for table in tables:
+        both = table if held is None else pa.concat_tables([held, table])
+        order = np.argsort(-both.column("score").to_numpy(), kind="stable")[:most]
+        held = both.take(pa.array(order, pa.int64())).combine_chunks()
+    if held is not None:
+        yield held
 
 
 def score_files(
@@ -127,12 +155,13 @@ def score_files(
     check_not_read(out, [model, *inputs])
     detector = load_detector(model, rows=paths, rate=wanted.rate)
     tally = _Tally()
-    with table_writer(out, kind) as write, _counter() as count:
+    with table_writer(out, kind) as write, progress("rows") as say:
         score = scored if wanted.ray is None else scored_on_ray
-        tables = tally.counted(score(detector, inputs, layout=layout, wanted=wanted), count)
+        tables = tally.counted(score(detector, inputs, layout=layout, wanted=wanted), say)
         for table in tables if wanted.most is None else ranked(tables, most=wanted.most):
             write(_shortened(table) if kind == "csv" else table)
             tally.written += table.num_rows
+    warn_of(check_beyond(tally.beyond, n_rows=tally.rows))
     return tally.outcome(ranked=wanted.most is not None)
 
 
@@ -145,7 +174,7 @@ class _Tally:
         self.started = self.warm = time.perf_counter()
 
     def counted(
-        self, pieces: Iterator[Answers], count: Callable[[int], None]
+        self, pieces: Iterator[ScoredRows], say: Callable[[str], None]
     ) -> Iterator[pa.Table]:
         """The tables of answers, once these are counted."""
         for answers in pieces:
@@ -154,7 +183,7 @@ class _Tally:
             if not self.rows:
                 self.first_rows, self.warm = answers.rows, time.perf_counter()
             self.rows += answers.rows
-            count(self.rows)
+            say(counted(self.rows, "row"))
             yield answers.table
 
     def outcome(self, *, ranked: bool) -> Outcome:
@@ -162,21 +191,24 @@ class _Tally:
         now, later = time.perf_counter(), self.rows - self.first_rows
         rate = later / max(now - self.warm, 1e-9) if later else None
         highest = self.written if ranked else None
-        told = tell_beyond(self.beyond, n_rows=self.rows)
-        return Outcome(self.rows, self.alarms, now - self.started, rate, highest, told)
+        return Outcome(self.rows, self.alarms, now - self.started, rate, highest)
 
 
 def scored(
     detector: Detector, paths: Sequence[str], *, layout: Layout, wanted: Wanted
-) -> Iterator[Answers]:
+) -> Iterator[ScoredRows]:
     """The answers for some thousand rows at a time."""
     return _numbered(_answers(detector, paths, None, layout=layout, wanted=wanted))
 
 
 def scored_on_ray(
     detector: Detector, paths: Sequence[str], *, layout: Layout, wanted: Wanted
-) -> Iterator[Answers]:
+) -> Iterator[ScoredRows]:
     """The same by the processes of a cluster, each of which reads files of its own."""
+    from eqsep.distributed.cluster import cluster
+    from eqsep.distributed.mapping import each
+    from eqsep.distributed.units import as_units
+
     if STANDARD_INPUT in paths:
         raise UserError("Standard input cannot be read on a cluster: pass files.")
     files = [str(Path(path).resolve()) for path in paths]  # other processes are elsewhere
@@ -196,12 +228,12 @@ class _Scoring:
     layout: Layout
     wanted: Wanted
 
-    def __call__(self, file: str) -> Iterator[Answers]:
+    def __call__(self, file: str) -> Iterator[ScoredRows]:
         return _answers(self.detector, [file], self.kept, layout=self.layout, wanted=self.wanted)
 
 
-def _numbered(pieces: Iterator[Answers]) -> Iterator[Answers]:
-    """Answers with rows numbered in all files, in the types of the first ones."""
+def _numbered(pieces: Iterator[ScoredRows]) -> Iterator[ScoredRows]:
+    """ScoredRows with rows numbered in all files, in the types of the first ones."""
     done, schema = 0, None
     for answers in pieces:
         table = answers.table
@@ -229,7 +261,7 @@ def _answers(
     *,
     layout: Layout,
     wanted: Wanted,
-) -> Iterator[Answers]:
+) -> Iterator[ScoredRows]:
     """The answers for some thousand rows at a time.
 
     Where it is not said which columns are kept, the first file says what ids there are.
@@ -258,14 +290,14 @@ def _answer(
     highest: Highest | None,
     *,
     wanted: Wanted,
-) -> Answers:
+) -> ScoredRows:
     """What is kept and said of the rows of a piece that are wanted."""
     beside = {_NUMBER: pa.chunked_array([np.arange(1, 1 + table.num_rows)])}
     beside |= {column: table.column(column) for column in kept}
-    types = _ANSWERS | (_REASONS if wanted.explain else {})
+    types = _COLUMNS | (_REASONS if wanted.explain else {})
     if not table.num_rows:
         empty = {name: pa.array([], kind) for name, kind in types.items()}
-        return Answers(name, pa.table(beside | empty), 0, 0, Counter())
+        return ScoredRows(name, pa.table(beside | empty), 0, 0, Counter())
     rows = as_read(table, detector)
     answers = verdicts(detector, rows)
     alarm = answers["alarm"]
@@ -282,7 +314,8 @@ def _answer(
     arrays = {name: pa.array(answers[name][picked], kind) for name, kind in types.items()}
     there = pa.table(beside).take(pa.array(picked)) if len(picked) < len(alarm) else beside
     answer = pa.table({column: there[column] for column in beside} | arrays)
-    return Answers(name, answer, len(alarm), int(alarm.sum()), rows_beyond(detector, rows))
+    beyond = rows_beyond(rows, detector.feature_map_.encoder)
+    return ScoredRows(name, answer, len(alarm), int(alarm.sum()), beyond)
 
 
 def tell_outcome(console: Console, outcome: Outcome, out: str) -> None:
@@ -309,15 +342,3 @@ def _shortened(table: pa.Table) -> pa.Table:
         place = table.schema.get_field_index(name)
         table = table.set_column(place, name, pa.array(np.round(values * factor) / factor))
     return table
-
-
-@contextmanager
-def _counter() -> Iterator[Callable[[int], None]]:
-    """Rows counted on the screen, where there is one."""
-    console = Screen(stderr=True)
-    columns = SpinnerColumn(), TextColumn("{task.completed:,} rows"), TimeElapsedColumn()
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task("rows", total=None)
-        yield lambda rows: bar.update(task, completed=rows)

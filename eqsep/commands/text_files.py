@@ -21,8 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from eqsep.commands.console import listed
-from eqsep.errors import UserError
+from eqsep.errors import UserError, quoted
 
 STANDARD_INPUT = "-"
 MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "<NA>", "#N/A")
@@ -243,7 +242,7 @@ def check_once(columns: Sequence[str], name: str) -> None:
     twice = [column for column, count in Counter(columns).items() if count > 1]
     if twice:
         raise UserError(
-            f"{name} has more than one column {listed(twice)}: rename them, or pass --no-header if "
+            f"{name} has more than one column {quoted(twice)}: rename them, or pass --no-header if "
             f"its first line holds values."
         )
 

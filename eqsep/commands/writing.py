@@ -1,36 +1,26 @@
-"""Tables to files, piece by piece: under another name first, and renamed when all is there."""
+"""What commands write: tables to files, piece by piece; refused before the work if they cannot."""
 
 import csv
 import gzip
 import io
 import json
-import os
-import secrets
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
 from eqsep.commands.models import check_folder
+from eqsep.commands.reading import check_not_read
 from eqsep.errors import UserError
+from eqsep.files import written_whole
+from eqsep.tables.formats import FORMATS, ending_of
 
 STANDARD_OUTPUT = "-"
-FORMATS = {
-    "csv": "csv",
-    "jsonl": "jsonl",
-    "ndjson": "jsonl",
-    "parquet": "parquet",
-    "pq": "parquet",
-    "arrow": "arrow",
-    "feather": "arrow",
-}
 Write = Callable[[pa.Table], None]
 
 
@@ -42,8 +32,7 @@ def output_format(out: str, wanted: str | None) -> str:
     >>> output_format("scores.csv.gz", None), output_format("-", None), output_format("-", "jsonl")
     ('csv', 'csv', 'jsonl')
     """
-    ending = Path(out.removesuffix(".gz")).suffix[1:].lower()
-    kind = FORMATS.get(wanted or ("csv" if out == STANDARD_OUTPUT else ending))
+    kind = FORMATS.get(wanted or ("csv" if out == STANDARD_OUTPUT else ending_of(out)))
     if kind is None:
         said = f"--format {wanted}" if wanted else out
         raise UserError(
@@ -65,6 +54,20 @@ def check_table_out(out: str) -> None:
     check_folder(path)
 
 
+def check_report_out(
+    path: Path | None, reads: Sequence[str | Path], *, beside: Path | None = None
+) -> None:
+    """Refuse before the work, not after it, a place where no report can be written."""
+    if path is None:
+        return
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path} is no file: pass the name of a file for the report.")
+    if beside is not None and path.resolve() == beside.resolve():
+        raise UserError(f"--report and --out are both {path}: pass two names.")
+    check_folder(path)
+    check_not_read(path, reads)
+
+
 @contextmanager
 def table_writer(out: str, kind: str) -> Iterator[Write]:
     """A function that appends a table; the file is there when all went well, and only then.
@@ -80,29 +83,17 @@ def table_writer(out: str, kind: str) -> Iterator[Write]:
         with path.open("wb") as device, _writer(device, kind) as write:
             yield write
     else:
-        beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-        opened = gzip.open if out.endswith(".gz") else open
-        try:
-            with _ended_in_order(), opened(beside, "xb") as file, _writer(file, kind) as write:
-                yield write
-            with beside.open("rb") as done:
-                os.fsync(done.fileno())
-            beside.replace(path)
-        finally:
-            beside.unlink(missing_ok=True)
+        with (
+            written_whole(path) as file,
+            _packed(file, out) as packed,
+            _writer(packed, kind) as write,
+        ):
+            yield write
 
 
-@contextmanager
-def _ended_in_order() -> Iterator[None]:
-    """Let what a shell or a scheduler sends to end a command run its last steps too."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+def _packed(file: BinaryIO, out: str) -> AbstractContextManager[Any]:
+    """The file itself, or one that packs what is written to it, as the name says."""
+    return gzip.GzipFile(fileobj=file, mode="wb") if out.endswith(".gz") else nullcontext(file)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ missing; a mixed column holds objects of several types until somebody says what 
 import datetime as dt
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from numbers import Real
@@ -42,11 +42,14 @@ class Column:
     name: str
     kind: str
     values: np.ndarray
+    categorical: bool = field(default=False, repr=False)  # names, whatever they look like
 
     @classmethod
-    def coded(cls, name: str, names: list[str | None], rows: np.ndarray) -> "Column":
+    def coded(
+        cls, name: str, names: list[str | None], rows: np.ndarray, *, categorical: bool = False
+    ) -> "Column":
         """A column of text, from its distinct texts and the place of each row's among them."""
-        column = cls(name, "text", objects(names)[rows])
+        column = cls(name, "text", objects(names)[rows], categorical)
         column.__dict__["_distinct"] = (names, rows)  # so that nobody looks for them again
         return column
 
@@ -129,9 +132,10 @@ def column_of(name: str, values: np.ndarray, *, categorical: bool = False) -> Co
     Column(name='size', kind='number', values=array([1. , nan, 2.5]))
     """
     column = _column(name, values)
-    if not categorical or column.kind == "text":
+    if not categorical:
         return column
-    return Column(name, "text", objects(column.texts()))
+    texts = column.values if column.kind == "text" else objects(column.texts())
+    return Column(name, "text", texts, categorical)
 
 
 def _column(name: str, values: np.ndarray) -> Column:

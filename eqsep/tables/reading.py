@@ -28,7 +28,7 @@ class Table:
     def take(self, rows: np.ndarray) -> "Table":
         """Some of the rows, by position; a dropped column need not have any."""
         columns = [
-            Column(c.name, c.kind, c.values[rows] if len(c.values) else c.values)
+            Column(c.name, c.kind, c.values[rows] if len(c.values) else c.values, c.categorical)
             for c in self.columns
         ]
         return Table(columns, self.named, len(rows))
@@ -83,7 +83,7 @@ def read_table(X: Any, *, name: str) -> Table:
     if twice:
         raise UserError(f"{name} expects every column name once, got {twice} twice. Rename them.")
     columns = [
-        Column.coded(n, v.names, v.rows)
+        Column.coded(n, v.names, v.rows, categorical=i in categorical)
         if isinstance(v, _Coded)
         else column_of(n, v, categorical=i in categorical)
         for i, (n, v) in enumerate(zip(names, values, strict=True))
@@ -121,8 +121,11 @@ def _pandas_values(series: Any) -> np.ndarray:
 
 def _from_polars(frame: Any) -> _Pieces:
     _check_frame(frame, hint="X.collect() or X.to_frame()")
-    values = [series.to_numpy() for series in frame.get_columns()]
-    return list(frame.columns), values, set(), frame.height
+    columns = frame.get_columns()
+    values = [series.to_numpy() for series in columns]
+    declared = ("Categorical", "Enum")
+    categorical = {i for i, s in enumerate(columns) if str(s.dtype).startswith(declared)}
+    return list(frame.columns), values, categorical, frame.height
 
 
 def _from_pyarrow(table: Any) -> _Pieces:

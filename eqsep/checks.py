@@ -1,0 +1,327 @@
+"""Checks of data: what in a table or its labels may spoil a model, or its answers.
+
+Each check is a small function that returns findings. `Detector.fit` raises them as warnings of the
+categories below, all of them `DataWarning`; the command prints them in its own words. Who has
+looked, and goes on, says so once: ``warnings.simplefilter("ignore", DateColumnWarning)``.
+
+| finding | category |
+|---|---|
+| a column alone tells anomalous rows from normal ones | `LeakingColumnWarning` |
+| a column counts the rows | `CountingColumnWarning` |
+| numbers with a decimal comma, read as names | `DecimalCommaWarning` |
+| dates: later rows lie beyond what was learnt | `DateColumnWarning`, `NewDateWarning` |
+| labels that may be misspelt | `LabelSpellingWarning` |
+| a threshold that few anomalies get above | `HighThresholdWarning` |
+"""
+
+import os
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from inspect import currentframe
+from pathlib import Path
+
+import numpy as np
+
+from eqsep.errors import EqsepWarning, quoted
+from eqsep.tables.column import WRITERS, Column
+from eqsep.tables.date import Date
+from eqsep.tables.encoder import TableEncoder
+from eqsep.tables.reading import Table
+
+_PACKAGE = f"{Path(__file__).parent}{os.sep}"
+_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+_FEW = 20  # rows, or steps of a counter: fewer may rise by chance
+_ENOUGH = 5  # anomalies: fewer are told apart by chance
+_REPEATED = 2  # rows for each name: where there are fewer, names tell rows apart, not kinds
+_HIGH = 0.97  # a threshold above which little is left for anomalies
+Beyond = Counter[tuple[str, str, str]]  # rows by column, "later" or "earlier", and the last date
+
+
+class DataWarning(EqsepWarning):
+    """Something in the data that may spoil a model, or its answers."""
+
+
+class LeakingColumnWarning(DataWarning):
+    """A column alone tells all anomalous rows from the normal ones."""
+
+
+class CountingColumnWarning(DataWarning):
+    """A column of numbers rises or falls from row to row."""
+
+
+class DecimalCommaWarning(DataWarning):
+    """Columns of names are mostly numbers with a decimal comma."""
+
+
+class DateColumnWarning(DataWarning):
+    """A column of dates is learnt: rows that come later lie beyond it."""
+
+
+class NewDateWarning(DataWarning):
+    """Most rows have a date beyond all that were learnt."""
+
+
+class LabelSpellingWarning(DataWarning):
+    """Labels are alike but for case or blanks, or one row alone has a label."""
+
+
+class HighThresholdWarning(DataWarning):
+    """The threshold is so high that anomalies hardly get above it."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check has found.
+
+    Attributes
+    ----------
+    category : type of DataWarning
+    message : str
+        What was found, and why it matters.
+    advice, option : str
+        What to do about it: in Python, and with the options of the command.
+    """
+
+    category: type[DataWarning]
+    message: str
+    advice: str
+    option: str
+
+    def warning(self) -> DataWarning:
+        """The warning that says it."""
+        return self.category(
+            f"{self.message} {self.advice}", command=f"{self.message} {self.option}"
+        )
+
+
+def warn_of(findings: Iterable[Finding]) -> None:
+    """Warn of each finding, at the line outside of eqsep that asked for what was checked."""
+    level, frame = 1, currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    for finding in findings:
+        warnings.warn(finding.warning(), stacklevel=level)
+
+
+def check_columns(rows: Table, code: np.ndarray) -> list[Finding]:
+    """What is to be looked at in the columns of rows that are learnt.
+
+    Parameters
+    ----------
+    code : ndarray of int of shape (n_rows,)
+        0 where a row is normal, above 0 where it is anomalous, below where nobody knows.
+    """
+    return [*counting_columns(rows), *decimal_commas(rows), *leaking_columns(rows, code)]
+
+
+def counting_columns(rows: Table) -> list[Finding]:
+    """A finding for each column of numbers that rises or falls from row to row; some may tie.
+
+    Examples
+    --------
+    >>> from eqsep.tables.reading import read_table
+    >>> rows = read_table([{"id": i, "size": i % 7} for i in range(30)], name="checks")
+    >>> [finding.option for finding in counting_columns(rows)]
+    ["If it only counts the rows, leave it out: --drop 'id'."]
+    """
+    if rows.n_rows <= _FEW:
+        return []
+    return [
+        Finding(
+            CountingColumnWarning,
+            f"Column {column.name!r} rises or falls from row to row, as numbers of rows do: new "
+            f"rows may lie beyond all that was learnt, and raise alarms for that alone.",
+            f"If it only counts the rows, leave it out: {_without(column.name)}.",
+            f"If it only counts the rows, leave it out: --drop {column.name!r}.",
+        )
+        for column in rows.columns
+        if column.kind == "number" and _is_counter(column.values)
+    ]
+
+
+def _is_counter(values: np.ndarray) -> bool:
+    steps = np.diff(values)
+    one_way = bool((steps >= 0).all() or (steps <= 0).all())
+    return one_way and int(np.count_nonzero(steps)) >= _FEW
+
+
+def decimal_commas(rows: Table) -> list[Finding]:
+    """A finding, where columns of text are mostly numbers with a decimal comma.
+
+    A categorical column is said to hold names, and is left alone.
+    """
+    found: dict[str, str] = {}
+    for column in rows.columns:
+        if column.kind != "text" or column.categorical:
+            continue
+        texts = [text for text in column.names()[0] if text is not None]
+        commas = [text for text in texts if _COMMA.fullmatch(text)]
+        if 2 * len(commas) > len(texts):
+            found[column.name] = commas[0]
+    if not found:
+        return []
+    name, text = next(iter(found.items()))
+    point = text.strip().replace(",", ".")
+    which, hold = ("Column", "holds") if len(found) == 1 else ("Columns", "hold")
+    others = ", and so on" * (len(found) > 1)
+    return [
+        Finding(
+            DecimalCommaWarning,
+            f"{which} {quoted(found, most=len(found))} {hold} numbers with a decimal comma, such "
+            f"as {text!r}, read as names here: write them with a point, {point}.",
+            f"If they are names, say so: X[{name!r}].astype('category'){others}.",
+            f"If they are names, say so: --names {name!r}{others}.",
+        )
+    ]
+
+
+def leaking_columns(rows: Table, code: np.ndarray) -> list[Finding]:
+    """A finding for each column that alone tells all anomalous rows from the normal ones.
+
+    The code of a row is that of `check_columns`.
+    """
+    anomalous, normal = code > 0, code == 0
+    if anomalous.sum() < _ENOUGH or normal.sum() < _ENOUGH:
+        return []
+    return [
+        Finding(
+            LeakingColumnWarning,
+            f"Column {column.name!r} alone tells every anomalous row from every normal one.",
+            f"If it is known only together with the label, leave it out: {_without(column.name)}.",
+            f"If it is known only together with the label, leave it out: --drop {column.name!r}.",
+        )
+        for column in rows.columns
+        if _separates(column, anomalous, normal)
+    ]
+
+
+def _separates(column: Column, anomalous: np.ndarray, normal: np.ndarray) -> bool:
+    if column.kind in ("text", "mixed", "boolean"):
+        names, place = column.names()
+        few = len(names) * _REPEATED <= len(place)
+        return few and not set(place[anomalous].tolist()) & set(place[normal].tolist())
+    values = np.where(np.isnan(column.values), -np.inf, column.values)
+    high, low = values[anomalous], values[normal]
+    return bool(high.min() > low.max() or high.max() < low.min())
+
+
+def check_labels(counts: Mapping[str, int], *, known: Iterable[str] = ()) -> list[Finding]:
+    """Findings on labels that may be misspelt: alike but for case or blanks, or of one row.
+
+    Parameters
+    ----------
+    counts : mapping of str to int
+        The rows of each label.
+    known : iterable of str
+        Labels that were learnt before.
+
+    Examples
+    --------
+    >>> [finding.message for finding in check_labels({"ok": 90, "OK": 7})]
+    ["Labels 'OK', 'ok' differ only by case or blanks:"]
+    """
+    known = list(known)
+    alike: dict[str, set[str]] = {}
+    for text in (*counts, *known):
+        alike.setdefault(text.strip().casefold(), set()).add(text)
+    same = "if they mean the same, write them alike."
+    found = [
+        Finding(
+            LabelSpellingWarning,
+            f"Labels {quoted(sorted(texts))} differ only by case or blanks:",
+            same,
+            same,
+        )
+        for texts in alike.values()
+        if len(texts) > 1 and texts & set(counts)
+    ]
+    single = [text for text, n in counts.items() if n == 1 and text not in known]
+    if single:
+        one = len(single) == 1
+        which = f"Label {quoted(single)} has one row:"
+        many = f"Labels {quoted(single)} have one row each:"
+        check = f"check {'its' if one else 'their'} spelling, for one row teaches little."
+        found.append(Finding(LabelSpellingWarning, which if one else many, check, check))
+    return found
+
+
+def check_threshold(threshold: float, *, rate: float) -> list[Finding]:
+    """A finding where the threshold is so high that anomalies hardly get above it.
+
+    The share of new normal rows that may raise an alarm is `rate`.
+    """
+    if threshold < _HIGH:
+        return []
+    return [
+        Finding(
+            HighThresholdWarning,
+            f"The threshold, {threshold:.3f}, is near 1, which is the score of rows that are far "
+            f"from everything: so far out lie more than {rate:.2%} of the normal rows. Few "
+            f"anomalies will raise an alarm.",
+            "Leave out columns of codes or ids, set a larger n_landmarks, or allow a higher "
+            "false_alarm_rate.",
+            "Leave out columns of codes or ids with --drop, take more --landmarks, or allow a "
+            "higher --false-alarm-rate.",
+        )
+    ]
+
+
+def check_dates(encoder: TableEncoder) -> list[Finding]:
+    """A finding for each column of dates that a fitted encoder has learnt."""
+    return [
+        Finding(
+            DateColumnWarning,
+            f"Column {name!r} holds dates, from {_written(learnt, 0)} to {_written(learnt, -1)}: "
+            f"rows that come later lie beyond all that was learnt, and may raise alarms for that "
+            f"alone.",
+            f"Unless the date matters, leave it out: {_without(name)}.",
+            f"Unless the date matters, leave it out: --drop {name!r}.",
+        )
+        for _, name, learnt in _dates(encoder)
+    ]
+
+
+def rows_beyond(rows: Table, encoder: TableEncoder) -> Beyond:
+    """How many rows have a later date, or an earlier one, than all that were learnt."""
+    found: Beyond = Counter()
+    for index, name, learnt in _dates(encoder):
+        seconds = rows.columns[index].numbers("date")
+        knots = learnt.elapsed.knots
+        found[name, "later", _written(learnt, -1)] += int(np.sum(seconds > knots[-1]))
+        found[name, "earlier", _written(learnt, 0)] += int(np.sum(seconds < knots[0]))
+    return found
+
+
+def check_beyond(beyond: Beyond, *, n_rows: int) -> list[Finding]:
+    """A finding for each column by which more than half of the rows are beyond what was learnt."""
+    return [
+        Finding(
+            NewDateWarning,
+            f"{n:,} of {n_rows:,} row{'s' * (n_rows != 1)} {'has' if n == 1 else 'have'} a {side} "
+            f"date in column {name!r} than all that were learnt ({limit}), and may raise alarms "
+            f"for that alone:",
+            f"fit to rows of their time, or without the column, by {_without(name)}.",
+            f"fit to rows of their time, or without the column, by eqsep fit … --drop {name!r}.",
+        )
+        for (name, side, limit), n in beyond.items()
+        if 2 * n > n_rows
+    ]
+
+
+def _dates(encoder: TableEncoder) -> Iterator[tuple[int, str, Date]]:
+    """The index, name and encoding of each column of dates."""
+    names = getattr(encoder, "feature_names_in_", None)
+    for i, learnt in enumerate(encoder.columns_):
+        if isinstance(learnt, Date):
+            yield i, f"x{i}" if names is None else str(names[i]), learnt
+
+
+def _written(learnt: Date, knot: int) -> str:
+    return WRITERS["date"](learnt.elapsed.knots[knot]).replace("T", " ")
+
+
+def _without(name: str) -> str:
+    return f"X.drop(columns=[{name!r}])"

@@ -1,0 +1,244 @@
+"""The labelled rows of files: which columns they have, and what the column of labels says."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eqsep.commands.models import columns_for, labelled_rows, model_rows
+from eqsep.commands.reading import Choice, chosen, whole
+from eqsep.commands.text_files import Layout
+from eqsep.detector import Detector
+from eqsep.errors import UserError, quoted
+from eqsep.labels import USUAL_NORMAL
+from eqsep.tables.column import column_of, objects, text_of
+from eqsep.tables.reading import Table, read_table
+
+MOST_KINDS = 500  # more labels than that are ids or measurements
+WITHOUT = "without a label"
+_NUMBER = r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
+_TRUTHS = {"false": "0", "true": "1"}
+_FEW = 20  # distinct values: so few are names, even where most of them are numbers
+_MOSTLY = 0.9  # the share of numbers from which on the others are taken for mistakes
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """Which files hold the rows, and what their columns are.
+
+    Attributes
+    ----------
+    label : str or None
+        The column of labels; without one all rows are normal.
+    normal : str or None
+        The label of normal rows.
+    seen : sequence of str
+        The kinds of anomaly to learn; rows of others are left out. Nothing is all of them.
+    drop, names : sequence of str
+        Columns that are left out, and columns that hold names whatever they look like.
+    """
+
+    paths: Sequence[str]
+    layout: Layout
+    label: str | None = None
+    normal: str | None = None
+    seen: Sequence[str] = ()
+    drop: Sequence[str] = ()
+    names: Sequence[str] = ()
+
+    def read(self, like: Detector | None = None) -> "tuple[Table, LabelColumn | None]":
+        """The rows without what is left out, and their labels; read `like` a model, or anew."""
+        self.check()
+        if like is None:
+            table, column = self._inferred()
+            rows = read_table(table, name="Detector")
+        elif self.label is None:
+            rows, column = model_rows(self.paths, like, layout=self.layout), None
+        else:
+            rows, column = labelled_rows(self.paths, self.label, like, layout=self.layout)
+        if self.label is None or column is None:
+            return rows, None
+        labels = read_label_column(column, name=self.label, normal=self.normal)
+        if self.seen:
+            kept = np.flatnonzero(labels.seen(self.seen))
+            return rows.take(kept), labels.take(kept)
+        return rows, labels
+
+    def check(self) -> None:
+        """Refuse options that contradict each other."""
+        if self.label is None and (self.normal is not None or self.seen):
+            raise UserError("--normal and --seen speak of labels: pass their column as --label.")
+        if self.label in (*self.drop, *self.names):
+            raise UserError(f"Column {self.label!r} holds the labels: it is not to --drop or name.")
+        both = [name for name in self.names if name in self.drop]
+        if both:
+            raise UserError(f"Column {quoted(both)} cannot be both --names and --drop.")
+
+    def columns(self, like: Detector | None) -> Choice:
+        """The columns of a file that are wanted, the label last: those of a model, or all."""
+        beside = [] if self.label is None else [self.label]
+        if like is not None:
+            return columns_for(like, beside=beside)
+
+        def choose(there: list[str]) -> list[str]:
+            rest = (column for column in there if column not in self.drop and column != self.label)
+            chosen([*self.drop, *self.names], there, name="The table")
+            return [*rest, *beside]
+
+        return choose
+
+    def written_labels(self, table: pa.Table) -> np.ndarray:
+        """The labels of some rows as they are written, None where there is none."""
+        if self.label is None:
+            return objects([None] * table.num_rows)
+        column = table.column(self.label).cast(pa.string()).combine_chunks()
+        return objects(column.to_pylist())
+
+    def with_names(self, table: pa.Table) -> pa.Table:
+        """The table with columns of names as such; refuses numbers with words among them."""
+        _check_numbers(table, names=self.names)
+        for name in self.names:
+            column = table.column(name)
+            if not pa.types.is_dictionary(column.type):
+                index = table.schema.get_field_index(name)
+                table = table.set_column(index, name, column.dictionary_encode())
+        return table
+
+    def _inferred(self) -> tuple[pa.Table, pa.ChunkedArray | None]:
+        texts = [*self.names, *([] if self.label is None else [self.label])]
+        table = whole(self.paths, layout=self.layout, as_text=texts, but=self.drop)
+        labels = None
+        if self.label is not None:
+            labels = table.column(self.label)
+            table = table.drop_columns([self.label])
+        return self.with_names(table), labels
+
+
+def _check_numbers(table: pa.Table, *, names: Iterable[str]) -> None:
+    """Refuse a column of text that is nearly all numbers, unless it is said to hold names."""
+    for field in table.schema:
+        if not pa.types.is_string(field.type) or field.name in names:
+            continue
+        values = pc.unique(table.column(field.name).drop_null())
+        if len(values) <= _FEW:
+            continue
+        is_number = pc.match_substring_regex(values, f"^{_NUMBER}$")
+        others = values.filter(pc.invert(is_number))
+        if 1 - len(others) / len(values) >= _MOSTLY and len(others):
+            raise UserError(
+                f"Column {field.name!r} holds numbers and also {others[0].as_py()!r}: correct it, "
+                f"leave the column out with --drop, or take its values as names with --names."
+            )
+
+
+@dataclass(frozen=True)
+class LabelColumn:
+    """Labels as text, None where missing, and which of them is normal."""
+
+    texts: np.ndarray
+    normal: str
+    name: str
+
+    @property
+    def y(self) -> np.ndarray:
+        """What a detector takes: 0 and 1 as numbers, other labels as names."""
+        return numbers_of(self.texts) if self.are_numbers else self.texts
+
+    @property
+    def are_numbers(self) -> bool:
+        return self.normal == "0" and set(self.texts) <= {"0", "1", None}
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The rows of each kind, the normal one first and those without a label last."""
+        return self.ordered(Counter(self.texts.tolist()))
+
+    def ordered(self, found: Mapping[str | None, int]) -> dict[str, int]:
+        """How often each label was found, in that order."""
+        kinds = sorted(text for text in found if text not in (None, self.normal))
+        named = {kind: found[kind] for kind in (self.normal, *kinds) if found.get(kind)}
+        return named | ({WITHOUT: found[None]} if found.get(None) else {})
+
+    def take(self, rows: np.ndarray) -> "LabelColumn":
+        """Those of some rows."""
+        return replace(self, texts=self.texts[rows])
+
+    def seen(self, kinds: Sequence[str]) -> np.ndarray:
+        """Which rows stay where only these kinds of anomaly are seen."""
+        known = {text for text in self.texts if text not in (None, self.normal)}
+        unknown = [kind for kind in kinds if kind not in known]
+        if unknown:
+            raise UserError(
+                f"--seen {quoted(unknown)} is no kind in column {self.name!r}, which holds "
+                f"{quoted(sorted(known))} beside {self.normal!r}."
+            )
+        return np.array([text in (None, self.normal, *kinds) for text in self.texts], dtype=bool)
+
+
+def read_label_column(column: pa.ChunkedArray, *, name: str, normal: str | None) -> LabelColumn:
+    """The labels in a column; without a word for the normal ones "normal", 0 or False is it."""
+    texts = _texts(column, name)
+    known = sorted({text for text in texts if text is not None})
+    if len(known) > MOST_KINDS:
+        raise UserError(
+            f"Column {name!r} holds {len(known):,} different labels: expected names of kinds, at "
+            f"most {MOST_KINDS}. Pass the column that holds them."
+        )
+    usual = [text for text in map(str, USUAL_NORMAL) if text in known]
+    if normal is None and usual:
+        normal = usual[0]
+    elif normal is None:
+        raise UserError(
+            f"Say which label of column {name!r} is normal: --normal LABEL. It holds "
+            f"{quoted(known)}."
+        )
+    normal = _TRUTHS.get(normal.lower(), normal) if set(known) <= {"0", "1"} else normal
+    if normal not in known and None not in texts:
+        raise UserError(
+            f"Column {name!r} holds no row labelled {normal!r}, which is to be the normal one: it "
+            f"holds {quoted(known)}. Name the normal label with --normal."
+        )
+    return LabelColumn(texts, normal, name)
+
+
+def y_for(detector: Detector, column: pa.ChunkedArray, *, name: str) -> np.ndarray:
+    """The labels of more rows, as those that a fitted detector has learnt."""
+    texts = _texts(column, name)
+    labels = detector.answers_.labels
+    return texts if labels is None or labels.by_name else numbers_of(texts)
+
+
+def _texts(column: pa.ChunkedArray, name: str) -> np.ndarray:
+    """Labels as text: 1 and 1.0 alike, and false and true as 0 and 1; refused where none is."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    array = column.unify_dictionaries().combine_chunks()
+    distinct = column_of(name, array.dictionary.to_numpy(zero_copy_only=False)).texts()
+    known = {text for text in distinct if text}
+    short: dict[str, str] = {}
+    if known and all(text.lower() in _TRUTHS for text in known):
+        short = {text: _TRUTHS[text.lower()] for text in known}
+    elif all(re.fullmatch(_NUMBER, text) for text in known):
+        short = {text: text_of(float(text)) for text in known}
+    texts = objects([*(short.get(text, text) if text else None for text in distinct), None])
+    found = texts[array.indices.fill_null(len(distinct)).to_numpy()]
+    if all(text is None for text in found):
+        raise UserError(f"Column {name!r} holds no label: every value is missing.")
+    return found
+
+
+def numbers_of(texts: Iterable[Any]) -> np.ndarray:
+    """0 / 1 as numbers, None where missing; refuses other labels."""
+    texts = list(texts)
+    other = {text for text in texts if text not in ("0", "1", None)}
+    if other:
+        raise UserError(
+            f"The model knows the labels 0 and 1, and these rows have {quoted(sorted(other))}. "
+            f"Label them 0 or 1, or fit a model to names of kinds."
+        )
+    return objects(None if text is None else int(text) for text in texts)

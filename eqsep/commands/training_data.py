@@ -1,0 +1,325 @@
+"""The rows that a detector is fitted to: all of them, or batches of files larger than memory.
+
+Large files are read three times: here for the labels and a sample, which shows of what type columns
+of text are, and twice by the detector, which takes the rows in batches of these types.
+"""
+
+import io
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv as arrow_csv
+
+from eqsep.batches.sampling import LabelledRows, Strata, sample_size
+from eqsep.commands.inputs import (
+    MOST_KINDS,
+    InputSpec,
+    LabelColumn,
+    numbers_of,
+    read_label_column,
+)
+from eqsep.commands.models import as_read, cast
+from eqsep.commands.reading import files_of, pieces
+from eqsep.commands.text_files import STANDARD_INPUT, CsvFile
+from eqsep.detector import Detector
+from eqsep.errors import UserError
+from eqsep.labels import NORMAL, USUAL_NORMAL
+from eqsep.tables.column import objects
+from eqsep.tables.formats import FORMATS, ending_of
+from eqsep.tables.reading import Table, read_table
+
+LARGE = 2**28  # bytes of text from which on files are learnt in batches
+ROWS_AT_ONCE = 100_000  # of a batch
+_PACKED = 5  # how many bytes of text one of a compressed file stands for
+_USUAL = {*map(str, USUAL_NORMAL), "0.0", "false"}  # as files write the labels of normal rows
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Rows to fit a detector to, and some of them to look at.
+
+    Attributes
+    ----------
+    sample : Table
+        All rows, or some.
+    labels : LabelColumn or None
+        Theirs.
+    counts : dict of str to int
+        All rows of each kind.
+    rows, y : table and labels, or batches and None
+        What a detector takes: all rows.
+    normal : str or None
+        The normal label, where labels are names.
+    """
+
+    sample: Table
+    labels: LabelColumn | None
+    counts: dict[str, int]
+    rows: Any
+    y: np.ndarray | None
+    normal: str | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return sum(self.counts.values())
+
+
+def read_training_data(
+    spec: InputSpec, like: Detector | None, *, random_state: int
+) -> TrainingData:
+    """The rows of files, at once where they are few."""
+    if is_large(spec.paths):
+        spec.check()
+        sample = sample_files(spec, like, np.random.default_rng(random_state))
+        return _in_batches(spec, like, sample)
+    rows, labels = spec.read(like)
+    if labels is None:
+        return TrainingData(rows, None, {NORMAL: rows.n_rows}, rows, None)
+    normal = None if labels.are_numbers else labels.normal
+    return TrainingData(rows, labels, labels.counts, rows, labels.y, normal)
+
+
+def read_on_cluster(spec: InputSpec, like: Detector | None, *, random_state: int) -> TrainingData:
+    """The rows of files, which the processes of the cluster that was joined read file by file."""
+    from eqsep.distributed.mapping import total
+    from eqsep.distributed.units import Divided, as_units
+
+    spec.check()
+    files = files_of(spec.paths)
+    if STANDARD_INPUT in files:
+        raise UserError("Standard input cannot be read on a cluster: pass files.")
+    files = [str(Path(file).resolve()) for file in files]  # other processes are elsewhere
+    sampling = _Sampling(spec, like, random_state)
+    sample = total(as_units(files, str), sampling, FileSample.merge) or FileSample()
+    data = _in_batches(spec, like, sample)
+    return replace(data, rows=Divided(files, data.rows.of))
+
+
+def is_large(paths: Sequence[str]) -> bool:
+    """Whether files should not be held in memory; standard input, read once, always is."""
+    files = files_of(paths)
+    if STANDARD_INPUT in files:
+        return False
+    return sum(Path(file).stat().st_size * _swelling(file) for file in files) > LARGE
+
+
+def _swelling(file: str) -> int:
+    """How many bytes of text one byte of the file stands for."""
+    packed = file.endswith(".gz") or FORMATS.get(ending_of(file)) == "parquet"
+    return _PACKED if packed else 1
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """Rows of files, a table for each piece that was read, in the types that its file has."""
+
+    parts: list[tuple[str, pa.Table]]
+
+    def take(self, rows: np.ndarray) -> "FileRows":
+        """Some of them, by positions in rising order."""
+        kept, start = [], 0
+        for file, table in self.parts:
+            low, high = np.searchsorted(rows, (start, start + table.num_rows))
+            if low < high:
+                kept.append((file, table.take(pa.array(rows[low:high] - start))))
+            start += table.num_rows
+        return FileRows(kept)
+
+    def by_file(self) -> tuple[list[pa.Table], np.ndarray]:
+        """The rows of each file as one table, and the positions that these rows have here."""
+        tables: dict[str, list[pa.Table]] = {}
+        positions: dict[str, list[np.ndarray]] = {}
+        start = 0
+        for file, table in self.parts:
+            tables.setdefault(file, []).append(table)
+            positions.setdefault(file, []).append(np.arange(start, start + table.num_rows))
+            start += table.num_rows
+        order = np.concatenate([part for parts in positions.values() for part in parts])
+        return [pa.concat_tables(parts) for parts in tables.values()], order
+
+
+def _joined(parts: list[LabelledRows[FileRows]]) -> LabelledRows[FileRows]:
+    return LabelledRows.join(parts, lambda all_: FileRows([p for rows in all_ for p in rows.parts]))
+
+
+@dataclass
+class FileSample:
+    """Rows of files sampled at random, and how often each label is written in all of them.
+
+    Samples of other files merge into one of all.
+    """
+
+    counts: Counter[str | None] = field(default_factory=Counter)
+    strata: Strata[LabelledRows[FileRows]] | None = None
+    n_rows: int = 0
+
+    def merge(self, later: "FileSample") -> "FileSample":
+        """This one, when it has taken in the sample of later rows."""
+        self.counts.update(later.counts)
+        if self.strata is None:
+            self.strata = later.strata
+        elif later.strata is not None:
+            self.strata.merge(later.strata, moved=lambda rows: rows.after(self.n_rows))
+        self.n_rows += later.n_rows
+        return self
+
+    def add(self, spec: InputSpec, file: str, table: pa.Table, rng: np.random.Generator) -> None:
+        """See one more piece of a file."""
+        labels = spec.written_labels(table)
+        self.counts.update(labels.tolist())
+        if spec.label is not None:
+            table = table.drop_columns([spec.label])
+        if self.strata is None:
+            self.strata = Strata(sample_size(table.num_columns), _joined)
+        positions = np.arange(self.n_rows, self.n_rows + len(labels))
+        rows = LabelledRows(FileRows([(file, table)]), labels, positions)
+        normal = [_may_be_normal(text, spec.normal) for text in labels]
+        self.strata.add(rows, is_normal=np.array(normal, dtype=bool), rng=rng)
+        self.n_rows += len(labels)
+
+
+def sample_files(spec: InputSpec, like: Detector | None, rng: np.random.Generator) -> FileSample:
+    """A sample of the rows of the files."""
+    sample = FileSample()
+    for file, table in pieces(spec.paths, spec.columns(like), layout=spec.layout):
+        sample.add(spec, file, table, rng)
+        if len(sample.counts) > 10 * MOST_KINDS:
+            break  # refused when they are read
+    return sample
+
+
+def _may_be_normal(text: str | None, normal: str | None) -> bool:
+    return text is None or (text.lower() in _USUAL if normal is None else text == normal)
+
+
+@dataclass(frozen=True)
+class _Sampling:
+    """From a file to a sample of its rows."""
+
+    spec: InputSpec
+    like: Detector | None
+    random_state: int
+
+    def __call__(self, file: str, number: int) -> FileSample:
+        rng = np.random.default_rng([self.random_state, number])
+        return sample_files(replace(self.spec, paths=[file]), self.like, rng)
+
+
+def _in_batches(spec: InputSpec, like: Detector | None, sample: FileSample) -> TrainingData:
+    if sample.strata is None or not sample.n_rows:
+        raise UserError(
+            f"{', '.join(spec.paths)} has no rows: expected a header and rows below it."
+        )
+    sampled = sample.strata.sample()
+    tables, order = sampled.rows.by_file()
+    rows = _typed(spec, tables, like).take(np.argsort(sampled.positions[order]))
+    reader = _Reader(spec, like, {} if like else _kinds(rows))
+    if spec.label is None:
+        return TrainingData(rows, None, {NORMAL: sample.n_rows}, reader, None)
+    written = list(sample.counts)
+    column = pa.chunked_array([pa.array(written, pa.string())])
+    labels = read_label_column(column, name=spec.label, normal=spec.normal)
+    kept = labels.seen(spec.seen) if spec.seen else np.ones(len(written), dtype=bool)
+    text = dict(zip(written, labels.texts, strict=True))
+    known = [name for name, wanted in zip(written, kept, strict=True) if wanted]
+    counts: Counter[str | None] = Counter()
+    for name in known:
+        counts[text[name]] += sample.counts[name]
+    in_order = sampled.y[np.argsort(sampled.positions)]
+    there = np.flatnonzero([name in known for name in in_order])
+    mine = replace(labels, texts=objects(text[name] for name in in_order[there]))
+    are_numbers = labels.take(kept).are_numbers
+    values = [text[name] for name in known]
+    taken = dict(zip(known, numbers_of(values) if are_numbers else values, strict=True))
+    reader = replace(reader, labels=taken)
+    normal = None if are_numbers else labels.normal
+    return TrainingData(rows.take(there), mine, labels.ordered(counts), reader, None, normal)
+
+
+def _typed(spec: InputSpec, tables: list[pa.Table], like: Detector | None) -> Table:
+    if like is not None:
+        return as_read(pa.concat_tables(tables, promote_options="permissive"), like)
+    typed = [_inferred(table, spec.names) for table in tables]
+    joined = pa.concat_tables(typed, promote_options="permissive")
+    return read_table(spec.with_names(joined), name="Detector")
+
+
+def _inferred(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    """A table of strings in types that all values of a column allow."""
+    if not all(pa.types.is_string(field.type) for field in table.schema):
+        return table
+    sink = pa.BufferOutputStream()
+    arrow_csv.write_csv(table, sink, arrow_csv.WriteOptions(include_header=False))
+    file = CsvFile("", table.schema.names, io.BytesIO(sink.getvalue().to_pybytes()), ",")
+    return file.whole(table.schema.names, as_text=names)
+
+
+def _kinds(rows: Table) -> dict[str, str]:
+    """What each column is read as."""
+    return {c.name: "text" if c.is_empty else c.kind for c in rows.columns}
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """All rows in batches, each time it is called: what a detector takes.
+
+    Attributes
+    ----------
+    like : Detector or None
+        The detector as whose columns the rows are read.
+    kinds : mapping of str to str
+        Without it: what each column is read as.
+    labels : mapping of str to label
+        From labels as they are written to those a detector takes; rows of others are left out.
+    """
+
+    spec: InputSpec
+    like: Detector | None
+    kinds: Mapping[str, str]
+    labels: Mapping[str | None, Any] | None = None
+
+    def of(self, file: str) -> "_Reader":
+        """The same of one file."""
+        return replace(self, spec=replace(self.spec, paths=[file]))
+
+    def __call__(self) -> Iterator[tuple[Table, np.ndarray | None]]:
+        waiting: list[tuple[pa.Table, np.ndarray]] = []
+        columns = self.spec.columns(self.like)
+        for _, table in pieces(self.spec.paths, columns, layout=self.spec.layout):
+            written = self.spec.written_labels(table)
+            if self.labels is not None:
+                there = np.array([text in self.labels for text in written], dtype=bool)
+                table, written = table.filter(pa.array(there)), written[there]
+            waiting.append((self._cast(table), written))
+            if sum(len(labels) for _, labels in waiting) >= ROWS_AT_ONCE:
+                yield self._batch(waiting)
+                waiting = []
+        if waiting:
+            yield self._batch(waiting)
+
+    def _cast(self, table: pa.Table) -> pa.Table:
+        """The columns in the types of the sample."""
+        if self.like is not None:
+            return table
+        columns = {name: cast(table.column(name), kind) for name, kind in self.kinds.items()}
+        return pa.table(
+            {
+                name: column.cast(pa.string()).dictionary_encode()
+                if name in self.spec.names
+                else column
+                for name, column in columns.items()
+            }
+        )
+
+    def _batch(self, waiting: list[tuple[pa.Table, np.ndarray]]) -> tuple[Table, np.ndarray | None]:
+        table = pa.concat_tables([table for table, _ in waiting], promote_options="permissive")
+        rows = as_read(table, self.like) if self.like else read_table(table, name="Detector")
+        if self.labels is None:
+            return rows, None
+        written = np.concatenate([labels for _, labels in waiting])
+        return rows, objects(self.labels[text] for text in written)

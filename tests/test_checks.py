@@ -1,0 +1,241 @@
+"""Checks of data: what each of them finds, what it leaves alone, and what it advises."""
+
+import warnings
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from eqsep import checks
+from eqsep.checks import Finding, warn_of
+from eqsep.errors import UserError
+from eqsep.tables import TableEncoder
+from eqsep.tables.reading import read_table
+
+N = 40
+
+
+def table(**columns):
+    return read_table(pd.DataFrame(columns), name="test")
+
+
+def columns_of(findings):
+    return [finding.message.split("'")[1] for finding in findings]
+
+
+def code(n_anomalous, n=N, unlabelled=0):
+    """Normal rows, then anomalous ones, then some without a label."""
+    return np.repeat([0, 1, -1], [n - n_anomalous - unlabelled, n_anomalous, unlabelled])
+
+
+def test_a_finding_is_a_warning_with_advice_for_both_languages():
+    found = checks.counting_columns(table(id=np.arange(N)))
+    assert [finding.category for finding in found] == [checks.CountingColumnWarning]
+    warning = found[0].warning()
+    assert isinstance(warning, checks.DataWarning)
+    assert str(warning).endswith("leave it out: X.drop(columns=['id']).")
+    assert warning.in_command().endswith("leave it out: --drop 'id'.")
+    assert str(warning).split(" leave")[0] == warning.in_command().split(" leave")[0]
+
+
+def test_a_finding_is_told_at_the_line_that_asked():
+    finding = Finding(checks.DateColumnWarning, "Dates.", "Drop.", "--drop.")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn_of([finding, finding])
+    assert [w.filename for w in caught] == [__file__, __file__]
+    assert [str(w.message) for w in caught] == ["Dates. Drop."] * 2
+
+
+@pytest.mark.parametrize(
+    ("values", "counts"),
+    [
+        (np.arange(N), True),
+        (np.arange(N)[::-1], True),
+        (np.arange(N) // 2, False),  # 19 steps
+        (np.arange(N + 2) // 2, True),  # 20 steps
+        (np.r_[np.arange(N), 3], False),
+        (np.r_[np.nan, np.arange(N)], False),
+        (np.arange(20), False),  # so few rows rise by chance
+        (np.arange(21), True),
+    ],
+)
+def test_columns_that_rise_or_fall_are_counters(values, counts):
+    assert bool(checks.counting_columns(table(x=values))) is counts
+
+
+def test_only_numbers_count():
+    assert not checks.counting_columns(table(x=[f"{i:03d}" for i in range(N)]))
+
+
+def test_decimal_commas_are_named_in_one_finding():
+    commas = [f"{i},5" for i in range(N)]
+    rows = table(a=commas, b=[*commas[:21], *"x" * 19], c=[*commas[:20], *map(str, range(20))])
+    (found,) = checks.decimal_commas(rows)
+    assert "Columns 'a', 'b' hold" in found.message
+    assert "such as '0,5'" in found.message
+    assert found.message.endswith("write them with a point, 0.5.")
+    assert found.advice.endswith("X['a'].astype('category'), and so on.")
+    assert found.option.endswith("--names 'a', and so on.")
+    (one,) = checks.decimal_commas(table(a=commas))
+    assert one.message.startswith("Column 'a' holds")
+    assert one.option.endswith("--names 'a'.")
+
+
+@pytest.mark.parametrize("text", ["1.5", "a,b", "1,2,3", "1,", ",5", "1 000,5"])
+def test_what_is_no_number_with_a_comma_is_left_alone(text):
+    assert not checks.decimal_commas(table(x=[text] * N))
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"x": pd.Series(["1,5"] * N, dtype="category")}),
+        pl.DataFrame({"x": pl.Series(["1,5"] * N, dtype=pl.Categorical)}),
+        pa.table({"x": pa.array(["1,5"] * N).dictionary_encode()}),
+    ],
+    ids=["pandas", "polars", "pyarrow"],
+)
+def test_a_category_holds_names(frame):
+    rows = read_table(frame, name="test")
+    assert not checks.decimal_commas(rows)
+    assert not checks.decimal_commas(rows.take(np.arange(9)))
+
+
+def test_columns_that_give_the_label_away_are_found():
+    y = code(6)
+    rows = table(
+        high=y * 10.0 + np.linspace(0, 1, N),
+        low=-(y * 10.0) + np.linspace(0, 1, N),
+        missing=np.where(y > 0, np.nan, 1.0),
+        name=np.where(y > 0, "bad", "good"),
+        flag=y > 0,
+        touching=np.where(y > 0, 1.0, np.linspace(0, 1, N)),  # normal rows reach up to 33/39
+        overlapping=np.where(y > 0, 0.5, np.linspace(0, 1, N)),
+        shared=np.where(np.arange(N) % 2, "a", "b"),
+    )
+    found = checks.leaking_columns(rows, y)
+    assert columns_of(found) == ["high", "low", "missing", "name", "flag", "touching"]
+    assert found[0].advice.endswith("leave it out: X.drop(columns=['high']).")
+    assert found[0].option.endswith("leave it out: --drop 'high'.")
+
+
+def test_rows_without_a_label_say_nothing():
+    y = code(6, unlabelled=10)
+    x = np.where(y > 0, 5.0, 0.0)
+    x[y < 0] = np.linspace(-9, 9, 10)
+    assert columns_of(checks.leaking_columns(table(x=x), y)) == ["x"]
+
+
+@pytest.mark.parametrize(("n_anomalous", "found"), [(4, False), (5, True), (35, True), (36, False)])
+def test_few_rows_are_told_apart_by_chance(n_anomalous, found):
+    y = code(n_anomalous)
+    assert bool(checks.leaking_columns(table(x=y * 1.0), y)) is found
+
+
+def test_ids_tell_rows_apart_not_kinds():
+    y = code(20)
+    assert not checks.leaking_columns(table(x=[f"id{i}" for i in range(N)]), y)
+    assert not checks.leaking_columns(table(x=[f"id{i // 2}" for i in range(N - 1)] + ["z"]), y)
+    assert checks.leaking_columns(table(x=[f"id{i // 2}" for i in range(N)]), y)
+
+
+def test_all_columns_are_checked_at_once():
+    y = code(6)
+    rows = table(id=np.arange(N), comma=["1,5"] * N, leak=y * 1.0)
+    categories = [finding.category for finding in checks.check_columns(rows, y)]
+    assert categories == [
+        checks.CountingColumnWarning,
+        checks.DecimalCommaWarning,
+        checks.LeakingColumnWarning,
+        checks.LeakingColumnWarning,  # by its number, too, every anomalous row is told
+    ]
+
+
+def test_labels_that_are_alike_are_told():
+    (found,) = checks.check_labels({"ok": 9, " OK": 3, "bad": 5})
+    assert f"{found.message} {found.advice}" == (
+        "Labels ' OK', 'ok' differ only by case or blanks: if they mean the same, write them alike."
+    )
+    (found,) = checks.check_labels({"OK ": 3}, known=["ok", "Bad", "bad"])  # those were told before
+    assert "'OK ', 'ok'" in found.message
+
+
+def test_labels_of_one_row_are_told():
+    (one,) = checks.check_labels({"normal": 9, "scan": 1})
+    assert one.message == "Label 'scan' has one row:"
+    assert one.advice == "check its spelling, for one row teaches little."
+    (two,) = checks.check_labels({"normal": 9, "scan": 1, "flood": 1, "smurf": 2})
+    assert two.message == "Labels 'scan', 'flood' have one row each:"
+    assert two.option == "check their spelling, for one row teaches little."
+    assert checks.check_labels({"scan": 1}, known=["scan"]) == []
+
+
+@pytest.mark.parametrize(("threshold", "found"), [(0.969, False), (0.97, True), (1.2, True)])
+def test_a_threshold_near_one_is_told(threshold, found):
+    findings = checks.check_threshold(threshold, rate=0.01)
+    assert bool(findings) is found
+    for finding in findings:
+        assert f"The threshold, {threshold:.3f}, is near 1" in finding.message
+        assert "1.00% of the normal rows" in finding.message
+        assert "n_landmarks" in finding.advice
+        assert "--landmarks" in finding.option
+
+
+@pytest.fixture(scope="module")
+def dated():
+    days = pd.date_range("2025-01-01", periods=N, freq="D")
+    frame = pd.DataFrame({"size": np.arange(N) % 7, "day": days})
+    return frame, TableEncoder().fit(frame)
+
+
+def test_dates_are_told_with_those_learnt(dated):
+    _, encoder = dated
+    (found,) = checks.check_dates(encoder)
+    assert "'day' holds dates, from 2025-01-01 00:00:00 to 2025-02-09 00:00:00" in found.message
+    assert found.advice.endswith("X.drop(columns=['day']).")
+    assert found.option.endswith("--drop 'day'.")
+
+
+def test_a_column_without_a_name_goes_by_its_position():
+    days = np.arange("2025-01-01", "2025-02-01", dtype="M8[D]")[:, None]
+    (found,) = checks.check_dates(TableEncoder().fit(days))
+    assert columns_of([found]) == ["x0"]
+
+
+def test_rows_beyond_the_dates_are_counted_on_either_side(dated):
+    frame, encoder = dated
+    moved = frame.assign(day=frame["day"] + pd.Timedelta(days=30))
+    beyond = checks.rows_beyond(read_table(moved, name="test"), encoder)
+    later, earlier = (
+        ("day", "later", "2025-02-09 00:00:00"),
+        ("day", "earlier", "2025-01-01 00:00:00"),
+    )
+    assert (beyond[later], beyond[earlier]) == (30, 0)
+    moved = frame.assign(day=frame["day"] - pd.Timedelta(days=3))
+    beyond = checks.rows_beyond(read_table(moved, name="test"), encoder)
+    assert (beyond[later], beyond[earlier]) == (0, 3)
+    assert not sum(checks.rows_beyond(read_table(frame, name="test"), encoder).values())
+
+
+def test_more_than_half_of_the_rows_must_be_beyond():
+    key = ("day", "later", "2025-02-09")
+    assert checks.check_beyond(Counter({key: 5}), n_rows=10) == []
+    (found,) = checks.check_beyond(Counter({key: 6}), n_rows=10)
+    assert found.message.startswith("6 of 10 rows have a later date in column 'day'")
+    assert "(2025-02-09)" in found.message
+    assert found.option.endswith("eqsep fit … --drop 'day'.")
+    (one,) = checks.check_beyond(Counter({key: 1}), n_rows=1)
+    assert one.message.startswith("1 of 1 row has a later date")
+
+
+def test_an_error_may_speak_to_both():
+    error = UserError("Set a=1.", command="Pass --a 1.")
+    assert (str(error), error.in_command()) == ("Set a=1.", "Pass --a 1.")
+    placed = error.at("rows.csv")
+    assert isinstance(placed, UserError)
+    assert (str(placed), placed.in_command()) == ("rows.csv: Set a=1.", "rows.csv: Pass --a 1.")
+    assert UserError("Plain.").in_command() == "Plain."
