@@ -6,6 +6,7 @@ labels and answers, numbers by their bytes. `tools/golden.py` writes such a fold
 
 import json
 import warnings
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -89,6 +90,7 @@ def surroundings():
     }
 
 
+@cache
 def golden(folder):
     """What `answers.json` in the folder says."""
     return json.loads((folder / "answers.json").read_text(encoding="utf-8"))

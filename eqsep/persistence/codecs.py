@@ -231,9 +231,12 @@ def _with_state(svm: Any, state: dict[str, Any]) -> Any:
         "_gamma": float(state["gamma_"]),
         "classes_": state["classes_"],
     }
-    if not set(attributes) <= set(vars(svm)):
+    missing = sorted(set(attributes) - set(vars(svm)))
+    if missing:
         raise ModelFileError(
-            "A support vector machine cannot be built again with the scikit-learn installed."
+            f"The model file holds a support vector machine, which the scikit-learn installed "
+            f"cannot build again: its SVC has no {', '.join(missing)}. Install an older "
+            f"scikit-learn, or fit the model anew."
         )
     vars(svm).update(attributes)
     return svm
