@@ -33,6 +33,7 @@ _HOMES = {
 
 _SUBMODULES = (
     "activations",
+    "checks",
     "datasets",
     "detector",
     "distributed",
