@@ -1,5 +1,6 @@
 """The commands around a detector: from files to a model, and from rows to explained alarms."""
 
+import gzip
 import io
 import json
 import re
@@ -26,6 +27,7 @@ from eqsep.commands import training_data
 from eqsep.commands.console import errors_told, tell
 from eqsep.commands.scoring import Highest, ranked
 from eqsep.commands.text_files import ROWS_AT_ONCE
+from eqsep.commands.writing import table_writer
 from eqsep.datasets import make_mixed_demo
 from eqsep.errors import UserError
 
@@ -363,6 +365,14 @@ def test_the_delimiter_can_be_said(folder, model, expected, tmp_path):
 def test_scores_are_written_in_every_format(folder, model, expected, tmp_path, name, read):
     done("score", model, folder / "new.csv", "--out", tmp_path / name)
     assert_same(read(tmp_path / name), expected, rtol=SIX_DIGITS if ".csv" in name else 0)
+
+
+def test_a_packed_table_does_not_name_the_file_it_was_written_to_meanwhile(tmp_path):
+    with table_writer(str(tmp_path / "s.csv.gz"), "csv") as write:
+        write(pa.table({"score": [1.0]}))
+    packed = (tmp_path / "s.csv.gz").read_bytes()
+    assert b".part" not in packed
+    assert gzip.decompress(packed).split() == [b"score", b"1"]
 
 
 def test_the_types_of_other_programs_are_read(folder, model, expected, tmp_path):

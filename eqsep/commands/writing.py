@@ -93,7 +93,9 @@ def table_writer(out: str, kind: str) -> Iterator[Write]:
 
 def _packed(file: BinaryIO, out: str) -> AbstractContextManager[Any]:
     """The file itself, or one that packs what is written to it, as the name says."""
-    return gzip.GzipFile(fileobj=file, mode="wb") if out.endswith(".gz") else nullcontext(file)
+    if not out.endswith(".gz"):
+        return nullcontext(file)
+    return gzip.GzipFile("", "wb", fileobj=file)  # without the name that the file has for now
 
 
 @contextmanager
