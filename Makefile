@@ -1,6 +1,6 @@
 # make demo   set up, then show equality separation on built-in data
 # make test   set up, then lint, types, tests, doctests and the README's blocks, with coverage
-# make reproduce   the paper's tables and figures, in hours
+# make reproduce   the paper's tables and figures, in hours; QUICK=1: in minutes
 # make bench   time and precision against peers, in an hour
 # make bench-scale   what a row costs a fit, from 10^4 to 10^6 rows, in minutes
 # make lint | docs | bench-networks | clean
@@ -14,7 +14,7 @@ demo: .venv/.run
 	$(BIN)/eqsep demo
 
 reproduce: .venv/.dev
-	$(BIN)/eqsep reproduce all
+	$(BIN)/python -m paper all $(if $(QUICK),--quick)
 
 test: lint types check
 

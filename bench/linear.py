@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 from eqsep import EqualitySeparator
 from eqsep.activations import GaussianBump
 from eqsep.datasets import make_hyperplane
-from eqsep.experiments.seeds import seeds_of
+from paper.cells import seeds_of
 
 N_PROBLEMS = 10
 SEEDS = [seeds_of(i) for i in range(N_PROBLEMS)]  # one of one's own for the starts

@@ -5,7 +5,7 @@
 
 Average precision, anomalies positive, for each kind against all normal test rows; the trapezoid,
 which the published figures are, beside it. "Best network" and "best of any method" are the largest
-published means of a column (eqsep/experiments/published.json has the tables), without the three
+published means of a column (paper/published.json has the tables), without the three
 one-vs-set rows, which are constant scores.
 """
 
@@ -16,7 +16,8 @@ from tasks import DATA_HOME
 
 from eqsep import Detector
 from eqsep.datasets import load_nsl_kdd, load_thyroid
-from eqsep.evaluation import average_precision_by_kind, trapezoid_by_kind
+from eqsep.evaluation import average_precision_by_kind
+from paper.measures import trapezoid_by_kind
 
 KINDS = {
     "nsl-kdd": (load_nsl_kdd, ("dos", "probe", "privilege", "access", "overall")),

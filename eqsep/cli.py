@@ -66,35 +66,16 @@ def demo(
         show(_console(), out)
 
 
-@app.command()
-def reproduce(  # noqa: PLR0913  the options of a command
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="TABLE|FIGURE...", help="Some names, or: all.")
-    ] = None,
-    show_list: Annotated[bool, typer.Option("--list", help="Name all tables and figures.")] = False,
-    seeds: Annotated[int | None, typer.Option(help="Repetitions; else the paper's.")] = None,
-    quick: Annotated[bool, typer.Option(help="Few seeds, few rows, short trainings.")] = False,
-    protocol: Annotated[str, typer.Option(help="paper, corrected or both.")] = "both",
-    out: Annotated[Path, typer.Option(help="The folder of results and pages.")] = Path(
-        "eqsep-reproduction"
-    ),
-    workers: Annotated[int | None, typer.Option(help="Processes; else one a core.")] = None,
-    ray: detecting.Ray = None,
-) -> None:
-    """Measure the paper's tables and figures anew, and say which published figures hold.
-
-    What was measured stays measured: run it again to go on where it ended. Real data is looked
-    for where EQSEP_DATA says.
-    """
-    from eqsep.commands import reproduce as command
-
-    if show_list:
-        command.list_names(_console())
-        return
+@app.command(
+    hidden=True, context_settings={"allow_extra_args": True, "ignore_unknown_options": True}
+)
+def reproduce() -> None:
+    """The paper's tables and figures are measured from a clone: python -m paper."""
     with errors_told():
-        plan = command.plan_of(protocol, seeds=seeds, quick=quick)
-        sound = command.run_names(_console(), names or [], plan, out=out, workers=workers, ray=ray)
-    raise typer.Exit(0 if sound else 1)
+        raise UserError(
+            "The paper's tables and figures are measured from a clone of eqsep's repository, where "
+            "`python -m paper` takes the names and options that `eqsep reproduce` took."
+        )
 
 
 ClosingFamily = Annotated[str, typer.Argument(metavar="FAMILY", help="rbf, equality, halfspace.")]

@@ -15,13 +15,8 @@ from sklearn.ensemble import IsolationForest, RandomForestClassifier
 from sklearn.metrics import average_precision_score
 from sklearn.svm import SVC
 
-from eqsep.evaluation import (
-    anomaly_score,
-    average_precision_by_kind,
-    leave_one_kind_out,
-    trapezoid_area,
-    trapezoid_by_kind,
-)
+from eqsep.evaluation import anomaly_score, average_precision_by_kind, leave_one_kind_out
+from paper.measures import trapezoid_area, trapezoid_by_kind
 
 BY_KIND = [average_precision_by_kind, trapezoid_by_kind]
 FORESTS = [RandomForestClassifier, IsolationForest]  # by probability; turned round

@@ -10,5 +10,5 @@
 | `training_data` | the rows of a fit, at once or in batches with a sample of them |
 | `models` | model files, and tables as a model reads them |
 | `console` | what is printed: progress, errors and warnings, each as one sentence |
-| `demo`, `reproduce` | the commands of these names |
+| `demo` | the command of this name |
 """

@@ -21,12 +21,7 @@ from eqsep.evaluation.intervals import (
 )
 from eqsep.evaluation.kinds import OVERALL
 from eqsep.evaluation.left_out import LeaveOneKindOut, SeenKind, Tested, leave_one_kind_out
-from eqsep.evaluation.precision import (
-    average_precision_by_kind,
-    prevalence_by_kind,
-    trapezoid_area,
-    trapezoid_by_kind,
-)
+from eqsep.evaluation.precision import average_precision_by_kind, prevalence_by_kind
 from eqsep.evaluation.promise import Promise, kept_promises
 from eqsep.evaluation.scores import anomaly_average_precision, anomaly_score
 
@@ -56,6 +51,4 @@ __all__ = [
     "precision_recall_by_kind",
     "prevalence_by_kind",
     "score_histogram",
-    "trapezoid_area",
-    "trapezoid_by_kind",
 ]

@@ -1,10 +1,10 @@
-"""Average precision and the trapezoidal area, kind by kind, beside what chance gives."""
+"""Average precision, kind by kind, beside what chance gives."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import auc, average_precision_score, precision_recall_curve
+from sklearn.metrics import average_precision_score
 from sklearn.utils.validation import column_or_1d
 
 from eqsep.evaluation.kinds import OVERALL, anomalous_kinds, check_kinds, checked_scores
@@ -33,37 +33,7 @@ def average_precision_by_kind(score: Any, kind: Any, *, normal: str = "normal") 
     >>> average_precision_by_kind([0.1, 0.5, 0.9, 0.3], ["normal", "normal", "scan", "flood"])
     {'flood': 0.5, 'scan': 1.0, 'overall': 0.8333333333333333}
     """
-    return _by_kind(_average_precision, score, kind, normal=normal)
-
-
-def trapezoid_by_kind(score: Any, kind: Any, *, normal: str = "normal") -> dict[str, float]:
-    """`trapezoid_area` of each kind against all normal rows: only to match published numbers.
-
-    Takes and returns what `average_precision_by_kind` does.
-
-    Examples
-    --------
-    >>> trapezoid_by_kind([0.0, 0.0, 0.0, 0.0], ["normal", "normal", "normal", "scan"])
-    {'scan': 0.625, 'overall': 0.625}
-    """
-    return _by_kind(trapezoid_area, score, kind, normal=normal)
-
-
-def trapezoid_area(score: Any, *, is_anomaly: Any) -> float:
-    """Trapezoidal area under the precision-recall curve: only to match published numbers.
-
-    The straight line between two points of the curve lies above what can be reached, so this
-    is far too kind where scores are tied: a *constant* score, which knows nothing, gets
-    (1 + prevalence) / 2, where its average precision is the prevalence. Compare detectors by
-    average precision.
-
-    Examples
-    --------
-    >>> trapezoid_area([7.0, 7.0, 7.0, 7.0], is_anomaly=[0, 0, 0, 1])  # (1 + 0.25) / 2
-    0.625
-    """
-    precision, recall, _ = precision_recall_curve(is_anomaly, score)
-    return float(auc(recall, precision))
+    return metric_by_kind(_average_precision, score, kind, normal=normal)
 
 
 def prevalence_by_kind(kind: Any, *, normal: str = "normal") -> dict[str, float]:
@@ -84,10 +54,10 @@ def prevalence_by_kind(kind: Any, *, normal: str = "normal") -> dict[str, float]
     return {name: n / (n + n_normal) for name, n in counts.items()}
 
 
-def _by_kind(
-    metric: Callable[..., float], score: Any, kind: Any, *, normal: str
+def metric_by_kind(
+    metric: Callable[..., float], score: Any, kind: Any, *, normal: str = "normal"
 ) -> dict[str, float]:
-    """`metric` of each kind against all normal rows, then of everything."""
+    """metric(score, is_anomaly=...) of each kind against all normal rows, then of everything."""
     score, kind = checked_scores(score, kind, normal=normal)
     is_normal = kind == normal
 

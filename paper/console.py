@@ -1,0 +1,186 @@
+"""What `python -m paper` does with its options, and what it shows: progress and verdicts."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+
+from eqsep.commands.console import Screen
+from eqsep.distributed.spreading import spread
+from eqsep.errors import UserError
+from paper import runner
+from paper.cells import Cell
+from paper.comparison import Comparison
+from paper.figures import FIGURES
+from paper.page import lines_of, report, write_pages
+from paper.plan import PROTOCOLS, Plan
+from paper.published import WORDS
+from paper.tables import TABLES
+
+NAMES = (*TABLES, *FIGURES)
+_LINES_SHOWN = 60  # of several tables; more are on the page
+
+
+def list_names(console: Console) -> None:
+    """Show every table and figure with its name."""
+    table = _table("name", "what it is", "figures", names=2)
+    for name, one in TABLES.items():
+        table.add_row(name, one.published.title, str(len(list(one.entries()))))
+    for name, figure in FIGURES.items():
+        table.add_row(name, figure.title, "picture")
+    console.print(table)
+
+
+def chosen(names: Sequence[str]) -> list[str]:
+    """The names asked for, "all" among them; refuses what there is not.
+
+    Examples
+    --------
+    >>> chosen(["thyroid", "logic", "thyroid"])
+    ['thyroid', 'logic']
+    """
+    unknown = [name for name in names if name not in (*NAMES, "all")]
+    if unknown or not names:
+        raise UserError(
+            f"Unknown table or figure {', '.join(unknown) or 'none'}: expected 'all' or some of "
+            f"{', '.join(NAMES)}. `python -m paper --list` says what they are."
+        )
+    return list(NAMES) if "all" in names else list(dict.fromkeys(names))
+
+
+def plan_of(protocol: str, *, seeds: int | None, quick: bool) -> Plan:
+    """The plan that the options ask for; "both" is both protocols."""
+    protocols = PROTOCOLS if protocol == "both" else (protocol,)
+    return Plan(protocols, seeds, quick)
+
+
+def way_of(workers: int | None, ray: str | None) -> runner.Way | None:
+    """How cells are measured: by tasks of a cluster where one is named, else by processes."""
+    if ray is None:
+        return None
+    if workers is not None:
+        raise UserError("--workers counts processes of this machine, and --ray has its own.")
+    return partial(_on_ray, address=ray)
+
+
+def _on_ray(cells: list[Cell], out: Path, *, address: str) -> Iterator[tuple[Cell, str]]:
+    """Each cell a task; results come here, where they are kept as they come."""
+    if cells:
+        measured = partial(runner.result_of, kept=out.resolve() / "kept")
+        for cell, result in spread(measured, cells, address=address):
+            if isinstance(result, Exception):
+                result = {"failed": f"{type(result).__name__}: {result}"}
+            yield cell, runner.keep_result(cell, out, result)
+
+
+def run_names(
+    console: Console,
+    names: Sequence[str],
+    plan: Plan,
+    *,
+    out: Path,
+    workers: int | None = None,
+    ray: str | None = None,
+) -> bool:
+    """Measure what is not measured yet, write the page and show it; false where a cell failed."""
+    way = way_of(workers, ray)
+    wanted = chosen(names)
+    cells = [c for name in wanted for c in (TABLES | FIGURES)[name].cells(plan)]
+    with _bar() as on_progress:
+        outcome = runner.run(cells, out, workers=workers, way=way, on_progress=on_progress)
+    told = report(_on_page(wanted, plan, out), plan, out)
+    text, page = write_pages(told, out)
+    comparisons = [one for one in told.comparisons if one.name in wanted]
+    if len(comparisons) > 1:
+        console.print(_summary(comparisons))
+    if sum(len(one.lines) for one in comparisons) <= _LINES_SHOWN or len(comparisons) == 1:
+        for comparison in comparisons:
+            console.print(_lines(comparison))
+    console.print(
+        f"{outcome.measured} cells measured in {outcome.seconds:.0f} s, {outcome.kept} kept from "
+        f"before, {outcome.skipped} skipped, {len(outcome.failed)} failed."
+    )
+    for reason in dict.fromkeys(
+        line.verdict.reason
+        for comparison in comparisons
+        for line in comparison.lines
+        if line.verdict.word == "skipped"
+    ):
+        console.print(f"Skipped: {reason}", soft_wrap=True)
+    for cell, message in outcome.failed:
+        console.print(f"Failed: {cell.study}, {cell.dataset}, {cell.method}: {message}")
+    console.print(f"Markdown: {text.resolve()}", soft_wrap=True)
+    console.print(f"Page: {page.resolve()}", soft_wrap=True)
+    return not outcome.failed
+
+
+def _on_page(wanted: Sequence[str], plan: Plan, out: Path) -> list[str]:
+    """What was asked for, and what the folder has whole from before: the page does not forget."""
+
+    def is_there(name: str) -> bool:
+        return all(cell.path(out).exists() for cell in (TABLES | FIGURES)[name].cells(plan))
+
+    return [name for name in NAMES if name in wanted or is_there(name)]
+
+
+def _summary(comparisons: Sequence[Comparison]) -> Table:
+    words = [word for word in WORDS if any(one.count(word) for one in comparisons)]
+    table = _table("table", "figures", *words)
+    for comparison in comparisons:
+        counts = (str(comparison.count(word) or "") for word in words)
+        table.add_row(comparison.name, str(len(comparison.lines)), *counts)
+    return table
+
+
+def _lines(comparison: Comparison) -> Table:
+    columns = ("published", "paper", "apart", "in stds", "verdict", "corrected")
+    table = _table("row", "column", *columns, names=2)
+    table.title = comparison.title
+    for words in lines_of(comparison):
+        table.add_row(*words)
+    return table
+
+
+def _table(*columns: str, names: int = 1) -> Table:
+    """An empty table: the first columns hold names, which may be broken, the others numbers.
+
+    It is narrow enough for the names of all tables in a terminal of 80 columns.
+    """
+    table = Table(box=SIMPLE_HEAD, padding=0, pad_edge=False)
+    for i, column in enumerate(columns):
+        if i < names:
+            table.add_column(column, overflow="fold", min_width=len(column))
+        else:
+            table.add_column(column.replace(" ", "\n"), justify="right", no_wrap=True)
+    return table
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[runner.Progress], None]]:
+    """A progress bar over the cells, with the time left by the rate so far."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
+    with Progress(*columns, console=Screen(stderr=True)) as bar:
+        task = bar.add_task("cells", total=None, left="")
+
+        def on_progress(now: runner.Progress) -> None:
+            bar.update(
+                task,
+                completed=now.done,
+                total=now.total,
+                description=f"{now.cell.study}: {now.cell.method}"[:40],
+                left=f"{now.seconds_left / 60:.0f} min left",
+            )
+
+        yield on_progress
+        done = bar.tasks[task].completed
+        bar.update(task, total=done, description="done", left="")

@@ -1,0 +1,46 @@
+"""Real data as the paper's methods see it: shuffled once, standardised by the training rows."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.preprocessing import StandardScaler
+
+from eqsep.datasets import Split
+from paper.cells import Skipped
+
+
+def loaded(load: Callable[..., Any], *words: Any, **told: Any) -> Any:
+    """What a loader returns; without its files the cell is skipped, with the loader's reason."""
+    try:
+        return load(*words, **told)
+    except FileNotFoundError as error:
+        raise Skipped(str(error)) from error
+
+
+def scaled(split: Split, *, random_state: int = 0) -> Split:
+    """The training rows in random order, all columns standardised by them.
+
+    The scaling is scikit-learn's, which leaves a column that is constant in training as it is; the
+    networks' own takes it out, so a service that was never trained on would go unnoticed.
+    """
+    order = np.random.default_rng(random_state).permutation(len(split.X_train))
+    scaling = StandardScaler().fit(split.X_train)
+    return Split(
+        X_train=scaling.transform(split.X_train[order]),
+        kind_train=split.kind_train[order],
+        X_test=scaling.transform(split.X_test),
+        kind_test=split.kind_test,
+        feature_names=split.feature_names,
+    )
+
+
+def first_rows(split: Split, n: int) -> Split:
+    """At most `n` training rows: the first ones, which are in random order."""
+    return Split(
+        X_train=split.X_train[:n],
+        kind_train=split.kind_train[:n],
+        X_test=split.X_test,
+        kind_test=split.kind_test,
+        feature_names=split.feature_names,
+    )

@@ -1,0 +1,124 @@
+"""What a run found, as Markdown and as one self-contained HTML page: from results on disk alone."""
+
+from base64 import b64encode
+from collections.abc import Iterable
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+
+from jinja2 import Environment, StrictUndefined, Template
+
+from paper.cells import Results, write_text
+from paper.comparison import Comparison, Line, compare
+from paper.figures import FIGURES, Figure
+from paper.plan import Plan
+from paper.provenance import Provenance
+from paper.published import WORDS
+from paper.tables import TABLES
+
+MARKDOWN, HTML = "reproduction.md", "reproduction.html"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure as the bytes of a PNG, or why there is none."""
+
+    name: str
+    title: str
+    caption: str
+    png: bytes = b""
+    missing: str = ""
+
+    @property
+    def source(self) -> str:
+        """The PNG within the page itself."""
+        return "data:image/png;base64," + b64encode(self.png).decode()
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that a page shows."""
+
+    plan: Plan
+    comparisons: tuple[Comparison, ...]
+    pictures: tuple[Picture, ...]
+    provenance: Provenance
+
+
+def report(names: Iterable[str], plan: Plan, out: Path) -> Report:
+    """Read the results of the tables and figures of these names, judge and draw them."""
+    results, names = Results(out), list(names)
+    comparisons = tuple(compare(TABLES[name], plan, results) for name in names if name in TABLES)
+    pictures = tuple(_picture(FIGURES[name], plan, results) for name in names if name in FIGURES)
+    return Report(plan, comparisons, pictures, Provenance.of(results.made()))
+
+
+def write_pages(told: Report, out: Path) -> tuple[Path, Path]:
+    """Write the Markdown and the HTML page into the folder `out`, each whole or not at all."""
+    return write_text(out / MARKDOWN, markdown(told)), write_text(out / HTML, html(told))
+
+
+def html(told: Report) -> str:
+    """The page as one file: styles and pictures are in it, nothing is fetched."""
+    page = _template("page.html.jinja", autoescape=True)
+    return page.render(told=told, words=WORDS, number=number)
+
+
+def markdown(told: Report) -> str:
+    """The same without pictures."""
+    page = _template("page.md.jinja", autoescape=False)
+    return page.render(told=told, words=WORDS, number=number, cell=_markdown_cell)
+
+
+def number(value: float | None, digits: int) -> str:
+    """A signed number, or a dash.
+
+    Examples
+    --------
+    >>> number(0.0123, 2), number(None, 2)
+    ('+0.01', '–')
+    """
+    return "–" if value is None else f"{value:+.{digits}f}"
+
+
+def lines_of(comparison: Comparison) -> list[tuple[str, ...]]:
+    """The lines of a table as words, for a terminal."""
+    return [_words(line) for line in comparison.lines]
+
+
+def _words(line: Line) -> tuple[str, ...]:
+    return (
+        line.row,
+        line.column,
+        line.published,
+        line.paper or "–",
+        number(line.difference, 3),
+        number(line.in_stds, 1),
+        line.verdict.word,
+        line.corrected or "–",
+    )
+
+
+def _picture(figure: Figure, plan: Plan, results: Results) -> Picture:
+    cells = figure.cells(plan)
+    found = {(cell.dataset, cell.method): results.of(cell) for cell in cells}
+    words = (figure.name, figure.title, figure.caption)
+    drawn = {at: result for at, result in found.items() if result and "values" in result}
+    if len(drawn) < len(found):
+        reasons = {result["skipped"] for result in found.values() if result and "skipped" in result}
+        return Picture(*words, missing="; ".join(sorted(reasons)) or "not run yet")
+    from paper.figures.drawing import png
+
+    return Picture(*words, png=png(figure.draw(drawn)))
+
+
+def _template(name: str, *, autoescape: bool) -> Template:
+    environment = Environment(
+        autoescape=autoescape, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(files(__package__).joinpath(name).read_text("utf-8"))
+
+
+def _markdown_cell(text: str) -> str:
+    """`text` within a Markdown table, where a bar would end the cell."""
+    return " ".join(text.replace("|", "\\|").split())

@@ -1,0 +1,150 @@
+"""Tables and figures as data: what is run, and the cell that measures each published figure."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from eqsep.errors import UserError
+from paper.cells import Cell, Result, Study
+from paper.measures import METRICS
+from paper.published import Published, PublishedTable, published_tables
+
+PROTOCOLS = tuple(METRICS)
+QUICK_SEEDS = 5
+Drawn = Mapping[tuple[str, str], Result]  # by data set and method
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is run: which protocols, how many seeds (as many as the paper's unless given), how big.
+
+    Examples
+    --------
+    >>> Plan().seeds_of(20), Plan(quick=True).seeds_of(20), Plan(seeds=2).seeds_of(20)
+    (20, 5, 2)
+    """
+
+    protocols: tuple[str, ...] = PROTOCOLS
+    seeds: int | None = None
+    quick: bool = False
+
+    def __post_init__(self) -> None:
+        unknown = set(self.protocols) - set(PROTOCOLS)
+        if unknown or not self.protocols:
+            raise UserError(
+                f"Unknown protocol {', '.join(sorted(unknown)) or 'none'}: expected "
+                f"{' or '.join(PROTOCOLS)}, or both."
+            )
+        if self.seeds is not None and self.seeds < 1:
+            raise UserError(f"seeds must be at least 1, got {self.seeds}. Leave it out for all.")
+
+    def seeds_of(self, published: int) -> int:
+        """How many seeds to take where the paper took `published`; 1 is a method without chance."""
+        if published == 1:
+            return 1
+        if self.seeds is not None:
+            return self.seeds
+        return min(published, QUICK_SEEDS) if self.quick else published
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a published figure is measured: data set, method, number of seeds, and the key.
+
+    `{metric}` in the key stands for the area that the protocol reads.
+    """
+
+    dataset: str
+    method: str
+    key: str
+    seeds: int = 20
+
+    def cell(self, study: str, plan: Plan, protocol: str) -> Cell:
+        """The cell of a study that measures it."""
+        seeds = plan.seeds_of(self.seeds)
+        return Cell(study, self.dataset, self.method, protocol, seeds, plan.quick)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A published figure and its cell by each protocol; `key` is where a cell's result holds it."""
+
+    table: str
+    row: str
+    column: str
+    published: Published
+    place: Place
+    study: str
+
+    def cell(self, plan: Plan, protocol: str) -> Cell:
+        """The cell that measures the figure."""
+        return self.place.cell(self.study, plan, protocol)
+
+    def key(self, protocol: str) -> str:
+        """Where the cell's result holds the figure."""
+        return self.place.key.format(metric=METRICS[protocol])
+
+
+@dataclass(frozen=True)
+class Table:
+    """A published table and how each of its figures is measured.
+
+    Attributes
+    ----------
+    name : str
+        As in `published_tables()`.
+    study : Study
+    place : callable
+        From a row and a column to a `Place`.
+    note : str
+        What a reader must know to compare, in a sentence or two.
+    changes : str
+        What the corrected protocol changes, likewise.
+    """
+
+    name: str
+    study: Study
+    place: Callable[[str, str], Place]
+    note: str = ""
+    changes: str = ""
+
+    @property
+    def published(self) -> PublishedTable:
+        return published_tables()[self.name]
+
+    def entries(self) -> Iterator[Entry]:
+        """Every published figure with its place."""
+        for row, column, value in self.published.figures():
+            yield Entry(self.name, row, column, value, self.place(row, column), self.study.name)
+
+    def cells(self, plan: Plan) -> list[Cell]:
+        """The cells behind the table, each once."""
+        found = (e.cell(plan, protocol) for protocol in plan.protocols for e in self.entries())
+        return list(dict.fromkeys(found))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the paper.
+
+    Attributes
+    ----------
+    name, title, caption : str
+    study : str
+        The study whose cells it draws.
+    places : tuple of Place
+    draw : callable
+        From results by data set and method to a matplotlib figure.
+    """
+
+    name: str
+    title: str
+    caption: str
+    study: str
+    places: tuple[Place, ...]
+    draw: Callable[[Drawn], Any]
+
+    def cells(self, plan: Plan) -> list[Cell]:
+        """Its cells, by the first protocol of the plan."""
+        found = (place.cell(self.study, plan, plan.protocols[0]) for place in self.places)
+        return list(dict.fromkeys(found))

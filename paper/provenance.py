@@ -1,0 +1,107 @@
+"""Where results come from: the commit, the machine, the versions that computed them."""
+
+import os
+import platform
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from eqsep import __version__
+
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch")
+
+
+@cache
+def here() -> Mapping[str, str]:
+    """The commit, the machine and the versions of this process."""
+    return {
+        "commit": _commit(),
+        "machine": _machine(),
+        "versions": ", ".join(f"{name} {_version(name)}" for name in _LIBRARIES),
+    }
+
+
+def _machine() -> str:
+    """The system, the cores, and the GPU that torch sees: networks use it where there is one."""
+    words = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores"
+    try:
+        import torch
+    except ImportError:
+        return words
+    return f"{words}, {torch.cuda.get_device_name()}" if torch.cuda.is_available() else words
+
+
+def _commit() -> str:
+    """The commit of the working tree, "+" where it has changes; the version outside of one."""
+    root = Path(__file__).parents[1]
+    try:
+        told = subprocess.run(
+            ["git", "-C", str(root), "describe", "--always", "--abbrev=10", "--dirty=+"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return f"eqsep {__version__}"
+    return told.stdout.strip()
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Of many results: from when to when, by which commits, where, and how long they took.
+
+    `hours` are those of the clock, summed over all results, `processor_hours` those in which a
+    processor was at work: half of the latter is what two idle cores take. Of a result that does
+    not say the latter, the former counts.
+    """
+
+    begin: str
+    end: str
+    commits: tuple[str, ...]
+    machines: tuple[str, ...]
+    versions: tuple[str, ...]
+    cells: int
+    hours: float
+    processor_hours: float
+
+    @classmethod
+    def of(cls, made: Iterable[Mapping[str, Any]]) -> "Provenance":
+        """Of what each result says of its making.
+
+        Examples
+        --------
+        >>> day = {"date": "2026-01-01", "commit": "a1", "machine": "m", "versions": "v"}
+        >>> told = Provenance.of([day | {"seconds": 1800.0, "processor_seconds": 900.0}] * 2)
+        >>> told.hours, told.processor_hours
+        (1.0, 0.5)
+        """
+        made = list(made)
+        dates = sorted(str(one["date"]) for one in made)
+
+        def all_of(kind: str) -> tuple[str, ...]:
+            return tuple(sorted({str(one[kind]) for one in made}))
+
+        def hours_of(kind: str) -> float:
+            return round(sum(float(one.get(kind, one["seconds"])) for one in made) / 3600, 2)
+
+        return cls(
+            begin=dates[0] if dates else "",
+            end=dates[-1] if dates else "",
+            commits=all_of("commit"),
+            machines=all_of("machine"),
+            versions=all_of("versions"),
+            cells=len(made),
+            hours=hours_of("seconds"),
+            processor_hours=hours_of("processor_seconds"),
+        )

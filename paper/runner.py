@@ -1,0 +1,212 @@
+"""Running cells: on all cores, a process each, one thread each; what is measured stays measured."""
+
+import os
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from multiprocessing import get_context, parent_process
+from pathlib import Path
+
+from eqsep.errors import UserError
+from paper.cells import Cell, Result, Skipped, Study, is_measured, write_result
+from paper.figures import STUDIES as FIGURE_STUDIES
+from paper.provenance import here
+from paper.tables import STUDIES as TABLE_STUDIES
+
+STUDIES: dict[str, Study] = TABLE_STUDIES | FIGURE_STUDIES
+# How cells are measured, here or elsewhere: from cells and the folder of the results to each cell
+# and how it ended (see `measure_cell`), as they end.
+Way = Callable[[list[Cell], Path], Iterator[tuple[Cell, str]]]
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a run is: cells done of all, and what is left by the rate so far."""
+
+    cell: Cell
+    done: int
+    total: int
+    seconds_left: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run did.
+
+    Attributes
+    ----------
+    measured, kept, skipped : int
+        Cells measured now, measured before, and skipped for want of something.
+    failed : tuple of (Cell, str)
+        Cells that raised an error, and its message.
+    seconds : float
+    """
+
+    measured: int
+    kept: int
+    skipped: int
+    failed: tuple[tuple[Cell, str], ...]
+    seconds: float
+
+
+def run(
+    cells: Iterable[Cell],
+    out: Path,
+    *,
+    workers: int | None = None,
+    way: Way | None = None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Outcome:
+    """Measure every cell that has no result in `out` yet.
+
+    Parameters
+    ----------
+    cells : iterable of Cell
+    out : Path
+        The folder of the results, one small JSON a cell.
+    workers : int, default=None
+        How many processes; as many as there are cores by default. With 1, this process.
+    way : callable, default=None
+        Another way to measure the cells, in place of processes of this machine.
+    on_progress : callable, default=None
+        Called with a `Progress` after each cell.
+    """
+    if workers is not None and workers < 1:
+        raise UserError(f"workers must be at least 1, got {workers}. Leave it out for all cores.")
+    begin, wanted = time.monotonic(), list(dict.fromkeys(cells))
+    todo = [cell for cell in wanted if not is_measured(cell, out)]
+    todo.sort(key=_seconds, reverse=True)  # the long ones first: none is left for the end
+    measured = way or in_processes(min(workers or os.cpu_count() or 1, max(len(todo), 1)))
+    words: list[str] = []
+    failed: list[tuple[Cell, str]] = []
+    left = sum(map(_seconds, todo))
+    planned = left
+    for cell, word in measured(todo, out):
+        words.append(word)
+        if word not in ("measured", "skipped"):
+            failed.append((cell, word))
+        left -= _seconds(cell)
+        if on_progress is not None:
+            rate = (time.monotonic() - begin) / max(planned - left, 1e-9)
+            on_progress(Progress(cell, len(words), len(todo), max(left, 0.0) * rate))
+    return Outcome(
+        words.count("measured"),
+        len(wanted) - len(todo),
+        words.count("skipped"),
+        tuple(failed),
+        time.monotonic() - begin,
+    )
+
+
+def measure_cell(cell: Cell, out: Path) -> str:
+    """Measure a cell and keep its result: "measured", "skipped", or the message of an error."""
+    return keep_result(cell, out, result_of(cell, kept=out / "kept"))
+
+
+def result_of(cell: Cell, *, kept: Path) -> Result:
+    """What measuring a cell gives, as plain data: "values", or "skipped" or "failed" and why.
+
+    `kept` is the folder for what a study keeps from one cell to the next.
+    """
+    study = STUDIES[cell.study]
+    folder = {"kept": kept} if study.keeps else {}
+    begin, processor = time.perf_counter(), time.process_time()
+    try:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("default")
+            values, more = study.measure(cell, **folder)
+    except Skipped as reason:
+        return {"skipped": str(reason)}
+    except Exception as error:  # one cell must not end a run of hours: it is told at the end
+        return {"failed": f"{type(error).__name__}: {error}"}
+    made = {
+        "seconds": round(time.perf_counter() - begin, 2),
+        "processor_seconds": round(time.process_time() - processor, 2),
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        **here(),
+        "warnings": sorted({str(warning.message) for warning in told}),
+    }
+    return {"values": values, "more": more, "made": made}
+
+
+def keep_result(cell: Cell, out: Path, result: Result) -> str:
+    """Write a result, but for that of a cell that failed; how the cell ended, in a word."""
+    if "failed" in result:
+        return str(result["failed"])
+    write_result(cell, out, result)
+    return "skipped" if "skipped" in result else "measured"
+
+
+def _seconds(cell: Cell) -> float:
+    return STUDIES[cell.study].seconds(cell)
+
+
+def in_processes(n_workers: int) -> Way:
+    """The way of so many processes; of 1, this one."""
+    return partial(_in_processes, n_workers=n_workers) if n_workers > 1 else _here
+
+
+def _here(cells: list[Cell], out: Path) -> Iterator[tuple[Cell, str]]:
+    for cell in cells:
+        yield cell, measure_cell(cell, out)
+
+
+def _in_processes(cells: list[Cell], out: Path, *, n_workers: int) -> Iterator[tuple[Cell, str]]:
+    with (
+        _one_thread(),
+        ProcessPoolExecutor(
+            n_workers, mp_context=get_context("spawn"), initializer=_end_with_parent
+        ) as pool,
+    ):
+        cell_of = {pool.submit(measure_cell, cell, out): cell for cell in cells}
+        try:
+            for future in as_completed(cell_of):
+                yield cell_of[future], _end_of(future)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _end_of(future: "Future[str]") -> str:
+    """How a cell ended; all that are under way end with a process that ends."""
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        return (
+            "a process ended without a word, probably for want of memory. Run again, with fewer "
+            "processes (--workers): what is measured is kept."
+        )
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """New processes compute with one thread each: there are as many as cores."""
+    before = {name: os.environ.get(name) for name in _THREADS}
+    os.environ.update(dict.fromkeys(_THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _end_with_parent() -> None:
+    """End this worker when the run is killed: nobody else would."""
+    parent = parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

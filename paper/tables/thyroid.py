@@ -1,0 +1,100 @@
+"""Thyroid: hyperfunction is seen, subnormal function is not. Two tables."""
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from eqsep.datasets import Split, load_thyroid
+from paper.cells import Cell, Measured, Study
+from paper.data import loaded, scaled
+from paper.measures import areas_by_kind, by_seed, tied_at_the_top
+from paper.networks import (
+    ACTIVATIONS,
+    HEADS,
+    member_scores,
+    narrow_layers_allowed,
+    network,
+    training,
+)
+from paper.plan import Place, Table
+
+EPOCHS, QUICK_EPOCHS = 500, 40
+_KINDS = {"Hyper": "hyperfunction", "Subno": "subnormal", "Overa": "overall"}
+
+
+@lru_cache(maxsize=2)
+def data(protocol: str) -> Split:
+    """The rows, shuffled once and standardised."""
+    return scaled(loaded(load_thyroid, protocol=protocol))
+
+
+class Layout(NamedTuple):
+    """What distinguishes a network: its surface, its hidden layers, the rate it starts with."""
+
+    separator: str
+    hidden: tuple[int, ...] = (200,)
+    learning_rate: float = 0.01
+
+
+LAYOUTS = {name: Layout(name) for name in HEADS}
+# One neuron, by Adam at its usual rate: of the ways tried it alone comes near the published row.
+LAYOUTS["Logistic Regression"] = Layout("HS", (), 0.001)
+
+
+def measure(cell: Cell) -> Measured:
+    """Both areas by kind against all normal test rows, and over all of them."""
+    split = data(cell.protocol)
+    model = fitted(cell, LAYOUTS[cell.method], split)
+    scores = member_scores(model, split.X_test, protocol=cell.protocol).T
+    values = by_seed(areas_by_kind(score, split.kind_test) for score in scores)
+    together = areas_by_kind(model.decision_function(split.X_test), split.kind_test)
+    epochs = (model.history_.best_epoch + 1).tolist()
+    tied = tied_at_the_top(scores)
+    return values, {"together": together, "best epochs": epochs, "tied at the top": tied}
+
+
+def fitted(cell: Cell, layout: Layout, split: Split) -> Any:
+    """The networks of a layout, one for each seed, fitted on the training rows."""
+    model = network(
+        head=HEADS[layout.separator],
+        activation=ACTIVATIONS[layout.separator],
+        hidden=layout.hidden,
+        sigma=7.0,
+        batch_norm=True,
+        loss="logistic",
+        n_members=cell.seeds,
+        training=training(
+            epochs=QUICK_EPOCHS if cell.quick else EPOCHS,
+            learning_rate=layout.learning_rate,
+            decay=0.96,
+            decay_steps=1000,
+            patience=50,
+            validation_fraction=0.15,
+        ),
+        random_state=0,
+    )
+    with narrow_layers_allowed():
+        return model.fit(split.X_train, split.y_train)
+
+
+def seconds(cell: Cell) -> float:
+    """Roughly, on one core."""
+    return 10.0 if cell.quick else 60.0
+
+
+STUDY = Study("thyroid", measure, seconds)
+
+
+def _place(row: str, column: str) -> Place:
+    method = column.removesuffix(" (ours)")
+    return Place("thyroid", method, f"{{metric}}, {_KINDS[row[:5]]}", seeds=3)
+
+
+_NOTE = "Each kind against all normal test rows."
+_CHANGES = (
+    "The paper also tests on the subnormal rows of the training file, which doubles the unseen "
+    "kind and so raises its area; the corrected test rows are those of the test file alone."
+)
+TABLES = [
+    Table("thyroid", STUDY, _place, _NOTE, _CHANGES),
+    Table("thyroid_full", STUDY, _place, _NOTE, _CHANGES),
+]
