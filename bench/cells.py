@@ -4,12 +4,13 @@ A cell is a frozen dataclass with a field `table`. What was measured before is n
 """
 
 import json
-import os
 import re
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from eqsep.files import written_whole
 
 RESULTS = Path(__file__).parents[1] / ".cache" / "bench"
 
@@ -22,9 +23,8 @@ def measured(
     if again or not path.exists():
         result = asdict(cell) | measure(cell)
         path.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = path.with_suffix(f".{os.getpid()}")  # a run that is stopped leaves no half
-        unfinished.write_text(json.dumps(result, indent=1) + "\n")
-        unfinished.replace(path)
+        with written_whole(path) as file:
+            file.write(json.dumps(result, indent=1).encode() + b"\n")
     return json.loads(path.read_text())
 
 

@@ -5,7 +5,6 @@ is killed loses the cells it was working on and nothing else.
 """
 
 import json
-import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from urllib.parse import quote
 import numpy as np
 
 from eqsep.errors import UserError
+from eqsep.files import written_whole
 
 Result = Mapping[str, Any]
 Measured = tuple[dict[str, list[float]], dict[str, Any]]
@@ -92,23 +92,16 @@ def read_result(cell: Cell, out: Path) -> Result | None:
 
 def write_result(cell: Cell, out: Path, result: Result) -> Path:
     """Write the cell's fields and its result, whole or not at all."""
-    return write_json(cell.path(out), {"cell": asdict(cell)} | dict(result))
-
-
-def write_json(path: Path, content: Any) -> Path:
-    """Write `content` beside its place under another name, then rename it."""
-    return write_text(path, json.dumps(content, indent=1) + "\n")
+    return write_text(
+        cell.path(out), json.dumps({"cell": asdict(cell)} | dict(result), indent=1) + "\n"
+    )
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write `text` to `path`, whole or not at all."""
+    """Write `text` to `path`, whole or not at all, with the folders on the way to it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{secrets.token_hex(6)}.part")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+    with written_whole(path) as file:
+        file.write(text.encode())
     return path
 
 

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 import eqsep
 from eqsep import datasets, evaluation, theory
 from eqsep.cli import app
+from paper.__main__ import app as paper
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -115,9 +116,19 @@ def check_pip(words):
     assert set(re.findall(r"\w+", wanted)) <= set(extras)
 
 
+def run_python_command(words):
+    """`python -m paper` is run; of other files, see that they are there."""
+    if words[:2] != ["-m", "paper"]:
+        return check_file(words)
+    result = CliRunner().invoke(paper, words[2:], env={"COLUMNS": "200"})
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
 def check_file(words):
-    place = f"{words[1]}/__main__.py" if words[0] == "-m" else words[0]
-    assert (ROOT / place).is_file()
+    module = words[1].replace(".", "/") if words[0] == "-m" else None
+    places = [f"{module}.py", f"{module}/__main__.py"] if module else words[:1]
+    assert any((ROOT / place).is_file() for place in places)
 
 
 COMMANDS = {
@@ -125,7 +136,7 @@ COMMANDS = {
     "cat": run_pipe,
     "make": check_make,
     "pip": check_pip,
-    "python": check_file,
+    "python": run_python_command,
     ".venv/bin/python": check_file,
     ".venv/bin/pytest": check_file,
 }
@@ -153,9 +164,10 @@ def test_the_blocks_run_in_order(page, tmp_path, monkeypatch, home_of):
 
 @every_page
 def test_commands_within_a_line_run_too(page):
-    """`make TARGET` and `pip install "eqsep[...]"` between backticks."""
+    """`make TARGET` and `pip install "eqsep[...]"` between backticks; Python's files are there."""
     for command in re.findall(r"`((?:make|pip|python) [^`]+)`", page.read_text()):
-        run_command(command)
+        program, *words = shlex.split(command)
+        (COMMANDS | {"python": check_file})[program](words)
 
 
 @every_page
