@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.metrics import average_precision_score
 from sklearn.model_selection import GridSearchCV
 
-from eqsep import NetworkSeparator
+from eqsep import NetworkSeparator, load_model
 from eqsep.activations import GaussianBump, LeakyReLU, Ridge, Sigmoid, TanhBump
 from eqsep.datasets import make_circles, make_hyperplane
 from eqsep.networks import Training
@@ -232,14 +232,40 @@ def test_one_class_is_refused(split):
         NetworkSeparator().fit(split.X_train, np.zeros(200))
 
 
-def test_progress_is_shown_on_request_only(split, capsys):
+SMALL = {"head": Sigmoid(), "hidden": (4,), "n_members": 1, "random_state": 0}
+
+
+def test_progress_is_told_after_each_epoch_and_never_shown(split, capsys, tmp_path):
+    steps = []
     separator = NetworkSeparator(
-        head=Sigmoid(), hidden=(4,), n_members=1, training=Training(epochs=2), random_state=0
-    )
-    separator.fit(split.X_train, split.y_train)
+        **SMALL, training=Training(epochs=3), progress=lambda *step: steps.append(step)
+    ).fit(split.X_train, split.y_train)
+    assert steps == [(1, 3), (2, 3), (3, 3)]
     assert capsys.readouterr().out == ""
-    separator.set_params(progress=True).fit(split.X_train, split.y_train)
-    assert "under way" in capsys.readouterr().out
+    separator.save(tmp_path / "model.eqsep")
+    again = load_model(tmp_path / "model.eqsep")
+    assert again.progress is None, "a file holds no functions"
+    assert_allclose(
+        again.decision_function(split.X_test), separator.decision_function(split.X_test)
+    )
+
+
+def test_progress_ends_at_the_total_where_all_members_stop_early(split):
+    steps = []
+    training = Training(epochs=50, patience=1, learning_rate=0.3)
+    NetworkSeparator(**SMALL, training=training, progress=lambda *step: steps.append(step)).fit(
+        split.X_train, split.y_train
+    )
+    assert len(steps) < 50
+    assert steps[-1] == (50, 50)
+
+
+def test_progress_is_a_function(split):
+    separator = NetworkSeparator(**SMALL, training=Training(epochs=1), progress=True)
+    with pytest.warns(FutureWarning, match=r"called as progress\(done, total\)"):
+        separator.fit(split.X_train, split.y_train)
+    with pytest.raises(TypeError, match=r"takes \(done, total\), got 'yes'"):
+        separator.set_params(progress="yes").fit(split.X_train, split.y_train)
 
 
 def test_the_history_is_drawn(fitted):

@@ -3,15 +3,13 @@
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import numpy as np
 import torch
-from rich.progress import Progress
 
 from eqsep.errors import UserError
 from eqsep.networks.network import Network
-from eqsep.networks.plan import Criterion, Data, History, Training
+from eqsep.networks.plan import Criterion, Data, History, Progress, Training
 from eqsep.networks.training import CHUNK, train
 
 _SMALL_STEP = 2_000_000  # multiplications: below it, a second thread costs more than it gives
@@ -59,14 +57,21 @@ def fit_members(
     *,
     training: Training,
     rng: np.random.RandomState,
-    progress: bool = False,
+    progress: Progress | None = None,
 ) -> History:
-    """Train all members; those that never had a finite loss are left out, with a warning."""
+    """Train all members; those that never had a finite loss are left out, with a warning.
+
+    `progress`, where it is given, is called after each epoch, as `as_progress` says.
+    """
     generator = torch.Generator().manual_seed(int(rng.randint(2**31 - 1)))
     work = training.batch_rows(len(data.rows)) * sum(p.numel() for p in network.parameters())
     threads = _threads(1 if work < _SMALL_STEP else None)
-    shown = _bar(training.epochs, shown=progress)
-    with clear_memory_errors(), threads, _no_denormal_numbers(), shown as on_epoch:
+
+    def on_epoch(done: int, under_way: int) -> None:
+        if progress is not None:
+            progress(done if under_way else training.epochs, training.epochs)
+
+    with clear_memory_errors(), threads, _no_denormal_numbers():
         history = train(
             network, data, criterion, training=training, generator=generator, on_epoch=on_epoch
         )
@@ -131,18 +136,3 @@ def _no_denormal_numbers() -> Iterator[None]:
         yield
     finally:
         torch.set_flush_denormal(not were_kept)
-
-
-@contextmanager
-def _bar(epochs: int, *, shown: bool) -> Iterator[Any]:
-    """A progress bar over the epochs and the members under way; None where not asked for."""
-    if not shown:
-        yield None
-        return
-    with Progress() as bar:
-        task = bar.add_task("training", total=epochs)
-
-        def on_epoch(done: int, alive: int) -> None:
-            bar.update(task, completed=done if alive else epochs, description=f"{alive} under way")
-
-        yield on_epoch

@@ -1,5 +1,6 @@
 """What a training is told and what it tells: the plan, the data, the history."""
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
@@ -10,9 +11,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
-from eqsep.errors import UserError
+from eqsep.errors import UserError, UserTypeError
 
 Criterion = Callable[[Tensor, Tensor], Tensor]
+Progress = Callable[[int, int], None]
 
 
 @dataclass
@@ -87,6 +89,23 @@ def as_training(training: Training | None) -> Training:
             f"Write for example training=Training(epochs=100)."
         )
     return training.check()
+
+
+def as_progress(progress: Progress | bool | None) -> Progress | None:
+    """The function to call as progress(done, total) after each epoch, None where none is given."""
+    if progress is True:
+        warnings.warn(
+            "progress=True draws no bar any more and will be an error in eqsep 0.3: give a "
+            "function that is called as progress(done, total) after each epoch.",
+            FutureWarning,
+            stacklevel=3,  # the line that called fit
+        )
+        return None
+    if progress is not None and progress is not False and not callable(progress):
+        raise UserTypeError(
+            f"progress must be None or a function that takes (done, total), got {progress!r}."
+        )
+    return progress or None
 
 
 def _is_count(value: Any) -> bool:

@@ -118,7 +118,8 @@ class EstimatorCodec(Codec):
     optional: Mapping[str, Schema] = field(default_factory=dict)
 
     def encode(self, value: Any) -> dict[str, Any]:
-        return parameters(value) | learnt(vars(value))
+        params = {k: v for k, v in parameters(value).items() if k != "progress"}  # a function
+        return params | learnt(vars(value))
 
     def decode(self, parts: dict[str, Any], name: str) -> Any:
         cls, state = self.cls(name), learnt(parts)

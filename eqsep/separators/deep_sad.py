@@ -19,7 +19,7 @@ from eqsep.networks.fitting import (
     hold_out,
     outputs,
 )
-from eqsep.networks.plan import as_training
+from eqsep.networks.plan import Progress, as_progress, as_training
 from eqsep.separators.base import Separator
 from eqsep.separators.columns import Columns, check_counts, check_positive
 from eqsep.separators.network import ACTIVATIONS
@@ -64,8 +64,10 @@ class DeepSAD(Separator):
         Whether columns are brought to mean 0 and variance 1 first.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where the networks train. They score on the CPU.
-    progress : bool, default=False
-        Whether to show a progress bar for each of the two trainings.
+    progress : callable or None, default=None
+        Called as progress(done, total) after each epoch of either training, with the epochs that
+        are done and those there are at most; done is total once all members have stopped. Not
+        kept in files.
     normal : label, default=None
         Which label is normal; by default 0, False or "normal", whichever occurs.
     random_state : int, RandomState or None, default=None
@@ -121,7 +123,7 @@ class DeepSAD(Separator):
         training: Training | None = None,
         standardize: bool = True,
         device: str = "auto",
-        progress: bool = False,
+        progress: Progress | None = None,
         normal: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -144,6 +146,7 @@ class DeepSAD(Separator):
         """Train the autoencoder on the rows `X`, then the encoder with their labels `y`."""
         X, is_anomaly, _ = self._enter(X, y, merge=False)
         hidden, pretraining, training = self._resolve()
+        progress = as_progress(self.progress)
         device, rng = resolve_device(self.device), check_random_state(self.random_state)
         self.columns_ = Columns.of(X, standardize=self.standardize)
         columns = self.columns_.tensor(X, device=device)
@@ -159,7 +162,7 @@ class DeepSAD(Separator):
             reconstruction(columns),
             training=pretraining,
             rng=rng,
-            progress=self.progress,
+            progress=progress,
         )
         with clear_memory_errors():
             network = Network(network.hidden, Distance(_mean_code(network, columns)))
@@ -171,7 +174,7 @@ class DeepSAD(Separator):
             attraction(is_anomaly, weight=weight, device=device),
             training=training,
             rng=rng,
-            progress=self.progress,
+            progress=progress,
         )
         self.network_ = network.cpu().double()
         self.centre_ = self.network_.output.centre.numpy()

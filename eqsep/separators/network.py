@@ -22,7 +22,7 @@ from eqsep.networks.fitting import (
     outputs,
 )
 from eqsep.networks.plain import plain_layers
-from eqsep.networks.plan import as_training
+from eqsep.networks.plan import Progress, as_progress, as_training
 from eqsep.separators.base import Separator
 from eqsep.separators.columns import Choice, Columns, check_counts, check_positive
 from eqsep.theory import Layer, closing_number
@@ -90,8 +90,9 @@ class NetworkSeparator(Separator):
         The mean membership of the members, or the mean of their squared distances.
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where the networks train. They score on the CPU.
-    progress : bool, default=False
-        Whether to show a progress bar.
+    progress : callable or None, default=None
+        Called as progress(done, total) after each epoch, with the epochs that are done and
+        those there are at most; done is total once all members have stopped. Not kept in files.
     normal : label, default=None
         Which label is normal; by default 0, False or "normal", whichever occurs.
     random_state : int, RandomState or None, default=None
@@ -131,7 +132,7 @@ class NetworkSeparator(Separator):
         standardize: bool = True,
         score_by: str = "membership",
         device: str = "auto",
-        progress: bool = False,
+        progress: Progress | None = None,
         normal: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -157,6 +158,7 @@ class NetworkSeparator(Separator):
         X, is_anomaly, _ = self._enter(X, y, merge=False)
         head, hidden, loss, training = self._resolve()
         warn_of_narrow_layers(X.shape[1], hidden)
+        progress = as_progress(self.progress)
         device, rng = resolve_device(self.device), check_random_state(self.random_state)
         self.columns_ = Columns.of(X, standardize=self.standardize)
         members, rows = member_streams(self.n_members, rng), hold_out(is_anomaly, training, rng)
@@ -172,7 +174,7 @@ class NetworkSeparator(Separator):
             return weight[index] * loss(output[..., 0], inside[index], head=head)
 
         self.history_ = fit_members(
-            network, data, criterion, training=training, rng=rng, progress=self.progress
+            network, data, criterion, training=training, rng=rng, progress=progress
         )
         self.network_, self.head_ = network.cpu().double(), head
         return self
