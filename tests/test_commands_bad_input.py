@@ -250,11 +250,19 @@ CASES = {
     ),
     "truncated Parquet": (
         lambda c: c.score(truncated_parquet(c)),
-        "bad.parquet cannot be read: Parquet magic bytes not found",
+        "bad.parquet cannot be read: it does not end as a file of Parquet does",
     ),
     "no Parquet": (
         lambda c: c.fit(c.file("bad.parquet", ROWS)),
-        "bad.parquet cannot be read: Parquet magic bytes not found",
+        "bad.parquet cannot be read: it does not end as a file of Parquet does",
+    ),
+    "empty Arrow": (
+        lambda c: c.fit(c.file("bad.arrow", b"")),
+        "bad.arrow cannot be read: it does not end as a file of Arrow does",
+    ),
+    "Parquet of nonsense": (
+        lambda c: c.fit(c.file("bad.parquet", b"x" * 50 + b"PAR1")),
+        "bad.parquet cannot be read: ",
     ),
     "truncated gzip": (lambda c: c.fit(cut_gzip(c)), "bad.csv.gz cannot be read"),
     "nested values": (lambda c: c.fit(nested(c)), "'size' of"),

@@ -1,6 +1,7 @@
 """Tables from files and folders, whole or piece by piece; what cannot be read is one sentence."""
 
 import gzip
+import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,13 +20,13 @@ from eqsep.commands.text_files import (
     JsonFile,
     Layout,
     check_once,
-    not_utf8,
     open_text,
 )
 from eqsep.errors import UserError, quoted
 from eqsep.tables.formats import FORMATS, READ_AS_TEXT, ending_of
 
 _FORMATS = FORMATS | READ_AS_TEXT
+_LAST_BYTES = {"parquet": b"PAR1", "arrow": b"ARROW1"}
 Choice = Callable[[list[str]], Iterable[str]]  # from the columns of a file to those wanted of it
 
 
@@ -106,7 +107,8 @@ def open_table(path: str, *, layout: Layout) -> Iterator[ArrowFile | CsvFile | J
     """A file, or standard input, as a table; errors of its content name it."""
     try:
         kind = _FORMATS.get(ending_of(path))
-        if kind in ("parquet", "arrow"):
+        if kind in _LAST_BYTES:
+            _check_whole(path, kind)
             data = dataset.dataset(path, format=kind)
             check_once(data.schema.names, path)
             yield ArrowFile(path, data)
@@ -117,10 +119,20 @@ def open_table(path: str, *, layout: Layout) -> Iterator[ArrowFile | CsvFile | J
             raise UserError(f"{path} has no known ending: expected {_endings()}. Rename it.")
     except (pa.ArrowException, EOFError, gzip.BadGzipFile, zlib.error) as error:
         name = "Standard input" if path == STANDARD_INPUT else path
-        if "invalid UTF8" in str(error):
-            raise not_utf8(name) from error
-        reason = str(error).splitlines()[0].rsplit("': ", 1)[-1].rstrip(".")
+        reason = " ".join(str(error).split()).rstrip(".")
         raise UserError(f"{name} cannot be read: {reason}. Check that it is whole.") from error
+
+
+def _check_whole(path: str, kind: str) -> None:
+    """Refuse a file that was cut off, or is of another kind: its last bytes tell."""
+    last = _LAST_BYTES[kind]
+    with Path(path).open("rb") as file:
+        file.seek(max(file.seek(0, os.SEEK_END) - len(last), 0))
+        if file.read() != last:
+            raise UserError(
+                f"{path} cannot be read: it does not end as a file of {kind.capitalize()} does. "
+                f"Check that it is whole."
+            )
 
 
 def whole(

@@ -60,44 +60,46 @@ class CsvFile:
 
     name: str
     columns: list[str]
-    rows: Any  # a binary file
+    rows: Any
     delimiter: str
 
     def whole(self, columns: Sequence[str], *, as_text: Iterable[str] = ()) -> pa.Table:
         """All rows, in types that all values of a column allow; some columns as they are."""
-        types = {column: pa.string() for column in as_text if column in columns}
-        table = self._parsed(arrow_csv.read_csv, columns, types)
-        for field in table.schema:
-            if pa.types.is_binary(field.type):
-                raise not_utf8(f"Column {field.name!r} of {self.name}")
-        return without_empty_text(table)
+        texts = [column for column in as_text if column in columns]
+        return self._decoded(self._parsed(arrow_csv.read_csv, columns, texts))
 
     def pieces(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """The rows as strings, some thousand at a time."""
-        types = dict.fromkeys(columns, pa.string())
-        parsed = self._parsed(arrow_csv.open_csv, columns, types)
-        if isinstance(parsed, pa.Table):  # a header and nothing else
-            yield parsed
-            return
-        for batch in parsed:
-            yield without_empty_text(pa.Table.from_batches([batch]))
+        batches = self._parsed(arrow_csv.open_csv, columns, columns)
+        yield self._decoded(batches.schema.empty_table())
+        for batch in batches:
+            yield self._decoded(pa.Table.from_batches([batch]))
 
-    def _parsed(self, parse: Callable[..., Any], columns: Sequence[str], types: Any) -> Any:
-        try:
-            return parse(
-                self.rows,
-                read_options=arrow_csv.ReadOptions(column_names=self.columns, block_size=_BLOCK),
-                parse_options=arrow_csv.ParseOptions(
-                    delimiter=self.delimiter, newlines_in_values=True
-                ),
-                convert_options=arrow_csv.ConvertOptions(
-                    include_columns=list(columns), column_types=types, null_values=list(MISSING)
-                ),
-            )
-        except pa.ArrowInvalid as error:
-            if "Empty CSV file" not in str(error):
-                raise
-            return pa.table({column: pa.array([], types.get(column)) for column in columns})
+    def _parsed(self, parse: Callable[..., Any], columns: Sequence[str], texts: Any) -> Any:
+        """The rows, with columns of text as bytes: whether these are UTF-8 is seen afterwards."""
+        # A blank line is skipped, and pyarrow refuses files without any.
+        rows = io.BufferedReader(_Rejoined(b"\n", self.rows), _BLOCK)
+        return parse(
+            rows,
+            read_options=arrow_csv.ReadOptions(column_names=self.columns, block_size=_BLOCK),
+            parse_options=arrow_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True),
+            convert_options=arrow_csv.ConvertOptions(
+                include_columns=list(columns),
+                column_types=dict.fromkeys(texts, pa.binary()),
+                null_values=list(MISSING),
+            ),
+        )
+
+    def _decoded(self, table: pa.Table) -> pa.Table:
+        """The table with bytes as strings, empty ones missing; other bytes are no UTF-8."""
+        for i, field in enumerate(table.schema):
+            if pa.types.is_binary(field.type):
+                try:
+                    column = table.column(i).cast(pa.string())
+                except pa.ArrowInvalid as error:
+                    raise not_utf8(f"Column {field.name!r} of {self.name}") from error
+                table = table.set_column(i, field.name, column)
+        return without_empty_text(table)
 
 
 @dataclass(frozen=True)
