@@ -8,18 +8,17 @@ new one: `pip install --no-deps deepod==0.4.1` and `pip install tqdm einops`.
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import IsolationForest, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.neighbors import LocalOutlierFactor
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from sklearn.svm import SVC, OneClassSVM
 
 import eqsep
 from eqsep.evaluation import anomaly_score
+from eqsep.evaluation.peers import PEERS, Peer, training_data
 
 THREADS = 1
 
@@ -30,7 +29,7 @@ def own_score(estimator: Any, X: np.ndarray) -> np.ndarray:
 
 
 @dataclass
-class Peer:
+class Prepared:
     """An estimator with what its user does before it is fitted.
 
     Attributes
@@ -50,11 +49,10 @@ class Peer:
     at_most: int | None = None
     score_of: Callable[[Any, np.ndarray], np.ndarray] = anomaly_score
 
-    def fit(self, X: np.ndarray, y: np.ndarray) -> "Peer":
+    def fit(self, X: np.ndarray, y: np.ndarray) -> "Prepared":
         used = self._used(y)
-        X, y = X[used], y[used]
+        X, *labels = training_data(X[used], y[used], normal_only=self.normal_only)
         self.scaler_ = (StandardScaler() if self.standardise else FunctionTransformer()).fit(X)
-        labels = () if self.normal_only else (y,)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of old names and of rounding, in others' code
             self.estimator.fit(self.scaler_.transform(X), *labels)
@@ -102,7 +100,7 @@ class Method:
         Whether it takes the table as it is, words included, rather than a matrix of numbers.
     """
 
-    build: Callable[[], Any]
+    build: Callable[..., Any]
     module: str
     settings: str
     mixed: bool = False
@@ -116,89 +114,70 @@ class Method:
             return None
 
 
-def xgboost(*, threads: int = THREADS) -> Peer:
-    """200 trees."""
-    from xgboost import XGBClassifier
-
-    return Peer(XGBClassifier(n_estimators=200, n_jobs=threads, random_state=0))
+def _imported(module: str, name: str) -> Callable[..., Any]:
+    """A class that is imported when it is built: its package may not be installed."""
+    return lambda **settings: getattr(import_module(module), name)(**settings)
 
 
-def _xgbod() -> Peer:
-    from pyod.models.xgbod import XGBOD
-
-    model = XGBOD(random_state=0, n_jobs=THREADS, verbosity=0)
-    return Peer(model, at_most=2000, score_of=own_score)
-
-
-def _ecod() -> Peer:
-    from pyod.models.ecod import ECOD
-
-    return Peer(ECOD(), normal_only=True, score_of=own_score)
+_DEEP = {"epochs": 100, "epoch_steps": 50, "device": "cpu", "verbose": 0}
+# Beside those of eqsep, those whose packages come with the benchmarks.
+ALL_PEERS = PEERS | {
+    "ECOD": Peer(_imported("pyod.models.ecod", "ECOD"), normal_only=True, is_random=False),
+    "XGBOD": Peer(_imported("pyod.models.xgbod", "XGBOD"), {"verbosity": 0}),
+    "DeepSAD": Peer(_imported("deepod.models", "DeepSAD"), _DEEP),
+    "PReNet": Peer(_imported("deepod.models", "PReNet"), _DEEP),
+}
+_OWN_SCORES = ("ECOD", "XGBOD", "DeepSAD", "PReNet")
 
 
-_DEEP = "of DeepOD, standardised columns, 100 epochs (its default) of at most 50 batches"
-_TRAINING = {"epochs": 100, "epoch_steps": 50}
+def prepared(
+    name: str, *, standardise: bool = False, at_most: int | None = None, **settings: Any
+) -> Prepared:
+    """A peer by its name, with what its user does before it is fitted."""
+    return Prepared(
+        ALL_PEERS[name].build(random_state=0, **settings),
+        standardise=standardise,
+        normal_only=ALL_PEERS[name].normal_only,
+        at_most=at_most,
+        score_of=own_score if name in _OWN_SCORES else anomaly_score,
+    )
 
 
-def _deep_sad() -> Peer:
-    from deepod.models import DeepSAD
-
-    model = DeepSAD(**_TRAINING, device="cpu", verbose=0, random_state=0)
-    return Peer(model, standardise=True, score_of=own_score)
-
-
-def _prenet() -> Peer:
-    from deepod.models import PReNet
-
-    model = PReNet(**_TRAINING, device="cpu", verbose=0, random_state=0)
-    return Peer(model, standardise=True, score_of=own_score)
-
-
+_IN_WORDS = "of DeepOD, standardised columns, 100 epochs (its default) of at most 50 batches"
 # The quick ones first, so that most of the table is soon there.
 METHODS = {
-    "XGBoost": Method(xgboost, "xgboost", "200 trees"),
+    "eqsep": Method(OurDetector, "eqsep", "Detector, its defaults", mixed=True),
+    "XGBoost": Method(partial(prepared, "XGBoost", n_jobs=THREADS), "xgboost", "200 trees"),
     "random forest": Method(
-        lambda: Peer(RandomForestClassifier(200, n_jobs=THREADS, random_state=0)),
-        "sklearn",
-        "200 trees",
+        partial(prepared, "random forest", n_jobs=THREADS), "sklearn", "200 trees"
     ),
     "logistic regression": Method(
-        lambda: Peer(LogisticRegression(max_iter=1000), standardise=True),
+        partial(prepared, "logistic regression", standardise=True, max_iter=1000),
         "sklearn",
         "standardised columns, at most 1,000 iterations",
     ),
     "isolation forest": Method(
-        lambda: Peer(IsolationForest(n_jobs=THREADS, random_state=0), normal_only=True),
-        "sklearn",
-        "normal rows only",
+        partial(prepared, "isolation forest", n_jobs=THREADS), "sklearn", "normal rows only"
     ),
-    "ECOD": Method(_ecod, "pyod", "normal rows only"),
+    "ECOD": Method(partial(prepared, "ECOD"), "pyod", "normal rows only"),
     "one-class SVM": Method(
-        lambda: Peer(OneClassSVM(), standardise=True, normal_only=True, at_most=10_000),
+        partial(prepared, "one-class SVM", standardise=True, at_most=10_000),
         "sklearn",
         "standardised columns, normal rows only, at most 10,000 of them",
     ),
     "SVC": Method(
-        lambda: Peer(SVC(), standardise=True, at_most=20_000),
+        partial(prepared, "SVC", standardise=True, at_most=20_000),
         "sklearn",
         "RBF kernel, standardised columns, at most 20,000 rows",
     ),
     "LOF": Method(
-        lambda: Peer(
-            LocalOutlierFactor(novelty=True, n_jobs=THREADS), standardise=True, normal_only=True
-        ),
+        partial(prepared, "LOF", standardise=True, n_jobs=THREADS),
         "sklearn",
         "standardised columns, normal rows only",
     ),
-    "DeepSAD": Method(_deep_sad, "deepod", _DEEP),
-    "PReNet": Method(
-        _prenet,
-        "deepod",
-        _DEEP,
+    "DeepSAD": Method(partial(prepared, "DeepSAD", standardise=True), "deepod", _IN_WORDS),
+    "PReNet": Method(partial(prepared, "PReNet", standardise=True), "deepod", _IN_WORDS),
+    "XGBOD": Method(
+        partial(prepared, "XGBOD", at_most=2000, n_jobs=THREADS), "pyod", "at most 2,000 rows"
     ),
-    "XGBOD": Method(_xgbod, "pyod", "at most 2,000 rows"),
 }
-if "Detector" in eqsep.__all__:
-    METHODS = {
-        "eqsep": Method(OurDetector, "eqsep", "Detector, its defaults", mixed=True)
-    } | METHODS

@@ -9,15 +9,13 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.ensemble import IsolationForest, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.neighbors import LocalOutlierFactor
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.svm import SVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier
 
+from eqsep.errors import MissingExtraError
 from eqsep.evaluation import anomaly_score
+from eqsep.evaluation.peers import PEERS, training_data
 from eqsep.separators.linear import EqualitySeparator
 from eqsep.separators.one_vs_set import OneVsSet
 from eqsep.solvers import BFGS
@@ -33,7 +31,8 @@ class Unlabelled(BaseEstimator):
 
     Examples
     --------
-    >>> detector = Unlabelled(OneClassSVM(), rows="normal").fit([[0.0], [0.1], [9.0]], [0, 0, 1])
+    >>> detector = Unlabelled(PEERS["one-class SVM"].build(), rows="normal")
+    >>> detector = detector.fit([[0.0], [0.1], [9.0]], [0, 0, 1])
     >>> near, far = detector.decision_function([[0.0], [9.0]])
     >>> bool(near < far)
     True
@@ -46,8 +45,9 @@ class Unlabelled(BaseEstimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Fit a copy of the detector; the labels choose rows and are not seen by it."""
         X, y = np.asarray(X, dtype=float), np.asarray(y)
-        chosen = {"all": slice(None), "normal": y == 0}[self.rows]
-        self.detector_ = clone(self.detector).fit(X[chosen])
+        only_normal = {"all": False, "normal": True}[self.rows]
+        used, *_ = training_data(X, y, normal_only=only_normal)
+        self.detector_ = clone(self.detector).fit(used)
         self.classes_ = np.arange(2)
         return self
 
@@ -105,26 +105,25 @@ def on_kernel(estimator: Any) -> Pipeline:
     return make_pipeline(KernelColumns(gamma=0.5), estimator)
 
 
-def linear_svm(seed: int) -> SVC:  # noqa: ARG001  no randomness
+def linear_svm(seed: int) -> Any:  # noqa: ARG001  no randomness
     """The support vector machine of the Gaussians: both classes count the same."""
-    return SVC(kernel="linear", class_weight="balanced")
+    return PEERS["SVC"].build(kernel="linear", class_weight="balanced")
 
 
 def boosted_trees(seed: int) -> Any:
     """XGBoost, where it is installed; both classes count the same (three normal rows in four)."""
     try:
-        from xgboost import XGBClassifier
-    except ImportError as error:
-        raise Skipped("XGBoost is not installed: pip install xgboost, then run again.") from error
-    return XGBClassifier(
-        n_estimators=50,
-        gamma=0,
-        reg_alpha=0.1,
-        reg_lambda=0.01,
-        scale_pos_weight=3,
-        subsample=0.6,
-        random_state=seed,
-    )
+        return PEERS["XGBoost"].build(
+            n_estimators=50,
+            gamma=0,
+            reg_alpha=0.1,
+            reg_lambda=0.01,
+            scale_pos_weight=3,
+            subsample=0.6,
+            random_state=seed,
+        )
+    except MissingExtraError as error:
+        raise Skipped(f"{error}, then run again.") from error
 
 
 # The paper chose these by cross-validation. SVM and OCSVM: gamma 1 / (columns x variance).
@@ -132,15 +131,17 @@ CIRCLE_METHODS: dict[str, Method] = {
     "DT": lambda seed: DecisionTreeClassifier(
         splitter="random", max_features=0.5, max_depth=8, random_state=seed
     ),
-    "RF": lambda seed: RandomForestClassifier(50, max_features=0.5, random_state=seed),
-    "XGB": boosted_trees,
-    "LR": lambda seed: on_kernel(LogisticRegression(C=0.01)),  # noqa: ARG005
-    "SVM": lambda seed: SVC(C=0.1),  # noqa: ARG005
-    "OCSVM": lambda seed: Unlabelled(OneClassSVM(nu=1e-4)),  # noqa: ARG005
-    "IsoF": lambda seed: Unlabelled(
-        IsolationForest(n_estimators=50, max_samples=1.0, random_state=seed)
+    "RF": lambda seed: PEERS["random forest"].build(
+        n_estimators=50, max_features=0.5, random_state=seed
     ),
-    "LOF": lambda seed: Unlabelled(LocalOutlierFactor(5, novelty=True)),  # noqa: ARG005
+    "XGB": boosted_trees,
+    "LR": lambda seed: on_kernel(PEERS["logistic regression"].build(C=0.01)),  # noqa: ARG005
+    "SVM": lambda seed: PEERS["SVC"].build(C=0.1),  # noqa: ARG005
+    "OCSVM": lambda seed: Unlabelled(PEERS["one-class SVM"].build(nu=1e-4)),  # noqa: ARG005
+    "IsoF": lambda seed: Unlabelled(
+        PEERS["isolation forest"].build(n_estimators=50, max_samples=1.0, random_state=seed)
+    ),
+    "LOF": lambda seed: Unlabelled(PEERS["LOF"].build(n_neighbors=5)),  # noqa: ARG005
 }
 
 # Without randomness: one seed is as good as twenty.
@@ -149,8 +150,8 @@ DETERMINISTIC = ("LR", "SVM", "OCSVM", "LOF")
 # The paper names no settings for these: `python -m paper.settings` says how far those that were
 # tried are from its figures. OCSVM and IsoF have the library's, LOF five neighbours as the circles.
 NSL_KDD_METHODS: dict[str, Method] = {
-    "SVM-RBF": lambda seed: SVC(C=100.0, cache_size=CACHE),  # noqa: ARG005
-    "SVM-Lin": lambda seed: SVC(kernel="linear", C=10.0, cache_size=CACHE),  # noqa: ARG005
+    "SVM-RBF": lambda seed: PEERS["SVC"].build(C=100.0, cache_size=CACHE),  # noqa: ARG005
+    "SVM-Lin": lambda seed: PEERS["SVC"].build(kernel="linear", C=10.0, cache_size=CACHE),  # noqa: ARG005
     "OVS-RBF": lambda seed: _one_vs_set("rbf", 100.0, "binary"),  # noqa: ARG005
     "OVS-RBF-ES": lambda seed: _one_vs_set("rbf", 100.0, "equality"),  # noqa: ARG005
     "OVS-Lin": lambda seed: _one_vs_set("linear", 10.0, "binary"),  # noqa: ARG005
@@ -164,9 +165,9 @@ def _one_vs_set(kernel: str, C: float, ranking: str) -> OneVsSet:
 
 
 _DETECTORS: dict[str, Method] = {
-    "OCSVM": lambda seed: OneClassSVM(cache_size=CACHE),  # noqa: ARG005
-    "IsoF": lambda seed: IsolationForest(random_state=seed),
-    "LOF": lambda seed: LocalOutlierFactor(5, novelty=True),  # noqa: ARG005
+    "OCSVM": lambda seed: PEERS["one-class SVM"].build(cache_size=CACHE),  # noqa: ARG005
+    "IsoF": lambda seed: PEERS["isolation forest"].build(random_state=seed),
+    "LOF": lambda seed: PEERS["LOF"].build(n_neighbors=5),  # noqa: ARG005
 }
 
 

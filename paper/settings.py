@@ -16,13 +16,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
-from sklearn.neighbors import LocalOutlierFactor
-from sklearn.svm import SVC, OneClassSVM
 
 from eqsep import OneVsSet
 from eqsep.datasets import Split
 from eqsep.evaluation import anomaly_score
+from eqsep.evaluation.peers import PEERS
 from eqsep.separators.negative_sampling import NegativeSampling
 from paper.cells import OUT, Cell, Measured, Result, Skipped, read_result, write_result
 from paper.data import first_rows
@@ -65,20 +63,24 @@ def by(make: Callable[[], Any]) -> Scores:
     return lambda split: anomaly_score(make().fit(split.X_train, split.y_train), split.X_test)[None]
 
 
-def machine(kernel: str, C: float) -> SVC:
-    return SVC(kernel=kernel, C=C, cache_size=CACHE)
+def machine(kernel: str, C: float) -> Any:
+    return PEERS["SVC"].build(kernel=kernel, C=C, cache_size=CACHE)
 
 
 def one_vs_set(*, balanced: bool) -> OneVsSet:
     return OneVsSet(kernel="rbf", C=100.0, balanced=balanced, tol=1e-3, ranking="equality")
 
 
+def converged(**settings: Any) -> Any:
+    return PEERS["logistic regression"].build(max_iter=10_000, **settings)
+
+
 def lof(rows: str, n_neighbors: int) -> Unlabelled:
-    return Unlabelled(LocalOutlierFactor(n_neighbors, novelty=True), rows=rows)
+    return Unlabelled(PEERS["LOF"].build(n_neighbors=n_neighbors), rows=rows)
 
 
 def one_class(rows: str, nu: float) -> Unlabelled:
-    return Unlabelled(OneClassSVM(nu=nu, cache_size=CACHE), rows=rows)
+    return Unlabelled(PEERS["one-class SVM"].build(nu=nu, cache_size=CACHE), rows=rows)
 
 
 def nsl_kdd_rbf(split: Split, *, precision: str) -> np.ndarray:
@@ -163,11 +165,9 @@ TRIED: dict[tuple[str, str], dict[str, Scores]] = {
         "no batch normalisation": partial(nsl_kdd_sad, activation="rbf", batch_norm=False),
     },
     ("thyroid_full", "Logistic Regression"): {
-        "converged, C = 1": by(partial(LogisticRegression, max_iter=10_000)),
-        "converged, C = 1,000": by(partial(LogisticRegression, C=1e3, max_iter=10_000)),
-        "converged, classes balanced": by(
-            partial(LogisticRegression, class_weight="balanced", max_iter=10_000)
-        ),
+        "converged, C = 1": by(converged),
+        "converged, C = 1,000": by(partial(converged, C=1e3)),
+        "converged, classes balanced": by(partial(converged, class_weight="balanced")),
         "one neuron, rate 0.01": partial(thyroid_network, layout=Layout("HS", (), 0.01)),
         "one neuron, rate 0.001*": partial(thyroid_network, layout=Layout("HS", (), 0.001)),
     },

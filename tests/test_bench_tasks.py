@@ -101,7 +101,7 @@ def fitted_on(peer, *, n_normal, n_anomalous):
 
 
 def test_a_peer_of_normal_rows_sees_neither_anomalies_nor_labels(module):
-    peer = module("peers").Peer(Recorder(), normal_only=True, at_most=30)
+    peer = module("peers").Prepared(Recorder(), normal_only=True, at_most=30)
     given = fitted_on(peer, n_normal=50, n_anomalous=50)
     assert given.labels_ == ()
     assert_array_equal(given.X_, np.zeros((30, 1)))
@@ -109,7 +109,7 @@ def test_a_peer_of_normal_rows_sees_neither_anomalies_nor_labels(module):
 
 @pytest.mark.parametrize(("n_anomalous", "kept"), [(3, 3), (90, 20)])
 def test_rare_anomalies_stay_where_rows_are_too_many(module, n_anomalous, kept):
-    peer = module("peers").Peer(Recorder(), at_most=40)
+    peer = module("peers").Prepared(Recorder(), at_most=40)
     given = fitted_on(peer, n_normal=200, n_anomalous=n_anomalous)
     assert_array_equal(given.X_[:, 0], given.labels_[0])
     assert np.bincount(given.labels_[0]).tolist() == [40 - kept, kept]

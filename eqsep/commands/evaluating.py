@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,12 +12,12 @@ from rich.console import Console
 from rich.table import Table as Shown
 from rich.text import Text
 from sklearn.base import BaseEstimator
-from sklearn.ensemble import IsolationForest, RandomForestClassifier
 
 from eqsep.commands.inputs import InputSpec
 from eqsep.detector import Detector
-from eqsep.errors import MissingExtraError, UserError, quoted
+from eqsep.errors import UserError, quoted
 from eqsep.evaluation import Interval, anomaly_score, leave_one_kind_out
+from eqsep.evaluation.peers import PEERS, training_data
 from eqsep.report.evaluations import PARTS, EvaluationReport, evaluation_report
 from eqsep.tables import TableEncoder
 from eqsep.tables.reading import Table
@@ -34,8 +35,7 @@ class _OnRows(BaseEstimator):
         return type(self)(self.table, self.make, normal_only=self.normal_only)  # one table for all
 
     def fit(self, rows: np.ndarray, y: np.ndarray) -> Self:
-        used = rows[y == 0] if self.normal_only else rows
-        labels = () if self.normal_only else (y,)
+        used, *labels = training_data(rows, y, normal_only=self.normal_only)
         self.classes_ = np.arange(2)
         self.fitted_ = self.make().fit(self.table.take(used[:, 0]), *labels)
         return self
@@ -73,22 +73,10 @@ class _Ours:
         return self.detector.decision_function(table)
 
 
-def _xgboost(random_state: int) -> Any:
-    try:
-        from xgboost import XGBClassifier
-    except ImportError as error:
-        raise MissingExtraError(
-            "--against xgboost needs XGBoost. Install it with: pip install xgboost"
-        ) from error
-    return XGBClassifier(n_estimators=200, random_state=random_state)
-
-
-_PEERS: dict[str, Callable[[int], Any]] = {
-    "xgboost": _xgboost,
-    "random-forest": lambda seed: RandomForestClassifier(200, random_state=seed),
-    "isolation-forest": lambda seed: IsolationForest(random_state=seed),
+_PEERS = {
+    name.lower().replace(" ", "-"): PEERS[name]
+    for name in ("XGBoost", "random forest", "isolation forest")
 }
-_NORMAL_ONLY = ("isolation-forest",)
 
 
 def evaluate_files(
@@ -123,13 +111,14 @@ def evaluate_files(
     seed = settings["random_state"]
     makers: dict[str, Callable[[], Any]] = {"eqsep": lambda: _Ours(**settings)}
     for name in names:
-        _PEERS[name](seed)  # refuses what is not installed before the work
-        makers[name] = lambda name=name: _Encoded(_PEERS[name](seed))  # type: ignore[misc]
+        build = partial(_PEERS[name].build, random_state=seed)
+        build()  # refuses what is not installed before the work
+        makers[name] = lambda build=build: _Encoded(build())  # type: ignore[misc]
     results = {}
     for name, make in makers.items():
         on_method(name)
         results[name] = leave_one_kind_out(
-            _OnRows(rows, make, normal_only=name in _NORMAL_ONLY),
+            _OnRows(rows, make, normal_only=name in names and _PEERS[name].normal_only),
             np.arange(rows.n_rows)[:, None],
             kinds,
             normal=labels.normal,

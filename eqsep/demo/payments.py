@@ -5,17 +5,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import IsolationForest, RandomForestClassifier
 from sklearn.utils import check_random_state
 
 from eqsep.datasets import Table, make_mixed_demo
 from eqsep.detector import Detector
 from eqsep.evaluation import OVERALL, anomaly_score, average_precision_by_kind, prevalence_by_kind
+from eqsep.evaluation.peers import PEERS, training_data
 from eqsep.report import DetectorReport, HeldOut, Usage, detector_report
 from eqsep.report.alarms import Alarm
 from eqsep.tables import TableEncoder
 
 SEEN = "card testing"
+_THRESHOLDS = {"random forest": 0.5, "isolation forest": 0.0}  # of a probability, of a score
 
 
 @dataclass(frozen=True)
@@ -142,12 +143,11 @@ def _others(
     encoder = TableEncoder().fit(old.X)
     known, fresh = encoder.transform(old.X), encoder.transform(new.X)
     is_anomaly = old.kind != "normal"
-    on_step("random forest")
-    forest = RandomForestClassifier(200, random_state=seed).fit(known, is_anomaly)
-    yield "random forest", anomaly_score(forest, fresh) - 0.5
-    on_step("isolation forest")
-    isolation = IsolationForest(random_state=seed).fit(known[~is_anomaly])
-    yield "isolation forest", anomaly_score(isolation, fresh)
+    for name, threshold in _THRESHOLDS.items():
+        on_step(name)
+        rows = training_data(known, is_anomaly, normal_only=PEERS[name].normal_only)
+        model = PEERS[name].build(random_state=seed).fit(*rows)
+        yield name, anomaly_score(model, fresh) - threshold
 
 
 def _contend(

@@ -6,12 +6,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
-from sklearn.ensemble import IsolationForest
-from sklearn.svm import SVC
 
 from eqsep.datasets import Split, make_circles, make_logic
 from eqsep.datasets.logic import LOGIC_NAMES
 from eqsep.evaluation import anomaly_score, average_precision_by_kind
+from eqsep.evaluation.peers import PEERS
 from eqsep.separators.kernel import KernelEqualitySeparator
 from eqsep.separators.linear import EqualitySeparator
 from eqsep.theory import closing_number, closing_probability
@@ -151,12 +150,12 @@ def _corners(model: EqualitySeparator) -> tuple[Corner, ...]:
 def _contenders(random_state: int) -> dict[tuple[str, str], BaseEstimator]:
     """Estimators by method and gamma: both kernel methods at the same three widths."""
     closed = KernelEqualitySeparator(kernel="rbf", closed=True, random_state=random_state)
-    kernels = {_CLOSED: closed, _SVC: SVC(kernel="rbf")}
+    kernels = {_CLOSED: closed, _SVC: PEERS["SVC"].build()}
     return {
         (method, gamma): clone(model).set_params(**width)
         for method, model in kernels.items()
         for gamma, width in _WIDTHS.items()
-    } | {("IsolationForest", ""): IsolationForest(random_state=random_state)}
+    } | {("IsolationForest", ""): PEERS["isolation forest"].build(random_state=random_state)}
 
 
 def _contend(method: str, gamma: str, model: BaseEstimator, circles: Split) -> Contender:

@@ -4,17 +4,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
-from sklearn.svm import SVC
 
 from eqsep.activations import GaussianBump, Head, RadialBasis, Sigmoid
 from eqsep.datasets import make_gaussians, make_hyperplane, make_logic
 from eqsep.evaluation import anomaly_score
+from eqsep.evaluation.peers import PEERS
 from eqsep.separators.linear import EqualitySeparator
 from paper.cells import Cell, Measured, Study
 from paper.measures import score_grid
-from paper.methods import DETERMINISTIC
+from paper.methods import DETERMINISTIC, linear_svm
 from paper.plan import Drawn, Figure, Place
 from paper.tables import circle_networks, circles
 
@@ -44,7 +43,7 @@ def _signed(model: Any, X: np.ndarray) -> np.ndarray:
 
 def _halfspace(X: np.ndarray, y: np.ndarray) -> Any:
     # Not an SVM: on XOR, where no line is of use, its decision value is 0 up to rounding.
-    return LogisticRegression(C=100.0).fit(X, y)
+    return PEERS["logistic regression"].build(C=100.0).fit(X, y)
 
 
 def _hidden_halfspaces(X: np.ndarray, y: np.ndarray) -> MLPClassifier:
@@ -60,7 +59,7 @@ _MODELS: dict[str, Callable[..., Any]] = {
     HALFSPACE: _halfspace,
     EQUALITY: lambda X, y: EqualitySeparator(random_state=0).fit(X, y),
     HIDDEN: _hidden_halfspaces,
-    "SVM": lambda X, y: SVC(kernel="linear", class_weight="balanced").fit(X, y),
+    "SVM": lambda X, y: linear_svm(0).fit(X, y),
     "ES": lambda X, y: EqualitySeparator(margin_class=0, random_state=0).fit(X, y),
 }
 
