@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eqsep.commands.console import meant
-from eqsep.commands.reading import Choice, is_table, pieces
+from eqsep.commands.reading import Choice, is_table, joined, no_rows, pieces
 from eqsep.commands.text_files import MISSING, Layout
 from eqsep.detector import Detector
 from eqsep.detector.parameters import checked_rate
@@ -163,13 +163,8 @@ def labelled_rows(
 def _joined(paths: Sequence[str], choose: Choice, layout: Layout) -> pa.Table:
     tables = [table for _, table in pieces(paths, choose, layout=layout) if table.num_rows]
     if not tables:
-        raise UserError(f"{', '.join(paths)} has no rows: expected a header and rows below it.")
-    try:
-        return pa.concat_tables(tables, promote_options="permissive")
-    except pa.ArrowException as error:
-        raise UserError(
-            f"A column has not the same type in all files: {error}. Write the files alike."
-        ) from error
+        raise no_rows(paths)
+    return joined(tables)
 
 
 def cast(column: pa.ChunkedArray, reads: str) -> pa.ChunkedArray:

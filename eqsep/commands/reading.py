@@ -161,15 +161,25 @@ def whole(
                     f"in all of them. Pass files of one table."
                 )
             tables.append(table)
+    table = joined(tables)
+    if not table.num_rows:
+        raise no_rows(paths)
+    return table
+
+
+def joined(tables: Sequence[pa.Table]) -> pa.Table:
+    """Tables of several files below each other, in types that all their values allow."""
     try:
-        joined = pa.concat_tables(tables, promote_options="permissive")
+        return pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
         raise UserError(
             f"A column has not the same type in all files: {error}. Write the files alike."
         ) from error
-    if not joined.num_rows:
-        raise UserError(f"{', '.join(paths)} has no rows: expected a header and rows below it.")
-    return joined
+
+
+def no_rows(paths: Iterable[str]) -> UserError:
+    """The error for files in which nothing stands below the header."""
+    return UserError(f"{', '.join(paths)} has no rows: expected a header and rows below it.")
 
 
 def pieces(

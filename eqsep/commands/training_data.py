@@ -24,7 +24,7 @@ from eqsep.commands.inputs import (
     read_label_column,
 )
 from eqsep.commands.models import as_read, cast
-from eqsep.commands.reading import files_of, pieces
+from eqsep.commands.reading import files_of, joined, no_rows, pieces
 from eqsep.commands.text_files import STANDARD_INPUT, CsvFile
 from eqsep.detector import Detector
 from eqsep.errors import UserError
@@ -212,9 +212,7 @@ class _Sampling:
 
 def _in_batches(spec: InputSpec, like: Detector | None, sample: FileSample) -> TrainingData:
     if sample.strata is None or not sample.n_rows:
-        raise UserError(
-            f"{', '.join(spec.paths)} has no rows: expected a header and rows below it."
-        )
+        raise no_rows(spec.paths)
     sampled = sample.strata.sample()
     tables, order = sampled.rows.by_file()
     rows = _typed(spec, tables, like).take(np.argsort(sampled.positions[order]))
@@ -243,10 +241,9 @@ def _in_batches(spec: InputSpec, like: Detector | None, sample: FileSample) -> T
 
 def _typed(spec: InputSpec, tables: list[pa.Table], like: Detector | None) -> Table:
     if like is not None:
-        return as_read(pa.concat_tables(tables, promote_options="permissive"), like)
-    typed = [_inferred(table, spec.names) for table in tables]
-    joined = pa.concat_tables(typed, promote_options="permissive")
-    return read_table(spec.with_names(joined), name="Detector")
+        return as_read(joined(tables), like)
+    typed = joined([_inferred(table, spec.names) for table in tables])
+    return read_table(spec.with_names(typed), name="Detector")
 
 
 def _inferred(table: pa.Table, names: Sequence[str]) -> pa.Table:
@@ -317,7 +314,7 @@ class _Reader:
         )
 
     def _batch(self, waiting: list[tuple[pa.Table, np.ndarray]]) -> tuple[Table, np.ndarray | None]:
-        table = pa.concat_tables([table for table, _ in waiting], promote_options="permissive")
+        table = joined([table for table, _ in waiting])
         rows = as_read(table, self.like) if self.like else read_table(table, name="Detector")
         if self.labels is None:
             return rows, None

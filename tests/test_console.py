@@ -1,0 +1,129 @@
+"""The console of the command: sentences for errors and warnings, exit codes, and words."""
+
+import sys
+import warnings
+
+import pytest
+import typer
+
+from eqsep.commands.console import (
+    BROKEN_PIPE,
+    Screen,
+    counted,
+    debugging,
+    errors_told,
+    meant,
+    progress,
+    sentence,
+    tell,
+    warnings_told,
+)
+from eqsep.errors import EqsepWarning, MissingExtraError, UserError, UserTypeError, quoted
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (UserError("Set a=1.", command="Pass --a 1."), "Error: Pass --a 1.\n"),
+        (UserTypeError("No number."), "Error: No number.\n"),
+        (MissingExtraError("Install it."), "Error: Install it.\n"),
+        (OSError(28, "No space left on device"), "Error: No space left on device.\n"),
+        (FileNotFoundError("no train.csv in data"), "Error: no train.csv in data\n"),
+        (
+            PermissionError(13, "Permission denied", "m.eqsep"),
+            "Error: m.eqsep: permission denied. Change the rights to it, or pass another file.\n",
+        ),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_a_user_can_mend_is_a_sentence_and_exit_code_2(error, told, capsys):
+    with pytest.raises(typer.Exit) as end, errors_told():
+        raise error
+    assert end.value.exit_code == 2
+    assert end.value.__cause__ is error
+    assert capsys.readouterr() == ("", told)
+
+
+@pytest.mark.parametrize("error", [ValueError("x"), ImportError("x"), KeyError("x")], ids=repr)
+def test_any_other_error_is_a_fault_of_the_software(error, capsys):
+    with pytest.raises(type(error)), errors_told():
+        raise error
+    assert capsys.readouterr().err == ""
+
+
+def test_debugging_lets_every_error_through(capsys):
+    before = debugging.set(True)
+    try:
+        with pytest.raises(UserError), errors_told():
+            raise UserError("x")
+    finally:
+        debugging.reset(before)
+    assert capsys.readouterr().err == ""
+
+
+def test_a_pipe_that_ends_is_no_error(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdout", sys.stdout)  # it is given up, and is back after the test
+    with pytest.raises(typer.Exit) as end, errors_told():
+        Screen().on_broken_pipe()
+    assert end.value.exit_code == BROKEN_PIPE == 141
+    assert sys.stdout is None
+    assert capsys.readouterr().err == ""
+
+
+def test_warnings_are_told_once_each_in_the_words_of_the_command(capsys):
+    with warnings_told() as told:
+        for _ in range(2):
+            warnings.warn(EqsepWarning("Set a=1.", command="Pass --a 1."), stacklevel=1)
+        warnings.warn("Look\n  here.", stacklevel=1)
+        warnings.warn("of a library", DeprecationWarning, stacklevel=1)
+        told.append("Added.")
+        told.append("Look here.")
+    assert told == ["Pass --a 1.", "Look here.", "Added."]
+    assert capsys.readouterr().err == "".join(f"Warning: {text}\n" for text in told)
+
+
+def test_a_long_sentence_stays_one_line(capsys):
+    tell("word " * 60 + "[bold]end[/]")
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("[bold]end[/]")
+
+
+def test_progress_is_not_shown_where_there_is_no_screen(capsys):
+    with progress("reading") as say:
+        say("writing")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_systems_errors_name_the_file():
+    assert sentence(FileNotFoundError(2, "No such file", "a.csv")) == "a.csv: no such file."
+    assert sentence(OSError(5, "Input/output error")) == "Input/output error."
+    assert sentence("two\nlines") == "two lines"
+
+
+@pytest.mark.parametrize(
+    ("absent", "there", "told"),
+    [
+        (["Kind"], ["kind", "size"], " Did you mean 'kind'?"),
+        ([" kind"], ["Kind "], " Did you mean 'Kind '?"),
+        (["qualty"], ["size", "quality"], " Did you mean 'quality'?"),
+        (["weight"], ["shape"], ""),
+        (["a,b"], ["a", "b"], " Write the option once for each: it takes one name."),
+        (["a, b"], ["a", "b"], " Write the option once for each: it takes one name."),
+        (["a,c"], ["a", "b"], ""),
+    ],
+)
+def test_a_name_that_is_nearly_there_is_asked_for(absent, there, told):
+    assert meant(absent, there) == told
+
+
+def test_numbers_and_lists_in_words():
+    assert [counted(n, "row") for n in (0, 1, 2, 1200)] == [
+        "0 rows",
+        "1 row",
+        "2 rows",
+        "1,200 rows",
+    ]
+    names = list("abcdefghijklm")
+    assert quoted(names[:12]) == "'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l'"
+    assert quoted(names).endswith("'l' and 1 more")
+    assert quoted([]) == ""

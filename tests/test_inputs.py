@@ -1,0 +1,120 @@
+"""Labelled rows from files: their columns, and what the column of labels says."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from eqsep.commands.inputs import MOST_KINDS, WITHOUT, InputSpec, numbers_of, read_label_column
+from eqsep.commands.text_files import Layout
+from eqsep.errors import UserError
+
+
+def labels_of(values, normal=None):
+    return read_label_column(pa.chunked_array([pa.array(values)]), name="kind", normal=normal)
+
+
+@pytest.mark.parametrize(
+    ("values", "normal", "found", "texts"),
+    [
+        (["normal", "scan", None], None, "normal", ["normal", "scan", None]),
+        (["0", "1", "normal"], None, "normal", ["0", "1", "normal"]),  # the name goes first
+        (["1", "0", ""], None, "0", ["1", "0", None]),
+        ([0.0, 1.0, 1.0], None, "0", ["0", "1", "1"]),
+        (["True", "false"], None, "0", ["1", "0"]),
+        ([True, False], "true", "1", ["1", "0"]),
+        (["true", "false", "scan"], "true", "true", ["true", "false", "scan"]),
+        (["fine", "scan"], "fine", "fine", ["fine", "scan"]),
+        (["2", "1.0"], "2", "2", ["2", "1"]),
+    ],
+)
+def test_the_normal_label_is_known_or_said(values, normal, found, texts):
+    labels = labels_of(values, normal)
+    assert (labels.normal, labels.texts.tolist()) == (found, texts)
+
+
+def test_numbers_are_labels_where_0_is_normal():
+    assert labels_of([0, 1, 1]).are_numbers
+    assert labels_of([0, 1, 1]).y.tolist() == [0, 1, 1]
+    assert labels_of(["0", None, "1"]).y.tolist() == [0, None, 1]
+    for values, normal in ((["1", "0"], "1"), (["0", "2"], None), (["normal", "1"], None)):
+        labels = labels_of(values, normal)
+        assert not labels.are_numbers
+        assert labels.y.tolist() == values
+
+
+def test_counts_begin_with_the_normal_kind_and_end_with_none():
+    labels = labels_of(["z", "a", None, "normal", "a", None])
+    assert list(labels.counts.items()) == [("normal", 1), ("a", 2), ("z", 1), (WITHOUT, 2)]
+    assert labels.take(np.array([0, 1])).counts == {"a": 1, "z": 1}
+
+
+def test_rows_of_seen_kinds_stay_and_those_that_are_normal_or_unlabelled():
+    labels = labels_of(["normal", "scan", None, "flood"])
+    assert labels.seen(["scan"]).tolist() == [True, True, True, False]
+    with pytest.raises(UserError, match=r"--seen 'cold' is no kind .* 'flood', 'scan' beside"):
+        labels.seen(["cold"])
+
+
+def test_labels_that_cannot_be_are_refused():
+    with pytest.raises(UserError, match=r"Say which label .*--normal LABEL\. It holds 'a', 'b'"):
+        labels_of(["a", "b"])
+    with pytest.raises(UserError, match="holds no row labelled 'fine'"):
+        labels_of(["a", "b"], "fine")
+    assert labels_of(["a", None], "fine").normal == "fine"  # rows without a label may be it
+    with pytest.raises(UserError, match="every value is missing"):
+        labels_of([None, ""])
+    assert (
+        len(labels_of([*map("k{}".format, range(MOST_KINDS - 1)), "normal"]).counts) == MOST_KINDS
+    )
+    with pytest.raises(UserError, match="501 different labels"):
+        labels_of([*map("k{}".format, range(MOST_KINDS)), "normal"])
+    with pytest.raises(UserError, match="knows the labels 0 and 1, and these rows have 'scan'"):
+        numbers_of(["0", "scan", None])
+
+
+def read(tmp_path, values, **options):
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["x,kind", *(f"{value},normal" for value in values)]))
+    return InputSpec([str(path)], Layout(), "kind", **options).read()[0]
+
+
+def test_words_among_many_numbers_are_refused_unless_they_are_names(tmp_path):
+    numbers = [f"{i}.5" for i in range(45)]
+    with pytest.raises(UserError, match="'x' holds numbers and also 'broken'"):
+        read(tmp_path, [*numbers, "broken"])
+    (column,) = read(tmp_path, [*numbers, "broken"], names=["x"]).columns
+    assert (column.kind, column.categorical) == ("text", True)
+    assert read(tmp_path, [*numbers[:19], "broken"]).columns[0].kind == "text"  # 20 are names
+    with pytest.raises(UserError, match="broken"):
+        read(tmp_path, [*numbers[:20], "broken"])
+    many_words = [f"word{i}" for i in range(6)]  # 45 of 51 are numbers: less than nine in ten
+    assert read(tmp_path, [*numbers, *many_words]).columns[0].kind == "text"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"label": None, "normal": "a"}, "pass their column as --label"),
+        ({"label": None, "seen": ["a"]}, "pass their column as --label"),
+        ({"drop": ["kind"]}, "'kind' holds the labels"),
+        ({"names": ["kind"]}, "'kind' holds the labels"),
+        ({"drop": ["x"], "names": ["x"]}, "cannot be both --names and --drop"),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(options, message):
+    with pytest.raises(UserError, match=message):
+        InputSpec(["no.csv"], Layout(), **{"label": "kind", **options}).check()
+
+
+def test_columns_are_chosen_with_the_label_last():
+    spec = InputSpec(["t.csv"], Layout(), "kind", drop=["id"], names=["x"])
+    assert spec.columns(None)(["kind", "id", "x", "y"]) == ["x", "y", "kind"]
+    assert InputSpec(["t.csv"], Layout()).columns(None)(["a", "b"]) == ["a", "b"]
+    with pytest.raises(UserError, match="no column 'id'"):
+        spec.columns(None)(["kind", "x"])
+
+
+def test_labels_are_read_as_they_are_written():
+    table = pa.table({"kind": [1.0, None], "x": ["a", "b"]})
+    assert InputSpec(["t"], Layout(), "kind").written_labels(table).tolist() == ["1", None]
+    assert InputSpec(["t"], Layout()).written_labels(table).tolist() == [None, None]
