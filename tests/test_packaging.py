@@ -1,0 +1,111 @@
+"""What is declared, locked, packed and borrowed: pyproject.toml against the code."""
+
+import ast
+import re
+import runpy
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import eqsep
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = Path(eqsep.__file__).parent
+MODULES = sorted(PACKAGE.rglob("*.py"))
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+BOUNDS = runpy.run_path(str(ROOT / "tools" / "oldest.py"))["bounds"]()
+IMPORTED_AS = {"scikit-learn": "sklearn", "pillow": "PIL"}
+# Imported only where a package that is declared, or the caller, has brought them.
+BROUGHT = {
+    "triton": "torch, where there is a GPU for it",
+    "xgboost": "the reader who compares with it",
+}
+
+
+def version(text):
+    return tuple(int(part) for part in re.findall(r"\d+", text))
+
+
+def imported(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module.split(".")[0]
+
+
+def modules_of(requirements):
+    names = (re.match(r"[\w.-]+", requirement)[0] for requirement in requirements)
+    return {IMPORTED_AS.get(name, name.replace("-", "_")) for name in names}
+
+
+def test_what_is_imported_is_declared():
+    used = {name for path in MODULES for name in imported(path)}
+    assert set(BROUGHT) <= used
+    used -= {"eqsep", *sys.stdlib_module_names, *BROUGHT}
+    users = [EXTRAS[extra] for extra in ("nn", "onnx", "ray", "images")]
+    declared = modules_of([*PROJECT["project"]["dependencies"], *(r for e in users for r in e)])
+    assert used - declared == set()
+
+
+def test_what_is_declared_is_imported():
+    used = {name for path in MODULES for name in imported(path)}
+    assert modules_of(PROJECT["project"]["dependencies"]) - used == set()
+
+
+def test_every_lower_bound_is_at_most_the_locked_version():
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").split()
+    locked = {
+        name.lower().replace("_", "-"): version(number)
+        for name, number in (line.split("==") for line in lines)
+    }
+    assert len(BOUNDS) > 30
+    assert {name: low for name, low in BOUNDS.items() if version(low) > locked[name]} == {}
+
+
+def private_names(path):
+    """Attributes with an underscore, of modules that are not ours."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    foreign = {
+        (alias.asname or alias.name).split(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and re.match(r"_[^_]", node.attr):
+            base = node.value
+            while isinstance(base, ast.Attribute):
+                base = base.value
+            if isinstance(base, ast.Name) and base.id in foreign:
+                yield f"{base.id}.{node.attr}"
+
+
+def test_the_one_private_name_of_another_library_is_known():
+    """The product of bytes, which torch offers by no public name; `test_gpu` holds it to it."""
+    assert {name for path in MODULES for name in private_names(path)} == {"torch._int_mm"}
+
+
+def test_a_private_name_is_seen(tmp_path):
+    path = tmp_path / "module.py"
+    path.write_text(
+        "import numpy as np\nimport torch.optim\nnp._core.f(); torch.optim._adam; np.a_"
+    )
+    assert sorted(private_names(path)) == ["np._core", "torch._adam"]
+
+
+def test_the_wheel_is_the_package_and_the_source_distribution_is_all():
+    targets = PROJECT["tool"]["hatch"]["build"]["targets"]
+    assert targets["wheel"] == {"packages": ["eqsep"]}
+    assert targets["sdist"] == {"exclude": ["/.ci"]}
+
+
+@pytest.mark.parametrize("line", ["numpy", "numpy<2", "numpy>=1,<2"])
+def test_a_requirement_without_a_plain_lower_bound_is_refused(line, monkeypatch):
+    tool = runpy.run_path(str(ROOT / "tools" / "oldest.py"))
+    monkeypatch.setitem(tool["bounds"].__globals__, "requirements", lambda: [line])
+    with pytest.raises(ValueError, match="Expected a requirement NAME>=VERSION"):
+        tool["bounds"]()
