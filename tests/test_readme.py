@@ -112,7 +112,7 @@ def check_pip(words):
     action, package = words
     name, _, wanted = package.partition("[")
     assert action == "install"
-    assert name in (".", "eqsep", "pandas")  # "." in a clone
+    assert name in (".", "eqsep", "pandas", "pre-commit")  # "." in a clone
     assert set(re.findall(r"\w+", wanted)) <= set(extras)
 
 
