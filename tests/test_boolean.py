@@ -1,6 +1,6 @@
 """Counts of Boolean functions: `eqsep.theory.boolean`."""
 
-from itertools import product
+from itertools import permutations, product
 
 import numpy as np
 import pytest
@@ -57,10 +57,22 @@ def test_equality_computes_every_function_of_two_inputs(family):
 
 @pytest.mark.parametrize("family", sorted(FAMILIES))
 def test_one_decision_a_function_gives_the_same_count(family):
+    """Of the functions that a turn or a reflection of the cube makes of each other, one."""
     corners = list(product((0, 1), repeat=3))
+    turns = [
+        [corners.index(tuple(corner[i] ^ flip[i] for i in order)) for corner in corners]
+        for order in permutations(range(3))
+        for flip in corners
+    ]
     functions = product((0, 1), repeat=8)
-    realised = sum(separating_hyperplane(corners, y, family=family) is not None for y in functions)
-    assert count_boolean_functions(family, 3) == realised
+    orbits = {frozenset(tuple(y[i] for i in turn) for turn in turns) for y in functions}
+    assert len(orbits) == 22  # Pólya's count
+    realised = [
+        len(orbit)
+        for orbit in orbits
+        if separating_hyperplane(corners, min(orbit), family=family) is not None
+    ]
+    assert count_boolean_functions(family, 3) == sum(realised)
 
 
 def test_cells_of_lines_in_the_plane():

@@ -32,7 +32,7 @@ def test_the_closing_number_is_where_the_probability_leaves_zero(family, n):
 
 @pytest.mark.parametrize("n", range(2, 7))
 def test_halfspaces_close_as_often_as_the_formula_says(n, rng):
-    draws, ks = 300, range(n, 3 * n + 1)
+    draws, ks = 100, range(n, 3 * n + 1)
     first = np.empty(draws)
     for i in range(draws):
         normals = rng.standard_normal((3 * n, n))

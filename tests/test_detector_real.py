@@ -21,10 +21,10 @@ def test_thyroid_beyond_the_published_figures(home_of):
 
 @cache
 def nsl_kdd(home):
-    """The split, and a detector of 15,000 training rows."""
+    """The split, and a detector of 10,000 training rows."""
     split = load_nsl_kdd(data_home=home, as_frame=True)
-    some = np.random.default_rng(0).choice(len(split.X_train), size=15_000, replace=False)
-    detector = Detector(random_state=0, n_landmarks=500)
+    some = np.random.default_rng(0).choice(len(split.X_train), size=10_000, replace=False)
+    detector = Detector(random_state=0, n_landmarks=400)
     return split, detector.fit(split.X_train.iloc[some], split.kind_train[some])
 
 
@@ -37,13 +37,13 @@ def test_nsl_kdd_by_kind(home_of):
 
 
 def test_nsl_kdd_names_a_planted_cause_first(home_of):
-    """One number of a normal row a thousand times the largest, 200 times."""
+    """One number of a normal row a thousand times the largest, 100 times."""
     split, detector = nsl_kdd(home_of("nsl-kdd"))
     largest = split.X_train.select_dtypes("number").max()
     rng = np.random.default_rng(0)
-    causes = rng.choice(largest[largest > 0].index, size=200)
+    causes = rng.choice(largest[largest > 0].index, size=100)
     normal = split.X_test[split.kind_test == "normal"]
-    rows = normal.iloc[rng.integers(len(normal), size=200)].reset_index(drop=True)
+    rows = normal.iloc[rng.integers(len(normal), size=100)].reset_index(drop=True)
     rows = rows.astype(dict.fromkeys(largest.index, float))
     for i, name in enumerate(causes):
         rows.loc[i, name] = 1_000 * largest[name]

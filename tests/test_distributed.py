@@ -23,6 +23,7 @@ from eqsep.cli import app
 from eqsep.commands.console import sentence
 from eqsep.datasets import make_mixed_demo
 from eqsep.distributed import fit, score
+from eqsep.distributed import mapping
 from eqsep.distributed import units as division
 from eqsep.distributed.cluster import cluster
 from eqsep.distributed.mapping import total
@@ -165,9 +166,10 @@ def dies(unit, place):  # noqa: ARG001
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_process_that_always_dies_ends_the_work_with_an_error():
-    with pytest.raises(ChildProcessError, match="died at the same rows 4 times") as died:
-        total(as_units(range(2), int), dies, list.__add__)
+def test_a_process_that_always_dies_ends_the_work_with_an_error(monkeypatch):
+    monkeypatch.setattr(mapping, "RETRIES", 1)
+    with pytest.raises(ChildProcessError, match="died at the same rows 2 times") as died:
+        total(as_units(range(1), int), dies, list.__add__)
     assert str(died.value).endswith("smaller files, or give a task more: cpus_per_task=2.")
     assert sentence(died.value).endswith("into smaller files."), "the command has no such option"
 
@@ -176,9 +178,11 @@ def own(number, place):
     return [(number, place)]
 
 
-def test_sums_are_those_of_all_units_in_their_order():
-    units = as_units(range(70), float)
-    assert total(units, own, list.__add__) == [(float(i), i) for i in range(70)]
+def test_sums_are_those_of_all_units_in_their_order(monkeypatch):
+    """Thirteen units, five sums of up to three of them, two sums of those, and the whole."""
+    monkeypatch.setattr(mapping, "FAN", 3)
+    units = as_units(range(13), float)
+    assert total(units, own, list.__add__) == [(float(i), i) for i in range(13)]
 
 
 def threads_of(unit, place):  # noqa: ARG001
@@ -262,12 +266,12 @@ def test_a_folder_of_two_forms_is_refused(X, tmp_path):
 
 
 def dies_or_fails(item, *, folder):
-    marker = Path(folder, str(item))
+    if item == "bad":
+        raise ValueError("bad item")
+    marker = Path(folder, item)
     if not marker.exists():
         marker.touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    if item == "bad":
-        raise ValueError("bad item")
     return item.upper()
 
 

@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/*.md"))]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-NEED = re.compile(r"^<!-- needs (data|package) (\S+) -->$", re.MULTILINE)
+NEED = re.compile(r"^<!-- (needs data|needs package|tested with) (.+) -->$", re.MULTILINE)
 DOCUMENTED = (eqsep, theory, datasets, evaluation)
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 TREE = re.compile(r"^```\{toctree\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -72,6 +72,12 @@ def run_console(block, *, page, names):  # noqa: ARG001  the shape of all of the
 def run_bash(block, *, page, names):  # noqa: ARG001
     for command in unbroken(block.text).splitlines():
         run_command(command)
+
+
+def shorten(what):
+    """`N rows of FILE`: its first ones are enough for the commands that follow."""
+    n, _, _, file = what.split()
+    Path(file).write_text("".join(Path(file).read_text().splitlines(True)[: 1 + int(n)]))
 
 
 def unbroken(text):
@@ -153,10 +159,12 @@ def test_the_blocks_run_in_order(page, tmp_path, monkeypatch, home_of):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": "__main__"}
     for block in blocks(page):
-        if block.language == "data":  # a folder beside the page's own files, as for a user
+        if block.language == "needs data":  # a folder beside the page's own files, as for a user
             Path(block.text).symlink_to(home_of(block.text) / block.text)
-        elif block.language == "package":
+        elif block.language == "needs package":
             pytest.importorskip(block.text)
+        elif block.language == "tested with":
+            shorten(block.text)
         else:
             LANGUAGES[block.language](block, page=page, names=names)
     plt.close("all")
