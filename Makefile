@@ -2,6 +2,8 @@
 # make test   set up, then lint, types, tests, doctests and the README's blocks, with coverage
 # make test-oldest   the tests with the lowest version of every dependency, in .venv-oldest
 # make test-dist   the tests from the source distribution, as it is unpacked and installed elsewhere
+# make check FILE=tests/test_linear.py   the tests of one file, without coverage
+# make mutants   change the code in 60 places, one at a time, and see how often a test notices
 # make reproduce   the paper's tables and figures, in hours; QUICK=1: in minutes
 # make bench   time and precision against peers, in an hour
 # make bench-scale   what a row costs a fit, from 10^4 to 10^6 rows, in minutes
@@ -12,7 +14,7 @@ OLDEST := .venv-oldest/bin
 OLDEST_PIP := $(OLDEST)/pip install --quiet --disable-pip-version-check --constraint .venv-oldest/oldest.txt
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: demo reproduce test test-oldest test-dist lint types check docs bench bench-networks bench-scale clean
+.PHONY: demo reproduce test test-oldest test-dist lint types check docs bench bench-networks bench-scale mutants clean
 
 demo: .venv/.run
 	$(BIN)/eqsep demo
@@ -36,8 +38,13 @@ lint: .venv/.dev
 types: .venv/.dev
 	$(BIN)/mypy
 
+ALL_TESTS := -n 2 --dist loadgroup --cov --cov-report=term:skip-covered --cov-fail-under=95
+
 check: .venv/.dev
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadgroup --cov --cov-report=term:skip-covered --cov-fail-under=95
+	OMP_NUM_THREADS=1 $(BIN)/pytest $(or $(FILE),$(ALL_TESTS))
+
+mutants: .venv/.dev
+	$(BIN)/python tools/mutants.py --processes 2 $(MUTANTS)
 
 docs: .venv/.docs
 	OMP_NUM_THREADS=1 $(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html

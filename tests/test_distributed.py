@@ -22,8 +22,7 @@ from eqsep.batches import sampling
 from eqsep.cli import app
 from eqsep.commands.console import sentence
 from eqsep.datasets import make_mixed_demo
-from eqsep.distributed import fit, score
-from eqsep.distributed import mapping
+from eqsep.distributed import fit, mapping, score
 from eqsep.distributed import units as division
 from eqsep.distributed.cluster import cluster
 from eqsep.distributed.mapping import total

@@ -106,9 +106,13 @@ def run_pipe(words):
 
 
 def check_make(words):
-    assert set(words) <= set(
-        re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    )
+    """Targets, and `NAME=value` of variables that one of them reads."""
+    text = (ROOT / "Makefile").read_text()
+    known = {
+        *re.findall(r"^([\w-]+):", text, re.MULTILINE),
+        *re.findall(r"\((?:if |or )?\$?\(?(\w+)", text),
+    }
+    assert {word.partition("=")[0] for word in words} <= known
 
 
 def check_pip(words):
