@@ -106,13 +106,10 @@ def run_pipe(words):
 
 
 def check_make(words):
-    """Targets, and `NAME=value` of variables that one of them reads."""
+    """Targets, and `NAME=value` of variables that the Makefile reads."""
     text = (ROOT / "Makefile").read_text()
-    known = {
-        *re.findall(r"^([\w-]+):", text, re.MULTILINE),
-        *re.findall(r"\((?:if |or )?\$?\(?(\w+)", text),
-    }
-    assert {word.partition("=")[0] for word in words} <= known
+    known = re.findall(r"^([\w-]+):|\$\((?:if |or )?(?:\$\()?(\w+)", text, re.MULTILINE)
+    assert {word.partition("=")[0] for word in words} <= set(map("".join, known))
 
 
 def check_pip(words):
