@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tracemalloc
 import warnings
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -608,8 +609,9 @@ def test_an_old_name_is_unknown_in_the_present_format(models, path):
 
 
 def test_changes_rename_convert_and_fill_in():
-    change = Change({"width": Renamed("bandwidth", "0.3", lambda width: 1 / width)}, {"seed": 7})
-    assert change({"width": 4, "n": 1}) == {"seed": 7, "n": 1, "bandwidth": 0.25}
+    renames = {"width": Renamed("bandwidth", "0.3", lambda width: 1 / width)}
+    change = Change(renames, defaults={"seed": 7}, dropped=["progress"])
+    assert change({"width": 4, "n": 1, "progress": True}) == {"seed": 7, "n": 1, "bandwidth": 0.25}
     assert change({"seed": 8}) == {"seed": 8}
     for width in (0, "wide", None):
         with pytest.raises(ModelFileError, match="a value that it cannot have"):
@@ -618,6 +620,16 @@ def test_changes_rename_convert_and_fill_in():
     assert inside({"parameters": {"width": 2}}) == {"parameters": {"seed": 7, "bandwidth": 0.5}}
     with pytest.raises(ModelFileError, match="parameters are no dict"):
         inside({"parameters": []})
+
+
+def test_a_function_that_hears_of_progress_is_not_kept(models, path):
+    model = copy(fit_once("network", models)).set_params(progress=print)
+    assert kept(model, path).progress is None
+    document, arrays = taken_apart(path.read_bytes())
+    document["model"]["class"][1]["progress"] = True
+    path.write_bytes(put_together(document, arrays, version=1))
+    assert load_model(path).progress is None
+    refused(path, put_together(document, arrays), "has the unknown 'progress'")
 
 
 def test_every_older_format_is_known():

@@ -8,7 +8,7 @@ import inspect
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -112,22 +112,27 @@ class EstimatorCodec(Codec):
     ----------
     fitted : sequence of mappings
         The sets. Parameters may be among them, where scoring depends on them.
+    optional : mapping
+        What may have been learnt besides.
+    unkept : collection of str
+        Parameters that are functions to call while fitting: a file has none.
     """
 
     fitted: tuple[Mapping[str, Schema], ...]
     optional: Mapping[str, Schema] = field(default_factory=dict)
+    unkept: Collection[str] = field(default=(), kw_only=True)
 
     def encode(self, value: Any) -> dict[str, Any]:
-        params = {k: v for k, v in parameters(value).items() if k != "progress"}  # a function
-        return params | learnt(vars(value))
+        params = parameters(value)
+        return {k: params[k] for k in params if k not in self.unkept} | learnt(vars(value))
 
     def decode(self, parts: dict[str, Any], name: str) -> Any:
         cls, state = self.cls(name), learnt(parts)
         params = {part: parts[part] for part in parts if part not in state}
         known = {k: p.default for k, p in inspect.signature(cls).parameters.items()}
         required = [k for k, default in known.items() if default is inspect.Parameter.empty]
-        present = [k for k, default in known.items() if default is not DEPRECATED]
-        check_names(params, name, required=required, optional=present)
+        gone = {k for k, default in known.items() if default is DEPRECATED}.union(self.unkept)
+        check_names(params, name, required=required, optional=set(known) - gone)
         value = cls(**params)
         if state:
             self._check(state, value.get_params(deep=False), name)

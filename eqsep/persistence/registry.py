@@ -7,7 +7,7 @@ A change to what a class is made of raises the version of the format by one, so 
 says of a new file that it is newer, and adds to `CHANGES` how parts of the older format are read.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -189,6 +189,7 @@ _ESTIMATORS: dict[str, Codec] = {
             },
         ),
         _NAMES,
+        unkept=("progress",),
         needs_torch=True,
     ),
     "separators.DeepSAD": EstimatorCodec(
@@ -205,6 +206,7 @@ _ESTIMATORS: dict[str, Codec] = {
             },
         ),
         _NAMES,
+        unkept=("progress",),
         needs_torch=True,
     ),
     "separators.NegativeSampling": EstimatorCodec(
@@ -262,12 +264,15 @@ class Change:
         By the old name, what a part is called in the next format.
     defaults : mapping
         Parts that the older format lacks, where they are not the defaults of the class.
+    dropped : collection of str
+        Parts that the next format no longer has.
     inside : str or None
         The part, a dict, in which all this is found.
     """
 
     renames: Mapping[str, Renamed] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
+    dropped: Collection[str] = ()
     inside: str | None = None
 
     def __call__(self, parts: dict[str, Any]) -> dict[str, Any]:
@@ -278,7 +283,8 @@ class Change:
         return parts | {self.inside: self._changed(parts[self.inside])}
 
     def _changed(self, parts: dict[str, Any]) -> dict[str, Any]:
-        kept = {name: part for name, part in parts.items() if name not in self.renames}
+        gone = {*self.renames, *self.dropped}
+        kept = {name: part for name, part in parts.items() if name not in gone}
         named = {self.renames[name].to: name for name in parts if name in self.renames}
         if set(named) & set(kept):
             damaged("a part of it has its old name and its new one")
@@ -290,7 +296,11 @@ class Change:
 
 
 CHANGES: dict[int, dict[str, Change]] = {
-    1: {"separators.OneVsSet": Change(RENAMES["OneVsSet"])},
+    1: {
+        "separators.DeepSAD": Change(dropped=["progress"]),
+        "separators.NetworkSeparator": Change(dropped=["progress"]),
+        "separators.OneVsSet": Change(RENAMES["OneVsSet"]),
+    },
 }
 
 
