@@ -30,8 +30,6 @@ DATA_HOME = Path(os.environ.get("EQSEP_DATA", Path(__file__).parents[2] / "share
 MOST_NORMAL, MOST_SEEN = 20_000, 6_000
 FEWEST = 20
 NSL_KDD_ROWS = 40_000
-# Image numbers of one tile follow each other closely, those of two tiles do not.
-SAME_TILE = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,17 +166,15 @@ def _magnetic_tile() -> Rows:
     """The embedded images. A tile was photographed under six lights in a row: one group."""
     import pandas as pd
 
+    from paper.tables.magnetic_tile import tiles_of
+
     table = load_magnetic_tile(
         data_home=DATA_HOME, embed=EfficientNetEmbedding(), cache=RESULTS / "images"
     )
     names = sorted((DATA_HOME / "magnetic-tile").glob("MT_*/*.jpg"))  # the order of the rows
     number = np.array([int(path.stem.split("_")[-1]) for path in names])
-    order = np.argsort(number)
-    starts = np.diff(number[order], prepend=number[order][0]) > SAME_TILE
-    group = np.empty(len(number), dtype=int)
-    group[order] = np.cumsum(starts)
     frame = pd.DataFrame(table.X, columns=list(table.feature_names))
-    return Rows(frame, table.X, table.kind, group)
+    return Rows(frame, table.X, table.kind, tiles_of(number))
 
 
 _SOILS = {1: "red soil", 7: "very damp grey soil"}

@@ -98,12 +98,12 @@ def compare(table: Table, plan: Plan, results: Results) -> Comparison:
         _line(entry, {name: results.of(entry.cell(plan, name)) for name in METRICS})
         for entry in table.entries()
     )
-    told, made = table.published, results.made(table.cells(plan))
+    published, made = table.published, results.made(table.cells(plan))
     return Comparison(
         table.name,
-        told.title,
-        told.label,
-        told.positive,
+        published.title,
+        published.label,
+        published.positive,
         table.note,
         table.changes,
         lines,
@@ -148,15 +148,15 @@ def _verdict(entry: Entry, result: Result | None, ours: Ours | None) -> Verdict:
     return with_reason(entry, judge(entry.published, ours), result)
 
 
-def with_reason(entry: Entry, told: Verdict, result: Result) -> Verdict:
+def with_reason(entry: Entry, verdict: Verdict, result: Result) -> Verdict:
     """The verdict with what is known beyond the difference."""
     if entry.row in _CONSTANT_ROWS.get(entry.table, ()):
         return Verdict("constant", _CONSTANT)
     source = result["more"].get("source", "")
     if source == STAND_IN:
         return Verdict("other data", f"{source}: the published ones are not public")
-    if told.word in ("holds", "ours alone"):
-        return told
+    if verdict.word in ("holds", "ours alone"):
+        return verdict
     found = (
         _FOUND.get((entry.table, entry.row))
         or _failed_starts(entry, result)
@@ -164,12 +164,12 @@ def with_reason(entry: Entry, told: Verdict, result: Result) -> Verdict:
         or _silent(result)
         or _spread(entry, result)
     )
-    return Verdict(told.word, f"{told.reason}: {found}") if found else told
+    return Verdict(verdict.word, f"{verdict.reason}: {found}") if found else verdict
 
 
 def _failed_starts(entry: Entry, result: Result) -> str:
     """In words, how many single starts failed, where the others hold."""
-    if entry.study not in _STARTS or not entry.place.key.startswith("{metric}"):
+    if entry.study not in _STARTS or not entry.measurement.key.startswith("{metric}"):
         return ""
     values = result["values"][entry.key("paper")]
     good = [v for v in values if judge(entry.published, Ours.of([v])).word != "below"]

@@ -59,7 +59,7 @@ def plan_of(protocol: str, *, seeds: int | None, quick: bool) -> Plan:
     return Plan(protocols, seeds, quick)
 
 
-def way_of(workers: int | None, ray: str | None) -> runner.Way | None:
+def executor_of(workers: int | None, ray: str | None) -> runner.Executor | None:
     """How cells are measured: by tasks of a cluster where one is named, else by processes."""
     if ray is None:
         return None
@@ -88,14 +88,16 @@ def run_names(
     ray: str | None = None,
 ) -> bool:
     """Measure what is not measured yet, write the page and show it; false where a cell failed."""
-    way = way_of(workers, ray)
+    executor = executor_of(workers, ray)
     wanted = chosen(names)
     cells = [c for name in wanted for c in (TABLES | FIGURES)[name].cells(plan)]
     with _bar() as on_progress:
-        outcome = runner.run(cells, out, workers=workers, way=way, on_progress=on_progress)
-    told = report(_on_page(wanted, plan, out), plan, out)
-    text, page = write_pages(told, out)
-    comparisons = [one for one in told.comparisons if one.name in wanted]
+        outcome = runner.run(
+            cells, out, workers=workers, executor=executor, on_progress=on_progress
+        )
+    found = report(_on_page(wanted, plan, out), plan, out)
+    text, page = write_pages(found, out)
+    comparisons = [one for one in found.comparisons if one.name in wanted]
     if len(comparisons) > 1:
         console.print(_summary(comparisons))
     if sum(len(one.lines) for one in comparisons) <= _LINES_SHOWN or len(comparisons) == 1:

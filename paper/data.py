@@ -10,10 +10,10 @@ from eqsep.datasets import Split
 from paper.cells import Skipped
 
 
-def loaded(load: Callable[..., Any], *words: Any, **told: Any) -> Any:
+def loaded(load: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
     """What a loader returns; without its files the cell is skipped, with the loader's reason."""
     try:
-        return load(*words, **told)
+        return load(*arguments, **options)
     except FileNotFoundError as error:
         raise Skipped(str(error)) from error
 

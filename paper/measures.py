@@ -11,8 +11,9 @@ import numpy as np
 from sklearn.metrics import auc, average_precision_score, precision_recall_curve
 
 from eqsep.datasets import Split
-from eqsep.evaluation import average_precision_by_kind
+from eqsep.evaluation import anomaly_score, average_precision_by_kind
 from eqsep.evaluation.precision import metric_by_kind
+from paper.cells import seeds_of
 
 METRICS = {"paper": "trapezoid", "corrected": "average precision"}
 
@@ -35,6 +36,20 @@ def areas_of_normal(score: np.ndarray, y: np.ndarray) -> dict[str, float]:
         key("paper", "normal"): trapezoid_area(normality, is_anomaly=is_normal),
         key("corrected", "normal"): float(average_precision_score(is_normal, normality)),
     }
+
+
+def areas_over_draws(
+    draw: Callable[..., Split], make: Callable[[int], Any], *, n_seeds: int
+) -> dict[str, list[float]]:
+    """`areas_of_normal` on the test rows of a problem drawn anew for each seed, one for each."""
+
+    def areas(repetition: int) -> dict[str, float]:
+        seeds = seeds_of(repetition)
+        split = draw(random_state=seeds.data)
+        model = make(seeds.model).fit(split.X_train, split.y_train)
+        return areas_of_normal(anomaly_score(model, split.X_test), split.y_test)
+
+    return by_seed(areas(i) for i in range(n_seeds))
 
 
 def trapezoid_area(score: Any, *, is_anomaly: Any) -> float:

@@ -24,21 +24,21 @@ CIRCLE_SEPARATORS: dict[str, dict[str, Any]] = {
 }
 
 
-def training(**told: Any) -> Any:
+def training(**settings: Any) -> Any:
     """The paper's plan: batches of 32, patience 10 on the last tenth of the rows as they come."""
     plan = {"batch_size": 32, "patience": 10, "validation_fraction": 0.1, "stratify": False}
-    return pieces()["Training"](**plan | told)
+    return torch_classes()["Training"](**plan | settings)
 
 
-def network(**told: Any) -> Any:
+def network(**settings: Any) -> Any:
     """A `NetworkSeparator` as in the paper: the last bias is learnt, columns come scaled."""
-    return pieces()["NetworkSeparator"](**{"closed": False, "standardize": False} | told)
+    return torch_classes()["NetworkSeparator"](**{"closed": False, "standardize": False} | settings)
 
 
-def deep_sad(**told: Any) -> Any:
+def deep_sad(**settings: Any) -> Any:
     """A `DeepSAD` as in the paper: d-90-60-90-d with batch normalisation, the code linear."""
     layers = {"hidden": (90,), "code": 60, "linear_code": True, "sigma": 0.5, "batch_norm": True}
-    return pieces()["DeepSAD"](**layers | {"standardize": False} | told)
+    return torch_classes()["DeepSAD"](**layers | {"standardize": False} | settings)
 
 
 def member_scores(model: Any, X: np.ndarray, *, protocol: str) -> np.ndarray:
@@ -69,11 +69,11 @@ def _in_single_precision(model: Any, X: np.ndarray) -> np.ndarray:
 def narrow_layers_allowed() -> Iterator[None]:
     """No word of layers too narrow to close a region: they are the published ones."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", pieces()["NarrowLayerWarning"])
+        warnings.simplefilter("ignore", torch_classes()["NarrowLayerWarning"])
         yield
 
 
-def pieces() -> dict[str, Any]:
+def torch_classes() -> dict[str, Any]:
     """What needs torch, imported when it is asked for."""
     try:
         from eqsep.networks import Training

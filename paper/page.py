@@ -53,21 +53,21 @@ def report(names: Iterable[str], plan: Plan, out: Path) -> Report:
     return Report(plan, comparisons, pictures, Provenance.of(results.made()))
 
 
-def write_pages(told: Report, out: Path) -> tuple[Path, Path]:
+def write_pages(found: Report, out: Path) -> tuple[Path, Path]:
     """Write the Markdown and the HTML page into the folder `out`, each whole or not at all."""
-    return write_text(out / MARKDOWN, markdown(told)), write_text(out / HTML, html(told))
+    return write_text(out / MARKDOWN, markdown(found)), write_text(out / HTML, html(found))
 
 
-def html(told: Report) -> str:
+def html(found: Report) -> str:
     """The page as one file: styles and pictures are in it, nothing is fetched."""
     page = _template("page.html.jinja", autoescape=True)
-    return page.render(told=told, words=WORDS, number=number)
+    return page.render(found=found, words=WORDS, number=number)
 
 
-def markdown(told: Report) -> str:
+def markdown(found: Report) -> str:
     """The same without pictures."""
     page = _template("page.md.jinja", autoescape=False)
-    return page.render(told=told, words=WORDS, number=number, cell=_markdown_cell)
+    return page.render(found=found, words=WORDS, number=number, cell=_markdown_cell)
 
 
 def number(value: float | None, digits: int) -> str:

@@ -48,8 +48,8 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a published figure is measured: data set, method, number of seeds, and the key.
+class Measurement:
+    """How a published figure is measured: data set, method, number of seeds, and the key.
 
     `{metric}` in the key stands for the area that the protocol reads.
     """
@@ -73,16 +73,16 @@ class Entry:
     row: str
     column: str
     published: Published
-    place: Place
+    measurement: Measurement
     study: str
 
     def cell(self, plan: Plan, protocol: str) -> Cell:
         """The cell that measures the figure."""
-        return self.place.cell(self.study, plan, protocol)
+        return self.measurement.cell(self.study, plan, protocol)
 
     def key(self, protocol: str) -> str:
         """Where the cell's result holds the figure."""
-        return self.place.key.format(metric=METRICS[protocol])
+        return self.measurement.key.format(metric=METRICS[protocol])
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,8 @@ class Table:
     name : str
         As in `published_tables()`.
     study : Study
-    place : callable
-        From a row and a column to a `Place`.
+    measurement : callable
+        From a row and a column to a `Measurement`.
     note : str
         What a reader must know to compare, in a sentence or two.
     changes : str
@@ -104,7 +104,7 @@ class Table:
 
     name: str
     study: Study
-    place: Callable[[str, str], Place]
+    measurement: Callable[[str, str], Measurement]
     note: str = ""
     changes: str = ""
 
@@ -113,9 +113,11 @@ class Table:
         return published_tables()[self.name]
 
     def entries(self) -> Iterator[Entry]:
-        """Every published figure with its place."""
+        """Every published figure with its measurement."""
         for row, column, value in self.published.figures():
-            yield Entry(self.name, row, column, value, self.place(row, column), self.study.name)
+            yield Entry(
+                self.name, row, column, value, self.measurement(row, column), self.study.name
+            )
 
     def cells(self, plan: Plan) -> list[Cell]:
         """The cells behind the table, each once."""
@@ -132,7 +134,7 @@ class Figure:
     name, title, caption : str
     study : str
         The study whose cells it draws.
-    places : tuple of Place
+    measurements : tuple of Measurement
     draw : callable
         From results by data set and method to a matplotlib figure.
     """
@@ -141,10 +143,10 @@ class Figure:
     title: str
     caption: str
     study: str
-    places: tuple[Place, ...]
+    measurements: tuple[Measurement, ...]
     draw: Callable[[Drawn], Any]
 
     def cells(self, plan: Plan) -> list[Cell]:
         """Its cells, by the first protocol of the plan."""
-        found = (place.cell(self.study, plan, plan.protocols[0]) for place in self.places)
+        found = (one.cell(self.study, plan, plan.protocols[0]) for one in self.measurements)
         return list(dict.fromkeys(found))

@@ -39,7 +39,7 @@ def _commit() -> str:
     """The commit of the working tree, "+" where it has changes; the version outside of one."""
     root = Path(__file__).parents[1]
     try:
-        told = subprocess.run(
+        described = subprocess.run(
             ["git", "-C", str(root), "describe", "--always", "--abbrev=10", "--dirty=+"],
             capture_output=True,
             text=True,
@@ -47,7 +47,7 @@ def _commit() -> str:
         )
     except (OSError, subprocess.CalledProcessError):
         return f"eqsep {__version__}"
-    return told.stdout.strip()
+    return described.stdout.strip()
 
 
 def _version(name: str) -> str:
@@ -82,8 +82,8 @@ class Provenance:
         Examples
         --------
         >>> day = {"date": "2026-01-01", "commit": "a1", "machine": "m", "versions": "v"}
-        >>> told = Provenance.of([day | {"seconds": 1800.0, "processor_seconds": 900.0}] * 2)
-        >>> told.hours, told.processor_hours
+        >>> work = Provenance.of([day | {"seconds": 1800.0, "processor_seconds": 900.0}] * 2)
+        >>> work.hours, work.processor_hours
         (1.0, 0.5)
         """
         made = list(made)

@@ -21,9 +21,9 @@ from paper.provenance import here
 from paper.tables import STUDIES as TABLE_STUDIES
 
 STUDIES: dict[str, Study] = TABLE_STUDIES | FIGURE_STUDIES
-# How cells are measured, here or elsewhere: from cells and the folder of the results to each cell
-# and how it ended (see `measure_cell`), as they end.
-Way = Callable[[list[Cell], Path], Iterator[tuple[Cell, str]]]
+# What measures cells, here or elsewhere: from cells and the folder of the results to each cell and
+# how it ended (see `measure_cell`), as they end.
+Executor = Callable[[list[Cell], Path], Iterator[tuple[Cell, str]]]
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -62,7 +62,7 @@ def run(
     out: Path,
     *,
     workers: int | None = None,
-    way: Way | None = None,
+    executor: Executor | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Outcome:
     """Measure every cell that has no result in `out` yet.
@@ -74,8 +74,8 @@ def run(
         The folder of the results, one small JSON a cell.
     workers : int, default=None
         How many processes; as many as there are cores by default. With 1, this process.
-    way : callable, default=None
-        Another way to measure the cells, in place of processes of this machine.
+    executor : callable, default=None
+        What measures the cells, in place of processes of this machine.
     on_progress : callable, default=None
         Called with a `Progress` after each cell.
     """
@@ -84,12 +84,12 @@ def run(
     begin, wanted = time.monotonic(), list(dict.fromkeys(cells))
     todo = [cell for cell in wanted if not is_measured(cell, out)]
     todo.sort(key=_seconds, reverse=True)  # the long ones first: none is left for the end
-    measured = way or in_processes(min(workers or os.cpu_count() or 1, max(len(todo), 1)))
+    executor = executor or in_processes(min(workers or os.cpu_count() or 1, max(len(todo), 1)))
     words: list[str] = []
     failed: list[tuple[Cell, str]] = []
     left = sum(map(_seconds, todo))
     planned = left
-    for cell, word in measured(todo, out):
+    for cell, word in executor(todo, out):
         words.append(word)
         if word not in ("measured", "skipped"):
             failed.append((cell, word))
@@ -120,19 +120,19 @@ def result_of(cell: Cell, *, kept: Path) -> Result:
     folder = {"kept": kept} if study.keeps else {}
     begin, processor = time.perf_counter(), time.process_time()
     try:
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("default")
             values, more = study.measure(cell, **folder)
     except Skipped as reason:
         return {"skipped": str(reason)}
-    except Exception as error:  # one cell must not end a run of hours: it is told at the end
+    except Exception as error:  # one cell must not end a run of hours: it is said at the end
         return {"failed": f"{type(error).__name__}: {error}"}
     made = {
         "seconds": round(time.perf_counter() - begin, 2),
         "processor_seconds": round(time.process_time() - processor, 2),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         **here(),
-        "warnings": sorted({str(warning.message) for warning in told}),
+        "warnings": sorted({str(warning.message) for warning in warned}),
     }
     return {"values": values, "more": more, "made": made}
 
@@ -149,8 +149,8 @@ def _seconds(cell: Cell) -> float:
     return STUDIES[cell.study].seconds(cell)
 
 
-def in_processes(n_workers: int) -> Way:
-    """The way of so many processes; of 1, this one."""
+def in_processes(n_workers: int) -> Executor:
+    """So many processes; of 1, this one."""
     return partial(_in_processes, n_workers=n_workers) if n_workers > 1 else _here
 
 

@@ -10,7 +10,7 @@ EQSEP_DATA says.
 """
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -102,10 +102,10 @@ def nsl_kdd_sampled(split: Split, *, stratify: bool) -> np.ndarray:
     return member_scores(model, split.X_test, protocol="paper").T
 
 
-def nsl_kdd_sad(split: Split, **told: Any) -> np.ndarray:
-    """Deep SAD on NSL-KDD, as it was told."""
+def nsl_kdd_sad(split: Split, **settings: Any) -> np.ndarray:
+    """Deep SAD on NSL-KDD, with these settings."""
     plan = training(epochs=500, learning_rate=3e-4)
-    model = deep_sad(n_members=SEEDS, pretraining=plan, training=plan, random_state=0, **told)
+    model = deep_sad(n_members=SEEDS, pretraining=plan, training=plan, random_state=0, **settings)
     model.fit(split.X_train, split.y_train)
     return member_distances(model, split.X_test, protocol="paper").T
 
@@ -234,7 +234,7 @@ def lines_of(table: str, row: str, *, n_rows: int, out: Path) -> Iterator[str]:
         yield line(name, setting, rows, *ours.values(), f"{apart:.3f}")
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="python -m paper.settings",
         description="Settings that the paper does not name: how far each is from its figures.",
@@ -242,7 +242,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="published rows; else all")
     parser.add_argument("--rows", type=int, default=20_000, help="of NSL-KDD; 0: all")
     parser.add_argument("--out", type=Path, default=OUT, help="the folder of results")
-    options = parser.parse_args()
+    options = parser.parse_args(words)
     known = {row for _, row in TRIED}
     if set(options.names) - known:
         parser.error(f"expected some of {', '.join(sorted(known))}, got {', '.join(options.names)}")
@@ -254,8 +254,8 @@ def main() -> None:
         for row in wanted:
             n_rows = options.rows * (table == "nsl_kdd_full")
             try:
-                for words in lines_of(table, row, n_rows=n_rows, out=options.out):
-                    print(words, flush=True)
+                for text in lines_of(table, row, n_rows=n_rows, out=options.out):
+                    print(text, flush=True)
             except Skipped as reason:
                 parser.exit(2, f"{reason}\n")
         if wanted:

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 # Before anything is imported: SciPy looks at this only once.
@@ -51,3 +52,28 @@ def write_classes(tmp_path):
         return tmp_path
 
     return write
+
+
+@pytest.fixture
+def small_split():
+    """Rows with the kinds of NSL-KDD: attacks of the seen kind lie to one side, others around."""
+    from eqsep.datasets import Split
+
+    rng = np.random.default_rng(0)
+
+    def rows(counts):
+        kind = np.repeat(list(counts), list(counts.values()))
+        centres = {"normal": 0.0, "dos": 4.0, "probe": -4.0, "privilege": 3.0, "access": -2.0}
+        centre = np.array([centres[k] for k in kind])[:, None]
+        order = rng.permutation(len(kind))
+        return (rng.normal(size=(len(kind), 4)) + centre)[order], kind[order]
+
+    X_train, kind_train = rows({"normal": 60, "dos": 40})
+    X_test, kind_test = rows({"normal": 30, "dos": 20, "probe": 12, "privilege": 5, "access": 12})
+    return Split(
+        X_train=X_train,
+        kind_train=kind_train,
+        X_test=X_test,
+        kind_test=kind_test,
+        feature_names=tuple("abcd"),
+    )

@@ -60,7 +60,7 @@ def test_two_processes_measure_what_one_does(tmp_path):
 
 
 def test_cells_may_be_measured_elsewhere_and_are_kept_here(tmp_path, monkeypatch):
-    """Another way sees only what is not measured yet, and hands plain data back."""
+    """Another executor sees only what is not measured yet, and hands plain data back."""
     run(CHEAP[:1], tmp_path, workers=1)
     failing = Cell("fake", "data", "method")
     monkeypatch.setitem(runner.STUDIES, "fake", Study("fake", lambda cell: cell.nothing))
@@ -72,7 +72,7 @@ def test_cells_may_be_measured_elsewhere_and_are_kept_here(tmp_path, monkeypatch
             text = json.dumps(runner.result_of(cell, kept=tmp_path / "there"))
             yield cell, runner.keep_result(cell, out, json.loads(text))
 
-    outcome = run([*CHEAP, failing], tmp_path, way=elsewhere)
+    outcome = run([*CHEAP, failing], tmp_path, executor=elsewhere)
     assert set(asked) == {CHEAP[1], failing}
     assert (outcome.measured, outcome.kept, len(outcome.failed)) == (1, 1, 1)
     assert read_result(CHEAP[1], tmp_path)["more"]["x"]

@@ -45,29 +45,6 @@ def check_values(names, values_of):
                 assert np.isfinite(values).all()
 
 
-@pytest.fixture
-def small_split():
-    """Rows with the kinds of NSL-KDD: attacks of the seen kind lie to one side, others around."""
-    rng = np.random.default_rng(0)
-
-    def rows(counts):
-        kind = np.repeat(list(counts), list(counts.values()))
-        place = {"normal": 0.0, "dos": 4.0, "probe": -4.0, "privilege": 3.0, "access": -2.0}
-        centre = np.array([place[k] for k in kind])[:, None]
-        order = rng.permutation(len(kind))
-        return (rng.normal(size=(len(kind), 4)) + centre)[order], kind[order]
-
-    X_train, kind_train = rows({"normal": 60, "dos": 40})
-    X_test, kind_test = rows({"normal": 30, "dos": 20, "probe": 12, "privilege": 5, "access": 12})
-    return Split(
-        X_train=X_train,
-        kind_train=kind_train,
-        X_test=X_test,
-        kind_test=kind_test,
-        feature_names=tuple("abcd"),
-    )
-
-
 def test_every_method_of_nsl_kdd_measures_every_kind(small_split, monkeypatch):
     monkeypatch.setattr(nsl_kdd, "data", lambda protocol: small_split)  # noqa: ARG005
     monkeypatch.setattr(nsl_kdd_networks, "QUICK_EPOCHS", 2)

@@ -8,7 +8,7 @@ from eqsep.activations import GaussianBump, TanhBump
 from eqsep.losses import LogisticLoss, SquaredLoss
 from paper.cells import Cell, Measured, Result, Study
 from paper.measures import METRICS
-from paper.plan import Drawn, Figure, Place
+from paper.plan import Drawn, Figure, Measurement
 from paper.tables import circle_networks, gaussians, hyperplane
 
 _BUMPS = {"Gaussian": GaussianBump(1.0), "tanh": TanhBump(1.0)}
@@ -54,8 +54,8 @@ def _draw_formulas(results: Drawn) -> Any:
     return curve_figure([CurvePanel(name, "z", "", curves(name)) for name in names])
 
 
-def _formula_places(datasets: Any, methods: Any) -> tuple[Place, ...]:
-    return tuple(Place(d, m, "", seeds=1) for d in datasets for m in methods)
+def _formula_measurements(datasets: Any, methods: Any) -> tuple[Measurement, ...]:
+    return tuple(Measurement(d, m, "", seeds=1) for d in datasets for m in methods)
 
 
 _ROWS_IN_WORDS = {"100": "100 rows", "20d": "700 rows"}
@@ -125,10 +125,10 @@ def _draw_sigma(results: Drawn) -> Any:
     return curve_figure(panels)
 
 
-def _gaussian_places(d: int, multipliers: tuple[str, ...]) -> tuple[Place, ...]:
+def _gaussian_measurements(d: int, multipliers: tuple[str, ...]) -> tuple[Measurement, ...]:
     methods = [gaussians.method(loss, s) for loss, some in _SIGMAS[d].items() for s in some]
     return tuple(
-        Place(gaussians.dataset(k, d), method, "")
+        Measurement(gaussians.dataset(k, d), method, "")
         for k in multipliers
         for method in ("SVM", *methods)
     )
@@ -140,7 +140,7 @@ FIGURES = [
         "Two bumps and their derivatives",
         "The Gaussian bump and tanh((sigma / z)²), sigma = 1.",
         STUDY.name,
-        _formula_places(("output", "derivative"), _BUMPS),
+        _formula_measurements(("output", "derivative"), _BUMPS),
         _draw_formulas,
     ),
     Figure(
@@ -148,7 +148,7 @@ FIGURES = [
         "Squared against logistic loss",
         "As functions of z, through a Gaussian bump with sigma = 1, for both classes.",
         STUDY.name,
-        _formula_places(_CLASSES, _LOSSES),
+        _formula_measurements(_CLASSES, _LOSSES),
         _draw_formulas,
     ),
     Figure(
@@ -157,7 +157,7 @@ FIGURES = [
         "The area by noise, with a constant number of rows and with 20 rows a dimension.",
         hyperplane.STUDY.name,
         tuple(
-            Place(hyperplane.dataset(rows, 35, noise), f"ES, {loss}", "")
+            Measurement(hyperplane.dataset(rows, 35, noise), f"ES, {loss}", "")
             for loss in ("LL", "MSE")
             for rows in hyperplane.ROWS
             for noise in hyperplane.NOISES
@@ -169,7 +169,7 @@ FIGURES = [
         "Two Gaussians by sigma",
         "The area by noise multiplier for both losses; bands are one standard deviation.",
         gaussians.STUDY.name,
-        _gaussian_places(2, gaussians.MULTIPLIERS),
+        _gaussian_measurements(2, gaussians.MULTIPLIERS),
         _draw_gaussians,
     ),
     Figure(
@@ -177,7 +177,7 @@ FIGURES = [
         "Two Gaussians in 30 dimensions",
         "Squared loss with sigma 10 and logistic loss with sigma 0.5, beside a linear SVM.",
         gaussians.STUDY.name,
-        _gaussian_places(30, gaussians.WIDE),
+        _gaussian_measurements(30, gaussians.WIDE),
         _draw_gaussians,
     ),
     Figure(
@@ -185,7 +185,7 @@ FIGURES = [
         "Sigma by layer and epoch",
         "The widths of the hidden bumps of the best member, up to its best epoch.",
         circle_networks.STUDY.name,
-        tuple(Place("circles", name, "") for name in circle_networks.SIGMA_DRAWN),
+        tuple(Measurement("circles", name, "") for name in circle_networks.SIGMA_DRAWN),
         _draw_sigma,
     ),
 ]

@@ -38,8 +38,8 @@ class CurvePanel(NamedTuple):
 
 def heat_map_figure(panels: Sequence[tuple[str, dict[str, Any]]], *, n_columns: int = 4) -> Figure:
     """A heat map for each title and grid: blue is normal, orange is not, the line decides."""
-    figure, places = _places(len(panels), n_columns, aspect=1.15)
-    for ax, (title, grid) in zip(places, panels, strict=True):
+    figure, panel_axes = _empty_panels(len(panels), n_columns, aspect=1.15)
+    for ax, (title, grid) in zip(panel_axes, panels, strict=True):
         score = np.array(grid["score"])
         xx0, xx1 = axes(grid["low"], grid["high"], len(score))
         display = RegionDisplay(xx0=xx0, xx1=xx1, score=score).plot(ax=ax, title=title)
@@ -52,8 +52,8 @@ def heat_map_figure(panels: Sequence[tuple[str, dict[str, Any]]], *, n_columns: 
 
 def curve_figure(panels: Sequence[CurvePanel], *, n_columns: int = 2) -> Figure:
     """A picture of curves for each panel."""
-    figure, places = _places(len(panels), n_columns, aspect=0.85)
-    for ax, panel in zip(places, panels, strict=True):
+    figure, panel_axes = _empty_panels(len(panels), n_columns, aspect=0.85)
+    for ax, panel in zip(panel_axes, panels, strict=True):
         looks = zip(cycle(_COLOURS), cycle(_STYLES), strict=True)
         for curve, (colour, style) in zip(panel.curves, looks, strict=False):
             ax.plot(curve.x, curve.y, color=colour, linestyle=style, label=curve.label)
@@ -77,12 +77,12 @@ def png(figure: Figure, *, dpi: int = 100) -> bytes:
     return small.getvalue()
 
 
-def _places(n: int, n_columns: int, *, aspect: float) -> tuple[Figure, list[Any]]:
+def _empty_panels(n: int, n_columns: int, *, aspect: float) -> tuple[Figure, list[Any]]:
     n_columns = min(n, n_columns)
     n_rows = ceil(n / n_columns)
     size = (_SIDE * n_columns, _SIDE * aspect * n_rows)
     figure = Figure(figsize=size, layout="constrained")
-    places = figure.subplots(n_rows, n_columns, squeeze=False).ravel().tolist()
-    for ax in places[n:]:
+    panel_axes = figure.subplots(n_rows, n_columns, squeeze=False).ravel().tolist()
+    for ax in panel_axes[n:]:
         ax.remove()
-    return figure, places[:n]
+    return figure, panel_axes[:n]

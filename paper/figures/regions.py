@@ -14,7 +14,7 @@ from eqsep.separators.linear import EqualitySeparator
 from paper.cells import Cell, Measured, Study
 from paper.measures import score_grid
 from paper.methods import DETERMINISTIC, linear_svm
-from paper.plan import Drawn, Figure, Place
+from paper.plan import Drawn, Figure, Measurement
 from paper.tables import circle_networks, circles
 
 HALFSPACE, EQUALITY, HIDDEN = "halfspace", "equality", "two hidden halfspaces"
@@ -102,17 +102,17 @@ def _draw(results: Drawn, *, n_columns: int = 4) -> Any:
     from paper.figures.drawing import heat_map_figure
 
     def title(dataset: str, method: str) -> str:
-        told = results[dataset, method]["values"].get("accuracy")
-        if told is None:
+        accuracy = results[dataset, method]["values"].get("accuracy")
+        if accuracy is None:
             return method
-        return f"{dataset} by {method}:\n{told[0]:.0%} right"
+        return f"{dataset} by {method}:\n{accuracy[0]:.0%} right"
 
     panels = [(title(*at), result["more"]["heat_map"]) for at, result in results.items()]
     return heat_map_figure(panels, n_columns=n_columns)
 
 
-def _places(names: list[tuple[str, str]]) -> tuple[Place, ...]:
-    return tuple(Place(dataset, method, "", seeds=1) for dataset, method in names)
+def _measurements(names: list[tuple[str, str]]) -> tuple[Measurement, ...]:
+    return tuple(Measurement(dataset, method, "", seeds=1) for dataset, method in names)
 
 
 def _draw_circles(results: Drawn) -> Any:
@@ -123,8 +123,8 @@ def _draw_circles(results: Drawn) -> Any:
     )
 
 
-def _shallow(method: str) -> Place:
-    return Place("circles", method, "", seeds=1 if method in DETERMINISTIC else 20)
+def _shallow(method: str) -> Measurement:
+    return Measurement("circles", method, "", seeds=1 if method in DETERMINISTIC else 20)
 
 
 FIGURES = [
@@ -134,7 +134,7 @@ FIGURES = [
         "AND and OR by a halfspace and by an equality separator; XOR by the latter alone, or by "
         "two hidden halfspaces.",
         STUDY.name,
-        _places(_LOGIC),
+        _measurements(_LOGIC),
         _draw,
     ),
     Figure(
@@ -142,7 +142,7 @@ FIGURES = [
         "The two linear examples",
         "Rows that a halfspace separates, and rows that none does: normal ones on a line.",
         STUDY.name,
-        _places(_LINEAR),
+        _measurements(_LINEAR),
         _draw,
     ),
     Figure(
@@ -150,7 +150,7 @@ FIGURES = [
         "Closed regions",
         "What encloses normal data in a circle: two equality separators, or three halfspaces.",
         STUDY.name,
-        _places([("closed region", name) for name in _CLOSED]),
+        _measurements([("closed region", name) for name in _CLOSED]),
         _draw,
     ),
     Figure(
@@ -168,7 +168,7 @@ FIGURES = [
         "The first member of each: a halfspace over bumps, an equality separator over RBFs, an RBF "
         "separator over RBFs.",
         circle_networks.STUDY.name,
-        tuple(Place("circles", name, "") for name in circle_networks.ONE_DRAWN),
+        tuple(Measurement("circles", name, "") for name in circle_networks.ONE_DRAWN),
         _draw_circles,
     ),
     Figure(
@@ -176,7 +176,7 @@ FIGURES = [
         "Ensembles",
         "The mean output of all members, equality separators over bumps with sigma 0.5.",
         circle_networks.STUDY.name,
-        tuple(Place("circles", name, "") for name in circle_networks.ALL_DRAWN),
+        tuple(Measurement("circles", name, "") for name in circle_networks.ALL_DRAWN),
         _draw_circles,
     ),
 ]

@@ -14,7 +14,7 @@ from paper.networks import (
     network,
     training,
 )
-from paper.plan import Place, Table
+from paper.plan import Measurement, Table
 from paper.tables.circles import circles, heat_map
 
 WELL = 0.95  # a member with this area or more performed well
@@ -124,23 +124,23 @@ def seconds(cell: Cell) -> float:
 STUDY = Study("circle_networks", measure, seconds)
 
 
-def _two_layers(row: str, column: str) -> Place:
+def _two_layers(row: str, column: str) -> Measurement:
     name = "ES (LL)" if row == "ES (ours)" else row
-    return Place("circles", str(Layout(name, column, 2)), "{metric}, normal")
+    return Measurement("circles", str(Layout(name, column, 2)), "{metric}, normal")
 
 
-def _three_layers(row: str, column: str) -> Place:
-    return Place("circles", str(Layout(row, column, 3)), "{metric}, normal")
+def _three_layers(row: str, column: str) -> Measurement:
+    return Measurement("circles", str(Layout(row, column, 3)), "{metric}, normal")
 
 
-def _apart(row: str, column: str) -> Place:
+def _apart(row: str, column: str) -> Measurement:
     name, layers = row.split(", ")
-    return Place("circles", f"{name}, RBF, {layers}", column.lower())
+    return Measurement("circles", f"{name}, RBF, {layers}", column.lower())
 
 
-def _margin(row: str, column: str) -> Place:
+def _margin(row: str, column: str) -> Measurement:
     name, layers = row.split(", ")
-    return Place("circles", f"{name}, Bump, {layers}", column.lower())
+    return Measurement("circles", f"{name}, Bump, {layers}", column.lower())
 
 
 _NOTE = "Rows: output layer. Columns: hidden activation. 20 starts on one data set. Chance: 0.75."

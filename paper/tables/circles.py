@@ -8,7 +8,7 @@ from eqsep.evaluation import anomaly_score
 from paper.cells import Cell, Measured, Study, seeds_of
 from paper.measures import areas_of_normal, by_seed, drawn_rows, score_grid
 from paper.methods import CIRCLE_METHODS, DETERMINISTIC, kernel_equality
-from paper.plan import Place, Table
+from paper.plan import Measurement, Table
 
 SIGMAS = ("0.1", "0.5", "5", "10")
 EQUALITY = "ES, MSE, sigma=10"  # the paper's defaults
@@ -55,13 +55,15 @@ def seconds(cell: Cell) -> float:
 STUDY = Study("circles", measure, seconds)
 
 
-def _shallow(row: str, column: str) -> Place:  # noqa: ARG001  there is one column
+def _shallow(row: str, column: str) -> Measurement:  # noqa: ARG001  there is one column
     name = EQUALITY if row == "ES (ours)" else row
-    return Place("circles", name, "{metric}, normal", seeds=1 if name in DETERMINISTIC else 20)
+    return Measurement(
+        "circles", name, "{metric}, normal", seeds=1 if name in DETERMINISTIC else 20
+    )
 
 
-def _kernel(row: str, column: str) -> Place:
-    return Place("circles", f"ES, {row}, sigma={column}", "{metric}, normal")
+def _kernel(row: str, column: str) -> Measurement:
+    return Measurement("circles", f"ES, {row}, sigma={column}", "{metric}, normal")
 
 
 _CHANGES = (

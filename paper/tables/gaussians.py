@@ -1,14 +1,14 @@
 """Linear problem 2: two Gaussian clouds, a halfspace's home ground. Three tables, two figures."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from eqsep.datasets import make_gaussians
-from eqsep.evaluation import anomaly_score
-from paper.cells import Cell, Measured, Study, seeds_of
-from paper.measures import areas_of_normal, by_seed
+from paper.cells import Cell, Measured, Study
+from paper.measures import areas_over_draws
 from paper.methods import equality, linear_svm
-from paper.plan import Place, Table
+from paper.plan import Measurement, Table
 
 MULTIPLIERS = tuple(f"{k / 2:.1f}" for k in range(2, 41))
 SIGMAS = ("0.1", "0.5", "5.0", "10.0")
@@ -42,17 +42,8 @@ def _makers(protocol: str) -> dict[str, Callable[[int], Any]]:
 
 def measure(cell: Cell) -> Measured:
     """Both areas on clouds of its own for each seed, the normal class as positive."""
-    make = _makers(cell.protocol)[cell.method]
-
-    def areas(repetition: int) -> dict[str, float]:
-        seeds = seeds_of(repetition)
-        split = make_gaussians(
-            **PROBLEMS[cell.dataset], protocol=cell.protocol, random_state=seeds.data
-        )
-        model = make(seeds.model).fit(split.X_train, split.y_train)
-        return areas_of_normal(anomaly_score(model, split.X_test), split.y_test)
-
-    return by_seed(areas(i) for i in range(cell.seeds)), {}
+    draw = partial(make_gaussians, **PROBLEMS[cell.dataset], protocol=cell.protocol)
+    return areas_over_draws(draw, _makers(cell.protocol)[cell.method], n_seeds=cell.seeds), {}
 
 
 def seconds(cell: Cell) -> float:
@@ -64,14 +55,14 @@ def seconds(cell: Cell) -> float:
 STUDY = Study("gaussians", measure, seconds)
 
 
-def _in_summary(row: str, column: str) -> Place:
+def _in_summary(row: str, column: str) -> Measurement:
     name = {"SVM": "SVM", "ES (ours)": method("MSE", "10.0")}[row]
-    return Place(dataset(column), name, "{metric}, normal")
+    return Measurement(dataset(column), name, "{metric}, normal")
 
 
-def _by_sigma(loss: str) -> Callable[[str, str], Place]:
+def _by_sigma(loss: str) -> Callable[[str, str], Measurement]:
     names = {"SVM": "SVM"} | {f"ES (sigma={s})": method(loss, s) for s in SIGMAS}
-    return lambda row, column: Place(dataset(row), names[column], "{metric}, normal")
+    return lambda row, column: Measurement(dataset(row), names[column], "{metric}, normal")
 
 
 _NOTE = (

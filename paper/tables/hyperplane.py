@@ -4,11 +4,10 @@ from functools import partial
 from typing import NamedTuple
 
 from eqsep.datasets import make_hyperplane
-from eqsep.evaluation import anomaly_score
-from paper.cells import Cell, Measured, Study, seeds_of
-from paper.measures import areas_of_normal, by_seed
+from paper.cells import Cell, Measured, Study
+from paper.measures import areas_over_draws
 from paper.methods import equality
-from paper.plan import Place, Table
+from paper.plan import Measurement, Table
 
 DIMENSIONS = (5, 10, 15, 20, 25, 30, 35)
 NOISES = ("0.0", "0.5", "1.0", "1.5", "2.0")
@@ -40,17 +39,9 @@ PROBLEMS = {
 def measure(cell: Cell) -> Measured:
     """Both areas on a problem of its own for each seed, the normal class as positive."""
     problem, loss = PROBLEMS[cell.dataset], cell.method.removeprefix("ES, ")
+    draw = partial(make_hyperplane, **problem._asdict(), protocol=cell.protocol)
     make = equality(loss, sigma=SIGMA, protocol=cell.protocol)
-
-    def areas(repetition: int) -> dict[str, float]:
-        seeds = seeds_of(repetition)
-        split = make_hyperplane(
-            **problem._asdict(), protocol=cell.protocol, random_state=seeds.data
-        )
-        model = make(seeds.model).fit(split.X_train, split.y_train)
-        return areas_of_normal(anomaly_score(model, split.X_test), split.y_test)
-
-    return by_seed(areas(i) for i in range(cell.seeds)), {}
+    return areas_over_draws(draw, make, n_seeds=cell.seeds), {}
 
 
 def seconds(cell: Cell) -> float:
@@ -62,15 +53,15 @@ def seconds(cell: Cell) -> float:
 STUDY = Study("hyperplane", measure, seconds)
 
 
-def _place(rows: str, loss: str, row: str, column: str) -> Place:
-    return Place(dataset(rows, int(column), row), f"ES, {loss}", "{metric}, normal")
+def _measurement(rows: str, loss: str, row: str, column: str) -> Measurement:
+    return Measurement(dataset(rows, int(column), row), f"ES, {loss}", "{metric}, normal")
 
 
 TABLES = [
     Table(
         f"hyperplane_{loss.lower()}_{rows}",
         STUDY,
-        partial(_place, rows, loss),
+        partial(_measurement, rows, loss),
         note="Rows: standard deviation of the noise. Columns: dimensions. Chance: 0.90.",
         changes=(
             "The paper's test rows are its training rows before the noise was added; the corrected "

@@ -19,7 +19,7 @@ from eqsep.datasets.home import data_folder
 from paper.cells import Cell, Measured, Skipped, Study
 from paper.data import loaded
 from paper.measures import areas_by_kind, by_seed
-from paper.plan import Place, Table
+from paper.plan import Measurement, Table
 from paper.tables.mvtec import METHODS, probe
 
 OBJECT = "magnetic_tile"
@@ -70,15 +70,15 @@ def in_mvtec_layout(tiles: Path, kept: Path, *, step: int = 1) -> Path:
     It is there whole or not at all, under a name that other images would change.
     """
     placed = list(_placed(tiles, step))
-    words = "\n".join(f"{path} {path.stat().st_size} {place}" for path, place in placed)
+    words = "\n".join(f"{path} {path.stat().st_size} {folder}" for path, folder in placed)
     root = kept / f"{OBJECT}-{hashlib.sha256(words.encode()).hexdigest()[:12]}"
     if root.is_dir():
         return root
     kept.mkdir(parents=True, exist_ok=True)
     part = Path(mkdtemp(dir=kept, suffix=".part"))
-    for path, place in placed:
-        (part / OBJECT / place).mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, part / OBJECT / place / path.name)
+    for path, folder in placed:
+        (part / OBJECT / folder).mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, part / OBJECT / folder / path.name)
     try:
         part.rename(root)
     except OSError:  # another process was quicker
@@ -87,14 +87,14 @@ def in_mvtec_layout(tiles: Path, kept: Path, *, step: int = 1) -> Path:
 
 
 def _placed(tiles: Path, step: int) -> Iterator[tuple[Path, str]]:
-    """Images and their places, in the order of their names."""
-    by_place: dict[str, list[Path]] = {}
+    """Images and their folders, in the order of their names."""
+    by_folder: dict[str, list[Path]] = {}
     paths = sorted(tiles.glob("MT_*/*.jpg"))
-    for path, place in zip(paths, folders_in_mvtec(paths), strict=True):
-        if place is not None:
-            by_place.setdefault(place, []).append(path)
-    for place, chosen in by_place.items():
-        yield from ((path, place) for path in chosen[::step])
+    for path, folder in zip(paths, folders_in_mvtec(paths), strict=True):
+        if folder is not None:
+            by_folder.setdefault(folder, []).append(path)
+    for folder, chosen in by_folder.items():
+        yield from ((path, folder) for path in chosen[::step])
 
 
 @lru_cache(maxsize=1)
@@ -115,8 +115,11 @@ def measure(cell: Cell, *, kept: Path) -> Measured:
     split = data(kept, step=QUICK_STEP if cell.quick else 1)
     values = by_seed(_areas(score, split.kind_test) for score in probe(cell, split))
     counts = zip(*np.unique(split.kind_test, return_counts=True), strict=True)
-    told = {"training rows": len(split.X_train), "test rows": {str(k): int(n) for k, n in counts}}
-    return values, told
+    counted = {
+        "training rows": len(split.X_train),
+        "test rows": {str(k): int(n) for k, n in counts},
+    }
+    return values, counted
 
 
 def _areas(score: np.ndarray, kind: np.ndarray) -> dict[str, float]:
@@ -139,16 +142,16 @@ STUDY = Study("magnetic_tile", measure, seconds, keeps=True)
 _ROWS = {"Blowhole (seen)": HELD_OUT, "All unseen": "unseen"}
 
 
-def _place(row: str, column: str) -> Place:
+def _measurement(row: str, column: str) -> Measurement:
     kind = _ROWS.get(row, row.lower())
-    return Place("magnetic tiles", METHODS[column], f"{{metric}}, {kind}", seeds=3)
+    return Measurement("magnetic tiles", METHODS[column], f"{{metric}}, {kind}", seeds=3)
 
 
 TABLES = [
     Table(
         "magnetic_tile",
         STUDY,
-        _place,
+        _measurement,
         note=(
             "Real photographs of one product stand in for MVTec, whose images cannot be passed on: "
             "put into folders in MVTec's layout, embedded by EfficientNet-Lite0 (1,280 numbers an "

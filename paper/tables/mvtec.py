@@ -16,7 +16,7 @@ from paper.cells import Cell, Measured, Skipped, Study
 from paper.data import loaded
 from paper.measures import areas_by_kind, by_seed
 from paper.networks import HEADS, member_scores, network, training
-from paper.plan import Place, Table
+from paper.plan import Measurement, Table
 
 SEEN_DEFECTS = 0.2  # the share of defects in training: about one kind of five
 TEST_NORMAL = 0.1  # the share of good images in the test, as in MVTec's own division
@@ -107,12 +107,12 @@ _DEFECTS = {
 }
 
 
-def _objects(row: str, column: str) -> Place:
-    return Place(row.lower(), METHODS[column], "{metric}, overall", seeds=3)
+def _objects(row: str, column: str) -> Measurement:
+    return Measurement(row.lower(), METHODS[column], "{metric}, overall", seeds=3)
 
 
-def _pill(row: str, column: str) -> Place:
-    return Place("pill", METHODS[column], f"{{metric}}, {_DEFECTS[row]}", seeds=3)
+def _pill(row: str, column: str) -> Measurement:
+    return Measurement("pill", METHODS[column], f"{{metric}}, {_DEFECTS[row]}", seeds=3)
 
 
 _NOTE = (

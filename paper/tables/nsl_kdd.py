@@ -11,7 +11,7 @@ from paper.cells import Cell, Measured, Study
 from paper.data import first_rows, loaded, scaled
 from paper.measures import METRICS, areas_by_kind, by_seed
 from paper.methods import NSL_KDD_METHODS
-from paper.plan import Place, Table
+from paper.plan import Measurement, Table
 from paper.tables.nsl_kdd_networks import NETWORKS, measure_networks
 
 QUICK_ROWS = 5_000  # of 113,279
@@ -35,8 +35,8 @@ def measure(cell: Cell) -> Measured:
     if cell.method in CONSTANT and cell.protocol == "paper":
         return by_seed([areas_by_kind(np.zeros(len(split.X_test)), split.kind_test)]), more
     if cell.method in NETWORKS:
-        values, told = measure_networks(cell, split)
-        return values, more | told
+        values, how = measure_networks(cell, split)
+        return values, more | how
     models = (NSL_KDD_METHODS[cell.method](seed) for seed in range(cell.seeds))
     scores = (
         anomaly_score(model.fit(split.X_train, split.y_train), split.X_test) for model in models
@@ -61,7 +61,7 @@ _NETWORK_SECONDS = {"plain": 250.0, "sampled": 1700.0, "sad": 1000.0}
 def seconds(cell: Cell) -> float:
     """Roughly, on one core; a quick cell has a twentieth of the rows and fewer epochs."""
     known = _SECONDS.get(cell.method, 30.0)
-    full = _NETWORK_SECONDS[NETWORKS[cell.method].way] if cell.method in NETWORKS else known
+    full = _NETWORK_SECONDS[NETWORKS[cell.method].scheme] if cell.method in NETWORKS else known
     return full / (80 if cell.quick else 1)
 
 
@@ -77,18 +77,18 @@ _MAIN = {
 }
 
 
-def _place(name: str, column: str) -> Place:
+def _measurement(name: str, column: str) -> Measurement:
     chance = {"IsoF-A": 3, "IsoF-N": 3} | {name: kind.seeds for name, kind in NETWORKS.items()}
-    return Place("NSL-KDD", name, f"{{metric}}, {column.lower()}", chance.get(name, 1))
+    return Measurement("NSL-KDD", name, f"{{metric}}, {column.lower()}", chance.get(name, 1))
 
 
-def _main(row: str, column: str) -> Place:
+def _main(row: str, column: str) -> Measurement:
     name = row.removesuffix(" (ours)")
-    return _place(_MAIN.get(name, name), column)
+    return _measurement(_MAIN.get(name, name), column)
 
 
-def _full(row: str, column: str) -> Place:
-    return _place(row.removesuffix(" (ours)"), column)
+def _full(row: str, column: str) -> Measurement:
+    return _measurement(row.removesuffix(" (ours)"), column)
 
 
 _NOTE = (

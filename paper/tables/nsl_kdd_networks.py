@@ -30,7 +30,7 @@ class Kind(NamedTuple):
 
     separator: str
     loss: str
-    way: str
+    scheme: str
     seeds: int
 
 
@@ -49,7 +49,7 @@ def measure_networks(cell: Cell, split: Split) -> Measured:
     """Both areas by kind of every member, and what the training did."""
     kind = NETWORKS[cell.method]
     with narrow_layers_allowed():
-        model, scores = _WAYS[kind.way](cell, kind, split)
+        model, scores = _SCHEMES[kind.scheme](cell, kind, split)
     values = by_seed(areas_by_kind(score, split.kind_test) for score in scores.T)
     together = areas_by_kind(model.decision_function(split.X_test), split.kind_test)
     epochs = (model.history_.best_epoch + 1).tolist()
@@ -59,8 +59,8 @@ def measure_networks(cell: Cell, split: Split) -> Measured:
     return values, more
 
 
-def _plan(cell: Cell, **told: Any) -> Any:
-    return training(epochs=QUICK_EPOCHS if cell.quick else EPOCHS, learning_rate=3e-4, **told)
+def _plan(cell: Cell, **settings: Any) -> Any:
+    return training(epochs=QUICK_EPOCHS if cell.quick else EPOCHS, learning_rate=3e-4, **settings)
 
 
 def separator(cell: Cell, kind: Kind, **plan: Any) -> Any:
@@ -103,7 +103,7 @@ def _sad(cell: Cell, kind: Kind, split: Split) -> tuple[Any, np.ndarray]:
     return model, member_distances(model, split.X_test, protocol=cell.protocol)
 
 
-_WAYS = {"plain": _plain, "sampled": _sampled, "sad": _sad}
+_SCHEMES = {"plain": _plain, "sampled": _sampled, "sad": _sad}
 
 
 def _silent_share(model: Any, X: np.ndarray) -> float:

@@ -15,7 +15,7 @@ from paper.networks import (
     network,
     training,
 )
-from paper.plan import Place, Table
+from paper.plan import Measurement, Table
 
 EPOCHS, QUICK_EPOCHS = 500, 40
 _KINDS = {"Hyper": "hyperfunction", "Subno": "subnormal", "Overa": "overall"}
@@ -84,9 +84,9 @@ def seconds(cell: Cell) -> float:
 STUDY = Study("thyroid", measure, seconds)
 
 
-def _place(row: str, column: str) -> Place:
+def _measurement(row: str, column: str) -> Measurement:
     method = column.removesuffix(" (ours)")
-    return Place("thyroid", method, f"{{metric}}, {_KINDS[row[:5]]}", seeds=3)
+    return Measurement("thyroid", method, f"{{metric}}, {_KINDS[row[:5]]}", seeds=3)
 
 
 _NOTE = "Each kind against all normal test rows."
@@ -95,6 +95,6 @@ _CHANGES = (
     "kind and so raises its area; the corrected test rows are those of the test file alone."
 )
 TABLES = [
-    Table("thyroid", STUDY, _place, _NOTE, _CHANGES),
-    Table("thyroid_full", STUDY, _place, _NOTE, _CHANGES),
+    Table("thyroid", STUDY, _measurement, _NOTE, _CHANGES),
+    Table("thyroid_full", STUDY, _measurement, _NOTE, _CHANGES),
 ]

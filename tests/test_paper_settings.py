@@ -1,0 +1,81 @@
+"""`python -m paper.settings`: what was tried where the paper names no settings."""
+
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from eqsep.evaluation import anomaly_score
+from paper import settings
+from paper.methods import NSL_KDD_METHODS
+from paper.tables import nsl_kdd, nsl_kdd_networks, thyroid
+
+
+@pytest.fixture
+def _small(small_split, monkeypatch):
+    """Few rows, and networks that are hardly trained."""
+    for module in (nsl_kdd, thyroid):
+        monkeypatch.setattr(module, "data", lambda protocol: small_split)  # noqa: ARG005
+    monkeypatch.setattr(nsl_kdd_networks, "EPOCHS", 2)
+    monkeypatch.setattr(thyroid, "EPOCHS", 2)
+    whole = settings.training
+    monkeypatch.setattr(settings, "training", lambda **told: whole(**told | {"epochs": 2}))
+
+
+def starred(row):
+    (scores,) = (make for name, make in settings.TRIED["nsl_kdd_full", row].items() if "*" in name)
+    return scores
+
+
+NETWORKS = ("RS", "ES-NS (ours)", "RS-SAD")  # RS on both tables
+SHALLOW = [row for _, row in settings.TRIED if row.startswith(("SVM", "OVS", "LOF", "OCSVM"))]
+
+
+@pytest.mark.parametrize("row", SHALLOW)
+def test_the_setting_with_a_star_is_the_one_that_is_reproduced(row, small_split):
+    (score,) = starred(row)(small_split)
+    model = NSL_KDD_METHODS[row.removesuffix(" (ours)")](0).fit(
+        small_split.X_train, small_split.y_train
+    )
+    assert_array_equal(score, anomaly_score(model, small_split.X_test))
+
+
+@pytest.mark.usefixtures("_small")
+def test_networks_of_each_make_score_every_row_from_each_start(small_split):
+    last = [(*at, list(settings.TRIED[at])[-1]) for at in settings.TRIED if at[1] in NETWORKS]
+    assert len(last) == 4
+    for table, row, setting in last:
+        scores = settings.TRIED[table, row][setting](small_split)
+        assert scores.shape == (settings.SEEDS, len(small_split.X_test))
+        assert np.isfinite(scores).all()
+
+
+@pytest.mark.usefixtures("_small")
+def test_it_prints_how_far_each_setting_is_and_measures_once(tmp_path, capsys, monkeypatch):
+    words = ["OCSVM-N", "--rows", "50", "--out", str(tmp_path)]
+    settings.main(words)
+    first = capsys.readouterr().out
+    lines = [line.split(" | ") for line in first.splitlines() if line.startswith("| OCSVM-N")]
+    assert [line[1] for line in lines] == ["published", *settings.TRIED["nsl_kdd_full", "OCSVM-N"]]
+    assert {line[2] for line in lines[1:]} == {"50"}
+    published, ours = ([float(word) for word in line[3:8]] for line in lines[:2])
+    apart = float(re.sub(r"[ |]", "", lines[1][8]))
+    assert apart == pytest.approx(np.max(np.abs(np.subtract(ours, published))), abs=0.001)
+    monkeypatch.setattr(settings, "measure", None)
+    settings.main(words)
+    assert capsys.readouterr().out == first
+    assert len(list(tmp_path.rglob("*.json"))) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [(["LOF"], "expected some of .*LOF-A.*, got LOF"), (["LOF-N"], "EQSEP_DATA")],
+)
+def test_what_cannot_be_measured_is_said(words, message, tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv("EQSEP_DATA", raising=False)
+    nsl_kdd.data.cache_clear()
+    with pytest.raises(SystemExit) as ended:
+        settings.main([*words, "--out", str(tmp_path)])
+    assert ended.value.code == 2
+    assert re.search(message, capsys.readouterr().err)
