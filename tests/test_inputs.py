@@ -1,9 +1,11 @@
 """Labelled rows from files: their columns, and what the column of labels says."""
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
+from eqsep import Detector
 from eqsep.commands.inputs import MOST_KINDS, WITHOUT, InputSpec, numbers_of, read_label_column
 from eqsep.commands.text_files import Layout
 from eqsep.errors import UserError
@@ -118,3 +120,16 @@ def test_labels_are_read_as_they_are_written():
     table = pa.table({"kind": [1.0, None], "x": ["a", "b"]})
     assert InputSpec(["t"], Layout(), "kind").written_labels(table).tolist() == ["1", None]
     assert InputSpec(["t"], Layout()).written_labels(table).tolist() == [None, None]
+
+
+def test_rows_are_read_as_a_model_reads_them(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=60), "y": rng.normal(size=60)})
+    like = Detector(n_landmarks=10, false_alarm_rate=0.1, random_state=0).fit(X)
+    path = tmp_path / "t.csv"
+    X[["y", "x"]].assign(kind="normal", more=1).to_csv(path, index=False)
+    for label in (None, "kind"):
+        rows, labels = InputSpec([str(path)], Layout(), label).read(like)
+        assert [column.name for column in rows.columns] == ["x", "y"]
+        np.testing.assert_allclose(rows.columns[0].values, X["x"])
+        assert (labels is None) == (label is None)
