@@ -1,6 +1,7 @@
 """`eqsep evaluate`: every kind in turn is the seen one; what is found of the others?"""
 
 import shlex
+import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from rich.table import Table as Shown
 from rich.text import Text
 from sklearn.base import BaseEstimator
 
+from eqsep.checks import DataWarning, check_columns, check_labels, warn_of
 from eqsep.commands.inputs import InputSpec
 from eqsep.detector import Detector
 from eqsep.errors import UserError, quoted
@@ -66,7 +68,9 @@ class _Ours:
         self.detector = Detector(**settings)
 
     def fit(self, table: Table, *labels: np.ndarray) -> Self:
-        self.detector.fit(table, *labels)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)  # all rows are checked at once
+            self.detector.fit(table, *labels)
         return self
 
     def scores(self, table: Table) -> np.ndarray:
@@ -108,6 +112,8 @@ def evaluate_files(
             f"An evaluation takes two kinds of anomaly or more, and column {labels.name!r} holds "
             f"{quoted(anomalous) or 'none'}: one is seen, and the others are looked for."
         )
+    counts = labels.take(known).counts
+    warn_of([*check_columns(rows, (kinds != labels.normal).astype(int)), *check_labels(counts)])
     seed = settings["random_state"]
     makers: dict[str, Callable[[], Any]] = {"eqsep": lambda: _Ours(**settings)}
     for name in names:
@@ -128,7 +134,7 @@ def evaluate_files(
     command = _command(spec, settings, against=against)
     return evaluation_report(
         results,
-        counts=labels.take(known).counts,
+        counts=counts,
         title=f"Kinds seen and unseen: {', '.join(Path(path).name for path in spec.paths)}",
         command=command,
     )
