@@ -18,9 +18,12 @@ import numpy as np
 import torch
 from tasks import DATA_HOME
 
-from eqsep import Detector, fused
+from eqsep import Detector
 from eqsep.datasets import load_nsl_kdd
-from eqsep.engine.statistics import KernelMap, Statistics
+from eqsep.detector.scoring import scorer_of
+from eqsep.engine import gpu
+from eqsep.engine.statistics import Statistics
+from eqsep.engine.tensors import TensorMap
 from eqsep.evaluation import average_precision_by_kind
 from eqsep.kernels import RBF, Laplacian
 
@@ -55,11 +58,11 @@ def matrix_rates() -> dict[str, float]:
     return {name: 2 * n**3 / s for name, s in rates.items()}
 
 
-def kernel_map(kernel, n_landmarks: int, n_columns: int) -> KernelMap:
+def kernel_map(kernel, n_landmarks: int, n_columns: int) -> TensorMap:
     C = torch.randn((n_landmarks, n_columns), device="cuda")
     resolved = kernel.resolved(C)
     resolved.gamma *= 2
-    return KernelMap(resolved, C, BATCH)
+    return TensorMap(resolved, C, BATCH)
 
 
 def targets(n: int) -> np.ndarray:
@@ -67,12 +70,12 @@ def targets(n: int) -> np.ndarray:
     return (np.arange(n) % 3 > 0).astype(float)
 
 
-def sums_of(values: KernelMap, X: torch.Tensor) -> Statistics:
+def sums_of(values: TensorMap, X: torch.Tensor) -> Statistics:
     n = len(X)
     return values.statistics(X, targets(n), np.ones(n), total=np.array([float(n), 0.0]))
 
 
-def time_sums(values: KernelMap, n_rows: int) -> tuple[float, float]:
+def time_sums(values: TensorMap, n_rows: int) -> tuple[float, float]:
     """Seconds for all rows, and those of drawing them."""
     d = values.landmarks.shape[1]
     sizes = [BATCH] * (n_rows // BATCH) + [n_rows % BATCH] * bool(n_rows % BATCH)
@@ -88,12 +91,12 @@ def time_sums(values: KernelMap, n_rows: int) -> tuple[float, float]:
     return whole, drawing
 
 
-def disagreement(values: KernelMap) -> tuple[float, float]:
+def disagreement(values: TensorMap) -> tuple[float, float]:
     """The largest and the usual difference of scores from a fit in double precision."""
     X, fresh = (
         torch.randn((n, values.landmarks.shape[1]), device="cuda") for n in (SAMPLE, 10_000)
     )
-    exact = KernelMap(values.kernel, values.landmarks.double(), 8192)
+    exact = TensorMap(values.kernel, values.landmarks.double(), 8192)
     found = [sums_of(m, x).solve(ALPHA) for m, x in ((values, X), (exact, X.double()))]
     score, wanted = (
         m.combine(fresh.to(m.landmarks.dtype), a).double()
@@ -103,7 +106,7 @@ def disagreement(values: KernelMap) -> tuple[float, float]:
     return float(apart.max()), float(apart.square().mean().sqrt())
 
 
-def tell_plain_sums(values: KernelMap) -> None:
+def tell_plain_sums(values: TensorMap) -> None:
     """How far sums by one product of kernel values are off, by the kind of number."""
     X = torch.randn((SAMPLE, values.landmarks.shape[1]), device="cuda")
     k = values.kernel.at(values.landmarks)(X)
@@ -123,17 +126,17 @@ def tell_plain_sums(values: KernelMap) -> None:
         )
 
 
-def tell_parts(values: KernelMap) -> None:
+def tell_parts(values: TensorMap) -> None:
     """Rows a second of the two parts of the Laplacian kernel's sums."""
-    X = torch.randn((fused.AT_ONCE, values.landmarks.shape[1]), device="cuda")
-    scale = torch.full((fused.AT_ONCE,), fused.SCALE, device="cuda")
+    X = torch.randn((gpu.SUMMED_AT_ONCE, values.landmarks.shape[1]), device="cuda")
+    scale = torch.full((gpu.SUMMED_AT_ONCE,), gpu.SCALE, device="cuda")
     digits = values.kernel.digits_at(values.landmarks)
     k = digits(X, scale)
     for name, work in (
         ("kernel values as digits", lambda: digits(X, scale)),
-        ("products of digits", lambda: fused.squares(k)),
+        ("products of digits", lambda: gpu.squares(k)),
     ):
-        print(f"{name}: {fused.AT_ONCE / seconds(work) / 1e6:.1f} million rows/s")
+        print(f"{name}: {gpu.SUMMED_AT_ONCE / seconds(work) / 1e6:.1f} million rows/s")
 
 
 def tell_detector() -> None:
@@ -150,7 +153,7 @@ def tell_detector() -> None:
         fitted = time.perf_counter()
         Z = model.feature_map_.rows(split.X_test)
         encoded = time.perf_counter()
-        score = model.scores(Z)
+        score = scorer_of(model).scores(Z)
         done = time.perf_counter()
         area = average_precision_by_kind(score, split.kind_test)["overall"]
         print(

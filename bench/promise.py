@@ -19,7 +19,7 @@ from cells import measured
 from tasks import TABLES, rows_of
 
 from eqsep import Detector
-from eqsep.detector import PromiseWarning
+from eqsep.detector import CalibrationWarning
 
 RATES = (0.01, 0.05, 0.1)
 MOST_NORMAL, MOST_SEEN, MOST_FRESH = 6000, 1000, 4000
@@ -63,7 +63,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=200)
     parser.add_argument("--landmarks", type=int, default=300)
     options = parser.parse_args()
-    warnings.simplefilter("ignore", PromiseWarning)
+    warnings.simplefilter("ignore", CalibrationWarning)
     print(f"{options.splits} divisions, {options.landmarks} landmarks: share of false alarms")
     print(f"{'':<14}" + "".join(f"{f'promised {rate:g}':>30}" for rate in RATES))
     for name in options.tables:

@@ -1,12 +1,12 @@
-"""What stands for a kind that nobody has seen: which proxy predicts how a width does on one.
+"""What stands for a kind that nobody has seen: which proxy predicts how a bandwidth does on one.
 
     python bench/proxies.py                    what is missing, then the table
     python bench/proxies.py --tables shuttle   some tables
 
-The Detector chooses its kernel's width from the training rows. On each task of tasks.py every
-width is fitted and tested; beside it stands what each proxy says of that width, from training
+The Detector chooses its kernel's bandwidth from the training rows. On each task of tasks.py every
+one is fitted and tested; beside it stands what each proxy says of it, from training
 rows alone. The table has, for each proxy, the mean rank correlation with average precision on the
-unseen kinds, and the average precision reached by the width that it would choose. Each task leaves
+unseen kinds, and the average precision reached by the one that it would choose. Each task leaves
 one JSON in .cache/bench/, which a second run reads.
 """
 
@@ -23,8 +23,8 @@ from sklearn.metrics import average_precision_score
 from tasks import TABLES, divide, rows_of
 
 from eqsep import Detector
-from eqsep.detector import PromiseWarning
-from eqsep.detector.width import SEEN, WIDTHS
+from eqsep.detector import CalibrationWarning
+from eqsep.detector.bandwidth import INVERSE_BANDWIDTHS, SEEN
 from eqsep.engine.compiled import manhattan
 from eqsep.evaluation import OVERALL, average_precision_by_kind
 
@@ -41,14 +41,14 @@ class Cell:
 
 
 def measure(cell: Cell) -> dict[str, Any]:
-    """For each width: average precision on the test rows, and what the proxies say."""
+    """For each bandwidth: average precision on the test rows, and what the proxies say."""
     rows = rows_of(cell.data)
     division = divide(rows.kind, rows.group, seen=cell.seen)
     train, test = rows.at(division.train), rows.at(division.test)
     y = (train.kind != "normal").astype(int)
     tested = []
-    for width in WIDTHS:
-        detector = Detector(width=float(width), random_state=0).fit(train.frame, y)
+    for inverse in INVERSE_BANDWIDTHS:
+        detector = Detector(bandwidth=1 / float(inverse), random_state=0).fit(train.frame, y)
         by_kind = average_precision_by_kind(detector.decision_function(test.frame), test.kind)
         others = [v for kind, v in by_kind.items() if kind not in (cell.seen, OVERALL)]
         tested.append(
@@ -64,7 +64,7 @@ def measure(cell: Cell) -> dict[str, Any]:
 
 
 def proxies(Z: np.ndarray, is_anomaly: np.ndarray, source: np.ndarray) -> dict[str, list[float]]:
-    """What each proxy says of each width, from a third of the rows that is held out."""
+    """What each proxy says of each bandwidth, from a third of the rows that is held out."""
     rng = np.random.RandomState(0)
     normal = rng.permutation(np.flatnonzero(is_anomaly == 0))
     anomalous = rng.permutation(np.flatnonzero(is_anomaly == 1))
@@ -93,19 +93,19 @@ def proxies(Z: np.ndarray, is_anomaly: np.ndarray, source: np.ndarray) -> dict[s
     says: dict[str, list[float]] = {name: [] for name in (*groups, cluster_left_out, least_normal)}
     distances = {name: manhattan(rows, C) / median for name, rows in groups.items()}
     near, fresh = manhattan(Z[train], C) / median, manhattan(Z[held], C) / median
-    for width in WIDTHS:
-        k = np.exp(-width * near).astype(float)
+    for inverse in INVERSE_BANDWIDTHS:
+        k = np.exp(-inverse * near).astype(float)
         gram, moment = k.T @ k, k.T @ target
         coef = solved(gram, moment)
-        normal_score = np.abs(1 - np.exp(-width * fresh) @ coef)
+        normal_score = np.abs(1 - np.exp(-inverse * fresh) @ coef)
         for name, d in distances.items():
-            says[name].append(precision(normal_score, np.abs(1 - np.exp(-width * d) @ coef)))
+            says[name].append(precision(normal_score, np.abs(1 - np.exp(-inverse * d) @ coef)))
         left_out = []
         for c in np.unique(cluster):
             part = k[len(others) :][cluster == c]
             without = solved(gram - part.T @ part, moment)
             unseen = np.abs(1 - part @ without)
-            left_out.append(precision(np.abs(1 - np.exp(-width * fresh) @ without), unseen))
+            left_out.append(precision(np.abs(1 - np.exp(-inverse * fresh) @ without), unseen))
         says[cluster_left_out].append(float(np.mean(left_out)))
         says[least_normal].append(-float(normal_score.mean()))
     return says
@@ -154,9 +154,9 @@ def table(results: list[dict[str, Any]]) -> str:
             best = result["tested"][int(np.argmax(says))]
             rows.append((rho, best["seen"], best["unseen"], best["overall"]))
         lines.append(_line(name, _over_tables(results, rows)))
-    for i, width in enumerate(WIDTHS):
+    for i, inverse in enumerate(INVERSE_BANDWIDTHS):
         rows = [tuple(r["tested"][i][k] for k in ("seen", "unseen", "overall")) for r in results]
-        lines.append(_line(f"always {width:g}", (np.nan, *_over_tables(results, rows))))
+        lines.append(_line(f"always {1 / inverse:g}", (np.nan, *_over_tables(results, rows))))
     rows = [tuple(max(r["tested"], key=lambda t: t["unseen"]).values()) for r in results]
     lines.append(
         _line("the best for unseen kinds, from the test", (np.nan, *_over_tables(results, rows)))
@@ -180,7 +180,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     chosen = parser.parse_args().tables
-    warnings.simplefilter("ignore", PromiseWarning)
+    warnings.simplefilter("ignore", CalibrationWarning)
     cells = [Cell("proxies", data, seen) for data in chosen for seen in TABLES[data].kinds]
     print(table([measured(cell, measure) for cell in cells]))
 

@@ -29,8 +29,9 @@ from scale_data import make
 
 from eqsep import Detector
 from eqsep.batches.sources import source_of
-from eqsep.detector.pieces import piece_of
-from eqsep.detector.verdicts import verdicts
+from eqsep.detector.detector import context_of
+from eqsep.detector.fitting import accumulate
+from eqsep.detector.scoring import verdicts
 from eqsep.distributed import fit, score
 from eqsep.distributed.cluster import load_ray
 
@@ -103,10 +104,10 @@ def main() -> None:
             line = f"{name:12}{told.rows / fitting:>12,.0f}{told.rows / scoring:>14,.0f}"
             print(f"{line}{apart:>20.1e}", flush=True)
         table = pa.dataset.dataset(sorted(map(str, warm.glob("*.parquet")))).to_table()
-        terms = first.terms()
-        piece = piece_of(terms, table.drop_columns(["kind"]), table["kind"])
-        sizes = (len(pickle.dumps(thing, protocol=5)) / 1e6 for thing in (terms, piece))
-        print("MB sent: terms {:.2f}, a piece {:.2f}".format(*sizes))
+        context = context_of(first)
+        piece = accumulate(context, table.drop_columns(["kind"]), table["kind"])
+        sizes = (len(pickle.dumps(thing, protocol=5)) / 1e6 for thing in (context, piece))
+        print("MB sent: context {:.2f}, a piece {:.2f}".format(*sizes))
 
 
 if __name__ == "__main__":

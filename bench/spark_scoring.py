@@ -4,7 +4,7 @@
     python bench/spark_scoring.py
 
 On made-up payments: a detector is fitted and saved; Spark scores the rows, each executor with the
-model it has loaded; then Spark sums up what all rows teach under the detector's terms, and the
+model it has loaded; then Spark sums up what all rows teach in the detector's context, and the
 coefficients are compared with those of the fit.
 """
 
@@ -24,8 +24,9 @@ from pyspark.sql import SparkSession
 import eqsep
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
-from eqsep.detector.pieces import Terms, piece_of
-from eqsep.detector.verdicts import verdicts
+from eqsep.detector.detector import context_of, recorded
+from eqsep.detector.fitting import FitContext, accumulate
+from eqsep.detector.scoring import verdicts
 
 SCORED = "amount double, score double, p_value double, alarm boolean, kind string"
 
@@ -44,12 +45,14 @@ def scored(path: str):
     return score
 
 
-def summed(terms: Terms):
+def summed(context: FitContext):
     """From batches of rows to one row: what they teach, pickled."""
 
     def teach(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tables = (pa.Table.from_batches([batch]) for batch in batches if batch.num_rows)
-        pieces = [piece_of(terms, t.drop_columns(["true_kind"]), t["true_kind"]) for t in tables]
+        pieces = [
+            accumulate(context, t.drop_columns(["true_kind"]), t["true_kind"]) for t in tables
+        ]
         if pieces:
             packed = pa.array([pickle.dumps(reduce(add, pieces))], pa.binary())
             yield pa.RecordBatch.from_arrays([packed], ["piece"])
@@ -83,9 +86,10 @@ def main() -> None:
         print(f"{rows.rdd.getNumPartitions()} partitions, the most that a score differs ", end="")
         print(f"from one process: {np.abs(found - expected).max()}")
 
-        pieces = rows.mapInArrow(summed(detector.terms()), "piece binary").rdd
+        context = context_of(detector)
+        pieces = rows.mapInArrow(summed(context), "piece binary").rdd
         piece = pieces.map(lambda row: pickle.loads(row.piece)).treeReduce(add)
-        again = Detector(feature_map=detector.feature_map_).begin(detector.terms(), piece)
+        again = recorded(Detector(feature_map=detector.feature_map_), context, piece)
         apart = np.abs(again.coef_ - detector.coef_).max() / np.abs(detector.coef_).max()
         print(f"coefficients from sums by Spark, apart from those of the fit: {apart:.1e}")
     spark.stop()

@@ -27,8 +27,8 @@ import numpy as np
 
 from eqsep.errors import EqsepWarning, quoted
 from eqsep.tables.column import WRITERS, Column
-from eqsep.tables.date import Date
 from eqsep.tables.encoder import TableEncoder
+from eqsep.tables.encodings import Date
 from eqsep.tables.reading import Table
 
 _PACKAGE = f"{Path(__file__).parent}{os.sep}"

@@ -13,7 +13,7 @@ Once the old name is gone from `__init__`, its line in the table stays: files of
 
 import inspect
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,8 +39,14 @@ class Renamed:
     convert: Callable[[Any], Any] = lambda value: value
 
 
-RENAMES: dict[str, Mapping[str, Renamed]] = {
+def _inverse(value: float | None) -> float | None:
+    return None if value is None else 1 / value
+
+
+RENAMES: dict[str, dict[str, Renamed]] = {
+    "Detector": {"width": Renamed("bandwidth", removed_in="0.3", convert=_inverse)},
     "OneVsSet": {"score": Renamed("ranking", removed_in="0.3")},
+    "TableEncoder": {"columns": Renamed("numeric_encoding", removed_in="0.3")},
 }
 
 

@@ -60,7 +60,7 @@ def learnt_on():
 DETECTORS = {
     "mixed": (lambda: Detector(**FEW).fit(TABLE.X, TABLE.kind), FRESH.X),
     "0/1": (lambda: Detector(**FEW).fit(X, IS_ANOMALY.astype(int)), NEW_X),
-    "truths": (lambda: Detector(width=2, **FEW).fit(X, IS_ANOMALY), NEW_X),
+    "truths": (lambda: Detector(bandwidth=0.5, **FEW).fit(X, IS_ANOMALY), NEW_X),
     "names": (lambda: Detector(normal="works", **FEW).fit(X[:, :2], LEAK), NEW_X[:, :2]),
     "one class": (lambda: Detector(**FEW).fit(X[~IS_ANOMALY]), NEW_X),
     "strange": (lambda: Detector(**FEW).fit(strange(300, seed=0)), strange(30, seed=1)),

@@ -6,10 +6,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 from sklearn.metrics import average_precision_score
 
-from eqsep.detector import width as bandwidth
-from eqsep.detector.width import Rows
-from eqsep.detector.width import choose_width as choose
-from eqsep.engine.packing import Packing
+from eqsep.detector import bandwidth
+from eqsep.detector.bandwidth import Rows
+from eqsep.detector.bandwidth import choose_inverse_bandwidth as choose
+from eqsep.detector.feature_map import Packing
 
 GRID = (0.5, 1, 2, 4, 8, 16)  # inverse bandwidths, in units of 1 / the median distance
 
@@ -159,7 +159,7 @@ def test_half_of_the_columns_are_exchanged_for_those_of_other_rows():
 
 
 def test_the_grid_doubles_around_the_median_distance():
-    assert_array_equal(bandwidth.WIDTHS, GRID)
+    assert_array_equal(bandwidth.INVERSE_BANDWIDTHS, GRID)
 
 
 def test_at_the_ends_of_the_grid_there_is_no_parabola(monkeypatch):

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from eqsep.batches.joining import joined, tables
 from eqsep.batches.sampling import Reservoir, Strata, frequent
-from eqsep.batches.sources import is_stream, prefetched, record_batches, source_of
-from eqsep.tables.reading import read_table
+from eqsep.batches.sources import prefetched, record_batches, source_of
+from eqsep.tables.reading import is_stream, read_table
 
 ROWS = pd.DataFrame({"a": [1.0, 2.0], "kind": ["normal", None]})
 

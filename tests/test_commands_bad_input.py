@@ -36,8 +36,10 @@ def good(tmp_path_factory):
     frame.to_csv(folder / "rows.csv", index=False)
     X, y = frame.drop(columns="kind"), frame["kind"]
     for name, n in (("model", 20), ("other", 30)):
-        Detector(n_landmarks=n, width=2.0, random_state=0).fit(X, y).save(folder / f"{name}.eqsep")
-    numbers = Detector(n_landmarks=20, width=2.0, random_state=0).fit(
+        Detector(n_landmarks=n, bandwidth=0.5, random_state=0).fit(X, y).save(
+            folder / f"{name}.eqsep"
+        )
+    numbers = Detector(n_landmarks=20, bandwidth=0.5, random_state=0).fit(
         X, (y != "normal").astype(int)
     )
     numbers.save(folder / "numbers.eqsep")

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics import average_precision_score
 
-from eqsep.detector.calibration import Calibration
+from eqsep.detector.scoring import Calibration
 from eqsep.evaluation import kept_promises, precision_recall_by_kind, score_histogram
 
 

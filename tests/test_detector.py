@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
-from eqsep.detector.answers import UNLABELLED, read_answers
+from eqsep.labels import UNLABELLED, read_row_labels
 
 KINDS = np.repeat(["normal", "pump", "leak"], [400, 20, 20])
 
@@ -25,7 +25,7 @@ def rows():
 
 
 def cheap(**parameters):
-    return Detector(**{"width": 2.0, "n_landmarks": 60, "random_state": 0} | parameters)
+    return Detector(**{"bandwidth": 0.5, "n_landmarks": 60, "random_state": 0} | parameters)
 
 
 # ---------------------------------------------------------------------------------- labels
@@ -57,9 +57,9 @@ MISSING = {
 
 @pytest.mark.parametrize("y", MISSING.values(), ids=MISSING)
 def test_missing_labels_of_every_library_are_missing(y):
-    answers = read_answers(y, n_rows=4, normal=None)
-    assert answers.code.tolist() == [0, UNLABELLED, 1, 0]
-    assert answers.kinds in [("pump",), ("anomaly",)]
+    labels = read_row_labels(y, n_rows=4, normal=None)
+    assert labels.code.tolist() == [0, UNLABELLED, 1, 0]
+    assert labels.kinds in [("pump",), ("anomaly",)]
 
 
 WHOLE = {
@@ -73,27 +73,27 @@ WHOLE = {
 
 @pytest.mark.parametrize("y", WHOLE.values(), ids=WHOLE)
 def test_normal_is_0_false_or_normal(y):
-    assert read_answers(y, n_rows=3, normal=None).code.tolist() == [0, 1, 0]
+    assert read_row_labels(y, n_rows=3, normal=None).code.tolist() == [0, 1, 0]
 
 
 def test_normal_may_be_said():
-    answers = read_answers(["ok", "pump", "leak"], n_rows=3, normal="ok")
-    assert (answers.code.tolist(), answers.kinds) == ([0, 1, 2], ("pump", "leak"))
-    answers = read_answers([1, 0, 1], n_rows=3, normal=1)
-    assert answers.code.tolist() == [0, 1, 0]
+    labels = read_row_labels(["ok", "pump", "leak"], n_rows=3, normal="ok")
+    assert (labels.code.tolist(), labels.kinds) == ([0, 1, 2], ("pump", "leak"))
+    labels = read_row_labels([1, 0, 1], n_rows=3, normal=1)
+    assert labels.code.tolist() == [0, 1, 0]
 
 
 def test_two_labels_of_which_none_is_known_are_taken_in_order_with_a_warning():
     with pytest.warns(UserWarning, match="bad was taken as normal because it sorts first"):
-        answers = read_answers(["good", "bad", "bad"], n_rows=3, normal=None)
-    assert answers.code.tolist() == [1, 0, 0]
+        labels = read_row_labels(["good", "bad", "bad"], n_rows=3, normal=None)
+    assert labels.code.tolist() == [1, 0, 0]
 
 
 def test_beside_missing_labels_every_name_is_a_kind():
-    answers = read_answers(["pump", None, "leak", None], n_rows=4, normal=None)
-    assert (answers.code.tolist(), answers.kinds) == ([1, -1, 2, -1], ("pump", "leak"))
-    answers = read_answers(["pump", None, "leak"], n_rows=3, normal="ok")
-    assert (answers.code.tolist(), answers.kinds) == ([1, -1, 2], ("pump", "leak"))
+    labels = read_row_labels(["pump", None, "leak", None], n_rows=4, normal=None)
+    assert (labels.code.tolist(), labels.kinds) == ([1, -1, 2, -1], ("pump", "leak"))
+    labels = read_row_labels(["pump", None, "leak"], n_rows=3, normal="ok")
+    assert (labels.code.tolist(), labels.kinds) == ([1, -1, 2], ("pump", "leak"))
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_above_one_is_as_odd_as_below(rows):
     """The score is the distance of f from 1, on either side."""
     detector = cheap().fit(rows, KINDS)
     usual = np.random.default_rng(1).normal(size=(500, 2))
-    f = detector.feature_map_.values.features(detector.feature_map_.rows(usual))
+    f = detector.feature_map_.kernel_map.features(detector.feature_map_.rows(usual))
     f = f @ detector.coef_[:, 0]
     assert (f > 1).any()
     assert_allclose(detector.score_samples(usual), np.abs(1 - f), atol=1e-5)
@@ -218,8 +218,8 @@ def test_anomalies_beside_unlabelled_rows_are_enough(rows):
         {"n_landmarks": 1},
         {"n_landmarks": 50.0},
         {"n_landmarks": None},
-        {"width": 0},
-        {"width": "median"},
+        {"bandwidth": 0},
+        {"bandwidth": "median"},
         {"alpha": 0},
         {"alpha": float("nan")},
         {"unlabelled_weight": -1},

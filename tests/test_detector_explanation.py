@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
+from eqsep.detector.scoring import scorer_of
 
 NUMBERS = {
     "amount": 1e6,
@@ -55,10 +56,10 @@ def test_the_parts_add_up_to_the_score(top, detector, demo):
         assert parts == sorted(parts, reverse=True)
 
 
-@pytest.mark.filterwarnings("ignore::eqsep.detector.PromiseWarning")  # few rows, many columns
+@pytest.mark.filterwarnings("ignore::eqsep.detector.CalibrationWarning")  # few rows, many columns
 def test_they_add_up_with_more_columns_than_are_exchanged_one_by_one():
     X = np.random.default_rng(0).normal(size=(150, 45))
-    detector = Detector(width=2.0, random_state=0).fit(X)
+    detector = Detector(bandwidth=0.5, random_state=0).fit(X)
     odd = X[:20] + 9 * np.eye(45)[:20]
     explanations = detector.explain(odd, top=4)
     assert_allclose([total(e) for e in explanations], detector.score_samples(odd), atol=1e-9)
@@ -118,9 +119,9 @@ def test_the_kind_it_resembles_is_said(detector, demo):
         rows = demo.X[demo.kind == kind].iloc[:10]
         explanations = detector.explain(rows)
         assert np.mean([e.nearest_kind == kind for e in explanations]) > 0.8
-        likeness = detector.likeness(detector.feature_map_.rows(rows)).max(axis=1)
+        likeness = scorer_of(detector).likeness(detector.feature_map_.rows(rows)).max(axis=1)
         assert_array_equal([e.likeness for e in explanations], likeness)
-    alone = Detector(width=2.0, n_landmarks=60, random_state=0).fit(demo.X)
+    alone = Detector(bandwidth=0.5, n_landmarks=60, random_state=0).fit(demo.X)
     (explanation,) = alone.explain(demo.X.iloc[:1])
     assert explanation.nearest_kind is None
     assert explanation.likeness == 0

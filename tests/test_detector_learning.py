@@ -9,11 +9,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
-from eqsep.detector import NewKindWarning, PromiseWarning
+from eqsep.detector import CalibrationWarning, NewKindWarning
+from eqsep.tables.encoder import aligned
 
 # A few rows are no ground for a promise, nor for a name; here scores are compared.
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::eqsep.detector.PromiseWarning"),
+    pytest.mark.filterwarnings("ignore::eqsep.detector.CalibrationWarning"),
     pytest.mark.filterwarnings("ignore::eqsep.detector.NewKindWarning"),
 ]
 
@@ -29,7 +30,9 @@ def demo():
 @pytest.fixture(scope="module")
 def feature_map(demo):
     X, y = demo
-    return Detector(width=2.0, n_landmarks=60, random_state=0).fit(X[:400], y[:400]).feature_map_
+    return (
+        Detector(bandwidth=0.5, n_landmarks=60, random_state=0).fit(X[:400], y[:400]).feature_map_
+    )
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +114,7 @@ def repeated(rng, n):
 @given(seed=st.integers(0, 2**31), n=st.integers(1, 80))
 def test_learning_and_forgetting_leaves_nothing_even_of_repeated_rows(seed, n):
     rng = np.random.default_rng(seed)
-    detector = Detector(width=2.0, n_landmarks=20, random_state=0).fit(*repeated(rng, 300))
+    detector = Detector(bandwidth=0.5, n_landmarks=20, random_state=0).fit(*repeated(rng, 300))
     X, y = repeated(rng, n)
     before, rows = detector.score_samples(X), detector.calibration_.rows
     threshold = detector.threshold_
@@ -138,7 +141,7 @@ def test_a_table_may_come_from_another_library_or_as_text(demo, feature_map):
 
 
 def calibrating(feature_map, X):
-    return feature_map.calibrates(feature_map.encoder.align(X))
+    return feature_map.calibrates(aligned(feature_map.encoder, X))
 
 
 def test_a_new_kind_becomes_a_seen_one():
@@ -148,7 +151,7 @@ def test_a_new_kind_becomes_a_seen_one():
     )
     X, y = np.vstack([normal, pump]), np.repeat(["normal", "pump"], [600, 30])
     # Landmarks near what is new: without any, nothing could tell it from other new things.
-    landmarks = Detector(width=2.0, random_state=0).fit(
+    landmarks = Detector(bandwidth=0.5, random_state=0).fit(
         np.vstack([X, leak[:15]]), np.append(y, ["leak"] * 15)
     )
     detector = Detector(feature_map=landmarks.feature_map_).fit(X, y)
@@ -201,13 +204,13 @@ def test_unlabelled_rows_count_the_same_in_every_piece(demo, feature_map):
 
 def test_the_first_piece_is_a_fit(demo):
     X, y = demo
-    first, second = (Detector(width=2.0, n_landmarks=60, random_state=0) for _ in range(2))
+    first, second = (Detector(bandwidth=0.5, n_landmarks=60, random_state=0) for _ in range(2))
     assert_array_equal(first.partial_fit(X, y).coef_, second.fit(X, y).coef_)
 
 
 REFUSED = {
     "merging another map": (
-        lambda d, X, y: d.merge(Detector(n_landmarks=30, width=2.0, random_state=1).fit(X, y)),
+        lambda d, X, y: d.merge(Detector(n_landmarks=30, bandwidth=0.5, random_state=1).fit(X, y)),
         r"Detector\(feature_map=one.feature_map_\)",
     ),
     "merging another penalty": (
@@ -252,7 +255,7 @@ def test_what_cannot_be_is_refused_and_changes_nothing(change, told, demo, featu
 
 def test_a_piece_that_is_too_small_for_the_promise_is_told_only_by_fit(demo, feature_map):
     X, y = take(demo, np.arange(60))
-    with pytest.warns(PromiseWarning):
+    with pytest.warns(CalibrationWarning):
         Detector(feature_map=feature_map).fit(X, y)
 
 
@@ -260,14 +263,16 @@ def far_from_landmarks():
     """A detector of one cluster, and a kind in the midst of its normal rows."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(800, 3))
-    return Detector(width=2.0, n_landmarks=30, random_state=0).fit(X), rng.normal(size=(40, 3))
+    return Detector(bandwidth=0.5, n_landmarks=30, random_state=0).fit(X), rng.normal(size=(40, 3))
 
 
 @pytest.mark.parametrize("n_far", [10, 200])
 def test_normal_rows_far_from_all_landmarks_are_told(n_far):
     """Few of them raise alarms for ever; many raise the threshold above all scores."""
     rng = np.random.default_rng(0)
-    detector = Detector(width=2.0, n_landmarks=30, random_state=0).fit(rng.normal(size=(3000, 3)))
+    detector = Detector(bandwidth=0.5, n_landmarks=30, random_state=0).fit(
+        rng.normal(size=(3000, 3))
+    )
     with pytest.warns(NewKindWarning, match=rf"Of {n_far} normal rows 100% score above 0\.\d+ now"):
         detector.partial_fit(rng.normal(40, 0.1, size=(n_far, 3)), np.zeros(n_far, dtype=int))
 
@@ -301,12 +306,12 @@ def test_a_rate_set_after_the_fit_that_cannot_be_promised_is_told():
     detector, rows = far_from_landmarks()
     detector.predict(rows)
     detector.false_alarm_rate = 0.0001
-    with pytest.warns(PromiseWarning, match=r"rate of 0\.0001 cannot be promised"):
+    with pytest.warns(CalibrationWarning, match=r"rate of 0\.0001 cannot be promised"):
         detector.predict(rows)
 
 
 def test_missing_labels_do_not_make_floats_of_the_answers():
     X = np.random.default_rng(0).normal(size=(800, 2))
     y = np.repeat([0.0, 1.0, np.nan], [700, 50, 50])
-    detector = Detector(width=2.0, n_landmarks=30, random_state=0).fit(X, y)
+    detector = Detector(bandwidth=0.5, n_landmarks=30, random_state=0).fit(X, y)
     assert detector.predict(X[:3]).dtype.kind == "i"

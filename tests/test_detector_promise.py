@@ -7,15 +7,15 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import Detector
-from eqsep.detector import PromiseWarning
-from eqsep.detector.calibration import Calibration, held_out, usable
+from eqsep.detector import CalibrationWarning
+from eqsep.detector.scoring import Calibration, held_out, usable
 
 RATES = (0.01, 0.05, 0.1)
 FIRST, FRESH = 700, 500  # rows learnt, and rows to count alarms in
 
 
 def cheap(**parameters):
-    return Detector(**{"width": 2.0, "n_landmarks": 50} | parameters)
+    return Detector(**{"bandwidth": 0.5, "n_landmarks": 50} | parameters)
 
 
 def continuous(rng, n):
@@ -118,7 +118,7 @@ def test_the_rate_may_be_changed_after_fitting():
 )
 def test_too_few_rows_for_the_promise_are_told(n, rate, told):
     X = np.random.default_rng(0).normal(size=(n, 2))
-    with pytest.warns(PromiseWarning, match=told) as warned:
+    with pytest.warns(CalibrationWarning, match=told) as warned:
         cheap(random_state=0, false_alarm_rate=rate).fit(X)
     assert len(warned) == 1
 

@@ -14,18 +14,19 @@ from pyarrow import csv, feather, parquet
 from eqsep import Detector, load_model
 from eqsep.batches import sampling
 from eqsep.datasets import make_mixed_demo
-from eqsep.detector import calibration, pieces
-from eqsep.detector.pieces import piece_of
-from eqsep.detector.survey import Survey
-from eqsep.detector.terms import agree, finished
+from eqsep.detector import fitting, scoring
+from eqsep.detector.detector import context_of, recorded
+from eqsep.detector.fitting import accumulate
+from eqsep.detector.streams import StreamSummary, agree, finished
+from eqsep.tables.encoder import aligned
 from eqsep.tables.reading import read_table
 
 # A few rows are no ground for a promise, nor for a name; here scores are compared.
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::eqsep.detector.PromiseWarning"),
+    pytest.mark.filterwarnings("ignore::eqsep.detector.CalibrationWarning"),
     pytest.mark.filterwarnings("ignore::eqsep.detector.NewKindWarning"),
 ]
-FAST = {"n_landmarks": 40, "width": 2.0, "random_state": 0}
+FAST = {"n_landmarks": 40, "bandwidth": 0.5, "random_state": 0}
 EMPTY_IS_MISSING = pa.dataset.CsvFragmentScanOptions(csv.ConvertOptions(strings_can_be_null=True))
 FORMATS = {
     "parquet": "parquet",
@@ -98,7 +99,7 @@ def test_a_dataset_of_many_rows_gives_what_they_give_in_memory(form, frame, X, t
     n = frame["kind"].notna().sum()
     rare = detector.statistics_.weight[1:].sum()
     assert detector.statistics_.weight[0] < n - rare  # and some calibrate
-    assert len(detector.calibration_.rows) <= calibration.held_out(n - int(rare))
+    assert len(detector.calibration_.rows) <= scoring.held_out(n - int(rare))
 
 
 @pytest.mark.usefixtures("small_sample")
@@ -124,24 +125,24 @@ def test_a_map_that_is_given_is_kept(dataset, frame, X):
 
 
 @pytest.mark.usefixtures("small_sample")
-def test_of_rows_that_come_once_the_first_set_the_terms(frame, X):
+def test_of_rows_that_come_once_the_first_give_the_context(frame, X):
     detector = Detector(**FAST).fit(iter(batches(frame, 100)), "kind")
     first = Detector(**FAST).fit(X[:500], frame["kind"][:500])
     assert_array_equal(detector.feature_map_.landmarks, first.feature_map_.landmarks)
-    assert detector.feature_map_.cut <= first.feature_map_.cut
+    assert detector.feature_map_.holdout_bound <= first.feature_map_.holdout_bound
     assert_same(detector, Detector(feature_map=detector.feature_map_).fit(X, frame["kind"]), X)
 
 
 @pytest.mark.parametrize("once", [False, True])
 @pytest.mark.usefixtures("small_sample")
 def test_few_rows_calibrate_however_many_there_are(frame, X, monkeypatch, once):
-    for module in (calibration, pieces):
+    for module in (scoring, fitting):
         monkeypatch.setattr(module, "MOST_HELD", 30)
     seen = []
-    bounded = pieces.bounded
+    bounded = fitting.bounded
     monkeypatch.setattr(
-        "eqsep.detector.streaming.bounded",
-        lambda terms, piece: seen.append(len(piece.held.hashes)) or bounded(terms, piece),
+        "eqsep.detector.streams.bounded",
+        lambda context, piece: seen.append(len(piece.held_out.hashes)) or bounded(context, piece),
     )
     parts = batches(frame, 100)
     detector = Detector(**FAST).fit(iter(parts) if once else parts, "kind")
@@ -153,7 +154,7 @@ def test_few_rows_calibrate_however_many_there_are(frame, X, monkeypatch, once):
 @pytest.mark.parametrize("once", [False, True])
 def test_some_rows_calibrate_where_all_batches_are_alike(monkeypatch, once):
     monkeypatch.setattr(sampling, "SAMPLE", 200)
-    for module in (calibration, pieces):
+    for module in (scoring, fitting):
         monkeypatch.setattr(module, "MOST_HELD", 20)
     parts = [np.arange(100.0)[:, None]] * 30
     detector = Detector(**FAST).fit(iter(parts) if once else parts)
@@ -167,16 +168,16 @@ def test_steps_that_other_machines_can_take_give_a_fit(frame, X, small_sample): 
     parts = [(part.drop(columns="kind"), part["kind"]) for part in batches(frame, 400)]
     found = []
     for (rows, y), rng in zip(parts, np.random.default_rng(0).spawn(4), strict=True):
-        found.append(Survey(normal=None, rng=rng))
+        found.append(StreamSummary(normal=None, rng=rng))
         found[-1].add(read_table(rows, name="me"), y)
-    first, *others = (pickle.loads(pickle.dumps(survey)) for survey in found)
+    first, *others = (pickle.loads(pickle.dumps(summary)) for summary in found)
     for other in others:
         first.merge(other)
-    terms = agree(detector.setup(), first)
-    piece, *more = (piece_of(terms, rows, y) for rows, y in parts)
+    context = agree(detector, np.random.RandomState(0), first)
+    piece, *more = (accumulate(context, rows, y) for rows, y in parts)
     for other in more:
         piece = piece + other
-    detector.begin(*finished(terms, piece))
+    recorded(detector, *finished(context, piece))
     assert_same(detector, Detector(feature_map=detector.feature_map_).fit(X, frame["kind"]), X)
 
 
@@ -242,7 +243,7 @@ def test_rare_names_that_the_sample_does_not_have_are_not_new(monkeypatch):
     detector = Detector(**FAST).fit(batches(frame, 500))
     feature_map = detector.feature_map_
     shop = feature_map.encoder.columns_[1]
-    held = feature_map.calibrates(feature_map.encoder.align(frame))
+    held = feature_map.calibrates(aligned(feature_map.encoder, frame))
     assert set(shop.frequent + shop.rare) == set(frame["shop"][~held])
     assert set(frame["shop"][held]) - set(frame["shop"][~held])  # such names are new
     assert_same(detector, Detector(feature_map=feature_map).fit(frame), frame)
@@ -260,34 +261,38 @@ def test_the_first_rare_name_of_a_column_may_be_outside_the_sample(X):
 
 
 @pytest.mark.usefixtures("small_sample")
-def test_the_width_is_scaled_to_all_rows(X):
-    free = {name: value for name, value in FAST.items() if name != "width"}
+def test_the_bandwidth_is_scaled_to_all_rows(X):
+    free = {name: value for name, value in FAST.items() if name != "bandwidth"}
     detector = Detector(**free).fit(batches(X))
     sample = Detector(**FAST).fit(batches(X))
     assert detector.feature_map_.kernel.gamma != sample.feature_map_.kernel.gamma
     assert_array_equal(detector.feature_map_.landmarks, sample.feature_map_.landmarks)
 
 
-def test_surveys_of_pieces_merge_into_one(frame, X, small_sample):  # noqa: ARG001
-    def surveyed(rows, seed):
-        found = Survey(normal=None, rng=np.random.default_rng(seed))
+def test_summaries_of_pieces_merge_into_one(frame, X, small_sample):  # noqa: ARG001
+    def summarised(rows, seed):
+        found = StreamSummary(normal=None, rng=np.random.default_rng(seed))
         for part in batches(rows):
             found.add(read_table(part.drop(columns="kind"), name="me"), part["kind"])
         return found
 
-    whole, first, second = surveyed(frame, 0), surveyed(frame[:700], 1), surveyed(frame[700:], 2)
+    whole, first, second = (
+        summarised(frame, 0),
+        summarised(frame[:700], 1),
+        summarised(frame[700:], 2),
+    )
     first.merge(second)
     assert first.n_rows == whole.n_rows == len(frame)
-    for mine, others in zip(first.answers(normal=None), whole.answers(normal=None), strict=True):
+    for mine, others in zip(first.row_labels(), whole.row_labels(), strict=True):
         assert str(mine) == str(others)
     assert first.names.keys() == whole.names.keys()
     for column in whole.names:
         assert first.names[column] == whole.names[column]
     sample = first.sample()
-    assert len(sample.y) == len(set(sample.number.tolist())) == 500
-    assert_array_equal(sample.y, frame["kind"].to_numpy(object, na_value=None)[sample.number])
+    assert len(sample.y) == len(set(sample.positions.tolist())) == 500
+    assert_array_equal(sample.y, frame["kind"].to_numpy(object, na_value=None)[sample.positions])
     assert_array_equal(
-        sample.table.columns[1].values, read_table(X, name="me").columns[1].values[sample.number]
+        sample.rows.columns[1].values, read_table(X, name="me").columns[1].values[sample.positions]
     )
 
 
@@ -295,7 +300,7 @@ def test_up_to_a_third_of_the_sample_are_anomalies(monkeypatch, X):
     def anomalies(share, most):
         monkeypatch.setattr(sampling, "SAMPLE", 300)
         monkeypatch.setattr(sampling, "ANOMALIES", most)
-        found = Survey(normal=None, rng=np.random.default_rng(0))
+        found = StreamSummary(normal=None, rng=np.random.default_rng(0))
         found.add(read_table(X, name="me"), np.arange(len(X)) < share * len(X))
         return int(found.sample().y.sum())
 
@@ -305,19 +310,21 @@ def test_up_to_a_third_of_the_sample_are_anomalies(monkeypatch, X):
     assert anomalies(0.01, 60) == 16
 
 
-def test_terms_and_pieces_can_be_sent(frame, X):
+def test_contexts_and_partial_statistics_can_be_sent(frame, X):
     detector = Detector(**FAST).fit(X[:400], frame["kind"][:400])
-    terms = pickle.loads(pickle.dumps(detector.terms()))
-    here = piece_of(detector.terms(), X, frame["kind"])
-    there = pickle.loads(pickle.dumps(piece_of(terms, X, frame["kind"])))
+    context = pickle.loads(pickle.dumps(context_of(detector)))
+    here = accumulate(context_of(detector), X, frame["kind"])
+    there = pickle.loads(pickle.dumps(accumulate(context, X, frame["kind"])))
     assert_array_equal(here.statistics.gram, there.statistics.gram)
-    assert_array_equal(here.held.hashes, there.held.hashes)
+    assert_array_equal(here.held_out.hashes, there.held_out.hashes)
 
 
 def test_pieces_add_up_in_any_order(frame, X):
-    terms = Detector(**FAST).fit(X[:400], frame["kind"][:400]).terms()
-    terms = replace(terms, known=replace(terms.known, kinds=()))
-    parts = [piece_of(terms, part.drop(columns="kind"), part["kind"]) for part in batches(frame)]
+    context = context_of(Detector(**FAST).fit(X[:400], frame["kind"][:400]))
+    context = replace(context, known=replace(context.known, kinds=()))
+    parts = [
+        accumulate(context, part.drop(columns="kind"), part["kind"]) for part in batches(frame)
+    ]
     forth, back = parts[0], parts[-1]
     for part in parts[1:]:
         forth = forth + part
@@ -328,7 +335,7 @@ def test_pieces_add_up_in_any_order(frame, X):
         dict(zip(p.known.kinds, p.statistics.weight[1:], strict=True)) for p in (forth, back)
     ]
     assert weights[0] == weights[1]
-    assert sorted(forth.held.hashes) == sorted(back.held.hashes)
+    assert sorted(forth.held_out.hashes) == sorted(back.held_out.hashes)
     assert forth.n_normal == back.n_normal == (frame["kind"] == "normal").sum()
 
 

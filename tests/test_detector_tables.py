@@ -9,12 +9,15 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_array_equal
 
-from eqsep import Detector, compiled
+from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
+from eqsep.detector.scoring import scorer_of
+from eqsep.engine import compiled
+from eqsep.tables.encoder import output_weights
 
 
 def cheap(**parameters):
-    return Detector(**{"width": 2.0, "n_landmarks": 61, "random_state": 0} | parameters)
+    return Detector(**{"bandwidth": 0.5, "n_landmarks": 61, "random_state": 0} | parameters)
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +104,7 @@ def test_columns_go_by_name(frame, fitted):
 def test_a_score_does_not_depend_on_the_rows_beside_it(frame, fitted, threads, monkeypatch):
     """To the last bit: alone, in a batch, and whatever the number of threads."""
     together = fitted.score_samples(frame)
-    likeness = fitted.likeness(fitted.feature_map_.rows(frame))
+    likeness = scorer_of(fitted).likeness(fitted.feature_map_.rows(frame))
     monkeypatch.setenv("OMP_NUM_THREADS", threads)
     monkeypatch.setattr(compiled, "WORTH_A_THREAD", 1)
     assert_array_equal(fitted.score_samples(frame), together)
@@ -109,7 +112,7 @@ def test_a_score_does_not_depend_on_the_rows_beside_it(frame, fitted, threads, m
     alone = np.concatenate([fitted.score_samples(frame.iloc[[i]]) for i in some])
     assert_array_equal(alone, together[::23])
     assert_array_equal(fitted.score_samples(frame.iloc[::-1])[::-1], together)
-    alone = [fitted.likeness(fitted.feature_map_.rows(frame.iloc[[i]]))[0] for i in some]
+    alone = [scorer_of(fitted).likeness(fitted.feature_map_.rows(frame.iloc[[i]]))[0] for i in some]
     assert_array_equal(alone, likeness[::23])
 
 
@@ -189,7 +192,7 @@ def test_ids_have_no_part(frame, demo):
         )
 
 
-@pytest.mark.filterwarnings("ignore::eqsep.detector.PromiseWarning")  # few rows on purpose
+@pytest.mark.filterwarnings("ignore::eqsep.detector.CalibrationWarning")  # few rows on purpose
 @pytest.mark.parametrize(
     ("X", "y"),
     [
@@ -218,7 +221,7 @@ def test_twenty_thousand_names():
     names = [f"n{i % 20_000}" for i in range(40_000)]
     table = pd.DataFrame({"name": names, "size": np.random.default_rng(0).normal(size=40_000)})
     detector = cheap(n_landmarks=50).fit(table)
-    assert len(detector.feature_map_.encoder.weights_) < 200
+    assert len(output_weights(detector.feature_map_.encoder)) < 200
     assert detector.predict(table).mean() < 0.02
     new = pd.DataFrame({"name": ["other"], "size": [0.0]})
     assert detector.score_samples(new) > np.median(detector.score_samples(table))

@@ -34,13 +34,13 @@ ray = pytest.importorskip("ray", reason='Ray is not installed: pip install "eqse
 pytest.importorskip("ray.data")
 pytestmark = [
     pytest.mark.xdist_group("ray"),  # one cluster for all of them
-    pytest.mark.filterwarnings("ignore::eqsep.detector.PromiseWarning"),  # of few rows
+    pytest.mark.filterwarnings("ignore::eqsep.detector.CalibrationWarning"),  # of few rows
     # Ray's own settings and processes; it warns of them whatever is done.
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-FAST = {"n_landmarks": 40, "width": 2.0, "random_state": 0}
+FAST = {"n_landmarks": 40, "bandwidth": 0.5, "random_state": 0}
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -53,7 +53,7 @@ DETECTORS = [Detector(), Detector(random_state=0, n_landmarks=20)]
 # So few rows are no ground for the detector's promise, and it says so: not what is tested here.
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Neither of the labels:UserWarning"),
-    pytest.mark.filterwarnings("ignore::eqsep.detector.PromiseWarning"),
+    pytest.mark.filterwarnings("ignore::eqsep.detector.CalibrationWarning"),
 ]
 
 every = pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)

@@ -12,12 +12,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import Detector, __version__
 from eqsep.datasets import make_mixed_demo
-from eqsep.detector import PromiseWarning
+from eqsep.detector import CalibrationWarning
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
 onnxruntime = pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
 
-QUICK = {"n_landmarks": 60, "width": 1.0, "random_state": 0}
+QUICK = {"n_landmarks": 60, "bandwidth": 1.0, "random_state": 0}
 
 
 class Exported:
@@ -254,7 +254,7 @@ def test_far_rows_are_alarms_where_the_threshold_is_nearly_theirs(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1500, 2))
     X[:60] *= 100
-    detector = Detector(**QUICK | {"width": 3.0, "n_landmarks": 20}).fit(X)
+    detector = Detector(**QUICK | {"bandwidth": 1 / 3, "n_landmarks": 20}).fit(X)
     assert 1 - 1e-6 < detector.threshold_ < 1
     rows = rng.normal(size=(500, 2)) * 10.0 ** rng.integers(0, 60, size=(500, 1))
     assert_agree(detector, Exported(detector, tmp_path), rows)
@@ -285,7 +285,7 @@ def test_a_detector_that_learnt_on_is_exported_as_it_is_now(tmp_path):
 
 def test_nothing_calibrates_a_single_normal_row(tmp_path):
     X = np.array([[0.0], [5.0], [6.0]])
-    with pytest.warns(PromiseWarning):
+    with pytest.warns(CalibrationWarning):
         detector = Detector(**QUICK).fit(X, [0, 1, 1])
     assert not len(detector.calibration_.rows)
     assert_agree(detector, Exported(detector, tmp_path), X)

@@ -14,7 +14,7 @@ from eqsep.kernels import RBF, Laplacian
 
 torch = pytest.importorskip("torch", reason="the extra nn is not installed")
 on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-SETTINGS = {"n_landmarks": 200, "width": 2.0, "random_state": 0}
+SETTINGS = {"n_landmarks": 200, "bandwidth": 0.5, "random_state": 0}
 
 
 def whole(digits):

@@ -16,8 +16,8 @@ PAPER = Path(paper.__file__).parent
 LAYERS = [
     {"errors", "files"},
     {"arrays", "renames"},
-    {"labels", "activations"},
-    {"losses", "solvers", "tables"},
+    {"activations", "tables"},
+    {"labels", "losses", "solvers"},
     {"batches", "checks", "datasets", "evaluation", "theory"},
     {"engine"},
     {"kernels", "networks"},

@@ -105,7 +105,7 @@ def auc_by_kind(model, table, *, seen):
     """How well each kind is told from normal rows by a model that has seen one of them."""
     learn = np.arange(len(table.kind)) % 2 == 0
     train = learn & np.isin(table.kind, ["normal", seen])
-    pipe = make_pipeline(TableEncoder(columns="standard"), model)
+    pipe = make_pipeline(TableEncoder(numeric_encoding="standard"), model)
     pipe.fit(table.X[train], table.y[train])
     kind, score = table.kind[~learn], pipe.decision_function(table.X[~learn])
     return {

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import Detector
-from eqsep.detector.feature_map import encoded
+from eqsep.detector.feature_map import Packing, encoded
 from eqsep.engine.compiled import SparseManhattan
-from eqsep.engine.packing import Packing
 from eqsep.tables import TableEncoder
 
 
@@ -46,7 +45,7 @@ def frame(rng, n, *, missing):
 def test_distances_are_those_of_all_encoded_columns(missing, later, scale, seed):
     """Also for values beyond those of training, and missing where none was."""
     rng = np.random.default_rng(seed)
-    encoder = TableEncoder(columns="both").fit(frame(rng, 60, missing=missing))
+    encoder = TableEncoder(numeric_encoding="both").fit(frame(rng, 60, missing=missing))
     strange = frame(rng, 40, missing=later)
     strange["size"] = (strange["size"] - 1) * scale
     strange["constant"] = rng.choice([3.0, 4.0], size=40)
@@ -58,7 +57,7 @@ def test_distances_are_those_of_all_encoded_columns(missing, later, scale, seed)
 
 
 def test_ranks_and_deviations_become_one_column():
-    encoder = TableEncoder(columns="both").fit([[1.0, "a"], [2.0, "b"], [4.0, "b"]])
+    encoder = TableEncoder(numeric_encoding="both").fit([[1.0, "a"], [2.0, "b"], [4.0, "b"]])
     packing = Packing.of(encoder)
     assert_array_equal(packing.first, [0, 2, 3, 4])
     assert_array_equal(packing(np.arange(5.0)[None]), [[1, 2, 3, 4]])
@@ -66,13 +65,13 @@ def test_ranks_and_deviations_become_one_column():
 
 @pytest.mark.parametrize("columns", ["quantile", "standard"])
 def test_single_columns_stay_as_they_are(columns):
-    encoder = TableEncoder(columns=columns).fit([[1.0, 7.0], [2.0, 8.0], [4.0, 5.0]])
+    encoder = TableEncoder(numeric_encoding=columns).fit([[1.0, 7.0], [2.0, 8.0], [4.0, 5.0]])
     rows = np.arange(4.0).reshape(2, 2)
     assert_array_equal(Packing.of(encoder)(rows), rows)
 
 
 def test_a_detector_that_has_scored_can_still_be_sent():
     X = np.random.default_rng(0).normal(size=(300, 3))
-    detector = Detector(n_landmarks=40, width=1.0, false_alarm_rate=0.05, random_state=0).fit(X)
+    detector = Detector(n_landmarks=40, bandwidth=1.0, false_alarm_rate=0.05, random_state=0).fit(X)
     score = detector.score_samples(X)
     assert_array_equal(pickle.loads(pickle.dumps(detector)).score_samples(X), score)

@@ -30,6 +30,7 @@ from sklearn.base import clone
 
 from eqsep import Detector, NegativeSampling
 from eqsep.persistence import ModelFileError
+from eqsep.tables.encoder import state_of
 
 
 @pytest.fixture
@@ -47,8 +48,8 @@ def test_a_detector_comes_back_to_the_last_bit(name, path):
     assert loaded.classes_.dtype == detector.classes_.dtype
     assert_array_equal(loaded.classes_, detector.classes_)
     assert loaded.n_features_in_ == detector.n_features_in_
-    assert loaded.feature_map_.encoder.state() == detector.feature_map_.encoder.state()
-    assert type(loaded.feature_map_.cut) is int
+    assert state_of(loaded.feature_map_.encoder) == state_of(detector.feature_map_.encoder)
+    assert type(loaded.feature_map_.holdout_bound) is int
 
 
 def test_a_new_process_says_the_same(tmp_path):

@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep.datasets import make_mixed_demo
 from eqsep.tables import TableEncoder
+from eqsep.tables.encoder import aligned, decoded, output_weights
 from eqsep.tables.reading import read_table
 
 
@@ -17,11 +18,11 @@ def frame():
 
 @pytest.fixture(scope="module")
 def encoder(frame):
-    return TableEncoder(columns="both").fit(frame)
+    return TableEncoder(numeric_encoding="both").fit(frame)
 
 
 def test_every_output_has_a_weight(encoder, frame):
-    weight = encoder.weights_
+    weight = output_weights(encoder)
     assert weight.shape == (encoder.transform(frame).shape[1],)
     assert (weight >= 0).all()
     by_name = dict(zip(encoder.get_feature_names_out(), weight, strict=True))
@@ -33,13 +34,13 @@ def test_every_output_has_a_weight(encoder, frame):
 def test_weighted_outputs_vary_alike():
     """Ranks are uniform and deviations normal: times its weight each has a deviation of one."""
     X = np.random.default_rng(0).normal(size=(4_000, 1))
-    encoder = TableEncoder(columns="both").fit(X)
-    assert_allclose((encoder.transform(X) * encoder.weights_).std(axis=0), 1, atol=0.05)
+    encoder = TableEncoder(numeric_encoding="both").fit(X)
+    assert_allclose((encoder.transform(X) * output_weights(encoder)).std(axis=0), 1, atol=0.05)
 
 
 def test_a_column_of_two_values_counts_once():
-    encoder = TableEncoder(columns="both").fit([[0.0], [1.0], [1.0], [0.0], [0.0]])
-    weight = encoder.weights_
+    encoder = TableEncoder(numeric_encoding="both").fit([[0.0], [1.0], [1.0], [0.0], [0.0]])
+    weight = output_weights(encoder)
     assert weight[0] == 0
     two = encoder.transform([[0.0], [1.0]])
     assert np.abs(two[1] - two[0]) @ weight == pytest.approx(
@@ -52,16 +53,18 @@ def test_a_value_is_told_from_its_outputs(encoder, frame):
     outputs = encoder.transform(rows)
     columns = list(frame.columns)
     for name in ("amount", "account_age_days"):
-        told = [float(encoder.value(columns.index(name), row)) for row in outputs]
+        told = [float(decoded(encoder, columns.index(name), row)) for row in outputs]
         assert_allclose(told, rows[name], rtol=1e-4)
     for name in ("purpose", "channel"):
-        assert [encoder.value(columns.index(name), row) for row in outputs] == rows[name].tolist()
-    when = [encoder.value(columns.index("time"), row) for row in outputs]
+        assert [decoded(encoder, columns.index(name), row) for row in outputs] == rows[
+            name
+        ].tolist()
+    when = [decoded(encoder, columns.index("time"), row) for row in outputs]
     gaps = pd.to_datetime(when).to_numpy() - rows["time"].to_numpy()
     assert np.abs(gaps).max() < np.timedelta64(1, "h")
     gone = encoder.transform(rows.iloc[:1].assign(items=np.nan, country="XX"))[0]
-    assert encoder.value(columns.index("items"), gone) == "missing"
-    assert encoder.value(columns.index("country"), gone) == "new"
+    assert decoded(encoder, columns.index("items"), gone) == "missing"
+    assert decoded(encoder, columns.index("country"), gone) == "new"
 
 
 def test_a_dropped_column_has_no_value(frame):
@@ -69,7 +72,7 @@ def test_a_dropped_column_has_no_value(frame):
     with pytest.warns(UserWarning, match="Columns were dropped: 'id'"):
         encoder = TableEncoder().fit(ids)
     with pytest.raises(ValueError, match="Column 'id' was dropped, so it has no value"):
-        encoder.value(len(frame.columns), encoder.transform(ids)[0])
+        decoded(encoder, len(frame.columns), encoder.transform(ids)[0])
 
 
 def test_reasons_to_drop_are_those_of_a_fit_and_learn_nothing(frame):
@@ -85,13 +88,13 @@ def test_reasons_to_drop_are_those_of_a_fit_and_learn_nothing(frame):
 
 def test_an_aligned_table_has_the_columns_of_the_fit(encoder, frame):
     turned = frame[frame.columns[::-1]]
-    aligned = encoder.align(turned)
-    assert [column.name for column in aligned.columns] == list(frame.columns)
-    assert aligned.named
-    assert aligned.n_rows == len(frame)
-    assert_array_equal(encoder.transform(aligned), encoder.transform(frame))
+    table = aligned(encoder, turned)
+    assert [column.name for column in table.columns] == list(frame.columns)
+    assert table.named
+    assert table.n_rows == len(frame)
+    assert_array_equal(encoder.transform(table), encoder.transform(frame))
     with pytest.raises(ValueError, match=r"Columns \['amount'\] are missing"):
-        encoder.align(frame.drop(columns="amount"))
+        aligned(encoder, frame.drop(columns="amount"))
 
 
 def test_some_of_the_rows_are_those_rows(encoder, frame):
@@ -115,6 +118,6 @@ def test_a_table_without_its_ids_is_aligned_twice():
     ids = [f"id{i}" for i in range(40)]
     rows = [{"id": name, "size": float(i)} for i, name in enumerate(ids)]
     with pytest.warns(UserWarning, match="Columns were dropped: 'id'"):
-        encoder = TableEncoder(columns="both").fit(rows)
-    table = encoder.align([{"size": 3.0}])
-    assert [column.name for column in encoder.align(table).columns] == ["id", "size"]
+        encoder = TableEncoder(numeric_encoding="both").fit(rows)
+    table = aligned(encoder, [{"size": 3.0}])
+    assert [column.name for column in aligned(encoder, table).columns] == ["id", "size"]

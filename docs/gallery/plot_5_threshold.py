@@ -70,7 +70,7 @@ usual = make_mixed_demo(n_samples=60_000, as_frame=True, random_state=2)
 usual = usual.X[usual.kind == "normal"]
 rates = {}
 for n in (500, 1_000, 4_000):
-    one_class = Detector(n_landmarks=60, width=2.0, false_alarm_rate=0.05, random_state=0)
+    one_class = Detector(n_landmarks=60, bandwidth=0.5, false_alarm_rate=0.05, random_state=0)
     pieces = [usual[i * n : (i + 1) * n] for i in range(12)]
     rates[n] = [one_class.fit(piece).predict(new.X[normal]).mean() for piece in pieces]
 figure, ax = plt.subplots(figsize=(6, 3.2), layout="constrained")

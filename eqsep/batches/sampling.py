@@ -3,9 +3,11 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
+
+from eqsep.arrays import device, namespace
 
 
 class Taken(Protocol):
@@ -29,7 +31,7 @@ class LabelledRows(Generic[T]):
     Attributes
     ----------
     rows : T
-        A table, say, or anything else of which rows can be taken.
+        A table, or anything else of which rows can be taken; or an array of any library.
     y : ndarray of shape (n_rows,)
     positions : ndarray of int of shape (n_rows,)
     """
@@ -40,7 +42,7 @@ class LabelledRows(Generic[T]):
 
     def take(self, rows: np.ndarray) -> "LabelledRows[T]":
         """Some of them."""
-        return LabelledRows(self.rows.take(rows), self.y[rows], self.positions[rows])
+        return LabelledRows(_taken(self.rows, rows), self.y[rows], self.positions[rows])
 
     def after(self, n: int) -> "LabelledRows[T]":
         """The same where `n` more rows come before them."""
@@ -54,6 +56,13 @@ class LabelledRows(Generic[T]):
             np.concatenate([part.y for part in parts]),
             np.concatenate([part.positions for part in parts]),
         )
+
+
+def _taken(rows: Any, chosen: np.ndarray) -> Any:
+    if not hasattr(rows, "ndim"):
+        return rows.take(chosen)
+    xp = namespace(rows)
+    return xp.take(rows, xp.asarray(chosen, device=device(rows)), axis=0)
 
 
 def sample_size(width: int, *, most: int | None = None) -> int:

@@ -1,6 +1,6 @@
 """Where batches of rows come from, and the next one read while one is worked on."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
@@ -12,7 +12,7 @@ import numpy as np
 
 from eqsep.errors import UserError
 from eqsep.labels import listed
-from eqsep.tables.reading import Table
+from eqsep.tables.reading import Table, is_dataset
 
 CELLS_AT_ONCE = 1_000_000  # rows times columns of a batch that is read from a dataset
 FEWEST_ROWS, MOST_ROWS = 1024, 32_768
@@ -48,29 +48,6 @@ class Source:
         return ((_n_rows(rows), y) for rows, y in self.read_labels())
 
 
-def is_stream(X: Any) -> bool:
-    """Whether `X` is batches of rows, not rows.
-
-    Batches are a `pyarrow.dataset.Dataset`, a function that returns an iterator, an iterator, or
-    another iterable that is no array, frame or list of rows; a list is one of batches where it
-    begins with a frame, a table, an array of two dimensions, or a pair with one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rows = np.zeros((3, 2))
-    >>> [is_stream(X) for X in (rows, rows.tolist(), [rows, rows], iter([(rows, [0, 1, 0])]))]
-    [False, False, True, True]
-    """
-    if hasattr(X, "shape") or isinstance(X, str | bytes | Mapping | type):
-        return False
-    if isinstance(X, list | tuple):
-        first = X[0] if len(X) else None
-        first = first[0] if isinstance(first, tuple) and len(first) == 2 else first
-        return len(getattr(first, "shape", ())) == 2
-    return _is_dataset(X) or callable(X) or hasattr(X, "__iter__")
-
-
 def source_of(X: Any, y: Any, *, name: str) -> Source:
     """The batches of `X`, for which `is_stream` holds.
 
@@ -87,7 +64,7 @@ def source_of(X: Any, y: Any, *, name: str) -> Source:
             f"None; got {type(y).__name__}. Labels that are no column come with each batch, as "
             f"pairs (X, y)."
         )
-    if _is_dataset(X):
+    if is_dataset(X):
         return _from_dataset(X, y)
     begin = X if callable(X) else lambda: iter(X)
 
@@ -138,12 +115,6 @@ def prefetched(batches: Iterator[T]) -> Iterator[T]:
     finally:
         unwanted.set()
         reader.join()
-
-
-def _is_dataset(X: Any) -> bool:
-    return any(
-        c.__module__ == "pyarrow._dataset" and c.__name__ == "Dataset" for c in type(X).mro()
-    )
 
 
 def record_batches(data: Any, columns: list[str] | None, rows: int) -> Iterator[Any]:

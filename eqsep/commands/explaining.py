@@ -14,7 +14,7 @@ from eqsep.commands.reading import pieces
 from eqsep.commands.scoring import Highest, Wanted
 from eqsep.commands.text_files import Layout
 from eqsep.detector import Detector
-from eqsep.detector.verdicts import verdicts
+from eqsep.detector.scoring import verdicts
 
 _AT_ONCE = 64  # rows that are explained together, so that the first ones come at once
 

@@ -209,7 +209,7 @@ def read_label_column(column: pa.ChunkedArray, *, name: str, normal: str | None)
 def y_for(detector: Detector, column: pa.ChunkedArray, *, name: str) -> np.ndarray:
     """The labels of more rows, as those that a fitted detector has learnt."""
     texts = _texts(column, name)
-    labels = detector.answers_.labels
+    labels = detector.labels_.labels
     return texts if labels is None or labels.by_name else numbers_of(texts)
 
 

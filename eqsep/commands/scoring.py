@@ -18,7 +18,7 @@ from eqsep.commands.reading import check_not_read, files_of, open_table, pieces
 from eqsep.commands.text_files import STANDARD_INPUT, Layout
 from eqsep.commands.writing import STANDARD_OUTPUT, check_table_out, output_format, table_writer
 from eqsep.detector import Detector
-from eqsep.detector.verdicts import verdicts
+from eqsep.detector.scoring import verdicts
 from eqsep.errors import UserError, quoted
 
 _REASON = {

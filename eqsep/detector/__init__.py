@@ -3,34 +3,42 @@
 | module | what it knows |
 |---|---|
 | `detector` | the estimator |
-| `answers` | labels: normal, a kind, or missing |
-| `parameters` | what no detector can be fitted with |
-| `terms` | what is agreed on before rows are learnt, from all of them or from a survey |
-| `survey` | what one pass over many rows tells: labels, names, a sample |
-| `naming` | names that the sample does not have |
-| `pieces` | what some rows teach: sums that add up, and the rows held out of them |
-| `streaming` | a fit to batches of rows |
-| `feature_map` | what is fixed at the first fit: encoding, landmarks, width, who calibrates |
-| `width` | the choice of the kernel's width, without an unseen kind to look at |
-| `calibration` | the promise: a threshold for a rate of false alarms |
+| `fitting` | a fit: what is agreed on first, and what rows teach under it, as sums that add up |
+| `streams` | a first fit to batches of rows |
+| `feature_map` | what is fixed at the first fit: encoding, landmarks, bandwidth, who is held out |
+| `bandwidth` | the choice of the kernel's bandwidth, without an unseen kind to look at |
+| `scoring` | score, p-value, alarm and kind of encoded rows; the calibration behind them |
 | `learning` | what cannot be merged or forgotten, and what was not learnt well |
-| `verdicts` | score, p-value, alarm and kind of each row |
 | `explanation` | which columns drive a score, and towards which normal value |
 | `closedness` | what the score does as one column goes far out |
 """
 
-from eqsep.detector.calibration import PromiseWarning
+import warnings
+from typing import Any
+
 from eqsep.detector.closedness import ColumnClosedness, End, closedness_by_column
 from eqsep.detector.detector import Detector
 from eqsep.detector.feature_map import FeatureMap
 from eqsep.detector.learning import NewKindWarning
+from eqsep.detector.scoring import CalibrationWarning
 
 __all__ = [
+    "CalibrationWarning",
     "ColumnClosedness",
     "Detector",
     "End",
     "FeatureMap",
     "NewKindWarning",
-    "PromiseWarning",
     "closedness_by_column",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "PromiseWarning":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(
+        "eqsep.detector.PromiseWarning is now called CalibrationWarning, and will be gone in 0.3.",
+        FutureWarning,
+        stacklevel=2,
+    )
+    return CalibrationWarning

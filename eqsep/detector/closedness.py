@@ -7,7 +7,9 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from eqsep.detector.feature_map import NUMERIC
+from eqsep.detector.scoring import scorer_of
 from eqsep.tables.column import WRITERS, Column, objects
+from eqsep.tables.encoder import aligned, output_weights
 
 NEW_NAME = "(new name)"
 _DAY = 86_400.0
@@ -120,7 +122,7 @@ def closedness_by_column(
     x1 [('below', True), ('above', True), ('missing', True)]
     """
     encoder = detector.feature_map_.encoder
-    table = encoder.align(X)
+    table = aligned(encoder, X)
     score = detector.score_samples(table)
     passing = np.flatnonzero(score <= detector.threshold_)
     passing = passing if len(passing) else np.argsort(score)
@@ -128,22 +130,22 @@ def closedness_by_column(
     chosen = np.sort(rng.permutation(passing)[:n_rows])
     Z = detector.feature_map_.rows(table.take(chosen))
     return tuple(
-        _vary(detector, Z, table.columns[j], chosen, place=j)
+        _vary(detector, Z, table.columns[j], chosen, index=j)
         for j, learnt in enumerate(encoder.columns_)
         if learnt is not None
     )
 
 
 def _vary(
-    detector: Any, Z: np.ndarray, column: Column, chosen: np.ndarray, *, place: int
+    detector: Any, Z: np.ndarray, column: Column, chosen: np.ndarray, *, index: int
 ) -> ColumnClosedness:
-    learnt = detector.feature_map_.encoder.columns_[place]
+    learnt = detector.feature_map_.encoder.columns_[index]
     if learnt.reads in NUMERIC:
         numbers = column.numbers(learnt.reads)
         has_missing = bool(np.isnan(numbers).any())
         tried, position, texts = _numbers(numbers, chosen, learnt.reads)
         tried = np.vstack([tried, np.full(len(chosen), np.nan)])
-        scores = _scores(detector, Z, Column(column.name, learnt.reads, tried.ravel()), place)
+        scores = _scores(detector, Z, Column(column.name, learnt.reads, tried.ravel()), index)
         alarm = (scores > detector.threshold_).mean(axis=1)
         middle = _OUTSIDE + _INSIDE // 2
         ends = [
@@ -156,7 +158,7 @@ def _vary(
         has_missing = None in column.names()[0]
         new = [] if learnt.reads == "boolean" else [NEW_NAME]
         values = objects(np.repeat(objects([*names, *new, None]), len(chosen)))
-        scores = _scores(detector, Z, Column(column.name, "text", values), place)
+        scores = _scores(detector, Z, Column(column.name, "text", values), index)
         alarm = (scores > detector.threshold_).mean(axis=1)
         ends = [End("new name", float(alarm[-2]))] if new else []
         position, texts = None, [*names, *new, *["missing"] * has_missing]
@@ -203,15 +205,15 @@ def _names(column: Column, *, truths: bool) -> list[str]:
     return [name for name in (names[i] for i in order) if name is not None][:_MOST_NAMES]
 
 
-def _scores(detector: Any, Z: np.ndarray, column: Column, place: int) -> np.ndarray:
+def _scores(detector: Any, Z: np.ndarray, column: Column, index: int) -> np.ndarray:
     """The scores of the rows with this column instead of theirs.  -> (n_values, n_rows)"""
     feature_map = detector.feature_map_
     encoder = feature_map.encoder
-    weight = encoder.weights_[encoder.source_ == place]
-    block = encoder.columns_[place].encode(column)[:, weight > 0] * weight[weight > 0]
+    weight = output_weights(encoder)[encoder.source_ == index]
+    block = encoder.columns_[index].encode(column)[:, weight > 0] * weight[weight > 0]
     rows = np.tile(Z, (len(column.values) // len(Z), 1))
-    rows[:, feature_map.source == place] = block
-    return detector.scores(rows).reshape(-1, len(Z))
+    rows[:, feature_map.source == index] = block
+    return scorer_of(detector).scores(rows).reshape(-1, len(Z))
 
 
 def _side(where: str, alarm: np.ndarray, texts: list[str]) -> End:

@@ -2,7 +2,6 @@
 
 import os
 from dataclasses import replace
-from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
@@ -11,18 +10,26 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from eqsep.batches.sources import is_stream, source_of
-from eqsep.detector.answers import UNLABELLED, Answers, read_answers
-from eqsep.detector.calibration import Calibration
+from eqsep.batches.sources import source_of
 from eqsep.detector.explanation import Explanation, explain_rows
-from eqsep.detector.feature_map import FeatureMap, Plan, row_hashes
+from eqsep.detector.feature_map import FeatureMap, row_hashes
+from eqsep.detector.fitting import (
+    FitContext,
+    PartialStatistics,
+    accumulate,
+    accumulate_encoded,
+    check_parameters,
+    checked_rate,
+    first_fit,
+)
 from eqsep.detector.learning import check_learnt, check_mergeable, warn_of_far_rows
-from eqsep.detector.parameters import check_parameters, checked_rate
-from eqsep.detector.pieces import Piece, Terms, piece_of, summed
-from eqsep.detector.streaming import read, start_stream
-from eqsep.detector.terms import Setup, start
+from eqsep.detector.scoring import Calibration, named_kinds, scorer_of
+from eqsep.detector.streams import fit_stream, read
 from eqsep.engine.statistics import Statistics, widened
-from eqsep.tables.reading import read_table
+from eqsep.labels import NORMAL, UNLABELLED, RowLabels, read_row_labels
+from eqsep.renames import DEPRECATED, parameter
+from eqsep.tables.encoder import aligned
+from eqsep.tables.reading import is_stream, read_table
 
 
 class Detector(ClassifierMixin, BaseEstimator):
@@ -30,9 +37,10 @@ class Detector(ClassifierMixin, BaseEstimator):
 
     A table's rows are encoded, and f(x) = Σ_j a_j k(x, c_j) is learnt over landmarks c_j with the
     local kernel k(x, c) = exp(-gamma ||x - c||_1): 1 at normal rows, 0 at anomalous ones. The score
-    is |1 - f(x)|; far from everything it is 1, so the normal region is closed. The kernel's width
-    is chosen from the data (`eqsep.detector.width`), the threshold from normal rows that are held
-    out of the fit, so that a new normal row raises an alarm at the promised rate.
+    is |1 - f(x)|; far from everything it is 1, so the normal region is closed. The bandwidth is
+    chosen from the data (`eqsep.detector.bandwidth`), the threshold by split conformal prediction
+    from normal rows that are held out of the fit, the calibration set, so that a new normal row
+    raises an alarm at the promised rate.
 
     Parameters
     ----------
@@ -44,8 +52,9 @@ class Detector(ClassifierMixin, BaseEstimator):
     n_landmarks : int, default=1400
         How many rows become landmarks, up to a third of them anomalous. Time to score grows with
         it, time to fit with its square.
-    width : float, default=None
-        Gamma in units of 1 / the median distance between landmarks; None chooses it.
+    bandwidth : float, default=None
+        1 / gamma in units of the median distance between landmarks: larger is wider. None chooses
+        it.
     alpha : float, default=0.1
         The ridge penalty, in units of the loss of one row.
     unlabelled_weight : float, default=0.01
@@ -57,11 +66,13 @@ class Detector(ClassifierMixin, BaseEstimator):
         one where there is one; needs PyTorch. It may be set after fitting, and is not in a model's
         file.
     random_state : int, RandomState or None, default=None
+    width : float
+        The old name of 1 / `bandwidth`.
 
     Attributes
     ----------
     feature_map_ : FeatureMap
-        What is fixed at the first fit: encoding, landmarks, width, and which rows calibrate.
+        What is fixed at the first fit: encoding, landmarks, bandwidth, and which rows calibrate.
     kinds_ : tuple of str
         The kinds of anomaly seen so far.
     threshold_ : float
@@ -102,7 +113,7 @@ class Detector(ClassifierMixin, BaseEstimator):
     feature_map_: FeatureMap
     statistics_: Statistics
     calibration_: Calibration
-    answers_: Answers
+    labels_: RowLabels
     coef_: np.ndarray
     classes_: np.ndarray
 
@@ -112,22 +123,24 @@ class Detector(ClassifierMixin, BaseEstimator):
         normal: Any = None,
         false_alarm_rate: float = 0.01,
         n_landmarks: int = 1400,
-        width: float | None = None,
+        bandwidth: float | None = None,
         alpha: float = 0.1,
         unlabelled_weight: float = 0.01,
         feature_map: FeatureMap | None = None,
         device: str = "cpu",
         random_state: Any = None,
+        width: float | str | None = DEPRECATED,
     ) -> None:
         self.normal = normal
         self.false_alarm_rate = false_alarm_rate
         self.n_landmarks = n_landmarks
-        self.width = width
+        self.bandwidth = bandwidth
         self.alpha = alpha
         self.unlabelled_weight = unlabelled_weight
         self.feature_map = feature_map
         self.device = device
         self.random_state = random_state
+        self.width = width
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -157,7 +170,7 @@ class Detector(ClassifierMixin, BaseEstimator):
         -----
         Of batches that are read twice, the first pass counts labels and names and draws a sample
         of up to 100,000 rows. Where that is all of them, the fit is that in memory. Else encoding,
-        landmarks and width come from the sample (of an iterator, from the first rows), and all
+        landmarks and bandwidth come from the sample (of an iterator, from the first rows), and all
         else from all rows: the sums, the kinds, and which normal rows calibrate.
 
         Examples
@@ -169,12 +182,14 @@ class Detector(ClassifierMixin, BaseEstimator):
         array([0, 1])
         """
         check_parameters(self)
-        name = type(self).__name__
+        if self.width != DEPRECATED:
+            parameter(self, "bandwidth")  # warns
+        name, rng = type(self).__name__, check_random_state(self.random_state)
         if is_stream(X):
-            return self.begin(*start_stream(self.setup(), source_of(X, y, name=name), name=name))
+            return self._begin(*fit_stream(self, rng, source_of(X, y, name=name)))
         table = read_table(X, name=name)
-        answers = read_answers(y, n_rows=table.n_rows, normal=self.normal)
-        return self.begin(*start(self.setup(), table, answers, given=y is not None))
+        labels = read_row_labels(y, n_rows=table.n_rows, normal=self.normal)
+        return self._begin(*first_fit(self, rng, table, labels, given=y is not None))
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:  # noqa: ARG002
         """Learn more rows: what all pieces together teach is what one fit teaches.
@@ -198,15 +213,15 @@ class Detector(ClassifierMixin, BaseEstimator):
             for table, labels in read(source_of(X, y, name=name), name=name):
                 self.partial_fit(table, labels)
             return self
-        known, terms = self.kinds_, self.terms()
-        table = self.feature_map_.encoder.align(read_table(X, name=type(self).__name__))
-        answers = terms.answers(y, n_rows=table.n_rows)
+        known, context = self.kinds_, context_of(self)
+        table = aligned(self.feature_map_.encoder, read_table(X, name=type(self).__name__))
+        labels = context.row_labels(y, n_rows=table.n_rows)
         Z = self.feature_map_.rows(table)
-        piece = summed(terms, table, answers, Z)
-        self.answers_ = piece.known
-        sums = widened(self.statistics_, 1 + len(self.kinds_)) + piece.statistics
-        self._record(sums, np.concatenate([self.calibration_.rows, self._held_rows(piece)]))
-        warn_of_far_rows(self, Z, answers, known=known)
+        partial = accumulate_encoded(context, table, labels, Z)
+        self.labels_ = partial.known
+        sums = widened(self.statistics_, 1 + len(self.kinds_)) + partial.statistics
+        self._record(sums, np.concatenate([self.calibration_.rows, self._held_rows(partial)]))
+        warn_of_far_rows(self, Z, labels, known=known)
         return self
 
     def merge(self, other: "Detector") -> Self:
@@ -227,10 +242,10 @@ class Detector(ClassifierMixin, BaseEstimator):
         check_is_fitted(other)
         check_mergeable(self, other)
         kinds = tuple(dict.fromkeys((*self.kinds_, *other.kinds_)))
-        labels = self.answers_.labels or other.answers_.labels
-        places = [0, *(1 + kinds.index(kind) for kind in other.kinds_)]
-        self.answers_ = replace(self.answers_, kinds=kinds, labels=labels)
-        theirs = widened(other.statistics_, 1 + len(kinds), places=places)
+        labels = self.labels_.labels or other.labels_.labels
+        columns = [0, *(1 + kinds.index(kind) for kind in other.kinds_)]
+        self.labels_ = replace(self.labels_, kinds=kinds, labels=labels)
+        theirs = widened(other.statistics_, 1 + len(kinds), columns=columns)
         rows = np.concatenate([self.calibration_.rows, other.calibration_.rows])
         return self._record(widened(self.statistics_, 1 + len(kinds)) + theirs, rows)
 
@@ -241,19 +256,19 @@ class Detector(ClassifierMixin, BaseEstimator):
         row is left is not a seen one any more.
         """
         check_is_fitted(self)
-        piece = piece_of(self.terms(), X, y)
-        check_learnt(self, piece)
-        rows = self.calibration_.without(self._held_rows(piece))
-        left = self.statistics_ - piece.statistics
+        partial = accumulate(context_of(self), X, y)
+        check_learnt(self, partial)
+        rows = self.calibration_.without(self._held_rows(partial))
+        left = self.statistics_ - partial.statistics
         kept = [0, *(1 + i for i, weight in enumerate(left.weight[1:]) if weight > 1e-9)]
         kinds = tuple(self.kinds_[i - 1] for i in kept[1:])
-        self.answers_ = replace(self.answers_, kinds=kinds)
+        self.labels_ = replace(self.labels_, kinds=kinds)
         return self._record(Statistics(left.gram, left.moment[:, kept], left.weight[kept]), rows)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """|1 - f(x)|: 0 where a row is normal, near 1 or above where it is not."""
         check_is_fitted(self)
-        return self.scores(self.feature_map_.rows(X))
+        return scorer_of(self).scores(self.feature_map_.rows(X))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """How far the score of each row is above the threshold; above 0 it is an alarm."""
@@ -268,11 +283,9 @@ class Detector(ClassifierMixin, BaseEstimator):
         """ "normal" for a row that passes; for an alarm the seen kind it resembles, or "unseen"."""
         check_is_fitted(self)
         Z = self.feature_map_.rows(X)
-        kind = np.where(self.scores(Z) > self.threshold_, "unseen", "normal").astype(object)
-        if self.kinds_:
-            likeness = self.likeness(Z)
-            named = (kind == "unseen") & (likeness.max(axis=1) > 0.5)
-            kind[named] = np.array(self.kinds_, dtype=object)[likeness.argmax(axis=1)[named]]
+        alarm = scorer_of(self).scores(Z) > self.threshold_
+        kind = np.full(len(Z), NORMAL, dtype=object)
+        kind[alarm] = named_kinds(self, Z[alarm])
         return kind.astype(str)
 
     def p_value(self, X: Any) -> np.ndarray:
@@ -291,32 +304,34 @@ class Detector(ClassifierMixin, BaseEstimator):
             How many columns are named; the others are summed up.
         """
         check_is_fitted(self)
-        return explain_rows(
-            self, self.feature_map_.encoder.align(read_table(X, name=type(self).__name__)), top=top
-        )
+        table = aligned(self.feature_map_.encoder, read_table(X, name=type(self).__name__))
+        return explain_rows(self, table, top=top)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of labelled rows told right, normal from anomalous."""
         check_is_fitted(self)
         alarm = self.decision_function(X) > 0
-        answers = read_answers(y, n_rows=len(alarm), normal=self.normal, known=self.answers_)
-        known = answers.code != UNLABELLED
+        labels = read_row_labels(y, n_rows=len(alarm), normal=self.normal, known=self.labels_)
+        known = labels.code != UNLABELLED
         weight = None if sample_weight is None else np.asarray(sample_weight)[known]
-        return float(accuracy_score(answers.code[known] > 0, alarm[known], sample_weight=weight))
+        return float(accuracy_score(labels.code[known] > 0, alarm[known], sample_weight=weight))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted detector to one file, without pickle; `eqsep.load_model` reads it."""
-        # Model files know the detector, not the other way round: looked up when asked for.
-        import_module("eqsep.persistence").save_model(self, path)
+        from eqsep.persistence import save_model  # model files know the detector
+
+        save_model(self, path)
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
         """Write encoding, score and threshold as one ONNX graph; needs the extra `eqsep[onnx]`."""
-        import_module("eqsep.export").to_onnx(self, path)
+        from eqsep.export import to_onnx  # graphs know the detector
+
+        to_onnx(self, path)
 
     @property
     def kinds_(self) -> tuple[str, ...]:
         """The kinds of anomaly seen so far."""
-        return self.answers_.kinds
+        return self.labels_.kinds
 
     @property
     def threshold_(self) -> float:
@@ -326,54 +341,29 @@ class Detector(ClassifierMixin, BaseEstimator):
             self.calibration_.warn_if_short(rate)
         return self.calibration_.threshold(rate)
 
-    def terms(self) -> Terms:
-        """What must be agreed on for more rows to be learnt by `eqsep.detector.pieces`."""
-        check_is_fitted(self)
-        return self.setup().terms(self.feature_map_, self.answers_, one_class=self.one_class_)
-
-    def setup(self) -> Setup:
-        """What the parameters say of the terms of a first fit; see `eqsep.detector.terms`."""
-        rng = check_random_state(self.random_state)
-        plan = Plan(self.n_landmarks, self.alpha, self.width, rng)
-        return Setup(plan, self.feature_map, self.normal, self.unlabelled_weight, self.device)
-
-    def begin(self, terms: Terms, piece: Piece) -> Self:
-        """Record a first fit: its terms, and what all rows teach under them."""
-        self.feature_map_, self.answers_ = terms.feature_map, piece.known
-        self.one_class_ = terms.one_class
+    def _begin(self, context: FitContext, partial: PartialStatistics) -> Self:
+        """Record a first fit: its context, and what all rows teach in it."""
+        self.feature_map_, self.labels_ = context.feature_map, partial.known
+        self.one_class_ = context.one_class
         self._name_columns()
-        self._record(piece.statistics, self._held_rows(piece))
+        self._record(partial.statistics, self._held_rows(partial))
         self.promised_rate_ = checked_rate(self.false_alarm_rate)
         self.calibration_.warn_if_short(self.promised_rate_)
         return self
 
-    def _held_rows(self, piece: Piece) -> np.ndarray:
-        return self.feature_map_.rows(piece.held.table)
+    def _held_rows(self, partial: PartialStatistics) -> np.ndarray:
+        return self.feature_map_.rows(partial.held_out.table)
 
     def _record(self, statistics: Statistics, rows: np.ndarray) -> Self:
-        labels = self.answers_.labels
+        labels = self.labels_.labels
         self.classes_ = np.arange(2) if labels is None or labels.by_name else labels.classes
         if self.classes_.dtype.kind == "f" and not (self.classes_ % 1).any():
             self.classes_ = self.classes_.astype(int)  # floats only because a label was missing
         self.statistics_ = statistics
         self.coef_ = statistics.solve(self.alpha)
-        rows = rows[np.argsort(row_hashes(rows, key=self.feature_map_.key), kind="stable")]
-        self.calibration_ = Calibration(rows, self.scores(rows))
+        rows = rows[np.argsort(row_hashes(rows, key=self.feature_map_.holdout_key), kind="stable")]
+        self.calibration_ = Calibration(rows, scorer_of(self).scores(rows))
         return self
-
-    def scores(self, Z: np.ndarray) -> np.ndarray:
-        """|1 - f| of rows that the feature map has encoded."""
-        if not len(Z):
-            return np.zeros(0)
-        return np.abs(1 - self._values.combine(Z, self.coef_[:, 0]).astype(float))
-
-    def likeness(self, Z: np.ndarray) -> np.ndarray:
-        """How much each row is like each seen kind: 1 at the rows of that kind."""
-        return self._values.combine(Z, self.coef_[:, 1:], dtype=float)
-
-    @property
-    def _values(self) -> Any:
-        return self.feature_map_.on(self.device)
 
     def _name_columns(self) -> None:
         encoder = self.feature_map_.encoder
@@ -382,3 +372,16 @@ class Detector(ClassifierMixin, BaseEstimator):
             self.feature_names_in_ = encoder.feature_names_in_
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+
+
+def context_of(detector: Detector) -> FitContext:
+    """What a fitted detector has agreed on: more rows are accumulated in it."""
+    check_is_fitted(detector)
+    return FitContext.of(
+        detector, detector.feature_map_, detector.labels_, one_class=detector.one_class_
+    )
+
+
+def recorded(detector: Detector, context: FitContext, partial: PartialStatistics) -> Detector:
+    """The detector once a first fit is over that others have done, on a cluster say."""
+    return detector._begin(context, partial)

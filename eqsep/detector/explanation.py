@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from eqsep.detector.scoring import Scorer, scorer_of
 from eqsep.engine.compiled import SparseManhattan
 from eqsep.errors import UserError
+from eqsep.tables.encoder import decoded
 from eqsep.tables.reading import Table
 
 AT_ONCE = 256  # rows
@@ -87,28 +89,28 @@ def explain_rows(detector: Any, table: Table, *, top: int) -> list[Explanation]:
     """
     if not top >= 1:
         raise UserError(f"top must be at least 1, got {top!r}.")
-    feature_map = detector.feature_map_
+    feature_map, scorer = detector.feature_map_, scorer_of(detector)
     Z = feature_map.rows(table)
     normal = _passing(
         detector,
         np.concatenate([feature_map.landmarks[feature_map.is_normal], detector.calibration_.rows]),
     )
     distance = SparseManhattan(feature_map.packing(normal))
-    likeness = detector.likeness(Z) if detector.kinds_ else np.zeros((len(Z), 0))
-    decoded = feature_map.outputs(normal)
+    likeness = scorer.likeness(Z) if detector.kinds_ else np.zeros((len(Z), 0))
+    outputs = feature_map.outputs(normal)
     names = [column.name for column in table.columns]
     columns = np.unique(feature_map.source)
     texts = cache(lambda j: table.columns[j].texts())
 
     @cache
     def normal_values(i: int) -> dict[str, str]:
-        return {names[j]: feature_map.encoder.value(j, decoded[i]) for j in columns.tolist()}
+        return {names[j]: decoded(feature_map.encoder, j, outputs[i]) for j in columns.tolist()}
 
     out = []
     for start in range(0, len(Z), AT_ONCE):
         rows = Z[start : start + AT_ONCE]
         nearest = distance(feature_map.packing(rows)).argmin(axis=1)
-        score, base, share = _shares(detector, rows, normal[nearest], feature_map.source)
+        score, base, share = _shares(scorer, rows, normal[nearest], feature_map.source)
         order = np.argsort(-share, axis=1, kind="stable")[:, :top]
         for i, (n, best) in enumerate(zip(nearest.tolist(), order, strict=True)):
             there = normal_values(n)
@@ -138,7 +140,7 @@ def explain_rows(detector: Any, table: Table, *, top: int) -> list[Explanation]:
 
 def _passing(detector: Any, normal: np.ndarray) -> np.ndarray:
     """The normal rows that raise no alarm: others are no measure. All where there are none."""
-    passes = detector.scores(normal) <= detector.threshold_
+    passes = scorer_of(detector).scores(normal) <= detector.threshold_
     return normal[passes] if passes.any() else normal
 
 
@@ -147,20 +149,20 @@ def _shown(text: str | None) -> str:
 
 
 def _shares(
-    detector: Any, rows: np.ndarray, normal: np.ndarray, source: np.ndarray
+    scorer: Scorer, rows: np.ndarray, normal: np.ndarray, source: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The scores of the rows and of their normal ones, and each column's part of the difference."""
-    columns, place = np.unique(source, return_inverse=True)
+    columns, column = np.unique(source, return_inverse=True)
     gap = np.zeros((len(rows), len(columns)))
-    np.add.at(gap.T, place, np.abs(rows - normal).T.astype(float))
+    np.add.at(gap.T, column, np.abs(rows - normal).T.astype(float))
     order = np.argsort(-gap, axis=1, kind="stable")
     rank = np.argsort(order, axis=1)
     steps = min(len(columns), LONGEST)
-    turn = np.minimum(rank, steps - 1)[:, place]  # when each encoded column is exchanged
+    turn = np.minimum(rank, steps - 1)[:, column]  # when each encoded column is exchanged
     both = []
     for when in (turn, steps - 1 - turn):
         points = np.stack([np.where(when < t, normal, rows) for t in range(steps + 1)], axis=1)
-        scores = detector.scores(points.reshape(-1, rows.shape[1])).reshape(len(rows), steps + 1)
+        scores = scorer.scores(points.reshape(-1, rows.shape[1])).reshape(len(rows), steps + 1)
         both.append(scores[:, :-1] - scores[:, 1:])
     fall = (both[0] + both[1][:, ::-1]) / 2
     share = np.take_along_axis(fall, np.minimum(rank, steps - 1), axis=1)

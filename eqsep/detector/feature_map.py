@@ -7,22 +7,69 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.detector.answers import Answers
-from eqsep.detector.calibration import held_out
-from eqsep.detector.width import Rows, choose_width
+from eqsep.detector.bandwidth import Rows, choose_inverse_bandwidth
+from eqsep.detector.scoring import held_out
 from eqsep.engine.compiled import in_threads
 from eqsep.engine.kernels import Laplacian, SparseLaplacian
 from eqsep.engine.landmarks import choose_landmarks, row_keys
-from eqsep.engine.packing import Packing
 from eqsep.engine.statistics import KernelMap
 from eqsep.engine.tensors import DeviceMap
-from eqsep.tables import TableEncoder
-from eqsep.tables.category import Category
+from eqsep.labels import RowLabels
+from eqsep.renames import DEPRECATED, parameter
 from eqsep.tables.column import Column
+from eqsep.tables.encoder import (
+    TableEncoder,
+    aligned,
+    output_groups,
+    output_weights,
+    state_of,
+)
+from eqsep.tables.encodings import Category
 from eqsep.tables.reading import Table, read_table
 
 AT_ONCE = 4096  # rows held as kernel values
 NUMERIC = ("number", "date", "duration")
+
+
+@dataclass(frozen=True, eq=False)
+class Packing:
+    """Which encoded columns are added up to one, since they say the same twice.
+
+    A column of numbers is encoded by ranks and by deviations. Both rise with the value, so the two
+    differences between two rows have one sign and |a| + |b| = |a + b|: one column does for both.
+
+    Attributes
+    ----------
+    first : ndarray of int
+        For each packed column the first of those that it stands for.
+    twice, second : ndarray of int
+        The packed columns that stand for two, and the second of these.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> encoder = TableEncoder(numeric_encoding="both").fit([[1.0], [2.0], [4.0]])
+    >>> Packing.of(encoder)(np.array([[0.25, 3.0]]))
+    array([[3.25]])
+    """
+
+    first: np.ndarray
+    twice: np.ndarray
+    second: np.ndarray
+
+    @classmethod
+    def of(cls, encoder: TableEncoder) -> "Packing":
+        """Of the outputs of an encoder that count."""
+        group = output_groups(encoder)[output_weights(encoder) > 0]
+        starts = np.concatenate([[True], group[1:] != group[:-1]]) if len(group) else group > 0
+        second = np.flatnonzero(~starts)
+        return cls(np.flatnonzero(starts), np.cumsum(starts)[second] - 1, second)
+
+    def __call__(self, rows: np.ndarray) -> np.ndarray:
+        """Encoded rows as packed ones.  (n, n_columns) -> (n, n_packed)"""
+        packed = rows[:, self.first]
+        packed[:, self.twice] += rows[:, self.second]
+        return packed
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,20 +83,21 @@ class FeatureMap:
         Encoded rows.
     is_normal : ndarray of bool of shape (n_landmarks,)
     kernel : Laplacian
-    hashed : ndarray of int
-        The table's columns whose values decide whether a row calibrates: all but ids.
-    key, cut : int
-        A normal row calibrates where the hash of its values under `key` is below `cut`: it never
-        depends on other rows than equal ones, so that pieces of the data give what the whole gives.
+    holdout_columns : ndarray of int
+        The table's columns whose values decide whether a row is held out: all but ids.
+    holdout_key, holdout_bound : int
+        A normal row is in the calibration set where the hash of its values under the key is below
+        the bound: it never depends on other rows than equal ones, so that pieces of the data give
+        what the whole gives.
     """
 
     encoder: TableEncoder
     landmarks: np.ndarray
     is_normal: np.ndarray
     kernel: Laplacian
-    hashed: np.ndarray
-    key: int
-    cut: int
+    holdout_columns: np.ndarray
+    holdout_key: int
+    holdout_bound: int
 
     @cached_property
     def kernel_map(self) -> KernelMap:
@@ -82,7 +130,7 @@ class FeatureMap:
     @property
     def source(self) -> np.ndarray:
         """The table's column from which each encoded one comes."""
-        return self.encoder.source_[self.encoder.weights_ > 0]
+        return self.encoder.source_[output_weights(self.encoder) > 0]
 
     def rows(self, X: Any) -> np.ndarray:
         """The encoded rows of a table.  (n, d) -> (n, n_columns)"""
@@ -90,33 +138,34 @@ class FeatureMap:
 
     def outputs(self, rows: np.ndarray) -> np.ndarray:
         """Encoded rows as the outputs of the encoder; those that count nothing are 0."""
-        weight = self.encoder.weights_
+        weight = output_weights(self.encoder)
         out = np.zeros((len(rows), len(weight)))
         out[:, weight > 0] = rows / weight[weight > 0]
         return out
 
     def calibrates(self, table: Table) -> np.ndarray:
-        """Which rows of an aligned table calibrate if they are normal."""
-        return self.hashes(table) < np.uint64(self.cut)
+        """Which rows of an aligned table are held out if they are normal."""
+        return self.hashes(table) < np.uint64(self.holdout_bound)
 
     def hashes(self, table: Table) -> np.ndarray:
-        """What is held against `cut`: a number of 64 bits for each row of an aligned table."""
-        learnt = [self.encoder.columns_[j] for j in self.hashed]
+        """What the bound is held against: 64 bits for each row of an aligned table."""
+        learnt = [self.encoder.columns_[j] for j in self.holdout_columns]
         kinds = ["text" if column is None else column.reads for column in learnt]
-        return row_hashes(contents(table, self.hashed, kinds), key=self.key)
+        return row_hashes(contents(table, self.holdout_columns, kinds), key=self.holdout_key)
 
     def is_same(self, other: "FeatureMap") -> bool:
         """Whether two maps take every row to the same values."""
         return self is other or (
-            (self.key, self.cut, self.kernel) == (other.key, other.cut, other.kernel)
+            (self.holdout_key, self.holdout_bound) == (other.holdout_key, other.holdout_bound)
+            and self.kernel == other.kernel
             and np.array_equal(self.landmarks, other.landmarks)
-            and self.encoder.state() == other.encoder.state()
+            and state_of(self.encoder) == state_of(other.encoder)
         )
 
 
 def encoded(encoder: TableEncoder, X: Any) -> np.ndarray:
     """A table as weighted outputs in single precision, without those that count nothing."""
-    table, weight = encoder.align(X), encoder.weights_
+    table, weight = aligned(encoder, X), output_weights(encoder)
     place = np.cumsum(weight > 0) - 1
     learnt = [(j, column) for j, column in enumerate(encoder.columns_) if column is not None]
     # Row by row, so that sums are taken in one order.
@@ -138,42 +187,44 @@ def encoded(encoder: TableEncoder, X: Any) -> np.ndarray:
     return out
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How a feature map is made."""
-
-    n_landmarks: int
-    alpha: float
-    width: float | None
-    rng: np.random.RandomState
-
-
-def make_feature_map(table: Table, answers: Answers, plan: Plan) -> tuple[FeatureMap, np.ndarray]:
+def make_feature_map(
+    table: Table, labels: RowLabels, detector: Any, rng: np.random.RandomState
+) -> tuple[FeatureMap, np.ndarray]:
     """The feature map of a table's first rows, and these rows encoded.
 
-    Rows that calibrate have no part in it.
+    Held-out rows have no part in it. Of the `detector` the parameters count.
     """
-    ids = TableEncoder(columns="both").reasons_to_drop(table)
-    hashed = np.array([j for j, c in enumerate(table.columns) if c.name not in ids], dtype=int)
-    kinds = ["text" if c.is_empty else c.kind for c in (table.columns[j] for j in hashed)]
-    values = contents(table, hashed, kinds)
-    key = int(plan.rng.randint(2**31 - 1)) ^ zlib.crc32(values.tobytes())
+    ids = TableEncoder(numeric_encoding="both").reasons_to_drop(table)
+    columns = np.array([j for j, c in enumerate(table.columns) if c.name not in ids], dtype=int)
+    kinds = ["text" if c.is_empty else c.kind for c in (table.columns[j] for j in columns)]
+    values = contents(table, columns, kinds)
+    key = int(rng.randint(2**31 - 1)) ^ zlib.crc32(values.tobytes())
     hashes = row_hashes(values, key=key)
-    normal = np.flatnonzero(answers.code == 0)
-    cut = np.sort(hashes[normal])[held_out(len(normal))] if len(normal) > 1 else np.uint64(0)
-    trains = (answers.code != 0) | (hashes >= cut)
-    encoder = TableEncoder(columns="both").fit(table.take(np.flatnonzero(trains)))
+    normal = np.flatnonzero(labels.code == 0)
+    bound = np.sort(hashes[normal])[held_out(len(normal))] if len(normal) > 1 else np.uint64(0)
+    trains = (labels.code != 0) | (hashes >= bound)
+    encoder = TableEncoder(numeric_encoding="both").fit(table.take(np.flatnonzero(trains)))
     Z = encoded(encoder, table)
-    is_anomaly = answers.is_anomaly[trains]
+    is_anomaly = labels.is_anomaly[trains]
     learnt, packing = Z[trains], Packing.of(encoder)
-    landmarks = choose_landmarks(learnt, is_anomaly, n=plan.n_landmarks, rng=plan.rng)
-    source = encoder.source_[encoder.weights_ > 0][packing.first]
+    landmarks = choose_landmarks(learnt, is_anomaly, n=detector.n_landmarks, rng=rng)
+    source = encoder.source_[output_weights(encoder) > 0][packing.first]
     rows = Rows(learnt, is_anomaly, packing, source)
-    width = plan.width or choose_width(rows, alpha=plan.alpha, rng=plan.rng)
-    kernel = Laplacian(gamma=width * float(Laplacian().resolved(landmarks).gamma))
+    bandwidth = given_bandwidth(detector)
+    if bandwidth is None:
+        inverse = choose_inverse_bandwidth(rows, alpha=detector.alpha, rng=rng)
+    else:
+        inverse = 1 / bandwidth
+    kernel = Laplacian(gamma=inverse * float(Laplacian().resolved(landmarks).gamma))
     is_normal = ~_among(landmarks, learnt[is_anomaly == 1])
-    feature_map = FeatureMap(encoder, landmarks, is_normal, kernel, hashed, key, int(cut))
-    return feature_map, Z
+    return FeatureMap(encoder, landmarks, is_normal, kernel, columns, key, int(bound)), Z
+
+
+def given_bandwidth(detector: Any) -> float | None:
+    """The bandwidth that a detector was given, by its old name too; None where it chooses it."""
+    if detector.width == DEPRECATED:
+        return detector.bandwidth
+    return parameter(detector, "bandwidth", warn=False)
 
 
 def _among(rows: np.ndarray, others: np.ndarray) -> np.ndarray:

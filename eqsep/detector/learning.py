@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.detector.answers import Answers
-from eqsep.detector.pieces import Piece
+from eqsep.detector.fitting import PartialStatistics
+from eqsep.detector.scoring import LIKE, scorer_of
 from eqsep.engine.statistics import widened
 from eqsep.errors import UserError
+from eqsep.labels import RowLabels
 
 _FEWEST = 5  # normal rows: one that raises an alarm is a false one, as promised
 _TIMES = 5  # the promised rate: more alarms than that among normal rows are not chance
@@ -39,9 +40,9 @@ def check_mergeable(detector: Any, other: Any) -> None:
             )
 
 
-def check_learnt(detector: Any, piece: Piece) -> None:
-    """Refuse to forget a piece of more rows than were learnt."""
-    kinds, weight = piece.known.kinds, piece.statistics.weight
+def check_learnt(detector: Any, partial: PartialStatistics) -> None:
+    """Refuse to forget more rows than were learnt."""
+    kinds, weight = partial.known.kinds, partial.statistics.weight
     learnt = widened(detector.statistics_, 1 + len(kinds)).weight
     if (weight <= learnt * (1 + 1e-9) + 1e-9).all():
         return
@@ -56,7 +57,7 @@ def check_learnt(detector: Any, piece: Piece) -> None:
 
 
 def warn_of_far_rows(
-    detector: Any, Z: np.ndarray, answers: Answers, *, known: tuple[str, ...]
+    detector: Any, Z: np.ndarray, labels: RowLabels, *, known: tuple[str, ...]
 ) -> None:
     """Warn of rows that, once learnt, are not told as their labels say.
 
@@ -64,18 +65,19 @@ def warn_of_far_rows(
     are normal rows, of which few should raise an alarm, and each kind beyond `known`, most of whose
     rows should raise one that names it.
     """
-    normal, limit = Z[answers.code == 0], min(detector.threshold_, _FAR)
-    high = detector.scores(normal) > limit
+    scorer = scorer_of(detector)
+    normal, limit = Z[labels.code == 0], min(detector.threshold_, _FAR)
+    high = scorer.scores(normal) > limit
     if high.sum() >= _FEWEST and high.mean() > _TIMES * detector.false_alarm_rate:
         _warn(
             f"Of {len(normal):,} normal rows {high.mean():.0%} score above {limit:.2f} now that "
             f"they are learnt, where the threshold is {detector.threshold_:.2f}: no landmark of "
             f"the first fit is near them. Fit anew with these rows among the others."
         )
-    for place, kind in enumerate(answers.kinds[len(known) :], start=len(known)):
-        rows = Z[answers.code == place + 1]
-        alarm = detector.scores(rows) > detector.threshold_
-        named = alarm & (detector.likeness(rows)[:, place] > 0.5)
+    for position, kind in enumerate(labels.kinds[len(known) :], start=len(known)):
+        rows = Z[labels.code == position + 1]
+        alarm = scorer.scores(rows) > detector.threshold_
+        named = alarm & (scorer.likeness(rows)[:, position] > LIKE)
         passes = alarm.mean() < 0.5
         if passes or named.mean() < 0.5:
             advice = "no landmark of the first fit is near them. Fit anew with these rows too."

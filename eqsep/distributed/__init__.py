@@ -1,8 +1,8 @@
 """Fits and scores by many processes and machines, on Ray; needs the extra `eqsep[ray]`.
 
-A fit takes the steps of one process (`eqsep.detector.streaming`): units of rows are surveyed, the
-surveys merged into one, by which the terms are agreed on; then what each unit teaches is summed up
-under these terms. Both are a map and a tree of sums by Ray Data, which also repeats what is lost
+A fit takes the steps of one process (`eqsep.detector.streams`): units of rows are summarised, the
+summaries merged into one, which gives the context of the fit; then what each unit teaches in it is
+accumulated. Both are a map and a tree of sums by Ray Data, which also repeats what is lost
 with a process that dies. The result does not depend on how many processes there are.
 
 | module | what it knows |

@@ -1,20 +1,18 @@
 """A detector fitted on a cluster."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from eqsep.batches import sampling
 from eqsep.batches.sources import Source
-from eqsep.detector.detector import Detector
-from eqsep.detector.parameters import check_parameters
-from eqsep.detector.pieces import Piece, Terms, piece_of
-from eqsep.detector.streaming import add_all, read, seed_of, start_surveyed
-from eqsep.detector.survey import Survey
+from eqsep.detector.detector import Detector, recorded
+from eqsep.detector.fitting import FitContext, PartialStatistics, accumulate, check_parameters
+from eqsep.detector.streams import StreamSummary, fit_summarised, read, seed_of, summarise
 from eqsep.distributed.cluster import cluster
 from eqsep.distributed.mapping import total
 from eqsep.distributed.units import units_of
@@ -32,8 +30,8 @@ def fit(
 ) -> Detector:
     """A detector fitted by the processes of a Ray cluster.
 
-    Coefficients, held-out rows and threshold are those of `Detector.fit` under the same terms
-    (`feature_map=...`), up to rounding. The terms are agreed on from a sample of all rows, which
+    Coefficients, held-out rows and threshold are those of `Detector.fit` with the same feature map
+    (`feature_map=...`), up to rounding. The feature map is chosen from a sample of all rows, which
     depends on `random_state` and on how the rows are divided into files or blocks, not on how many
     processes there are.
 
@@ -55,59 +53,61 @@ def fit(
     """
     detector = Detector(**parameters)
     check_parameters(detector)
-    setup = detector.setup()
-    surveying = _Surveying(
-        setup.normal, seed_of(setup), sampling.SAMPLE, labels_alone=setup.feature_map is not None
+    rng = check_random_state(detector.random_state)
+    summarising = _Summarising(
+        detector.normal,
+        seed_of(rng),
+        sampling.SAMPLE,
+        labels_alone=detector.feature_map is not None,
     )
     with cluster(address):
         units = units_of(dataset, label)
 
-        def sums(terms: Terms) -> tuple[Terms, Piece]:
-            piece = total(units, _Summing(terms), add, cpus=cpus_per_task)
-            assert piece is not None  # the survey has seen rows
-            return terms, piece
+        def sums(context: FitContext) -> tuple[FitContext, PartialStatistics]:
+            partial = total(units, _Accumulating(context), add, cpus=cpus_per_task)
+            assert partial is not None  # the summary has seen rows
+            return context, partial
 
-        survey = total(units, surveying, _merged, cpus=cpus_per_task) or surveying.survey(0)
-        return detector.begin(*start_surveyed(setup, survey, sums))
+        summary = total(units, summarising, _merged, cpus=cpus_per_task) or summarising.empty(0)
+        return recorded(detector, *fit_summarised(detector, rng, summary, sums))
 
 
 @dataclass(frozen=True)
-class _Surveying:
-    """From the rows of a unit to a survey of them."""
+class _Summarising:
+    """From the rows of a unit to a summary of them."""
 
     normal: Any
     seed: int
     most: int
     labels_alone: bool
 
-    def survey(self, number: int) -> Survey:
+    def empty(self, number: int) -> StreamSummary:
         """One that has seen nothing yet."""
         rng = np.random.default_rng([self.seed, number])
-        return Survey(normal=self.normal, rng=rng, most=self.most)
+        return StreamSummary(normal=self.normal, rng=rng, most=self.most)
 
-    def __call__(self, source: Source, number: int) -> Survey | None:
-        survey = self.survey(number)
-        add_all(survey, source, labels_alone=self.labels_alone, name=_NAME)
-        return survey if survey.n_rows else None
+    def __call__(self, source: Source, number: int) -> StreamSummary | None:
+        summary = self.empty(number)
+        summarise(summary, source, labels_alone=self.labels_alone, name=_NAME)
+        return summary if summary.n_rows else None
 
 
 @dataclass(frozen=True)
-class _Summing:
-    """From the rows of a unit to what they teach under the terms."""
+class _Accumulating:
+    """From the rows of a unit to what they teach in the context."""
 
-    terms: Terms
+    context: FitContext
 
-    def __call__(self, source: Source, number: int) -> Piece | None:  # noqa: ARG002
-        return reduce(_added, self._pieces(source), None)
-
-    def _pieces(self, source: Source) -> Iterator[Piece]:
-        return (piece_of(self.terms, table, y) for table, y in read(source, name=_NAME))
-
-
-def _added(piece: Piece | None, more: Piece) -> Piece:
-    return more if piece is None else piece + more
+    def __call__(self, source: Source, number: int) -> PartialStatistics | None:  # noqa: ARG002
+        batches = read(source, name=_NAME)
+        partials = (accumulate(self.context, table, y) for table, y in batches)
+        return reduce(_added, partials, None)
 
 
-def _merged(survey: Survey, later: Survey) -> Survey:
-    survey.merge(later)
-    return survey
+def _added(partial: PartialStatistics | None, more: PartialStatistics) -> PartialStatistics:
+    return more if partial is None else partial + more
+
+
+def _merged(summary: StreamSummary, later: StreamSummary) -> StreamSummary:
+    summary.merge(later)
+    return summary

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from eqsep.detector.detector import Detector
-from eqsep.detector.verdicts import ANSWERS, verdicts
+from eqsep.detector.scoring import VERDICTS, verdicts
 from eqsep.distributed.cluster import join, load_ray
 from eqsep.distributed.mapping import as_threads
 from eqsep.distributed.units import Opened, units_of
@@ -85,8 +85,8 @@ def _check_kept(keep: Sequence[str] | None, names: list[str]) -> None:
             raise UserError(
                 f"There is no column {name!r} to keep: the columns are {listed(np.array(names))}."
             )
-        if name in ANSWERS:
+        if name in VERDICTS:
             raise UserError(
-                f"Column {name!r} has the name of an answer: every result has {list(ANSWERS)}. "
+                f"Column {name!r} has the name of an answer: every result has {list(VERDICTS)}. "
                 f"Rename it, or pass the columns to keep."
             )

@@ -9,6 +9,5 @@
 | `statistics` | kernel values of NumPy rows, and the sums that add up and are solved |
 | `tensors` | the same for tensors, and for rows whose landmarks are on a device |
 | `gpu`, `tiles` | single precision on a GPU, summed exactly (torch, Triton) |
-| `packing` | encoded columns that say the same twice, as one |
 | `parameters` | what a kernel separator can be fitted with, and merged |
 """

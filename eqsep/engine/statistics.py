@@ -68,11 +68,11 @@ class Statistics:
         return xp.reshape(_substituted(factor, moment), self.moment.shape)
 
 
-def widened(statistics: Statistics, n: int, *, places: list[int] | None = None) -> Statistics:
-    """The same sums with `n` targets, of which theirs stand at `places`; the others are 0."""
-    places = list(range(statistics.moment.shape[1])) if places is None else places
+def widened(statistics: Statistics, n: int, *, columns: list[int] | None = None) -> Statistics:
+    """The same sums with `n` targets, of which theirs stand in `columns`; the others are 0."""
+    columns = list(range(statistics.moment.shape[1])) if columns is None else columns
     moment, weight = np.zeros((len(statistics.gram), n)), np.zeros(n)
-    moment[:, places], weight[places] = statistics.moment, statistics.weight
+    moment[:, columns], weight[columns] = statistics.moment, statistics.weight
     return Statistics(statistics.gram, moment, weight)
 
 
@@ -165,8 +165,8 @@ class KernelMap:
         Summed in double precision, and given in that of the landmarks, or in `dtype`.
         """
         out = np.empty((len(X), *coef.shape[1:]), dtype=dtype or self.landmarks.dtype)
-        tall, functions = out.reshape(len(X), -1), np.ascontiguousarray(coef.T)
-        functions = functions.reshape(-1, len(self.landmarks))
+        functions = np.ascontiguousarray(coef.reshape(len(coef), -1).T)
+        tall = out.reshape(len(X), len(functions))
 
         def fill(rows: slice) -> None:
             # Not a product of matrices: its sums would depend on the rows beside each row.

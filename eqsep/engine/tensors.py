@@ -1,6 +1,6 @@
 """Kernel values of tensors, and of rows in main memory with landmarks on a device."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,10 +9,10 @@ import numpy as np
 from eqsep.arrays import device, is_foreign, namespace, resolve_device
 from eqsep.engine import gpu
 from eqsep.engine.kernels import Kernel, LocalKernel
-from eqsep.engine.packing import Packing
 from eqsep.engine.statistics import CACHED_ROWS, KernelMap, Statistics
 
 SENT_AT_ONCE = 2**18  # rows
+Pack = Callable[[np.ndarray], np.ndarray]
 
 
 def map_of(kernel: Kernel, landmarks: Any, chunk_size: int) -> "KernelMap | TensorMap":
@@ -86,14 +86,15 @@ class DeviceMap:
     ----------
     there : TensorMap
         Over packed landmarks, a tensor on the device.
-    pack : Packing
+    pack : callable
+        From encoded rows to rows with the columns of the landmarks.
     """
 
     there: TensorMap
-    pack: Packing
+    pack: Pack
 
     @classmethod
-    def of(cls, kernel: Kernel, landmarks: np.ndarray, pack: Packing, device: str) -> "DeviceMap":
+    def of(cls, kernel: Kernel, landmarks: np.ndarray, pack: Pack, device: str) -> "DeviceMap":
         """The map of encoded landmarks on a device."""
         import torch
 
@@ -118,8 +119,9 @@ class DeviceMap:
         import torch
 
         out = np.empty((len(X), *coef.shape[1:]), dtype=dtype)
-        tall, functions = out.reshape(len(X), -1), coef.reshape(len(coef), -1).T
-        there = torch.as_tensor(functions.copy(), device=self.there.landmarks.device)
+        functions = coef.reshape(len(coef), -1).T.copy()
+        there = torch.as_tensor(functions, device=self.there.landmarks.device)
+        tall = out.reshape(len(X), len(functions))
         for rows, sent in self._sent(X):
             for j, a in enumerate(there):
                 tall[rows, j] = self.there.combine(sent, a).cpu().numpy()

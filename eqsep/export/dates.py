@@ -3,7 +3,7 @@
 import numpy as np
 
 from eqsep.export.graph import Graph, Part, Value
-from eqsep.tables.date import Date
+from eqsep.tables.encodings import Date
 
 DAY = 86_400.0  # seconds
 WEEK = 7 * DAY

@@ -16,7 +16,7 @@ from eqsep.export.graph import Graph, Value
 from eqsep.export.score import ScoreGraph
 from eqsep.export.table import TableGraph
 from eqsep.files import written_whole
-from eqsep.tables.number import KNOTS
+from eqsep.tables.encodings import KNOTS
 
 OUTPUTS = ("score", "decision", "label", "p_value")
 OPSETS = {"": 18, "ai.onnx.ml": 3}

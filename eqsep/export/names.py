@@ -7,7 +7,7 @@ import numpy as np
 
 from eqsep.engine.compiled import manhattan
 from eqsep.export.graph import Graph, Part, Value
-from eqsep.tables.category import FAR, Category
+from eqsep.tables.encodings import FAR, Category
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Columns of numbers in the graph: ranks, deviations, and what is missing.
 
 All columns are done at once, side by side; a value on a knot, below all, above all or missing goes
-where `eqsep.tables.number` puts it, by the same operations in the same precision.
+where `eqsep.tables.encodings` puts it, by the same operations in the same precision.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ import numpy as np
 
 from eqsep.export.graph import Graph, Part, Value
 from eqsep.tables.column import LARGEST, Column
-from eqsep.tables.number import Number
+from eqsep.tables.encodings import Number
 
 LINEAR, JUMP = 8.0, 4.0  # where deviations go on by their logarithm; the first step off a constant
 

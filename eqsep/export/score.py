@@ -7,10 +7,11 @@ from functools import cached_property
 import numpy as np
 
 from eqsep.detector import Detector
-from eqsep.detector.calibration import usable
+from eqsep.detector.scoring import usable
 from eqsep.export.graph import Graph, Value
 from eqsep.export.names import name_distances
 from eqsep.export.table import Encoded
+from eqsep.tables.encoder import output_weights
 
 ROUNDINGS = 1.5  # typical errors of a sum by which two ways to it hardly ever differ
 MANY = 64  # columns: the sums of more of them round more coarsely
@@ -81,7 +82,7 @@ class ScoreGraph:
     def _landmarks(self, places: Sequence[int]) -> np.ndarray:
         """The landmarks' columns that are the encoder's outputs at these places."""
         feature_map = self.detector.feature_map_
-        kept = np.flatnonzero(feature_map.encoder.weights_ > 0)
+        kept = np.flatnonzero(output_weights(feature_map.encoder) > 0)
         return feature_map.landmarks[:, np.searchsorted(kept, places)]
 
     def p_value(self, graph: Graph, score: Value) -> Value:

@@ -12,9 +12,7 @@ from eqsep.export.graph import Graph, Part, Value
 from eqsep.export.names import PlacedNames, name_codes, name_part, takes_numbers, truth_codes
 from eqsep.export.numbers import PlacedNumber, number_parts
 from eqsep.tables import TableEncoder
-from eqsep.tables.category import Category
-from eqsep.tables.date import Date
-from eqsep.tables.number import Number
+from eqsep.tables.encodings import Category, Date, Number
 
 MATRIX = "X"  # the only input where the columns have no names and all are numbers
 

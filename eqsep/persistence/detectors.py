@@ -27,6 +27,7 @@ from eqsep.persistence.schema import (
     word,
 )
 from eqsep.tables.column import LARGEST
+from eqsep.tables.encoder import encoder_of, output_weights, state_of
 
 _SINGLE, _DOUBLE = "float32", "float64"
 _RATE = Schema(
@@ -37,7 +38,7 @@ _KEY = Schema(
     "a whole number of 32 bits",
     lambda value, sizes: type(value) is int and 0 <= value < 2**32,  # noqa: ARG005
 )
-_CUT = Schema(
+_BOUND = Schema(
     "an unsigned number of 64 bits",
     lambda value, sizes: isinstance(value, np.uint64),  # noqa: ARG005
 )
@@ -46,34 +47,34 @@ _FEATURE_MAP: Mapping[str, Schema] = {
     "landmarks": bounded("m", "k", dtype=_SINGLE),
     "is_normal": array("m", kinds="b"),
     "kernel": instance("kernels.Laplacian"),
-    "hashed": array(None, kinds="i"),
-    "key": _KEY,
-    "cut": _CUT,
+    "holdout_columns": array(None, kinds="i"),
+    "holdout_key": _KEY,
+    "holdout_bound": _BOUND,
 }
 _DERIVED = ("n_features_in_", "feature_names_in_", "classes_", "device")  # a file goes anywhere
 
 
 @dataclass(frozen=True)
 class FeatureMapCodec(Codec):
-    """A feature map; `cut`, of which all 64 bits may be set, as NumPy's number."""
+    """A feature map; `holdout_bound`, of which all 64 bits may be set, as NumPy's number."""
 
     def encode(self, value: Any) -> dict[str, Any]:
         parts = {part: getattr(value, part) for part in _FEATURE_MAP}
-        return parts | {"cut": np.uint64(value.cut)}
+        return parts | {"holdout_bound": np.uint64(value.holdout_bound)}
 
     def decode(self, parts: dict[str, Any], name: str) -> Any:
         check_names(parts, name, required=_FEATURE_MAP)
         check(parts, _FEATURE_MAP, name, sizes={})
-        encoder, hashed = parts["encoder"], parts["hashed"].astype(int)
-        if int((encoder.weights_ > 0).sum()) != parts["landmarks"].shape[1]:
+        encoder, columns = parts["encoder"], parts["holdout_columns"].astype(int)
+        if int((output_weights(encoder) > 0).sum()) != parts["landmarks"].shape[1]:
             damaged("its landmarks have not the columns that its table has")
-        if len(hashed) and not (
-            hashed[0] >= 0 and hashed[-1] < encoder.n_features_in_ and (np.diff(hashed) > 0).all()
-        ):
+        inside = len(columns) and columns[0] >= 0 and columns[-1] < encoder.n_features_in_
+        if len(columns) and not (inside and (np.diff(columns) > 0).all()):
             damaged("the columns that decide which rows calibrate are not those of its table")
         if not POSITIVE.accepts(parts["kernel"].gamma, {}):
-            damaged("the width of its kernel is no number above 0")
-        return self.cls(name)(**parts | {"hashed": hashed, "cut": int(parts["cut"])})
+            damaged("the gamma of its kernel is no number above 0")
+        bound = int(parts["holdout_bound"])
+        return self.cls(name)(**parts | {"holdout_columns": columns, "holdout_bound": bound})
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def _whole(gram: np.ndarray, *, n: int) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class AnswersCodec(Codec):
+class RowLabelsCodec(Codec):
     """How labels are read: the kinds and the classes. Rows have no part in it."""
 
     def encode(self, value: Any) -> dict[str, Any]:
@@ -161,7 +162,7 @@ class DetectorCodec(EstimatorCodec):
             detector.feature_map = detector.feature_map_
         if "feature_map_" not in parts:
             return detector
-        encoder, labels = detector.feature_map_.encoder, detector.answers_.labels
+        encoder, labels = detector.feature_map_.encoder, detector.labels_.labels
         detector.n_features_in_ = encoder.n_features_in_
         if hasattr(encoder, "feature_names_in_"):
             detector.feature_names_in_ = encoder.feature_names_in_
@@ -192,7 +193,7 @@ _ENCODER_PARTS = {
     "columns": items(either(word(None), _DICT), least=1),
 }
 _ENCODER_PARAMETERS = {
-    "columns": word("quantile", "standard", "both"),
+    "numeric_encoding": word("quantile", "standard", "both"),
     "max_categories": WHOLE,
     "min_count": WHOLE,
     "max_new": NUMBER,
@@ -224,7 +225,7 @@ class EncoderCodec(Codec):
     """A fitted `TableEncoder`: its state, knots and ranks of each column as an array."""
 
     def encode(self, value: Any) -> dict[str, Any]:
-        state = value.state()
+        state = state_of(value)
         names = state["names"]
         return {
             "parameters": state["parameters"],
@@ -238,7 +239,7 @@ class EncoderCodec(Codec):
         _checked(parts["parameters"], _ENCODER_PARAMETERS, "parameters")
         columns = [None if c is None else _unpacked(c) for c in parts["columns"]]
         _check_names_of_columns(parts["names"], parts["dropped"], columns)
-        encoder = self.cls(name).from_state(parts | {"columns": columns})
+        encoder = encoder_of(parts | {"columns": columns})
         _check_weights(encoder)
         return encoder
 
@@ -302,7 +303,7 @@ def _check_names_of_columns(names: Any, dropped: dict[str, str], columns: list[A
 def _check_weights(encoder: Any) -> None:
     """Refuse outputs that would not be finite, and a table of which nothing counts."""
     try:
-        weights = encoder.weights_.tolist()
+        weights = output_weights(encoder).tolist()
     except ZeroDivisionError:  # two values that are no deviation apart
         weights = [math.nan]
     if not all(0 <= weight <= math.sqrt(LARGE) for weight in weights) or not any(weights):
@@ -322,7 +323,7 @@ DETECTORS: dict[str, Codec] = {
                 "feature_map_": sized(
                     "feature_map.FeatureMap", lambda made: made.landmarks.shape, "m", "k"
                 ),
-                "answers_": sized("answers.Answers", lambda read: (1 + len(read.kinds),), "t"),
+                "labels_": sized("labels.RowLabels", lambda read: (1 + len(read.kinds),), "t"),
                 "one_class_": FLAG,
                 "promised_rate_": _RATE,
                 "statistics_": sized(
@@ -330,7 +331,7 @@ DETECTORS: dict[str, Codec] = {
                 ),
                 "coef_": bounded("m", "t", dtype=_DOUBLE),
                 "calibration_": sized(
-                    "calibration.Calibration", lambda held: held.rows.shape, None, "k"
+                    "scoring.Calibration", lambda held: held.rows.shape, None, "k"
                 ),
             },
         ),
@@ -338,9 +339,9 @@ DETECTORS: dict[str, Codec] = {
 }
 DETECTOR_PIECES: dict[str, Codec] = {
     "detector.FeatureMap": FeatureMapCodec("eqsep.detector.feature_map"),
-    "detector.Answers": AnswersCodec("eqsep.detector.answers"),
+    "detector.Answers": RowLabelsCodec("eqsep.labels", called="RowLabels"),
     "detector.Calibration": CalibrationCodec(
-        "eqsep.detector.calibration",
+        "eqsep.detector.scoring",
         {"rows": bounded(None, "k", dtype=_SINGLE), "scores": bounded(None, dtype=_DOUBLE)},
     ),
     "separators.Statistics": StatisticsCodec("eqsep.engine.statistics"),

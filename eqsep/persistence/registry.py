@@ -295,11 +295,20 @@ class Change:
         return {**self.defaults, **kept, **changed}
 
 
+def _renamed(**names: str) -> dict[str, Renamed]:
+    return {old: Renamed(new, removed_in="0.2") for old, new in names.items()}
+
+
 CHANGES: dict[int, dict[str, Change]] = {
     1: {
+        "detector.Detector": Change(RENAMES["Detector"] | _renamed(answers_="labels_")),
+        "detector.FeatureMap": Change(
+            _renamed(hashed="holdout_columns", key="holdout_key", cut="holdout_bound")
+        ),
         "separators.DeepSAD": Change(dropped=["progress"]),
         "separators.NetworkSeparator": Change(dropped=["progress"]),
         "separators.OneVsSet": Change(RENAMES["OneVsSet"]),
+        "tables.TableEncoder": Change(RENAMES["TableEncoder"], inside="parameters"),
     },
 }
 

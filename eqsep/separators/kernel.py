@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from eqsep.activations import GaussianBump
 from eqsep.arrays import device, is_foreign, namespace, validate_rows
-from eqsep.batches.sources import Source, is_stream, source_of
+from eqsep.batches.sources import Source, source_of
 from eqsep.engine.kernels import Kernel
 from eqsep.engine.landmarks import choose_landmarks, given_landmarks
 from eqsep.engine.parameters import check_mergeable, checked_kernel
@@ -21,6 +21,7 @@ from eqsep.labels import Labels, read_labels
 from eqsep.separators.base import Separator, check_both_classes, check_weight
 from eqsep.separators.linear import EqualitySeparator
 from eqsep.separators.streaming import begin
+from eqsep.tables.reading import is_stream
 
 
 def _only(closed: bool) -> Any:
@@ -337,11 +338,11 @@ class KernelEqualitySeparator(Separator):
                 "Of so many rows not all can become landmarks: set n_landmarks=1500, for example."
             )
         labels = read_labels(stream.labels, normal=self.normal, one_class=not source.again)
-        self._set_landmarks(stream.rows.X, labels.encode(stream.rows.y), kernel)
+        self._set_landmarks(stream.rows.rows, labels.encode(stream.rows.y), kernel)
         sums: Statistics | None = None
         for rows in stream.batches:
             labels = labels.including(rows.y)
-            more = self._sums(*self._piece(rows.X, rows.y, None, labels))
+            more = self._sums(*self._piece(rows.rows, rows.y, None, labels))
             sums = more if sums is None else sums + more
         assert sums is not None  # there is a batch, or there would be no stream
         check_both_classes(np.flatnonzero(sums.weight))

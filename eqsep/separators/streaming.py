@@ -7,31 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.arrays import device, namespace
-from eqsep.batches.sampling import Strata, sample_size
+from eqsep.arrays import namespace
+from eqsep.batches.sampling import LabelledRows, Strata, sample_size
 from eqsep.batches.sources import Source, prefetched
 from eqsep.errors import UserError
-from eqsep.labels import column
+from eqsep.labels import column, may_be_normal
 
-
-@dataclass(frozen=True)
-class Rows:
-    """An array of rows, of any library, and their labels."""
-
-    X: Any
-    y: np.ndarray
-
-    def take(self, rows: np.ndarray) -> "Rows":
-        """Some of them."""
-        xp = namespace(self.X)
-        places = xp.asarray(rows, device=device(self.X))
-        return Rows(xp.take(self.X, places, axis=0), self.y[rows])
-
-    @staticmethod
-    def joined(parts: "list[Rows]") -> "Rows":
-        """Several below each other."""
-        X = namespace(parts[0].X).concat([part.X for part in parts], axis=0)
-        return Rows(X, np.concatenate([part.y for part in parts]))
+Rows = LabelledRows[Any]  # an array of rows, of any library
 
 
 @dataclass(frozen=True)
@@ -74,15 +56,14 @@ def begin(
 
     if not source.again:
         return _first(batches())
-    usual = [0, "normal"] if normal is None else [normal]
     strata: Strata[Rows] | None = None
     labels: set[Any] = set()
     for rows in batches():
-        distinct, place = np.unique(rows.y, return_inverse=True)
+        distinct, code = np.unique(rows.y, return_inverse=True)
         labels |= set(distinct.tolist())
         if strata is None:
-            strata = Strata(sample_size(rows.X.shape[1]), Rows.joined)
-        is_normal = np.array([label in usual for label in distinct.tolist()])[place]
+            strata = Strata(sample_size(rows.rows.shape[1]), _joined)
+        is_normal = np.array([may_be_normal(k, normal=normal) for k in distinct.tolist()])[code]
         strata.add(rows, is_normal=is_normal, rng=rng)
     if strata is None:
         raise _no_rows()
@@ -95,12 +76,12 @@ def _first(batches: Iterator[Rows]) -> Stream:
     for rows in batches:
         first.append(rows)
         n_rows += len(rows.y)
-        if n_rows > sample_size(rows.X.shape[1]):
+        if n_rows > sample_size(rows.rows.shape[1]):
             is_whole = False
             break
     if not first:
         raise _no_rows()
-    rows = Rows.joined(first)
+    rows = _joined(first)
     return Stream(rows, is_whole, np.unique(rows.y), chain(first, batches))
 
 
@@ -111,7 +92,11 @@ def _checked(X: Any, y: Any, check: Callable[[Any], Any]) -> Rows:
             f"Found input variables with inconsistent numbers of samples: a batch has "
             f"{X.shape[0]} rows and {len(y)} labels. Pass one label a row."
         )
-    return Rows(X, y)
+    return LabelledRows(X, y, np.arange(len(y)))
+
+
+def _joined(parts: list[Rows]) -> Rows:
+    return LabelledRows.join(parts, lambda arrays: namespace(arrays[0]).concat(arrays, axis=0))
 
 
 def _no_rows() -> UserError:

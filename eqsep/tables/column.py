@@ -7,6 +7,7 @@ missing; a mixed column holds objects of several types until somebody says what 
 
 import datetime as dt
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -96,6 +97,17 @@ class Column:
         if truths and self.kind != "boolean":
             names = [None if v is None else _TRUTHS.get(v.lower(), v) for v in names]
         return names, rows
+
+    def counts(self) -> Counter[str]:
+        """How often each name occurs."""
+        names, rows = self.names()
+        times = np.bincount(rows, minlength=len(names)).tolist()
+        return Counter({name: n for name, n in zip(names, times, strict=True) if name is not None})
+
+    def share_of_new(self) -> float:
+        """Good and Turing's estimate of the chance that the next name is one never seen."""
+        counts = self.counts()
+        return sum(count == 1 for count in counts.values()) / max(counts.total(), 1)
 
     @cached_property
     def _distinct(self) -> tuple[list[str | None], np.ndarray]:

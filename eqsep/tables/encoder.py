@@ -8,10 +8,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from eqsep.errors import EqsepWarning, UserError
-from eqsep.tables.category import Category, share_of_new
+from eqsep.renames import DEPRECATED, parameter, parameters
 from eqsep.tables.column import Column
-from eqsep.tables.date import Date
-from eqsep.tables.number import Number
+from eqsep.tables.encodings import Category, Date, Number
 from eqsep.tables.reading import Table, read_table
 
 _FORMS = {
@@ -32,7 +31,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    columns : {"quantile", "standard", "both"}, default="quantile"
+    numeric_encoding : {"quantile", "standard", "both"}, default="quantile"
         How numbers are encoded: by their rank among the training values, by their robust
         deviations from the median, or by both side by side.
     max_categories : int, default=100
@@ -44,6 +43,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         A column of names is dropped, with a warning, where the estimated chance that the next row
         brings a new name is above this, as it is for ids. The estimate is the share of values
         that occur once; columns of at most 20 names are always kept.
+    columns : str
+        The old name of `numeric_encoding`.
 
     Attributes
     ----------
@@ -104,11 +105,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def __init__(
         self,
         *,
-        columns: str = "quantile",
+        numeric_encoding: str = "quantile",
         max_categories: int = 100,
         min_count: int = 2,
         max_new: float = 0.5,
+        columns: str = DEPRECATED,
     ):
+        self.numeric_encoding = numeric_encoding
         self.columns = columns
         self.max_categories = max_categories
         self.min_count = min_count
@@ -126,7 +129,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self._check_parameters()
         table = read_table(X, name=type(self).__name__)
         dropped = self.reasons_to_drop(table)
-        learnt = [None if c.name in dropped else self._learn(c) for c in table.columns]
+        forms = self._forms()
+        learnt = [None if c.name in dropped else self._learn(c, forms) for c in table.columns]
         if len(dropped) == len(learnt):
             told = (
                 f"{type(self).__name__} found no column to encode: expected one that is not an id, "
@@ -148,7 +152,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> np.ndarray:
         """The table as a matrix of floats.  (n, d) -> (n, n_outputs)"""
-        table = self.align(X)
+        table = aligned(self, X)
         out = np.empty((table.n_rows, len(self.source_)))
         end = 0
         for learnt, column in zip(self.columns_, table.columns, strict=True):
@@ -162,51 +166,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         table = read_table(X, name=type(self).__name__)
         reasons = {column.name: self._reason_to_drop(column) for column in table.columns}
         return {name: reason for name, reason in reasons.items() if reason}
-
-    def align(self, X: Any) -> Table:
-        """The table with its columns as those of the fit: the same ones, in the same order."""
-        check_is_fitted(self)
-        table = read_table(X, name=type(self).__name__)
-        return Table(self._matched(table), hasattr(self, "feature_names_in_"), table.n_rows)
-
-    @property
-    def weights_(self) -> np.ndarray:
-        """What each output counts in a distance between rows; 0 where another one says it all."""
-        learnt = [column for column in self.columns_ if column is not None]
-        return np.array([weight for column in learnt for weight in column.weights])
-
-    @property
-    def groups_(self) -> np.ndarray:
-        """A number for each output; those with the same one rise together with a column's value.
-
-        Between two rows their differences have one sign, so that absolute values add up.
-
-        Examples
-        --------
-        >>> encoder = TableEncoder(columns="both").fit([[1.0, True], [2.0, False], [4.0, True]])
-        >>> encoder.groups_
-        array([0, 0, 1, 2, 3])
-        """
-        groups = [np.array(column.groups) for column in self.columns_ if column is not None]
-        if not groups:
-            return np.zeros(0, dtype=int)
-        starts = np.cumsum([0, *(group[-1] + 1 for group in groups[:-1])])
-        return np.concatenate([start + group for start, group in zip(starts, groups, strict=True)])
-
-    def value(self, column: int, outputs: np.ndarray) -> str:
-        """The value of an input column that the outputs of one row encode, as text.
-
-        Examples
-        --------
-        >>> encoder = TableEncoder(columns="both").fit([[1.0, "a"], [2.0, "b"], [4.0, "b"]])
-        >>> [encoder.value(j, encoder.transform([[3.0, "a"]])[0]) for j in range(2)]
-        ['3', 'rare']
-        """
-        check_is_fitted(self)
-        learnt = self.columns_[column]
-        if learnt is None:
-            raise UserError(f"Column {self._names()[column]!r} was dropped, so it has no value.")
-        return learnt.value(outputs[self.source_ == column])
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The outputs' names: the column's, then "=name", or ":" and what the output says."""
@@ -253,34 +212,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         first = int(np.searchsorted(self.source_, source))
         return f"{self._names()[source]} {learnt.describe(j - first, float(value))}"
 
-    def state(self) -> dict[str, Any]:
-        """All that was set and learnt, as dicts, lists, strings and numbers.
-
-        Examples
-        --------
-        >>> encoder = TableEncoder().fit([[1.0], [2.0]])
-        >>> TableEncoder.from_state(encoder.state()).transform([[1.5]])
-        array([[0.5]])
-        """
-        check_is_fitted(self)
-        return {
-            "parameters": self.get_params(),
-            "names": self._names() if hasattr(self, "feature_names_in_") else None,
-            "dropped": dict(self.dropped_),
-            "columns": [None if c is None else c.state() for c in self.columns_],
-        }
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """The fitted encoder of which `state` is the state."""
-        encoder = cls(**state["parameters"])
-        columns = [None if c is None else _from_state(c) for c in state["columns"]]
-        encoder._record(columns, dropped=dict(state["dropped"]), names=state["names"])
-        return encoder
-
     def _check_parameters(self) -> None:
-        if self.columns not in _FORMS:
-            raise UserError(f"columns must be one of {list(_FORMS)}, got {self.columns!r}.")
         for name in ("max_categories", "min_count"):
             count = getattr(self, name)
             if not isinstance(count, int | np.integer) or count < 1:
@@ -288,16 +220,23 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if not 0 <= self.max_new <= 1:
             raise UserError(f"max_new must be a chance between 0 and 1, got {self.max_new!r}.")
 
+    def _forms(self) -> list[str]:
+        encoding = self.numeric_encoding
+        if self.columns != DEPRECATED:
+            encoding = parameter(self, "numeric_encoding")
+        if encoding not in _FORMS:
+            raise UserError(f"numeric_encoding must be one of {list(_FORMS)}, got {encoding!r}.")
+        return list(_FORMS[encoding])
+
     def _reason_to_drop(self, column: Column) -> str | None:
         if column.kind not in ("text", "mixed") or len(set(column.names()[0]) - {None}) <= _FEW:
             return None
-        chance = share_of_new(column)
+        chance = column.share_of_new()
         if chance <= self.max_new:
             return None
         return f"{chance:.0%} of its values occur once, as ids do"
 
-    def _learn(self, column: Column) -> Number | Category | Date:
-        forms = list(_FORMS[self.columns])
+    def _learn(self, column: Column, forms: list[str]) -> Number | Category | Date:
         if column.is_empty or column.kind in ("text", "mixed", "boolean"):
             return Category.learn(
                 column, max_categories=int(self.max_categories), min_count=int(self.min_count)
@@ -365,7 +304,79 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return [given.get(name, Column(name, "text", empty)) for name in self._names()]
 
 
-def _from_state(state: dict[str, Any]) -> Number | Category | Date:
+def aligned(encoder: TableEncoder, X: Any) -> Table:
+    """The table with its columns as those of the fit: the same ones, in the same order."""
+    check_is_fitted(encoder)
+    table = read_table(X, name=type(encoder).__name__)
+    return Table(encoder._matched(table), hasattr(encoder, "feature_names_in_"), table.n_rows)
+
+
+def output_weights(encoder: TableEncoder) -> np.ndarray:
+    """What each output counts in a distance between rows; 0 where another one says it all."""
+    learnt = [column for column in encoder.columns_ if column is not None]
+    return np.array([weight for column in learnt for weight in column.weights])
+
+
+def output_groups(encoder: TableEncoder) -> np.ndarray:
+    """A number for each output; those with the same one rise together with a column's value.
+
+    Between two rows their differences have one sign, so that absolute values add up.
+
+    Examples
+    --------
+    >>> rows = [[1.0, True], [2.0, False], [4.0, True]]
+    >>> output_groups(TableEncoder(numeric_encoding="both").fit(rows))
+    array([0, 0, 1, 2, 3])
+    """
+    groups = [np.array(column.groups) for column in encoder.columns_ if column is not None]
+    if not groups:
+        return np.zeros(0, dtype=int)
+    starts = np.cumsum([0, *(group[-1] + 1 for group in groups[:-1])])
+    return np.concatenate([start + group for start, group in zip(starts, groups, strict=True)])
+
+
+def decoded(encoder: TableEncoder, column: int, outputs: np.ndarray) -> str:
+    """The value of an input column that the outputs of one row encode, as text.
+
+    Examples
+    --------
+    >>> encoder = TableEncoder(numeric_encoding="both").fit([[1.0, "a"], [2.0, "b"], [4.0, "b"]])
+    >>> [decoded(encoder, j, encoder.transform([[3.0, "a"]])[0]) for j in range(2)]
+    ['3', 'rare']
+    """
+    learnt = encoder.columns_[column]
+    if learnt is None:
+        raise UserError(f"Column {encoder._names()[column]!r} was dropped, so it has no value.")
+    return learnt.value(outputs[encoder.source_ == column])
+
+
+def state_of(encoder: TableEncoder) -> dict[str, Any]:
+    """All that was set and learnt, as dicts, lists, strings and numbers.
+
+    Examples
+    --------
+    >>> encoder = TableEncoder().fit([[1.0], [2.0]])
+    >>> encoder_of(state_of(encoder)).transform([[1.5]])
+    array([[0.5]])
+    """
+    check_is_fitted(encoder)
+    return {
+        "parameters": parameters(encoder),
+        "names": encoder._names() if hasattr(encoder, "feature_names_in_") else None,
+        "dropped": dict(encoder.dropped_),
+        "columns": [None if c is None else c.state() for c in encoder.columns_],
+    }
+
+
+def encoder_of(state: dict[str, Any]) -> TableEncoder:
+    """The fitted encoder of which `state` is the state."""
+    encoder = TableEncoder(**state["parameters"])
+    columns = [None if c is None else _column_of(c) for c in state["columns"]]
+    encoder._record(columns, dropped=dict(state["dropped"]), names=state["names"])
+    return encoder
+
+
+def _column_of(state: dict[str, Any]) -> Number | Category | Date:
     fields = {key: value for key, value in state.items() if key != "kind"}
     if state["kind"] == "date":
         return Date(_number(fields["elapsed"]), fields["cycles"])

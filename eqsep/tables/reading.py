@@ -91,6 +91,36 @@ def read_table(X: Any, *, name: str) -> Table:
     return Table(columns, named, n_rows)
 
 
+def is_stream(X: Any) -> bool:
+    """Whether `X` is batches of rows, not rows.
+
+    Batches are a `pyarrow.dataset.Dataset`, a function that returns an iterator, an iterator, or
+    another iterable that is no array, frame or list of rows; a list is one of batches where it
+    begins with a frame, a table, an array of two dimensions, or a pair with one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.zeros((3, 2))
+    >>> [is_stream(X) for X in (rows, rows.tolist(), [rows, rows], iter([(rows, [0, 1, 0])]))]
+    [False, False, True, True]
+    """
+    if hasattr(X, "shape") or isinstance(X, str | bytes | Mapping | type):
+        return False
+    if isinstance(X, list | tuple):
+        first = X[0] if len(X) else None
+        first = first[0] if isinstance(first, tuple) and len(first) == 2 else first
+        return len(getattr(first, "shape", ())) == 2
+    return is_dataset(X) or callable(X) or hasattr(X, "__iter__")
+
+
+def is_dataset(X: Any) -> bool:
+    """Whether `X` is a `pyarrow.dataset.Dataset`."""
+    return any(
+        c.__module__ == "pyarrow._dataset" and c.__name__ == "Dataset" for c in type(X).mro()
+    )
+
+
 def _adapter(X: Any) -> Callable[[Any], _Pieces]:
     for kind in type(X).__mro__:
         library = kind.__module__.split(".")[0]

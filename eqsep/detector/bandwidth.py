@@ -1,10 +1,13 @@
-"""The choice of the kernel's width from the training rows alone.
+"""The choice of the kernel's bandwidth from the training rows alone.
+
+The kernel is exp(-||x - c||_1 / (h m)), m the median distance between landmarks and h the bandwidth
+in units of it. What is chosen here is 1 / h.
 
 No unseen kind is there to look at. What stands for one are normal rows in which some columns were
 exchanged for those of other normal rows: every value is usual, and the row is not.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,9 +15,8 @@ from sklearn.metrics import average_precision_score
 from threadpoolctl import threadpool_limits
 
 from eqsep.engine.compiled import SparseManhattan, in_threads
-from eqsep.engine.packing import Packing
 
-WIDTHS = 2.0 ** np.arange(-1, 5)  # in units of 1 / the median distance between landmarks
+INVERSE_BANDWIDTHS = 2.0 ** np.arange(-1, 5)  # that are compared
 SWAPPED = 0.5  # the share of columns that are exchanged
 SEEN = 0.75  # what the seen kinds count beside the exchanged rows
 MOST_NORMAL, MOST_ANOMALOUS, LANDMARKS = 3000, 1000, 1000
@@ -28,26 +30,26 @@ class Rows:
 
     Z: np.ndarray
     is_anomaly: np.ndarray
-    packing: Packing
+    pack: Callable[[np.ndarray], np.ndarray]
     source: np.ndarray
 
     def packed(self, rows: np.ndarray) -> np.ndarray:
         """Some of them, packed."""
-        return self.packing(self.Z[rows])
+        return self.pack(self.Z[rows])
 
 
-def choose_width(rows: Rows, *, alpha: float, rng: np.random.RandomState) -> float:
-    """The multiple of 1 / the median distance that tells held-out normal rows apart best.
+def choose_inverse_bandwidth(rows: Rows, *, alpha: float, rng: np.random.RandomState) -> float:
+    """The 1 / bandwidth that tells held-out normal rows apart best.
 
-    For each of `WIDTHS`: average precision of exchanged rows against held-out normal ones, plus
-    `SEEN` times that of held-out anomalies of the seen kinds. The top of the parabola through the
-    best width and its neighbours is scaled from the rows looked at to all of them.
+    For each of `INVERSE_BANDWIDTHS`: average precision of exchanged rows against held-out normal
+    ones, plus `SEEN` times that of held-out anomalies of the seen kinds. The top of the parabola
+    through the best one and its neighbours is scaled from the rows looked at to all of them.
     """
     divisions = list(_divisions(rows, rng))
     used = np.mean([np.sum(rows.is_anomaly[parts.train] == 0) for parts in divisions])
     finer = (np.sum(rows.is_anomaly == 0) / max(used, 1)) ** RATE
     looks = [_Look.at(rows, parts, rng) for parts in divisions]
-    found = np.empty((len(looks), len(WIDTHS)))
+    found = np.empty((len(looks), len(INVERSE_BANDWIDTHS)))
 
     def work(which: slice) -> None:
         found[which] = [look.quality(alpha=alpha) for look in looks[which]]
@@ -56,12 +58,12 @@ def choose_width(rows: Rows, *, alpha: float, rng: np.random.RandomState) -> flo
         in_threads(work, len(looks), steps=sum(look.steps for look in looks))
     quality = found.mean(axis=0)
     best = int(np.argmax(quality))
-    if best in (0, len(WIDTHS) - 1):
-        return float(WIDTHS[best] * finer)
+    if best in (0, len(INVERSE_BANDWIDTHS) - 1):
+        return float(INVERSE_BANDWIDTHS[best] * finer)
     left, top, right = quality[best - 1 : best + 2]
     bend = left - 2 * top + right
     shift = 0.0 if bend == 0 else (left - right) / (2 * bend)
-    return float(WIDTHS[best] * 2.0**shift * finer)
+    return float(INVERSE_BANDWIDTHS[best] * 2.0**shift * finer)
 
 
 @dataclass(frozen=True)
@@ -116,20 +118,20 @@ class _Look:
     @property
     def steps(self) -> int:
         """About how much work it is."""
-        return len(WIDTHS) * len(self.train) * len(self.landmarks) ** 2
+        return len(INVERSE_BANDWIDTHS) * len(self.train) * len(self.landmarks) ** 2
 
     def quality(self, *, alpha: float) -> np.ndarray:
-        """How well each width does: one number for each of `WIDTHS`."""
+        """How well each of `INVERSE_BANDWIDTHS` does."""
         if not len(self.held) or not len(self.exchanged):
-            return -np.abs(np.log2(WIDTHS) - 1)  # nothing to look at: a middling width
+            return -np.abs(np.log2(INVERSE_BANDWIDTHS) - 1)  # nothing to look at: a middling one
         distance = SparseManhattan(self.landmarks)
         between = distance(self.landmarks)
         median = np.median(between[between > 0]) if (between > 0).any() else 1.0
         groups = (self.train, self.held, self.exchanged, self.anomalous)
-        values = [np.exp(distance(group) * (-WIDTHS[0] / median)) for group in groups]
+        values = [np.exp(distance(group) * (-INVERSE_BANDWIDTHS[0] / median)) for group in groups]
         found = []
-        for i in range(len(WIDTHS)):
-            if i:  # twice the width's inverse: the square of the kernel
+        for i in range(len(INVERSE_BANDWIDTHS)):
+            if i:  # half the bandwidth: the square of the kernel
                 values = [np.square(k, out=k) for k in values]
             coef = _coefficients(values[0], self.normal, alpha=alpha)
             scores = [np.abs(1 - k @ coef) for k in values[1:]]
@@ -138,7 +140,7 @@ class _Look:
 
 
 def _coefficients(k: np.ndarray, target: np.ndarray, *, alpha: float) -> np.ndarray:
-    """As the separator's own, from a sum in single precision: enough to compare widths."""
+    """As the separator's own, from a sum in single precision: enough to compare bandwidths."""
     gram = (k.T @ k).astype(np.float64)
     gram[np.diag_indices_from(gram)] += alpha
     return np.linalg.solve(gram, k.T @ target)

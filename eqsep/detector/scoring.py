@@ -1,19 +1,85 @@
-"""The promise: a threshold that new normal rows pass at a chosen rate."""
+"""From encoded rows to verdicts: score, p-value, alarm and kind, by the calibration set."""
 
 import math
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from eqsep.errors import EqsepWarning, UserError
+from eqsep.labels import NORMAL
+from eqsep.tables.reading import read_table
 
 STEP = 100  # with 99, 199, … rows a rate of a whole number of percents is met, not only bounded
 MOST_HELD = 3999  # rows that a first fit holds out
+LIKE = 0.5  # the likeness from which on an alarm is called by the name of a kind
+UNSEEN = "unseen"
+VERDICTS = ("score", "p_value", "alarm", "kind")
 
 
-class PromiseWarning(EqsepWarning):
+class CalibrationWarning(EqsepWarning):
     """There are too few held-out normal rows to promise the rate of false alarms."""
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """The functions over the landmarks that a fit has learnt.
+
+    Attributes
+    ----------
+    kernel_map : KernelMap or DeviceMap
+        From encoded rows to kernel values.
+    coef : ndarray of shape (n_landmarks, 1 + n_kinds)
+        The coefficients of f, which is 1 at normal rows, then those of each kind's function.
+    """
+
+    kernel_map: Any
+    coef: np.ndarray
+
+    def scores(self, Z: np.ndarray) -> np.ndarray:
+        """|1 - f| of encoded rows.  (n, n_columns) -> (n,)"""
+        return np.abs(1 - self.kernel_map.combine(Z, self.coef[:, 0]).astype(float))
+
+    def likeness(self, Z: np.ndarray) -> np.ndarray:
+        """How much each row is like each kind: 1 at the rows of that kind.  -> (n, n_kinds)"""
+        return self.kernel_map.combine(Z, self.coef[:, 1:], dtype=float)
+
+
+def scorer_of(detector: Any) -> Scorer:
+    """What a fitted detector scores encoded rows with, on its device."""
+    return Scorer(detector.feature_map_.on(detector.device), detector.coef_)
+
+
+def named_kinds(detector: Any, Z: np.ndarray) -> np.ndarray:
+    """The seen kind that each encoded row, an alarm, is like; "unseen" where it is like none."""
+    kind = np.full(len(Z), UNSEEN, dtype=object)
+    if detector.kinds_ and len(Z):
+        likeness = scorer_of(detector).likeness(Z)
+        named = likeness.max(axis=1) > LIKE
+        kind[named] = np.array(detector.kinds_, dtype=object)[likeness.argmax(axis=1)[named]]
+    return kind
+
+
+def verdicts(detector: Any, X: Any) -> dict[str, np.ndarray]:
+    """Score, p_value, alarm and kind of each row of the table `X`, as columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eqsep import Detector
+    >>> X = np.random.default_rng(0).normal(size=(900, 2))
+    >>> detector = Detector(n_landmarks=50, random_state=0).fit(X)
+    >>> {name: column.tolist() for name, column in verdicts(detector, [[0, 9]]).items()}
+    {'score': [0.6...], 'p_value': [0.01], 'alarm': [True], 'kind': ['unseen']}
+    """
+    Z = detector.feature_map_.rows(read_table(X, name=type(detector).__name__))
+    score = scorer_of(detector).scores(Z)
+    alarm = score > detector.threshold_
+    kind = np.full(len(score), NORMAL, dtype=object)
+    kind[alarm] = named_kinds(detector, Z[alarm])
+    p_value = detector.calibration_.p_value(score)
+    return dict(zip(VERDICTS, (score, p_value, alarm, kind), strict=True))
 
 
 @dataclass(frozen=True)
@@ -87,7 +153,7 @@ class Calibration:
         other = f", or set false_alarm_rate={enough:g}" if enough < 1 else ""
         option = f", or pass --false-alarm-rate {enough:g}" if enough < 1 else ""
         warnings.warn(
-            PromiseWarning(f"{told}{other}.", command=f"{told}{option}."),
+            CalibrationWarning(f"{told}{other}.", command=f"{told}{option}."),
             stacklevel=3,
         )
 

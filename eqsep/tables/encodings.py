@@ -1,4 +1,9 @@
-"""A learnt column of numbers: its ranks, its robust scale, and where a missing value goes."""
+"""Learnt columns and their encodings: numbers by ranks and deviations, dates, and names.
+
+Each has `outputs`, what follows the column's name in the names of its outputs; `weights`, what each
+output counts in a distance between rows; `groups`, a number for each output, the same for those
+that rise together with the value; `reads`, the kind of column that its values are read as.
+"""
 
 from dataclasses import asdict, dataclass
 from typing import Any, Self
@@ -14,6 +19,11 @@ _JUMP = 4.0  # robust deviations from a value that never varied to any other one
 _UNSEEN_RANK = -2.0  # the rank of a missing value where training had none; numbers stay above -1
 _SINGLE = 2**-22  # of a deviation is what single precision leaves open of it
 _UNSEEN_STEP = 8.0  # the same on the standard scale, below the least value of training
+_DAY = 86_400.0
+_WEEK = 7 * _DAY
+_MONDAY = 4 * _DAY  # 1970 began on a Thursday: its first Monday is the fifth
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+FAR = 2.0  # a name never seen is farther from every seen one than those are from each other
 
 
 @dataclass(frozen=True)
@@ -60,32 +70,20 @@ class Number:
         low = np.searchsorted(x, knots, side="left") / max(last, 1)
         high = (np.searchsorted(x, knots, side="right") - 1) / max(last, 1)
         centre, scale = _centre_and_scale(x)
-        return cls(
-            unit=unit,
-            forms=forms,
-            knots=knots.tolist(),
-            low=low.tolist(),
-            high=high.tolist(),
-            centre=centre,
-            scale=scale,
-            with_missing=len(x) < len(values),
-        )
+        ranks = (knots.tolist(), low.tolist(), high.tolist())
+        return cls(unit, forms, *ranks, centre, scale, with_missing=len(x) < len(values))
 
     @property
     def reads(self) -> str:
-        """The kind of column that the values are read as."""
         return self.unit
 
     @property
     def outputs(self) -> list[str]:
-        """What follows the column's name in the names of the outputs."""
         return [f":{form}" for form in self.forms] + [":missing"] * self.with_missing
 
     @property
     def weights(self) -> list[float]:
-        """What each output counts in a distance between rows.
-
-        Ranks have the variance 1 / 12, deviations about 1. Where training has two values the two
+        """Ranks have the variance 1 / 12, deviations about 1. Where training has two values the two
         forms say the same, and one stands for both.
         """
         weight = {"quantile": RANK_WEIGHT, "standard": 1.0}
@@ -134,7 +132,6 @@ class Number:
         return f"= {WRITERS[self.unit](_shown(x, within=near))}"
 
     def state(self) -> dict[str, Any]:
-        """Plain data from which `from_state` makes the same again."""
         return asdict(self) | {"kind": self.kind}
 
     def _place_of_missing(self, form: str) -> float:
@@ -200,6 +197,162 @@ class Number:
         return float(self.centre + np.copysign(min(size * self.scale, LARGEST), value))
 
 
+@dataclass(frozen=True)
+class Date:
+    """Elapsed seconds as a `Number`, then (sin, cos) of the hour and of the weekday.
+
+    Attributes
+    ----------
+    elapsed : Number
+    cycles : list of {"hour", "weekday"}
+        The hour where the time of day varies in training, the weekday where a week is spanned.
+    """
+
+    elapsed: Number
+    cycles: list[str]
+
+    kind = "date"
+    reads = "date"  # the kind of column that the values are read as
+
+    @classmethod
+    def learn(cls, column: Column, *, forms: list[str]) -> Self:
+        """Learn from the dates that are there: at least one."""
+        x = column.numbers("date")
+        x = x[~np.isnan(x)]
+        has = {"hour": np.ptp(x % _DAY) > 0, "weekday": np.ptp(x) >= _WEEK}
+        elapsed = Number.learn(column, unit="date", forms=forms)
+        return cls(elapsed, [cycle for cycle, there in has.items() if there])
+
+    @property
+    def outputs(self) -> list[str]:
+        circles = [f":{cycle}_{part}" for cycle in self.cycles for part in ("sin", "cos")]
+        return self.elapsed.outputs + circles
+
+    @property
+    def weights(self) -> list[float]:
+        return self.elapsed.weights + [1.0] * (2 * len(self.cycles))
+
+    @property
+    def groups(self) -> list[int]:
+        """Outputs of one group rise together; those of a circle do not."""
+        elapsed = self.elapsed.groups
+        return elapsed + [elapsed[-1] + 1 + i for i in range(2 * len(self.cycles))]
+
+    def value(self, outputs: np.ndarray) -> str:
+        """The date that the outputs of one row encode."""
+        return self.elapsed.value(outputs[: len(self.elapsed.outputs)])
+
+    def encode(self, column: Column) -> np.ndarray:
+        """The outputs side by side; a missing date is at the centre of its circles."""
+        x = column.numbers("date")
+        parts = [self.elapsed.encode(column)]
+        for cycle in self.cycles:
+            angle = 2 * np.pi * _turn(x, cycle)
+            parts.append(np.nan_to_num(np.column_stack([np.sin(angle), np.cos(angle)])))
+        return np.hstack(parts)
+
+    def describe(self, output: int, value: float) -> str:
+        """What the encoded value says: a date, or the two times of the circle that fit."""
+        n_elapsed = len(self.elapsed.outputs)
+        if output < n_elapsed:
+            return self.elapsed.describe(output, value)
+        cycle, is_cos = self.cycles[(output - n_elapsed) // 2], (output - n_elapsed) % 2
+        angle = float((np.arccos if is_cos else np.arcsin)(np.clip(value, -1, 1)))
+        turns = [t / (2 * np.pi) % 1 for t in (angle, -angle if is_cos else np.pi - angle)]
+        return "at " + " or ".join(dict.fromkeys(_written_turn(t, cycle) for t in sorted(turns)))
+
+    def state(self) -> dict[str, Any]:
+        return {"elapsed": self.elapsed.state(), "cycles": self.cycles, "kind": self.kind}
+
+
+@dataclass(frozen=True)
+class Category:
+    """Names as outputs of 0 and 1, with rare names pooled and new ones at `FAR`.
+
+    Attributes
+    ----------
+    frequent : list of str
+        The names that have an output of their own, the most frequent first.
+    rare : list of str
+        The names of training that share one output.
+    with_missing : bool
+        Whether training had missing values, which then have an output; else they are new.
+    boolean : bool
+        Whether the names are "False" and "True", which 0 and 1 are read as.
+    """
+
+    frequent: list[str]
+    rare: list[str]
+    with_missing: bool
+    boolean: bool = False
+
+    kind = "category"
+
+    @classmethod
+    def learn(cls, column: Column, *, max_categories: int, min_count: int) -> Self:
+        """Count the names."""
+        counts = column.counts()
+        with_missing = counts.total() < len(column.values)
+        names = sorted(counts, key=lambda name: (-counts[name], name))
+        frequent = [name for name in names[:max_categories] if counts[name] >= min_count]
+        if column.kind == "boolean":  # two names are never too many, nor a truth too rare
+            frequent = sorted(names)
+        return cls(frequent, names[len(frequent) :], with_missing, column.kind == "boolean")
+
+    @property
+    def reads(self) -> str:
+        return "boolean" if self.boolean else "text"
+
+    @property
+    def outputs(self) -> list[str]:
+        known = [f"={name}" for name in self.frequent]
+        return [*known, *[":rare"] * bool(self.rare), *[":missing"] * self.with_missing, ":new"]
+
+    @property
+    def weights(self) -> list[float]:
+        return [NAME_WEIGHT] * len(self.outputs)
+
+    @property
+    def groups(self) -> list[int]:
+        """Outputs of one group rise together: each is one of its own."""
+        return list(range(len(self.outputs)))
+
+    def value(self, outputs: np.ndarray) -> str:
+        """The name that the outputs of one row encode."""
+        told = self.outputs[int(np.argmax(outputs))]
+        return told.removeprefix("=") if told.startswith("=") else told.removeprefix(":")
+
+    def encode(self, column: Column) -> np.ndarray:
+        """The outputs side by side.  (n,) -> (n, k)"""
+        place, height = self.places(column)
+        out = np.zeros((len(place), len(self.outputs)))
+        out[np.arange(len(place)), place] = height
+        return out
+
+    def places(self, column: Column) -> tuple[np.ndarray, np.ndarray]:
+        """The only output of each row that is not 0, and what it is.  (n,) -> (n,), (n,)"""
+        names, rows = column.names(truths=self.boolean)
+        new = len(self.outputs) - 1
+        place: dict[str | None, int] = {name: i for i, name in enumerate(self.frequent)}
+        place |= dict.fromkeys(self.rare, len(self.frequent))
+        if self.with_missing:
+            place[None] = new - 1
+        code = np.array([place.get(name, new) for name in names], dtype=np.intp)
+        return code[rows], np.where(code == new, FAR, 1.0)[rows]
+
+    def describe(self, output: int, value: float) -> str:
+        """What the encoded value says."""
+        told = self.outputs[output]
+        yes = value > 0.5
+        if told.startswith("=") and output < len(self.frequent):
+            return f"= {told[1:]}" if yes else f"is not {told[1:]}"
+        said = {":rare": "rare", ":missing": "missing", ":new": "new"}[told]
+        return f"is {said}" if yes else f"is not {said}"
+
+    def state(self) -> dict[str, Any]:
+        return asdict(self) | {"kind": self.kind}
+
+
 def _beyond(distance: np.ndarray, *, width: float) -> np.ndarray:
     """d / (width + d): 0 at the edge of training, 1/2 one width from it, 1 in the limit."""
     with np.errstate(over="ignore"):  # a tiny width: infinitely far, and 1 in the next line
@@ -224,3 +377,17 @@ def _centre_and_scale(x: np.ndarray) -> tuple[float, float]:
         return float(centre), float((upper - lower) / 1.349)
     others = np.abs(x - centre)[x != centre]
     return float(centre), float(np.median(others)) if len(others) else abs(float(centre)) or 1.0
+
+
+def _turn(seconds: np.ndarray, cycle: str) -> np.ndarray:
+    """The part of the day or week that has passed; weekdays are whole steps."""
+    if cycle == "hour":
+        return seconds % _DAY / _DAY
+    return np.floor((seconds - _MONDAY) % _WEEK / _DAY) / 7
+
+
+def _written_turn(turn: float, cycle: str) -> str:
+    if cycle == "weekday":
+        return _DAYS[round(turn * 7) % 7]
+    minutes = round(turn * 24 * 60) % (24 * 60)
+    return f"{minutes // 60:02d}:{minutes % 60:02d}"

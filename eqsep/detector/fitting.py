@@ -1,0 +1,343 @@
+"""A fit: what is agreed on first, and what rows teach under it, as sums that add up.
+
+A fit is the same three steps in memory, over a stream and over several machines: agree on the
+context from some rows, accumulate the partial statistics of all of them, and finish. Partial
+statistics depend on the context and their own rows alone; both can be sent, and partial statistics
+add up in any order.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from eqsep.batches.joining import joined
+from eqsep.detector.feature_map import FeatureMap, given_bandwidth, make_feature_map
+from eqsep.detector.scoring import MOST_HELD, held_out
+from eqsep.engine.statistics import Statistics, widened
+from eqsep.errors import UserError
+from eqsep.labels import UNLABELLED, RowLabels, listed, read_row_labels
+from eqsep.tables.encoder import aligned
+from eqsep.tables.reading import Table
+
+DEVICES = ("cpu", "cuda", "auto")
+Names = Mapping[str, frozenset[str]]  # some names of some columns
+
+
+@dataclass(frozen=True)
+class FitContext:
+    """What is agreed on before rows are learnt, so that partial statistics add up.
+
+    Attributes
+    ----------
+    feature_map : FeatureMap
+    known : RowLabels
+        How labels are read, and the kinds known so far; no rows.
+    one_class : bool
+        Whether rows without a label are normal ones.
+    normal : label or None
+    unlabelled_weight : float
+    device : {"cpu", "cuda", "auto"}
+        Where kernel values are computed and summed up.
+    unconfirmed_names : mapping of str to set of str
+        Names that the encoder knows only from having counted all rows: such a name goes in the
+        end where none but held-out rows have it.
+    """
+
+    feature_map: FeatureMap
+    known: RowLabels
+    one_class: bool
+    normal: Any = None
+    unlabelled_weight: float = 0.01
+    device: str = "cpu"
+    unconfirmed_names: Names = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, detector: Any, feature_map: FeatureMap, known: RowLabels, *, one_class: bool
+    ) -> "FitContext":
+        """The context of a detector's parameters with this feature map."""
+        parameters = (detector.normal, detector.unlabelled_weight, detector.device)
+        return cls(feature_map, known.of_no_row(), one_class, *parameters)
+
+    def row_labels(self, y: Any, *, n_rows: int) -> RowLabels:
+        """What the labels of more rows say."""
+        labels = read_row_labels(y, n_rows=n_rows, normal=self.normal, known=self.known)
+        return labels.trusting_unlabelled() if self.one_class else labels
+
+    def holding_out_below(self, bound: int) -> "FitContext":
+        """The same where fewer rows are held out."""
+        return replace(self, feature_map=replace(self.feature_map, holdout_bound=int(bound)))
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Normal rows of the calibration set: as they came, and their hashes, all below the bound."""
+
+    table: Table
+    hashes: np.ndarray
+
+    def __add__(self, other: "HeldOut") -> "HeldOut":
+        if not len(other.hashes):
+            return self
+        table = joined([self.table, other.table]) if len(self.hashes) else other.table
+        return HeldOut(table, np.concatenate([self.hashes, other.hashes]))
+
+    def take(self, rows: np.ndarray) -> "HeldOut":
+        """Some of them."""
+        return HeldOut(self.table.take(rows), self.hashes[rows])
+
+
+@dataclass(frozen=True)
+class PartialStatistics:
+    """What some rows teach.
+
+    Attributes
+    ----------
+    statistics : Statistics
+        The sums over the rows that are learnt.
+    held_out : HeldOut
+    known : RowLabels
+        How labels are read, and the kinds known so far; no rows.
+    n_normal : int
+        The normal rows, held out or not.
+    confirmed_names : mapping of str to set of str
+        Which of the context's unconfirmed names a learnt row has.
+    """
+
+    statistics: Statistics
+    held_out: HeldOut
+    known: RowLabels
+    n_normal: int
+    confirmed_names: Names
+
+    def __add__(self, other: "PartialStatistics") -> "PartialStatistics":
+        kinds = tuple(dict.fromkeys((*self.known.kinds, *other.known.kinds)))
+        columns = [0, *(1 + kinds.index(kind) for kind in other.known.kinds)]
+        mine = widened(self.statistics, 1 + len(kinds))
+        names = {
+            column: self.confirmed_names.get(column, frozenset()) | found
+            for column, found in other.confirmed_names.items()
+        }
+        return PartialStatistics(
+            mine + widened(other.statistics, 1 + len(kinds), columns=columns),
+            self.held_out + other.held_out,
+            self.known.joined(other.known),
+            self.n_normal + other.n_normal,
+            {**self.confirmed_names, **names},
+        )
+
+
+def first_fit(
+    detector: Any, rng: np.random.RandomState, table: Table, labels: RowLabels, *, given: bool
+) -> tuple[FitContext, PartialStatistics]:
+    """The context that all rows, or the first ones, give, and what these rows teach.
+
+    Parameters
+    ----------
+    given : bool
+        Whether labels were passed at all.
+    """
+    counts = np.ones(len(labels.code))
+    labels, one_class = opened(labels, counts, normal=detector.normal, given=given)
+    feature_map = detector.feature_map
+    if feature_map is None:
+        feature_map, Z = make_feature_map(table, labels, detector, rng)
+    else:
+        table = aligned(feature_map.encoder, table)
+        Z = feature_map.rows(table)
+    context = FitContext.of(detector, feature_map, labels, one_class=one_class)
+    return context, accumulate_encoded(context, table, labels, Z)
+
+
+def opened(
+    labels: RowLabels, counts: np.ndarray, *, normal: Any, given: bool
+) -> tuple[RowLabels, bool]:
+    """The first labels, and whether rows without one are normal; refused where none can be.
+
+    Each of the labels is that of so many rows.
+    """
+    check_labels(labels, counts, normal=normal, given=given)
+    one_class = not (labels.code == 0).any()
+    return labels.trusting_unlabelled() if one_class else labels, one_class
+
+
+def accumulate(context: FitContext, X: Any, y: Any = None) -> PartialStatistics:
+    """What the rows of the table `X` with the labels `y` teach in this context.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eqsep import Detector
+    >>> from eqsep.detector.detector import context_of
+    >>> X = np.random.default_rng(0).normal(size=(900, 2))
+    >>> detector = Detector(n_landmarks=50, bandwidth=0.5, random_state=0).fit(X)
+    >>> context = context_of(detector)
+    >>> both = accumulate(context, X[:300]) + accumulate(context, X[300:])
+    >>> bool(np.allclose(both.statistics.gram, detector.statistics_.gram))
+    True
+    """
+    table = aligned(context.feature_map.encoder, X)
+    labels = context.row_labels(y, n_rows=table.n_rows)
+    return accumulate_encoded(context, table, labels, context.feature_map.rows(table))
+
+
+def accumulate_encoded(
+    context: FitContext, table: Table, labels: RowLabels, Z: np.ndarray
+) -> PartialStatistics:
+    """The same of an aligned table whose labels have been read; `Z` are its rows encoded."""
+    feature_map = context.feature_map
+    hashes = feature_map.hashes(table)
+    held = (hashes < np.uint64(feature_map.holdout_bound)) & (labels.code == 0)
+    learnt, calibrating = np.flatnonzero(~held), np.flatnonzero(held)
+    return PartialStatistics(
+        _sums(context, Z[learnt], labels.code[learnt], n_kinds=len(labels.kinds)),
+        HeldOut(table.take(calibrating), hashes[calibrating]),
+        labels.of_no_row(),
+        int((labels.code == 0).sum()),
+        _confirmed(context, table, learnt),
+    )
+
+
+def hold_out_at_most(
+    context: FitContext, partial: PartialStatistics, *, most: int
+) -> tuple[FitContext, PartialStatistics]:
+    """A lower bound, under which at most so many rows are held out.
+
+    The others are learnt: all is as if the bound had been that from the start. Equal rows of
+    different pieces go together; where that would leave less than half, more rows stay held out.
+    """
+    hashes = partial.held_out.hashes
+    if len(hashes) <= most:
+        return context, partial
+    bound = np.sort(hashes)[most]
+    if 2 * (hashes < bound).sum() < most:
+        bound = bound + np.uint64(1)
+    lower = context.holding_out_below(bound)
+    kept, moved = np.flatnonzero(hashes < bound), np.flatnonzero(hashes >= bound)
+    table = partial.held_out.table.take(moved)
+    code = np.zeros(len(moved), dtype=int)
+    more = PartialStatistics(
+        _sums(lower, lower.feature_map.rows(table), code, n_kinds=len(partial.known.kinds)),
+        partial.held_out.take(moved[:0]),
+        partial.known,
+        0,
+        _confirmed(lower, table, np.arange(len(moved))),
+    )
+    return lower, replace(partial, held_out=partial.held_out.take(kept)) + more
+
+
+def bounded(
+    context: FitContext, partial: PartialStatistics
+) -> tuple[FitContext, PartialStatistics]:
+    """The same, or a lower bound where more rows are held out than are ever needed."""
+    if len(partial.held_out.hashes) > 2 * MOST_HELD:
+        return hold_out_at_most(context, partial, most=MOST_HELD)
+    return context, partial
+
+
+def settled(
+    context: FitContext, partial: PartialStatistics
+) -> tuple[FitContext, PartialStatistics]:
+    """The bound that all rows together ask for: the one that a fit in memory would have chosen."""
+    return hold_out_at_most(context, partial, most=held_out(partial.n_normal))
+
+
+def _sums(context: FitContext, Z: np.ndarray, code: np.ndarray, *, n_kinds: int) -> Statistics:
+    weight = np.where(code == UNLABELLED, context.unlabelled_weight, 1.0)
+    target = np.zeros((len(code), 1 + n_kinds))
+    target[np.arange(len(code)), np.maximum(code, 0)] = 1.0
+    kernel_map = context.feature_map.on(context.device)
+    return kernel_map.statistics(Z, target, weight, total=weight @ target)
+
+
+def _confirmed(context: FitContext, table: Table, learnt: np.ndarray) -> Names:
+    """Which unconfirmed names some learnt rows have."""
+    confirmed: dict[str, frozenset[str]] = {}
+    for column in table.columns:
+        unconfirmed = context.unconfirmed_names.get(column.name)
+        if unconfirmed:
+            names, rows = column.names()
+            found = np.unique(rows[learnt]).tolist()
+            confirmed[column.name] = frozenset(n for i in found if (n := names[i]) in unconfirmed)
+    return confirmed
+
+
+def checked_rate(rate: float) -> float:
+    """A rate of false alarms as a number between 0 and 1."""
+    if not isinstance(rate, Real) or not 0 < rate < 1:
+        told = (
+            f"must be a number between 0 and 1, got {rate!r}. "
+            f"0.01 lets one normal row in a hundred raise an alarm."
+        )
+        raise UserError(f"false_alarm_rate {told}", command=f"--false-alarm-rate {told}")
+    return float(rate)
+
+
+def check_parameters(detector: Any) -> None:
+    """Refuse what no detector can be fitted with."""
+    checked_rate(detector.false_alarm_rate)
+    if not isinstance(detector.n_landmarks, Integral) or detector.n_landmarks < 2:
+        told = f"must be a whole number of at least 2, got {detector.n_landmarks!r}."
+        raise UserError(f"n_landmarks {told}", command=f"--landmarks {told}")
+    bandwidth = given_bandwidth(detector)
+    for name, value in (
+        ("alpha", detector.alpha),
+        ("unlabelled_weight", detector.unlabelled_weight),
+        ("bandwidth", 1.0 if bandwidth is None else bandwidth),
+    ):
+        if not isinstance(value, Real) or not 0 < float(value) < np.inf:
+            raise UserError(f"{name} must be a number above 0, got {value!r}.")
+    if detector.device not in DEVICES:
+        raise UserError(f"device must be one of {list(DEVICES)}, got {detector.device!r}.")
+    if not isinstance(detector.feature_map, FeatureMap | None):
+        raise UserError(
+            f"feature_map must be the feature_map_ of a fitted detector, got a "
+            f"{type(detector.feature_map).__name__}."
+        )
+
+
+def check_labels(labels: RowLabels, counts: np.ndarray, *, normal: Any, given: bool) -> None:
+    """Refuse the labels of a first fit where no row stands for the normal ones, or none says.
+
+    Labels that are `given`, and all of them missing, are more often a mistake than a choice. So are
+    labels of which none is normal, where the rows without one, which would have to be, are few, or
+    a kind is called as the normal rows are but for case and blanks.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n,)
+        How many rows each of the labels stands for.
+    """
+    if given and labels.labels is None:
+        told = "y holds no label: all of them are missing (None, NaN)."
+        rest = "to learn all rows as normal ones, or check where the labels were lost."
+        raise UserError(f"{told} Pass y=None {rest}", command=f"{told} Leave out --label {rest}")
+    unlabelled, labelled = (int(counts[labels.code == UNLABELLED].sum()), int(counts.sum()))
+    labelled -= unlabelled
+    if (labels.code == 0).any() or not labelled:
+        return
+    wanted = "0, False or 'normal'" if normal is None else repr(normal)
+    found = f"every label ({listed(np.array(labels.kinds))}) is a kind of anomaly"
+    if not unlabelled:
+        raise _normal_unsaid(
+            f"Normal rows are needed, got one class only: {found}, and none is {wanted}.",
+            "add rows that are normal or without a label.",
+        )
+    alike = {kind.strip().casefold() for kind in labels.kinds}
+    if labelled >= unlabelled or str(normal).strip().casefold() in alike:
+        raise _normal_unsaid(
+            f"No label is {wanted}: {found}, of {labelled:,} rows, and {unlabelled:,} rows have "
+            f"none.",
+            "add rows without a label, if these are to be the normal ones.",
+        )
+
+
+def _normal_unsaid(told: str, other: str) -> UserError:
+    """The error where no label is the normal one, and what else can be done about it."""
+    wanted = f"{told} Say which label is normal:"
+    return UserError(
+        f"{wanted} normal=..., or {other}", command=f"{wanted} --normal LABEL, or {other}"
+    )
