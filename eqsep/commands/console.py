@@ -64,10 +64,11 @@ def progress(first: str) -> Iterator[Callable[[str], None]]:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = Screen(stderr=True)
+    if not console.is_terminal:
+        yield lambda text: None  # noqa: ARG005
+        return
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(first, total=None)
         yield lambda text: bar.update(task, description=text)
 
