@@ -114,6 +114,20 @@ def test_the_nearest_normal_row_is_one_of_training(detector, fresh, demo):
         assert np.abs(amounts / float(e.nearest_normal["amount"]) - 1).min() < 1e-4
 
 
+@pytest.mark.filterwarnings("ignore::eqsep.detector.CalibrationWarning")  # of few rows
+def test_no_row_is_measured_by_a_normal_one_that_raises_an_alarm():
+    """Half of the normal rows raise one here; each of them has a nearer one that does not pass."""
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    detector = Detector(bandwidth=0.5, false_alarm_rate=0.5, random_state=0).fit(X)
+    alarms = X[detector.predict(X) == 1]
+    assert 10 < len(alarms) < 70
+    passing = X[detector.predict(X) == 0]
+    for e in detector.explain(alarms):
+        assert e.base <= detector.threshold_ < e.score
+        nearest = [float(e.nearest_normal[name]) for name in ("x0", "x1")]
+        assert np.abs(passing - nearest).max(axis=1).min() < 1e-3
+
+
 def test_the_kind_it_resembles_is_said(detector, demo):
     for kind in ("takeover", "sleeper"):
         rows = demo.X[demo.kind == kind].iloc[:10]

@@ -11,6 +11,8 @@ from spheres import problem, relative
 
 from eqsep import KernelEqualitySeparator
 from eqsep.batches import sampling
+from eqsep.batches.sources import source_of
+from eqsep.separators.streaming import begin
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +57,21 @@ def test_landmarks_of_many_rows_come_from_a_sample(rows, monkeypatch):
     assert relative(model.coef_, whole.coef_) < 1e-6
     with pytest.raises(ValueError, match="not all can become landmarks: set n_landmarks"):
         KernelEqualitySeparator().fit(batches(X, y))
+
+
+@pytest.mark.parametrize(
+    ("names", "normal"), [((0, 1), None), (("normal", "a"), None), (("ok", "a"), "ok"), ((0, 1), 1)]
+)
+def test_few_anomalies_are_all_in_the_sample(names, normal, monkeypatch):
+    """Normal is 0 or "normal", or what is said; of the others up to a third of the sample."""
+    monkeypatch.setattr(sampling, "SAMPLE", 60)
+    y = np.array(names)[(np.arange(300) % 30 == 7).astype(int)]
+    source = source_of([(np.arange(300.0)[:, None], y)], None, name="me")
+    stream = begin(source, np.asarray, normal=normal, rng=np.random.default_rng(0))
+    usual = names[0] if normal is None else normal
+    n_others = min((y != usual).sum(), 20)
+    assert (stream.rows.y != usual).sum() == n_others
+    assert (stream.rows.y == usual).sum() == min((y == usual).sum(), 60 - n_others)
 
 
 def test_of_rows_that_come_once_the_first_become_landmarks(rows, monkeypatch):
