@@ -123,7 +123,8 @@ class _Look:
     def quality(self, *, alpha: float) -> np.ndarray:
         """How well each of `INVERSE_BANDWIDTHS` does."""
         if not len(self.held) or not len(self.exchanged):
-            return -np.abs(np.log2(INVERSE_BANDWIDTHS) - 1)  # nothing to look at: a middling one
+            middling: np.ndarray = -np.abs(np.log2(INVERSE_BANDWIDTHS) - 1)
+            return middling  # nothing to look at
         distance = SparseManhattan(self.landmarks)
         between = distance(self.landmarks)
         median = np.median(between[between > 0]) if (between > 0).any() else 1.0
@@ -169,4 +170,5 @@ def _exchanged(
     for j, column in enumerate(place):
         given = others[giver[:, column], j]
         out[:, j] = np.where(chosen[:, column], given, out[:, j])
-    return out[(out != held).any(axis=1)]
+    changed: np.ndarray = out[(out != held).any(axis=1)]
+    return changed

@@ -32,7 +32,7 @@ from eqsep.tables.encoder import aligned
 from eqsep.tables.reading import is_stream, read_table
 
 
-class Detector(ClassifierMixin, BaseEstimator):
+class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn: no types
     """Alarms for the kinds of anomaly that were seen, and for those that were not.
 
     A table's rows are encoded, and f(x) = Σ_j a_j k(x, c_j) is learnt over landmarks c_j with the
@@ -277,7 +277,8 @@ class Detector(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """1 for an alarm, 0 for a row that passes; or the labels, where these are numbers."""
         alarm = self.decision_function(X) > 0
-        return self.classes_[alarm.astype(int)]
+        label: np.ndarray = self.classes_[alarm.astype(int)]
+        return label
 
     def predict_kind(self, X: Any) -> np.ndarray:
         """ "normal" for a row that passes; for an alarm the seen kind it resembles, or "unseen"."""

@@ -222,9 +222,11 @@ def make_feature_map(
 
 def given_bandwidth(detector: Any) -> float | None:
     """The bandwidth that a detector was given, by its old name too; None where it chooses it."""
-    if detector.width == DEPRECATED:
-        return detector.bandwidth
-    return parameter(detector, "bandwidth", warn=False)
+    renamed = detector.width != DEPRECATED
+    given: float | None = (
+        parameter(detector, "bandwidth", warn=False) if renamed else detector.bandwidth
+    )
+    return given
 
 
 def _among(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -250,7 +252,8 @@ def contents(table: Table, columns: np.ndarray, kinds: list[str]) -> np.ndarray:
 def _checksums(column: Column, kind: str) -> np.ndarray:
     names, rows = column.names(truths=kind == "boolean")
     sums = [np.nan if name is None else zlib.crc32(name.encode()) for name in names]
-    return np.array(sums, dtype=float)[rows]
+    of_rows: np.ndarray = np.array(sums, dtype=float)[rows]
+    return of_rows
 
 
 def row_hashes(values: np.ndarray, *, key: int) -> np.ndarray:

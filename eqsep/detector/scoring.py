@@ -39,11 +39,14 @@ class Scorer:
 
     def scores(self, Z: np.ndarray) -> np.ndarray:
         """|1 - f| of encoded rows.  (n, n_columns) -> (n,)"""
-        return np.abs(1 - self.kernel_map.combine(Z, self.coef[:, 0]).astype(float))
+        f: np.ndarray = self.kernel_map.combine(Z, self.coef[:, 0])
+        score: np.ndarray = np.abs(1 - f.astype(float))
+        return score
 
     def likeness(self, Z: np.ndarray) -> np.ndarray:
         """How much each row is like each kind: 1 at the rows of that kind.  -> (n, n_kinds)"""
-        return self.kernel_map.combine(Z, self.coef[:, 1:], dtype=float)
+        likeness: np.ndarray = self.kernel_map.combine(Z, self.coef[:, 1:], dtype=float)
+        return likeness
 
 
 def scorer_of(detector: Any) -> Scorer:
