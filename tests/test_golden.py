@@ -1,11 +1,18 @@
 """Model files outlive the version that wrote them: each loads, answers and learns on as it did."""
 
+import random
+import warnings
+
 import numpy as np
 import pytest
 from golden_files import FOLDER, answers, golden, learn_on, read, read_rows, surroundings
+from mutations import forged_copy
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
 from eqsep import load_model
+from eqsep.persistence import ModelFileError
+from eqsep.renames import DEPRECATED
 
 VERSIONS = sorted(folder.name for folder in FOLDER.iterdir())
 FILES = [(version, name) for version in VERSIONS for name in golden(FOLDER / version)["models"]]
@@ -61,6 +68,52 @@ def test_a_model_of_an_older_version_is_saved_as_a_present_one(version, name, tm
     again = load_model(tmp_path / "model.eqsep")
     check_same(answers(again, rows), entry["answers"], bits=bits)
     assert repr(again) == repr(model)
+
+
+def test_the_width_of_0_1_is_a_bandwidth():
+    entry, model, rows, bits = opened("0.1.0", "detector, truths")  # width=2
+    assert model.bandwidth == 0.5
+    assert model.width == DEPRECATED
+    check_same(answers(model, rows), entry["answers"], bits=bits)
+    assert opened("0.1.0", "detector, 0/1")[1].bandwidth is None
+    encoder = model.feature_map_.encoder
+    assert encoder.numeric_encoding == "both"
+    assert encoder.columns == DEPRECATED
+
+
+def test_a_detector_of_0_1_is_fitted_anew_without_a_warning():
+    _, model, rows, _ = opened("0.1.0", "detector, truths")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", FutureWarning)
+        again = clone(model).set_params(false_alarm_rate=0.2).fit(rows)
+    assert again.bandwidth == 0.5
+
+
+def test_changed_files_of_older_versions_are_refused_or_give_scores(tmp_path):
+    rng, path = random.Random(0), tmp_path / "model.eqsep"
+    names = ["detector, truths", "detector, mixed", "one-vs-set, rbf", "network, closed"]
+    n_loaded, reasons = 0, set()
+    for version, name in ((v, n) for v, n in FILES if n in names):
+        document = golden(FOLDER / version)
+        entry = document["models"][name]
+        sound = (FOLDER / version / entry["file"]).read_bytes()
+        rows = read_rows(document["rows"][entry["rows"]])
+        for _ in range(60):
+            path.write_bytes(forged_copy(sound, sound, rng, version=document["format"]))
+            try:
+                model = load_model(path)
+            except ModelFileError as error:
+                reasons.add(str(error))
+                continue
+            n_loaded += 1
+            try:
+                said = answers(model, rows)
+            except Exception as error:  # whatever a forged model says, Python hears of it
+                reasons.add(type(error).__name__)
+            else:
+                assert len(said["predict"]) == len(rows)
+    assert n_loaded > 20
+    assert len(reasons) > 30, "the checks behind the checksum have been reached"
 
 
 def test_bits_are_compared_where_the_files_were_made():
