@@ -73,17 +73,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--repeats", type=int, default=3)
-    told = parser.parse_args()
+    args = parser.parse_args()
     names = [name for name in ("XGBoost", "eqsep") if name in METHODS]
     costs: dict[str, list[Cost]] = {name: [] for name in names}
     loads = []
-    for _ in range(told.repeats):
+    for _ in range(args.repeats):
         for name in names:
             loads.append(os.getloadavg()[0])
             with get_context("spawn").Pool(1) as pool:
-                costs[name].append(pool.apply(cost, (name, told.threads)))
+                costs[name].append(pool.apply(cost, (name, args.threads)))
     print(
-        f"NSL-KDD, all training rows, {told.threads} threads, {told.repeats} repeats: median "
+        f"NSL-KDD, all training rows, {args.threads} threads, {args.repeats} repeats: median "
         f"(least to most). Load of the machine before: {', '.join(f'{x:.1f}' for x in loads)}"
     )
     heads = ("fit s", "rows scored a second", "MB to fit", "average precision")

@@ -167,7 +167,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10**8)
     parser.add_argument("--columns", type=int, default=122)
     parser.add_argument("--landmarks", type=int, default=2048)
-    told = parser.parse_args()
+    args = parser.parse_args()
     if not torch.cuda.is_available():
         parser.error("torch sees no GPU here.")
     torch.manual_seed(0)
@@ -175,23 +175,23 @@ def main() -> None:
     rates = matrix_rates()
     print(", ".join(f"{name} {rate / 1e12:.0f} TFLOP/s" for name, rate in rates.items()))
     for kernel in (Laplacian(), RBF()):
-        values = kernel_map(kernel, told.landmarks, told.columns)
-        whole, drawing = time_sums(values, told.rows)
-        rate = 2 * told.rows * told.landmarks**2 / (whole - drawing)
+        values = kernel_map(kernel, args.landmarks, args.columns)
+        whole, drawing = time_sums(values, args.rows)
+        rate = 2 * args.rows * args.landmarks**2 / (whole - drawing)
         most, usual = disagreement(values)
-        X = torch.randn((BATCH, told.columns), device="cuda")
-        coef = torch.randn(told.landmarks, device="cuda", dtype=torch.float64)
+        X = torch.randn((BATCH, args.columns), device="cuda")
+        coef = torch.randn(args.landmarks, device="cuda", dtype=torch.float64)
         score = seconds(lambda v=values, X=X, a=coef: v.combine(X, a))
         print(
-            f"{type(kernel).__name__}: sums of {told.rows:,} rows in {whole:.2f} s, "
-            f"{told.rows / whole / 1e6:.1f} million rows/s "
-            f"({told.rows / (whole - drawing) / 1e6:.1f} without drawing them), "
+            f"{type(kernel).__name__}: sums of {args.rows:,} rows in {whole:.2f} s, "
+            f"{args.rows / whole / 1e6:.1f} million rows/s "
+            f"({args.rows / (whole - drawing) / 1e6:.1f} without drawing them), "
             f"{rate / 1e12:.0f} TFLOP/s, {rate / rates['TF32']:.2f} of TF32; scores differ by "
             f"{most:.1e} at most, {usual:.1e} usually; {BATCH / score / 1e6:.1f} million rows/s "
             f"scored",
             flush=True,
         )
-    values = kernel_map(Laplacian(), told.landmarks, told.columns)
+    values = kernel_map(Laplacian(), args.landmarks, args.columns)
     tell_parts(values)
     tell_plain_sums(values)
     if DATA_HOME is not None and (DATA_HOME / "nsl-kdd").is_dir():

@@ -78,19 +78,19 @@ def _three(by_kind: dict[str, float], *, seen: str) -> dict[str, float]:
     }
 
 
-def results_of(told: argparse.Namespace) -> list[dict[str, Any]]:
+def results_of(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Every cell that is asked for and can be had, from its JSON or measured."""
     results, lacking = [], {}
-    for name in told.only:
-        for data in told.tables:
+    for name in args.only:
+        for data in args.tables:
             for seen in TABLES[data].kinds:
-                cell, again = Cell("leave_one_kind_out", data, seen, name), name in told.again
-                is_kept = path_of(cell, told.out).exists() and not again
+                cell, again = Cell("leave_one_kind_out", data, seen, name), name in args.again
+                is_kept = path_of(cell, args.out).exists() and not again
                 if not is_kept and METHODS[name].package() is None:
                     lacking[name] = f"{METHODS[name].module} is not installed"
                     continue
                 try:
-                    results.append(measured(cell, measure, out=told.out, again=again))
+                    results.append(measured(cell, measure, out=args.out, again=again))
                 except (FileNotFoundError, ImportError) as missing:
                     lacking[data] = str(missing)
                 if not is_kept:
@@ -101,7 +101,7 @@ def results_of(told: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def options() -> argparse.Namespace:
-    """What the command is told."""
+    """The options of the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
@@ -112,9 +112,9 @@ def options() -> argparse.Namespace:
 
 
 def main() -> None:
-    told = options()
-    results = results_of(told)
-    print(standings(results, markdown=told.markdown))
+    args = options()
+    results = results_of(args)
+    print(standings(results, markdown=args.markdown))
 
 
 if __name__ == "__main__":

@@ -75,11 +75,11 @@ def main() -> None:
         ]
         shares = np.concatenate([measured(cell, measure)["shares"] for cell in cells])
         error = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
-        told = (
+        texts = (
             f"{m:.4f} ± {e:.4f} ({(m - rate) / e:+.1f})"
             for m, e, rate in zip(shares.mean(axis=0), error, RATES, strict=True)
         )
-        print(f"{name:<14}" + "".join(f"{text:>30}" for text in told), flush=True)
+        print(f"{name:<14}" + "".join(f"{text:>30}" for text in texts), flush=True)
 
 
 if __name__ == "__main__":

@@ -172,8 +172,8 @@ def _over_tables(results, rows):
 
 def _line(name, numbers):
     first, *others = numbers
-    told = "" if np.isnan(first) else f"{first:.2f}"
-    return f"{name:<50}{told:>12}" + "".join(f"{x:8.3f}" for x in others)
+    text = "" if np.isnan(first) else f"{first:.2f}"
+    return f"{name:<50}{text:>12}" + "".join(f"{x:8.3f}" for x in others)
 
 
 def main() -> None:

@@ -75,23 +75,26 @@ def main() -> None:
     parser.add_argument("--columns", type=int, default=30)
     parser.add_argument("--landmarks", type=int, default=200)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
-    told = parser.parse_args()
-    settings = {"n_landmarks": told.landmarks, "random_state": 0}
-    print(f"{told.rows:,} rows of {told.columns} columns, {told.landmarks} landmarks, ", end="")
+    args = parser.parse_args()
+    settings = {"n_landmarks": args.landmarks, "random_state": 0}
+    print(
+        f"{args.rows:,} rows of {args.columns} columns, {args.landmarks} landmarks, ",
+        end="",
+    )
     print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}")
     print(f"{'':12}{'fit rows/s':>12}{'score rows/s':>14}{'coefficients apart':>20}")
     load_ray()
     with tempfile.TemporaryDirectory() as temporary:
         home = Path(temporary)
         folder, warm = (
-            make(home / str(n), rows=n, columns=told.columns) for n in (told.rows, WARM_ROWS)
+            make(home / str(n), rows=n, columns=args.columns) for n in (args.rows, WARM_ROWS)
         )
         without_ray(warm, settings)
         fitting, scoring, _ = without_ray(folder, settings)
-        line = f"{'no Ray':12}{told.rows / fitting:>12,.0f}{told.rows / scoring:>14,.0f}"
+        line = f"{'no Ray':12}{args.rows / fitting:>12,.0f}{args.rows / scoring:>14,.0f}"
         print(line, flush=True)
         first = None
-        for workers in told.workers:
+        for workers in args.workers:
             ray.init("local", num_cpus=workers, include_dashboard=False, log_to_driver=False)
             ray.data.DataContext.get_current().enable_progress_bars = False
             logging.getLogger("ray.data").setLevel(logging.ERROR)
@@ -101,7 +104,7 @@ def main() -> None:
             first = first or detector
             apart = np.abs(detector.coef_ - first.coef_).max()
             name = f"{workers} worker{'s' * (workers > 1)}"
-            line = f"{name:12}{told.rows / fitting:>12,.0f}{told.rows / scoring:>14,.0f}"
+            line = f"{name:12}{args.rows / fitting:>12,.0f}{args.rows / scoring:>14,.0f}"
             print(f"{line}{apart:>20.1e}", flush=True)
         table = pa.dataset.dataset(sorted(map(str, warm.glob("*.parquet")))).to_table()
         context = context_of(first)

@@ -131,11 +131,11 @@ def main() -> None:
     parser.add_argument("--threads", type=int, nargs="+", default=[os.cpu_count()])
     parser.add_argument("--data", type=Path, help="where rows are kept; else they are made anew")
     parser.add_argument("--one", help=argparse.SUPPRESS)
-    told = parser.parse_args()
-    if told.one:
-        case = Case(**json.loads(told.one))
+    args = parser.parse_args()
+    if args.one:
+        case = Case(**json.loads(args.one))
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: case.threads])
-        print(json.dumps(asdict(measured(told.data, case))))
+        print(json.dumps(asdict(measured(args.data, case))))
         return
     heads = ("rows", "columns", "landmarks", "threads", "µs clock", "µs cpu", "reading")
     print(
@@ -143,12 +143,12 @@ def main() -> None:
         + f"{'products':>10}{'copies':>9}{'peak MB':>9}   load {os.getloadavg()[0]:.1f}"
     )
     with tempfile.TemporaryDirectory() as temporary:
-        home = told.data or Path(temporary)
-        for columns in told.columns:
-            for rows in told.rows:
+        home = args.data or Path(temporary)
+        for columns in args.columns:
+            for rows in args.rows:
                 folder = make(home / f"{rows}x{columns}", rows=rows, columns=columns)
-                for landmarks in told.landmarks:
-                    for threads in told.threads:
+                for landmarks in args.landmarks:
+                    for threads in args.threads:
                         case = Case(rows, columns, landmarks, threads)
                         print(line(case, in_a_process(folder, case)), flush=True)
 

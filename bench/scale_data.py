@@ -80,10 +80,10 @@ def main() -> None:
     parser.add_argument("--rows", type=int, required=True)
     parser.add_argument("--columns", type=int, default=30)
     parser.add_argument("--out", type=Path, required=True)
-    told = parser.parse_args()
-    make(told.out, rows=told.rows, columns=told.columns)
-    size = sum(path.stat().st_size for path in told.out.glob("*.parquet"))
-    print(f"{told.rows:,} rows, {told.columns} columns, {size / 1e9:.2f} GB in {told.out}")
+    args = parser.parse_args()
+    make(args.out, rows=args.rows, columns=args.columns)
+    size = sum(path.stat().st_size for path in args.out.glob("*.parquet"))
+    print(f"{args.rows:,} rows, {args.columns} columns, {size / 1e9:.2f} GB in {args.out}")
 
 
 if __name__ == "__main__":

@@ -56,20 +56,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=5_000_000)
     parser.add_argument("--landmarks", type=int, nargs="+", default=[300, 1400])
-    told = parser.parse_args()
+    args = parser.parse_args()
     table = DATA_HOME / "ai4i2020" / "ai4i2020.csv"
     if not table.exists():
         parser.error(f"{table} is not there: set EQSEP_DATA to the folder that holds ai4i2020/.")
     with TemporaryDirectory() as folder:
         home = Path(folder)
         rows, out, model = home / "rows.csv", home / "scores.parquet", home / "model.eqsep"
-        repeated(table, rows, rows=told.rows)
-        print(f"{told.rows:,} rows, {rows.stat().st_size / 1e6:,.0f} MB of CSV")
+        repeated(table, rows, rows=args.rows)
+        print(f"{args.rows:,} rows, {rows.stat().st_size / 1e6:,.0f} MB of CSV")
         lines, _ = cost(["wc", "-l", str(rows)])
         read = f"import pyarrow.csv as c; [b for b in c.open_csv({str(rows)!r})]"
         plain, _ = cost([sys.executable, "-c", read])
         print(f"wc -l {lines:.2f} s; pyarrow reads it in {plain:.2f} s")
-        for landmarks in told.landmarks:
+        for landmarks in args.landmarks:
             drop = [
                 word
                 for c in ("UDI", "Product ID", "TWF", "HDF", "PWF", "OSF", "RNF")
@@ -87,7 +87,7 @@ def main() -> None:
             left = sorted(path.name for path in home.iterdir() if path.suffix == ".parquet")
             print(
                 f"eqsep score, {landmarks:,} landmarks: {seconds:.1f} s, "
-                f"{told.rows / seconds:,.0f} rows/s, {seconds / plain:.1f} times pyarrow's "
+                f"{args.rows / seconds:,.0f} rows/s, {seconds / plain:.1f} times pyarrow's "
                 f"reading, {seconds / lines:.0f} times wc -l, {megabytes:,.0f} MB at most; {got:,} "
                 f"rows of Parquet; killed half-way it leaves {left or 'no file'}",
                 flush=True,

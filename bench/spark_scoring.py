@@ -63,8 +63,8 @@ def summed(context: FitContext):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=20_000)
-    told = parser.parse_args()
-    payments = make_mixed_demo(n_samples=told.rows, as_frame=True, random_state=0)
+    args = parser.parse_args()
+    payments = make_mixed_demo(n_samples=args.rows, as_frame=True, random_state=0)
     spark = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")

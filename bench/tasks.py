@@ -99,14 +99,14 @@ def _first_halves(kind: np.ndarray, group: np.ndarray, *, rng: np.random.Generat
     A group of several kinds goes by the rarest of them.
     """
     names, counts = np.unique(kind, return_counts=True)
-    groups, place = np.unique(group, return_inverse=True)
+    groups, group_of = np.unique(group, return_inverse=True)
     is_first, is_set = np.zeros(len(groups), dtype=bool), np.zeros(len(groups), dtype=bool)
     for name in names[np.argsort(counts, kind="stable")]:
-        held = np.unique(place[kind == name])
+        held = np.unique(group_of[kind == name])
         free = rng.permutation(held[~is_set[held]])
         is_first[free[: len(free) // 2]] = True
         is_set[free] = True
-    return is_first[place]
+    return is_first[group_of]
 
 
 def _apart(frame: Any, matrix: np.ndarray, kind: np.ndarray) -> Rows:

@@ -11,7 +11,6 @@ from eqsep.evaluation.comparison import (
     compare_pair,
     mean_ranks,
 )
-from eqsep.evaluation.curves import Curve, precision_recall_by_kind
 from eqsep.evaluation.histogram import ScoreHistogram, score_histogram
 from eqsep.evaluation.intervals import (
     Difference,
@@ -21,7 +20,12 @@ from eqsep.evaluation.intervals import (
 )
 from eqsep.evaluation.kinds import OVERALL
 from eqsep.evaluation.left_out import LeaveOneKindOut, SeenKind, Tested, leave_one_kind_out
-from eqsep.evaluation.precision import average_precision_by_kind, prevalence_by_kind
+from eqsep.evaluation.precision import (
+    Curve,
+    average_precision_by_kind,
+    precision_recall_by_kind,
+    prevalence_by_kind,
+)
 from eqsep.evaluation.promise import Promise, kept_promises
 from eqsep.evaluation.scores import anomaly_average_precision, anomaly_score
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from eqsep.errors import UserError
-from eqsep.evaluation.confidence import check_confidence
+from eqsep.evaluation.intervals import check_confidence
 from eqsep.evaluation.text import aligned
 
 

@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from eqsep.errors import UserError
-from eqsep.evaluation.confidence import check_confidence
 from eqsep.evaluation.kinds import anomalous_kinds, checked_scores
 from eqsep.evaluation.precision import prevalence_by_kind
 
@@ -114,10 +113,10 @@ def average_precision_interval(
     overall 0.737 [0.663, 0.815] (chance 0.259)
     """
     score, kind = checked_scores(score, kind, normal=normal)
-    place = _places(score)
+    ranks = _ranks(score)
 
     def areas(rows: Strata) -> np.ndarray:
-        return _areas(place, rows, normal=normal)
+        return _areas(ranks, rows, normal=normal)
 
     found = _interval(
         areas,
@@ -176,7 +175,7 @@ def average_precision_difference(
             f"({list(scores)}). Compare more than two over several data sets, by compare."
         )
     checked = [checked_scores(score, kind, normal=normal) for score in scores.values()]
-    first, second = (_places(score) for score, _ in checked)
+    first, second = (_ranks(score) for score, _ in checked)
     kinds = checked[0][1]
 
     def gains(rows: Strata) -> np.ndarray:
@@ -193,6 +192,22 @@ def average_precision_difference(
     return {
         name: Difference(*ends) for name, ends in zip(names, zip(*found, strict=True), strict=True)
     }
+
+
+def check_confidence(confidence: float) -> None:
+    """Refuse what is no share: 95 where 0.95 is meant.
+
+    Examples
+    --------
+    >>> check_confidence(95)
+    Traceback (most recent call last):
+        ...
+    eqsep.errors.UserError: confidence is a share between 0 and 1, got 95. Take 0.95 for 95 %.
+    """
+    if not 0 < confidence < 1:
+        raise UserError(
+            f"confidence is a share between 0 and 1, got {confidence}. Take 0.95 for 95 %."
+        )
 
 
 def _interval(
@@ -223,25 +238,25 @@ def _resamples(strata: Strata, n_resamples: int, rng: Any) -> Iterator[Strata]:
         yield {name: rows[rng.randint(len(rows), size=len(rows))] for name, rows in strata.items()}
 
 
-def _places(score: np.ndarray) -> np.ndarray:
-    """The place of each row in the order of scores: 0 for the highest, one place for a tie.
+def _ranks(score: np.ndarray) -> np.ndarray:
+    """The rank of each row in the order of scores: 0 for the highest, one rank for a tie.
 
-    The scores are sorted here once; a resample only counts its rows at each place.
+    The scores are sorted here once; a resample only counts its rows at each rank.
     """
     return np.unique(-score, return_inverse=True)[1]
 
 
-def _areas(place: np.ndarray, strata: Strata, *, normal: str) -> np.ndarray:
+def _areas(ranks: np.ndarray, strata: Strata, *, normal: str) -> np.ndarray:
     """Average precision of each kind of anomaly, then of all of them."""
-    n_places = place.max() + 1
-    counts = {name: np.bincount(place[rows], minlength=n_places) for name, rows in strata.items()}
+    n_ranks = ranks.max() + 1
+    counts = {name: np.bincount(ranks[rows], minlength=n_ranks) for name, rows in strata.items()}
     false_alarms = np.cumsum(counts.pop(normal))
     every = [*counts.values(), np.sum(list(counts.values()), axis=0)]
     return np.array([_area(caught, false_alarms) for caught in every])
 
 
 def _area(caught: np.ndarray, false_alarms: np.ndarray) -> float:
-    """sum over places of the anomalies there × the precision down to there, by all anomalies."""
+    """sum over ranks of the anomalies there × the precision down to there, by all anomalies."""
     hit = np.flatnonzero(caught)
     found = np.cumsum(caught[hit])
     return float(caught[hit] @ (found / (found + false_alarms[hit])) / found[-1])

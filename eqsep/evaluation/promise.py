@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import betabinom, binomtest
 
-from eqsep.evaluation.confidence import check_confidence
+from eqsep.evaluation.intervals import check_confidence
 
 RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
 
