@@ -1,6 +1,8 @@
 """Imports only go down, and `import eqsep` stays light."""
 
 import ast
+import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -12,77 +14,10 @@ import paper
 
 ROOT = Path(eqsep.__file__).parent
 PAPER = Path(paper.__file__).parent
-# From the ground up. A module may import from its own layer's package and from those before it.
-LAYERS = [
-    {"errors", "files"},
-    {"arrays", "renames"},
-    {"activations", "tables"},
-    {"labels", "losses", "solvers"},
-    {"batches", "checks", "datasets", "evaluation", "theory"},
-    {"engine"},
-    {"kernels", "networks"},
-    {"separators"},
-    {"detector"},
-    {"plots"},
-    {"persistence"},
-    {"distributed"},
-    {"export", "report"},
-    {"demo"},
-    {"commands"},
-    {"cli"},
-    {"__main__"},
-]
-RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+RULES = runpy.run_path(str(ROOT.parent / "tools" / "architecture.py"))
+misplaced = RULES["misplaced"]
 MODULES = sorted(ROOT.rglob("*.py"))
 ALL_MODULES = MODULES + sorted(PAPER.rglob("*.py"))  # the paper stands on the library
-
-
-# Upwards, in a method that is a door to what lies above, and only when it is called.
-UPWARDS = {
-    ("separators/base.py", "eqsep.persistence"),  # save
-    ("detector/detector.py", "eqsep.persistence"),  # save
-    ("detector/detector.py", "eqsep.export"),  # to_onnx
-}
-# Where a module is imported by a name that is computed.
-BY_NAME = {
-    "__init__.py",  # the public names, when they are asked for
-    "persistence/codecs.py",  # the classes of a model file, all in its registry
-    "datasets/embeddings.py",  # packages of others
-}
-
-
-def imports(source):
-    """Every module that the source imports, wherever and however; "?" for a computed name."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.ImportFrom) and node.module == "eqsep":
-            names = [alias.name for alias in node.names if alias.name != "__version__"]
-            yield from (eqsep._HOMES.get(name, f"eqsep.{name}") for name in names)
-        elif isinstance(node, ast.ImportFrom):
-            yield "." * node.level + (node.module or "")
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.Call) and _called(node) in ("import_module", "__import__"):
-            literal = node.args and isinstance(node.args[0], ast.Constant)
-            yield node.args[0].value if literal else "?"
-
-
-def _called(call):
-    return getattr(call.func, "id", getattr(call.func, "attr", None))
-
-
-def misplaced(path, source):
-    """The imports of a module, by its path in the package, that do not go down."""
-    layer = path.removesuffix(".py").split("/")[0]
-    for module in set(imports(source)) if layer != "__init__" else ():
-        if module.startswith((".", "?")) or module == "eqsep":
-            if path not in BY_NAME:
-                yield module
-        elif module.split(".")[0] == "paper":  # it stands on the library, beside it
-            yield module
-        elif module.startswith("eqsep.") and (path, module) not in UPWARDS:
-            other = module.split(".")[1]
-            if other != layer and RANK[other] >= RANK[layer]:
-                yield module
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -106,6 +41,26 @@ def test_imports_only_go_down(path):
 )
 def test_an_import_that_goes_up_is_seen_wherever_it_hides(source, module):
     assert list(misplaced("engine/kernels.py", source)) == [module]
+
+
+def test_modules_import_each_other_in_no_circle():
+    graph = RULES["module_graph"]()
+    assert RULES["circle"](graph) == []
+    graph["eqsep.engine.kernels"] = {"eqsep.engine.statistics"}
+    assert RULES["circle"](graph) == ["eqsep.engine.kernels", "eqsep.engine.statistics"]
+
+
+def test_the_picture_of_the_architecture_is_that_of_the_imports(tmp_path):
+    kept = ROOT.parent / "docs" / "_static" / "architecture.svg"
+    RULES["draw"](tmp_path / "now.svg")
+    again = "python tools/architecture.py docs/_static/architecture.svg"
+    assert drawn(tmp_path / "now.svg") == drawn(kept), f"Draw it again: {again}"
+
+
+def drawn(path):
+    """What is written in the boxes of a picture, and how many lines it has."""
+    text = path.read_text()
+    return sorted(re.findall(r">([^<>]*)</text>", text)), text.count("<path")
 
 
 @pytest.mark.parametrize("path", ALL_MODULES, ids=lambda p: str(p.relative_to(ROOT.parent)))
