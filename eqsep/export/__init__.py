@@ -2,11 +2,10 @@
 
 | module | what it knows |
 |---|---|
-| `graph` | nodes and constants, written down as expressions |
+| `graph` | nodes and constants, written down as expressions; some rows at a time |
 | `table` | what comes in, a value a column, and the encoded rows |
-| `numbers`, `dates`, `names` | the outputs of learnt columns |
+| `columns` | the outputs of learnt columns |
 | `score` | the kernel's sum, the threshold and the p-value |
-| `blocks` | some rows at a time, so that memory is bounded |
 | `file` | the whole model, its description, and the file |
 """
 

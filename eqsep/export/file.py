@@ -11,8 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from eqsep import __version__
 from eqsep.detector import Detector
 from eqsep.errors import MissingExtraError
-from eqsep.export.blocks import in_blocks, rows_at_once
-from eqsep.export.graph import Graph, Value
+from eqsep.export.graph import Graph, Value, in_blocks, rows_at_once
 from eqsep.export.score import ScoreGraph
 from eqsep.export.table import TableGraph
 from eqsep.files import written_whole

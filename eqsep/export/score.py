@@ -8,8 +8,8 @@ import numpy as np
 
 from eqsep.detector import Detector
 from eqsep.detector.scoring import usable
+from eqsep.export.columns import name_distances
 from eqsep.export.graph import Graph, Value
-from eqsep.export.names import name_distances
 from eqsep.export.table import Encoded
 from eqsep.tables.encoder import output_weights
 

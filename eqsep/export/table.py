@@ -7,10 +7,17 @@ from typing import Any
 import numpy as np
 
 from eqsep.errors import UserError
-from eqsep.export.dates import circle_parts
+from eqsep.export.columns import (
+    PlacedNames,
+    PlacedNumber,
+    circle_parts,
+    name_codes,
+    name_part,
+    number_parts,
+    takes_numbers,
+    truth_codes,
+)
 from eqsep.export.graph import Graph, Part, Value
-from eqsep.export.names import PlacedNames, name_codes, name_part, takes_numbers, truth_codes
-from eqsep.export.numbers import PlacedNumber, number_parts
 from eqsep.tables import TableEncoder
 from eqsep.tables.encodings import Category, Date, Number
 

@@ -1,7 +1,8 @@
-"""Columns of numbers in the graph: ranks, deviations, and what is missing.
+"""Columns of a table in the graph: numbers, names and truth values, and the circles of dates.
 
-All columns are done at once, side by side; a value on a knot, below all, above all or missing goes
-where `eqsep.tables.encodings` puts it, by the same operations in the same precision.
+All columns of numbers are done at once, side by side; a value on a knot, below all, above all or
+missing goes where `eqsep.tables` puts it, by the same operations in the same precision. A name is a
+code, 1 where a row has it, and a date has its hour and weekday on their circles.
 """
 
 from collections.abc import Sequence
@@ -9,11 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from eqsep.engine.compiled import manhattan
 from eqsep.export.graph import Graph, Part, Value
 from eqsep.tables.column import LARGEST, Column
-from eqsep.tables.encodings import Number
+from eqsep.tables.encodings import FAR, Category, Date, Number
 
 LINEAR, JUMP = 8.0, 4.0  # where deviations go on by their logarithm; the first step off a constant
+DAY = 86_400.0  # seconds
+WEEK = 7 * DAY
+MONDAY = 4 * DAY  # the first one since 1970
 
 
 @dataclass(frozen=True)
@@ -122,3 +127,97 @@ def _width(number: Number) -> float:
 
 def _array(values: Sequence[float]) -> np.ndarray:
     return np.array(values)
+
+
+@dataclass(frozen=True)
+class PlacedNames:
+    """A learnt column of names: its place among the codes, and its outputs' first place."""
+
+    category: Category
+    source: int
+    first: int
+
+
+def takes_numbers(category: Category) -> bool:
+    """Whether its values are 0, 1 and NaN; as a column without any value in training has them."""
+    return category.boolean or not (category.frequent or category.rare)
+
+
+def name_codes(graph: Graph, names: Value, category: Category) -> Value:
+    """The output that says each name; an empty one is missing.  (n,) of strings -> (n,)"""
+    codes = _codes(category)
+    return graph(
+        "LabelEncoder",
+        names,
+        domain="ai.onnx.ml",
+        keys_strings=list(codes),
+        values_int64s=list(codes.values()),
+        default_int64=_new(category),
+    )
+
+
+def truth_codes(graph: Graph, values: Value, category: Category, *, source: int) -> Value:
+    """The same for 0, 1 and NaN.  (n, n_columns) -> (n, 1)"""
+    x = graph("Gather", values, np.array([source]), axis=1)
+    known, new = _codes(category), _new(category)
+    code = graph("Where", graph("Equal", x, 1.0), known.get("True", new), new)
+    code = graph("Where", graph("Equal", x, 0.0), known.get("False", new), code)
+    return graph("Where", graph("IsNaN", x), known[""], code)
+
+
+def name_part(graph: Graph, codes: Value, columns: Sequence[PlacedNames]) -> Part:
+    """1 where a row has the name of an output, else 0.  (n, n_columns) of codes -> (n, k)"""
+    source: list[int] = []
+    code: list[int] = []
+    places: list[int] = []
+    for column in columns:
+        k = len(column.category.outputs)
+        source += [column.source] * k
+        code += range(k)
+        places += range(column.first, column.first + k)
+    given = graph("Gather", codes, np.array(source), axis=1)
+    return Part(graph.cast(graph("Equal", given, np.array(code)), np.float32), places)
+
+
+def name_distances(category: Category, landmarks: np.ndarray) -> np.ndarray:
+    """How far each name is from the landmarks' outputs of that column.  (m, k) -> (k, m)"""
+    weights = np.array(category.weights)
+    weights[-1] *= FAR
+    return manhattan(np.diag(weights).astype(landmarks.dtype), landmarks)
+
+
+def _codes(category: Category) -> dict[str, int]:
+    codes = {name: i for i, name in enumerate(category.frequent)}
+    codes |= dict.fromkeys(category.rare, len(category.frequent))
+    codes[""] = _new(category) - category.with_missing
+    return codes
+
+
+def _new(category: Category) -> int:
+    return len(category.outputs) - 1
+
+
+def circle_parts(graph: Graph, values: Value, date: Date, *, source: int, first: int) -> list[Part]:
+    """Sine and cosine of each cycle; 0 where the date is missing."""
+    if not date.cycles:
+        return []
+    x = graph("Gather", values, np.array([source]), axis=1)
+    missing = graph("IsNaN", x)
+    x = graph("Where", missing, 0.0, x)
+    parts: list[Part] = []
+    for cycle in date.cycles:
+        angle = graph("Mul", 2 * np.pi, _turn(graph, x, cycle))
+        for quarter in (0.0, np.pi / 2):  # a cosine by a sine: older runtimes have no other
+            place = first + len(date.elapsed.outputs) + len(parts)
+            height = graph("Sin", graph("Add", angle, quarter))
+            parts.append(Part(graph("Where", missing, 0.0, height), [place]))
+    return parts
+
+
+def _turn(graph: Graph, x: Value, cycle: str) -> Value:
+    """The part of the day or week that has passed; weekdays are whole steps."""
+    # Before 1970 the remainder is negative: a whole turn less, the same place on the circle.
+    if cycle == "hour":
+        return graph("Div", graph("Mod", x, DAY, fmod=1), DAY)
+    days = graph("Div", graph("Mod", graph("Sub", x, MONDAY), WEEK, fmod=1), DAY)
+    return graph("Div", graph("Floor", days), 7.0)
