@@ -15,7 +15,7 @@ from eqsep.commands.console import meant
 from eqsep.commands.reading import Choice, is_table, joined, no_rows, pieces
 from eqsep.commands.text_files import MISSING, Layout
 from eqsep.detector import Detector
-from eqsep.detector.fitting import checked_rate
+from eqsep.detector.scoring import checked_rate
 from eqsep.errors import UserError, quoted
 from eqsep.persistence import ModelFileError, load_model
 from eqsep.persistence.container import MAGIC

@@ -15,7 +15,7 @@ import numpy as np
 
 from eqsep.batches.joining import joined
 from eqsep.detector.feature_map import FeatureMap, given_bandwidth, make_feature_map
-from eqsep.detector.scoring import MOST_HELD, held_out
+from eqsep.detector.scoring import MOST_HELD, checked_rate, held_out
 from eqsep.engine.statistics import Statistics, widened
 from eqsep.errors import UserError
 from eqsep.labels import UNLABELLED, RowLabels, listed, read_row_labels
@@ -263,17 +263,6 @@ def _confirmed(context: FitContext, table: Table, learnt: np.ndarray) -> Names:
             found = np.unique(rows[learnt]).tolist()
             confirmed[column.name] = frozenset(n for i in found if (n := names[i]) in unconfirmed)
     return confirmed
-
-
-def checked_rate(rate: float) -> float:
-    """A rate of false alarms as a number between 0 and 1."""
-    if not isinstance(rate, Real) or not 0 < rate < 1:
-        told = (
-            f"must be a number between 0 and 1, got {rate!r}. "
-            f"0.01 lets one normal row in a hundred raise an alarm."
-        )
-        raise UserError(f"false_alarm_rate {told}", command=f"--false-alarm-rate {told}")
-    return float(rate)
 
 
 def check_parameters(detector: Any) -> None:

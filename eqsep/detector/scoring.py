@@ -3,6 +3,7 @@
 import math
 import warnings
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -165,6 +166,17 @@ class Calibration:
         ordered = self.ordered
         as_high = len(ordered) - np.searchsorted(ordered, score, side="left")
         return (1 + as_high) / (len(ordered) + 1)
+
+
+def checked_rate(rate: float) -> float:
+    """A rate of false alarms as a number between 0 and 1."""
+    if not isinstance(rate, Real) or not 0 < rate < 1:
+        told = (
+            f"must be a number between 0 and 1, got {rate!r}. "
+            f"0.01 lets one normal row in a hundred raise an alarm."
+        )
+        raise UserError(f"false_alarm_rate {told}", command=f"--false-alarm-rate {told}")
+    return float(rate)
 
 
 def usable(n: int) -> int:
