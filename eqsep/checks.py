@@ -26,6 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from eqsep.errors import EqsepWarning, quoted
+from eqsep.labels import RowLabels
 from eqsep.tables.column import WRITERS, Column
 from eqsep.tables.encoder import TableEncoder
 from eqsep.tables.encodings import Date
@@ -224,6 +225,7 @@ def check_labels(counts: Mapping[str, int], *, known: Iterable[str] = ()) -> lis
     ["Labels 'OK', 'ok' differ only by case or blanks:"]
     """
     known = list(known)
+    new = set(counts) - set(known)
     alike: dict[str, set[str]] = {}
     for text in (*counts, *known):
         alike.setdefault(text.strip().casefold(), set()).add(text)
@@ -236,9 +238,9 @@ def check_labels(counts: Mapping[str, int], *, known: Iterable[str] = ()) -> lis
             same,
         )
         for texts in alike.values()
-        if len(texts) > 1 and texts & set(counts)
+        if len(texts) > 1 and texts & new
     ]
-    single = [text for text, n in counts.items() if n == 1 and text not in known]
+    single = [text for text, n in counts.items() if n == 1 and text in new]
     if single:
         one = len(single) == 1
         which = f"Label {quoted(single)} has one row:"
@@ -246,6 +248,36 @@ def check_labels(counts: Mapping[str, int], *, known: Iterable[str] = ()) -> lis
         check = f"check {'its' if one else 'their'} spelling, for one row teaches little."
         found.append(Finding(LabelSpellingWarning, which if one else many, check, check))
     return found
+
+
+def check_row_labels(
+    labels: RowLabels, times: np.ndarray | None = None, *, known: RowLabels | None = None
+) -> list[Finding]:
+    """The same of the labels of rows; each stands for so many of them, else for one.
+
+    Those that are `known` were learnt before.
+    """
+    names = _label_names(labels)
+    if not names:
+        return []
+    there = labels.code >= 0
+    weights = None if times is None else times[there]
+    counts = np.bincount(labels.code[there], weights, minlength=len(names)).tolist()
+    found = {name: int(n) for name, n in zip(names, counts, strict=True) if n}
+    return check_labels(found, known=[] if known is None else _label_names(known))
+
+
+def _label_names(labels: RowLabels) -> list[str]:
+    """The normal label and those of anomalies as text; none where no label was ever given."""
+    if labels.labels is None:
+        return []
+    normal, other = map(str, labels.labels.classes)
+    return [normal, *(labels.kinds if labels.labels.by_name else [other])]
+
+
+def check_fitted(encoder: TableEncoder, *, threshold: float, rate: float) -> list[Finding]:
+    """What is to be looked at when a detector has been fitted."""
+    return [*check_dates(encoder), *check_threshold(threshold, rate=rate)]
 
 
 def check_threshold(threshold: float, *, rate: float) -> list[Finding]:

@@ -9,7 +9,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from eqsep import checks
+from eqsep import Detector, checks
+from eqsep.batches import sampling
 from eqsep.checks import Finding, warn_of
 from eqsep.errors import UserError
 from eqsep.tables import TableEncoder
@@ -162,6 +163,7 @@ def test_labels_that_are_alike_are_told():
     )
     (found,) = checks.check_labels({"OK ": 3}, known=["ok", "Bad", "bad"])  # those were told before
     assert "'OK ', 'ok'" in found.message
+    assert checks.check_labels({"Bad": 3}, known=["Bad", "bad"]) == []
 
 
 def test_labels_of_one_row_are_told():
@@ -239,3 +241,125 @@ def test_an_error_may_speak_to_both():
     assert isinstance(placed, UserError)
     assert (str(placed), placed.in_command()) == ("rows.csv: Set a=1.", "rows.csv: Pass --a 1.")
     assert UserError("Plain.").in_command() == "Plain."
+
+
+def measurements(n=400):
+    """Rows with all that is to be looked at: a counter, a date, a leak, commas, typos."""
+    rng = np.random.default_rng(0)
+    kind = np.resize(["normal"] * 9 + ["hot"], n).astype(object)
+    frame = pd.DataFrame(
+        {
+            "size": rng.normal(size=n),
+            "id": np.arange(n),
+            "day": pd.Timestamp("2025-01-01") + pd.to_timedelta(rng.integers(0, 90, n), "D"),
+            "cost": [f"{i},5" for i in rng.integers(0, 30, n)],
+            "alarm": (kind == "hot") * 2.0,
+        }
+    )
+    kind[kind == "hot"] = np.resize(["hot", "Hot"], (kind == "hot").sum())
+    kind[5] = "cold"
+    return frame, kind
+
+
+EXPECTED = {
+    checks.LabelSpellingWarning: 2,
+    checks.CountingColumnWarning: 1,
+    checks.DecimalCommaWarning: 1,
+    checks.DateColumnWarning: 1,
+}
+
+
+def told(act):
+    """What is warned of, and where."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        act()
+    assert {w.filename for w in caught} <= {__file__}
+    return [w.message for w in caught if isinstance(w.message, checks.DataWarning)]
+
+
+def fit(*data):
+    return Detector(n_landmarks=20, false_alarm_rate=0.2, random_state=0).fit(*data)
+
+
+def batches(frame, kind, n=4):
+    parts = np.array_split(np.arange(len(frame)), n)
+    return [(frame.iloc[rows], kind[rows]) for rows in parts]
+
+
+WAYS = {
+    "in memory": lambda frame, kind: fit(frame, kind),
+    "all in the sample": lambda frame, kind: fit(batches(frame, kind)),
+    "read twice": lambda frame, kind: fit(batches(frame, kind)),
+    "read once": lambda frame, kind: fit(iter(batches(frame, kind))),
+    "first piece": lambda frame, kind: Detector(
+        n_landmarks=20, false_alarm_rate=0.2, random_state=0
+    ).partial_fit(frame, kind),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_fit_raises_what_the_checks_find(way, monkeypatch):
+    if way == "read twice":
+        monkeypatch.setattr(sampling, "SAMPLE", 300)
+    found = told(lambda: WAYS[way](*measurements()))
+    found = [m for m in found if not isinstance(m, checks.HighThresholdWarning)]  # 20 landmarks
+    assert Counter(map(type, found)) == EXPECTED
+    assert len({str(message) for message in found}) == len(found)  # each once
+    (dates,) = (m for m in found if isinstance(m, checks.DateColumnWarning))
+    assert "X.drop(columns=['day'])" in str(dates)
+    assert "--drop 'day'" in dates.in_command()
+    (single,) = (m for m in found if "has one row" in str(m))
+    assert "'cold'" in str(single)
+
+
+def test_a_leak_is_told_by_a_fit():
+    frame, kind = measurements()
+    kind[kind == "cold"] = "normal"
+    (leak,) = (
+        m for m in told(lambda: fit(frame, kind)) if isinstance(m, checks.LeakingColumnWarning)
+    )
+    assert "Column 'alarm' alone tells" in str(leak)
+
+
+def test_clean_rows_are_learnt_in_silence():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 2)), np.resize(["normal"] * 9 + ["hot"], 400)
+    assert told(lambda: fit(X, y)) == []
+    assert told(lambda: fit(X, np.where(y == "hot", 1, 0))) == []
+    assert told(lambda: fit(X)) == []
+
+
+def test_a_label_that_is_learnt_later_is_compared_with_those_before():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(400, 2)), np.resize(["normal"] * 9 + ["hot"], 400)
+    detector = fit(X, y)
+    (alike,) = told(lambda: detector.partial_fit(X[:2], ["HOT", "HOT"]))
+    assert "Labels 'HOT', 'hot' differ only" in str(alike)
+    (single,) = told(lambda: detector.partial_fit(X[:1], ["cold"]))
+    assert "Label 'cold' has one row" in str(single)
+    assert told(lambda: detector.partial_fit(X[:2], ["normal", "hot"])) == []
+    one_class = fit(X)
+    assert told(lambda: one_class.partial_fit(X[:1])) == []
+
+
+def test_a_threshold_that_few_get_above_is_told_by_a_fit():
+    rng = np.random.default_rng(0)
+    codes = rng.permuted(np.resize(np.arange(20), (20, 600)), axis=1).T.astype(str)
+    rows = pd.DataFrame(codes).rename(columns=str).astype("category")
+    (high,) = told(lambda: Detector(n_landmarks=60, random_state=0).fit(rows))
+    assert isinstance(high, checks.HighThresholdWarning)
+
+
+def test_with_a_map_of_another_detector_dropped_columns_are_no_matter():
+    frame, kind = measurements()
+    named = frame.assign(key=[f"key {i}" for i in range(len(frame))])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        first = fit(named, kind)
+    assert first.feature_map_.encoder.dropped_
+    again = Detector(feature_map=first.feature_map_, false_alarm_rate=0.2)
+    found = told(lambda: again.fit(named, kind))
+    assert Counter(map(type, found)) == EXPECTED
+    found = told(lambda: again.fit(batches(named, kind)))  # of which the labels alone are counted
+    assert {type(m) for m in found} == {checks.LabelSpellingWarning, checks.DateColumnWarning}

@@ -6,10 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 
-from eqsep.checks import check_columns, check_dates, check_labels, check_threshold, warn_of
 from eqsep.commands.console import counted, progress
 from eqsep.commands.inputs import WITHOUT, InputSpec, y_for
 from eqsep.commands.models import check_model_out, labelled_rows, load_detector
@@ -54,7 +52,6 @@ def fit_files(
         detector, data = fit(spec, base, settings, say)
         say("writing")
         detector.save(out)
-    _warn_of_data(detector, data)
     return detector, data
 
 
@@ -78,19 +75,6 @@ def _fit_on_cluster(
         return fit(data.rows, normal=data.normal, **settings), data
 
 
-def _warn_of_data(detector: Detector, data: TrainingData) -> None:
-    found = check_dates(detector.feature_map_.encoder)
-    found += check_threshold(detector.threshold_, rate=detector.false_alarm_rate)
-    if data.labels is None:
-        found += check_columns(data.sample, np.zeros(data.sample.n_rows))
-    else:
-        texts = data.labels.texts
-        code = np.where(texts == None, -1, np.where(texts == data.labels.normal, 0, 1))  # noqa: E711
-        found += check_columns(data.sample, code)
-        found += check_labels({k: n for k, n in data.counts.items() if k != WITHOUT})
-    warn_of(found)
-
-
 def learn_files(
     model: Path, paths: Sequence[str], label: str, *, layout: Layout, out: Path
 ) -> tuple[Detector, dict[str, int]]:
@@ -101,13 +85,10 @@ def learn_files(
     with progress("reading") as say:
         rows, column = labelled_rows(paths, label, detector, layout=layout)
         y = y_for(detector, column, name=label)
-        known = [str(kind) for kind in (detector.normal, *detector.kinds_) if kind is not None]
         say(f"learning {counted(rows.n_rows, 'row')}")
         detector.partial_fit(rows, y)
         detector.save(out)
-    counts = dict(Counter(sorted(WITHOUT if text is None else str(text) for text in y)))
-    warn_of(check_labels({k: n for k, n in counts.items() if k != WITHOUT}, known=known))
-    return detector, counts
+    return detector, dict(Counter(sorted(WITHOUT if text is None else str(text) for text in y)))
 
 
 def merge_models(models: Sequence[Path], out: Path) -> Detector:

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from eqsep.batches.sources import source_of
+from eqsep.checks import check_fitted, check_row_labels, warn_of
 from eqsep.detector.explanation import Explanation, explain_rows
 from eqsep.detector.feature_map import FeatureMap, row_hashes
 from eqsep.detector.fitting import (
@@ -220,6 +221,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         self.labels_ = partial.known
         sums = widened(self.statistics_, 1 + len(self.kinds_)) + partial.statistics
         self._record(sums, np.concatenate([self.calibration_.rows, self._held_rows(partial)]))
+        warn_of(check_row_labels(labels, known=context.known))
         warn_of_far_rows(self, Z, labels, known=known)
         return self
 
@@ -349,6 +351,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         self._record(partial.statistics, self._held_rows(partial))
         self.promised_rate_ = checked_rate(self.false_alarm_rate)
         self.calibration_.warn_if_short(self.promised_rate_)
+        promise = {"threshold": self.threshold_, "rate": self.promised_rate_}
+        warn_of([*context.findings, *check_fitted(self.feature_map_.encoder, **promise)])
         return self
 
     def _held_rows(self, partial: PartialStatistics) -> np.ndarray:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from eqsep.batches.joining import joined
+from eqsep.checks import Finding, check_columns, check_row_labels
 from eqsep.detector.feature_map import FeatureMap, given_bandwidth, make_feature_map
 from eqsep.detector.scoring import MOST_HELD, checked_rate, held_out
 from eqsep.engine.statistics import Statistics, widened
@@ -44,6 +45,8 @@ class FitContext:
     unconfirmed_names : mapping of str to set of str
         Names that the encoder knows only from having counted all rows: such a name goes in the
         end where none but held-out rows have it.
+    findings : tuple of Finding
+        What is to be looked at in the first rows, or in the sample of all.
     """
 
     feature_map: FeatureMap
@@ -53,6 +56,7 @@ class FitContext:
     unlabelled_weight: float = 0.01
     device: str = "cpu"
     unconfirmed_names: Names = field(default_factory=dict)
+    findings: tuple[Finding, ...] = ()
 
     @classmethod
     def of(
@@ -141,7 +145,9 @@ def first_fit(
         Whether labels were passed at all.
     """
     counts = np.ones(len(labels.code))
+    found = check_row_labels(labels)
     labels, one_class = opened(labels, counts, normal=detector.normal, given=given)
+    found += check_columns(table, labels.code)
     feature_map = detector.feature_map
     if feature_map is None:
         feature_map, Z = make_feature_map(table, labels, detector, rng)
@@ -149,6 +155,7 @@ def first_fit(
         table = aligned(feature_map.encoder, table)
         Z = feature_map.rows(table)
     context = FitContext.of(detector, feature_map, labels, one_class=one_class)
+    context = replace(context, findings=tuple(found))
     return context, accumulate_encoded(context, table, labels, Z)
 
 
@@ -159,7 +166,7 @@ def opened(
 
     Each of the labels is that of so many rows.
     """
-    check_labels(labels, counts, normal=normal, given=given)
+    refuse_labels(labels, counts, normal=normal, given=given)
     one_class = not (labels.code == 0).any()
     return labels.trusting_unlabelled() if one_class else labels, one_class
 
@@ -288,7 +295,7 @@ def check_parameters(detector: Any) -> None:
         )
 
 
-def check_labels(labels: RowLabels, counts: np.ndarray, *, normal: Any, given: bool) -> None:
+def refuse_labels(labels: RowLabels, counts: np.ndarray, *, normal: Any, given: bool) -> None:
     """Refuse the labels of a first fit where no row stands for the normal ones, or none says.
 
     Labels that are `given`, and all of them missing, are more often a mistake than a choice. So are

@@ -15,6 +15,7 @@ import numpy as np
 from eqsep.batches.joining import joined, tables, width
 from eqsep.batches.sampling import LabelledRows, Strata, frequent, sample_size
 from eqsep.batches.sources import Source, prefetched
+from eqsep.checks import check_columns, check_row_labels
 from eqsep.detector.bandwidth import RATE
 from eqsep.detector.feature_map import FeatureMap, given_bandwidth, make_feature_map
 from eqsep.detector.fitting import (
@@ -216,9 +217,11 @@ def agree(detector: Any, rng: np.random.RandomState, summary: StreamSummary) -> 
     not new. About as many rows are held out as of all rows in memory.
     """
     labels, counts = summary.row_labels()
+    found = check_row_labels(labels, counts)
     labels, one_class = opened(labels, counts, normal=detector.normal, given=summary.labelled)
     if detector.feature_map is not None:
-        return FitContext.of(detector, detector.feature_map, labels, one_class=one_class)
+        context = FitContext.of(detector, detector.feature_map, labels, one_class=one_class)
+        return replace(context, findings=tuple(found))
     sample = summary.sample()
     read = read_row_labels(sample.y, n_rows=len(sample.y), normal=detector.normal, known=labels)
     read = read.trusting_unlabelled() if one_class else read
@@ -236,7 +239,8 @@ def agree(detector: Any, rng: np.random.RandomState, summary: StreamSummary) -> 
     more_rare = {name: [*rare[name], *sorted(names)] for name, names in unconfirmed.items()}
     feature_map = with_rare_names(feature_map, more_rare)
     context = FitContext.of(detector, feature_map, labels, one_class=one_class)
-    return replace(context, unconfirmed_names=unconfirmed)
+    found += check_columns(sample.rows, read.code)
+    return replace(context, unconfirmed_names=unconfirmed, findings=tuple(found))
 
 
 def finished(context: FitContext, partial: PartialStatistics) -> _Fit:
