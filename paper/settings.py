@@ -231,7 +231,8 @@ def lines_of(table: str, row: str, *, n_rows: int, out: Path) -> Iterator[str]:
         ours = {kind: Ours.of(result["values"][kind]) for kind in means}
         apart = max(abs(ours[kind].mean - mean) for kind, mean in means.items())
         rows = f"{result['more']['training rows']:,}"
-        yield line(name, setting, rows, *ours.values(), f"{apart:.3f}")
+        figures = (str(one) if one.std else f"{one.mean:.3f}" for one in ours.values())
+        yield line(name, setting, rows, *figures, f"{apart:.3f}")
 
 
 def main(words: Sequence[str] | None = None) -> None:
