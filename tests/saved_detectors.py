@@ -9,7 +9,7 @@ import pandas as pd
 
 from eqsep import Detector, load_model
 from eqsep.datasets import make_mixed_demo
-from eqsep.persistence.values import Writer
+from eqsep.persistence.files import Writer
 
 TABLE = make_mixed_demo(n_samples=600, as_frame=True, random_state=0)
 FRESH = make_mixed_demo(n_samples=60, as_frame=True, random_state=1)

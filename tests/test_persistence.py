@@ -32,10 +32,10 @@ from eqsep import (
 from eqsep.activations import TanhBump
 from eqsep.kernels import FunctionKernel
 from eqsep.persistence import ModelFileError, save_model
-from eqsep.persistence.codecs import PRIVATE
 from eqsep.persistence.container import OLDEST, VERSION, pack, unpack
+from eqsep.persistence.files import Reader, Writer
+from eqsep.persistence.foreign import PRIVATE
 from eqsep.persistence.registry import CHANGES, CODECS, Change
-from eqsep.persistence.values import Reader, Writer
 from eqsep.renames import Renamed
 from eqsep.solvers import BFGS
 

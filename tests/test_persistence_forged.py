@@ -13,7 +13,7 @@ from saved_detectors import FRESH, NEW_X, fitted, same, strange
 from eqsep import load_model
 from eqsep.persistence import ModelFileError
 from eqsep.persistence.container import pack, unpack
-from eqsep.persistence.values import Reader, Writer
+from eqsep.persistence.files import Reader, Writer
 
 
 @pytest.fixture

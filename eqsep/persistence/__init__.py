@@ -2,14 +2,12 @@
 
 | module | what it knows |
 |---|---|
+| `files` | a model as one file: its tree of plain values, written whole or not at all |
 | `container` | the bytes: prefix, header, arrays, checksum |
-| `values` | plain values and known objects as a tree that JSON can hold |
 | `registry` | which classes a file may hold, what each is made of, and was in older formats |
-| `codecs` | how an object becomes its parts and is built from them |
-| `schema` | what a part of an object may be |
-| `layers` | networks (torch), layer by layer |
+| `codecs` | how an object becomes its parts and is built from them, and what each part may be |
 | `detectors` | the detector, and the encoder of its table |
-| `files` | the file itself: written whole or not at all |
+| `foreign` | networks (torch), layer by layer, and scikit-learn's support vector machine |
 """
 
 from eqsep.persistence.container import ModelFileError

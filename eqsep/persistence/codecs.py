@@ -1,24 +1,195 @@
-"""Codecs: how an object becomes its parts and is built from them, each kind of class in its way.
+"""Codecs: how an object becomes its parts and is built from them, and what each part may be.
 
-`Codec.cls` is the only place where eqsep looks a class up by name, among those of `registry`.
+A schema looks at a part and at the sizes known so far, by name: the first array with an axis "m"
+says what m is, and all others must agree; so nothing strange is found out later. `Codec.cls` is the
+only place where eqsep looks a class up by name, among those of `registry`.
 """
 
 import dataclasses
 import inspect
 import math
+import reprlib
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
 import numpy as np
-from sklearn.svm import SVC
 
-from eqsep.persistence.container import ModelFileError, damaged
-from eqsep.persistence.schema import CLASSES, NUMBER, Schema, Sizes, array, either, summary, word
+from eqsep.persistence.container import ModelFileError
 from eqsep.renames import DEPRECATED, parameters
+
+Sizes = dict[str, int]
+LARGE = 1e30  # sums of so large numbers are finite in single precision
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What a value should be, in words, and whether it is that."""
+
+    description: str
+    accepts: Callable[[Any, Sizes], bool]
+
+
+def summary(value: Any) -> str:
+    """A value in a few words, however large it is."""
+    if isinstance(value, np.ndarray):
+        return f"an array of {value.dtype} with shape {value.shape}"
+    if value is None or isinstance(value, bool | int | float | str | np.generic):
+        return reprlib.repr(value)
+    return f"a {type(value).__name__}"
+
+
+def fits(shape: tuple[int, ...], axes: tuple[str | int | None, ...], sizes: Sizes) -> bool:
+    """Whether the shape has these axes: a size, a name for one of at least 1, or None for any.
+
+    Examples
+    --------
+    >>> sizes = {"d": 3}
+    >>> fits((5, 3), ("m", "d"), sizes), fits((4,), ("m",), sizes), sizes
+    (True, False, {'d': 3, 'm': 5})
+    """
+    return len(shape) == len(axes) and all(map(lambda n, a: _agrees(n, a, sizes), shape, axes))
+
+
+def _agrees(size: int, axis: str | int | None, sizes: Sizes) -> bool:
+    if axis is None:
+        return True
+    if isinstance(axis, int):
+        return size == axis
+    return size >= 1 and sizes.setdefault(axis, size) == size
+
+
+def array(*axes: str | int | None, kinds: str = "f") -> Schema:
+    """An array with these axes, of one of these kinds of dtype."""
+    shape = ", ".join("any" if axis is None else str(axis) for axis in axes)
+
+    def accepts(value: Any, sizes: Sizes) -> bool:
+        right = type(value) is np.ndarray and value.dtype.kind in kinds
+        return right and fits(value.shape, axes, sizes)
+
+    return Schema(f"an array of shape ({shape})", accepts)
+
+
+def bounded(*axes: str | int | None, dtype: str) -> Schema:
+    """An array with these axes, of this dtype, of finite numbers that can be added up."""
+    shaped = array(*axes)
+
+    def accepts(value: Any, sizes: Sizes) -> bool:
+        if not shaped.accepts(value, sizes) or value.dtype != dtype:
+            return False
+        with np.errstate(invalid="ignore"):  # a NaN that signals
+            return bool(np.abs(value).max(initial=0) <= LARGE)
+
+    return Schema(f"{shaped.description} of finite numbers as {dtype}", accepts)
+
+
+def _is_number(value: Any, sizes: Sizes) -> bool:  # noqa: ARG001  the shape of all of them
+    return type(value) in (int, float) or isinstance(value, np.integer | np.floating)
+
+
+def _is_positive(value: Any, sizes: Sizes) -> bool:
+    return _is_number(value, sizes) and bool(0 < value < math.inf)
+
+
+def _is_whole(value: Any, sizes: Sizes) -> bool:  # noqa: ARG001
+    return (type(value) is int or isinstance(value, np.integer)) and bool(value >= 1)
+
+
+def _is_flag(value: Any, sizes: Sizes) -> bool:  # noqa: ARG001
+    return type(value) is bool or isinstance(value, np.bool_)
+
+
+def _is_label(value: Any, sizes: Sizes) -> bool:
+    return isinstance(value, str | np.str_) or _is_flag(value, sizes) or _is_number(value, sizes)
+
+
+def _are_texts(value: Any, sizes: Sizes) -> bool:  # noqa: ARG001
+    return (
+        type(value) is list
+        and all(type(text) is str for text in value)
+        and len(set(value)) == len(value)
+    )
+
+
+NUMBER = Schema("a number", _is_number)
+POSITIVE = Schema("a finite number above 0", _is_positive)
+WHOLE = Schema("a whole number of at least 1", _is_whole)
+FLAG = Schema("True or False", _is_flag)
+LABEL = Schema("a label", _is_label)
+TEXTS = Schema("a list of distinct strings", _are_texts)
+CLASSES = array(2, kinds="biufU")
+
+
+def either(*options: Schema) -> Schema:
+    """One of several schemas."""
+    description = " or ".join(option.description for option in options)
+    return Schema(description, lambda value, sizes: any(o.accepts(value, sizes) for o in options))
+
+
+def word(*words: Any) -> Schema:
+    """One of these values, of the same type."""
+    return Schema(
+        f"one of {words}",
+        lambda value, sizes: any(type(value) is type(k) and value == k for k in words),  # noqa: ARG005
+    )
+
+
+def counted(axis: str) -> Schema:
+    """The number that the axis is long."""
+    return Schema(
+        f"the number of {axis}",
+        lambda value, sizes: _is_whole(value, sizes) and _agrees(int(value), axis, sizes),
+    )
+
+
+def instance(
+    *names: str, length: Callable[[Any], int] | None = None, axis: str | None = None
+) -> Schema:
+    """An object of a class "Class" or "module.Class"; with `length`, as long as the axis."""
+
+    def accepts(value: Any, sizes: Sizes) -> bool:
+        name = type(value).__qualname__
+        if not {name, f"{type(value).__module__.split('.')[-1]}.{name}"} & set(names):
+            return False
+        return length is None or _agrees(int(length(value)), axis, sizes)
+
+    return Schema(" or ".join(names), accepts)
+
+
+def sized(name: str, shape: Callable[[Any], tuple[int, ...]], *axes: str | int | None) -> Schema:
+    """An object of the class "module.Class", whose `shape` has these axes."""
+    of_class = instance(name)
+    return Schema(
+        f"{name} of a size that fits the other parts",
+        lambda value, sizes: of_class.accepts(value, sizes) and fits(shape(value), axes, sizes),
+    )
+
+
+def items(item: Schema, *, least: int = 0) -> Schema:
+    """A list, each item of which fits the schema."""
+    return Schema(
+        f"a list of {item.description}",
+        lambda value, sizes: (
+            type(value) is list
+            and len(value) >= least
+            and all(item.accepts(each, sizes) for each in value)
+        ),
+    )
+
+
+def entries(entry: Schema, *, among: Collection[str]) -> Schema:
+    """A dict with some of these keys, each value of which fits the schema."""
+    return Schema(
+        f"a dict of {entry.description}",
+        lambda value, sizes: (
+            type(value) is dict
+            and set(value) <= set(among)
+            and all(entry.accepts(each, sizes) for each in value.values())
+        ),
+    )
 
 
 @dataclass(frozen=True)
@@ -152,97 +323,3 @@ class EstimatorCodec(Codec):
 def learnt(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Those that end in an underscore, and do not begin with one."""
     return {k: v for k, v in attributes.items() if k.endswith("_") and not k.startswith("_")}
-
-
-_SVC_KERNELS = ("linear", "rbf", "poly", "sigmoid")
-_DEGREE = Schema(
-    "a whole number from 0 to 1000",
-    lambda value, sizes: type(value) is int and 0 <= value <= 1000,  # noqa: ARG005
-)
-_SVC_PARAMETERS = {
-    "kernel": word(*_SVC_KERNELS),
-    "degree": _DEGREE,
-    "coef0": NUMBER,
-    "gamma": either(word("scale", "auto"), NUMBER),
-    "decision_function_shape": word("ovr", "ovo"),
-    "break_ties": word(False, True),
-    "cache_size": NUMBER,
-}
-_SVC_LEARNT = {
-    "support_vectors_": array("n", "d"),
-    "support_": array("n", kinds="i"),
-    "n_support_": array(2, kinds="i"),
-    "dual_coef_": array(1, "n"),
-    "intercept_": array(1),
-    "classes_": CLASSES,
-    "gamma_": NUMBER,
-}
-
-
-PRIVATE = ("_dual_coef_", "_gamma", "_intercept_", "_n_support")  # of scikit-learn's SVC
-
-
-@dataclass(frozen=True)
-class SVCCodec(Codec):
-    """A machine of two classes, fitted to dense rows, without probabilities.
-
-    A new machine is fitted to two rows, which prepares all that the installed scikit-learn keeps
-    in one; then it is given what the saved one had learnt. A fitted machine cannot be built by
-    scikit-learn's public names alone: `PRIVATE` are those used here besides.
-    """
-
-    def encode(self, value: Any) -> dict[str, Any]:
-        params = value.get_params(deep=False)
-        if params.pop("probability", False) is True:
-            raise ModelFileError("SVC cannot be saved with probability=True.")
-        if not hasattr(value, "support_vectors_"):
-            return params
-        if isinstance(value.support_vectors_, np.ndarray) and len(value.classes_) == 2:
-            state = {k: getattr(value, k) for k in _SVC_LEARNT if k != "gamma_"}
-            return params | state | {"gamma_": float(value._gamma)}
-        raise ModelFileError("SVC can be saved with two classes and dense rows only.")
-
-    def decode(self, parts: dict[str, Any], name: str) -> Any:
-        state = learnt(parts)
-        params = {part: parts[part] for part in parts if part not in state}
-        known = SVC().get_params(deep=False)
-        known.pop("probability", None)
-        check_names(params, name, required=_SVC_PARAMETERS, optional=known)
-        if not state:
-            return SVC(**params)
-        check(params, _SVC_PARAMETERS, name, sizes={})
-        check_names(state, name, required=_SVC_LEARNT)
-        sizes: Sizes = {}
-        check(state, _SVC_LEARNT, name, sizes=sizes)
-        counts = state["n_support_"].tolist()
-        if min(counts) < 0 or sum(counts) != sizes["n"] or not math.isfinite(state["gamma_"]):
-            damaged("the support vectors of a machine are not as many as it says")
-        rows = np.repeat([[0.0], [1.0]], sizes["d"], axis=1)
-        return _with_state(SVC().fit(rows, [0, 1]).set_params(**params), state)
-
-
-def _with_state(svm: Any, state: dict[str, Any]) -> Any:
-    """The machine with what was learnt, in the types and signs that its own code relies on."""
-    dual_coef, intercept = (
-        np.ascontiguousarray(state[k], dtype=np.float64) for k in ("dual_coef_", "intercept_")
-    )
-    attributes = {
-        "support_vectors_": np.ascontiguousarray(state["support_vectors_"], dtype=np.float64),
-        "support_": np.ascontiguousarray(state["support_"], dtype=np.int32),
-        "_n_support": np.ascontiguousarray(state["n_support_"], dtype=np.int32),
-        "dual_coef_": dual_coef,
-        "intercept_": intercept,
-        "_dual_coef_": -dual_coef,
-        "_intercept_": -intercept,
-        "_gamma": float(state["gamma_"]),
-        "classes_": state["classes_"],
-    }
-    missing = sorted(set(attributes) - set(vars(svm)))
-    if missing:
-        raise ModelFileError(
-            f"The model file holds a support vector machine, which the scikit-learn installed "
-            f"cannot build again: its SVC has no {', '.join(missing)}. Install an older "
-            f"scikit-learn, or fit the model anew."
-        )
-    vars(svm).update(attributes)
-    return svm

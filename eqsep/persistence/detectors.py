@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.persistence.codecs import Codec, EstimatorCodec, RecordCodec, check, check_names
-from eqsep.persistence.container import damaged
-from eqsep.persistence.schema import (
+from eqsep.persistence.codecs import (
     FLAG,
     LABEL,
     LARGE,
@@ -17,15 +15,21 @@ from eqsep.persistence.schema import (
     POSITIVE,
     TEXTS,
     WHOLE,
+    Codec,
+    EstimatorCodec,
+    RecordCodec,
     Schema,
     array,
     bounded,
+    check,
+    check_names,
     either,
     instance,
     items,
     sized,
     word,
 )
+from eqsep.persistence.container import damaged
 from eqsep.tables.column import LARGEST
 from eqsep.tables.encoder import encoder_of, output_weights, state_of
 

@@ -1,25 +1,51 @@
-"""The file itself: written whole or not at all, read only as far as it is a model."""
+"""Model files: an estimator as a tree that JSON can hold, with the arrays beside it.
+
+None, booleans, integers, finite floats, strings and lists stand for themselves. All else is an
+object with one key that says what it is:
+
+| key | value |
+|---|---|
+| "float" | the 16 hexadecimal digits of an infinity or NaN |
+| "tuple", "dict" | a list; an object with the entries |
+| "array", "scalar", "names" | the number of an array: as it is, its one item, its strings |
+| "class" | [name, object with the parts]: one of `registry.CODECS` |
+
+The arrays are numbered in the order in which the tree names them, and each is named once.
+"""
 
 import errno
+import math
 import os
+import re
 import stat
+import struct
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from eqsep import __version__
+from eqsep.arrays import is_foreign, to_numpy
 from eqsep.files import written_whole
+from eqsep.persistence.codecs import summary
 from eqsep.persistence.container import (
+    MOST_AXES,
     PREFIX,
+    VERSION,
     ModelFileError,
     check_prefix,
+    damaged,
     pack,
     unpack,
     version_of,
 )
-from eqsep.persistence.registry import is_separator
-from eqsep.persistence.values import Reader, Writer
+from eqsep.persistence.registry import CODECS, ESTIMATORS, name_of, upgraded
+
+MOST_LEVELS = 40
+_BITS = 64
+_FLOAT = re.compile("[0-9a-f]{16}")
 
 
 def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -54,7 +80,7 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     ...     load_model(Path(folder) / "xor.eqsep").predict(X)
     array([0, 1, 1, 0])
     """
-    if not is_separator(estimator):
+    if name_of(estimator) not in ESTIMATORS:
         raise ModelFileError(
             f"Only eqsep's separators and detectors can be saved, got {type(estimator).__name__}."
         )
@@ -109,7 +135,8 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 def _model(data: bytes) -> Any:
     tree, arrays = unpack(data)
     model = Reader(arrays, version=version_of(data)).model(tree)
-    if not is_separator(model) or not hasattr(model, "classes_"):
+    is_object = type(tree) is dict and "class" in tree
+    if not is_object or tree["class"][0] not in ESTIMATORS or not hasattr(model, "classes_"):
         raise ModelFileError("The model file is damaged: what it holds is no fitted separator.")
     return model
 
@@ -125,3 +152,180 @@ def _read(path: Path) -> bytes:
         prefix = file.read(PREFIX.size)
         check_prefix(prefix)
         return prefix + file.read()
+
+
+class Writer:
+    """Turns values into trees and collects their arrays.
+
+    Examples
+    --------
+    >>> writer = Writer()
+    >>> writer.tree((1, np.arange(3)), "x")
+    {'tuple': [1, {'array': 0}]}
+    """
+
+    def __init__(self) -> None:
+        self.arrays: list[np.ndarray] = []
+
+    def tree(self, value: Any, where: str, level: int = 0) -> Any:
+        """The tree of `value`, which messages call `where`."""
+        if level > MOST_LEVELS:
+            raise ModelFileError(f"{where} cannot be saved: it goes too deep.")
+        if value is None or type(value) in (bool, str):
+            return value
+        if type(value) is int:
+            return self._integer(value, where)
+        if type(value) is float:
+            return value if math.isfinite(value) else {"float": struct.pack(">d", value).hex()}
+        if type(value) in (list, tuple):
+            items = [self.tree(v, f"{where}[{i}]", level + 1) for i, v in enumerate(value)]
+            return items if type(value) is list else {"tuple": items}
+        if type(value) is dict:
+            return {"dict": self._entries(value, where, level)}
+        if isinstance(value, np.generic):
+            return {"scalar": self._number(np.asarray(value), where)}
+        if is_foreign(value) or type(value) is np.ndarray:
+            return self._array(to_numpy(value), where)
+        return self._object(value, where, level)
+
+    def _integer(self, value: int, where: str) -> int:
+        if value.bit_length() >= _BITS:
+            raise ModelFileError(f"{where} cannot be saved: {value} has more than 64 bits.")
+        return value
+
+    def _entries(self, values: dict[str, Any], where: str, level: int) -> dict[str, Any]:
+        if not all(type(key) is str for key in values):
+            raise ModelFileError(f"{where} cannot be saved: the keys of a dict must be strings.")
+        return {k: self.tree(v, f"{where}.{k}", level + 1) for k, v in values.items()}
+
+    def _array(self, array: np.ndarray, where: str) -> dict[str, int]:
+        if array.dtype.kind != "O":
+            return {"array": self._number(array, where)}
+        if array.ndim != 1 or not all(type(name) is str for name in array):
+            raise ModelFileError(
+                f"{where} cannot be saved: it is an array of Python objects. Make it one of "
+                f"numbers, booleans or strings."
+            )
+        return {"names": self._number(array.astype(str), where)}
+
+    def _number(self, array: np.ndarray, where: str) -> int:
+        if array.dtype.kind not in "biufU" or array.ndim > MOST_AXES:
+            raise ModelFileError(
+                f"{where} cannot be saved: expected an array of numbers, booleans or strings, got "
+                f"{summary(array)}."
+            )
+        self.arrays.append(array)
+        return len(self.arrays) - 1
+
+    def _object(self, value: Any, where: str, level: int) -> dict[str, Any]:
+        name = name_of(value)
+        if name is None:
+            raise ModelFileError(f"{where} cannot be saved: {_reason(value)}")
+        return {"class": [name, self._entries(CODECS[name].encode(value), where, level)]}
+
+
+def _reason(value: Any) -> str:
+    if isinstance(value, np.random.RandomState | np.random.Generator):
+        return "it is a random generator. Set it to an int or None first: model.set_params(...)."
+    if callable(value) and not hasattr(value, "get_params"):
+        return "it is a function, and a file that holds code could run it. Use a kernel by name."
+    return (
+        f"{type(value).__module__}.{type(value).__qualname__} is not among the classes that a "
+        f"model file may hold: eqsep's own separators, detectors, heads, losses, kernels and "
+        f"solvers, and sklearn.svm.SVC."
+    )
+
+
+class Reader:
+    """Turns trees of any format back into values; takes each array once, in order.
+
+    Examples
+    --------
+    >>> Reader([np.arange(3)]).value({"tuple": [1, {"array": 0}]})
+    (1, array([0, 1, 2]))
+    """
+
+    def __init__(self, arrays: list[np.ndarray], *, version: int = VERSION) -> None:
+        self._arrays = arrays
+        self._version = version
+        self._taken = 0
+
+    def model(self, tree: Any) -> Any:
+        """The value of the whole tree: all arrays have been taken."""
+        value = self.value(tree)
+        if self._taken != len(self._arrays):
+            damaged("it holds arrays that nothing refers to")
+        return value
+
+    def value(self, tree: Any, level: int = 0) -> Any:
+        """The value that `tree` stands for."""
+        if level > MOST_LEVELS:
+            damaged("its parts are nested too deep")
+        if type(tree) is list:
+            return [self.value(item, level + 1) for item in tree]
+        if type(tree) is not dict:
+            return tree
+        if len(tree) != 1:
+            damaged("a part of it says more than one thing of itself")
+        [(kind, content)] = tree.items()
+        if kind not in _KINDS:
+            damaged(f"a part of it is {summary(kind)}, which is unknown")
+        return _KINDS[kind](self, content, level)
+
+    def _float(self, content: Any, level: int) -> float:  # noqa: ARG002  the shape of all of them
+        if type(content) is not str or not _FLOAT.fullmatch(content):
+            damaged(f"{summary(content)} is no float")
+        return struct.unpack(">d", bytes.fromhex(content))[0]
+
+    def _tuple(self, content: Any, level: int) -> tuple[Any, ...]:
+        if type(content) is not list:
+            damaged("a tuple is no list of items")
+        return tuple(self.value(item, level + 1) for item in content)
+
+    def _dict(self, content: Any, level: int) -> dict[str, Any]:
+        if type(content) is not dict:
+            damaged("a dict has no entries")
+        return {key: self.value(item, level + 1) for key, item in content.items()}
+
+    def _array(self, content: Any, level: int = 0) -> np.ndarray:  # noqa: ARG002
+        if type(content) is not int or content != self._taken or content >= len(self._arrays):
+            damaged("an array is missing, or named out of turn")
+        self._taken += 1
+        return self._arrays[content]
+
+    def _scalar(self, content: Any, level: int) -> Any:
+        array = self._array(content, level)
+        if array.shape != ():
+            damaged("a scalar has a shape")
+        return array[()]
+
+    def _names(self, content: Any, level: int) -> np.ndarray:
+        array = self._array(content, level)
+        if array.ndim != 1 or array.dtype.kind != "U":
+            damaged("names are no strings")
+        return array.astype(object)
+
+    def _object(self, content: Any, level: int) -> Any:
+        if type(content) is not list or len(content) != 2 or type(content[0]) is not str:
+            damaged("an object has no class")
+        name, parts = content
+        if name not in CODECS:
+            raise ModelFileError(
+                f"The model file holds an object of class {summary(name)}, which this eqsep does "
+                f"not know. It was saved by a newer eqsep, or it is damaged."
+            )
+        parts = self._dict(parts, level)
+        if self._version < VERSION:
+            parts = upgraded(parts, name, version=self._version)
+        return CODECS[name].decode(parts, name)
+
+
+_KINDS: dict[str, Callable[[Reader, Any, int], Any]] = {
+    "float": Reader._float,
+    "tuple": Reader._tuple,
+    "dict": Reader._dict,
+    "array": Reader._array,
+    "scalar": Reader._scalar,
+    "names": Reader._names,
+    "class": Reader._object,
+}

@@ -13,16 +13,15 @@ from typing import Any
 
 from sklearn.metrics.pairwise import kernel_metrics
 
-from eqsep.persistence.codecs import Codec, EstimatorCodec, RecordCodec, SVCCodec
-from eqsep.persistence.container import VERSION, damaged
-from eqsep.persistence.detectors import DETECTOR_PIECES, DETECTORS
-from eqsep.persistence.layers import LAYERS, n_inputs
-from eqsep.persistence.schema import (
+from eqsep.persistence.codecs import (
     CLASSES,
     FLAG,
     LABEL,
     NUMBER,
     WHOLE,
+    Codec,
+    EstimatorCodec,
+    RecordCodec,
     Schema,
     array,
     counted,
@@ -31,6 +30,9 @@ from eqsep.persistence.schema import (
     instance,
     word,
 )
+from eqsep.persistence.container import VERSION, damaged
+from eqsep.persistence.detectors import DETECTOR_PIECES, DETECTORS
+from eqsep.persistence.foreign import LAYERS, SVCCodec, n_inputs
 from eqsep.renames import RENAMES, Renamed
 
 _GAMMA = either(word("median"), NUMBER)
@@ -131,7 +133,7 @@ _SUMS = {
     "weight_sum_": array(2),
 }
 
-_ESTIMATORS: dict[str, Codec] = {
+ESTIMATORS: dict[str, Codec] = {
     "separators.EqualitySeparator": EstimatorCodec(
         "eqsep.separators.linear",
         (
@@ -234,7 +236,7 @@ _ESTIMATORS: dict[str, Codec] = {
     **DETECTORS,
 }
 
-CODECS: dict[str, Codec] = {**_PIECES, **LAYERS, **_ESTIMATORS}
+CODECS: dict[str, Codec] = {**_PIECES, **LAYERS, **ESTIMATORS}
 
 
 def name_of(value: Any) -> str | None:
@@ -247,11 +249,6 @@ def name_of(value: Any) -> str | None:
     ('activations.GaussianBump', None)
     """
     return next((name for name, codec in CODECS.items() if codec.is_of(value, name)), None)
-
-
-def is_separator(value: Any) -> bool:
-    """Whether `value` is a separator or detector, which a model file may hold."""
-    return name_of(value) in _ESTIMATORS
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,31 @@
-"""Networks, layer by layer: the tensors as arrays, and what else each layer was told."""
+"""Objects of other libraries: torch networks, layer by layer, and scikit-learn's SVC."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.svm import SVC
 
 from eqsep.arrays import to_numpy
-from eqsep.persistence.codecs import Codec, check, check_names
-from eqsep.persistence.container import damaged
-from eqsep.persistence.schema import Schema, Sizes, array, either, fits, instance, items, word
+from eqsep.persistence.codecs import (
+    CLASSES,
+    NUMBER,
+    Codec,
+    Schema,
+    Sizes,
+    array,
+    check,
+    check_names,
+    either,
+    fits,
+    instance,
+    items,
+    learnt,
+    word,
+)
+from eqsep.persistence.container import ModelFileError, damaged
 
 _NO_BIAS = word(None)
 _LAYERS = instance(
@@ -181,3 +197,97 @@ def _tensor(values: np.ndarray) -> Any:
     import torch
 
     return torch.as_tensor(values)
+
+
+_SVC_KERNELS = ("linear", "rbf", "poly", "sigmoid")
+_DEGREE = Schema(
+    "a whole number from 0 to 1000",
+    lambda value, sizes: type(value) is int and 0 <= value <= 1000,  # noqa: ARG005
+)
+_SVC_PARAMETERS = {
+    "kernel": word(*_SVC_KERNELS),
+    "degree": _DEGREE,
+    "coef0": NUMBER,
+    "gamma": either(word("scale", "auto"), NUMBER),
+    "decision_function_shape": word("ovr", "ovo"),
+    "break_ties": word(False, True),
+    "cache_size": NUMBER,
+}
+_SVC_LEARNT = {
+    "support_vectors_": array("n", "d"),
+    "support_": array("n", kinds="i"),
+    "n_support_": array(2, kinds="i"),
+    "dual_coef_": array(1, "n"),
+    "intercept_": array(1),
+    "classes_": CLASSES,
+    "gamma_": NUMBER,
+}
+
+
+PRIVATE = ("_dual_coef_", "_gamma", "_intercept_", "_n_support")  # of scikit-learn's SVC
+
+
+@dataclass(frozen=True)
+class SVCCodec(Codec):
+    """A machine of two classes, fitted to dense rows, without probabilities.
+
+    A new machine is fitted to two rows, which prepares all that the installed scikit-learn keeps
+    in one; then it is given what the saved one had learnt. A fitted machine cannot be built by
+    scikit-learn's public names alone: `PRIVATE` are those used here besides.
+    """
+
+    def encode(self, value: Any) -> dict[str, Any]:
+        params = value.get_params(deep=False)
+        if params.pop("probability", False) is True:
+            raise ModelFileError("SVC cannot be saved with probability=True.")
+        if not hasattr(value, "support_vectors_"):
+            return params
+        if isinstance(value.support_vectors_, np.ndarray) and len(value.classes_) == 2:
+            state = {k: getattr(value, k) for k in _SVC_LEARNT if k != "gamma_"}
+            return params | state | {"gamma_": float(value._gamma)}
+        raise ModelFileError("SVC can be saved with two classes and dense rows only.")
+
+    def decode(self, parts: dict[str, Any], name: str) -> Any:
+        state = learnt(parts)
+        params = {part: parts[part] for part in parts if part not in state}
+        known = SVC().get_params(deep=False)
+        known.pop("probability", None)
+        check_names(params, name, required=_SVC_PARAMETERS, optional=known)
+        if not state:
+            return SVC(**params)
+        check(params, _SVC_PARAMETERS, name, sizes={})
+        check_names(state, name, required=_SVC_LEARNT)
+        sizes: Sizes = {}
+        check(state, _SVC_LEARNT, name, sizes=sizes)
+        counts = state["n_support_"].tolist()
+        if min(counts) < 0 or sum(counts) != sizes["n"] or not math.isfinite(state["gamma_"]):
+            damaged("the support vectors of a machine are not as many as it says")
+        rows = np.repeat([[0.0], [1.0]], sizes["d"], axis=1)
+        return _with_state(SVC().fit(rows, [0, 1]).set_params(**params), state)
+
+
+def _with_state(svm: Any, state: dict[str, Any]) -> Any:
+    """The machine with what was learnt, in the types and signs that its own code relies on."""
+    dual_coef, intercept = (
+        np.ascontiguousarray(state[k], dtype=np.float64) for k in ("dual_coef_", "intercept_")
+    )
+    attributes = {
+        "support_vectors_": np.ascontiguousarray(state["support_vectors_"], dtype=np.float64),
+        "support_": np.ascontiguousarray(state["support_"], dtype=np.int32),
+        "_n_support": np.ascontiguousarray(state["n_support_"], dtype=np.int32),
+        "dual_coef_": dual_coef,
+        "intercept_": intercept,
+        "_dual_coef_": -dual_coef,
+        "_intercept_": -intercept,
+        "_gamma": float(state["gamma_"]),
+        "classes_": state["classes_"],
+    }
+    missing = sorted(set(attributes) - set(vars(svm)))
+    if missing:
+        raise ModelFileError(
+            f"The model file holds a support vector machine, which the scikit-learn installed "
+            f"cannot build again: its SVC has no {', '.join(missing)}. Install an older "
+            f"scikit-learn, or fit the model anew."
+        )
+    vars(svm).update(attributes)
+    return svm
