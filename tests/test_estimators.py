@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier
@@ -68,7 +69,17 @@ def split():
     return make_gaussians(noise_multiplier=1.0, n_samples=120, random_state=0)
 
 
-@parametrize_with_checks([*ESTIMATORS, *DETECTORS])
+def excused(estimator):
+    """What an old scikit-learn asks in vain: before 1.7, a check says which of the classes is which
+    by the first row, once before and once after it shuffles them. It fails for all of two classes.
+    """
+    is_old = tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 7)
+    if not (is_old and has_fit_parameter(estimator, "sample_weight")):
+        return {}
+    return {"check_sample_weight_equivalence_on_dense_data": "compares a class with the other"}
+
+
+@parametrize_with_checks([*ESTIMATORS, *DETECTORS], expected_failed_checks=excused)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
