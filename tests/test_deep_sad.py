@@ -14,7 +14,7 @@ from eqsep.networks import Hidden, Linear, Training, member_streams
 from eqsep.networks.fitting import class_weights
 from eqsep.separators.deep_sad import Distance, attraction, build_autoencoder, reconstruction
 
-QUICK = Training(epochs=60, batch_size=32, learning_rate=1e-2)
+QUICK = Training(epochs=40, batch_size=40, learning_rate=1.5e-2)
 SMALL = {
     "hidden": (16,),
     "code": 8,

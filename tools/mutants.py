@@ -34,11 +34,12 @@ from coverage import CoverageData
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "eqsep"
-SKIPPED = {"eqsep/engine/tiles.py"}  # programs of a GPU
+SKIPPED = {"eqsep/engine/tiles.py", "eqsep/__main__.py"}  # run on a GPU, or in another process
 MOST_SURVIVORS = 5
 BUDGET = 60.0  # seconds that the tests of one mutant take together without it, at most
 LOOKS = {"eqsep/plots"}  # numbers there are sizes and shades
 UNSEEN_KEYWORDS = {"stacklevel", "figsize", "fontsize", "padding"}
+SEEDS = "2**31 - 1"  # up to which seeds are drawn: one seed is as good as another
 
 # ---- where the code can be changed
 
@@ -185,6 +186,8 @@ def _is_closed(node: ast.AST, child: ast.AST, lines: list[str]) -> bool:
     if isinstance(child, ast.Raise | ast.Assert | ast.Import | ast.ImportFrom):
         return True
     if isinstance(child, ast.keyword) and child.arg in UNSEEN_KEYWORDS:
+        return True
+    if isinstance(child, ast.BinOp) and ast.unparse(child) == ast.unparse(ast.parse(SEEDS)):
         return True
     if isinstance(node, ast.Call) and ast.unparse(node.func) in ("isinstance", "TypeVar", "cast"):
         return True

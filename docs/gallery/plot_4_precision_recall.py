@@ -63,7 +63,7 @@ methods = {
     "isolation": isolation,
 }
 tables = {
-    name: leave_one_kind_out(method, old.X[:2_000], old.kind[:2_000], random_state=0)
+    name: leave_one_kind_out(method, old.X[:1_200], old.kind[:1_200], random_state=0)
     for name, method in methods.items()
 }
 print(tables["detector"])
