@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from eqsep.engine import compiled
 from eqsep.engine.compiled import SparseManhattan, in_threads, manhattan, threads, weighted_sums
 from eqsep.engine.kernels import Laplacian
-from eqsep.engine.statistics import KernelMap
+from eqsep.engine.nystroem import KernelMap
 
 LAYOUTS = {
     "by rows": np.ascontiguousarray,

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from eqsep import Detector, KernelEqualitySeparator, load_model
 from eqsep.datasets import make_mixed_demo
 from eqsep.engine import gpu
-from eqsep.engine.statistics import KernelMap
+from eqsep.engine.nystroem import KernelMap
 from eqsep.kernels import RBF, Laplacian
 
 torch = pytest.importorskip("torch", reason="the extra nn is not installed")

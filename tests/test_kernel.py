@@ -20,7 +20,7 @@ from spheres import problem, relative
 
 from eqsep import EqualitySeparator, KernelEqualitySeparator
 from eqsep.datasets import make_circles
-from eqsep.engine.statistics import Statistics
+from eqsep.engine.nystroem import Statistics
 from eqsep.kernels import LOCAL_KERNELS, RBF, FunctionKernel
 from eqsep.solvers import BFGS
 

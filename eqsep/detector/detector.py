@@ -25,7 +25,7 @@ from eqsep.detector.fitting import (
 from eqsep.detector.learning import check_learnt, check_mergeable, warn_of_far_rows
 from eqsep.detector.scoring import Calibration, checked_rate, named_kinds, scorer_of
 from eqsep.detector.streams import fit_stream, read
-from eqsep.engine.statistics import Statistics, widened
+from eqsep.engine.nystroem import Statistics, widened
 from eqsep.labels import NORMAL, UNLABELLED, RowLabels, read_row_labels
 from eqsep.renames import DEPRECATED, parameter
 from eqsep.tables.encoder import aligned

@@ -11,8 +11,7 @@ from eqsep.detector.bandwidth import Rows, choose_inverse_bandwidth
 from eqsep.detector.scoring import held_out
 from eqsep.engine.compiled import in_threads
 from eqsep.engine.kernels import Laplacian, SparseLaplacian
-from eqsep.engine.landmarks import choose_landmarks, row_keys
-from eqsep.engine.statistics import KernelMap
+from eqsep.engine.nystroem import KernelMap, choose_landmarks, row_keys
 from eqsep.engine.tensors import DeviceMap
 from eqsep.labels import RowLabels
 from eqsep.renames import DEPRECATED, parameter

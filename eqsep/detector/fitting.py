@@ -17,7 +17,7 @@ from eqsep.batches.joining import joined
 from eqsep.checks import Finding, check_columns, check_row_labels
 from eqsep.detector.feature_map import FeatureMap, given_bandwidth, make_feature_map
 from eqsep.detector.scoring import MOST_HELD, checked_rate, held_out
-from eqsep.engine.statistics import Statistics, widened
+from eqsep.engine.nystroem import Statistics, widened
 from eqsep.errors import UserError
 from eqsep.labels import UNLABELLED, RowLabels, listed, read_row_labels
 from eqsep.tables.encoder import aligned

@@ -7,7 +7,7 @@ import numpy as np
 
 from eqsep.detector.fitting import PartialStatistics
 from eqsep.detector.scoring import LIKE, scorer_of
-from eqsep.engine.statistics import widened
+from eqsep.engine.nystroem import widened
 from eqsep.errors import UserError
 from eqsep.labels import RowLabels
 

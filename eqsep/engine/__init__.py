@@ -5,8 +5,7 @@
 | `kernels` | the formulas k(x, c), for NumPy and torch alike |
 | `compiled` | Manhattan distances and weighted sums by compiled loops; the threads rows go to |
 | `distances` | squared distances by one matrix product, at any scale |
-| `landmarks` | the Nystroem centres: which rows they are |
-| `statistics` | kernel values of NumPy rows, and the sums that add up and are solved |
+| `nystroem` | landmarks, kernel values of NumPy rows at them, sums that add up and are solved |
 | `tensors` | the same for tensors, and for rows whose landmarks are on a device |
 | `gpu`, `tiles` | single precision on a GPU, summed exactly (torch, Triton) |
 | `parameters` | what a kernel separator can be fitted with, and merged |

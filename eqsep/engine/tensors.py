@@ -9,7 +9,7 @@ import numpy as np
 from eqsep.arrays import device, is_foreign, namespace, resolve_device
 from eqsep.engine import gpu
 from eqsep.engine.kernels import Kernel, LocalKernel
-from eqsep.engine.statistics import CACHED_ROWS, KernelMap, Statistics
+from eqsep.engine.nystroem import CACHED_ROWS, KernelMap, Statistics
 
 SENT_AT_ONCE = 2**18  # rows
 Pack = Callable[[np.ndarray], np.ndarray]

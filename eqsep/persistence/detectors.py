@@ -331,7 +331,7 @@ DETECTORS: dict[str, Codec] = {
                 "one_class_": FLAG,
                 "promised_rate_": _RATE,
                 "statistics_": sized(
-                    "statistics.Statistics", lambda sums: sums.moment.shape, "m", "t"
+                    "nystroem.Statistics", lambda sums: sums.moment.shape, "m", "t"
                 ),
                 "coef_": bounded("m", "t", dtype=_DOUBLE),
                 "calibration_": sized(
@@ -348,6 +348,6 @@ DETECTOR_PIECES: dict[str, Codec] = {
         "eqsep.detector.scoring",
         {"rows": bounded(None, "k", dtype=_SINGLE), "scores": bounded(None, dtype=_DOUBLE)},
     ),
-    "separators.Statistics": StatisticsCodec("eqsep.engine.statistics"),
+    "separators.Statistics": StatisticsCodec("eqsep.engine.nystroem"),
     "tables.TableEncoder": EncoderCodec("eqsep.tables.encoder"),
 }

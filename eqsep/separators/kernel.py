@@ -12,9 +12,8 @@ from eqsep.activations import GaussianBump
 from eqsep.arrays import device, is_foreign, namespace, validate_rows
 from eqsep.batches.sources import Source, source_of
 from eqsep.engine.kernels import Kernel
-from eqsep.engine.landmarks import choose_landmarks, given_landmarks
+from eqsep.engine.nystroem import KernelMap, Statistics, choose_landmarks, given_landmarks
 from eqsep.engine.parameters import check_mergeable, checked_kernel
-from eqsep.engine.statistics import KernelMap, Statistics
 from eqsep.engine.tensors import TensorMap, map_of
 from eqsep.errors import UserError, UserTypeError
 from eqsep.labels import Labels, read_labels

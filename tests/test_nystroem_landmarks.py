@@ -10,7 +10,7 @@ from sklearn.base import clone
 from spheres import problem, relative
 
 from eqsep import KernelEqualitySeparator
-from eqsep.engine.landmarks import choose_landmarks, row_keys
+from eqsep.engine.nystroem import choose_landmarks, row_keys
 
 quick = settings(max_examples=20, deadline=None)
 
@@ -24,7 +24,7 @@ def test_every_distinct_row_is_a_landmark_by_default():
 
 
 def test_more_landmarks_than_are_wise_are_taken_with_a_warning(monkeypatch):
-    monkeypatch.setattr("eqsep.engine.landmarks.MANY", 100)
+    monkeypatch.setattr("eqsep.engine.nystroem.MANY", 100)
     X, y = problem(120)
     with pytest.warns(UserWarning, match=r"All 120 distinct rows.*Set n_landmarks=1500") as caught:
         model = KernelEqualitySeparator().fit(X, y)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from eqsep.engine.statistics import KernelMap, widened
+from eqsep.engine.nystroem import KernelMap, widened
 from eqsep.kernels import Laplacian
 
 N_TARGETS = 3
