@@ -4,6 +4,7 @@ Nothing here imports pandas, polars or pyarrow: a frame is known by the library 
 from, and asked for its columns in that library's own words.
 """
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -115,10 +116,9 @@ def is_stream(X: Any) -> bool:
 
 
 def is_dataset(X: Any) -> bool:
-    """Whether `X` is a `pyarrow.dataset.Dataset`."""
-    return any(
-        c.__module__ == "pyarrow._dataset" and c.__name__ == "Dataset" for c in type(X).mro()
-    )
+    """Whether `X` is a `pyarrow.dataset.Dataset`, whose module has then been imported."""
+    module = sys.modules.get("pyarrow.dataset")
+    return module is not None and isinstance(X, module.Dataset)
 
 
 def _adapter(X: Any) -> Callable[[Any], _Pieces]:
