@@ -1,37 +1,71 @@
-"""The command `eqsep`: the only place that prints.
+"""The command `eqsep`: its options. What the commands do is in `eqsep.commands`.
 
-Commands import what they compute with when they run, so that help and version come at once.
+They import what they compute with when they run, so that help and version come at once.
 """
 
-import csv
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
 from eqsep import __version__
-from eqsep.commands import detecting
-from eqsep.commands.console import Screen, debugging, errors_told
+from eqsep.commands import data, theory
+from eqsep.commands.console import Screen, counted, debugging, errors_told, warnings_told
 from eqsep.errors import UserError
 
 if TYPE_CHECKING:
-    from eqsep.datasets.catalogue import DataFile
-    from eqsep.theory.certificate import Shattering
+    from eqsep.commands.inputs import InputSpec
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_show_locals=False)
-app.add_typer(detecting.app)
-theory_app = typer.Typer(no_args_is_help=True)
-app.add_typer(theory_app, name="theory", help="Closing numbers, VC dimensions and shattering.")
-data_app = typer.Typer(no_args_is_help=True)
-app.add_typer(data_app, name="data", help="The files of real data sets: what, where, and fetch.")
+app.add_typer(theory.app, name="theory", help="Closing numbers, VC dimensions and shattering.")
+app.add_typer(data.app, name="data", help="The files of real data sets: what, where, and fetch.")
+
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that eqsep fit wrote.")]
+Rows = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE", help="CSV, JSON lines, Parquet, Arrow, folders of them; - is the input."
+    ),
+]
+ModelOut = Annotated[Path, typer.Option("--out", metavar="MODEL", help="The model to write.")]
+Label = Annotated[str, typer.Option(metavar="COLUMN", help="The column of labels.")]
+Normal = Annotated[
+    str | None,
+    typer.Option(metavar="LABEL", help='The label of normal rows; else "normal", 0 or false.'),
+]
+Drop = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN", help="Leave this column out; may be repeated.")
+]
+Names = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="It holds names, even if they look like numbers."),
+]
+Delimiter = Annotated[
+    str | None, typer.Option(metavar="CHARACTER", help="Between values of text files.")
+]
+Header = Annotated[
+    bool, typer.Option("--header/--no-header", help="Whether the first line names the columns.")
+]
+Landmarks = Annotated[
+    int | None, typer.Option(metavar="N", help="Rows that a model remembers; fewer are quicker.")
+]
+Rate = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE", help="Of new normal rows that may raise an alarm; else as fitted."
+    ),
+]
+Report = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report: one HTML page.")]
+Ray = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Work on this cluster of Ray; local is this machine."),
+]
+Seed = Annotated[int, typer.Option(metavar="N", help="The same number gives the same result.")]
 
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        _console().print(f"eqsep {__version__}")
+        Screen().print(f"eqsep {__version__}")
         raise typer.Exit
 
 
@@ -63,7 +97,7 @@ def demo(
         from eqsep.commands import demo as command
 
         show = command.show_theory if theory else command.show_payments
-        show(_console(), out)
+        show(Screen(), out)
 
 
 @app.command(
@@ -78,169 +112,239 @@ def reproduce() -> None:
         )
 
 
-ClosingFamily = Annotated[str, typer.Argument(metavar="FAMILY", help="rbf, equality, halfspace.")]
-PlaneFamily = Annotated[
-    str,
-    typer.Argument(
-        metavar="FAMILY", help="epsilon-equality, hyper-ridge, strict-equality, halfspace."
-    ),
-]
-Dimension = Annotated[int, typer.Argument(metavar="N_FEATURES", help="The dimension.")]
-
-
-@theory_app.command()
-def closing(
-    family: ClosingFamily,
-    n_features: Dimension,
-    separators: Annotated[
-        int | None, typer.Option(help="Say how likely this many random ones close a region.")
+@app.command()
+def fit(  # noqa: PLR0913  the options of a command
+    rows: Rows,
+    out: ModelOut,
+    label: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column of labels; without it all are normal."),
     ] = None,
+    normal: Normal = None,
+    seen: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND", help="Learn this kind, and leave rows of others out."),
+    ] = None,
+    drop: Drop = None,
+    names: Names = None,
+    false_alarm_rate: Annotated[
+        float, typer.Option(metavar="SHARE", help="Of new normal rows that may raise an alarm.")
+    ] = 0.01,
+    like: Annotated[
+        Path | None,
+        typer.Option(metavar="MODEL", help="Encode as this model does, to merge the two later."),
+    ] = None,
+    landmarks: Landmarks = None,
+    random_state: Seed = 0,
+    report: Report = None,
+    ray: Ray = None,
+    delimiter: Delimiter = None,
+    header: Header = True,
 ) -> None:
-    """The fewest separators of a family that enclose a finite volume."""
-    from eqsep.theory import closing_number, closing_probability
-
+    """Learn what is normal, and the labelled kinds of anomaly, from the rows of files."""
     with errors_told():
-        number = closing_number(family, n_features)
-        chance = None if separators is None else closing_probability(family, n_features, separators)
-    _console().print(f"closing number of {family} separators in R^{n_features}: {number}")
-    if chance is not None:
-        _console().print(f"chance that {separators} random ones close a region: {chance:.6g}")
+        from eqsep.commands import fitting
+        from eqsep.commands.writing import check_report_out
+
+        columns = {"label": label, "normal": normal, "seen": seen, "drop": drop, "names": names}
+        spec = _spec(rows, delimiter, header, columns)
+        read: list[str | Path] = [*rows, *([] if like is None else [like])]
+        check_report_out(report, read, beside=out)
+        settings = {"false_alarm_rate": false_alarm_rate, **_engine(landmarks, random_state)}
+        with warnings_told() as warned:
+            detector, data = fitting.fit_files(spec, out, settings, like=like, ray=ray)
+        console = Screen()
+        fitting.tell_fitted(console, detector, data.counts, out, dropped=spec.drop)
+        if report is not None:
+            from eqsep.commands.reporting import fit_report
+            from eqsep.report import write_report
+
+            page = fit_report(spec, detector, data, model=out, warnings=warned)
+            write_report(page, report)
+            console.print(f"report      {report}", soft_wrap=True, markup=False)
 
 
-@theory_app.command()
-def shatters(
-    family: PlaneFamily,
-    points: Annotated[Path, typer.Option(help="A CSV file: a point a line, no header.")],
+@app.command()
+def score(  # noqa: PLR0913
+    model: Model,
+    rows: Rows,
+    out: Annotated[
+        str,
+        typer.Option(metavar="FILE", help="CSV, JSON lines, Parquet or Arrow; - is the output."),
+    ] = "-",
+    explain: Annotated[
+        int, typer.Option(metavar="N", help="Give each alarm this many reasons.")
+    ] = 0,
+    only_alarms: Annotated[
+        bool, typer.Option("--only-alarms", help="Leave out rows that pass.")
+    ] = False,
+    most: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Only the N highest scores, the highest first."),
+    ] = None,
+    false_alarm_rate: Rate = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Write this column beside the scores; repeatable."),
+    ] = None,
+    form: Annotated[
+        str | None, typer.Option("--format", metavar="FORM", help="csv, jsonl, parquet or arrow.")
+    ] = None,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="End with 1 where a row raises an alarm.")
+    ] = False,
+    ray: Ray = None,
+    delimiter: Delimiter = None,
+    header: Header = True,
 ) -> None:
-    """Whether a family realises every labelling of the points; exit code 1 where it does not."""
-    from eqsep.theory import shatters as decide
-
-    with errors_told(), points.open(newline="") as file:
-        # As text: "0.1" is a tenth, not the float next to it.
-        answer = decide([row for row in csv.reader(file) if row], family, certificates=True)
-    raise typer.Exit(0 if _tell_shattering(answer) else 1)
-
-
-@theory_app.command()
-def vc(family: PlaneFamily, n_features: Dimension) -> None:
-    """What is proved of the VC dimension of a family, and by what."""
-    from eqsep.theory import vc_dimension
-
+    """Score rows, as many as there are: score, p_value, alarm and kind of each."""
     with errors_told():
-        bounds = vc_dimension(family, n_features)
-    console = _console()
-    console.print(f"VC dimension of {family} separators in R^{n_features}")
-    console.print(f"at least {bounds.lower}: {bounds.lower_source}")
-    console.print(f"at most {bounds.upper}: {bounds.upper_source}")
+        from eqsep.commands import scoring
+        from eqsep.commands.text_files import Layout
 
-
-@theory_app.command()
-def certificate(family: PlaneFamily, n_features: Dimension) -> None:
-    """The points behind a lower bound on the VC dimension, and their proof made anew."""
-    from eqsep.theory import WITNESSES
-    from eqsep.theory import shatters as decide
-
-    with errors_told():
-        if (family, n_features) not in WITNESSES:
-            known = ", ".join(f"{name} {n}" for name, n in sorted(WITNESSES))
-            raise UserError(
-                f"There are no points for {family} in R^{n_features}: expected one of {known}. "
-                "Search for some with eqsep.theory.find_shattered."
+        wanted = scoring.Wanted(most, explain, only_alarms, false_alarm_rate, keep or (), ray)
+        with warnings_told():
+            outcome = scoring.score_files(
+                model, rows, out, kind=form, layout=Layout(delimiter, header), wanted=wanted
             )
-    points = WITNESSES[family, n_features]
-    table = _table(*(f"x{i + 1}" for i in range(n_features)), left=0)
-    for point in points:
-        table.add_row(*point)
-    _console().print(table)
-    raise typer.Exit(0 if _tell_shattering(decide(points, family, certificates=True)) else 1)
+        scoring.tell_outcome(Screen(), outcome, out)
+    raise typer.Exit(1 if exit_code and outcome.alarms else 0)
 
 
-DataHome = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-home", metavar="FOLDER", help="The folder of data sets; else EQSEP_DATA names it."
-    ),
-]
-
-
-@data_app.command("list")
-def list_data() -> None:
-    """The data sets that can be fetched, with their files."""
-    from eqsep.datasets.catalogue import DATA_FILES
-
-    for file in DATA_FILES:  # lines, not a table: an address is of use only as a whole
-        _console().print(f"{_path(file)}{file.size:>10,} bytes  {file.url}", soft_wrap=True)
-
-
-@data_app.command()
-def where(data_home: DataHome = None) -> None:
-    """Which of the files are in the data folder."""
-    from eqsep.datasets.catalogue import DATA_FILES
-    from eqsep.datasets.fetching import state_of
-    from eqsep.datasets.home import named_home
-
-    with errors_told():
-        source = "the addresses of `eqsep data list`"
-        home = named_home(data_home, wanted="data sets", source=source)
-        _console().print(f"Data folder: {home}", soft_wrap=True)
-        for file in DATA_FILES:
-            _console().print(f"{_path(file)}{state_of(file, home)}", soft_wrap=True)
-
-
-@data_app.command()
-def fetch(
-    data_sets: Annotated[list[str], typer.Argument(metavar="DATA_SET...")],
-    data_home: DataHome = None,
+@app.command()
+def explain(  # noqa: PLR0913
+    model: Model,
+    rows: Rows,
+    top: Annotated[int, typer.Option(metavar="N", help="How many columns to name.")] = 5,
+    most: Annotated[
+        int, typer.Option(metavar="N", help="How many rows: those with the highest scores.")
+    ] = 20,
+    only_alarms: Annotated[
+        bool, typer.Option("--only-alarms", help="Leave out rows that pass.")
+    ] = False,
+    false_alarm_rate: Rate = None,
+    delimiter: Delimiter = None,
+    header: Header = True,
 ) -> None:
-    """Download data sets and check them; what is there already is not fetched again."""
-    from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn
-
-    from eqsep.datasets.fetching import fetch_data
-
-    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn()
-    tasks: dict[str, TaskID] = {}
-    paths: list[Path] = []
+    """Say why rows have their scores, the highest first: the columns that drive them."""
     with errors_told():
-        with Progress(*columns, console=Screen(stderr=True)) as bars:
+        from eqsep.commands import explaining
+        from eqsep.commands.scoring import Wanted
+        from eqsep.commands.text_files import Layout
 
-            def show(file: "DataFile", done: int, total: int | None) -> None:
-                if file.name not in tasks:
-                    tasks[file.name] = bars.add_task(file.name, total=total)
-                bars.update(tasks[file.name], completed=done)
-
-            for name in data_sets:
-                paths += fetch_data(name, data_home=data_home, progress=show)
-        for path in paths:
-            _console().print(path, soft_wrap=True)
-
-
-def _path(file: "DataFile") -> str:
-    return f"{file.folder}/{file.name}".ljust(28)
+        layout = Layout(delimiter, header)
+        if top < 1:
+            raise UserError(f"--top expects at least 1 reason, got {top}.")
+        wanted = Wanted(most, top, only_alarms, false_alarm_rate)
+        with warnings_told():
+            for text in explaining.explain_files(model, rows, layout=layout, wanted=wanted):
+                typer.echo(text)
 
 
-def _console() -> Console:
-    return Screen(highlight=False)
+@app.command()
+def learn(
+    model: Model,
+    rows: Rows,
+    label: Label,
+    out: ModelOut,
+    delimiter: Delimiter = None,
+    header: Header = True,
+) -> None:
+    """Teach a model more labelled rows; its landmarks stay those of its first fit."""
+    with errors_told():
+        from eqsep.commands import fitting
+        from eqsep.commands.text_files import Layout
+
+        with warnings_told():
+            layout = Layout(delimiter, header)
+            detector, counts = fitting.learn_files(model, rows, label, layout=layout, out=out)
+        fitting.tell_fitted(Screen(), detector, counts, out)
 
 
-def _tell_shattering(answer: "Shattering") -> bool:
-    """Print the answer; true where the points are shattered and the proof stood the check."""
-    size, dimension = len(answer.points), len(answer.points[0])
-    subject = f"{answer.family} separators of R^{dimension}"
-    if answer.refused is not None:
-        labels = " ".join(map(str, answer.refused))
-        _console().print(f"{subject} do not shatter these {size} points: none gives {labels}")
-        return False
-    confirmed = answer.verify()
-    _console().print(
-        f"{subject} shatter these {size} points: {len(answer.planes):,} labellings, each with its "
-        f"own plane, {'checked' if confirmed else 'NOT confirmed'} in exact arithmetic"
-    )
-    return confirmed
+@app.command()
+def merge(
+    models: Annotated[
+        list[Path], typer.Argument(metavar="MODEL", help="Fitted to rows of their own.")
+    ],
+    out: ModelOut,
+) -> None:
+    """Put together what several models have learnt; eqsep fit --like makes such models."""
+    with errors_told():
+        from eqsep.commands import fitting
+
+        with warnings_told():
+            detector = fitting.merge_models(models, out)
+        console = Screen()
+        held = counted(len(detector.calibration_.scores), "held-out normal row")
+        console.print(f"{len(models)} models, {held}: {out}", soft_wrap=True)
 
 
-def _table(*columns: str, left: int = 1) -> Table:
-    """An empty table: the first columns flush left, the others flush right."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for i, column in enumerate(columns):
-        table.add_column(column, justify="left" if i < left else "right", no_wrap=True)
-    return table
+@app.command()
+def export(
+    model: Model,
+    onnx: Annotated[Path, typer.Option(metavar="FILE", help="The ONNX graph to write.")],
+) -> None:
+    """Write a model as an ONNX graph, from the columns of the table to alarms."""
+    with errors_told():
+        from eqsep.commands.reading import check_not_read, load_detector
+        from eqsep.commands.writing import check_model_out
+
+        check_model_out(onnx)
+        check_not_read(onnx, [model])
+        load_detector(model).to_onnx(onnx)
+        Screen().print(f"ONNX graph: {onnx}", soft_wrap=True)
+
+
+@app.command()
+def evaluate(  # noqa: PLR0913
+    rows: Rows,
+    label: Label,
+    normal: Normal = None,
+    against: Annotated[
+        str,
+        typer.Option(metavar="METHODS", help="Some of xgboost,random-forest,isolation-forest."),
+    ] = "",
+    drop: Drop = None,
+    names: Names = None,
+    landmarks: Landmarks = None,
+    random_state: Seed = 0,
+    report: Report = None,
+    delimiter: Delimiter = None,
+    header: Header = True,
+) -> None:
+    """Let one kind at a time be the seen one, and measure what is found of the others."""
+    with errors_told():
+        from eqsep.commands import evaluating
+        from eqsep.commands.writing import check_report_out
+        from eqsep.report import write_report
+
+        columns = {"label": label, "normal": normal, "drop": drop, "names": names}
+        spec = _spec(rows, delimiter, header, columns)
+        check_report_out(report, rows)
+        settings = _engine(landmarks, random_state)
+        with warnings_told(), Screen(stderr=True).status("reading") as status:
+            results = evaluating.evaluate_files(
+                spec, settings, against=against, on_method=lambda name: status.update(name)
+            )
+        console = Screen()
+        evaluating.tell_results(console, results)
+        if report is not None:
+            write_report(results, report)
+            console.print(f"\nreport: {report}", soft_wrap=True, markup=False)
+
+
+def _spec(
+    rows: list[str], delimiter: str | None, header: bool, columns: dict[str, Any]
+) -> "InputSpec":
+    """The labelled rows that the options of a command speak of."""
+    from eqsep.commands.inputs import InputSpec
+    from eqsep.commands.text_files import Layout
+
+    given = {name: value for name, value in columns.items() if value is not None}
+    return InputSpec(rows, Layout(delimiter, header), **given)
+
+
+def _engine(landmarks: int | None, random_state: int) -> dict[str, Any]:
+    """Parameters of a detector; what is not said is its own to choose."""
+    chosen = {} if landmarks is None else {"n_landmarks": landmarks}
+    return chosen | {"random_state": random_state}

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all: written under another name first, then renamed."""
+"""Files: the formats of tables by their names, and files that are there whole or not at all."""
 
 import errno
 import os
@@ -10,6 +10,29 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+FORMATS = {
+    "csv": "csv",
+    "jsonl": "jsonl",
+    "ndjson": "jsonl",
+    "parquet": "parquet",
+    "pq": "parquet",
+    "arrow": "arrow",
+    "feather": "arrow",
+    "ipc": "arrow",
+}
+READ_AS_TEXT = dict.fromkeys(("tsv", "txt", "data"), "csv")  # read alone
+
+
+def ending_of(path: str | os.PathLike[str]) -> str:
+    """The end of a file's name in small letters, without .gz; "" where there is none.
+
+    Examples
+    --------
+    >>> ending_of("scores.CSV.gz"), ending_of("-")
+    ('csv', '')
+    """
+    return Path(Path(path).name.removesuffix(".gz")).suffix[1:].lower()
 
 
 @contextmanager

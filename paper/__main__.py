@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from eqsep.cli import Ray
 from eqsep.commands.console import Screen, errors_told
-from eqsep.commands.detecting import Ray
 from paper.cells import OUT
 
 app = typer.Typer(add_completion=False, pretty_exceptions_show_locals=False)

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from eqsep import Detector, KernelEqualitySeparator
 from eqsep.cli import app
-from eqsep.commands import models
+from eqsep.commands import reading, writing
 
 N = 300
 
@@ -458,13 +458,13 @@ def test_a_file_may_be_closed(good, tmp_path, monkeypatch):
     def closed(*_):
         raise PermissionError(13, "Permission denied", "rows.csv")
 
-    monkeypatch.setattr(models, "load_model", closed)
+    monkeypatch.setattr(reading, "load_model", closed)
     message = "rows.csv: permission denied. Change the rights to it, or pass another file."
     refused(Case(good, tmp_path).score(good.rows), message)
 
 
 def test_a_folder_may_be_closed(good, tmp_path, monkeypatch):
-    monkeypatch.setattr(models.os, "access", lambda *_: False)  # root may write anywhere
+    monkeypatch.setattr(writing.os, "access", lambda *_: False)  # root may write anywhere
     message = "permission denied. Change the rights to it, or pass another folder."
     refused(Case(good, tmp_path).fit(good.rows), message)
     assert list((tmp_path / "out").iterdir()) == []

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from difflib import get_close_matches
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -18,6 +19,9 @@ BROKEN_PIPE = 141  # as a shell says of a command that SIGPIPE has ended
 
 class Screen(Console):
     """Standard output, or standard error; that nobody reads it any more is an error like others."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, **options)
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError  # Rich would end with exit code 1, which says something else here
@@ -75,7 +79,7 @@ def progress(first: str) -> Iterator[Callable[[str], None]]:
 
 def tell(message: str, *, style: str | None = None) -> None:
     """Say it on standard error."""
-    console = Screen(stderr=True, highlight=False, markup=False)
+    console = Screen(stderr=True, markup=False)
     console.print(message, style=style, soft_wrap=True)
 
 

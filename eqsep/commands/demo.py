@@ -13,8 +13,7 @@ from rich.table import Table
 
 from eqsep import demo
 from eqsep.commands.console import Screen
-from eqsep.commands.models import check_folder
-from eqsep.commands.writing import table_writer
+from eqsep.commands.writing import check_folder, table_writer
 from eqsep.demo.payments import SEEN, PaymentsDemo
 from eqsep.demo.theory import Closing, Contender, Corner, TheoryDemo
 from eqsep.errors import UserError

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from eqsep.commands.console import counted, tell
-from eqsep.commands.models import as_read, columns_for, errors_placed, load_detector
-from eqsep.commands.reading import pieces
+from eqsep.commands.reading import as_read, columns_for, errors_placed, load_detector, pieces
 from eqsep.commands.scoring import Highest, Wanted
 from eqsep.commands.text_files import Layout
 from eqsep.detector import Detector

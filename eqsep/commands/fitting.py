@@ -10,10 +10,10 @@ from rich.console import Console
 
 from eqsep.commands.console import counted, progress
 from eqsep.commands.inputs import WITHOUT, InputSpec, y_for
-from eqsep.commands.models import check_model_out, labelled_rows, load_detector
-from eqsep.commands.reading import check_not_read
+from eqsep.commands.reading import check_not_read, labelled_rows, load_detector
 from eqsep.commands.text_files import Layout
 from eqsep.commands.training_data import TrainingData, read_on_cluster, read_training_data
+from eqsep.commands.writing import check_model_out
 from eqsep.detector import Detector
 from eqsep.errors import UserError
 

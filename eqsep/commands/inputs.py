@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eqsep.commands.models import columns_for, labelled_rows, model_rows
-from eqsep.commands.reading import Choice, chosen, whole
+from eqsep.commands.reading import Choice, chosen, columns_for, labelled_rows, model_rows, whole
 from eqsep.commands.text_files import Layout
 from eqsep.detector import Detector
 from eqsep.errors import UserError, quoted

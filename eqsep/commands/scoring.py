@@ -13,8 +13,16 @@ from rich.console import Console
 
 from eqsep.checks import Beyond, check_beyond, rows_beyond, warn_of
 from eqsep.commands.console import counted, progress, tell
-from eqsep.commands.models import as_read, columns_for, errors_placed, load_detector
-from eqsep.commands.reading import check_not_read, files_of, open_table, pieces
+from eqsep.commands.reading import (
+    as_read,
+    check_not_read,
+    columns_for,
+    errors_placed,
+    files_of,
+    load_detector,
+    open_table,
+    pieces,
+)
 from eqsep.commands.text_files import STANDARD_INPUT, Layout
 from eqsep.commands.writing import STANDARD_OUTPUT, check_table_out, output_format, table_writer
 from eqsep.detector import Detector

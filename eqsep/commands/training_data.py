@@ -23,14 +23,13 @@ from eqsep.commands.inputs import (
     numbers_of,
     read_label_column,
 )
-from eqsep.commands.models import as_read, cast
-from eqsep.commands.reading import files_of, joined, no_rows, pieces
+from eqsep.commands.reading import as_read, cast, files_of, joined, no_rows, pieces
 from eqsep.commands.text_files import STANDARD_INPUT, CsvFile
 from eqsep.detector import Detector
 from eqsep.errors import UserError
+from eqsep.files import FORMATS, ending_of
 from eqsep.labels import NORMAL, USUAL_NORMAL
 from eqsep.tables.column import objects
-from eqsep.tables.formats import FORMATS, ending_of
 from eqsep.tables.reading import Table, read_table
 
 LARGE = 2**28  # bytes of text from which on files are learnt in batches

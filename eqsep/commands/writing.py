@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -14,11 +15,9 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
-from eqsep.commands.models import check_folder
 from eqsep.commands.reading import check_not_read
 from eqsep.errors import UserError
-from eqsep.files import written_whole
-from eqsep.tables.formats import FORMATS, ending_of
+from eqsep.files import FORMATS, ending_of, written_whole
 
 STANDARD_OUTPUT = "-"
 Write = Callable[[pa.Table], None]
@@ -52,6 +51,26 @@ def check_table_out(out: str) -> None:
     if path.is_dir():
         raise UserError(f"{out} is a folder: pass the name of a file for the scores.")
     check_folder(path)
+
+
+def check_model_out(path: Path) -> None:
+    """Refuse before the work, not after it, a place where no model can be written."""
+    if path.is_dir():
+        raise UserError(f"{path} is a folder: pass the name of a file for the model.")
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path} is a device or a pipe: pass the name of a file for the model.")
+    check_folder(path)
+
+
+def check_folder(path: Path) -> None:
+    """Refuse a file in a folder that is not there, or in which one may not write."""
+    if not path.parent.is_dir():
+        raise UserError(f"There is no folder {path.parent}: make it first.")
+    if not os.access(path.parent, os.W_OK):
+        raise UserError(
+            f"No file can be written in the folder {path.parent}: permission denied. "
+            f"Change the rights to it, or pass another folder."
+        )
 
 
 def check_report_out(

@@ -1,0 +1,116 @@
+"""`eqsep theory`: closing numbers, VC dimensions and shattering, with their proofs."""
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+
+from eqsep.commands.console import Screen, errors_told
+from eqsep.errors import UserError
+
+if TYPE_CHECKING:
+    from eqsep.theory.certificate import Shattering
+
+app = typer.Typer(no_args_is_help=True)
+ClosingFamily = Annotated[str, typer.Argument(metavar="FAMILY", help="rbf, equality, halfspace.")]
+PlaneFamily = Annotated[
+    str,
+    typer.Argument(
+        metavar="FAMILY", help="epsilon-equality, hyper-ridge, strict-equality, halfspace."
+    ),
+]
+Dimension = Annotated[int, typer.Argument(metavar="N_FEATURES", help="The dimension.")]
+
+
+@app.command()
+def closing(
+    family: ClosingFamily,
+    n_features: Dimension,
+    separators: Annotated[
+        int | None, typer.Option(help="Say how likely this many random ones close a region.")
+    ] = None,
+) -> None:
+    """The fewest separators of a family that enclose a finite volume."""
+    from eqsep.theory import closing_number, closing_probability
+
+    with errors_told():
+        number = closing_number(family, n_features)
+        chance = None if separators is None else closing_probability(family, n_features, separators)
+    Screen().print(f"closing number of {family} separators in R^{n_features}: {number}")
+    if chance is not None:
+        Screen().print(f"chance that {separators} random ones close a region: {chance:.6g}")
+
+
+@app.command()
+def shatters(
+    family: PlaneFamily,
+    points: Annotated[Path, typer.Option(help="A CSV file: a point a line, no header.")],
+) -> None:
+    """Whether a family realises every labelling of the points; exit code 1 where it does not."""
+    from eqsep.theory import shatters as decide
+
+    with errors_told(), points.open(newline="") as file:
+        # As text: "0.1" is a tenth, not the float next to it.
+        answer = decide([row for row in csv.reader(file) if row], family, certificates=True)
+    raise typer.Exit(0 if _tell_shattering(answer) else 1)
+
+
+@app.command()
+def vc(family: PlaneFamily, n_features: Dimension) -> None:
+    """What is proved of the VC dimension of a family, and by what."""
+    from eqsep.theory import vc_dimension
+
+    with errors_told():
+        bounds = vc_dimension(family, n_features)
+    console = Screen()
+    console.print(f"VC dimension of {family} separators in R^{n_features}")
+    console.print(f"at least {bounds.lower}: {bounds.lower_source}")
+    console.print(f"at most {bounds.upper}: {bounds.upper_source}")
+
+
+@app.command()
+def certificate(family: PlaneFamily, n_features: Dimension) -> None:
+    """The points behind a lower bound on the VC dimension, and their proof made anew."""
+    from eqsep.theory import WITNESSES
+    from eqsep.theory import shatters as decide
+
+    with errors_told():
+        if (family, n_features) not in WITNESSES:
+            known = ", ".join(f"{name} {n}" for name, n in sorted(WITNESSES))
+            raise UserError(
+                f"There are no points for {family} in R^{n_features}: expected one of {known}. "
+                "Search for some with eqsep.theory.find_shattered."
+            )
+    points = WITNESSES[family, n_features]
+    table = _table(*(f"x{i + 1}" for i in range(n_features)), left=0)
+    for point in points:
+        table.add_row(*point)
+    Screen().print(table)
+    raise typer.Exit(0 if _tell_shattering(decide(points, family, certificates=True)) else 1)
+
+
+def _tell_shattering(answer: "Shattering") -> bool:
+    """Print the answer; true where the points are shattered and the proof stood the check."""
+    size, dimension = len(answer.points), len(answer.points[0])
+    subject = f"{answer.family} separators of R^{dimension}"
+    if answer.refused is not None:
+        labels = " ".join(map(str, answer.refused))
+        Screen().print(f"{subject} do not shatter these {size} points: none gives {labels}")
+        return False
+    confirmed = answer.verify()
+    Screen().print(
+        f"{subject} shatter these {size} points: {len(answer.planes):,} labellings, each with its "
+        f"own plane, {'checked' if confirmed else 'NOT confirmed'} in exact arithmetic"
+    )
+    return confirmed
+
+
+def _table(*columns: str, left: int = 1) -> Table:
+    """An empty table: the first columns flush left, the others flush right."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="left" if i < left else "right", no_wrap=True)
+    return table
