@@ -15,6 +15,7 @@ import pyarrow.dataset
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from pyarrow import csv, parquet
+from test_readme import WITH_RAY, run_page
 from typer.testing import CliRunner
 
 from eqsep import Detector, load_model
@@ -347,6 +348,11 @@ def test_where_no_cluster_is_it_is_said_at_once(monkeypatch):
             fit("rows.parquet", address=address)
     with pytest.raises(ValueError, match="'somewhere' is no address of a cluster"):
         fit("rows.parquet", address="somewhere")
+
+
+def test_the_blocks_of_the_page_run(tmp_path, monkeypatch, home_of):
+    monkeypatch.chdir(tmp_path)
+    run_page(WITH_RAY, home_of)
 
 
 def test_without_ray_it_is_said_how_to_install_it(monkeypatch):

@@ -5,8 +5,8 @@ import warnings
 
 import numpy as np
 import pytest
+from forged_files import forged_copy
 from golden_files import FOLDER, answers, golden, learn_on, read, read_rows, surroundings
-from mutations import forged_copy
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 import saved_separators
 import torch
-from mutations import damaged_copy, forged_copy, put_together, taken_apart
+from forged_files import damaged_copy, forged_copy, put_together, taken_apart
 from numpy.testing import assert_allclose, assert_array_equal
 from saved_separators import ESTIMATORS, ROWS, SPLIT
 from sklearn.base import clone

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mutations import taken_apart
+from forged_files import taken_apart
 from numpy.testing import assert_allclose, assert_array_equal
 from saved_detectors import (
     DETECTORS,

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from mutations import damaged_copy, forged_copy, put_together, taken_apart
+from forged_files import damaged_copy, forged_copy, put_together, taken_apart
 from saved_detectors import FRESH, NEW_X, fitted, same, strange
 
 from eqsep import load_model

@@ -155,9 +155,8 @@ LANGUAGES = {
 }
 
 
-@every_page
-def test_the_blocks_run_in_order(page, tmp_path, monkeypatch, home_of):
-    monkeypatch.chdir(tmp_path)
+def run_page(page, home_of):
+    """Run the blocks of a page in order, in the present folder."""
     names = {"__name__": "__main__"}
     for block in blocks(page):
         if block.language == "needs data":  # a folder beside the page's own files, as for a user
@@ -169,6 +168,17 @@ def test_the_blocks_run_in_order(page, tmp_path, monkeypatch, home_of):
         else:
             LANGUAGES[block.language](block, page=page, names=names)
     plt.close("all")
+
+
+WITH_RAY = ROOT / "docs" / "ray.md"  # runs where a cluster is: in test_distributed.py
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page != WITH_RAY], ids=lambda page: page.name
+)
+def test_the_blocks_run_in_order(page, tmp_path, monkeypatch, home_of):
+    monkeypatch.chdir(tmp_path)
+    run_page(page, home_of)
 
 
 @every_page

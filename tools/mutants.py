@@ -198,9 +198,9 @@ def _is_closed(node: ast.AST, child: ast.AST, lines: list[str]) -> bool:
     )
 
 
-def changed(mutant: Mutant) -> str:
-    """The whole text of the file with the change."""
-    tree = ast.parse((ROOT / mutant.file).read_text())
+def changed(text: str, mutant: Mutant) -> str:
+    """The whole text of a file with the change."""
+    tree = ast.parse(text)
     target = list(ast.walk(tree))[mutant.index]
     after = list(changes(target))[mutant.way]
 
@@ -343,7 +343,7 @@ def killed_by(mutant: Mutant, tests: list[str], tree: Path, *, seconds: float) -
     whole = path.read_text()
     asked.write_text(json.dumps(tests))
     files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
-    path.write_text(changed(mutant))
+    path.write_text(changed(whole, mutant))
     process = subprocess.Popen(
         [*PYTEST, "-x", "-q", "--tb=no", "--no-header", *files],
         cwd=tree,

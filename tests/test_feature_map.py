@@ -13,6 +13,7 @@ from eqsep import Detector
 from eqsep.detector.feature_map import Packing, encoded
 from eqsep.engine.compiled import SparseManhattan
 from eqsep.tables import TableEncoder
+from eqsep.tables.encoder import aligned
 
 
 def frame(rng, n, *, missing):
@@ -75,3 +76,15 @@ def test_a_detector_that_has_scored_can_still_be_sent():
     detector = Detector(n_landmarks=40, bandwidth=1.0, false_alarm_rate=0.05, random_state=0).fit(X)
     score = detector.score_samples(X)
     assert_array_equal(pickle.loads(pickle.dumps(detector)).score_samples(X), score)
+
+
+@pytest.mark.filterwarnings("ignore::eqsep.detector.CalibrationWarning")  # of one row
+@pytest.mark.parametrize("n_normal", [1, 2, 12])
+def test_of_one_normal_row_none_is_held_out_and_of_more_some_are(n_normal):
+    X = np.random.default_rng(0).normal(size=(n_normal + 3, 2))
+    y = np.repeat([0, 1], [n_normal, 3])
+    made = Detector(bandwidth=0.5, random_state=0).fit(X, y).feature_map_
+    assert (made.holdout_bound > 0) == (n_normal > 1)
+    later = np.random.default_rng(1).normal(size=(1000, 2))
+    share = made.calibrates(aligned(made.encoder, later)).mean()
+    assert (share > 0) == (n_normal > 1)
