@@ -60,7 +60,10 @@ Ray = Annotated[
     str | None,
     typer.Option(metavar="ADDRESS", help="Work on this cluster of Ray; local is this machine."),
 ]
-Seed = Annotated[int, typer.Option(metavar="N", help="The same number gives the same result.")]
+Seed = Annotated[
+    int,
+    typer.Option(metavar="N", min=0, max=2**32 - 1, help="The same number gives the same result."),
+]
 
 
 def _show_version(wanted: bool) -> None:

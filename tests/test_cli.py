@@ -144,3 +144,11 @@ def test_debugging_keeps_every_traceback():
     assert "Error:" not in debugged.stderr
     plain = CliRunner().invoke(app, words)  # and only where it is asked for
     assert (plain.exit_code, plain.stderr.startswith("Error: ")) == (2, True)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32])
+def test_a_seed_that_cannot_be_is_refused(seed):
+    result = run("fit", "rows.csv", "--out", "m.eqsep", "--random-state", seed)
+    assert result.exit_code == 2
+    assert "--random-state" in result.stderr
+    assert "not in the range" in " ".join(result.stderr.replace("│", "").split())

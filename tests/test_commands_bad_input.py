@@ -172,6 +172,18 @@ CASES = {
         lambda c: c.fit(c.file("bad.csv", ROWS.replace(",", ";"))),
         "seems to be divided by semicolons. Pass --delimiter ';'",
     ),
+    "line as a delimiter": (
+        lambda c: c.score(c.good.rows, "--delimiter", "\n"),
+        "--delimiter expects one character, no quote or end of a line, got '\\n'",
+    ),
+    "other letters as a delimiter": (
+        lambda c: c.score(c.good.rows, "--delimiter", "é"),
+        "--delimiter expects one character",
+    ),
+    "numbers of many bits": (
+        lambda c: c.fit(c.file("bad.jsonl", f'{{"size": {2**70}, "kind": "normal"}}\n' * 9)),
+        "Column 'size' of",
+    ),
     "long delimiter": (lambda c: c.fit(c.good.rows, "--delimiter", "::"), "one character"),
     "label absent": (
         lambda c: c.fit(c.good.rows, label="attack"),

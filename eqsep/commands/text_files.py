@@ -48,9 +48,11 @@ class Layout:
     header: bool = True
 
     def __post_init__(self) -> None:
-        if self.delimiter is not None and len(self.delimiter) != 1:
+        given = self.delimiter
+        if given is not None and (len(given) != 1 or not given.isascii() or given in '"\r\n\0'):
             raise UserError(
-                f"--delimiter expects one character, got {self.delimiter!r}. Pass ';', for example."
+                f"--delimiter expects one character, no quote or end of a line, got {given!r}. "
+                f"Pass ';', for example."
             )
 
 
@@ -119,10 +121,11 @@ class JsonFile:
             values = [row.get(column) for row in rows]
             try:
                 arrays[column] = pa.array(map(_text, values) if column in texts else values)
-            except pa.ArrowException as error:
+            except (pa.ArrowException, OverflowError) as error:
                 raise UserError(
-                    f"Column {column!r} of {self.name} holds values of several types: write them "
-                    f"alike, or leave it out with --drop {column!r}."
+                    f"Column {column!r} of {self.name} holds values of several types, or numbers "
+                    f"of more than 64 bits: write them alike, or leave it out with --drop "
+                    f"{column!r}."
                 ) from error
         return pa.table(arrays)
 
