@@ -150,5 +150,4 @@ def test_debugging_keeps_every_traceback():
 def test_a_seed_that_cannot_be_is_refused(seed):
     result = run("fit", "rows.csv", "--out", "m.eqsep", "--random-state", seed)
     assert result.exit_code == 2
-    assert "--random-state" in result.stderr
-    assert "not in the range" in " ".join(result.stderr.replace("│", "").split())
+    assert "Invalid value for '--random-state'" in result.stderr
