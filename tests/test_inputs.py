@@ -6,7 +6,14 @@ import pyarrow as pa
 import pytest
 
 from eqsep import Detector
-from eqsep.commands.inputs import MOST_KINDS, WITHOUT, InputSpec, numbers_of, read_label_column
+from eqsep.commands.inputs import (
+    MOST_KINDS,
+    WITHOUT,
+    InputSpec,
+    numbers_of,
+    read_label_column,
+    y_for,
+)
 from eqsep.commands.text_files import Layout
 from eqsep.errors import UserError
 
@@ -133,3 +140,20 @@ def test_rows_are_read_as_a_model_reads_them(tmp_path):
         assert [column.name for column in rows.columns] == ["x", "y"]
         np.testing.assert_allclose(rows.columns[0].values, X["x"])
         assert (labels is None) == (label is None)
+
+
+@pytest.mark.parametrize(
+    ("y", "more", "read"),
+    [
+        (["normal", "hot"], ["hot", None, "1"], ["hot", None, "1"]),
+        ([0, 1], ["1", None, "0"], [1, None, 0]),
+        ([0, 1], ["true", "", "False"], [1, None, 0]),
+        (None, ["hot", None, "hot"], ["hot", None, "hot"]),
+    ],
+    ids=["names", "numbers", "truths", "none yet"],
+)
+def test_more_labels_are_read_as_those_learnt_before(y, more, read):
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    detector = Detector(n_landmarks=10, false_alarm_rate=0.1, random_state=0)
+    detector.fit(X, None if y is None else np.resize(y, 60))
+    assert y_for(detector, pa.chunked_array([pa.array(more)]), name="kind").tolist() == read
