@@ -69,11 +69,11 @@ def test_the_same_seed_tells_the_same_story(demo):
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory):
+def printed(tmp_path_factory, demo):
     """What the command prints on a narrow screen, and what it leaves."""
     folder = tmp_path_factory.mktemp("demo") / "a folder"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(demos, "run_payments", small)
+        patch.setattr(demos, "run_payments", lambda **_: demo)
         result = CliRunner().invoke(app, ["demo", "--out", str(folder)], env={"COLUMNS": "80"})
     assert result.exit_code == 0, result.output
     return result.stdout, folder

@@ -57,11 +57,11 @@ def test_the_ends_are_those_of_scipys_bootstrap(rows):
         area,
         method="percentile",
         vectorized=False,
-        n_resamples=800,
+        n_resamples=400,
         confidence_level=0.8,
         random_state=np.random.default_rng(0),
     ).confidence_interval
-    found = average_precision_interval(score, kind, confidence=0.8, n_resamples=800, random_state=0)
+    found = average_precision_interval(score, kind, confidence=0.8, n_resamples=400, random_state=0)
     assert_allclose([found["scan"].low, found["scan"].high], expected, atol=0.012)
 
 

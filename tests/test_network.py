@@ -18,7 +18,8 @@ from eqsep.networks import Training
 from eqsep.plots import HistoryDisplay
 from eqsep.separators.network import NarrowLayerWarning
 
-QUICK = Training(epochs=60, batch_size=16, learning_rate=1e-2)
+QUICK = Training(epochs=25, batch_size=20, learning_rate=1e-2)
+THOROUGH = Training(epochs=60, batch_size=16, learning_rate=1e-2)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,7 @@ def test_the_score_is_the_mean_of_the_members(fitted, split):
 
 
 def test_it_learns_and_shuffled_labels_ruin_it(split):
-    separator = NetworkSeparator(hidden=(16,), n_members=5, training=QUICK, random_state=0)
+    separator = NetworkSeparator(hidden=(16,), n_members=5, training=THOROUGH, random_state=0)
 
     def quality(y):
         score = separator.fit(split.X_train, y).decision_function(split.X_test)
@@ -139,7 +140,7 @@ def test_far_rows_are_anomalous_where_the_region_is_closed(split, activation):
         batch_norm=False,
         hidden=(12,),
         n_members=3,
-        training=QUICK,
+        training=THOROUGH,
         random_state=0,
     ).fit(split.X_train, split.y_train)
     at_the_limit = np.isclose(separator.distances(far), 2 * GaussianBump(0.5).half_width)

@@ -13,7 +13,7 @@ from eqsep.networks import Training
 from eqsep.separators.network import NarrowLayerWarning
 from eqsep.theory import Layer, network_closedness
 
-QUICK = Training(epochs=30, batch_size=16, learning_rate=1e-2)
+QUICK = Training(epochs=12, batch_size=25, learning_rate=2e-2)
 K = 3
 # Head, activation, widths, batch normalisation.
 NETWORKS = {
