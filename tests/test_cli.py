@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 import eqsep
 from eqsep.cli import app
+from eqsep.datasets.catalogue import DATA_FILES
 from eqsep.errors import UserError
 
 SQUARE = "0,0\n0,1\n1,0\n1,1\n"
@@ -30,6 +31,14 @@ def square(tmp_path):
 
 def test_the_version_is_the_packages():
     assert run("--version").output.strip() == f"eqsep {eqsep.__version__}"
+
+
+def test_names_of_files_are_not_broken_on_a_narrow_screen(tmp_path):
+    """They are of use only as a whole."""
+    printed = run("data", "where", "--data-home", tmp_path, columns="20").output
+    assert f"Data folder: {tmp_path}\n" in printed
+    assert len(printed.splitlines()) == 1 + len(DATA_FILES)
+    assert len(run("data", "list", columns="20").output.splitlines()) == len(DATA_FILES)
 
 
 def test_without_words_the_help_names_the_commands():

@@ -3,6 +3,7 @@
 import re
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import unquote, urlparse
 
 import numpy as np
@@ -13,7 +14,7 @@ from typer.testing import CliRunner
 from eqsep import demo as demos
 from eqsep import load_model
 from eqsep.cli import app
-from eqsep.demo import run_payments
+from eqsep.demo import payments, run_payments
 from eqsep.demo.payments import SEEN
 
 small = partial(run_payments, n_rows=900, n_landmarks=100)
@@ -62,6 +63,12 @@ def test_alarms_are_of_three_unseen_kinds_with_reasons(demo):
     for alarm in demo.alarms:
         assert alarm.label in demo.unseen
         assert alarm.explanation.reasons[0].contribution > 0
+
+
+def test_of_alarms_the_highest_of_each_unseen_kind_is_kept_and_three_of_them():
+    labels = ["a", "b", SEEN, "a", "normal", "c", "d", "b"]
+    alarms = tuple(SimpleNamespace(label=x, score=9 - i) for i, x in enumerate(labels))
+    assert payments._one_of_each(alarms) == (alarms[0], alarms[1], alarms[5])
 
 
 def test_the_same_seed_tells_the_same_story(demo):

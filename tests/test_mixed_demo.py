@@ -124,3 +124,35 @@ def test_one_kind_does_not_give_the_others_away_to_a_halfspace(table, seen):
     assert min(halfspace[name] for name in unseen) < 0.5  # worse than chance
     assert np.mean([closed[name] for name in unseen]) > 0.85
     assert np.mean([closed[n] - halfspace[n] for n in unseen]) > 0.1
+
+
+# Of 600 payments of seed 0, half of them anomalies: sums of amounts, items, kilometres, minutes
+# since the last payment and days of the account.
+SUMS = {
+    "card testing": (41.16, 49, 0, 75.1, 62806),
+    "money mule": (48316.95, 50, 125.2, 49961.5, 358),
+    "normal": (20577.49, 2066, 896.2, 317179.8, 384614),
+    "skimming": (13100, 50, 413004, 59429, 56925),
+    "sleeper": (3944.83, 336, 189.6, 18784594, 226588),
+    "stuck scanner": (3701.95, 4068, 130.4, 69670.8, 73930),
+    "takeover": (90094.39, 370, 0, 58450.6, 65759),
+}
+
+
+def test_the_rows_of_a_seed_are_what_they_were():
+    """Every page and figure of the documentation rests on them."""
+    table = make_mixed_demo(n_samples=600, anomaly_fraction=0.5, as_frame=True, random_state=0)
+    numbers = table.X.select_dtypes("number")
+    found = {kind: tuple(numbers[table.kind == kind].sum()) for kind in SUMS}
+    for kind, sums in SUMS.items():
+        assert found[kind] == pytest.approx(sums, rel=1e-9), kind
+    assert table.X["time"].astype("datetime64[s]").astype("int64").sum() == 1_046_919_813_342
+    assert Counter(table.X["country"].fillna("")) == Counter(
+        {"DE": 487, "NL": 20, "AT": 15, "BR": 14, "ZA": 14, "FR": 12, "US": 11, "ID": 10}
+        | {"": 10, "PL": 7}
+    )
+    assert Counter(table.X["purpose"]) == Counter(
+        {"groceries": 235, "clothes": 125, "cash": 96, "electronics": 91, "fuel": 53}
+    )
+    assert Counter(table.X["channel"]) == Counter({"shop": 341, "online": 163, "atm": 96})
+    assert table.X["card_present"].sum() == 437
