@@ -134,6 +134,8 @@ def _test(context: str) -> str:
 
 
 PYTEST = [sys.executable, "-m", "pytest", "-p", "mutants", "-p", "no:cacheprovider"]
+# A module that is named is searched for tests too: what is called Test there is none.
+ONLY_THESE = ["-x", "-q", "--tb=no", "--no-header", "-W", "ignore::pytest.PytestCollectionWarning"]
 
 
 def copied(folder: Path) -> Path:
@@ -167,7 +169,7 @@ def killed_by(mutant: Mutant, tests: list[str], tree: Path, *, seconds: float) -
     files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
     path.write_text(changed(whole, mutant))
     process = subprocess.Popen(
-        [*PYTEST, "-x", "-q", "--tb=no", "--no-header", *files],
+        [*PYTEST, *ONLY_THESE, *files],
         cwd=tree,
         env=_environment(tree) | {"MUTANTS_ASKED": str(asked)},
         stdout=subprocess.PIPE,

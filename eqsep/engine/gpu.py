@@ -37,7 +37,7 @@ def is_fast(x: Any) -> bool:
     return is_foreign(x) and hasattr(x, "is_cuda") and x.is_cuda and x.element_size() == 4
 
 
-def laplacian(X: Any, C: Any, rate: float) -> Any:
+def laplacian(X: Any, C: Any, rate: float) -> Any:  # pragma: no cover  needs a GPU
     """exp(-rate ||x - c||_1) of tensors.  (n, d), (m, d) -> (n, m)"""
     import torch
 
@@ -49,7 +49,7 @@ def laplacian(X: Any, C: Any, rate: float) -> Any:
     return out[: X.shape[0], : C.shape[0]]
 
 
-def laplacian_sums(X: Any, C: Any, coef: Any, rate: float) -> Any:
+def laplacian_sums(X: Any, C: Any, coef: Any, rate: float) -> Any:  # pragma: no cover  needs a GPU
     """Σ_j a_j exp(-rate ||x - c_j||_1) of each row.  (n, d), (m, d), (m,) -> (n,)"""
     import torch
 
@@ -63,7 +63,9 @@ def laplacian_sums(X: Any, C: Any, coef: Any, rate: float) -> Any:
     return out[: X.shape[0]]
 
 
-def laplacian_digits(X: Any, C: Any, scale: Any, rate: float) -> Digits:
+def laplacian_digits(  # pragma: no cover  needs a GPU
+    X: Any, C: Any, scale: Any, rate: float
+) -> Digits:
     """exp(-rate ||x - c||_1), times each row's scale, as digits; those beyond n and m are 0."""
     import torch
 
@@ -161,29 +163,29 @@ def combined(kernel: Any, landmarks: Any, X: Any, coef: Any) -> Any:
 
 
 @cache
-def has_triton() -> bool:
+def has_triton() -> bool:  # pragma: no cover  needs a GPU
     """Whether Triton is there to compile for a GPU."""
     return find_spec("triton") is not None
 
 
-def _is_tiled(X: Any) -> bool:
+def _is_tiled(X: Any) -> bool:  # pragma: no cover  needs a GPU
     return is_fast(X) and has_triton()
 
 
-def _tiles() -> Any:
+def _tiles() -> Any:  # pragma: no cover  needs a GPU
     from eqsep.engine import tiles  # Triton need not be installed
 
     return tiles
 
 
-def _by_column(X: Any, side: int) -> Any:
+def _by_column(X: Any, side: int) -> Any:  # pragma: no cover  needs a GPU
     """(n, d) -> (d, n'), with zeros up to a multiple of a tile's side."""
     import torch
 
     return torch.nn.functional.pad(X.T, (0, -X.shape[0] % side)).contiguous()
 
 
-def _over_tiles(
+def _over_tiles(  # pragma: no cover  needs a GPU
     program: Any, xt: Any, ct: Any, places: tuple[Any, ...], rate: float, *, across: bool = True
 ) -> None:
     (d, n), m = xt.shape, ct.shape[1]
