@@ -141,3 +141,11 @@ def test_what_to_do_about_several_labels_is_said():
         read_labels([1, 2, 3], normal=3)
     with pytest.raises(ValueError, match="which of these names is the normal one: normal='a'"):
         read_labels(["a", "b", "c"])
+
+
+def test_an_unknown_label_is_refused_where_rows_are_told_right_too():
+    X = np.array([[0.0], [1.0], [5.0], [6.0]])
+    model = KernelEqualitySeparator().fit(X, [0, 0, 1, 1])
+    assert model.score(X, [0, 0, 1, 0]) == 0.75
+    with pytest.raises(ValueError, match=r"labels 7: expected 0 \(normal\) or 1 \(anomalous\)"):
+        model.score(X, [0, 0, 1, 7])
