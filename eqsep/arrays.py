@@ -9,7 +9,7 @@ import array_api_compat
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from eqsep.errors import UserError
+from eqsep.errors import MissingExtraError, UserError
 
 
 def namespace(*arrays: Any) -> Any:
@@ -31,8 +31,12 @@ def device(x: Any) -> Any:
 
 def resolve_device(device: str) -> Any:
     """ "auto" is the GPU where there is one, else the CPU; the torch device of that name."""
-    import torch
-
+    try:
+        import torch
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"device={device!r} needs PyTorch. Install it with: pip install 'eqsep[nn]'"
+        ) from error
     known = ("auto", "cpu", "cuda")
     if device not in known:
         raise UserError(f"device must be one of {known}, got {device!r}.")

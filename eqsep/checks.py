@@ -14,25 +14,20 @@ looked, and goes on, says so once: ``warnings.simplefilter("ignore", DateColumnW
 | a threshold that few anomalies get above | `HighThresholdWarning` |
 """
 
-import os
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from inspect import currentframe
-from pathlib import Path
 
 import numpy as np
 
-from eqsep.errors import EqsepWarning, quoted
+from eqsep.errors import EqsepWarning, quoted, warn
 from eqsep.labels import RowLabels
 from eqsep.tables.column import WRITERS, Column
 from eqsep.tables.encoder import TableEncoder
 from eqsep.tables.encodings import Date
 from eqsep.tables.reading import Table
 
-_PACKAGE = f"{Path(__file__).parent}{os.sep}"
 _COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _FEW = 20  # rows, or steps of a counter: fewer may rise by chance
 _ENOUGH = 5  # anomalies: fewer are told apart by chance
@@ -100,11 +95,8 @@ class Finding:
 
 def warn_of(findings: Iterable[Finding]) -> None:
     """Warn of each finding, at the line outside of eqsep that asked for what was checked."""
-    level, frame = 1, currentframe()
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        level, frame = level + 1, frame.f_back
     for finding in findings:
-        warnings.warn(finding.warning(), stacklevel=level)
+        warn(finding.warning())
 
 
 def check_columns(rows: Table, code: np.ndarray) -> list[Finding]:
@@ -135,7 +127,7 @@ def counting_columns(rows: Table) -> list[Finding]:
             CountingColumnWarning,
             f"Column {column.name!r} rises or falls from row to row, as numbers of rows do: new "
             f"rows may lie beyond all that was learnt, and raise alarms for that alone.",
-            f"If it only counts the rows, leave it out: {_without(column.name)}.",
+            "If it only counts the rows, leave it out of X.",
             f"If it only counts the rows, leave it out: --drop {column.name!r}.",
         )
         for column in rows.columns
@@ -173,7 +165,7 @@ def decimal_commas(rows: Table) -> list[Finding]:
             DecimalCommaWarning,
             f"{which} {quoted(found, most=len(found))} {hold} numbers with a decimal comma, such "
             f"as {text!r}, read as names here: write them with a point, {point}.",
-            f"If they are names, say so: X[{name!r}].astype('category'){others}.",
+            f"If they are names, make it a categorical column{others}.",
             f"If they are names, say so: --names {name!r}{others}.",
         )
     ]
@@ -191,7 +183,7 @@ def leaking_columns(rows: Table, code: np.ndarray) -> list[Finding]:
         Finding(
             LeakingColumnWarning,
             f"Column {column.name!r} alone tells every anomalous row from every normal one.",
-            f"If it is known only together with the label, leave it out: {_without(column.name)}.",
+            "If it is known only together with the label, leave it out of X.",
             f"If it is known only together with the label, leave it out: --drop {column.name!r}.",
         )
         for column in rows.columns
@@ -309,7 +301,7 @@ def check_dates(encoder: TableEncoder) -> list[Finding]:
             f"Column {name!r} holds dates, from {_written(learnt, 0)} to {_written(learnt, -1)}: "
             f"rows that come later lie beyond all that was learnt, and may raise alarms for that "
             f"alone.",
-            f"Unless the date matters, leave it out: {_without(name)}.",
+            "Unless the date matters, leave it out of X.",
             f"Unless the date matters, leave it out: --drop {name!r}.",
         )
         for _, name, learnt in _dates(encoder)
@@ -335,7 +327,7 @@ def check_beyond(beyond: Beyond, *, n_rows: int) -> list[Finding]:
             f"{n:,} of {n_rows:,} row{'s' * (n_rows != 1)} {'has' if n == 1 else 'have'} a {side} "
             f"date in column {name!r} than all that were learnt ({limit}), and may raise alarms "
             f"for that alone:",
-            f"fit to rows of their time, or without the column, by {_without(name)}.",
+            "fit to rows of their time, or without the column.",
             f"fit to rows of their time, or without the column, by eqsep fit … --drop {name!r}.",
         )
         for (name, side, limit), n in beyond.items()
@@ -353,7 +345,3 @@ def _dates(encoder: TableEncoder) -> Iterator[tuple[int, str, Date]]:
 
 def _written(learnt: Date, knot: int) -> str:
     return WRITERS["date"](learnt.elapsed.knots[knot]).replace("T", " ")
-
-
-def _without(name: str) -> str:
-    return f"X.drop(columns=[{name!r}])"

@@ -1,7 +1,13 @@
 """Errors that the caller can mend, and warnings; any other exception is a fault of the software."""
 
+import os
+import warnings
 from collections.abc import Iterable
+from inspect import currentframe
+from pathlib import Path
 from typing import Self
+
+_PACKAGE = f"{Path(__file__).parent}{os.sep}"
 
 
 class Message(Exception):
@@ -54,6 +60,14 @@ class MissingExtraError(UserError, ImportError):
 
 class EqsepWarning(Message, UserWarning):
     """Something that the caller should know of, and can go on with."""
+
+
+def warn(warning: Warning) -> None:
+    """Warn at the line outside of eqsep that asked for what is warned of."""
+    level, frame = 1, currentframe()
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(warning, stacklevel=level)
 
 
 def quoted(names: Iterable[str], *, most: int = 12) -> str:

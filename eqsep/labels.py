@@ -1,6 +1,5 @@
 """The door for labels: whatever names the classes, 1 is the anomaly from here on."""
 
-import warnings
 from dataclasses import dataclass, replace
 from numbers import Number
 from typing import Any
@@ -10,12 +9,16 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import column_or_1d
 
 from eqsep.arrays import to_numpy
-from eqsep.errors import UserError
+from eqsep.errors import EqsepWarning, UserError, warn
 from eqsep.tables.column import objects
 
 UNLABELLED = -1  # the code of a row of which nothing is known
 NORMAL = "normal"  # what normal rows are called where nobody says another name
 USUAL_NORMAL = (NORMAL, 0)  # labels of normal rows, where nobody says which; False is 0 too
+
+
+class GuessedLabelWarning(EqsepWarning):
+    """Nothing said which of two labels is the normal one."""
 
 
 @dataclass(frozen=True)
@@ -142,10 +145,12 @@ def read_labels(y: Any, *, normal: Any = None, one_class: bool = False) -> Label
         )
     if known is None:
         other = labels[1].item()
-        warnings.warn(
-            f"Neither of the labels {listed(labels)} is 0 or 'normal': {labels[0]} was taken as "
-            f"normal because it sorts first. Say which one is: normal={other!r}, for example.",
-            stacklevel=3,
+        warn(
+            GuessedLabelWarning(
+                f"Neither of the labels {listed(labels)} is 0 or 'normal': {labels[0]} was taken "
+                f"as normal because it sorts first. Say which one is: normal={other!r}, for "
+                f"example."
+            )
         )
     return _labels(labels, labels[0] if known is None else known, by_name=known is not None)
 

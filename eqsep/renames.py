@@ -12,12 +12,12 @@ Once the old name is gone from `__init__`, its line in the table stays: files of
 """
 
 import inspect
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from eqsep.errors import UserError
+from eqsep.errors import warn as warn_caller
 
 DEPRECATED = "deprecated"
 
@@ -75,21 +75,31 @@ def parameter(estimator: Any, name: str, *, warn: bool = True) -> Any:
     for old, renamed in _renamed(estimator).items():
         if renamed.to != name or _is_unset(params.get(old, DEPRECATED)):
             continue
-        value = renamed.convert(params[old])
+        value = _converted(renamed, params[old], f"{cls}({old}=)")
         if params[name] is not inspect.signature(type(estimator)).parameters[name].default:
             raise UserError(
                 f"{cls} got both {name}={params[name]!r} and {old}={params[old]!r}, the old name "
                 f"of the same parameter. Give {name} alone."
             )
         if warn:
-            warnings.warn(
-                f"{cls}({old}=) is now called {name} and will be gone in eqsep "
-                f"{renamed.removed_in}: write {name}={value!r} for {old}={params[old]!r}.",
-                FutureWarning,
-                stacklevel=3,
+            warn_caller(
+                FutureWarning(
+                    f"{cls}({old}=) is now called {name} and will be gone in eqsep "
+                    f"{renamed.removed_in}: write {name}={value!r} for {old}={params[old]!r}."
+                )
             )
         return value
     return params[name]
+
+
+def _converted(renamed: Renamed, value: Any, what: str) -> Any:
+    try:
+        return renamed.convert(value)
+    except (ArithmeticError, TypeError) as error:
+        raise UserError(
+            f"{what} is now called {renamed.to}, and {value!r} is no value of it. Give "
+            f"{renamed.to} instead."
+        ) from error
 
 
 def parameters(estimator: Any) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def reproduce(  # noqa: PLR0913  the options of a command
     """
     from paper import console
 
-    screen = Screen(highlight=False)
+    screen = Screen()
     if show_list:
         console.list_names(screen)
         return

@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 import eqsep
+from eqsep import Detector
 from eqsep.errors import UserError
 from eqsep.renames import DEPRECATED, RENAMES, Renamed, parameter, parameters
 
@@ -75,3 +76,10 @@ def test_every_renamed_parameter_of_the_library_exists_by_both_names():
         for old, renamed in RENAMES[name].items():
             assert known[old].default == DEPRECATED
             assert renamed.to in known
+
+
+@pytest.mark.parametrize("width", [0, "a"])
+def test_an_old_name_with_a_value_that_cannot_be_is_refused(width):
+    told = rf"Detector\(width=\) is now called bandwidth, and {width!r} is no value of it"
+    with pytest.raises(UserError, match=told):
+        Detector(width=width).fit([[0.0], [1.0]])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from eqsep.checks import DateColumnWarning
+from eqsep.checks import DataWarning
 from eqsep.datasets import Table, make_mixed_demo
 from eqsep.detector import Detector
 from eqsep.evaluation import OVERALL, anomaly_score, average_precision_by_kind, prevalence_by_kind
@@ -110,7 +110,7 @@ def run_payments(
     seed = int(rng.randint(2**31 - 1))
     on_step("eqsep")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DateColumnWarning)  # new payments are of the same months
+        warnings.simplefilter("ignore", DataWarning)  # made-up rows, of the same months
         detector = Detector(n_landmarks=n_landmarks, random_state=seed).fit(old.X, old.kind)
     contenders = [
         _contend(

@@ -1,6 +1,5 @@
 """Learning on: what cannot be merged or forgotten, and what was not learnt well."""
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -8,7 +7,7 @@ import numpy as np
 from eqsep.detector.fitting import PartialStatistics
 from eqsep.detector.scoring import LIKE, scorer_of
 from eqsep.engine.nystroem import widened
-from eqsep.errors import UserError
+from eqsep.errors import EqsepWarning, UserError, warn
 from eqsep.labels import RowLabels
 
 _FEWEST = 5  # normal rows: one that raises an alarm is a false one, as promised
@@ -16,7 +15,7 @@ _TIMES = 5  # the promised rate: more alarms than that among normal rows are not
 _FAR = 0.9  # a score that says that a row is near no landmark, whatever the threshold
 
 
-class NewKindWarning(UserWarning):
+class NewKindWarning(EqsepWarning):
     """Rows learnt after the first fit are not told as their labels say."""
 
 
@@ -95,4 +94,4 @@ def warn_of_far_rows(
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, NewKindWarning, stacklevel=4)
+    warn(NewKindWarning(message))

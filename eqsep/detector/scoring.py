@@ -1,14 +1,13 @@
 """From encoded rows to verdicts: score, p-value, alarm and kind, by the calibration set."""
 
 import math
-import warnings
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from eqsep.errors import EqsepWarning, UserError
+from eqsep.errors import EqsepWarning, UserError, warn
 from eqsep.labels import NORMAL
 from eqsep.tables.reading import read_table
 
@@ -156,10 +155,7 @@ class Calibration:
         )
         other = f", or set false_alarm_rate={enough:g}" if enough < 1 else ""
         option = f", or pass --false-alarm-rate {enough:g}" if enough < 1 else ""
-        warnings.warn(
-            CalibrationWarning(f"{told}{other}.", command=f"{told}{option}."),
-            stacklevel=3,
-        )
+        warn(CalibrationWarning(f"{told}{other}.", command=f"{told}{option}."))
 
     def p_value(self, score: np.ndarray) -> np.ndarray:
         """p(s) for each score."""

@@ -4,7 +4,6 @@ Landmarks are chosen among rows by value, so that order and repetition do not ma
 which a closed separator is solved add up over pieces of the data.
 """
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,7 @@ from threadpoolctl import threadpool_limits
 from eqsep.arrays import device, is_foreign, namespace, to_numpy
 from eqsep.engine.compiled import in_threads, n_pieces, weighted_sums
 from eqsep.engine.kernels import Kernel
-from eqsep.errors import UserError
+from eqsep.errors import EqsepWarning, UserError, warn
 
 ANOMALOUS_SHARE = 1 / 3
 KEYED_AT_ONCE = 1024  # rows
@@ -60,10 +59,11 @@ def choose_landmarks(
     first = np.concatenate([[True], key[order][1:] != key[order][:-1]])
     distinct = order[first]
     if n is None and len(distinct) > MANY:
-        warnings.warn(
-            f"All {len(distinct):,} distinct rows become landmarks, and their sums take "
-            f"{len(distinct) ** 2 * 8 / 1e9:.1f} GB. Set n_landmarks=1500, for example.",
-            stacklevel=4,
+        warn(
+            EqsepWarning(
+                f"All {len(distinct):,} distinct rows become landmarks, and their sums take "
+                f"{len(distinct) ** 2 * 8 / 1e9:.1f} GB. Set n_landmarks=1500, for example."
+            )
         )
     n = len(distinct) if n is None else n
     chosen = distinct[_stratified(is_anomaly[distinct] == 1, n)]

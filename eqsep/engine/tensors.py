@@ -96,9 +96,10 @@ class DeviceMap:
     @classmethod
     def of(cls, kernel: Kernel, landmarks: np.ndarray, pack: Pack, device: str) -> "DeviceMap":
         """The map of encoded landmarks on a device."""
+        where = resolve_device(device)  # says what to install where torch is missing
         import torch
 
-        packed = torch.as_tensor(pack(landmarks), device=resolve_device(device))
+        packed = torch.as_tensor(pack(landmarks), device=where)
         return cls(TensorMap(kernel, packed, SENT_AT_ONCE), pack)
 
     def statistics(

@@ -1,5 +1,5 @@
 """Mixed tables (numbers, categories, dates, missing values) as matrices of floats."""
 
-from eqsep.tables.encoder import TableEncoder
+from eqsep.tables.encoder import ColumnMatchWarning, DroppedColumnWarning, TableEncoder
 
-__all__ = ["TableEncoder"]
+__all__ = ["ColumnMatchWarning", "DroppedColumnWarning", "TableEncoder"]

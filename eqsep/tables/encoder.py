@@ -1,13 +1,12 @@
 """The transformer from mixed tables to matrices of floats."""
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from eqsep.errors import EqsepWarning, UserError
+from eqsep.errors import EqsepWarning, UserError, warn
 from eqsep.renames import DEPRECATED, parameter, parameters
 from eqsep.tables.column import Column
 from eqsep.tables.encodings import Category, Date, Number
@@ -19,7 +18,14 @@ _FORMS = {
     "both": ["quantile", "standard"],
 }
 _FEW = 20  # distinct names: so few are never ids, however few the rows
-_KEEPS_IDS = "TableEncoder(max_new=1) keeps ids."
+_CONVERT = (
+    "If these are numbers or dates stored as text, convert them, a decimal comma to a point too"
+)
+_KEEPS_IDS = "a TableEncoder of your own keeps ids with max_new=1."
+
+
+class ColumnMatchWarning(EqsepWarning):
+    """The columns of a table are not named as those of training, or there are more of them."""
 
 
 class DroppedColumnWarning(EqsepWarning):
@@ -133,19 +139,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         learnt = [None if c.name in dropped else self._learn(c, forms) for c in table.columns]
         if len(dropped) == len(learnt):
             told = (
-                f"{type(self).__name__} found no column to encode: expected one that is not an id, "
-                f"got {dropped}. If these are numbers or dates stored as text, convert them"
+                f"There is no column to encode: expected one that is not an id, got "
+                f"{_listed(dropped)}. {_CONVERT}"
             )
             raise UserError(f"{told}; {_KEEPS_IDS}", command=f"{told}.")
         if dropped:
-            reasons = "; ".join(f"{name!r}: {reason}" for name, reason in dropped.items())
-            told = (
-                f"Columns were dropped: {reasons}. If these are numbers or dates stored as text, "
-                f"convert them"
-            )
-            warnings.warn(
-                DroppedColumnWarning(f"{told}; {_KEEPS_IDS}", command=f"{told}."), stacklevel=2
-            )
+            told = f"Columns were dropped: {_listed(dropped)}. {_CONVERT}"
+            warn(DroppedColumnWarning(f"{told}; {_KEEPS_IDS}", command=f"{told}."))
         names = [column.name for column in table.columns] if table.named else None
         self._record(learnt, dropped=dropped, names=names)
         return self
@@ -273,10 +273,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             )
         if fitted_with_names or table.named:
             has, was = ("has", "without") if table.named else ("does not have valid", "with")
-            warnings.warn(
-                f"X {has} feature names, but {name} was fitted {was} feature names: columns are "
-                f"matched by position.",
-                stacklevel=3,
+            warn(
+                ColumnMatchWarning(
+                    f"X {has} feature names, but {name} was fitted {was} feature names: columns "
+                    f"are matched by position."
+                )
             )
         return [
             Column(n, c.kind, c.values) for n, c in zip(self._names(), table.columns, strict=True)
@@ -297,9 +298,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             )
         extra = [name for name in given if name not in set(self._names())]
         if extra:
-            warnings.warn(
-                f"Columns {extra} were not there in training and are ignored.", stacklevel=4
-            )
+            warn(ColumnMatchWarning(f"Columns {extra} were not there in training and are ignored."))
         empty = np.empty(0, dtype=object)  # a dropped column need not be there
         return [given.get(name, Column(name, "text", empty)) for name in self._names()]
 
@@ -374,6 +373,10 @@ def encoder_of(state: dict[str, Any]) -> TableEncoder:
     columns = [None if c is None else _column_of(c) for c in state["columns"]]
     encoder._record(columns, dropped=dict(state["dropped"]), names=state["names"])
     return encoder
+
+
+def _listed(dropped: dict[str, str]) -> str:
+    return "; ".join(f"{name!r}: {reason}" for name, reason in dropped.items())
 
 
 def _column_of(state: dict[str, Any]) -> Number | Category | Date:
