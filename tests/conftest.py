@@ -5,7 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
+settings.register_profile("eqsep", deadline=None)  # no test asserts a time
+settings.load_profile("eqsep")
 # Before anything is imported: SciPy looks at this only once.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # or scikit-learn's array API checks are skipped
 

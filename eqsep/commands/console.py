@@ -1,5 +1,6 @@
 """The console: what commands print, and errors and warnings on standard error, each a sentence."""
 
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,7 @@ from eqsep.errors import Message, UserError, quoted
 
 debugging = ContextVar("debugging", default=False)  # whether every error keeps its traceback
 BROKEN_PIPE = 141  # as a shell says of a command that SIGPIPE has ended
+TERMINATED = 143  # likewise of SIGTERM
 
 
 class Screen(Console):
@@ -38,6 +40,10 @@ def errors_told() -> Iterator[None]:
     except BrokenPipeError as error:  # whoever read what is printed has had enough
         sys.stdout = None  # or its flush at the end fails again
         raise typer.Exit(BROKEN_PIPE) from error
+    except SystemExit as end:
+        if end.code == TERMINATED:  # all is in order, but for a thread that waits for the input:
+            os._exit(TERMINATED)  # the interpreter would abort on it
+        raise
     except (UserError, OSError) as error:
         if debugging.get():
             raise
