@@ -19,6 +19,14 @@ REAL = Path(os.environ.get("EQSEP_DATA", Path(__file__).parents[2] / "shared" / 
 SPREAD = {"test_readme", "test_gallery", "test_estimators"}
 
 
+def pytest_configure(config):
+    """What is no error. Named here, not in pyproject.toml: there it would import the package before
+    its coverage is measured, and SciPy before the line above.
+    """
+    # Made-up tables have dates, and columns that tell all.
+    config.addinivalue_line("filterwarnings", "ignore::eqsep.checks.DataWarning")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     """Of two processes, one has all tests of a file: what they share is made once."""

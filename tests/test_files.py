@@ -125,8 +125,16 @@ def test_a_signal_to_end_leaves_the_old_file_and_no_rest(tmp_path):
     assert names_in(tmp_path) == ["rows.csv"]
 
 
+@pytest.fixture
+def by_default():
+    """The signal as a new process handles it, whatever tests before have started here."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("by_default")
 def test_the_signal_is_handled_during_the_writing_only(tmp_path):
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     with written_whole(tmp_path / "rows.csv"):
         assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
