@@ -9,22 +9,11 @@ from hypothesis import settings
 
 settings.register_profile("eqsep", deadline=None)  # no test asserts a time
 settings.load_profile("eqsep")
-# Before anything is imported: SciPy looks at this only once.
-os.environ.setdefault("SCIPY_ARRAY_API", "1")  # or scikit-learn's array API checks are skipped
-
 REAL = Path(os.environ.get("EQSEP_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
 # Files whose tests share nothing that is dear to make: they are handed out one by one, in the end.
 SPREAD = {"test_readme", "test_gallery", "test_estimators"}
-
-
-def pytest_configure(config):
-    """What is no error. Named here, not in pyproject.toml: there it would import the package before
-    its coverage is measured, and SciPy before the line above.
-    """
-    # Made-up tables have dates, and columns that tell all.
-    config.addinivalue_line("filterwarnings", "ignore::eqsep.checks.DataWarning")
 
 
 @pytest.hookimpl(tryfirst=True)
