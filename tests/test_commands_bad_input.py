@@ -213,7 +213,7 @@ CASES = {
         lambda c: c.fit(
             c.csv(pd.DataFrame({"id": [f"a{i}" for i in range(10_000)], "kind": "normal"}))
         ),
-        "found no column to encode",
+        "There is no column to encode",
     ),
     "one kind only": (
         lambda c: ["evaluate", only(c, "normal", "hot"), "--label", "kind"],

@@ -18,9 +18,7 @@ _FORMS = {
     "both": ["quantile", "standard"],
 }
 _FEW = 20  # distinct names: so few are never ids, however few the rows
-_CONVERT = (
-    "If these are numbers or dates stored as text, convert them, a decimal comma to a point too"
-)
+_CONVERT = "If these are numbers or dates stored as text, convert them"
 _KEEPS_IDS = "a TableEncoder of your own keeps ids with max_new=1."
 
 
@@ -140,7 +138,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if len(dropped) == len(learnt):
             told = (
                 f"There is no column to encode: expected one that is not an id, got "
-                f"{_listed(dropped)}. {_CONVERT}"
+                f"{_listed(dropped)}. {_CONVERT}, a decimal comma to a point too"
             )
             raise UserError(f"{told}; {_KEEPS_IDS}", command=f"{told}.")
         if dropped:
