@@ -1,5 +1,6 @@
 # make demo   set up, then show equality separation on built-in data
-# make test   set up, then lint, types, tests, doctests and the README's blocks, with coverage
+# make test   set up, then lint, types, tests, doctests and the README's blocks
+# make coverage   the same tests, and the share of lines that they run: at least 95%
 # make test-oldest   the tests with the lowest version of every dependency, in .venv-oldest
 # make test-dist   the tests from the source distribution, as it is unpacked and installed elsewhere
 # make check FILE=tests/test_linear.py   the tests of one file, without coverage
@@ -14,7 +15,7 @@ OLDEST := .venv-oldest/bin
 OLDEST_PIP := $(OLDEST)/pip install --quiet --disable-pip-version-check --constraint .venv-oldest/oldest.txt
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: demo reproduce test test-oldest test-dist lint types check docs bench bench-networks bench-scale mutants clean
+.PHONY: demo reproduce test test-oldest test-dist lint types check coverage docs bench bench-networks bench-scale mutants clean
 
 demo: .venv/.run
 	$(BIN)/eqsep demo
@@ -38,10 +39,13 @@ lint: .venv/.dev
 types: .venv/.dev
 	$(BIN)/mypy
 
-ALL_TESTS := -n 2 --dist loadgroup --cov --cov-report=term:skip-covered --cov-fail-under=95
+ALL_TESTS := -n 3 --dist loadgroup  # one more than cores: some tests wait for processes
 
 check: .venv/.dev
 	OMP_NUM_THREADS=1 $(BIN)/pytest $(or $(FILE),$(ALL_TESTS))
+
+coverage: .venv/.dev
+	OMP_NUM_THREADS=1 $(BIN)/pytest $(ALL_TESTS) --cov --cov-report=term:skip-covered --cov-fail-under=95
 
 mutants: .venv/.dev
 	$(BIN)/python tools/mutants.py --processes 2 $(MUTANTS)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-settings.register_profile("eqsep", deadline=None)  # no test asserts a time
+settings.register_profile("eqsep", deadline=None, max_examples=40)  # no test asserts a time
 settings.load_profile("eqsep")
 REAL = Path(os.environ.get("EQSEP_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
