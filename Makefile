@@ -39,7 +39,7 @@ lint: .venv/.dev
 types: .venv/.dev
 	$(BIN)/mypy
 
-ALL_TESTS := -n 3 --dist loadgroup  # one more than cores: some tests wait for processes
+ALL_TESTS := -n 2 --dist loadgroup
 
 check: .venv/.dev
 	OMP_NUM_THREADS=1 $(BIN)/pytest $(or $(FILE),$(ALL_TESTS))
