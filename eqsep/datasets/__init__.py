@@ -12,6 +12,7 @@ from eqsep.datasets.logic import make_logic
 from eqsep.datasets.mixed_demo import make_mixed_demo
 from eqsep.datasets.mvtec_embeddings import load_mvtec_embeddings
 from eqsep.datasets.nsl_kdd import load_nsl_kdd
+from eqsep.datasets.process import make_process
 from eqsep.datasets.split import Split
 from eqsep.datasets.statlog import load_satimage, load_shuttle
 from eqsep.datasets.synthetic import make_circles, make_gaussians, make_hyperplane
@@ -38,4 +39,5 @@ __all__ = [
     "make_hyperplane",
     "make_logic",
     "make_mixed_demo",
+    "make_process",
 ]

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from eqsep.datasets.table import kinds_in_words, one_kind_a_row, width_in_words
+from eqsep.datasets.table import kinds_in_words, one_a_row, width_in_words
 from eqsep.errors import UserError
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class Split:
     def __post_init__(self) -> None:
         # The record is frozen: object.__setattr__ is the one way to store the arrays made of lists.
         for part in ("train", "test"):
-            kind = one_kind_a_row(self, rows=f"X_{part}", kind=f"kind_{part}")
+            kind = one_a_row(self, "kind", rows=f"X_{part}", values=f"kind_{part}")
             object.__setattr__(self, f"kind_{part}", kind)
         object.__setattr__(self, "feature_names", tuple(self.feature_names))
 

@@ -25,6 +25,10 @@ class Table:
         1 where the row is anomalous, 0 where it is normal. Derived from the kinds.
     feature_names : tuple of str
         The names of the columns.
+    groups : ndarray or None
+        Where rows belong together, as those of one run of a process do: the group of each row.
+    time : ndarray or None
+        Where rows follow each other in time: the time of each row in its group.
 
     Examples
     --------
@@ -38,10 +42,16 @@ class Table:
     X: Any
     kind: np.ndarray
     feature_names: tuple[str, ...]
+    groups: np.ndarray | None = None
+    time: np.ndarray | None = None
 
     def __post_init__(self) -> None:
         # The record is frozen: object.__setattr__ is the one way to store the arrays made of lists.
-        object.__setattr__(self, "kind", one_kind_a_row(self, rows="X", kind="kind"))
+        object.__setattr__(self, "kind", one_a_row(self, "kind", rows="X", values="kind"))
+        if self.groups is not None:
+            object.__setattr__(self, "groups", one_a_row(self, "group", rows="X", values="groups"))
+        if self.time is not None:
+            object.__setattr__(self, "time", one_a_row(self, "time", rows="X", values="time"))
         object.__setattr__(self, "feature_names", tuple(self.feature_names))
 
     @property
@@ -52,15 +62,15 @@ class Table:
         return f"Table({width_in_words(self.feature_names)}; {kinds_in_words(self.kind)})"
 
 
-def one_kind_a_row(record: Any, *, rows: str, kind: str) -> np.ndarray:
-    """The kinds of a record as an array, if there is one for each row."""
-    n_rows, kinds = len(getattr(record, rows)), np.asarray(getattr(record, kind))
-    if n_rows != len(kinds):
+def one_a_row(record: Any, noun: str, *, rows: str, values: str) -> np.ndarray:
+    """The kinds of a record, or whatever the noun says, as an array, if each row has one."""
+    n_rows, array = len(getattr(record, rows)), np.asarray(getattr(record, values))
+    if n_rows != len(array):
         raise UserError(
-            f"{type(record).__name__} expects one kind for each row: {rows} has {n_rows} rows, "
-            f"{kind} has {len(kinds)}. Pass the kinds of these rows."
+            f"{type(record).__name__} expects one {noun} for each row: {rows} has {n_rows} rows, "
+            f"{values} has {len(array)}. Pass the {noun}s of these rows."
         )
-    return kinds
+    return array
 
 
 def kinds_in_words(kind: np.ndarray) -> str:
