@@ -3,6 +3,7 @@
     python bench/leave_one_kind_out.py                       what is missing, then the tables
     python bench/leave_one_kind_out.py --only XGBoost SVC    some methods
     python bench/leave_one_kind_out.py --tables shuttle      some tables
+    python bench/leave_one_kind_out.py --tables process/{0,1,2}   made up: only where it is named
     python bench/leave_one_kind_out.py --again eqsep         measure a method anew
     python bench/leave_one_kind_out.py --markdown            for a page
 
@@ -25,7 +26,7 @@ import numpy as np
 from cells import RESULTS, measured, path_of
 from peers import METHODS, THREADS
 from standings import standings
-from tasks import TABLES, divide, rows_of
+from tasks import ALL_TABLES, TABLES, divide, rows_of
 from threadpoolctl import threadpool_limits
 
 from eqsep.evaluation import OVERALL, average_precision_by_kind, prevalence_by_kind
@@ -83,7 +84,7 @@ def results_of(args: argparse.Namespace) -> list[dict[str, Any]]:
     results, lacking = [], {}
     for name in args.only:
         for data in args.tables:
-            for seen in TABLES[data].kinds:
+            for seen in ALL_TABLES[data].kinds:
                 cell, again = Cell("leave_one_kind_out", data, seen, name), name in args.again
                 is_kept = path_of(cell, args.out).exists() and not again
                 if not is_kept and METHODS[name].package() is None:
@@ -104,7 +105,7 @@ def options() -> argparse.Namespace:
     """The options of the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
+    parser.add_argument("--tables", nargs="+", choices=ALL_TABLES, default=list(TABLES))
     parser.add_argument("--again", nargs="+", choices=METHODS, default=[])
     parser.add_argument("--markdown", action="store_true", help="tables for a page")
     parser.add_argument("--out", type=Path, default=RESULTS, help=f"for results ({RESULTS})")

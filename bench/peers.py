@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from typing import Any
 
 import numpy as np
+from sklearn.covariance import LedoitWolf
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import eqsep
@@ -122,12 +123,16 @@ def _imported(module: str, name: str) -> Callable[..., Any]:
 _DEEP = {"epochs": 100, "epoch_steps": 50, "device": "cpu", "verbose": 0}
 # Beside those of eqsep, those whose packages come with the benchmarks.
 ALL_PEERS = PEERS | {
+    "Mahalanobis": Peer(LedoitWolf, normal_only=True, is_random=False),
     "ECOD": Peer(_imported("pyod.models.ecod", "ECOD"), normal_only=True, is_random=False),
     "XGBOD": Peer(_imported("pyod.models.xgbod", "XGBOD"), {"verbosity": 0}),
     "DeepSAD": Peer(_imported("deepod.models", "DeepSAD"), _DEEP),
     "PReNet": Peer(_imported("deepod.models", "PReNet"), _DEEP),
 }
-_OWN_SCORES = ("ECOD", "XGBOD", "DeepSAD", "PReNet")
+_SCORES: dict[str, Callable[[Any, np.ndarray], np.ndarray]] = {
+    "Mahalanobis": LedoitWolf.mahalanobis,  # squared
+    **dict.fromkeys(("ECOD", "XGBOD", "DeepSAD", "PReNet"), own_score),
+}
 
 
 def prepared(
@@ -139,7 +144,7 @@ def prepared(
         standardise=standardise,
         normal_only=ALL_PEERS[name].normal_only,
         at_most=at_most,
-        score_of=own_score if name in _OWN_SCORES else anomaly_score,
+        score_of=_SCORES.get(name, anomaly_score),
     )
 
 
@@ -158,6 +163,11 @@ METHODS = {
     ),
     "isolation forest": Method(
         partial(prepared, "isolation forest", n_jobs=THREADS), "sklearn", "normal rows only"
+    ),
+    "Mahalanobis": Method(
+        partial(prepared, "Mahalanobis", standardise=True),
+        "sklearn",
+        "distance by the covariance of Ledoit and Wolf, standardised columns, normal rows only",
     ),
     "ECOD": Method(partial(prepared, "ECOD"), "pyod", "normal rows only"),
     "one-class SVM": Method(

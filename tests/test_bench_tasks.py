@@ -1,5 +1,6 @@
 """The benchmark of seen and unseen kinds: its divisions do not leak, its tables say what is so."""
 
+from collections import Counter
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -85,6 +86,35 @@ def test_the_tables_hold_every_kind_they_name(module, home_of):
         rows = tasks.rows_of(name)
         assert {*np.unique(rows.kind)} == {"normal", *tasks.TABLES[name].kinds}
         assert rows.frame.shape == rows.matrix.shape == (6435, 36)
+
+
+def test_no_run_of_the_process_is_torn_apart(module):
+    tasks = module("tasks")
+    rows = tasks.rows_of("process/0")
+    assert {*np.unique(rows.kind)} == {"normal", *tasks.MADE_UP["process/0"].kinds}
+    division = tasks.divide(rows.kind, rows.group, seen="leak")
+    trained, tested = set(rows.group[division.train]), set(rows.group[division.test])
+    assert not trained & tested
+    assert trained | tested == set(range(80))
+    assert Counter(rows.kind[division.train]) == {"normal": 20 * 300, "leak": 2 * 225}
+
+
+def test_what_is_made_up_is_measured_only_where_it_is_named(module, monkeypatch):
+    options = module("leave_one_kind_out").options
+    monkeypatch.setattr("sys.argv", ["bench"])
+    assert options().tables == list(module("tasks").TABLES)
+    assert not set(module("tasks").MADE_UP) & set(options().tables)
+    monkeypatch.setattr("sys.argv", ["bench", "--tables", "process/1"])
+    assert options().tables == ["process/1"]
+
+
+def test_the_distance_of_mahalanobis_is_by_the_covariance_of_the_normal_rows(module):
+    rng = np.random.default_rng(0)
+    normal = rng.normal(size=(400, 2)) @ [[1.0, 0.9], [0.0, 0.4]]
+    X = np.concatenate([normal, [[30.0, 30.0]]])
+    model = module("peers").METHODS["Mahalanobis"].build().fit(X, np.arange(401) // 400)
+    along, across = model.score(np.array([[2.0, 2.0], [1.0, -1.0]]))
+    assert along < 8 < across
 
 
 class Recorder:
