@@ -59,6 +59,7 @@ bench: .venv/.bench
 	$(BIN)/python bench/fit_time.py
 	$(BIN)/python bench/paper_protocol.py
 	$(BIN)/python bench/leave_one_kind_out.py
+	$(BIN)/python bench/adbench.py --only eqsep "isolation forest" XGBoost "random forest" CatBoost
 	$(BIN)/python bench/proxies.py
 	$(BIN)/python bench/promise.py
 

@@ -1,11 +1,13 @@
 """Experiments as data: a cell names what is measured, its result is one JSON, a table reads those.
 
-A cell is a frozen dataclass with a field `table`. What was measured before is not measured again.
+A cell is a frozen dataclass with a field `table`; where methods are compared, with `method` and
+`data` too. What was measured before is not measured again.
 """
 
 import json
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,41 @@ def measured(
         with written_whole(path) as file:
             file.write(json.dumps(result, indent=1).encode() + b"\n")
     return json.loads(path.read_text())
+
+
+def gathered(
+    cells: Iterable[Any],
+    measure: Callable[[Any], dict],
+    *,
+    methods: Mapping[str, Any],
+    again: Collection[str] = (),
+    out: Path = RESULTS,
+) -> list[dict]:
+    """The results of all cells that can be had; what cannot is said, method by method.
+
+    Parameters
+    ----------
+    methods : mapping of str to Method
+        The methods that cells name (see peers.py).
+    again : collection of str
+        Methods that are measured anew.
+    """
+    results, lacking = [], {}
+    for cell in cells:
+        path, is_again = path_of(cell, out), cell.method in again
+        is_kept = path.exists() and not is_again
+        if not is_kept and methods[cell.method].package() is None:
+            lacking[cell.method] = f"{methods[cell.method].module} is not installed"
+            continue
+        try:
+            results.append(measured(cell, measure, out=out, again=is_again))
+        except (FileNotFoundError, ImportError) as missing:
+            lacking[cell.data] = str(missing)
+        if not is_kept:
+            print(path.stem, file=sys.stderr, flush=True)
+    for what, why in lacking.items():
+        print(f"{what} is left out. {why}", file=sys.stderr)
+    return results
 
 
 def path_of(cell: Any, out: Path) -> Path:

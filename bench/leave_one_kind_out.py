@@ -16,14 +16,13 @@ did. The data is looked for in $EQSEP_DATA, then in ../shared/data.
 
 import argparse
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
-from cells import RESULTS, measured, path_of
+from cells import RESULTS, gathered
 from peers import METHODS, THREADS
 from standings import standings
 from tasks import ALL_TABLES, TABLES, divide, rows_of
@@ -79,26 +78,14 @@ def _three(by_kind: dict[str, float], *, seen: str) -> dict[str, float]:
     }
 
 
-def results_of(args: argparse.Namespace) -> list[dict[str, Any]]:
-    """Every cell that is asked for and can be had, from its JSON or measured."""
-    results, lacking = [], {}
-    for name in args.only:
-        for data in args.tables:
-            for seen in ALL_TABLES[data].kinds:
-                cell, again = Cell("leave_one_kind_out", data, seen, name), name in args.again
-                is_kept = path_of(cell, args.out).exists() and not again
-                if not is_kept and METHODS[name].package() is None:
-                    lacking[name] = f"{METHODS[name].module} is not installed"
-                    continue
-                try:
-                    results.append(measured(cell, measure, out=args.out, again=again))
-                except (FileNotFoundError, ImportError) as missing:
-                    lacking[data] = str(missing)
-                if not is_kept:
-                    print(f"{name} on {data}, {seen} seen", file=sys.stderr, flush=True)
-    for what, why in lacking.items():
-        print(f"{what} is left out. {why}", file=sys.stderr)
-    return results
+def cells_of(args: argparse.Namespace) -> list[Cell]:
+    """Every cell that is asked for."""
+    return [
+        Cell("leave_one_kind_out", data, seen, method)
+        for method in args.only
+        for data in args.tables
+        for seen in ALL_TABLES[data].kinds
+    ]
 
 
 def options() -> argparse.Namespace:
@@ -114,7 +101,7 @@ def options() -> argparse.Namespace:
 
 def main() -> None:
     args = options()
-    results = results_of(args)
+    results = gathered(cells_of(args), measure, methods=METHODS, again=args.again, out=args.out)
     print(standings(results, markdown=args.markdown))
 
 

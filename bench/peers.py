@@ -2,18 +2,20 @@
 
 What a method is given beyond its defaults stands in its `settings`, which the benchmark prints. A
 method is measured where its package is installed; DeepOD asks for an old torch and works with a
-new one: `pip install --no-deps deepod==0.4.1` and `pip install tqdm einops`.
+new one: `pip install --no-deps deepod==0.4.1` and `pip install tqdm einops`. `METHODS` are those
+of `leave_one_kind_out.py`; `adbench.py` names its own, of the same `ALL_PEERS`.
 """
 
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.covariance import LedoitWolf
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
@@ -22,10 +24,11 @@ from eqsep.evaluation import anomaly_score
 from eqsep.evaluation.peers import PEERS, Peer, training_data
 
 THREADS = 1
+_distributions = cache(packages_distributions)  # it reads the files of all packages
 
 
 def own_score(estimator: Any, X: np.ndarray) -> np.ndarray:
-    """PyOD's and DeepOD's: larger is more anomalous, though PyOD's tags are scikit-learn's."""
+    """Larger is more anomalous, though PyOD's tags are scikit-learn's."""
     return estimator.decision_function(X)
 
 
@@ -35,25 +38,28 @@ class Prepared:
 
     Attributes
     ----------
-    standardise : bool
-        Whether the columns are brought to mean 0 and variance 1 by the training rows.
+    scaler : transformer
+        What the columns go through, learnt from the training rows.
     normal_only : bool
         Whether it is fitted on the normal rows, without labels.
     at_most : int or None
         The number of training rows where there are more: all anomalies, or half of the number
         where these are more, and normal rows for the rest, drawn at random.
+    at_least : int
+        The number of anomalies where there are fewer: they are repeated.
     """
 
     estimator: Any
-    standardise: bool = False
+    scaler: Any = field(default_factory=FunctionTransformer)
     normal_only: bool = False
     at_most: int | None = None
+    at_least: int = 0
     score_of: Callable[[Any, np.ndarray], np.ndarray] = anomaly_score
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> "Prepared":
         used = self._used(y)
         X, *labels = training_data(X[used], y[used], normal_only=self.normal_only)
-        self.scaler_ = (StandardScaler() if self.standardise else FunctionTransformer()).fit(X)
+        self.scaler_ = clone(self.scaler).fit(X)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of old names and of rounding, in others' code
             self.estimator.fit(self.scaler_.transform(X), *labels)
@@ -66,7 +72,8 @@ class Prepared:
         if self.normal_only:
             return np.sort(normal[: self.at_most])
         if self.at_most is None or len(y) <= self.at_most:
-            return np.arange(len(y))
+            lacking = max(self.at_least - len(anomalous), 0)
+            return np.concatenate([np.arange(len(y)), np.resize(anomalous, lacking)])
         kept = anomalous[: self.at_most // 2]
         return np.sort(np.concatenate([kept, normal[: self.at_most - len(kept)]]))
 
@@ -76,11 +83,20 @@ class Prepared:
             return self.score_of(self.estimator, self.scaler_.transform(X))
 
 
+@dataclass
 class OurDetector:
-    """The Detector of eqsep, with its defaults, on the table as it is."""
+    """The Detector of eqsep, with its defaults, on the table as it is.
+
+    Attributes
+    ----------
+    labels_of : callable
+        From 0 and 1 to the labels as its user has them.
+    """
+
+    labels_of: Callable[[np.ndarray], np.ndarray] = np.asarray
 
     def fit(self, X: Any, y: np.ndarray) -> "OurDetector":
-        self.detector_ = eqsep.Detector(random_state=0).fit(X, y)
+        self.detector_ = eqsep.Detector(random_state=0).fit(X, self.labels_of(y))
         return self
 
     def score(self, X: Any) -> np.ndarray:
@@ -108,7 +124,7 @@ class Method:
 
     def package(self) -> str | None:
         """What is installed under the module's name, with its version; None for nothing."""
-        (name, *_) = packages_distributions().get(self.module, [self.module])
+        (name, *_) = _distributions().get(self.module, [self.module])
         try:
             return f"{name} {version(name)}"
         except PackageNotFoundError:
@@ -120,6 +136,33 @@ def _imported(module: str, name: str) -> Callable[..., Any]:
     return lambda **settings: getattr(import_module(module), name)(**settings)
 
 
+def _rosas(**settings: Any) -> Any:
+    """RoSAS, in batches that small tables can fill: it draws each without replacement."""
+    from deepod.models import RoSAS
+
+    class RoSASOfSmallTables(RoSAS):
+        def training_prepare(self, X: np.ndarray, y: np.ndarray) -> Any:
+            self.batch_size = min(self.batch_size, int(np.sum(y == 0)) // 2)
+            return super().training_prepare(X, y)
+
+    return RoSASOfSmallTables(**settings)
+
+
+def _wsad_dt(**settings: Any) -> Any:
+    """WSAD-DT in as many steps as those of DeepOD: each of 5 members has 100 epochs of 10 batches.
+
+    An epoch of it draws as many rows as there are, and it has no setting for fewer.
+    """
+    reference, ten_batches = import_module("wsad_dt._reference"), 640
+
+    def at_most(*, num_samples: int, **how: Any) -> Any:
+        sampler = import_module("torch.utils.data").WeightedRandomSampler
+        return sampler(num_samples=min(num_samples, ten_batches), **how)
+
+    reference.WeightedRandomSampler = at_most
+    return import_module("wsad_dt").WSADDT(**settings)
+
+
 _DEEP = {"epochs": 100, "epoch_steps": 50, "device": "cpu", "verbose": 0}
 # Beside those of eqsep, those whose packages come with the benchmarks.
 ALL_PEERS = PEERS | {
@@ -128,66 +171,77 @@ ALL_PEERS = PEERS | {
     "XGBOD": Peer(_imported("pyod.models.xgbod", "XGBOD"), {"verbosity": 0}),
     "DeepSAD": Peer(_imported("deepod.models", "DeepSAD"), _DEEP),
     "PReNet": Peer(_imported("deepod.models", "PReNet"), _DEEP),
+    "RoSAS": Peer(_rosas, _DEEP),
+    "WSAD-DT": Peer(_wsad_dt, is_random=False),  # its seed is 100
+    "TabM": Peer(_imported("tabm_training", "TabMClassifier")),
+    "CatBoost": Peer(
+        _imported("catboost", "CatBoostClassifier"),
+        {"iterations": 300, "verbose": False, "allow_writing_files": False},
+    ),
 }
 _SCORES: dict[str, Callable[[Any, np.ndarray], np.ndarray]] = {
     "Mahalanobis": LedoitWolf.mahalanobis,  # squared
-    **dict.fromkeys(("ECOD", "XGBOD", "DeepSAD", "PReNet"), own_score),
+    **dict.fromkeys(("ECOD", "XGBOD", "DeepSAD", "PReNet", "RoSAS", "WSAD-DT"), own_score),
 }
 
 
-def prepared(
-    name: str, *, standardise: bool = False, at_most: int | None = None, **settings: Any
-) -> Prepared:
+def prepared(name: str, *, settings: Mapping[str, Any] | None = None, **before: Any) -> Prepared:
     """A peer by its name, with what its user does before it is fitted."""
     return Prepared(
-        ALL_PEERS[name].build(random_state=0, **settings),
-        standardise=standardise,
+        ALL_PEERS[name].build(random_state=0, **(settings or {})),
         normal_only=ALL_PEERS[name].normal_only,
-        at_most=at_most,
+        **before,
         score_of=_SCORES.get(name, anomaly_score),
     )
 
 
-_IN_WORDS = "of DeepOD, standardised columns, 100 epochs (its default) of at most 50 batches"
+_ONE_JOB = {"n_jobs": THREADS}
+OF_DEEPOD = "of DeepOD, standardised columns, 100 epochs (its default) of at most 50 batches"
 # The quick ones first, so that most of the table is soon there.
 METHODS = {
     "eqsep": Method(OurDetector, "eqsep", "Detector, its defaults", mixed=True),
-    "XGBoost": Method(partial(prepared, "XGBoost", n_jobs=THREADS), "xgboost", "200 trees"),
+    "XGBoost": Method(partial(prepared, "XGBoost", settings=_ONE_JOB), "xgboost", "200 trees"),
     "random forest": Method(
-        partial(prepared, "random forest", n_jobs=THREADS), "sklearn", "200 trees"
+        partial(prepared, "random forest", settings=_ONE_JOB), "sklearn", "200 trees"
     ),
     "logistic regression": Method(
-        partial(prepared, "logistic regression", standardise=True, max_iter=1000),
+        partial(
+            prepared, "logistic regression", scaler=StandardScaler(), settings={"max_iter": 1000}
+        ),
         "sklearn",
         "standardised columns, at most 1,000 iterations",
     ),
     "isolation forest": Method(
-        partial(prepared, "isolation forest", n_jobs=THREADS), "sklearn", "normal rows only"
+        partial(prepared, "isolation forest", settings=_ONE_JOB), "sklearn", "normal rows only"
     ),
     "Mahalanobis": Method(
-        partial(prepared, "Mahalanobis", standardise=True),
+        partial(prepared, "Mahalanobis", scaler=StandardScaler()),
         "sklearn",
         "distance by the covariance of Ledoit and Wolf, standardised columns, normal rows only",
     ),
     "ECOD": Method(partial(prepared, "ECOD"), "pyod", "normal rows only"),
     "one-class SVM": Method(
-        partial(prepared, "one-class SVM", standardise=True, at_most=10_000),
+        partial(prepared, "one-class SVM", scaler=StandardScaler(), at_most=10_000),
         "sklearn",
         "standardised columns, normal rows only, at most 10,000 of them",
     ),
     "SVC": Method(
-        partial(prepared, "SVC", standardise=True, at_most=20_000),
+        partial(prepared, "SVC", scaler=StandardScaler(), at_most=20_000),
         "sklearn",
         "RBF kernel, standardised columns, at most 20,000 rows",
     ),
     "LOF": Method(
-        partial(prepared, "LOF", standardise=True, n_jobs=THREADS),
+        partial(prepared, "LOF", scaler=StandardScaler(), settings=_ONE_JOB),
         "sklearn",
         "standardised columns, normal rows only",
     ),
-    "DeepSAD": Method(partial(prepared, "DeepSAD", standardise=True), "deepod", _IN_WORDS),
-    "PReNet": Method(partial(prepared, "PReNet", standardise=True), "deepod", _IN_WORDS),
+    "DeepSAD": Method(partial(prepared, "DeepSAD", scaler=StandardScaler()), "deepod", OF_DEEPOD),
+    "PReNet": Method(
+        partial(prepared, "PReNet", scaler=StandardScaler(), at_least=2),
+        "deepod",
+        f"{OF_DEEPOD}, a single anomaly twice (it draws pairs)",
+    ),
     "XGBOD": Method(
-        partial(prepared, "XGBOD", at_most=2000, n_jobs=THREADS), "pyod", "at most 2,000 rows"
+        partial(prepared, "XGBOD", at_most=2000, settings=_ONE_JOB), "pyod", "at most 2,000 rows"
     ),
 }

@@ -1,6 +1,6 @@
-"""The view of what `leave_one_kind_out.py` measured: means by table, mean ranks, seconds."""
+"""Views of what `leave_one_kind_out.py` and `adbench.py` measured: means, mean ranks, seconds."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ MEASURES = {
 }
 PREVALENCE = "(prevalence)"
 Result = dict[str, Any]
+Layout = Callable[[list[list[str]]], str]
 
 
 def standings(results: Sequence[Result], *, markdown: bool) -> str:
@@ -28,10 +29,108 @@ def standings(results: Sequence[Result], *, markdown: bool) -> str:
         _one_measure(found, tasks, whole, measure=measure, title=title, layout=layout)
         for measure, title in MEASURES.items()
     ]
-    parts += [_seconds(found, tasks, whole, layout=layout), _settings(found, whole)]
-    if partly:
-        parts.append(f"Not on all tasks, so left out: {', '.join(partly)}.")
+    of_method = {method: [found[(method, *task)] for task in tasks] for method in whole}
+    title = f"Seconds, {len(tasks)} tasks together"
+    parts += [_seconds(of_method, sum, title=title, layout=layout), *_notes(of_method, partly)]
     return "\n\n".join(parts)
+
+
+def standings_by_share(results: Sequence[Result], *, markdown: bool, by_table: bool) -> str:
+    """All tables as text, where a share of the anomalies is labelled.
+
+    A method counts with the seeds that it has on all tables and at all shares. A table counts by
+    its mean over the seeds.
+    """
+    found = {(r["method"], r["data"], r["share"], r["seed"]): r for r in results}
+    methods, names, shares, seeds = (list(dict.fromkeys(part)) for part in zip(*found, strict=True))
+    tasks = [(name, share) for share in shares for name in names]
+    has = {m: [s for s in seeds if all((m, *task, s) in found for task in tasks)] for m in methods}
+    whole = [method for method in methods if has[method]]
+    partly = [method for method in methods if not has[method]]
+    layout = _piped if markdown else _aligned
+
+    def means(method: str, what: str) -> np.ndarray:
+        """-> (n_shares, n_tables)"""
+        return np.mean(
+            [
+                [[found[(method, name, share, seed)][what] for name in names] for share in shares]
+                for seed in has[method]
+            ],
+            axis=0,
+        )
+
+    areas = {method: means(method, "average_precision") for method in whole}
+    n_seeds = {method: len(has[method]) for method in whole}
+    chance = means(whole[0], "prevalence")
+    parts = [_means_by_share(areas, shares, chance=chance, n_seeds=n_seeds, layout=layout)]
+    parts.append(_ranks_by_share(areas, shares, layout=layout))
+    if by_table:
+        parts += [
+            _tables_at_share({m: a[i] for m, a in areas.items()}, names, share=share, layout=layout)
+            for i, share in enumerate(shares)
+        ]
+    of_method = {m: [found[(m, *task, seed)] for task in tasks for seed in has[m]] for m in whole}
+    title = "Seconds of a task, mean"
+    parts += [_seconds(of_method, np.mean, title=title, layout=layout), *_notes(of_method, partly)]
+    return "\n\n".join(parts)
+
+
+def _means_by_share(
+    areas: dict[str, np.ndarray],
+    shares: list[int],
+    *,
+    chance: np.ndarray,
+    n_seeds: dict[str, int],
+    layout: Layout,
+) -> str:
+    """Means over the tables, and over these and the shares."""
+    means = {method: [*values.mean(axis=1), values.mean()] for method, values in areas.items()}
+    best = np.max(list(means.values()), axis=0)
+    title = "Average precision where a share of the anomalies is labelled"
+    lines = [[title, *(f"{share} %" for share in shares), "mean", "seeds"]]
+    for method in sorted(means, key=lambda m: -means[m][-1]):
+        lines.append([method, *_marked(means[method], best), str(n_seeds[method])])
+    by_chance = [*chance.mean(axis=1), chance.mean()]
+    lines.append([PREVALENCE, *(f"{value:.3f} " for value in by_chance), ""])
+    return layout(lines)
+
+
+def _ranks_by_share(areas: dict[str, np.ndarray], shares: list[int], *, layout: Layout) -> str:
+    """Mean ranks over the tables at each share, and of the means over the shares."""
+    columns = {f"{share} %": [a[i] for a in areas.values()] for i, share in enumerate(shares)}
+    columns["mean"] = [a.mean(axis=0) for a in areas.values()]
+    ranked = {
+        name: _ranked(dict(zip(areas, map(list, values), strict=True)))
+        for name, values in columns.items()
+    }
+    known = {name: comparison for name, comparison in ranked.items() if comparison is not None}
+    if not known:
+        return "Too few methods or tables for ranks."
+    n_tables, difference = known["mean"].n_datasets, known["mean"].critical_difference
+    p_values = ", ".join(f"{c.friedman.p_value:.1g} ({name})" for name, c in known.items())
+    lines = [[f"Mean rank over {n_tables} tables", *known]]
+    for method in sorted(areas, key=known["mean"].mean_rank.__getitem__):
+        lines.append([method, *(_rank_of(method, comparison) for comparison in known.values())])
+    words = f"Critical difference of mean ranks (Nemenyi, 95 %): {difference:.2f}; Friedman p"
+    return "\n\n".join([layout(lines), f"{words} = {p_values}."])
+
+
+def _tables_at_share(
+    areas: dict[str, np.ndarray], names: list[str], *, share: int, layout: Layout
+) -> str:
+    """A line for each table, a column for each method."""
+    lines = [[f"{share} % labelled", *areas]]
+    for i, name in enumerate(names):
+        values = [a[i] for a in areas.values()]
+        lines.append([name, *_marked(values, [max(values)] * len(values))])
+    return layout(lines)
+
+
+def _marked(values: Sequence[float], best: Sequence[float]) -> list[str]:
+    return [
+        f"{value:.3f}{'*' if value == top else ' '}"
+        for value, top in zip(values, best, strict=True)
+    ]
 
 
 def _one_measure(
@@ -41,7 +140,7 @@ def _one_measure(
     *,
     measure: str,
     title: str,
-    layout: Callable[[list[list[str]]], str],
+    layout: Layout,
 ) -> str:
     """Means over the tasks of each table, over the tables, and mean ranks over both."""
     names = list(dict.fromkeys(data for data, _ in tasks))
@@ -61,11 +160,8 @@ def _one_measure(
     head = [title, *names, "mean", "rank, tables", "rank, tasks"]
     lines = [head]
     for method in sorted(methods, key=lambda m: -float(np.mean(tables[m]))):
-        marked = [
-            f"{value:.3f}{'*' if value == top else ' '}"
-            for value, top in zip(tables[method], best, strict=True)
-        ]
         ranks = [_rank_of(method, ranked) for ranked in (over_tables, over_tasks)]
+        marked = _marked(tables[method], best)
         lines.append([method, *marked, f"{np.mean(tables[method]):.3f}", *ranks])
     lines.append([PREVALENCE, *(f"{c:.3f} " for c in chance), f"{np.mean(chance):.3f}", "", ""])
     return "\n\n".join([layout(lines), _difference(over_tables, over_tasks)])
@@ -98,30 +194,32 @@ def _difference(over_tables: Comparison | None, over_tasks: Comparison | None) -
 
 
 def _seconds(
-    found: dict[tuple[str, str, str], Result],
-    tasks: list[tuple[str, str]],
-    methods: list[str],
+    of_method: Mapping[str, list[Result]],
+    gather: Callable[[list[float]], float],
     *,
-    layout: Callable[[list[list[str]]], str],
+    title: str,
+    layout: Layout,
 ) -> str:
-    """Of all tasks together, one thread."""
+    """Of all results of a method, one thread."""
 
-    def total(method: str, what: str) -> float:
-        return sum(found[(method, *task)][what] for task in tasks)
+    def gathered(results: list[Result], what: str) -> str:
+        return f"{gather([r[what] for r in results]):.1f}"
 
-    lines = [[f"Seconds, {len(tasks)} tasks together", "fit", "score"]]
+    lines = [[title, "fit", "score"]]
     lines += [
-        [method, f"{total(method, 'fit_seconds'):.1f}", f"{total(method, 'score_seconds'):.1f}"]
-        for method in methods
+        [method, gathered(results, "fit_seconds"), gathered(results, "score_seconds")]
+        for method, results in of_method.items()
     ]
     return layout(lines)
 
 
-def _settings(found: dict[tuple[str, str, str], Result], methods: list[str]) -> str:
-    """What each method was given, from the first of its results."""
-    first = {method: r for (method, *_), r in reversed(found.items())}
-    words = [f"{m} ({first[m]['package']}): {first[m]['settings']}" for m in methods]
-    return "Settings, else defaults. " + "; ".join(words) + "."
+def _notes(of_method: Mapping[str, list[Result]], left_out: list[str]) -> list[str]:
+    """What each method was given, from the first of its results, and who lacks some task."""
+    words = [f"{m} ({r['package']}): {r['settings']}" for m, (r, *_) in of_method.items()]
+    notes = ["Settings, else defaults. " + "; ".join(words) + "."]
+    if left_out:
+        notes.append(f"Not on all tasks, so left out: {', '.join(left_out)}.")
+    return notes
 
 
 def _aligned(cells: list[list[str]]) -> str:

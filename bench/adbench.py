@@ -1,0 +1,197 @@
+"""Labels that are few and incomplete: eqsep's Detector against its peers on tables of ADBench.
+
+    python bench/adbench.py                            what is missing, then the tables
+    python bench/adbench.py --kept                     the tables of what is there
+    python bench/adbench.py --only XGBoost --seeds 0   some methods and divisions
+    python bench/adbench.py --tables thyroid yeast --shares 5 25
+    python bench/adbench.py --again eqsep              measure a method anew
+    python bench/adbench.py --by-table --markdown      every table, for a page
+
+Each table is divided at random, 70 % of the rows to train and 30 % to test, with as large a share
+of anomalies in both. Of the training anomalies 1, 5, 25 or 100 % are labelled, at least one; all
+others sit among the normal rows and nobody knows. Average precision on the test rows, three
+divisions. No row is copied, where the code of ADBench (NeurIPS 2022) repeats those of small tables
+before it divides them. The Detector is given "anomaly" or no label at all, its peers 1 or 0.
+
+Each task and method leaves one JSON, which a second run reads. Seconds are of a single thread, on
+whatever else the machine did. The tables are NAME.npz with X and y in $EQSEP_DATA/adbench, else in
+../shared/data/adbench.
+"""
+
+import argparse
+import os
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from cells import RESULTS, gathered, path_of
+from peers import METHODS as PEERS_OF_KINDS
+from peers import OF_DEEPOD, THREADS, Method, OurDetector, prepared
+from sklearn.metrics import average_precision_score
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import MinMaxScaler, QuantileTransformer, StandardScaler
+from standings import standings_by_share
+from tasks import DATA_HOME
+from threadpoolctl import threadpool_limits
+
+SHARES = (1, 5, 25, 100)
+SEEDS = (0, 1, 2)
+
+
+def named(y: np.ndarray) -> np.ndarray:
+    """The labels as people have them: "anomaly" for what is known to be one, else None."""
+    return np.where(y == 1, "anomaly", None)
+
+
+# The quick ones first, so that most of the table is soon there.
+METHODS = {
+    "eqsep": Method(
+        partial(OurDetector, labels_of=named),
+        "eqsep",
+        "Detector, its defaults, no label where nothing is known",
+    ),
+    "isolation forest": replace(
+        PEERS_OF_KINDS["isolation forest"], settings="the rows without a label only"
+    ),
+    "XGBoost": PEERS_OF_KINDS["XGBoost"],
+    "random forest": PEERS_OF_KINDS["random forest"],
+    "CatBoost": Method(
+        partial(prepared, "CatBoost", settings={"thread_count": THREADS}), "catboost", "300 trees"
+    ),
+    "DeepSAD": PEERS_OF_KINDS["DeepSAD"],
+    "RoSAS": Method(
+        partial(prepared, "RoSAS", scaler=StandardScaler()),
+        "deepod",
+        f"{OF_DEEPOD}, in which at most half of the unlabelled rows are",
+    ),
+    "PReNet": PEERS_OF_KINDS["PReNet"],
+    "XGBOD": PEERS_OF_KINDS["XGBOD"],
+    "WSAD-DT": Method(
+        partial(prepared, "WSAD-DT", scaler=MinMaxScaler()),
+        "wsad_dt",
+        "columns from 0 to 1, 100 epochs (its default) of at most 10 batches for each member",
+    ),
+    "TabM": Method(
+        partial(prepared, "TabM", scaler=QuantileTransformer(output_distribution="normal")),
+        "tabm",
+        "columns as normal quantiles, training by its example, on a GPU where there is one",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A method on a table, of whose anomalies a share (in per cent) is labelled."""
+
+    table: str
+    data: str
+    share: int
+    seed: int
+    method: str
+
+
+@dataclass(frozen=True, eq=False)
+class Division:
+    """The places of the rows to train on and to test on, and of the former which are labelled."""
+
+    train: np.ndarray
+    test: np.ndarray
+    is_labelled: np.ndarray
+
+
+def divide(y: np.ndarray, *, share: int, seed: int) -> Division:
+    """Which rows are trained on, which are tested on, and which anomalies are labelled.
+
+    The rows are divided alike for every share, and what is labelled at one share is labelled at
+    the larger ones too.
+    """
+    train, test = train_test_split(np.arange(len(y)), test_size=0.3, stratify=y, random_state=seed)
+    anomalies = np.random.default_rng(seed).permutation(np.flatnonzero(y[train]))
+    is_labelled = np.zeros(len(train), dtype=bool)
+    is_labelled[anomalies[: -(-len(anomalies) * share // 100)]] = True
+    return Division(train, test, is_labelled)
+
+
+@cache
+def rows_of(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """X and y of a table, read once."""
+    with np.load(path) as table:
+        return table["X"], table["y"]
+
+
+def measure(cell: Cell, *, folder: Path) -> dict[str, Any]:
+    """Average precision and prevalence on the test rows, and seconds."""
+    (X, y), method = rows_of(folder / f"{cell.data}.npz"), METHODS[cell.method]
+    division = divide(y, share=cell.share, seed=cell.seed)
+    model = method.build()
+    with threadpool_limits(THREADS):
+        begin = perf_counter()
+        model.fit(X[division.train], division.is_labelled.astype(int))
+        fitted = perf_counter()
+        score = model.score(X[division.test])
+        scored = perf_counter()
+    y_test = y[division.test]
+    return {
+        "average_precision": float(average_precision_score(y_test, score)),
+        "prevalence": float(y_test.mean()),
+        "fit_seconds": fitted - begin,
+        "score_seconds": scored - fitted,
+        "n_train": len(division.train),
+        "n_labelled": int(division.is_labelled.sum()),
+        "n_test": len(division.test),
+        "package": method.package(),
+        "settings": method.settings,
+        "load": os.getloadavg()[0],
+    }
+
+
+def cells_of(args: argparse.Namespace) -> list[Cell]:
+    """Every cell that is asked for, the first division of all methods first."""
+    cells = [
+        Cell("adbench", data, share, seed, method)
+        for seed in args.seeds
+        for method in args.only
+        for data in args.tables
+        for share in args.shares
+    ]
+    return [cell for cell in cells if path_of(cell, args.out).exists() or not args.kept]
+
+
+def options() -> argparse.Namespace:
+    """The options of the command."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--tables", nargs="+", metavar="NAME", help="by default all")
+    parser.add_argument("--shares", nargs="+", type=int, default=SHARES, metavar="PER_CENT")
+    parser.add_argument("--seeds", nargs="+", type=int, default=SEEDS, metavar="SEED")
+    parser.add_argument("--again", nargs="+", choices=METHODS, default=[])
+    parser.add_argument("--kept", action="store_true", help="measure nothing")
+    parser.add_argument("--by-table", action="store_true", help="every table's figures too")
+    parser.add_argument("--markdown", action="store_true", help="tables for a page")
+    parser.add_argument("--data", type=Path, default=DATA_HOME / "adbench", metavar="FOLDER")
+    parser.add_argument("--out", type=Path, default=RESULTS, help=f"for results ({RESULTS})")
+    args = parser.parse_args()
+    args.tables = args.tables or sorted(path.stem for path in args.data.glob("*.npz"))
+    return args
+
+
+def main() -> None:
+    args = options()
+    results = gathered(
+        cells_of(args),
+        partial(measure, folder=args.data),
+        methods=METHODS,
+        again=args.again,
+        out=args.out,
+    )
+    if not results:
+        print(f"Nothing to show: no tables NAME.npz in {args.data}, or nothing measured yet.")
+        return
+    print(standings_by_share(results, markdown=args.markdown, by_table=args.by_table))
+
+
+if __name__ == "__main__":
+    main()
