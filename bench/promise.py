@@ -3,27 +3,41 @@
     python bench/promise.py                              200 divisions of each table
     python bench/promise.py --splits 20                  fewer
     python bench/promise.py ann-thyroid --splits 2000    more, of one table
+    python bench/promise.py --planted 0.01 0.05 0.1      with anomalies among the normal rows
+    python bench/promise.py --bandwidth 0.25             given, so that a fit takes a moment
 
 Each time half of the normal rows (at most 6,000) and half of the first kind are fitted with the
 Detector, and the other normal rows (at most 4,000) raise false alarms at the promised rate, or do
 not. Printed are the mean share over the divisions, its standard error, and how many of these the
 promise is away.
+
+With anomalies planted, nothing is labelled normal. A third of the anomalies of all kinds (at most
+300) is labelled, of another third as many as make the share stand without a label among the
+normal rows, and of the last third (at most 1,000) the share that is caught is counted. Where
+anomalies are too few for the share, there are fewer normal rows. Each rate is printed three times:
+by all rows that calibrate ("all"), by those that count ("trimmed"), and by those that are normal
+in truth ("normal"), which nobody knows.
 """
 
 import argparse
 import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from cells import measured
-from tasks import TABLES, rows_of
+from tasks import TABLES, Rows, rows_of
 
 from eqsep import Detector
-from eqsep.detector import CalibrationWarning
+from eqsep.detector.scoring import Calibration
+from eqsep.errors import EqsepWarning
+from eqsep.tables.encoder import aligned
 
 RATES = (0.01, 0.05, 0.1)
-MOST_NORMAL, MOST_SEEN, MOST_FRESH = 6000, 1000, 4000
+MOST_NORMAL, MOST_SEEN, MOST_FRESH, MOST_LABELLED = 6000, 1000, 4000, 300
 NAMES = ("ann-thyroid", "shuttle", "satimage/1")
+WAYS = ("all", "trimmed", "normal")
 AT_ONCE = 100  # divisions that are measured and kept together
 
 
@@ -36,6 +50,18 @@ class Cell:
     first: int
     splits: int
     n_landmarks: int
+    bandwidth: float | None
+
+    def detector(self, split: int) -> Detector:
+        """One that is to be fitted to a division."""
+        return Detector(n_landmarks=self.n_landmarks, bandwidth=self.bandwidth, random_state=split)
+
+
+@dataclass(frozen=True)
+class PlantedCell(Cell):
+    """The same with a share of anomalies among the normal rows."""
+
+    planted: float
 
 
 def measure(cell: Cell) -> dict[str, list[list[float]]]:
@@ -51,10 +77,91 @@ def measure(cell: Cell) -> dict[str, list[list[float]]]:
             [known[:MOST_NORMAL], rng.permutation(seen)[: len(seen) // 2][:MOST_SEEN]]
         )
         part, test = rows.at(train), rows.at(fresh[:MOST_FRESH])
-        detector = Detector(n_landmarks=cell.n_landmarks, random_state=split)
-        p = detector.fit(part.frame, part.kind).p_value(test.frame)
+        p = cell.detector(split).fit(part.frame, part.kind).p_value(test.frame)
         shares.append([float(np.mean(p <= rate)) for rate in RATES])
     return {"shares": shares}
+
+
+def measure_planted(cell: PlantedCell) -> dict[str, list[list[list[float]]]]:
+    """The shares of false alarms and of anomalies caught, by way and rate, for each division."""
+    rows = rows_of(cell.data)
+    alarms, caught = [], []
+    for split in range(cell.first, cell.first + cell.splits):
+        rng = np.random.default_rng(split)
+        normal = rng.permutation(np.flatnonzero(rows.kind == "normal"))
+        anomalous = rng.permutation(np.flatnonzero(rows.kind != "normal"))
+        labelled, hidden, later = np.array_split(anomalous, 3)
+        fresh, known = np.split(normal, [len(normal) // 2])
+        odds = max(cell.planted, 1e-6) / (1 - cell.planted)  # 0 plants none
+        known = known[: min(MOST_NORMAL, int(len(hidden) / odds))]
+        unlabelled = np.concatenate([known, hidden[: round(len(known) * odds)]])
+        labelled, fresh, later = labelled[:MOST_LABELLED], fresh[:MOST_FRESH], later[:MOST_SEEN]
+        part = rows.at(np.concatenate([unlabelled, labelled]))
+        y = np.concatenate([np.full(len(unlabelled), None), rows.kind[labelled]])
+        detector = cell.detector(split).fit(part.frame, y)
+        thresholds = [
+            [way.threshold(rate) for rate in RATES] for way in _calibrations(detector, part, y)
+        ]
+        for found, places in ((alarms, fresh), (caught, later)):
+            score = detector.score_samples(rows.at(places).frame)
+            found.append([[float(np.mean(score > t)) for t in of_way] for of_way in thresholds])
+    return {"alarms": alarms, "caught": caught}
+
+
+def _calibrations(detector: Detector, part: Rows, y: np.ndarray) -> Iterable[Calibration]:
+    """By all rows that calibrate, by those that count, and by those that are normal in truth."""
+    own = detector.calibration_
+    table = aligned(detector.feature_map_.encoder, part.frame)
+    held = detector.feature_map_.calibrates(table) & np.equal(y, None)
+    normal = detector.score_samples(part.frame)[held & (part.kind == "normal")]
+    return Calibration(own.rows, own.scores), own, Calibration(own.rows, normal)
+
+
+def divisions(
+    make: Callable[..., Any], options: argparse.Namespace, name: str, *more: float
+) -> list[Any]:
+    """The cells of all divisions of a table."""
+    settings = (options.landmarks, options.bandwidth, *more)
+    return [
+        make(name, first, min(AT_ONCE, options.splits - first), *settings)
+        for first in range(0, options.splits, AT_ONCE)
+    ]
+
+
+def text_of(shares: np.ndarray, rate: float) -> str:
+    """The mean over the divisions, its standard error, and how many of them it is away."""
+    mean, error = shares.mean(), shares.std(ddof=1) / np.sqrt(len(shares))
+    away = f" ({(mean - rate) / error:+.1f})" if error else ""
+    return f"{mean:.4f} ± {error:.4f}{away}"
+
+
+def tell(options: argparse.Namespace) -> None:
+    """False alarms where the normal rows are normal."""
+    print(f"{'':<14}" + "".join(f"{f'promised {rate:g}':>30}" for rate in RATES))
+    for name in options.tables:
+        cells = divisions(lambda *a: Cell("promise", *a), options, name)
+        shares = np.concatenate([measured(cell, measure)["shares"] for cell in cells])
+        texts = (text_of(shares[:, i], rate) for i, rate in enumerate(RATES))
+        print(f"{name:<14}" + "".join(f"{text:>30}" for text in texts), flush=True)
+
+
+def tell_planted(options: argparse.Namespace) -> None:
+    """False alarms, and the anomalies caught, where some of the normal rows are anomalies."""
+    print(f"{'':<27}" + "".join(f"{f'promised {rate:g}, caught':>38}" for rate in RATES))
+    for name in options.tables:
+        for planted in options.planted:
+            cells = divisions(lambda *a: PlantedCell("planted", *a), options, name, planted)
+            found = [measured(cell, measure_planted) for cell in cells]
+            alarms, caught = (
+                np.concatenate([part[key] for part in found]) for key in ("alarms", "caught")
+            )
+            for way, word in enumerate(WAYS):
+                texts = (
+                    f"{text_of(alarms[:, way, i], rate)}  {caught[:, way, i].mean():.3f}"
+                    for i, rate in enumerate(RATES)
+                )
+                head = f"{name if not way else '':<13}{f'{planted:.0%}' if not way else '':>4}"
+                print(f"{head} {word:<9}" + "".join(f"{t:>38}" for t in texts), flush=True)
 
 
 def main() -> None:
@@ -62,24 +169,12 @@ def main() -> None:
     parser.add_argument("tables", nargs="*", default=NAMES, help="as named in tasks.py")
     parser.add_argument("--splits", type=int, default=200)
     parser.add_argument("--landmarks", type=int, default=300)
+    parser.add_argument("--bandwidth", type=float, help="chosen by each fit where it is not given")
+    parser.add_argument("--planted", type=float, nargs="*", default=(), help="shares of anomalies")
     options = parser.parse_args()
-    warnings.simplefilter("ignore", CalibrationWarning)
+    warnings.simplefilter("ignore", EqsepWarning)
     print(f"{options.splits} divisions, {options.landmarks} landmarks: share of false alarms")
-    print(f"{'':<14}" + "".join(f"{f'promised {rate:g}':>30}" for rate in RATES))
-    for name in options.tables:
-        starts = range(0, options.splits, AT_ONCE)
-        counts = [min(AT_ONCE, options.splits - first) for first in starts]
-        cells = [
-            Cell("promise", name, first, n, options.landmarks)
-            for first, n in zip(starts, counts, strict=True)
-        ]
-        shares = np.concatenate([measured(cell, measure)["shares"] for cell in cells])
-        error = shares.std(axis=0, ddof=1) / np.sqrt(len(shares))
-        texts = (
-            f"{m:.4f} ± {e:.4f} ({(m - rate) / e:+.1f})"
-            for m, e, rate in zip(shares.mean(axis=0), error, RATES, strict=True)
-        )
-        print(f"{name:<14}" + "".join(f"{text:>30}" for text in texts), flush=True)
+    (tell_planted if options.planted else tell)(options)
 
 
 if __name__ == "__main__":

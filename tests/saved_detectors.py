@@ -57,6 +57,13 @@ def learnt_on():
     return detector.partial_fit(NEW_X[:9] + 3, ["leak"] * 9).forget(X[:50], labels[:50])
 
 
+def doubting():
+    """Rows without a label, some of them anomalies, beside enough labelled ones to tell."""
+    rows, is_anomaly = numbers(1000, seed=2)
+    labels = np.where(is_anomaly & (np.arange(1000) < 800), "leak", None)
+    return Detector(**FEW).fit(rows, labels)
+
+
 DETECTORS = {
     "mixed": (lambda: Detector(**FEW).fit(TABLE.X, TABLE.kind), FRESH.X),
     "0/1": (lambda: Detector(**FEW).fit(X, IS_ANOMALY.astype(int)), NEW_X),
@@ -66,6 +73,7 @@ DETECTORS = {
     "strange": (lambda: Detector(**FEW).fit(strange(300, seed=0)), strange(30, seed=1)),
     "given map": (lambda: with_map(X, PUMP), NEW_X),
     "learnt on": (learnt_on, NEW_X),
+    "doubting": (doubting, NEW_X),
     "few": (lambda: Detector(**FEW).fit(X[:3, :2]), NEW_X[:, :2]),
 }
 

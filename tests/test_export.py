@@ -349,3 +349,13 @@ def test_onnx_is_imported_only_when_needed():
     code = "import sys, eqsep.export; print([m for m in sys.modules if m.startswith('onnx')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_rows_that_are_taken_for_anomalies_do_not_count(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 3))
+    X[1000:] += np.array([0.0, 6.0, 0.0])
+    y = np.repeat(np.array([None, "leak"], dtype=object), [1080, 120])
+    detector = Detector(**QUICK).fit(X, y)
+    assert detector.calibration_.n_left_out > 5
+    assert_agree(detector, Exported(detector, tmp_path), X)

@@ -163,6 +163,15 @@ ARRAYS = {
     "fewer rows": (lambda m: parts_of(m, "calibration_")["rows"], lambda a: a[1:]),
     "narrower rows": (lambda m: parts_of(m, "calibration_")["rows"], lambda a: a[:, 1:]),
     "no scores": (lambda m: parts_of(m, "calibration_")["scores"], put(0, np.nan)),
+    "one more anomaly": (
+        lambda m: parts_of(m, "calibration_")["anomaly_scores"],
+        lambda a: np.append(a, 1.0),
+    ),
+    "narrower anomalies": (
+        lambda m: parts_of(m, "calibration_")["anomaly_rows"],
+        lambda a: a[:, 1:],
+    ),
+    "signed bound of anomalies": (lambda m: mapped(m)["anomaly_bound"], lambda a: a.astype(int)),
     "names by number": (
         lambda m: parts_of(m, "labels_", "labels")["classes"],
         lambda _: np.arange(2),
@@ -198,7 +207,7 @@ def resized_copy(data, rng):
     i = rng.randrange(len(arrays))
     if arrays[i].ndim:
         axis = rng.randrange(arrays[i].ndim)
-        n = rng.choice([0, 1, arrays[i].shape[axis] - 1, arrays[i].shape[axis] + 1])
+        n = rng.choice([0, 1, max(arrays[i].shape[axis] - 1, 0), arrays[i].shape[axis] + 1])
         arrays[i] = np.resize(arrays[i], (*arrays[i].shape[:axis], n, *arrays[i].shape[axis + 1 :]))
     return pack(tree, arrays, made_by="test")
 

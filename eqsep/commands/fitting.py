@@ -121,7 +121,7 @@ def tell_fitted(
 
     Columns that were left out as asked are `dropped`; the detector knows those that it left out.
     """
-    held = len(detector.calibration_.scores)
+    held = len(detector.calibration_.scores) - detector.calibration_.n_left_out
     rate = detector.false_alarm_rate
     lines = {
         "rows": f"{sum(counts.values()):,}: "

@@ -8,7 +8,8 @@
 | `feature_map` | what is fixed at the first fit: encoding, landmarks, bandwidth, who is held out |
 | `bandwidth` | the choice of the kernel's bandwidth, without an unseen kind to look at |
 | `scoring` | score, p-value, alarm and kind of encoded rows; the calibration behind them |
-| `learning` | what cannot be merged or forgotten, and what was not learnt well |
+| `contamination` | anomalies among the rows that calibrate, which nobody has labelled |
+| `learning` | what cannot be merged or forgotten, what was not learnt well, what to judge next |
 | `explanation` | which columns drive a score, and towards which normal value |
 | `closedness` | what the score does as one column goes far out |
 """
@@ -19,7 +20,7 @@ from typing import Any
 from eqsep.detector.closedness import ColumnClosedness, End, closedness_by_column
 from eqsep.detector.detector import Detector
 from eqsep.detector.feature_map import FeatureMap
-from eqsep.detector.learning import NewKindWarning
+from eqsep.detector.learning import NewKindWarning, suspects
 from eqsep.detector.scoring import CalibrationWarning
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "FeatureMap",
     "NewKindWarning",
     "closedness_by_column",
+    "suspects",
 ]
 
 

@@ -23,7 +23,7 @@ from eqsep.detector.fitting import (
     first_fit,
 )
 from eqsep.detector.learning import check_learnt, check_mergeable, warn_of_far_rows
-from eqsep.detector.scoring import Calibration, checked_rate, named_kinds, scorer_of
+from eqsep.detector.scoring import Calibration, Held, checked_rate, named_kinds, scorer_of
 from eqsep.detector.streams import fit_stream, read
 from eqsep.engine.nystroem import Statistics, widened
 from eqsep.labels import NORMAL, UNLABELLED, RowLabels, read_row_labels
@@ -220,7 +220,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         partial = accumulate_encoded(context, table, labels, Z)
         self.labels_ = partial.known
         sums = widened(self.statistics_, 1 + len(self.kinds_)) + partial.statistics
-        self._record(sums, np.concatenate([self.calibration_.rows, self._held_rows(partial)]))
+        held = partial.held_out.encoded(self.feature_map_)
+        self._record(sums, self.calibration_.held_with(held))
         warn_of(check_row_labels(labels, known=context.known))
         warn_of_far_rows(self, Z, labels, known=known)
         return self
@@ -247,8 +248,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         columns = [0, *(1 + kinds.index(kind) for kind in other.kinds_)]
         self.labels_ = replace(self.labels_, kinds=kinds, labels=labels)
         theirs = widened(other.statistics_, 1 + len(kinds), columns=columns)
-        rows = np.concatenate([self.calibration_.rows, other.calibration_.rows])
-        return self._record(widened(self.statistics_, 1 + len(kinds)) + theirs, rows)
+        held = self.calibration_.held_with(other.calibration_.held)
+        return self._record(widened(self.statistics_, 1 + len(kinds)) + theirs, held)
 
     def forget(self, X: Any, y: Any = None) -> Self:
         """Unlearn rows that were learnt, with the labels they had.
@@ -259,12 +260,12 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         check_is_fitted(self)
         partial = accumulate(context_of(self), X, y)
         check_learnt(self, partial)
-        rows = self.calibration_.without(self._held_rows(partial))
+        held = self.calibration_.held_without(partial.held_out.encoded(self.feature_map_))
         left = self.statistics_ - partial.statistics
         kept = [0, *(1 + i for i, weight in enumerate(left.weight[1:]) if weight > 1e-9)]
         kinds = tuple(self.kinds_[i - 1] for i in kept[1:])
         self.labels_ = replace(self.labels_, kinds=kinds)
-        return self._record(Statistics(left.gram, left.moment[:, kept], left.weight[kept]), rows)
+        return self._record(Statistics(left.gram, left.moment[:, kept], left.weight[kept]), held)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """|1 - f(x)|: 0 where a row is normal, near 1 or above where it is not."""
@@ -348,25 +349,23 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         self.feature_map_, self.labels_ = context.feature_map, partial.known
         self.one_class_ = context.one_class
         self._name_columns()
-        self._record(partial.statistics, self._held_rows(partial))
+        self._record(partial.statistics, partial.held_out.encoded(self.feature_map_))
         self.promised_rate_ = checked_rate(self.false_alarm_rate)
         self.calibration_.warn_if_short(self.promised_rate_)
         promise = {"threshold": self.threshold_, "rate": self.promised_rate_}
         warn_of([*context.findings, *check_fitted(self.feature_map_.encoder, **promise)])
         return self
 
-    def _held_rows(self, partial: PartialStatistics) -> np.ndarray:
-        return self.feature_map_.rows(partial.held_out.table)
-
-    def _record(self, statistics: Statistics, rows: np.ndarray) -> Self:
+    def _record(self, statistics: Statistics, held: Held) -> Self:
         labels = self.labels_.labels
         self.classes_ = np.arange(2) if labels is None or labels.by_name else labels.classes
         if self.classes_.dtype.kind == "f" and not (self.classes_ % 1).any():
             self.classes_ = self.classes_.astype(int)  # floats only because a label was missing
         self.statistics_ = statistics
         self.coef_ = statistics.solve(self.alpha)
-        rows = rows[np.argsort(row_hashes(rows, key=self.feature_map_.holdout_key), kind="stable")]
-        self.calibration_ = Calibration(rows, scorer_of(self).scores(rows))
+        key = self.feature_map_.holdout_key
+        rows, anomalies = (r[np.argsort(row_hashes(r, key=key), kind="stable")] for r in held)
+        self.calibration_ = Calibration.of(scorer_of(self), (rows, anomalies))
         return self
 
     def _name_columns(self) -> None:

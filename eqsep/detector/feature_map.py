@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from eqsep.detector.bandwidth import Rows, choose_inverse_bandwidth
+from eqsep.detector.contamination import COMMON, held_out_anomalies
 from eqsep.detector.scoring import held_out
 from eqsep.engine.compiled import in_threads
 from eqsep.engine.kernels import Laplacian, SparseLaplacian
@@ -88,6 +89,10 @@ class FeatureMap:
         A normal row is in the calibration set where the hash of its values under the key is below
         the bound: it never depends on other rows than equal ones, so that pieces of the data give
         what the whole gives.
+    anomaly_bound : int
+        The bound of labelled anomalies of `held_kinds`, which tell how high anomalies score; 0
+        where none are held out, since normal rows are trusted or labelled anomalies are few.
+    held_kinds : tuple of str
     """
 
     encoder: TableEncoder
@@ -97,6 +102,8 @@ class FeatureMap:
     holdout_columns: np.ndarray
     holdout_key: int
     holdout_bound: int
+    anomaly_bound: int = 0
+    held_kinds: tuple[str, ...] = ()
 
     @cached_property
     def kernel_map(self) -> KernelMap:
@@ -120,6 +127,10 @@ class FeatureMap:
     @cached_property
     def _elsewhere(self) -> dict[str, DeviceMap]:
         return {}
+
+    @property
+    def _holdout(self) -> tuple[Any, ...]:
+        return self.holdout_key, self.holdout_bound, self.anomaly_bound, self.held_kinds
 
     @cached_property
     def packing(self) -> Packing:
@@ -152,10 +163,14 @@ class FeatureMap:
         kinds = ["text" if column is None else column.reads for column in learnt]
         return row_hashes(contents(table, self.holdout_columns, kinds), key=self.holdout_key)
 
+    def holds_out(self, hashes: np.ndarray, labels: RowLabels) -> np.ndarray:
+        """Which rows with these hashes and labels are held out of the fit."""
+        return _held_out(hashes, labels, (self.holdout_bound, self.anomaly_bound, self.held_kinds))
+
     def is_same(self, other: "FeatureMap") -> bool:
         """Whether two maps take every row to the same values."""
         return self is other or (
-            (self.holdout_key, self.holdout_bound) == (other.holdout_key, other.holdout_bound)
+            self._holdout == other._holdout
             and self.kernel == other.kernel
             and np.array_equal(self.landmarks, other.landmarks)
             and state_of(self.encoder) == state_of(other.encoder)
@@ -187,11 +202,21 @@ def encoded(encoder: TableEncoder, X: Any) -> np.ndarray:
 
 
 def make_feature_map(
-    table: Table, labels: RowLabels, detector: Any, rng: np.random.RandomState
+    table: Table,
+    labels: RowLabels,
+    detector: Any,
+    rng: np.random.RandomState,
+    *,
+    doubted: bool = False,
 ) -> tuple[FeatureMap, np.ndarray]:
     """The feature map of a table's first rows, and these rows encoded.
 
     Held-out rows have no part in it. Of the `detector` the parameters count.
+
+    Parameters
+    ----------
+    doubted : bool, default=False
+        Whether rows that stand for normal ones may be anomalies.
     """
     ids = TableEncoder(numeric_encoding="both").reasons_to_drop(table)
     columns = np.array([j for j, c in enumerate(table.columns) if c.name not in ids], dtype=int)
@@ -199,9 +224,8 @@ def make_feature_map(
     values = contents(table, columns, kinds)
     key = int(rng.randint(2**31 - 1)) ^ zlib.crc32(values.tobytes())
     hashes = row_hashes(values, key=key)
-    normal = np.flatnonzero(labels.code == 0)
-    bound = np.sort(hashes[normal])[held_out(len(normal))] if len(normal) > 1 else np.uint64(0)
-    trains = (labels.code != 0) | (hashes >= bound)
+    bounds = _bounds(hashes, labels, doubted=doubted)
+    trains = ~_held_out(hashes, labels, bounds)
     encoder = TableEncoder(numeric_encoding="both").fit(table.take(np.flatnonzero(trains)))
     Z = encoded(encoder, table)
     is_anomaly = labels.is_anomaly[trains]
@@ -216,7 +240,36 @@ def make_feature_map(
         inverse = 1 / bandwidth
     kernel = Laplacian(gamma=inverse * float(Laplacian().resolved(landmarks).gamma))
     is_normal = ~_among(landmarks, learnt[is_anomaly == 1])
-    return FeatureMap(encoder, landmarks, is_normal, kernel, columns, key, int(bound)), Z
+    return FeatureMap(encoder, landmarks, is_normal, kernel, columns, key, *bounds), Z
+
+
+def _bounds(
+    hashes: np.ndarray, labels: RowLabels, *, doubted: bool
+) -> tuple[int, int, tuple[str, ...]]:
+    """The bound of normal rows, that of labelled anomalies, and the kinds it is for.
+
+    Anomalies are held out of common kinds alone: of the others each row is needed to learn.
+    """
+    times = np.bincount(labels.code[labels.code > 0], minlength=1 + len(labels.kinds))
+    common = [code for code in np.flatnonzero(times >= COMMON).tolist() if doubted]
+    anomalous = np.sort(hashes[np.isin(labels.code, common)])
+    n_anomalous = held_out_anomalies(len(anomalous))
+    normal = np.sort(hashes[labels.code == 0])
+    n_normal = held_out(len(normal), doubted=n_anomalous > 0)
+    bound = int(normal[n_normal]) if len(normal) > 1 else 0
+    if not n_anomalous:
+        return bound, 0, ()
+    return bound, int(anomalous[n_anomalous]), tuple(labels.kinds[code - 1] for code in common)
+
+
+def _held_out(
+    hashes: np.ndarray, labels: RowLabels, bounds: tuple[int, int, tuple[str, ...]]
+) -> np.ndarray:
+    bound, anomaly_bound, kinds = bounds
+    of_kinds = [anomaly_bound if kind in kinds else 0 for kind in labels.kinds]
+    by_code = np.array([bound, *of_kinds, 0], dtype=np.uint64)  # the last for rows without a label
+    held: np.ndarray = hashes < by_code[labels.code]
+    return held
 
 
 def given_bandwidth(detector: Any) -> float | None:

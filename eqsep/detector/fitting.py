@@ -15,8 +15,9 @@ import numpy as np
 
 from eqsep.batches.joining import joined
 from eqsep.checks import Finding, check_columns, check_row_labels
+from eqsep.detector.contamination import MOST
 from eqsep.detector.feature_map import FeatureMap, given_bandwidth, make_feature_map
-from eqsep.detector.scoring import MOST_HELD, checked_rate, held_out
+from eqsep.detector.scoring import MOST_HELD, Held, checked_rate, held_out
 from eqsep.engine.nystroem import Statistics, widened
 from eqsep.errors import UserError
 from eqsep.labels import UNLABELLED, RowLabels, listed, read_row_labels
@@ -71,27 +72,41 @@ class FitContext:
         labels = read_row_labels(y, n_rows=n_rows, normal=self.normal, known=self.known)
         return labels.trusting_unlabelled() if self.one_class else labels
 
-    def holding_out_below(self, bound: int) -> "FitContext":
-        """The same where fewer rows are held out."""
-        return replace(self, feature_map=replace(self.feature_map, holdout_bound=int(bound)))
+    def holding_out_below(self, bound: int, *, anomalous: bool = False) -> "FitContext":
+        """The same where fewer rows, normal or `anomalous`, are held out."""
+        old, bound = self.feature_map, int(bound)
+        by_bound = (
+            replace(old, anomaly_bound=bound) if anomalous else replace(old, holdout_bound=bound)
+        )
+        return replace(self, feature_map=by_bound)
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Normal rows of the calibration set: as they came, and their hashes, all below the bound."""
+    """Rows held out of the fit: as they came, their hashes, all below the bounds, and their codes.
+
+    Those of code 0 are the normal rows of the calibration set, the others labelled anomalies.
+    """
 
     table: Table
     hashes: np.ndarray
+    code: np.ndarray
 
     def __add__(self, other: "HeldOut") -> "HeldOut":
         if not len(other.hashes):
             return self
         table = joined([self.table, other.table]) if len(self.hashes) else other.table
-        return HeldOut(table, np.concatenate([self.hashes, other.hashes]))
+        hashes = np.concatenate([self.hashes, other.hashes])
+        return HeldOut(table, hashes, np.concatenate([self.code, other.code]))
 
     def take(self, rows: np.ndarray) -> "HeldOut":
         """Some of them."""
-        return HeldOut(self.table.take(rows), self.hashes[rows])
+        return HeldOut(self.table.take(rows), self.hashes[rows], self.code[rows])
+
+    def encoded(self, feature_map: FeatureMap) -> Held:
+        """The normal rows and the anomalies, encoded."""
+        rows = feature_map.rows(self.table)
+        return rows[self.code == 0], rows[self.code > 0]
 
 
 @dataclass(frozen=True)
@@ -127,7 +142,7 @@ class PartialStatistics:
         }
         return PartialStatistics(
             mine + widened(other.statistics, 1 + len(kinds), columns=columns),
-            self.held_out + other.held_out,
+            self.held_out + replace(other.held_out, code=np.array(columns)[other.held_out.code]),
             self.known.joined(other.known),
             self.n_normal + other.n_normal,
             {**self.confirmed_names, **names},
@@ -150,7 +165,8 @@ def first_fit(
     found += check_columns(table, labels.code)
     feature_map = detector.feature_map
     if feature_map is None:
-        feature_map, Z = make_feature_map(table, labels, detector, rng)
+        doubted = is_doubted(labels, one_class=one_class)
+        feature_map, Z = make_feature_map(table, labels, detector, rng, doubted=doubted)
     else:
         table = aligned(feature_map.encoder, table)
         Z = feature_map.rows(table)
@@ -169,6 +185,11 @@ def opened(
     refuse_labels(labels, counts, normal=normal, given=given)
     one_class = not (labels.code == 0).any()
     return labels.trusting_unlabelled() if one_class else labels, one_class
+
+
+def is_doubted(labels: RowLabels, *, one_class: bool) -> bool:
+    """Whether rows that stand for normal ones may be anomalies, of which some are labelled."""
+    return one_class and bool(labels.kinds)
 
 
 def accumulate(context: FitContext, X: Any, y: Any = None) -> PartialStatistics:
@@ -197,11 +218,11 @@ def accumulate_encoded(
     """The same of an aligned table whose labels have been read; `Z` are its rows encoded."""
     feature_map = context.feature_map
     hashes = feature_map.hashes(table)
-    held = (hashes < np.uint64(feature_map.holdout_bound)) & (labels.code == 0)
-    learnt, calibrating = np.flatnonzero(~held), np.flatnonzero(held)
+    held = feature_map.holds_out(hashes, labels)
+    learnt, kept = np.flatnonzero(~held), np.flatnonzero(held)
     return PartialStatistics(
         _sums(context, Z[learnt], labels.code[learnt], n_kinds=len(labels.kinds)),
-        HeldOut(table.take(calibrating), hashes[calibrating]),
+        HeldOut(table.take(kept), hashes[kept], labels.code[kept]),
         labels.of_no_row(),
         int((labels.code == 0).sum()),
         _confirmed(context, table, learnt),
@@ -209,39 +230,42 @@ def accumulate_encoded(
 
 
 def hold_out_at_most(
-    context: FitContext, partial: PartialStatistics, *, most: int
+    context: FitContext, partial: PartialStatistics, *, most: int, anomalous: bool = False
 ) -> tuple[FitContext, PartialStatistics]:
-    """A lower bound, under which at most so many rows are held out.
+    """A lower bound, under which at most so many rows, normal or `anomalous`, are held out.
 
     The others are learnt: all is as if the bound had been that from the start. Equal rows of
     different pieces go together; where that would leave less than half, more rows stay held out.
     """
-    hashes = partial.held_out.hashes
+    held = partial.held_out
+    concerned = (held.code > 0) == anomalous
+    hashes = np.sort(held.hashes[concerned])
     if len(hashes) <= most:
         return context, partial
-    bound = np.sort(hashes)[most]
+    bound = hashes[most]
     if 2 * (hashes < bound).sum() < most:
         bound = bound + np.uint64(1)
-    lower = context.holding_out_below(bound)
-    kept, moved = np.flatnonzero(hashes < bound), np.flatnonzero(hashes >= bound)
-    table = partial.held_out.table.take(moved)
-    code = np.zeros(len(moved), dtype=int)
+    lower = context.holding_out_below(bound, anomalous=anomalous)
+    leaves = concerned & (held.hashes >= bound)
+    kept, moved = np.flatnonzero(~leaves), np.flatnonzero(leaves)
+    table, n_kinds = held.table.take(moved), len(partial.known.kinds)
     more = PartialStatistics(
-        _sums(lower, lower.feature_map.rows(table), code, n_kinds=len(partial.known.kinds)),
-        partial.held_out.take(moved[:0]),
+        _sums(lower, lower.feature_map.rows(table), held.code[moved], n_kinds=n_kinds),
+        held.take(moved[:0]),
         partial.known,
         0,
         _confirmed(lower, table, np.arange(len(moved))),
     )
-    return lower, replace(partial, held_out=partial.held_out.take(kept)) + more
+    return lower, replace(partial, held_out=held.take(kept)) + more
 
 
 def bounded(
     context: FitContext, partial: PartialStatistics
 ) -> tuple[FitContext, PartialStatistics]:
-    """The same, or a lower bound where more rows are held out than are ever needed."""
-    if len(partial.held_out.hashes) > 2 * MOST_HELD:
-        return hold_out_at_most(context, partial, most=MOST_HELD)
+    """The same, or lower bounds where more rows are held out than are ever needed."""
+    for most, anomalous in ((MOST_HELD, False), (MOST, True)):
+        if ((partial.held_out.code > 0) == anomalous).sum() > 2 * most:
+            context, partial = hold_out_at_most(context, partial, most=most, anomalous=anomalous)
     return context, partial
 
 
@@ -249,7 +273,8 @@ def settled(
     context: FitContext, partial: PartialStatistics
 ) -> tuple[FitContext, PartialStatistics]:
     """The bound that all rows together ask for: the one that a fit in memory would have chosen."""
-    return hold_out_at_most(context, partial, most=held_out(partial.n_normal))
+    doubted = context.feature_map.anomaly_bound > 0
+    return hold_out_at_most(context, partial, most=held_out(partial.n_normal, doubted=doubted))
 
 
 def _sums(context: FitContext, Z: np.ndarray, code: np.ndarray, *, n_kinds: int) -> Statistics:

@@ -1,14 +1,17 @@
-"""Learning on: what cannot be merged or forgotten, and what was not learnt well."""
+"""Learning on: what cannot be merged or forgotten, what was not learnt well, what to judge next."""
 
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from eqsep.detector.fitting import PartialStatistics
+from eqsep.detector.fitting import FitContext, PartialStatistics
 from eqsep.detector.scoring import LIKE, scorer_of
 from eqsep.engine.nystroem import widened
 from eqsep.errors import EqsepWarning, UserError, warn
-from eqsep.labels import RowLabels
+from eqsep.labels import UNLABELLED, RowLabels, label_codes
+from eqsep.tables.encoder import aligned
+from eqsep.tables.reading import read_table
 
 _FEWEST = 5  # normal rows: one that raises an alarm is a false one, as promised
 _TIMES = 5  # the promised rate: more alarms than that among normal rows are not chance
@@ -91,6 +94,51 @@ def warn_of_far_rows(
                 f"raise an alarm and {named.mean():.0%} are named by it now that they are learnt: "
                 f"{advice}"
             )
+
+
+def suspects(detector: Any, X: Any, y: Any = None, *, n: int = 20) -> np.ndarray:
+    """The rows without a label that calibrate and score highest: for a person to judge.
+
+    An anomaly among them makes the threshold too high. One that is found is labelled: `forget` it
+    as it was learnt and `partial_fit` it with its kind, or fit anew. A row that turns out to be
+    normal stays without a label: labelled normal rows alone would set the threshold, and these few
+    are those that score highest.
+
+    Parameters
+    ----------
+    detector : Detector
+    X : table
+        Rows that were learnt.
+    y : array-like of shape (n_rows,), default=None
+        The labels that they had.
+    n : int, default=20
+        How many to list at most.
+
+    Returns
+    -------
+    places : ndarray of int
+        Where they stand in the table, the highest score first.
+
+    Examples
+    --------
+    >>> from eqsep import Detector
+    >>> X = np.random.default_rng(0).normal(size=(900, 2))
+    >>> X[::25] *= 9  # nobody knows
+    >>> detector = Detector(bandwidth=0.5, n_landmarks=50, random_state=0).fit(X)
+    >>> suspects(detector, X, n=4) % 25
+    array([0, 0, 0, 0])
+    """
+    check_is_fitted(detector)
+    feature_map = detector.feature_map_
+    table = aligned(feature_map.encoder, read_table(X, name=type(detector).__name__))
+    context = FitContext.of(detector, feature_map, detector.labels_, one_class=detector.one_class_)
+    labels = context.row_labels(y, n_rows=table.n_rows)
+    _, given = label_codes(y, table.n_rows)
+    held = feature_map.holds_out(feature_map.hashes(table), labels)
+    places = np.flatnonzero(held & (given == UNLABELLED))
+    scores = scorer_of(detector).scores(feature_map.rows(table.take(places)))
+    highest: np.ndarray = places[np.argsort(-scores, kind="stable")[:n]]
+    return highest
 
 
 def _warn(message: str) -> None:

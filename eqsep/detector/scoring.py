@@ -1,12 +1,14 @@
 """From encoded rows to verdicts: score, p-value, alarm and kind, by the calibration set."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from eqsep.detector.contamination import anomalies_among, counting
 from eqsep.errors import EqsepWarning, UserError, warn
 from eqsep.labels import NORMAL
 from eqsep.tables.reading import read_table
@@ -16,6 +18,7 @@ MOST_HELD = 3999  # rows that a first fit holds out
 LIKE = 0.5  # the likeness from which on an alarm is called by the name of a kind
 UNSEEN = "unseen"
 VERDICTS = ("score", "p_value", "alarm", "kind")
+Held = tuple[np.ndarray, np.ndarray]  # rows held out, encoded: normal ones, labelled anomalies
 
 
 class CalibrationWarning(EqsepWarning):
@@ -92,10 +95,18 @@ class Calibration:
     A new normal row is as likely to have any rank among them (split-conformal prediction): so
     p(s) = (1 + the number of their scores >= s) / (n + 1) is at most a with a chance of a or less.
 
+    Rows without a label may be anomalies, and these do not count, as far as labelled anomalies
+    that were held out too tell how many there are (`eqsep.detector.contamination`).
+
     Attributes
     ----------
     rows : ndarray of shape (n, n_columns)
     scores : ndarray of shape (n,)
+    anomaly_rows : ndarray of shape (m, n_columns)
+        Labelled anomalies held out of the fit; none where the rows are trusted.
+    anomaly_scores : ndarray of shape (m,)
+    n_anomalies : float
+        How many of the rows are anomalies that nobody has labelled, at least.
 
     Examples
     --------
@@ -107,17 +118,57 @@ class Calibration:
 
     rows: np.ndarray
     scores: np.ndarray
+    anomaly_rows: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.float32))
+    anomaly_scores: np.ndarray = field(default_factory=lambda: np.empty(0))
+    n_anomalies: float = 0.0
+
+    @classmethod
+    def of(cls, scorer: Scorer, held: Held) -> "Calibration":
+        """By these held-out rows, encoded."""
+        rows, anomalies = held
+        n_anomalies = 0.0
+        if len(anomalies):
+            likeness = (scorer.likeness(part).sum(axis=1) for part in held)
+            n_anomalies = anomalies_among(*likeness)
+        return cls(rows, scorer.scores(rows), anomalies, scorer.scores(anomalies), n_anomalies)
+
+    @property
+    def held(self) -> Held:
+        """The rows, and the labelled anomalies beside them."""
+        return self.rows, self.anomaly_rows
+
+    def held_with(self, more: Held) -> Held:
+        """The same and some more."""
+        return np.concatenate([self.rows, more[0]]), np.concatenate([self.anomaly_rows, more[1]])
+
+    def held_without(self, gone: Held) -> Held:
+        """The same less one for each equal one among `gone`, all of which must be there."""
+        return _without(self.rows, gone[0]), _without(self.anomaly_rows, gone[1])
+
+    @cached_property
+    def _is_normal(self) -> np.ndarray:
+        return counting(self.scores, self.anomaly_scores, self.n_anomalies)
+
+    @property
+    def n_left_out(self) -> int:
+        """How many rows are taken for anomalies that nobody has labelled."""
+        return int((~self._is_normal).sum())
+
+    @property
+    def counting(self) -> np.ndarray:
+        """The places of the rows that count: one less than a multiple of 100 where there are 99."""
+        places = np.flatnonzero(self._is_normal)
+        return places[: usable(len(places))]
 
     @property
     def ordered(self) -> np.ndarray:
-        """The scores that count, in order: one less than a multiple of 100 where there are 99."""
-        n = len(self.scores)
-        return np.sort(self.scores[: usable(n)])
+        """The scores that count, in order."""
+        return np.sort(self.scores[self.counting])
 
     @property
     def least_rate(self) -> float:
         """The least rate of false alarms that can be promised."""
-        return 1 / (usable(len(self.scores)) + 1)
+        return 1 / (len(self.counting) + 1)
 
     def threshold(self, rate: float) -> float:
         """The score above which p(s) <= rate; the largest one where no score is that rare."""
@@ -127,31 +178,18 @@ class Calibration:
         allowed = math.floor(rate * (len(ordered) + 1) + 1e-9)
         return float(ordered[-max(allowed, 1)]) if allowed <= len(ordered) else -math.inf
 
-    def without(self, gone: np.ndarray) -> np.ndarray:
-        """The rows less one for each equal one among `gone`, all of which must be there."""
-        places: dict[bytes, list[int]] = {}
-        for i, row in enumerate(np.ascontiguousarray(self.rows)):
-            places.setdefault(row.tobytes(), []).append(i)
-        drop = []
-        for row in np.ascontiguousarray(gone):
-            if not places.get(row.tobytes()):
-                raise UserError(
-                    "Cannot forget a row that was not learnt: a normal row that calibrates is not "
-                    "among those held out. Pass rows and labels as they were learnt."
-                )
-            drop.append(places[row.tobytes()].pop())
-        return np.delete(self.rows, drop, axis=0)
-
     def warn_if_short(self, rate: float) -> None:
         """Warn where there are too few rows to promise this rate."""
         if self.least_rate <= rate + 1e-12:
             return
-        n, wanted = len(self.scores), math.ceil(1 / rate - 1e-9) - 1
+        n, wanted = len(self.scores) - self.n_left_out, math.ceil(1 / rate - 1e-9) - 1
         digit = 10 ** math.floor(math.log10(self.least_rate))
         enough = float(f"{math.ceil(self.least_rate / digit - 1e-9) * digit:.1g}")
         told = (
             f"A false-alarm rate of {rate:g} cannot be promised: it takes {wanted:,} held-out "
-            f"normal rows, and there are {n:,}. Add normal rows"
+            f"normal rows, and there are {n:,}"
+            + f" beside {self.n_left_out:,} that are taken for anomalies" * (n < len(self.scores))
+            + ". Add normal rows"
         )
         other = f", or set false_alarm_rate={enough:g}" if enough < 1 else ""
         option = f", or pass --false-alarm-rate {enough:g}" if enough < 1 else ""
@@ -180,12 +218,32 @@ def usable(n: int) -> int:
     return (n + 1) // STEP * STEP - 1 if n + 1 >= STEP else n
 
 
-def held_out(n: int) -> int:
+def held_out(n: int, *, doubted: bool = False) -> int:
     """How many of `n` normal rows to hold out: a fifth, of few rows more, of many at most 3,999.
+
+    Where they are `doubted`, some to spare, so that enough are left without the anomalies.
 
     Examples
     --------
     >>> [held_out(n) for n in (10, 300, 1000, 100_000)]
     [5, 99, 199, 3999]
+    >>> [held_out(n, doubted=True) for n in (10, 300, 1000, 100_000)]
+    [5, 124, 200, 3999]
     """
-    return usable(int(min(max(n / 5, min(120, n / 2)), MOST_HELD)))
+    most = int(min(max(n / 5, min(124 if doubted else 120, n / 2)), MOST_HELD))
+    return most if doubted else usable(most)
+
+
+def _without(rows: np.ndarray, gone: np.ndarray) -> np.ndarray:
+    places: dict[bytes, list[int]] = {}
+    for i, row in enumerate(np.ascontiguousarray(rows)):
+        places.setdefault(row.tobytes(), []).append(i)
+    drop = []
+    for row in np.ascontiguousarray(gone):
+        if not places.get(row.tobytes()):
+            raise UserError(
+                "Cannot forget a row that was not learnt: one that is to be held out is not among "
+                "those that are. Pass rows and labels as they were learnt."
+            )
+        drop.append(places[row.tobytes()].pop())
+    return np.delete(rows, drop, axis=0)

@@ -17,6 +17,7 @@ from eqsep.batches.sampling import LabelledRows, Strata, frequent, sample_size
 from eqsep.batches.sources import Source, prefetched
 from eqsep.checks import check_columns, check_row_labels
 from eqsep.detector.bandwidth import RATE
+from eqsep.detector.contamination import held_out_anomalies
 from eqsep.detector.feature_map import FeatureMap, given_bandwidth, make_feature_map
 from eqsep.detector.fitting import (
     FitContext,
@@ -24,6 +25,7 @@ from eqsep.detector.fitting import (
     accumulate,
     bounded,
     first_fit,
+    is_doubted,
     opened,
     settled,
 )
@@ -225,15 +227,13 @@ def agree(detector: Any, rng: np.random.RandomState, summary: StreamSummary) -> 
     sample = summary.sample()
     read = read_row_labels(sample.y, n_rows=len(sample.y), normal=detector.normal, known=labels)
     read = read.trusting_unlabelled() if one_class else read
-    feature_map, _ = make_feature_map(sample.rows, read, detector, rng)
+    doubted = is_doubted(labels, one_class=one_class)
+    feature_map, _ = make_feature_map(sample.rows, read, detector, rng, doubted=doubted)
     if given_bandwidth(detector) is None:
         more = counts[labels.code <= 0].sum() / (read.code <= 0).sum()
         kernel = replace(feature_map.kernel, gamma=feature_map.kernel.gamma * more**RATE)
         feature_map = replace(feature_map, kernel=kernel)
-    n_normal = int(counts[labels.code == 0].sum())
-    share = min(_SLACK * held_out(n_normal) / n_normal, 1.0)
-    bound = min(feature_map.holdout_bound, int(share * (2**64 - 1)))
-    feature_map = replace(feature_map, holdout_bound=bound)
+    feature_map = _scaled_bounds(feature_map, labels, counts)
     unconfirmed = unknown_names(feature_map, summary.names)
     rare = rare_names(feature_map)
     more_rare = {name: [*rare[name], *sorted(names)] for name, names in unconfirmed.items()}
@@ -241,6 +241,19 @@ def agree(detector: Any, rng: np.random.RandomState, summary: StreamSummary) -> 
     context = FitContext.of(detector, feature_map, labels, one_class=one_class)
     found += check_columns(sample.rows, read.code)
     return replace(context, unconfirmed_names=unconfirmed, findings=tuple(found))
+
+
+def _scaled_bounds(feature_map: FeatureMap, labels: RowLabels, counts: np.ndarray) -> FeatureMap:
+    """The same with the bounds that so many rows of each label ask for, with some slack."""
+    n_normal = int(counts[labels.code == 0].sum())
+    doubted = feature_map.anomaly_bound > 0
+    share = min(_SLACK * held_out(n_normal, doubted=doubted) / n_normal, 1.0)
+    bound = min(feature_map.holdout_bound, int(share * (2**64 - 1)))
+    held = [1 + labels.kinds.index(kind) for kind in feature_map.held_kinds]
+    n_anomalous = max(int(counts[np.isin(labels.code, held)].sum()), 1)
+    share = held_out_anomalies(n_anomalous) / n_anomalous
+    anomaly_bound = min(feature_map.anomaly_bound, int(share * (2**64 - 1)))
+    return replace(feature_map, holdout_bound=bound, anomaly_bound=anomaly_bound)
 
 
 def finished(context: FitContext, partial: PartialStatistics) -> _Fit:

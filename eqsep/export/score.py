@@ -7,7 +7,6 @@ from functools import cached_property
 import numpy as np
 
 from eqsep.detector import Detector
-from eqsep.detector.scoring import usable
 from eqsep.export.columns import name_distances
 from eqsep.export.graph import Graph, Value
 from eqsep.export.table import Encoded
@@ -88,11 +87,11 @@ class ScoreGraph:
     def p_value(self, graph: Graph, score: Value) -> Value:
         """(1 + the number of calibrating scores as high) / (their number + 1).  (n,) -> (n,)"""
         calibration = self.detector.calibration_
-        n = usable(len(calibration.scores))
+        n = len(calibration.counting)
         if not n:
             return graph("Add", graph("Mul", score, 0.0), 1.0)
         column = graph("Unsqueeze", score, np.array([1]))
-        limits = (calibration.scores + self.roundings)[:n]
+        limits = (calibration.scores + self.roundings)[calibration.counting]
         as_high = graph.cast(graph("GreaterOrEqual", limits, column), np.float32)
         count = graph("ReduceSum", as_high, np.array([1]), keepdims=0)
         return graph("Div", graph("Add", 1.0, graph.cast(count, np.float64)), n + 1.0)

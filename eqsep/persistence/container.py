@@ -25,7 +25,7 @@ import numpy as np
 from eqsep.errors import UserError
 
 MAGIC = b"\x89eqsep\r\n"
-VERSION = 2
+VERSION = 3
 OLDEST = 1  # the oldest format that is read
 PREFIX = struct.Struct("<8sIQ")
 MOST_HEADER = 2**24  # bytes

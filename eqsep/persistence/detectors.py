@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,10 @@ _RATE = Schema(
     "a number between 0 and 1",
     lambda value, sizes: POSITIVE.accepts(value, sizes) and bool(value < 1),
 )
+_COUNT = Schema(
+    "a finite number of at least 0",
+    lambda value, sizes: (type(value) is float and value == 0) or POSITIVE.accepts(value, sizes),
+)
 _KEY = Schema(
     "a whole number of 32 bits",
     lambda value, sizes: type(value) is int and 0 <= value < 2**32,  # noqa: ARG005
@@ -54,17 +58,21 @@ _FEATURE_MAP: Mapping[str, Schema] = {
     "holdout_columns": array(None, kinds="i"),
     "holdout_key": _KEY,
     "holdout_bound": _BOUND,
+    "anomaly_bound": _BOUND,
+    "held_kinds": TEXTS,
 }
+_BOUNDS = ("holdout_bound", "anomaly_bound")
 _DERIVED = ("n_features_in_", "feature_names_in_", "classes_", "device")  # a file goes anywhere
 
 
 @dataclass(frozen=True)
 class FeatureMapCodec(Codec):
-    """A feature map; `holdout_bound`, of which all 64 bits may be set, as NumPy's number."""
+    """A feature map; bounds, of which all 64 bits may be set, as NumPy's numbers."""
 
     def encode(self, value: Any) -> dict[str, Any]:
         parts = {part: getattr(value, part) for part in _FEATURE_MAP}
-        return parts | {"holdout_bound": np.uint64(value.holdout_bound)}
+        bounds = {bound: np.uint64(parts[bound]) for bound in _BOUNDS}
+        return parts | bounds | {"held_kinds": list(value.held_kinds)}
 
     def decode(self, parts: dict[str, Any], name: str) -> Any:
         check_names(parts, name, required=_FEATURE_MAP)
@@ -77,8 +85,9 @@ class FeatureMapCodec(Codec):
             damaged("the columns that decide which rows calibrate are not those of its table")
         if not POSITIVE.accepts(parts["kernel"].gamma, {}):
             damaged("the gamma of its kernel is no number above 0")
-        bound = int(parts["holdout_bound"])
-        return self.cls(name)(**parts | {"holdout_columns": columns, "holdout_bound": bound})
+        bounds = {bound: int(parts[bound]) for bound in _BOUNDS}
+        kinds = tuple(parts["held_kinds"])
+        return self.cls(name)(**parts | bounds | {"holdout_columns": columns, "held_kinds": kinds})
 
 
 @dataclass(frozen=True)
@@ -135,13 +144,16 @@ class RowLabelsCodec(Codec):
 
 @dataclass(frozen=True)
 class CalibrationCodec(RecordCodec):
-    """Held-out rows, if any, and the score of each."""
+    """Held-out rows, if any, and the score of each; in older files none are anomalies."""
 
     def decode(self, parts: dict[str, Any], name: str) -> Any:
-        calibration = super().decode(parts, name)
-        if len(calibration.rows) != len(calibration.scores):
+        made = super().decode(parts, name)
+        if "anomaly_rows" not in parts:
+            made = replace(made, anomaly_rows=made.rows[:0])
+        pairs = ((made.rows, made.scores), (made.anomaly_rows, made.anomaly_scores))
+        if any(len(rows) != len(scores) for rows, scores in pairs):
             damaged("its held-out rows have more scores, or fewer, than there are")
-        return calibration
+        return made
 
 
 @dataclass(frozen=True)
@@ -346,7 +358,11 @@ DETECTOR_PIECES: dict[str, Codec] = {
     "detector.Answers": RowLabelsCodec("eqsep.labels", called="RowLabels"),
     "detector.Calibration": CalibrationCodec(
         "eqsep.detector.scoring",
-        {"rows": bounded(None, "k", dtype=_SINGLE), "scores": bounded(None, dtype=_DOUBLE)},
+        {
+            **dict.fromkeys(("rows", "anomaly_rows"), bounded(None, "k", dtype=_SINGLE)),
+            **dict.fromkeys(("scores", "anomaly_scores"), bounded(None, dtype=_DOUBLE)),
+            "n_anomalies": _COUNT,
+        },
     ),
     "separators.Statistics": StatisticsCodec("eqsep.engine.nystroem"),
     "tables.TableEncoder": EncoderCodec("eqsep.tables.encoder"),

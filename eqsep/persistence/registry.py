@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 from sklearn.metrics.pairwise import kernel_metrics
 
 from eqsep.persistence.codecs import (
@@ -306,6 +307,11 @@ CHANGES: dict[int, dict[str, Change]] = {
         "separators.NetworkSeparator": Change(dropped=["progress"]),
         "separators.OneVsSet": Change(RENAMES["OneVsSet"]),
         "tables.TableEncoder": Change(RENAMES["TableEncoder"], inside="parameters"),
+    },
+    2: {
+        "detector.FeatureMap": Change(
+            defaults={"anomaly_bound": np.uint64(0), "held_kinds": []},
+        ),
     },
 }
 

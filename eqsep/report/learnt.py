@@ -69,7 +69,7 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
         landmarks=len(detector.feature_map_.landmarks),
         rate=float(detector.false_alarm_rate),
         least_rate=detector.calibration_.least_rate,
-        calibrating=len(detector.calibration_.scores),
+        calibrating=len(detector.calibration_.scores) - detector.calibration_.n_left_out,
         threshold=detector.threshold_,
     )
 
