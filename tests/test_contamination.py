@@ -57,7 +57,7 @@ def test_the_promise_is_kept_and_more_is_caught(planted):
     error = alarms.std(axis=0, ddof=1) / np.sqrt(len(alarms))
     assert (alarms.mean(axis=0) < RATES + 2 * error).all(), alarms.mean(axis=0)
     if planted >= 0.05:
-        assert caught[1, 0] > caught[0, 0] + 0.1
+        assert caught[1, 0] > caught[0, 0] + 0.03
     assert (caught[1] >= caught[0] - 0.01).all()
 
 
@@ -67,8 +67,8 @@ def test_the_estimate_is_a_lower_one_and_not_far_off():
         rng = np.random.default_rng(seed)
         rows = np.concatenate([rng.normal(0, 0.1, size=950), rng.normal(1, 0.2, size=50)])
         found.append(anomalies_among(rows, rng.normal(1, 0.2, size=60)))
-    assert 35 < np.mean(found) < 50
-    assert np.mean(np.array(found) > 50) < 0.1
+    assert 20 < np.mean(found) < 50
+    assert np.max(found) < 50
 
 
 def test_normal_rows_that_are_like_a_seen_kind_are_not_taken_for_it():
@@ -76,6 +76,13 @@ def test_normal_rows_that_are_like_a_seen_kind_are_not_taken_for_it():
     rng = np.random.default_rng(0)
     rows = np.concatenate([rng.normal(0, 0.1, size=950), rng.uniform(0.25, 0.35, size=50)])
     assert anomalies_among(rows, rng.uniform(0, 1, size=100)) == 0
+
+
+def test_one_normal_row_in_a_hundred_may_be_like_the_seen_kinds():
+    """As much as any anomaly is: nothing tells it from one."""
+    rng = np.random.default_rng(0)
+    rows = np.concatenate([rng.normal(0, 0.1, size=990), rng.normal(1, 0.2, size=10)])
+    assert anomalies_among(rows, rng.normal(1, 0.2, size=60)) == 0
 
 
 def test_without_held_out_anomalies_all_rows_count():

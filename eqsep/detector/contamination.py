@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 LEVELS = (0.5, 0.75, 0.9)  # shares of the held-out anomalies, those most alike, that are counted
+ALLOWED = 0.01  # the share of rows that may be normal and as much like the seen kinds
 FEWEST, MOST = 10, 200  # labelled anomalies that are held out
 COMMON = 20  # rows from which on a kind has some to spare
 
@@ -28,11 +29,11 @@ def held_out_anomalies(n: int) -> int:
 def anomalies_among(likeness: np.ndarray, anomaly_likeness: np.ndarray) -> float:
     """How many of the rows that are so much like the seen kinds are anomalies of these, at least.
 
-    Where S is the share of such anomalies that are alike by t or more, x = (the rows that are) / S
-    rows are anomalies, if no normal row is so much alike. The variance of x is (1 - S) / S times
-    x, by which anomalies are here, plus x² / m, by which m held-out ones tell S. The answer is x
-    less one standard error, the least for three t: where normal rows are as much like the seen
-    kinds as anomalies are, the higher t say so.
+    Where S is the share of such anomalies that are alike by t or more, x = (the rows that are, less
+    one in a hundred of all rows, which may be normal) / S rows are anomalies. The variance of x is
+    (1 - S) / S times x, by which anomalies are here, plus x² / m, by which m held-out ones tell S.
+    The answer is x less one standard error, the least for three t: where normal rows are as much
+    like the seen kinds as anomalies are, the higher t say so.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ def anomalies_among(likeness: np.ndarray, anomaly_likeness: np.ndarray) -> float
     --------
     >>> rows = np.concatenate([np.linspace(0, 0.3, 900), np.linspace(0.5, 1, 100)])
     >>> round(anomalies_among(rows, np.linspace(0.5, 1, 99)))
-    86
+    68
     >>> anomalies_among(rows[:900], np.linspace(0.5, 1, 99))
     0.0
     """
@@ -56,7 +57,8 @@ def anomalies_among(likeness: np.ndarray, anomaly_likeness: np.ndarray) -> float
     for level in LEVELS:
         place = math.ceil(level * m)
         share = place / (m + 1)
-        x = float(np.sum(likeness >= highest[place - 1])) / share
+        alike = np.sum(likeness >= highest[place - 1]) - ALLOWED * len(likeness)
+        x = max(float(alike), 0.0) / share
         least = min(least, x - math.sqrt((1 - share) / share * (x + x**2 / m)))
     return max(least, 0.0)
 
