@@ -41,7 +41,7 @@ class Cost:
 def cost(name: str, threads: int) -> Cost:
     """Measured where it is called: in a process that does nothing else."""
     method = METHODS[name]
-    model = method.build(**({"n_jobs": threads} if name == "XGBoost" else {}))
+    model = method.build(**({"settings": {"n_jobs": threads}} if name == "XGBoost" else {}))
     split = load_nsl_kdd(data_home=DATA_HOME, protocol="paper", as_frame=method.mixed)
     few = np.random.default_rng(0).choice(len(split.y_train), 2000, replace=False)
     part = split.X_train.iloc[few] if method.mixed else split.X_train[few]

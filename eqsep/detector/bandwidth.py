@@ -1,7 +1,8 @@
 """The choice of the kernel's bandwidth from the training rows alone.
 
-The kernel is exp(-||x - c||_1 / (h m)), m the median distance between landmarks and h the bandwidth
-in units of it. What is chosen here is 1 / h.
+The kernel is the mean of exp(-p ||x - c||_1 / (8 h m)) over the powers p = 1, 2, 4, 8, 16, m the
+median distance between landmarks and h the bandwidth in units of it: that of p = 8, beside one of
+half its width and three wider ones. What is chosen here is 1 / h.
 
 No unseen kind is there to look at. What stands for one are normal rows in which some columns were
 exchanged for those of other normal rows: every value is usual, and the row is not.
@@ -14,9 +15,12 @@ import numpy as np
 from sklearn.metrics import average_precision_score
 from threadpoolctl import threadpool_limits
 
-from eqsep.engine.compiled import SparseManhattan, in_threads
+from eqsep.engine.compiled import SparseManhattan, in_threads, mean_of_powers
+from eqsep.engine.kernels import Laplacian
 
-INVERSE_BANDWIDTHS = 2.0 ** np.arange(-1, 5)  # that are compared
+INVERSE_BANDWIDTHS = 2.0 ** np.arange(-1, 7)  # that are compared
+POWERS, MIDDLE = (1, 2, 4, 8, 16), 8  # of the kernel, and that of the bandwidth
+DOUBTED = 1.0  # 1 / bandwidth where normal rows are doubted: a wide kernel follows no few of them
 SWAPPED = 0.5  # the share of columns that are exchanged
 SEEN = 0.75  # what the seen kinds count beside the exchanged rows
 MOST_NORMAL, MOST_ANOMALOUS, LANDMARKS = 3000, 1000, 1000
@@ -64,6 +68,12 @@ def choose_inverse_bandwidth(rows: Rows, *, alpha: float, rng: np.random.RandomS
     bend = left - 2 * top + right
     shift = 0.0 if bend == 0 else (left - right) / (2 * bend)
     return float(INVERSE_BANDWIDTHS[best] * 2.0**shift * finer)
+
+
+def kernel_of(inverse: float, landmarks: np.ndarray) -> Laplacian:
+    """The kernel over landmarks of 1 / bandwidth, in units of their median distance."""
+    median = Laplacian().resolved(landmarks)
+    return Laplacian(gamma=inverse / MIDDLE * float(median.gamma), powers=POWERS)
 
 
 @dataclass(frozen=True)
@@ -129,11 +139,11 @@ class _Look:
         between = distance(self.landmarks)
         median = np.median(between[between > 0]) if (between > 0).any() else 1.0
         groups = (self.train, self.held, self.exchanged, self.anomalous)
-        values = [np.exp(distance(group) * (-INVERSE_BANDWIDTHS[0] / median)) for group in groups]
+        distances = [distance(group) for group in groups]
         found = []
-        for i in range(len(INVERSE_BANDWIDTHS)):
-            if i:  # half the bandwidth: the square of the kernel
-                values = [np.square(k, out=k) for k in values]
+        for inverse in INVERSE_BANDWIDTHS:
+            rate = -inverse / MIDDLE / median
+            values = [mean_of_powers(np.exp(s * rate), POWERS) for s in distances]
             coef = _coefficients(values[0], self.normal, alpha=alpha)
             scores = [np.abs(1 - k @ coef) for k in values[1:]]
             found.append(_precision(scores[0], scores[1]) + SEEN * _precision(scores[0], scores[2]))

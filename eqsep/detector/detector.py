@@ -22,7 +22,13 @@ from eqsep.detector.fitting import (
     check_parameters,
     first_fit,
 )
-from eqsep.detector.learning import check_learnt, check_mergeable, warn_of_far_rows
+from eqsep.detector.learning import (
+    anomaly_coef,
+    check_learnt,
+    check_mergeable,
+    penalty,
+    warn_of_far_rows,
+)
 from eqsep.detector.scoring import Calibration, Held, checked_rate, named_kinds, scorer_of
 from eqsep.detector.streams import fit_stream, read
 from eqsep.engine.nystroem import Statistics, widened
@@ -35,12 +41,16 @@ from eqsep.tables.reading import is_stream, read_table
 class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn: no types
     """Alarms for the kinds of anomaly that were seen, and for those that were not.
 
-    A table's rows are encoded, and f(x) = Σ_j a_j k(x, c_j) is learnt over landmarks c_j with the
-    local kernel k(x, c) = exp(-gamma ||x - c||_1): 1 at normal rows, 0 at anomalous ones. The score
-    is |1 - f(x)|; far from everything it is 1, so the normal region is closed. The bandwidth is
-    chosen from the data (`eqsep.detector.bandwidth`), the threshold by split conformal prediction
-    from normal rows that are held out of the fit, the calibration set, so that a new normal row
-    raises an alarm at the promised rate.
+    A table's rows are encoded, and f(x) = Σ_j a_j k(x, c_j) is learnt over landmarks c_j with a
+    local kernel k, the mean of exp(-gamma p ||x - c||_1) over p = 1, 2, 4, 8, 16: 1 at normal rows,
+    0 at anomalous ones. The score is |1 - f(x)| + w g(x) + e(x): far from everything it is at least
+    1, so the normal region is closed. g, over the same landmarks, is the likeness to the labelled
+    anomalies: 1 at these, 0 at the others, classes balanced, between 0 and 1.5; w is 0.03, and 0.3
+    where normal rows are doubted. e is above 0 where columns do not move together as they do in
+    normal rows (`eqsep.engine.ellipsoid`). The bandwidth is chosen from the data
+    (`eqsep.detector.bandwidth`), the threshold by split conformal prediction from normal rows that
+    are held out of the fit, the calibration set, so that a new normal row raises an alarm at the
+    promised rate.
 
     Parameters
     ----------
@@ -53,10 +63,15 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         How many rows become landmarks, up to a third of them anomalous. Time to score grows with
         it, time to fit with its square.
     bandwidth : float, default=None
-        1 / gamma in units of the median distance between landmarks: larger is wider. None chooses
-        it.
+        1 / (8 gamma) in units of the median distance between landmarks: larger is wider. None
+        chooses it.
     alpha : float, default=0.1
         The ridge penalty, in units of the loss of one row.
+    unlabelled : {"auto", "trusted", "doubted"}, default="auto"
+        Whether rows that stand for normal ones may hold anomalies that nobody has labelled. "auto"
+        trusts rows that are labelled normal, and doubts those without a label beside labelled
+        anomalies. "doubted" doubts the label 0 (or "normal") too: nobody has looked. "trusted"
+        takes rows without a label for normal ones.
     unlabelled_weight : float, default=0.01
         What a row without a label counts, as a normal one, where some rows are labelled normal.
     feature_map : FeatureMap, default=None
@@ -81,6 +96,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         The sums from which the coefficients are solved.
     coef_ : ndarray of shape (n_landmarks, 1 + n_kinds)
         The a_j, and those of one more function for each seen kind, 1 at its rows and 0 elsewhere.
+    anomaly_coef_ : ndarray of shape (n_landmarks,)
+        The coefficients of g, which is 1 at labelled anomalies; 0 where there are none.
     calibration_ : Calibration
         The held-out normal rows and their scores.
     one_class_ : bool
@@ -113,6 +130,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
     feature_map_: FeatureMap
     statistics_: Statistics
     calibration_: Calibration
+    anomaly_coef_: np.ndarray
     labels_: RowLabels
     coef_: np.ndarray
     classes_: np.ndarray
@@ -125,6 +143,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         n_landmarks: int = 1400,
         bandwidth: float | None = None,
         alpha: float = 0.1,
+        unlabelled: str = "auto",
         unlabelled_weight: float = 0.01,
         feature_map: FeatureMap | None = None,
         device: str = "cpu",
@@ -136,6 +155,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         self.n_landmarks = n_landmarks
         self.bandwidth = bandwidth
         self.alpha = alpha
+        self.unlabelled = unlabelled
         self.unlabelled_weight = unlabelled_weight
         self.feature_map = feature_map
         self.device = device
@@ -265,10 +285,12 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         kept = [0, *(1 + i for i, weight in enumerate(left.weight[1:]) if weight > 1e-9)]
         kinds = tuple(self.kinds_[i - 1] for i in kept[1:])
         self.labels_ = replace(self.labels_, kinds=kinds)
-        return self._record(Statistics(left.gram, left.moment[:, kept], left.weight[kept]), held)
+        return self._record(
+            replace(left, moment=left.moment[:, kept], weight=left.weight[kept]), held
+        )
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """|1 - f(x)|: 0 where a row is normal, near 1 or above where it is not."""
+        """0 where a row is normal, near 1 or above where it is not; far away at least 1."""
         check_is_fitted(self)
         return scorer_of(self).scores(self.feature_map_.rows(X))
 
@@ -362,7 +384,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         if self.classes_.dtype.kind == "f" and not (self.classes_ % 1).any():
             self.classes_ = self.classes_.astype(int)  # floats only because a label was missing
         self.statistics_ = statistics
-        self.coef_ = statistics.solve(self.alpha)
+        self.coef_ = statistics.solve(penalty(self, statistics))
+        self.anomaly_coef_ = anomaly_coef(statistics)
         key = self.feature_map_.holdout_key
         rows, anomalies = (r[np.argsort(row_hashes(r, key=key), kind="stable")] for r in held)
         self.calibration_ = Calibration.of(scorer_of(self), (rows, anomalies))

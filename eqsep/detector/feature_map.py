@@ -1,16 +1,17 @@
 """What a detector fixes at its first fit, so that all that it learns afterwards adds up."""
 
 import zlib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from eqsep.detector.bandwidth import Rows, choose_inverse_bandwidth
+from eqsep.detector.bandwidth import DOUBTED, Rows, choose_inverse_bandwidth, kernel_of
 from eqsep.detector.contamination import COMMON, held_out_anomalies
 from eqsep.detector.scoring import held_out
 from eqsep.engine.compiled import in_threads
+from eqsep.engine.ellipsoid import Ellipsoid
 from eqsep.engine.kernels import Laplacian, SparseLaplacian
 from eqsep.engine.nystroem import KernelMap, choose_landmarks, row_keys
 from eqsep.engine.tensors import DeviceMap
@@ -24,11 +25,12 @@ from eqsep.tables.encoder import (
     output_weights,
     state_of,
 )
-from eqsep.tables.encodings import Category
+from eqsep.tables.encodings import Category, Number
 from eqsep.tables.reading import Table, read_table
 
 AT_ONCE = 4096  # rows held as kernel values
 NUMERIC = ("number", "date", "duration")
+LIKENESS_WEIGHTS = {False: 0.03, True: 0.3}  # by whether normal rows are doubted
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +95,12 @@ class FeatureMap:
         The bound of labelled anomalies of `held_kinds`, which tell how high anomalies score; 0
         where none are held out, since normal rows are trusted or labelled anomalies are few.
     held_kinds : tuple of str
+    doubted : bool
+        Whether rows that stand for normal ones may be anomalies.
+    likeness_weight : float
+        What being like the labelled anomalies counts in the score.
+    ellipsoid : Ellipsoid or None
+        How the columns of numbers move together in normal rows.
     """
 
     encoder: TableEncoder
@@ -104,11 +112,15 @@ class FeatureMap:
     holdout_bound: int
     anomaly_bound: int = 0
     held_kinds: tuple[str, ...] = ()
+    doubted: bool = False
+    likeness_weight: float = 0.0
+    ellipsoid: Ellipsoid | None = None
 
     @cached_property
     def kernel_map(self) -> KernelMap:
         """Encoded rows as kernel values, in NumPy."""
-        kernel, landmarks = SparseLaplacian(self.kernel.gamma), self.packing(self.landmarks)
+        kernel = SparseLaplacian(self.kernel.gamma, self.kernel.powers)
+        landmarks = self.packing(self.landmarks)
         return KernelMap(kernel, landmarks, AT_ONCE, self.packing)
 
     def on(self, device: str) -> KernelMap | DeviceMap:
@@ -129,8 +141,9 @@ class FeatureMap:
         return {}
 
     @property
-    def _holdout(self) -> tuple[Any, ...]:
-        return self.holdout_key, self.holdout_bound, self.anomaly_bound, self.held_kinds
+    def _agreed(self) -> tuple[Any, ...]:
+        held_out = (self.holdout_key, self.holdout_bound, self.anomaly_bound, self.held_kinds)
+        return *held_out, self.doubted, self.likeness_weight
 
     @cached_property
     def packing(self) -> Packing:
@@ -145,6 +158,16 @@ class FeatureMap:
     def rows(self, X: Any) -> np.ndarray:
         """The encoded rows of a table.  (n, d) -> (n, n_columns)"""
         return encoded(self.encoder, read_table(X, name="Detector"))
+
+    def excess(self, rows: np.ndarray) -> np.ndarray:
+        """What encoded rows score for columns that do not move together as in normal rows."""
+        if self.ellipsoid is None:
+            return np.zeros(len(rows))
+        return self.ellipsoid.excess(rows[:, self._deviations])
+
+    @cached_property
+    def _deviations(self) -> np.ndarray:
+        return deviations(self.encoder)
 
     def outputs(self, rows: np.ndarray) -> np.ndarray:
         """Encoded rows as the outputs of the encoder; those that count nothing are 0."""
@@ -170,7 +193,7 @@ class FeatureMap:
     def is_same(self, other: "FeatureMap") -> bool:
         """Whether two maps take every row to the same values."""
         return self is other or (
-            self._holdout == other._holdout
+            self._agreed == other._agreed
             and self.kernel == other.kernel
             and np.array_equal(self.landmarks, other.landmarks)
             and state_of(self.encoder) == state_of(other.encoder)
@@ -199,6 +222,17 @@ def encoded(encoder: TableEncoder, X: Any) -> np.ndarray:
 
     in_threads(encode, len(learnt), steps=out.size)
     return out
+
+
+def deviations(encoder: TableEncoder) -> np.ndarray:
+    """The places of the outputs that count and are deviations of a number from its centre."""
+    place = np.cumsum(output_weights(encoder) > 0) - 1
+    found = []
+    for j, column in enumerate(encoder.columns_):
+        if isinstance(column, Number) and "standard" in column.forms:
+            first = int(np.searchsorted(encoder.source_, j))
+            found.append(int(place[first + column.forms.index("standard")]))
+    return np.array(found, dtype=int)
 
 
 def make_feature_map(
@@ -234,13 +268,31 @@ def make_feature_map(
     source = encoder.source_[output_weights(encoder) > 0][packing.first]
     rows = Rows(learnt, is_anomaly, packing, source)
     bandwidth = given_bandwidth(detector)
-    if bandwidth is None:
-        inverse = choose_inverse_bandwidth(rows, alpha=detector.alpha, rng=rng)
-    else:
+    if bandwidth is not None:
         inverse = 1 / bandwidth
-    kernel = Laplacian(gamma=inverse * float(Laplacian().resolved(landmarks).gamma))
+    elif doubted:
+        inverse = DOUBTED
+    else:
+        inverse = choose_inverse_bandwidth(rows, alpha=detector.alpha, rng=rng)
     is_normal = ~_among(landmarks, learnt[is_anomaly == 1])
-    return FeatureMap(encoder, landmarks, is_normal, kernel, columns, key, *bounds), Z
+    return FeatureMap(
+        encoder,
+        landmarks,
+        is_normal,
+        kernel_of(inverse, landmarks),
+        columns,
+        key,
+        *bounds,
+        doubted,
+        LIKENESS_WEIGHTS[doubted],
+        _ellipsoid(learnt[is_anomaly == 0][:, deviations(encoder)], rng, doubted=doubted),
+    ), Z
+
+
+def _ellipsoid(rows: np.ndarray, rng: np.random.RandomState, *, doubted: bool) -> Ellipsoid | None:
+    """The ellipsoid of normal rows; anomalies among them stretch it, so that it counts less."""
+    found = Ellipsoid.of(rows, rng)
+    return replace(found, weight=found.weight / 3) if found is not None and doubted else found
 
 
 def _bounds(

@@ -25,6 +25,7 @@ from eqsep.tables.encoder import aligned
 from eqsep.tables.reading import Table
 
 DEVICES = ("cpu", "cuda", "auto")
+UNLABELLED_ROWS = ("auto", "trusted", "doubted")
 Names = Mapping[str, frozenset[str]]  # some names of some columns
 
 
@@ -165,7 +166,7 @@ def first_fit(
     found += check_columns(table, labels.code)
     feature_map = detector.feature_map
     if feature_map is None:
-        doubted = is_doubted(labels, one_class=one_class)
+        doubted = is_doubted(detector, labels, one_class=one_class)
         feature_map, Z = make_feature_map(table, labels, detector, rng, doubted=doubted)
     else:
         table = aligned(feature_map.encoder, table)
@@ -187,9 +188,13 @@ def opened(
     return labels.trusting_unlabelled() if one_class else labels, one_class
 
 
-def is_doubted(labels: RowLabels, *, one_class: bool) -> bool:
-    """Whether rows that stand for normal ones may be anomalies, of which some are labelled."""
-    return one_class and bool(labels.kinds)
+def is_doubted(detector: Any, labels: RowLabels, *, one_class: bool) -> bool:
+    """Whether rows that stand for normal ones may be anomalies, of which some are labelled.
+
+    By default rows that are labelled normal are trusted, and those without a label are not.
+    """
+    asked = {"auto": one_class, "trusted": False, "doubted": True}
+    return asked[detector.unlabelled] and bool(labels.kinds)
 
 
 def accumulate(context: FitContext, X: Any, y: Any = None) -> PartialStatistics:
@@ -282,7 +287,15 @@ def _sums(context: FitContext, Z: np.ndarray, code: np.ndarray, *, n_kinds: int)
     target = np.zeros((len(code), 1 + n_kinds))
     target[np.arange(len(code)), np.maximum(code, 0)] = 1.0
     kernel_map = context.feature_map.on(context.device)
-    return kernel_map.statistics(Z, target, weight, total=weight @ target)
+
+    def of(rows: np.ndarray) -> Statistics:
+        total = weight[rows] @ target[rows]
+        return kernel_map.statistics(Z[rows], target[rows], weight[rows], total=total)
+
+    if not context.feature_map.likeness_weight:
+        return of(np.arange(len(code)))
+    others, anomalous = of(np.flatnonzero(code <= 0)), of(np.flatnonzero(code > 0))
+    return replace(others + anomalous, anomalous=anomalous.gram)
 
 
 def _confirmed(context: FitContext, table: Table, learnt: np.ndarray) -> Names:
@@ -311,6 +324,9 @@ def check_parameters(detector: Any) -> None:
     ):
         if not isinstance(value, Real) or not 0 < float(value) < np.inf:
             raise UserError(f"{name} must be a number above 0, got {value!r}.")
+    if detector.unlabelled not in UNLABELLED_ROWS:
+        told = f"must be one of {list(UNLABELLED_ROWS)}, got {detector.unlabelled!r}."
+        raise UserError(f"unlabelled {told}", command=f"--unlabelled {told}")
     if detector.device not in DEVICES:
         raise UserError(f"device must be one of {list(DEVICES)}, got {detector.device!r}.")
     if not isinstance(detector.feature_map, FeatureMap | None):

@@ -1,5 +1,6 @@
 """Learning on: what cannot be merged or forgotten, what was not learnt well, what to judge next."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,12 +8,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from eqsep.detector.fitting import FitContext, PartialStatistics
 from eqsep.detector.scoring import LIKE, scorer_of
-from eqsep.engine.nystroem import widened
+from eqsep.engine.nystroem import Statistics, widened
 from eqsep.errors import EqsepWarning, UserError, warn
 from eqsep.labels import UNLABELLED, RowLabels, label_codes
 from eqsep.tables.encoder import aligned
 from eqsep.tables.reading import read_table
 
+RIDGE = 300.0  # the penalty of g for one labelled anomaly
+FEW = 100  # labelled anomalies: below, doubted rows are followed less closely
 _FEWEST = 5  # normal rows: one that raises an alarm is a false one, as promised
 _TIMES = 5  # the promised rate: more alarms than that among normal rows are not chance
 _FAR = 0.9  # a score that says that a row is near no landmark, whatever the threshold
@@ -20,6 +23,30 @@ _FAR = 0.9  # a score that says that a row is near no landmark, whatever the thr
 
 class NewKindWarning(EqsepWarning):
     """Rows learnt after the first fit are not told as their labels say."""
+
+
+def penalty(detector: Any, statistics: Statistics) -> float:
+    """The ridge penalty of f: alpha, and up to ten times that for few labels among doubted rows.
+
+    Where hardly an anomaly is labelled, most of them are among the rows that f is to be 1 at.
+    """
+    few = FEW / max(float(statistics.weight[1:].sum()), 1.0)
+    times = min(max(few, 1.0), 10.0) if detector.feature_map_.doubted else 1.0
+    return float(detector.alpha * times)
+
+
+def anomaly_coef(statistics: Statistics) -> np.ndarray:
+    """The coefficients of g: ridge regression of "labelled anomaly" with balanced classes.
+
+    The fewer anomalies, the stronger the penalty: 300 over their number, at least 1.
+    """
+    weight = float(statistics.weight[1:].sum())
+    if statistics.anomalous is None or not weight:
+        return np.zeros(len(statistics.gram))
+    balanced = statistics.balanced
+    anomalous = replace(balanced, moment=balanced.moment[:, 1:].sum(axis=1))
+    coef: np.ndarray = anomalous.solve(max(RIDGE / weight, 1.0))
+    return coef
 
 
 def check_mergeable(detector: Any, other: Any) -> None:

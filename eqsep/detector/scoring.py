@@ -15,6 +15,7 @@ from eqsep.tables.reading import read_table
 
 STEP = 100  # with 99, 199, … rows a rate of a whole number of percents is met, not only bounded
 MOST_HELD = 3999  # rows that a first fit holds out
+MOST_ALIKE = 1.5  # of g
 LIKE = 0.5  # the likeness from which on an alarm is called by the name of a kind
 UNSEEN = "unseen"
 VERDICTS = ("score", "p_value", "alarm", "kind")
@@ -31,20 +32,29 @@ class Scorer:
 
     Attributes
     ----------
+    feature_map : FeatureMap
     kernel_map : KernelMap or DeviceMap
         From encoded rows to kernel values.
     coef : ndarray of shape (n_landmarks, 1 + n_kinds)
         The coefficients of f, which is 1 at normal rows, then those of each kind's function.
+    anomaly_coef : ndarray of shape (n_landmarks,)
+        Those of g, which is 1 at labelled anomalies of any kind.
     """
 
+    feature_map: Any
     kernel_map: Any
     coef: np.ndarray
+    anomaly_coef: np.ndarray
 
     def scores(self, Z: np.ndarray) -> np.ndarray:
-        """|1 - f| of encoded rows.  (n, n_columns) -> (n,)"""
-        f: np.ndarray = self.kernel_map.combine(Z, self.coef[:, 0])
-        score: np.ndarray = np.abs(1 - f.astype(float))
-        return score
+        """|1 - f|, plus what g and columns out of step count.  (n, n_columns) -> (n,)"""
+        weight = self.feature_map.likeness_weight
+        if not weight or not self.anomaly_coef.any():
+            f = self.kernel_map.combine(Z, self.coef[:, 0]).astype(float)
+            return np.abs(1 - f) + self.feature_map.excess(Z)
+        both = np.column_stack([self.coef[:, 0], self.anomaly_coef])
+        f, g = self.kernel_map.combine(Z, both).astype(float).T
+        return np.abs(1 - f) + weight * np.clip(g, 0, MOST_ALIKE) + self.feature_map.excess(Z)
 
     def likeness(self, Z: np.ndarray) -> np.ndarray:
         """How much each row is like each kind: 1 at the rows of that kind.  -> (n, n_kinds)"""
@@ -54,7 +64,9 @@ class Scorer:
 
 def scorer_of(detector: Any) -> Scorer:
     """What a fitted detector scores encoded rows with, on its device."""
-    return Scorer(detector.feature_map_.on(detector.device), detector.coef_)
+    feature_map = detector.feature_map_
+    functions = (detector.coef_, detector.anomaly_coef_)
+    return Scorer(feature_map, feature_map.on(detector.device), *functions)
 
 
 def named_kinds(detector: Any, Z: np.ndarray) -> np.ndarray:

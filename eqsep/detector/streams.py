@@ -227,9 +227,9 @@ def agree(detector: Any, rng: np.random.RandomState, summary: StreamSummary) -> 
     sample = summary.sample()
     read = read_row_labels(sample.y, n_rows=len(sample.y), normal=detector.normal, known=labels)
     read = read.trusting_unlabelled() if one_class else read
-    doubted = is_doubted(labels, one_class=one_class)
+    doubted = is_doubted(detector, labels, one_class=one_class)
     feature_map, _ = make_feature_map(sample.rows, read, detector, rng, doubted=doubted)
-    if given_bandwidth(detector) is None:
+    if given_bandwidth(detector) is None and not doubted:
         more = counts[labels.code <= 0].sum() / (read.code <= 0).sum()
         kernel = replace(feature_map.kernel, gamma=feature_map.kernel.gamma * more**RATE)
         feature_map = replace(feature_map, kernel=kernel)
@@ -246,8 +246,8 @@ def agree(detector: Any, rng: np.random.RandomState, summary: StreamSummary) -> 
 def _scaled_bounds(feature_map: FeatureMap, labels: RowLabels, counts: np.ndarray) -> FeatureMap:
     """The same with the bounds that so many rows of each label ask for, with some slack."""
     n_normal = int(counts[labels.code == 0].sum())
-    doubted = feature_map.anomaly_bound > 0
-    share = min(_SLACK * held_out(n_normal, doubted=doubted) / n_normal, 1.0)
+    share = held_out(n_normal, doubted=feature_map.anomaly_bound > 0) / n_normal
+    share = min(_SLACK * share, 1.0)
     bound = min(feature_map.holdout_bound, int(share * (2**64 - 1)))
     held = [1 + labels.kinds.index(kind) for kind in feature_map.held_kinds]
     n_anomalous = max(int(counts[np.isin(labels.code, held)].sum()), 1)

@@ -97,6 +97,42 @@ def weighted_sums(k: np.ndarray, coef: np.ndarray) -> np.ndarray:
     return out
 
 
+def mean_of_powers(k: Any, powers: tuple[int, ...]) -> Any:
+    """The mean of these powers, which are powers of two, of a matrix that may be written over.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> mean_of_powers(np.array([[0.5]]), (1, 4))
+    array([[0.28125]])
+    """
+    if powers == (1,):
+        return k
+    counts = np.isin(2 ** np.arange(max(powers).bit_length()), powers)
+    if is_foreign(k):
+        total = 0.0
+        for i, is_one in enumerate(counts.tolist()):
+            k = k * k if i else k
+            total = total + k if is_one else total
+        return total / len(powers)
+    _compiled(_average_powers)(k, counts)
+    return k
+
+
+def row_products(X: np.ndarray, A: np.ndarray) -> np.ndarray:
+    """X A in double precision, each row for itself to the last bit.  (n, d), (d, r) -> (n, r)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> row_products(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]))
+    array([[11.]])
+    """
+    out = np.zeros((len(X), A.shape[1]))
+    _compiled(_add_products)(np.ascontiguousarray(X, dtype=float), np.ascontiguousarray(A), out)
+    return out
+
+
 def in_threads(work: Callable[[slice], None], n: int, *, steps: int) -> None:
     """Do `work` for all of `n` rows, some in each thread, if it is of so many steps.
 
@@ -173,6 +209,31 @@ def _add_dense(X: Any, C: Any, total: Any, out: Any) -> None:  # pragma: no cove
                 row, xa, xb, xc, xd = out[i], X[i, k], X[i, k + 1], X[i, k + 2], X[i, k + 3]
                 for j in range(m):
                     row[j] += (abs(xa - a[j]) + abs(xb - b[j])) + (abs(xc - c[j]) + abs(xd - d[j]))
+
+
+def _average_powers(k: Any, counts: Any) -> None:  # pragma: no cover  compiled
+    total, share = np.empty(k.shape[1], dtype=k.dtype), k.dtype.type(1 / counts.sum())
+    for i in range(k.shape[0]):
+        row = k[i]
+        total[:] = 0
+        for power in range(counts.shape[0]):
+            if power:
+                for j in range(row.shape[0]):
+                    row[j] *= row[j]
+            if counts[power]:
+                for j in range(row.shape[0]):
+                    total[j] += row[j]
+        for j in range(row.shape[0]):
+            row[j] = total[j] * share
+
+
+def _add_products(X: Any, A: Any, out: Any) -> None:  # pragma: no cover  compiled
+    for i in range(X.shape[0]):
+        row = out[i]
+        for j in range(X.shape[1]):
+            x, a = X[i, j], A[j]
+            for k in range(row.shape[0]):
+                row[k] += x * a[k]
 
 
 def _add_sparse(X: Any, common: Any, C: Any, usual: Any, out: Any) -> None:  # pragma: no cover

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
 
 from eqsep.arrays import is_foreign, namespace
-from eqsep.engine.compiled import SparseManhattan, manhattan
+from eqsep.engine.compiled import SparseManhattan, manhattan, mean_of_powers
 from eqsep.engine.distances import SquaredDistance
 from eqsep.engine.gpu import (
     Digits,
@@ -216,14 +216,26 @@ class Exponential(LocalKernel):
 
 @dataclass
 class Laplacian(LocalKernel):
-    """exp(-gamma ||x - c||_1): a cusp along each column.
+    """exp(-gamma ||x - c||_1): a cusp along each column. Of several bandwidths, their mean.
+
+    Parameters
+    ----------
+    gamma : float or "median", default="median"
+        As of every local kernel; of the widest one where there are several.
+    powers : tuple of int, default=(1,)
+        Powers of two in rising order: the kernel is the mean of exp(-gamma p ||x - c||_1) over
+        them. The kernel of half the bandwidth is the square, so distances are paid once.
 
     Examples
     --------
     >>> import numpy as np
     >>> Laplacian(gamma=0.5)(np.array([[3.0, 4.0]]), np.array([[0.0, 0.0]])).round(3)
     array([[0.03]])
+    >>> Laplacian(gamma=0.5, powers=(1, 2))(np.array([[1.0]]), np.array([[0.0]])).round(3)
+    array([[0.487]])
     """
+
+    powers: tuple[int, ...] = (1,)
 
     is_rowwise: ClassVar[bool] = True
 
@@ -231,20 +243,23 @@ class Laplacian(LocalKernel):
         return partial(manhattan, C=C, unit=unit)
 
     def at(self, C: Any) -> Callable[[Any], Any]:
-        if not _is_tiled(C):
-            return super().at(C)
-        return partial(laplacian, C=C, rate=self._rate(C, 1.0))
+        widest = partial(laplacian, C=C, rate=self._rate(C, 1.0)) if _is_tiled(C) else super().at(C)
+        return lambda X: mean_of_powers(widest(X), self.powers)
 
     def digits_at(self, C: Any) -> Callable[[Any, Any], Digits]:
-        if not _is_tiled(C):
+        if not self._is_fused(C):
             return super().digits_at(C)
         rate = self._rate(C, 1.0)
         return lambda X, scale: laplacian_digits(X, C, scale, rate)
 
     def sums_at(self, C: Any, coef: Any) -> Callable[[Any], Any]:
-        if not _is_tiled(C):
+        if not self._is_fused(C):
             return super().sums_at(C, coef)
         return partial(laplacian_sums, C=C, coef=coef, rate=self._rate(C, 1.0))
+
+    def _is_fused(self, C: Any) -> bool:
+        """Whether one pass over the tiles gives what is made of the values too."""
+        return self.powers == (1,) and _is_tiled(C)
 
 
 def _is_tiled(C: Any) -> bool:
@@ -268,7 +283,7 @@ class SparseLaplacian(Laplacian):
             s = distance(X)
             s *= -rate
             np.exp(s, out=s)
-            return s
+            return mean_of_powers(s, self.powers)
 
         return values
 

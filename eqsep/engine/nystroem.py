@@ -121,15 +121,21 @@ class Statistics:
         r, in double precision.
     weight : ndarray
         The weight of the normal rows, then that of the anomalous ones (of each kind).
+    anomalous : array of shape (n_landmarks, n_landmarks), or None
+        What the anomalous rows have in G, where classes may be weighed against each other.
     """
 
     gram: Any
     moment: Any
     weight: np.ndarray
+    anomalous: Any = None
 
     def __add__(self, other: Self) -> Self:
         return type(self)(
-            self.gram + other.gram, self.moment + other.moment, self.weight + other.weight
+            self.gram + other.gram,
+            self.moment + other.moment,
+            self.weight + other.weight,
+            None if self.anomalous is None else self.anomalous + other.anomalous,
         )
 
     def __sub__(self, other: Self) -> Self:
@@ -137,7 +143,16 @@ class Statistics:
             self.gram - other.gram,
             self.moment - other.moment,
             np.maximum(0.0, self.weight - other.weight),
+            None if self.anomalous is None else self.anomalous - other.anomalous,
         )
+
+    @property
+    def balanced(self) -> Self:
+        """The sums in which all anomalous rows together weigh what the normal rows weigh."""
+        times = self.weight[0] / max(float(self.weight[1:].sum()), 1e-300)
+        columns = np.r_[1.0, np.full(len(self.weight) - 1, times)]
+        gram = self.gram + (times - 1) * self.anomalous
+        return type(self)(gram, self.moment * columns, self.weight * columns)
 
     def solve(self, alpha: float) -> Any:
         """The a that minimises Σ w (a·k - t)² + alpha ||a||²: (G + alpha I) a = r.
@@ -163,7 +178,7 @@ def widened(statistics: Statistics, n: int, *, columns: list[int] | None = None)
     columns = list(range(statistics.moment.shape[1])) if columns is None else columns
     moment, weight = np.zeros((len(statistics.gram), n)), np.zeros(n)
     moment[:, columns], weight[columns] = statistics.moment, statistics.weight
-    return Statistics(statistics.gram, moment, weight)
+    return Statistics(statistics.gram, moment, weight, statistics.anomalous)
 
 
 def _rounding(matrix: Any) -> float:

@@ -1,4 +1,4 @@
-"""The score in the graph: |1 - Σ_j a_j exp(-gamma ||z - c_j||_1)|, its threshold and p-value."""
+"""The score in the graph: |1 - f|, g and the ellipsoid, its threshold and p-value."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,8 +7,11 @@ from functools import cached_property
 import numpy as np
 
 from eqsep.detector import Detector
+from eqsep.detector.feature_map import deviations
+from eqsep.detector.scoring import MOST_ALIKE
+from eqsep.engine.ellipsoid import FARTHEST
 from eqsep.export.columns import name_distances
-from eqsep.export.graph import Graph, Value
+from eqsep.export.graph import Graph, Part, Value
 from eqsep.export.table import Encoded
 from eqsep.tables.encoder import output_weights
 
@@ -28,22 +31,30 @@ class ScoreGraph:
     detector: Detector
 
     @cached_property
+    def _functions(self) -> tuple[np.ndarray, float]:
+        """The coefficients of f, and beside them those of g where it counts; and its weight."""
+        weight, g = self.detector.feature_map_.likeness_weight, self.detector.anomaly_coef_
+        f = self.detector.coef_[:, 0]
+        return (np.column_stack([f, g]), weight) if weight and g.any() else (f[:, None], 0.0)
+
+    @cached_property
     def roundings(self) -> np.ndarray:
         """How much another order of summation may change the score of each row that calibrates.
 
         A relative error eps in a distance s is one of a k(s) gamma s eps in the sum f; errors at
         several landmarks add up like independent ones. Then f itself is rounded.
         """
-        values, coef = self.detector.feature_map_.kernel_map, self.detector.coef_[:, 0]
-        rows = self.detector.calibration_.rows
+        values, (coef, weight) = self.detector.feature_map_.kernel_map, self._functions
+        rows, parts = self.detector.calibration_.rows, np.array([1.0, weight])[: coef.shape[1]]
         f, error = np.zeros(len(rows)), np.zeros(len(rows))
         for piece, k in values.chunks(rows, most=len(rows)) if len(rows) else ():
             k = np.maximum(k.astype(float), np.finfo(float).tiny)
-            f[piece] = k @ coef
-            error[piece] = np.sqrt(((k * (1 - np.log(k)) * coef) ** 2).sum(axis=1))
+            f[piece] = np.abs(k @ coef) @ parts
+            error[piece] = np.sqrt(((k * (1 - np.log(k))) ** 2) @ coef**2) @ parts
         coarseness = max(1.0, (rows.shape[1] / MANY) ** 0.5)
         eps = float(np.finfo(np.float32).eps)
-        return eps * (np.abs(f) + ROUNDINGS * coarseness * error)
+        excess = self.detector.feature_map_.excess(rows)
+        return eps * (f + ROUNDINGS * coarseness * error + excess)
 
     @cached_property
     def limit(self) -> float:
@@ -54,11 +65,45 @@ class ScoreGraph:
 
     def score(self, graph: Graph, rows: Encoded) -> Value:
         """The score of each row.  -> (n,)"""
-        rate = np.array(self.detector.feature_map_.kernel.gamma, dtype=np.float32)
-        k = graph("Exp", graph("Mul", self._distances(graph, rows), -rate))
-        f = graph("MatMul", graph.cast(k, np.float64), self.detector.coef_[:, 0].astype(float))
-        f = graph.cast(graph.cast(f, np.float32), np.float64)  # as the library rounds it
-        return graph("Abs", graph("Sub", 1.0, f))
+        (coef, weight), (first, *others) = self._functions, self.detector.feature_map_.kernel.powers
+        k = self._widest(graph, rows)
+        total, power = k, first
+        for wanted in others:
+            while power < wanted:
+                k, power = graph("Mul", k, k), 2 * power
+            total = graph("Add", total, k)
+        if others:
+            total = graph("Div", total, np.array(1.0 + len(others), dtype=np.float32))
+        sums = graph("MatMul", graph.cast(total, np.float64), coef.astype(float))
+        sums = graph.cast(graph.cast(sums, np.float32), np.float64)  # as the library rounds it
+        score = graph("Abs", graph("Sub", 1.0, _column(graph, sums, 0)))
+        if weight:
+            g = graph("Clip", _column(graph, sums, 1), 0.0, MOST_ALIKE)
+            score = graph("Add", score, graph("Mul", g, weight))
+        if self.detector.feature_map_.ellipsoid is not None and rows.numbers:
+            score = graph("Add", score, self._excess(graph, rows.numbers))
+        return score
+
+    def _widest(self, graph: Graph, rows: Encoded) -> Value:
+        """The kernel of the widest bandwidth, which others are powers of.  -> (n, m)"""
+        kernel = self.detector.feature_map_.kernel
+        rate = np.array(kernel.gamma * kernel.powers[0], dtype=np.float32)
+        return graph("Exp", graph("Mul", self._distances(graph, rows), -rate))
+
+    def _excess(self, graph: Graph, numbers: Part) -> Value:
+        """What columns count that do not move together.  -> (n,)"""
+        feature_map = self.detector.feature_map_
+        ellipsoid = feature_map.ellipsoid
+        kept = np.flatnonzero(output_weights(feature_map.encoder) > 0)
+        wanted = kept[deviations(feature_map.encoder)]
+        there = np.array([numbers.places.index(place) for place in wanted], dtype=np.int64)
+        x = graph.cast(graph("Gather", numbers.value, there, axis=1), np.float64)
+        y = graph("MatMul", graph("Sub", x, ellipsoid.centre), ellipsoid.axes)
+        squares = graph("Mul", y, y)
+        mean = graph("ReduceMean", graph("Mul", squares, squares), np.array([1]), keepdims=0)
+        distance = graph("Max", graph("Pow", mean, 0.25), ellipsoid.edge)
+        steps = graph("Div", graph("Log", graph("Div", distance, ellipsoid.edge)), ellipsoid.tail)
+        return graph("Mul", graph("Min", steps, FARTHEST), ellipsoid.weight)
 
     def _distances(self, graph: Graph, rows: Encoded) -> Value:
         """||z - c||_1 for each row and landmark; names by a table of theirs.  -> (n, m)"""
@@ -95,3 +140,8 @@ class ScoreGraph:
         as_high = graph.cast(graph("GreaterOrEqual", limits, column), np.float32)
         count = graph("ReduceSum", as_high, np.array([1]), keepdims=0)
         return graph("Div", graph("Add", 1.0, graph.cast(count, np.float64)), n + 1.0)
+
+
+def _column(graph: Graph, values: Value, j: int) -> Value:
+    """One column of a matrix.  (n, k) -> (n,)"""
+    return graph("Gather", values, j, axis=1)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from eqsep.detector.feature_map import deviations
 from eqsep.persistence.codecs import (
     FLAG,
     LABEL,
@@ -60,9 +61,37 @@ _FEATURE_MAP: Mapping[str, Schema] = {
     "holdout_bound": _BOUND,
     "anomaly_bound": _BOUND,
     "held_kinds": TEXTS,
+    "doubted": FLAG,
+    "likeness_weight": _COUNT,
+    "ellipsoid": either(word(None), instance("ellipsoid.Ellipsoid")),
 }
+_MOST_POWERS, _POWERS = 16, frozenset(2**i for i in range(16))
 _BOUNDS = ("holdout_bound", "anomaly_bound")
 _DERIVED = ("n_features_in_", "feature_names_in_", "classes_", "device")  # a file goes anywhere
+
+
+POWERS = Schema(
+    "a list of powers of two in rising order",
+    lambda value, sizes: (  # noqa: ARG005
+        type(value) is list
+        and 0 < len(value) < _MOST_POWERS
+        and all(type(p) is int and p in _POWERS for p in value)
+        and value == sorted(set(value))
+    ),
+)
+
+
+@dataclass(frozen=True)
+class LaplacianCodec(RecordCodec):
+    """A Laplacian kernel; its powers as a list."""
+
+    def encode(self, value: Any) -> dict[str, Any]:
+        parts = super().encode(value)
+        return parts | {"powers": list(parts["powers"])}
+
+    def decode(self, parts: dict[str, Any], name: str) -> Any:
+        made = super().decode(parts, name)
+        return replace(made, powers=tuple(made.powers))
 
 
 @dataclass(frozen=True)
@@ -83,6 +112,9 @@ class FeatureMapCodec(Codec):
         inside = len(columns) and columns[0] >= 0 and columns[-1] < encoder.n_features_in_
         if len(columns) and not (inside and (np.diff(columns) > 0).all()):
             damaged("the columns that decide which rows calibrate are not those of its table")
+        ellipsoid = parts["ellipsoid"]
+        if ellipsoid is not None and len(ellipsoid.centre) != len(deviations(encoder)):
+            damaged("its ellipsoid has not the columns of numbers that its table has")
         if not POSITIVE.accepts(parts["kernel"].gamma, {}):
             damaged("the gamma of its kernel is no number above 0")
         bounds = {bound: int(parts[bound]) for bound in _BOUNDS}
@@ -95,25 +127,33 @@ class StatisticsCodec(Codec):
     """Sums over rows; of a symmetric matrix, the lower triangle alone."""
 
     def encode(self, value: Any) -> dict[str, Any]:
-        gram = value.gram
-        if np.array_equal(gram, gram.T):
-            gram = gram[np.tril_indices(len(gram))]
-        return {"gram": gram, "moment": value.moment, "weight": value.weight}
+        sums = {"gram": _triangle(value.gram), "anomalous": _triangle(value.anomalous)}
+        return {"moment": value.moment, "weight": value.weight} | sums
 
     def decode(self, parts: dict[str, Any], name: str) -> Any:
         gram = either(bounded("m", "m", dtype=_DOUBLE), bounded(None, dtype=_DOUBLE))
         moment, weight = bounded("m", "t", dtype=_DOUBLE), bounded("t", dtype=_DOUBLE)
         schemas = {"moment": moment, "gram": gram, "weight": weight}
+        schemas["anomalous"] = either(word(None), gram)
         check_names(parts, name, required=schemas)
         check(parts, schemas, name, sizes={})
         if (parts["weight"] < 0).any():
             damaged("a weight of its rows is below 0")
-        return self.cls(name)(**parts | {"gram": _whole(parts["gram"], n=len(parts["moment"]))})
+        n = len(parts["moment"])
+        sums = {part: _whole(parts[part], n=n) for part in ("gram", "anomalous")}
+        return self.cls(name)(**parts | sums)
 
 
-def _whole(gram: np.ndarray, *, n: int) -> np.ndarray:
+def _triangle(gram: np.ndarray | None) -> np.ndarray | None:
+    """The lower triangle, if that is all."""
+    if gram is None or not np.array_equal(gram, gram.T):
+        return gram
+    return gram[np.tril_indices(len(gram))]
+
+
+def _whole(gram: np.ndarray | None, *, n: int) -> np.ndarray | None:
     """The symmetric matrix of which `gram` may be the lower triangle."""
-    if gram.ndim == 2:
+    if gram is None or gram.ndim == 2:
         return gram
     if len(gram) != n * (n + 1) // 2:
         damaged("the matrix of its sums is no triangle")
@@ -178,6 +218,10 @@ class DetectorCodec(EstimatorCodec):
             detector.feature_map = detector.feature_map_
         if "feature_map_" not in parts:
             return detector
+        if "anomaly_coef_" not in parts:  # in older files
+            detector.anomaly_coef_ = np.zeros(len(detector.coef_))
+        if detector.feature_map_.likeness_weight and detector.statistics_.anomalous is None:
+            damaged("the sums of its anomalous rows are not there")
         encoder, labels = detector.feature_map_.encoder, detector.labels_.labels
         detector.n_features_in_ = encoder.n_features_in_
         if hasattr(encoder, "feature_names_in_"):
@@ -334,6 +378,7 @@ DETECTORS: dict[str, Codec] = {
                 "normal": either(word(None), LABEL),
                 "false_alarm_rate": _RATE,
                 "alpha": POSITIVE,
+                "unlabelled": word("auto", "trusted", "doubted"),
                 "unlabelled_weight": POSITIVE,
                 "feature_map": either(word(None, True), instance("feature_map.FeatureMap")),
                 "feature_map_": sized(
@@ -351,6 +396,7 @@ DETECTORS: dict[str, Codec] = {
                 ),
             },
         ),
+        {"anomaly_coef_": bounded("m", dtype=_DOUBLE)},
     )
 }
 DETECTOR_PIECES: dict[str, Codec] = {
@@ -362,6 +408,15 @@ DETECTOR_PIECES: dict[str, Codec] = {
             **dict.fromkeys(("rows", "anomaly_rows"), bounded(None, "k", dtype=_SINGLE)),
             **dict.fromkeys(("scores", "anomaly_scores"), bounded(None, dtype=_DOUBLE)),
             "n_anomalies": _COUNT,
+        },
+    ),
+    "engine.Ellipsoid": RecordCodec(
+        "eqsep.engine.ellipsoid",
+        {
+            "centre": bounded("d", dtype=_DOUBLE),
+            "axes": bounded("d", "r", dtype=_DOUBLE),
+            **dict.fromkeys(("edge", "tail"), POSITIVE),
+            "weight": _COUNT,
         },
     ),
     "separators.Statistics": StatisticsCodec("eqsep.engine.nystroem"),

@@ -32,7 +32,7 @@ from eqsep.persistence.codecs import (
     word,
 )
 from eqsep.persistence.container import VERSION, damaged
-from eqsep.persistence.detectors import DETECTOR_PIECES, DETECTORS
+from eqsep.persistence.detectors import DETECTOR_PIECES, DETECTORS, POWERS, LaplacianCodec
 from eqsep.persistence.foreign import LAYERS, SVCCodec, n_inputs
 from eqsep.renames import RENAMES, Renamed
 
@@ -68,7 +68,9 @@ _PIECES: dict[str, Codec] = {
     "losses.LogisticLoss": RecordCodec("eqsep.losses", {}),
     "kernels.RBF": RecordCodec("eqsep.engine.kernels", {"gamma": _GAMMA}),
     "kernels.Exponential": RecordCodec("eqsep.engine.kernels", {"gamma": _GAMMA}),
-    "kernels.Laplacian": RecordCodec("eqsep.engine.kernels", {"gamma": _GAMMA}),
+    "kernels.Laplacian": LaplacianCodec(
+        "eqsep.engine.kernels", {"gamma": _GAMMA, "powers": POWERS}
+    ),
     "kernels.PairwiseKernel": RecordCodec(
         "eqsep.engine.kernels",
         {
@@ -310,8 +312,15 @@ CHANGES: dict[int, dict[str, Change]] = {
     },
     2: {
         "detector.FeatureMap": Change(
-            defaults={"anomaly_bound": np.uint64(0), "held_kinds": []},
+            defaults={
+                "anomaly_bound": np.uint64(0),
+                "held_kinds": [],
+                "doubted": False,
+                "likeness_weight": 0.0,
+                "ellipsoid": None,
+            },
         ),
+        "separators.Statistics": Change(defaults={"anomalous": None}),
     },
 }
 

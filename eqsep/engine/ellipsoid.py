@@ -1,0 +1,104 @@
+"""Columns that move together: how far a row is from the ellipsoid in which normal rows lie.
+
+Each value of a row may be usual and their combination not: a sensor that says another thing than
+its neighbours. A kernel over many columns sees such a row late, since each difference is small.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+from sklearn.covariance import ledoit_wolf
+
+from eqsep.engine.compiled import in_threads, row_products
+
+MOST_ROWS, MOST_COLUMNS = 20_000, 500  # that are looked at
+EDGE = 0.95  # the share of normal rows within the ellipsoid
+FARTHEST = 20.0  # steps beyond it: who is farther out is as far
+STEP = 0.035  # what a step counts, times what the ellipsoid can be trusted with
+MOST_TRUSTED = 10.0  # R² / (1 - R²) from which on columns can hardly move together more
+_GAUSSIAN = 0.33  # the tail of a sphere of Gaussian rows, times the root of its dimension
+_CONSTANT = 1e-6  # deviations: a column that varies less does not vary
+
+
+@dataclass(frozen=True, eq=False)
+class Ellipsoid:
+    """Normal rows by the mean and covariance of their columns, and what lies beyond them.
+
+    With y the row in axes in which normal rows are uncorrelated and of variance 1, its distance is
+    r = (mean of y_j⁴)^(1/4): unlike the Mahalanobis distance it hears one axis among many. Steps
+    beyond the edge, the distance of 95 % of the normal rows, are log(r / edge) / tail, where the
+    tail is the mean of log(r / edge) over the normal rows beyond: one step makes a normal row
+    rarer by a factor of e.
+
+    Attributes
+    ----------
+    centre : ndarray of shape (n_columns,)
+    axes : ndarray of shape (n_columns, n_axes)
+        From deviations from the centre to y.
+    edge, tail : float
+    weight : float
+        What a step counts: `STEP` R² / (1 - R²), at most 10 of them, R² the mean share of a
+        column's variance that the others explain; less where the tail is heavier than Gaussian.
+    """
+
+    centre: np.ndarray
+    axes: np.ndarray
+    edge: float
+    tail: float
+    weight: float
+
+    @classmethod
+    def of(cls, rows: np.ndarray, rng: np.random.RandomState) -> Self | None:
+        """The ellipsoid of some normal rows; None where less than two columns vary, or too many.
+
+        The covariance is that of Ledoit and Wolf, which few rows do not lead astray.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rng = np.random.RandomState(0)
+        >>> level = rng.normal(size=(2000, 1))
+        >>> rows = level + rng.normal(scale=0.1, size=(2000, 3))
+        >>> Ellipsoid.of(rows, rng).excess(np.array([[2.0, 2.0, 2.0], [1.0, 1.0, -1.0]])).round(1)
+        array([0., 7.])
+        """
+        if len(rows) > MOST_ROWS:
+            rows = rows[rng.permutation(len(rows))[:MOST_ROWS]]
+        rows = rows.astype(float)
+        spread = rows.std(axis=0) if len(rows) else np.zeros(rows.shape[1])
+        varies = spread > _CONSTANT
+        if not 2 <= varies.sum() <= MOST_COLUMNS:
+            return None
+        centre = rows.mean(axis=0)
+        covariance, _ = ledoit_wolf((rows - centre)[:, varies] / spread[varies])
+        sizes, directions = np.linalg.eigh(covariance)
+        sizes = np.maximum(sizes, sizes[-1] * 1e-9)
+        axes = np.zeros((rows.shape[1], int(varies.sum())))
+        axes[varies] = directions / np.sqrt(sizes) / spread[varies, None]
+        unexplained = float(np.mean(1 / ((directions**2 / sizes).sum(axis=1))))
+        distance = _distances(rows, centre, axes)
+        edge = float(np.quantile(distance, EDGE))
+        beyond = np.log(distance[distance > edge] / edge) if edge > 0 else np.empty(0)
+        if not len(beyond):
+            return None
+        tail = max(float(beyond.mean()), 1e-3)
+        trust = min(1.0, _GAUSSIAN / (axes.shape[1] ** 0.5 * tail))
+        weight = STEP * min(max(1 / unexplained - 1, 0.0), MOST_TRUSTED) * trust
+        return cls(centre, axes, edge, tail, weight)
+
+    def excess(self, rows: np.ndarray) -> np.ndarray:
+        """What the steps of each row beyond the edge count.  (n, n_columns) -> (n,)"""
+        distance = np.maximum(_distances(rows, self.centre, self.axes), self.edge)
+        return self.weight * np.minimum(np.log(distance / self.edge) / self.tail, FARTHEST)
+
+
+def _distances(rows: np.ndarray, centre: np.ndarray, axes: np.ndarray) -> np.ndarray:
+    out = np.empty(len(rows))
+
+    def fill(part: slice) -> None:
+        y = row_products(rows[part] - centre, axes)
+        out[part] = np.square(np.square(y, out=y), out=y).mean(axis=1) ** 0.25
+
+    in_threads(fill, len(rows), steps=rows.size * axes.shape[1])
+    return out
