@@ -1,8 +1,8 @@
 """The choice of the kernel's bandwidth from the training rows alone.
 
-The kernel is the mean of exp(-p ||x - c||_1 / (8 h m)) over the powers p = 1, 2, 4, 8, 16, m the
-median distance between landmarks and h the bandwidth in units of it: that of p = 8, beside one of
-half its width and three wider ones. What is chosen here is 1 / h.
+The kernel is the mean of exp(-p ||x - c||_1 / (4 h m)) over the powers p = 1, 2, 4, 8, 16, m the
+median distance between landmarks and h the bandwidth in units of it: that of p = 4, beside two
+narrower and two wider ones. What is chosen here is 1 / h.
 
 No unseen kind is there to look at. What stands for one are normal rows in which some columns were
 exchanged for those of other normal rows: every value is usual, and the row is not.
@@ -18,10 +18,11 @@ from threadpoolctl import threadpool_limits
 from eqsep.engine.compiled import SparseManhattan, in_threads, mean_of_powers
 from eqsep.engine.kernels import Laplacian
 
-INVERSE_BANDWIDTHS = 2.0 ** np.arange(-1, 7)  # that are compared
-POWERS, MIDDLE = (1, 2, 4, 8, 16), 8  # of the kernel, and that of the bandwidth
-DOUBTED = 1.0  # 1 / bandwidth where normal rows are doubted: a wide kernel follows no few of them
+INVERSE_BANDWIDTHS = 2.0 ** np.arange(-2, 6)  # that are compared
+POWERS, MIDDLE = (1, 2, 4, 8, 16), 4  # of the kernel, and that of the bandwidth
+DOUBTED = 0.5  # 1 / bandwidth where normal rows are doubted: a wide kernel follows no few of them
 SWAPPED = 0.5  # the share of columns that are exchanged
+AS_GOOD = 0.01  # differences in quality that are chance
 SEEN = 0.75  # what the seen kinds count beside the exchanged rows
 MOST_NORMAL, MOST_ANOMALOUS, LANDMARKS = 3000, 1000, 1000
 RATE = 1 / 8  # n^(1 / (4 + d)), as for densities, for rows that vary in four directions or so
@@ -46,8 +47,9 @@ def choose_inverse_bandwidth(rows: Rows, *, alpha: float, rng: np.random.RandomS
     """The 1 / bandwidth that tells held-out normal rows apart best.
 
     For each of `INVERSE_BANDWIDTHS`: average precision of exchanged rows against held-out normal
-    ones, plus `SEEN` times that of held-out anomalies of the seen kinds. The top of the parabola
-    through the best one and its neighbours is scaled from the rows looked at to all of them.
+    ones, plus `SEEN` times that of held-out anomalies of the seen kinds. The best one, or the
+    finest that is nearly as good, is scaled from the rows looked at to all of them: too wide a
+    kernel costs more of the unseen kinds than too narrow a one of the seen.
     """
     divisions = list(_divisions(rows, rng))
     used = np.mean([np.sum(rows.is_anomaly[parts.train] == 0) for parts in divisions])
@@ -60,14 +62,19 @@ def choose_inverse_bandwidth(rows: Rows, *, alpha: float, rng: np.random.RandomS
 
     with threadpool_limits(1, user_api="blas"):  # each division in a thread, not each product
         in_threads(work, len(looks), steps=sum(look.steps for look in looks))
-    quality = found.mean(axis=0)
+    return float(_finest(found.mean(axis=0)) * finer)
+
+
+def _finest(quality: np.ndarray) -> float:
+    """The top of the parabola through the best one and its neighbours, or a finer one as good."""
     best = int(np.argmax(quality))
-    if best in (0, len(INVERSE_BANDWIDTHS) - 1):
-        return float(INVERSE_BANDWIDTHS[best] * finer)
+    finest = int(np.flatnonzero(quality >= quality[best] - AS_GOOD)[-1])
+    if finest > best or best in (0, len(quality) - 1):
+        return float(INVERSE_BANDWIDTHS[finest])
     left, top, right = quality[best - 1 : best + 2]
     bend = left - 2 * top + right
     shift = 0.0 if bend == 0 else (left - right) / (2 * bend)
-    return float(INVERSE_BANDWIDTHS[best] * 2.0**shift * finer)
+    return float(INVERSE_BANDWIDTHS[best] * 2.0**shift)
 
 
 def kernel_of(inverse: float, landmarks: np.ndarray) -> Laplacian:

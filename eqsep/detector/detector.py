@@ -22,13 +22,7 @@ from eqsep.detector.fitting import (
     check_parameters,
     first_fit,
 )
-from eqsep.detector.learning import (
-    anomaly_coef,
-    check_learnt,
-    check_mergeable,
-    penalty,
-    warn_of_far_rows,
-)
+from eqsep.detector.learning import check_learnt, check_mergeable, solved, warn_of_far_rows
 from eqsep.detector.scoring import Calibration, Held, checked_rate, named_kinds, scorer_of
 from eqsep.detector.streams import fit_stream, read
 from eqsep.engine.nystroem import Statistics, widened
@@ -63,15 +57,14 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         How many rows become landmarks, up to a third of them anomalous. Time to score grows with
         it, time to fit with its square.
     bandwidth : float, default=None
-        1 / (8 gamma) in units of the median distance between landmarks: larger is wider. None
+        1 / (4 gamma) in units of the median distance between landmarks: larger is wider. None
         chooses it.
     alpha : float, default=0.1
         The ridge penalty, in units of the loss of one row.
     unlabelled : {"auto", "trusted", "doubted"}, default="auto"
-        Whether rows that stand for normal ones may hold anomalies that nobody has labelled. "auto"
-        trusts rows that are labelled normal, and doubts those without a label beside labelled
-        anomalies. "doubted" doubts the label 0 (or "normal") too: nobody has looked. "trusted"
-        takes rows without a label for normal ones.
+        Whether rows that stand for normal ones may hold anomalies. "auto" trusts rows labelled
+        normal, and doubts those without a label beside labelled anomalies. "doubted" doubts the
+        label 0 too: nobody has looked. "trusted" takes rows without a label for normal ones.
     unlabelled_weight : float, default=0.01
         What a row without a label counts, as a normal one, where some rows are labelled normal.
     feature_map : FeatureMap, default=None
@@ -285,9 +278,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         kept = [0, *(1 + i for i, weight in enumerate(left.weight[1:]) if weight > 1e-9)]
         kinds = tuple(self.kinds_[i - 1] for i in kept[1:])
         self.labels_ = replace(self.labels_, kinds=kinds)
-        return self._record(
-            replace(left, moment=left.moment[:, kept], weight=left.weight[kept]), held
-        )
+        left = replace(left, moment=left.moment[:, kept], weight=left.weight[kept])
+        return self._record(left, held)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """0 where a row is normal, near 1 or above where it is not; far away at least 1."""
@@ -384,8 +376,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         if self.classes_.dtype.kind == "f" and not (self.classes_ % 1).any():
             self.classes_ = self.classes_.astype(int)  # floats only because a label was missing
         self.statistics_ = statistics
-        self.coef_ = statistics.solve(penalty(self, statistics))
-        self.anomaly_coef_ = anomaly_coef(statistics)
+        self.coef_, self.anomaly_coef_ = solved(self, statistics)
         key = self.feature_map_.holdout_key
         rows, anomalies = (r[np.argsort(row_hashes(r, key=key), kind="stable")] for r in held)
         self.calibration_ = Calibration.of(scorer_of(self), (rows, anomalies))
@@ -403,9 +394,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
 def context_of(detector: Detector) -> FitContext:
     """What a fitted detector has agreed on: more rows are accumulated in it."""
     check_is_fitted(detector)
-    return FitContext.of(
-        detector, detector.feature_map_, detector.labels_, one_class=detector.one_class_
-    )
+    agreed = (detector.feature_map_, detector.labels_)
+    return FitContext.of(detector, *agreed, one_class=detector.one_class_)
 
 
 def recorded(detector: Detector, context: FitContext, partial: PartialStatistics) -> Detector:

@@ -25,28 +25,24 @@ class NewKindWarning(EqsepWarning):
     """Rows learnt after the first fit are not told as their labels say."""
 
 
-def penalty(detector: Any, statistics: Statistics) -> float:
-    """The ridge penalty of f: alpha, and up to ten times that for few labels among doubted rows.
+def solved(detector: Any, statistics: Statistics) -> tuple[np.ndarray, np.ndarray]:
+    """The coefficients of f and of each kind's function, and those of g.
 
-    Where hardly an anomaly is labelled, most of them are among the rows that f is to be 1 at.
+    The ridge penalty of f is alpha, and where rows are doubted up to ten times that if few
+    anomalies are labelled: most of them are among the rows that f is to be 1 at. g is the
+    regression of "labelled anomaly" with balanced classes; the fewer anomalies, the stronger its
+    penalty: 300 over their number, at least 1.
     """
-    few = FEW / max(float(statistics.weight[1:].sum()), 1.0)
-    times = min(max(few, 1.0), 10.0) if detector.feature_map_.doubted else 1.0
-    return float(detector.alpha * times)
-
-
-def anomaly_coef(statistics: Statistics) -> np.ndarray:
-    """The coefficients of g: ridge regression of "labelled anomaly" with balanced classes.
-
-    The fewer anomalies, the stronger the penalty: 300 over their number, at least 1.
-    """
-    weight = float(statistics.weight[1:].sum())
-    if statistics.anomalous is None or not weight:
-        return np.zeros(len(statistics.gram))
+    n_anomalies = float(statistics.weight[1:].sum())
+    doubt = min(max(FEW / max(n_anomalies, 1.0), 1.0), 10.0)
+    coef: np.ndarray = statistics.solve(
+        detector.alpha * (doubt if detector.feature_map_.doubted else 1.0)
+    )
+    if statistics.anomalous is None or not n_anomalies:
+        return coef, np.zeros(len(coef))
     balanced = statistics.balanced
     anomalous = replace(balanced, moment=balanced.moment[:, 1:].sum(axis=1))
-    coef: np.ndarray = anomalous.solve(max(RIDGE / weight, 1.0))
-    return coef
+    return coef, anomalous.solve(max(RIDGE / n_anomalies, 1.0))
 
 
 def check_mergeable(detector: Any, other: Any) -> None:

@@ -49,12 +49,14 @@ class Scorer:
     def scores(self, Z: np.ndarray) -> np.ndarray:
         """|1 - f|, plus what g and columns out of step count.  (n, n_columns) -> (n,)"""
         weight = self.feature_map.likeness_weight
-        if not weight or not self.anomaly_coef.any():
-            f = self.kernel_map.combine(Z, self.coef[:, 0]).astype(float)
-            return np.abs(1 - f) + self.feature_map.excess(Z)
-        both = np.column_stack([self.coef[:, 0], self.anomaly_coef])
-        f, g = self.kernel_map.combine(Z, both).astype(float).T
-        return np.abs(1 - f) + weight * np.clip(g, 0, MOST_ALIKE) + self.feature_map.excess(Z)
+        functions = [self.coef[:, 0]]
+        if weight and self.anomaly_coef.any():
+            functions.append(self.anomaly_coef)
+        f, *likeness = self.kernel_map.combine(Z, np.column_stack(functions)).astype(float).T
+        score: np.ndarray = np.abs(1 - f) + self.feature_map.excess(Z)
+        for g in likeness:
+            score += weight * np.clip(g, 0, MOST_ALIKE)
+        return score
 
     def likeness(self, Z: np.ndarray) -> np.ndarray:
         """How much each row is like each kind: 1 at the rows of that kind.  -> (n, n_kinds)"""

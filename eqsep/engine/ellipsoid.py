@@ -90,7 +90,8 @@ class Ellipsoid:
     def excess(self, rows: np.ndarray) -> np.ndarray:
         """What the steps of each row beyond the edge count.  (n, n_columns) -> (n,)"""
         distance = np.maximum(_distances(rows, self.centre, self.axes), self.edge)
-        return self.weight * np.minimum(np.log(distance / self.edge) / self.tail, FARTHEST)
+        steps: np.ndarray = np.minimum(np.log(distance / self.edge) / self.tail, FARTHEST)
+        return self.weight * steps
 
 
 def _distances(rows: np.ndarray, centre: np.ndarray, axes: np.ndarray) -> np.ndarray:

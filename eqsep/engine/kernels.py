@@ -275,11 +275,11 @@ class SparseLaplacian(Laplacian):
     are of one size, so there is no unit to choose.
     """
 
-    def at(self, C: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+    def at(self, C: np.ndarray) -> Callable[[np.ndarray], Any]:
         precision, distance = np.finfo(C.dtype), SparseManhattan(C)
         rate = min(max(_number(self.gamma), float(precision.tiny)), float(precision.max))
 
-        def values(X: np.ndarray) -> np.ndarray:
+        def values(X: np.ndarray) -> Any:
             s = distance(X)
             s *= -rate
             np.exp(s, out=s)

@@ -9,7 +9,7 @@ import numpy as np
 from eqsep.detector import Detector
 from eqsep.detector.feature_map import deviations
 from eqsep.detector.scoring import MOST_ALIKE
-from eqsep.engine.ellipsoid import FARTHEST
+from eqsep.engine.ellipsoid import FARTHEST, Ellipsoid
 from eqsep.export.columns import name_distances
 from eqsep.export.graph import Graph, Part, Value
 from eqsep.export.table import Encoded
@@ -80,8 +80,9 @@ class ScoreGraph:
         if weight:
             g = graph("Clip", _column(graph, sums, 1), 0.0, MOST_ALIKE)
             score = graph("Add", score, graph("Mul", g, weight))
-        if self.detector.feature_map_.ellipsoid is not None and rows.numbers:
-            score = graph("Add", score, self._excess(graph, rows.numbers))
+        ellipsoid = self.detector.feature_map_.ellipsoid
+        if ellipsoid is not None and rows.numbers:
+            score = graph("Add", score, self._excess(graph, rows.numbers, ellipsoid))
         return score
 
     def _widest(self, graph: Graph, rows: Encoded) -> Value:
@@ -90,12 +91,10 @@ class ScoreGraph:
         rate = np.array(kernel.gamma * kernel.powers[0], dtype=np.float32)
         return graph("Exp", graph("Mul", self._distances(graph, rows), -rate))
 
-    def _excess(self, graph: Graph, numbers: Part) -> Value:
+    def _excess(self, graph: Graph, numbers: Part, ellipsoid: Ellipsoid) -> Value:
         """What columns count that do not move together.  -> (n,)"""
-        feature_map = self.detector.feature_map_
-        ellipsoid = feature_map.ellipsoid
-        kept = np.flatnonzero(output_weights(feature_map.encoder) > 0)
-        wanted = kept[deviations(feature_map.encoder)]
+        encoder = self.detector.feature_map_.encoder
+        wanted = np.flatnonzero(output_weights(encoder) > 0)[deviations(encoder)]
         there = np.array([numbers.places.index(place) for place in wanted], dtype=np.int64)
         x = graph.cast(graph("Gather", numbers.value, there, axis=1), np.float64)
         y = graph("MatMul", graph("Sub", x, ellipsoid.centre), ellipsoid.axes)
