@@ -11,7 +11,7 @@ from eqsep.detector.bandwidth import Rows
 from eqsep.detector.bandwidth import choose_inverse_bandwidth as choose
 from eqsep.detector.feature_map import Packing
 
-GRID = (0.5, 1, 2, 4, 8, 16)  # inverse bandwidths, in units of 1 / the median distance
+GRID = (0.25, 0.5, 1, 2, 4, 8, 16, 32)  # inverse bandwidths, in units of 1 / the median distance
 
 
 def rows_of(n_normal, n_anomalous, *, n_columns=4, seed=0):
@@ -70,7 +70,8 @@ def plain(rows, *, alpha=1e-3, seed=0, most_normal=3000, held=(2000, 500)):
         for g, inverse in enumerate(GRID):
 
             def kernel(X, inverse=inverse, landmarks=landmarks, median=median):
-                return np.exp(-inverse / median * cdist(X, landmarks, "cityblock"))
+                s = cdist(X, landmarks, "cityblock") * inverse / median
+                return np.mean([np.exp(-s * width) for width in (1 / 4, 1 / 2, 1, 2, 4)], axis=0)
 
             k = kernel(landmarks)
             coef = np.linalg.solve(k.T @ k + alpha * np.eye(len(k)), k.T @ target)
@@ -87,10 +88,14 @@ def precision(normal, others):
 
 
 def top(quality):
-    """Where the parabola through the best and its two neighbours is highest, in powers of two."""
+    """Where the parabola through the best and its two neighbours is highest, in powers of two.
+
+    Where a finer one is as good but for 0.01, that one.
+    """
     best = int(np.argmax(quality))
-    if best in (0, len(quality) - 1):
-        return GRID[best]
+    finest = max(g for g in range(len(GRID)) if quality[g] >= quality[best] - 0.01)
+    if finest > best or best in (0, len(quality) - 1):
+        return GRID[finest]
     x = np.log2(GRID[best - 1 : best + 2])
     bend, slope, _ = np.polyfit(x, quality[best - 1 : best + 2], 2)
     return 2 ** (-slope / (2 * bend))
@@ -165,15 +170,22 @@ def test_the_grid_doubles_around_the_median_distance():
 def test_at_the_ends_of_the_grid_there_is_no_parabola(monkeypatch):
     rows = rows_of(30, 0)
     finer = 1.5**0.125
-    for slope, end in ((1, 16.0), (-1, 0.5)):
-        rising = slope * np.arange(6.0)
+    for slope, end in ((1, 32.0), (-1, 0.25)):
+        rising = slope * np.arange(8.0)
         monkeypatch.setattr(bandwidth._Look, "quality", lambda *_, q=rising, **__: q)
         assert chosen(rows) == pytest.approx(end * finer)
 
 
 def test_the_top_of_the_parabola_lies_towards_the_better_neighbour(monkeypatch):
     rows = rows_of(30, 0)
-    quality = np.array([0, 0, 0.5, 1, 0.9, 0.0])
+    quality = np.array([0, 0, 0, 0.5, 1, 0.9, 0.0, 0.0])
     monkeypatch.setattr(bandwidth._Look, "quality", lambda *_, **__: quality)
     assert_allclose(chosen(rows), top(quality) * 1.5**0.125)
     assert 4 < top(quality) < 8 / np.sqrt(2)
+
+
+def test_a_finer_one_that_is_nearly_as_good_is_taken(monkeypatch):
+    rows = rows_of(30, 0)
+    quality = np.array([0, 0, 1.0, 0.8, 0.995, 0.98, 0.0, 0.0])
+    monkeypatch.setattr(bandwidth._Look, "quality", lambda *_, **__: quality)
+    assert chosen(rows) == pytest.approx(4 * 1.5**0.125)

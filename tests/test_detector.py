@@ -8,10 +8,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
+from sklearn.metrics import average_precision_score
 
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
 from eqsep.labels import UNLABELLED, read_row_labels
+from eqsep.tables.encoder import aligned
 
 KINDS = np.repeat(["normal", "pump", "leak"], [400, 20, 20])
 
@@ -156,13 +159,31 @@ def test_kinds_and_numbers_are_the_same_problem(rows):
 
 
 def test_above_one_is_as_odd_as_below(rows):
-    """The score is the distance of f from 1, on either side."""
+    """The score is the distance of f from 1, on either side, and what adds to it."""
     detector = cheap().fit(rows, KINDS)
     usual = np.random.default_rng(1).normal(size=(500, 2))
-    f = detector.feature_map_.kernel_map.features(detector.feature_map_.rows(usual))
-    f = f @ detector.coef_[:, 0]
+    feature_map, Z = detector.feature_map_, detector.feature_map_.rows(usual)
+    k = feature_map.kernel_map.features(Z).astype(float)
+    f, g = k @ detector.coef_[:, 0], k @ detector.anomaly_coef_
     assert (f > 1).any()
-    assert_allclose(detector.score_samples(usual), np.abs(1 - f), atol=1e-5)
+    more = 0.03 * np.clip(g, 0, 1.5) + feature_map.excess(Z)
+    assert (more > 1e-3).any()
+    assert_allclose(detector.score_samples(usual), np.abs(1 - f) + more, atol=1e-5)
+
+
+@pytest.mark.parametrize("unlabelled", ["auto", "trusted", "doubted"])
+def test_g_is_the_balanced_regression_of_labelled_anomalies(rows, unlabelled):
+    """As scikit-learn solves it, of the rows that are learnt, whatever normal rows are."""
+    detector = cheap(unlabelled=unlabelled).fit(rows, KINDS)
+    feature_map = detector.feature_map_
+    held = feature_map.calibrates(aligned(feature_map.encoder, rows)) & (KINDS == "normal")
+    k = feature_map.kernel_map.features(feature_map.rows(rows[~held])).astype(float)
+    is_anomaly = (KINDS[~held] != "normal").astype(float)
+    n, m = (is_anomaly == 0).sum(), (is_anomaly == 1).sum()
+    ridge = Ridge(alpha=max(300 / m, 1.0), fit_intercept=False)
+    ridge.fit(k, is_anomaly, sample_weight=np.where(is_anomaly == 1, n / m, 1.0))
+    assert_allclose(k @ detector.anomaly_coef_, ridge.predict(k), atol=1e-4)
+    assert feature_map.doubted == (unlabelled == "doubted")
 
 
 # -------------------------------------------------------------------------- unlabelled rows
@@ -200,10 +221,35 @@ def test_without_any_label_all_rows_are_normal(rows):
 
 def test_anomalies_beside_unlabelled_rows_are_enough(rows):
     y = np.where(KINDS == "normal", None, KINDS)
-    detector, labelled = cheap().fit(rows, y), cheap().fit(rows, KINDS)
+    detector, labelled = cheap(unlabelled="trusted").fit(rows, y), cheap().fit(rows, KINDS)
     assert detector.one_class_
     assert not labelled.one_class_
     assert_array_equal(detector.score_samples(rows), labelled.score_samples(rows))
+
+
+def test_rows_without_a_label_beside_anomalies_are_doubted_as_normal_ones_are_when_told(rows):
+    y = np.where(KINDS == "normal", None, KINDS)
+    detector, told = cheap().fit(rows, y), cheap(unlabelled="doubted").fit(rows, KINDS)
+    assert detector.feature_map_.doubted
+    assert not cheap().fit(rows).feature_map_.doubted
+    assert_array_equal(detector.score_samples(rows), told.score_samples(rows))
+
+
+def test_anomalies_among_doubted_rows_are_found_by_the_likeness_to_the_few_that_are_labelled():
+    """Half of the table's anomalies sit among the rows without a label, as many as there are."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(600, 3)), rng.normal((3, 3, 0), 0.3, size=(120, 3))])
+    y = np.array([None] * 720, dtype=object)
+    y[-6:] = "leak"
+    fresh = np.vstack([rng.normal(size=(300, 3)), rng.normal((3, 3, 0), 0.3, size=(60, 3))])
+    is_leak = np.repeat([0, 1], [300, 60])
+    found = {
+        unlabelled: average_precision_score(
+            is_leak, cheap(unlabelled=unlabelled).fit(X, y).score_samples(fresh)
+        )
+        for unlabelled in ("trusted", "doubted")
+    }
+    assert found["doubted"] > 0.9 > found["trusted"] + 0.3
 
 
 # ------------------------------------------------------------------------------ parameters

@@ -17,7 +17,7 @@ def payments():
 
 @pytest.fixture(scope="module")
 def detector(payments):
-    return Detector(n_landmarks=80, random_state=0).fit(payments)
+    return Detector(n_landmarks=80, bandwidth=1 / 16, random_state=0).fit(payments)
 
 
 @pytest.fixture(scope="module")

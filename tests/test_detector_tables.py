@@ -17,7 +17,7 @@ from eqsep.tables.encoder import output_weights
 
 
 def cheap(**parameters):
-    return Detector(**{"bandwidth": 0.5, "n_landmarks": 61, "random_state": 0} | parameters)
+    return Detector(**{"bandwidth": 0.125, "n_landmarks": 61, "random_state": 0} | parameters)
 
 
 @pytest.fixture(scope="module")

@@ -243,7 +243,7 @@ def test_dropped_columns_are_no_inputs(tmp_path):
 
 def test_rows_at_the_threshold_pass_in_both(tmp_path):
     """Whole numbers: many rows are equal to the one whose score is the threshold."""
-    X = np.random.default_rng(0).binomial(8, 0.5, size=(3000, 4)).astype(float)
+    X = np.random.default_rng(0).binomial(5, 0.5, size=(3000, 3)).astype(float)
     detector = Detector(**QUICK | {"false_alarm_rate": 0.2}).fit(X)
     assert (detector.decision_function(X) == 0).sum() > 10
     assert_agree(detector, Exported(detector, tmp_path), X)
@@ -254,8 +254,8 @@ def test_far_rows_are_alarms_where_the_threshold_is_nearly_theirs(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1500, 2))
     X[:60] *= 100
-    detector = Detector(**QUICK | {"bandwidth": 1 / 3, "n_landmarks": 20}).fit(X)
-    assert 1 - 1e-6 < detector.threshold_ < 1
+    detector = Detector(**QUICK | {"bandwidth": 1 / 8, "n_landmarks": 20}).fit(X)
+    assert 1 - 1e-5 < detector.threshold_ < 1
     rows = rng.normal(size=(500, 2)) * 10.0 ** rng.integers(0, 60, size=(500, 1))
     assert_agree(detector, Exported(detector, tmp_path), rows)
     assert detector.predict(rows).sum() > 100

@@ -16,14 +16,14 @@ COMMON = 20  # rows from which on a kind has some to spare
 
 
 def held_out_anomalies(n: int) -> int:
-    """How many of `n` labelled anomalies to hold out: a fifth, at most 200; none of fewer than 50.
+    """How many of `n` labelled anomalies to hold out: a tenth, at most 200; none of less than 100.
 
     Examples
     --------
-    >>> [held_out_anomalies(n) for n in (49, 50, 5000)]
+    >>> [held_out_anomalies(n) for n in (99, 100, 5000)]
     [0, 10, 200]
     """
-    return min(n // 5, MOST) if n // 5 >= FEWEST else 0
+    return min(n // 10, MOST) if n // 10 >= FEWEST else 0
 
 
 def anomalies_among(likeness: np.ndarray, anomaly_likeness: np.ndarray) -> float:
