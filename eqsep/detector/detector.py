@@ -22,8 +22,8 @@ from eqsep.detector.fitting import (
     check_parameters,
     first_fit,
 )
-from eqsep.detector.learning import check_learnt, check_mergeable, solved, warn_of_far_rows
-from eqsep.detector.scoring import Calibration, Held, checked_rate, named_kinds, scorer_of
+from eqsep.detector.learning import check_learnt, check_mergeable, warn_of_far_rows
+from eqsep.detector.scoring import Calibration, Held, checked_rate, named_kinds, scorer_of, solved
 from eqsep.detector.streams import fit_stream, read
 from eqsep.engine.nystroem import Statistics, widened
 from eqsep.labels import NORMAL, UNLABELLED, RowLabels, read_row_labels
@@ -42,9 +42,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
     anomalies: 1 at these, 0 at the others, classes balanced, between 0 and 1.5; w is 0.03, and 0.3
     where normal rows are doubted. e is above 0 where columns do not move together as they do in
     normal rows (`eqsep.engine.ellipsoid`). The bandwidth is chosen from the data
-    (`eqsep.detector.bandwidth`), the threshold by split conformal prediction from normal rows that
-    are held out of the fit, the calibration set, so that a new normal row raises an alarm at the
-    promised rate.
+    (`eqsep.detector.bandwidth`), the threshold by split conformal prediction from held-out normal
+    rows, the calibration set, so that a new normal row raises an alarm at the promised rate.
 
     Parameters
     ----------
@@ -74,8 +73,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         one where there is one; needs PyTorch. It may be set after fitting, and is not in a model's
         file.
     random_state : int, RandomState or None, default=None
-    width : float
-        The old name of 1 / `bandwidth`.
+    width : float, the old name of 1 / `bandwidth`
 
     Attributes
     ----------
@@ -90,7 +88,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
     coef_ : ndarray of shape (n_landmarks, 1 + n_kinds)
         The a_j, and those of one more function for each seen kind, 1 at its rows and 0 elsewhere.
     anomaly_coef_ : ndarray of shape (n_landmarks,)
-        The coefficients of g, which is 1 at labelled anomalies; 0 where there are none.
+        Those of g; 0 where no anomaly is labelled.
     calibration_ : Calibration
         The held-out normal rows and their scores.
     one_class_ : bool
@@ -100,9 +98,9 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
 
     Notes
     -----
-    **Tables**, columns and missing values are taken as by `eqsep.tables.TableEncoder`. **Labels**
-    are 0 / 1, truth values, or names of kinds; a missing one (None, NaN) says that nothing is
-    known. Without any label all rows count as normal: a one-class detector.
+    **Tables** are taken as by `eqsep.tables.TableEncoder`. **Labels** are 0 / 1, truth values, or
+    names of kinds; a missing one (None, NaN) says that nothing is known. Without any label all
+    rows count as normal: a one-class detector.
 
     **Learning on.** `partial_fit`, `merge` and `forget` change sums, so they are exact: the order
     and the division of the rows do not matter, as long as the feature map is the same.
@@ -233,8 +231,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         partial = accumulate_encoded(context, table, labels, Z)
         self.labels_ = partial.known
         sums = widened(self.statistics_, 1 + len(self.kinds_)) + partial.statistics
-        held = partial.held_out.encoded(self.feature_map_)
-        self._record(sums, self.calibration_.held_with(held))
+        self._record(sums, self.calibration_.held_with(partial.held_out.encoded(self.feature_map_)))
         warn_of(check_row_labels(labels, known=context.known))
         warn_of_far_rows(self, Z, labels, known=known)
         return self
@@ -278,8 +275,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         kept = [0, *(1 + i for i, weight in enumerate(left.weight[1:]) if weight > 1e-9)]
         kinds = tuple(self.kinds_[i - 1] for i in kept[1:])
         self.labels_ = replace(self.labels_, kinds=kinds)
-        left = replace(left, moment=left.moment[:, kept], weight=left.weight[kept])
-        return self._record(left, held)
+        sums = {"moment": left.moment[:, kept], "weight": left.weight[kept]}
+        return self._record(replace(left, **sums), held)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """0 where a row is normal, near 1 or above where it is not; far away at least 1."""
@@ -364,10 +361,10 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         self.one_class_ = context.one_class
         self._name_columns()
         self._record(partial.statistics, partial.held_out.encoded(self.feature_map_))
-        self.promised_rate_ = checked_rate(self.false_alarm_rate)
-        self.calibration_.warn_if_short(self.promised_rate_)
-        promise = {"threshold": self.threshold_, "rate": self.promised_rate_}
-        warn_of([*context.findings, *check_fitted(self.feature_map_.encoder, **promise)])
+        self.promised_rate_ = rate = checked_rate(self.false_alarm_rate)
+        self.calibration_.warn_if_short(rate)
+        found = check_fitted(self.feature_map_.encoder, threshold=self.threshold_, rate=rate)
+        warn_of([*context.findings, *found])
         return self
 
     def _record(self, statistics: Statistics, held: Held) -> Self:
@@ -394,8 +391,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
 def context_of(detector: Detector) -> FitContext:
     """What a fitted detector has agreed on: more rows are accumulated in it."""
     check_is_fitted(detector)
-    agreed = (detector.feature_map_, detector.labels_)
-    return FitContext.of(detector, *agreed, one_class=detector.one_class_)
+    known = detector.labels_
+    return FitContext.of(detector, detector.feature_map_, known, one_class=detector.one_class_)
 
 
 def recorded(detector: Detector, context: FitContext, partial: PartialStatistics) -> Detector:

@@ -1,6 +1,5 @@
 """Learning on: what cannot be merged or forgotten, what was not learnt well, what to judge next."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,14 +7,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from eqsep.detector.fitting import FitContext, PartialStatistics
 from eqsep.detector.scoring import LIKE, scorer_of
-from eqsep.engine.nystroem import Statistics, widened
+from eqsep.engine.nystroem import widened
 from eqsep.errors import EqsepWarning, UserError, warn
 from eqsep.labels import UNLABELLED, RowLabels, label_codes
 from eqsep.tables.encoder import aligned
 from eqsep.tables.reading import read_table
 
-RIDGE = 300.0  # the penalty of g for one labelled anomaly
-FEW = 100  # labelled anomalies: below, doubted rows are followed less closely
 _FEWEST = 5  # normal rows: one that raises an alarm is a false one, as promised
 _TIMES = 5  # the promised rate: more alarms than that among normal rows are not chance
 _FAR = 0.9  # a score that says that a row is near no landmark, whatever the threshold
@@ -23,26 +20,6 @@ _FAR = 0.9  # a score that says that a row is near no landmark, whatever the thr
 
 class NewKindWarning(EqsepWarning):
     """Rows learnt after the first fit are not told as their labels say."""
-
-
-def solved(detector: Any, statistics: Statistics) -> tuple[np.ndarray, np.ndarray]:
-    """The coefficients of f and of each kind's function, and those of g.
-
-    The ridge penalty of f is alpha, and where rows are doubted up to ten times that if few
-    anomalies are labelled: most of them are among the rows that f is to be 1 at. g is the
-    regression of "labelled anomaly" with balanced classes; the fewer anomalies, the stronger its
-    penalty: 300 over their number, at least 1.
-    """
-    n_anomalies = float(statistics.weight[1:].sum())
-    doubt = min(max(FEW / max(n_anomalies, 1.0), 1.0), 10.0)
-    coef: np.ndarray = statistics.solve(
-        detector.alpha * (doubt if detector.feature_map_.doubted else 1.0)
-    )
-    if statistics.anomalous is None or not n_anomalies:
-        return coef, np.zeros(len(coef))
-    balanced = statistics.balanced
-    anomalous = replace(balanced, moment=balanced.moment[:, 1:].sum(axis=1))
-    return coef, anomalous.solve(max(RIDGE / n_anomalies, 1.0))
 
 
 def check_mergeable(detector: Any, other: Any) -> None:

@@ -1,7 +1,7 @@
 """From encoded rows to verdicts: score, p-value, alarm and kind, by the calibration set."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from eqsep.detector.contamination import anomalies_among, counting
+from eqsep.engine.nystroem import Statistics
 from eqsep.errors import EqsepWarning, UserError, warn
 from eqsep.labels import NORMAL
 from eqsep.tables.reading import read_table
@@ -16,6 +17,8 @@ from eqsep.tables.reading import read_table
 STEP = 100  # with 99, 199, … rows a rate of a whole number of percents is met, not only bounded
 MOST_HELD = 3999  # rows that a first fit holds out
 MOST_ALIKE = 1.5  # of g
+RIDGE = 300.0  # the penalty of g for one labelled anomaly
+FEW = 100  # labelled anomalies: below, doubted rows are followed less closely
 LIKE = 0.5  # the likeness from which on an alarm is called by the name of a kind
 UNSEEN = "unseen"
 VERDICTS = ("score", "p_value", "alarm", "kind")
@@ -69,6 +72,26 @@ def scorer_of(detector: Any) -> Scorer:
     feature_map = detector.feature_map_
     functions = (detector.coef_, detector.anomaly_coef_)
     return Scorer(feature_map, feature_map.on(detector.device), *functions)
+
+
+def solved(detector: Any, statistics: Statistics) -> tuple[np.ndarray, np.ndarray]:
+    """The coefficients of f and of each kind's function, and those of g.
+
+    The ridge penalty of f is alpha, and where rows are doubted up to ten times that if few
+    anomalies are labelled: most of them are among the rows that f is to be 1 at. g is the
+    regression of "labelled anomaly" with balanced classes; the fewer anomalies, the stronger its
+    penalty: 300 over their number, at least 1.
+    """
+    n_anomalies = float(statistics.weight[1:].sum())
+    doubt = min(max(FEW / max(n_anomalies, 1.0), 1.0), 10.0)
+    coef: np.ndarray = statistics.solve(
+        detector.alpha * (doubt if detector.feature_map_.doubted else 1.0)
+    )
+    if statistics.anomalous is None or not n_anomalies:
+        return coef, np.zeros(len(coef))
+    balanced = statistics.balanced
+    anomalous = replace(balanced, moment=balanced.moment[:, 1:].sum(axis=1))
+    return coef, anomalous.solve(max(RIDGE / n_anomalies, 1.0))
 
 
 def named_kinds(detector: Any, Z: np.ndarray) -> np.ndarray:
