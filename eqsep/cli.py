@@ -33,6 +33,13 @@ Normal = Annotated[
     str | None,
     typer.Option(metavar="LABEL", help='The label of normal rows; else "normal", 0 or false.'),
 ]
+Unlabelled = Annotated[
+    str,
+    typer.Option(
+        metavar="HOW",
+        help="Rows that nobody called anomalous: auto, trusted, or doubted if some may be.",
+    ),
+]
 Drop = Annotated[
     list[str] | None, typer.Option(metavar="COLUMN", help="Leave this column out; may be repeated.")
 ]
@@ -128,6 +135,7 @@ def fit(  # noqa: PLR0913  the options of a command
         list[str] | None,
         typer.Option(metavar="KIND", help="Learn this kind, and leave rows of others out."),
     ] = None,
+    unlabelled: Unlabelled = "auto",
     drop: Drop = None,
     names: Names = None,
     false_alarm_rate: Annotated[
@@ -153,7 +161,8 @@ def fit(  # noqa: PLR0913  the options of a command
         spec = _spec(rows, delimiter, header, columns)
         read: list[str | Path] = [*rows, *([] if like is None else [like])]
         check_report_out(report, read, beside=out)
-        settings = {"false_alarm_rate": false_alarm_rate, **_engine(landmarks, random_state)}
+        settings = _settings(landmarks, random_state, unlabelled)
+        settings["false_alarm_rate"] = false_alarm_rate
         with warnings_told() as warned:
             detector, data = fitting.fit_files(spec, out, settings, like=like, ray=ray)
         console = Screen()
@@ -283,6 +292,16 @@ def merge(
 
 
 @app.command()
+def info(model: Model) -> None:
+    """Say what a model has learnt: columns, kinds, what it takes for normal, what it promises."""
+    with errors_told():
+        from eqsep.commands import fitting
+        from eqsep.commands.reading import load_detector
+
+        fitting.tell_fitted(Screen(), load_detector(model), {}, model)
+
+
+@app.command()
 def export(
     model: Model,
     onnx: Annotated[Path, typer.Option(metavar="FILE", help="The ONNX graph to write.")],
@@ -303,6 +322,7 @@ def evaluate(  # noqa: PLR0913
     rows: Rows,
     label: Label,
     normal: Normal = None,
+    unlabelled: Unlabelled = "auto",
     against: Annotated[
         str,
         typer.Option(metavar="METHODS", help="Some of xgboost,random-forest,isolation-forest."),
@@ -324,7 +344,7 @@ def evaluate(  # noqa: PLR0913
         columns = {"label": label, "normal": normal, "drop": drop, "names": names}
         spec = _spec(rows, delimiter, header, columns)
         check_report_out(report, rows)
-        settings = _engine(landmarks, random_state)
+        settings = _settings(landmarks, random_state, unlabelled)
         with warnings_told(), Screen(stderr=True).status("reading") as status:
             results = evaluating.evaluate_files(
                 spec, settings, against=against, on_method=lambda name: status.update(name)
@@ -347,7 +367,7 @@ def _spec(
     return InputSpec(rows, Layout(delimiter, header), **given)
 
 
-def _engine(landmarks: int | None, random_state: int) -> dict[str, Any]:
+def _settings(landmarks: int | None, random_state: int, unlabelled: str) -> dict[str, Any]:
     """Parameters of a detector; what is not said is its own to choose."""
     chosen = {} if landmarks is None else {"n_landmarks": landmarks}
-    return chosen | {"random_state": random_state}
+    return chosen | {"random_state": random_state, "unlabelled": unlabelled}

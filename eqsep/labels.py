@@ -14,6 +14,7 @@ from eqsep.tables.column import objects
 
 UNLABELLED = -1  # the code of a row of which nothing is known
 NORMAL = "normal"  # what normal rows are called where nobody says another name
+WITHOUT = "without a label"  # how rows of which nothing is known are counted
 USUAL_NORMAL = (NORMAL, 0)  # labels of normal rows, where nobody says which; False is 0 too
 
 

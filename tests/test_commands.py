@@ -201,6 +201,68 @@ def test_the_summary_says_rows_kinds_threshold_and_promise(folder, tmp_path):
     assert "'payment': 100% of its values occur once" in result.stderr
 
 
+LINES = {  # what the labels say of normal rows, the options, and what the summary says of them
+    ("normal", ""): "480 rows labelled normal are trusted",
+    ("normal", "doubted"): "480 rows labelled normal are doubted: some may be anomalies",
+    (None, ""): "480 rows without a label are doubted: some may be anomalies",
+    (None, "trusted"): "480 rows without a label are taken for normal ones",
+}
+
+
+@pytest.mark.parametrize(("says", "asked"), LINES)
+def test_the_summary_says_what_normal_rows_are_taken_for(tmp_path, says, asked):
+    frame, out = payments(0), tmp_path / "m.eqsep"
+    frame["kind"] = frame["kind"].where(frame["kind"] != "normal", says)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    words = ("fit", tmp_path / "t.csv", "--label", "kind", "--normal", "normal", *FAST)
+    printed = done(*words, *(["--unlabelled", asked] if asked else []), "--out", out)
+    assert f"normal      {LINES[says, asked]}\n" in printed
+    assert load_model(out).feature_map_.doubted == ("doubted" in LINES[says, asked])
+    assert load_model(out).unlabelled == (asked or "auto")
+
+
+def test_rows_without_a_label_count_little_beside_labelled_ones(tmp_path):
+    frame, out = payments(0), tmp_path / "m.eqsep"
+    frame["kind"] = [str(int(kind != "normal")) for kind in frame["kind"]]
+    frame.loc[frame.index[frame["kind"] == "0"][:10], "kind"] = None
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    words = ("fit", tmp_path / "t.csv", "--label", "kind", *FAST, "--out", out)
+    told = "470 rows labelled 0 are {}; 10 without a label count 0.01 each\n"
+    assert told.format("trusted") in done(*words)
+    doubted = done(*words, "--unlabelled", "doubted")
+    assert told.format("doubted: some may be anomalies") in doubted
+
+
+def test_the_summary_counts_held_out_rows_that_are_taken_for_anomalies(tmp_path):
+    frame, out = payments(0, n=2_000), tmp_path / "m.eqsep"
+    unnoticed = (frame["kind"] == "normal") | (np.arange(2_000) % 2 == 0)
+    frame["kind"] = frame["kind"].mask(unnoticed, None)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    words = ("--label", "kind", "--normal", "normal", "--drop", "payment", *FAST, "--out", out)
+    printed = done("fit", tmp_path / "t.csv", *words)
+    calibration = load_model(out).calibration_
+    left_out, held = calibration.n_left_out, len(calibration.scores)
+    assert left_out > 0
+    assert f"(by {held - left_out:,} held-out normal rows beside {left_out} taken for" in printed
+
+
+def test_info_says_what_a_model_has_learnt(folder, tmp_path):
+    words = ("fit", folder / "train.csv", "--label", "kind", *SEEN, *FAST)
+    fitted = done(*words, "--out", tmp_path / "m.eqsep").splitlines()
+    told = done("info", tmp_path / "m.eqsep").splitlines()
+    assert told[2] == "normal      rows labelled normal are trusted"
+    assert [*told[:2], *told[3:]] == [*fitted[1:3], *fitted[4:]]
+
+
+def test_a_model_like_another_doubts_as_that_does(tmp_path):
+    frame, first, second = payments(0), tmp_path / "a.eqsep", tmp_path / "b.eqsep"
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    words = ("fit", tmp_path / "t.csv", "--label", "kind", *FAST)
+    done(*words, "--unlabelled", "doubted", "--out", first)
+    assert "480 rows labelled normal are doubted" in done(*words, "--like", first, "--out", second)
+    assert load_model(second).unlabelled == "doubted"
+
+
 def test_the_summary_names_all_columns_that_were_left_out(folder, tmp_path):
     words = ("fit", folder / "train.csv", "--label", "kind", *FAST, "--out", tmp_path / "m.eqsep")
     assert "4 numbers" in done(*words, "--drop", "amount")

@@ -423,6 +423,22 @@ CASES = {
         lambda c: ["merge", c.good.model, "--out", c.out],
         "takes two models or more",
     ),
+    "no way to take rows": (
+        lambda c: c.fit(c.good.rows, "--unlabelled", "maybe"),
+        "--unlabelled must be one of ['auto', 'trusted', 'doubted'], got 'maybe'.",
+    ),
+    "no way to take rows of an evaluation": (
+        lambda c: ["evaluate", c.good.rows, "--label", "kind", "--unlabelled", "maybe"],
+        "--unlabelled must be one of ['auto', 'trusted', 'doubted'], got 'maybe'.",
+    ),
+    "rows without a label, and no labels": (
+        lambda c: ["fit", c.good.rows, "--out", c.out, "--unlabelled", "trusted"],
+        "--unlabelled speaks of labels: pass their column as --label.",
+    ),
+    "another way to take rows than that of the model": (
+        lambda c: c.fit(c.good.rows, "--unlabelled", "doubted", "--like", c.good.model),
+        "--unlabelled and --like contradict each other",
+    ),
     "nothing to explain by": (
         lambda c: ["explain", c.good.model, c.good.rows, "--top", 0],
         "at least 1 reason",

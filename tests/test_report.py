@@ -307,6 +307,24 @@ def test_a_detector_without_any_kind_has_a_page_too():
     assert len(read.all("svg")) == 4
 
 
+def test_the_page_says_what_normal_rows_were_taken_for(text, detector, new):
+    assert "720 rows labelled normal are trusted." in text
+    assert "did not set the threshold" not in text
+    old = payments(0, n=2_000)
+    unnoticed = (old.kind == "normal") | (np.arange(2_000) % 2 == 0)
+    y = np.where(unnoticed, None, old.kind)
+    doubting = Detector(n_landmarks=80, bandwidth=0.5, false_alarm_rate=0.05, random_state=0)
+    doubting.fit(old.X, y)
+    counts = {"takeover": int((y == "takeover").sum()), "without a label": int(unnoticed.sum())}
+    report = detector_report(doubting, HeldOut(new.X, new.kind), counts=counts)
+    told = f"{unnoticed.sum():,} rows without a label are doubted: some may be anomalies."
+    left_out = doubting.calibration_.n_left_out
+    assert report.learnt.left_out == left_out > 0
+    assert f"{told} Of the held-out ones {left_out} did not set the threshold" in html(report)
+    bare = detector_report(detector, HeldOut(new.X, new.kind))
+    assert bare.learnt.trust == "rows labelled normal are trusted"
+
+
 def test_too_few_rows_make_no_promise():
     X = np.random.default_rng(0).normal(size=(60, 2))
     with pytest.warns(UserWarning, match="cannot be promised"):

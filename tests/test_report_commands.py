@@ -72,6 +72,7 @@ def test_unlabelled_rows_are_the_normal_ones_where_nothing_else_is(rows):
     result = run("fit", rows, *words, *FAST)
     assert result.exit_code == 0, result.output
     assert "144 held-out normal rows" in path.read_text()
+    assert "480 rows without a label are doubted: some may be anomalies." in path.read_text()
     assert f"eqsep learn {rows.parent / 'm'} labelled.csv --label fault" in path.read_text()
 
 
@@ -92,11 +93,12 @@ def test_evaluate_writes_a_report(rows):
     text = re.sub(r",normal$", ",ok", rows.read_text(), flags=re.MULTILINE).splitlines()
     rows.write_text("\n".join(t for t in text if re.search("kind$|ok$|takeover$|sleeper$", t)))
     words = ("--label", "kind", "--normal", "ok", "--drop", "id", "--landmarks", 60)
-    words = (*words, "--report", path)
+    words = (*words, "--unlabelled", "doubted", "--report", path)
     result = run("evaluate", rows, *words)
     assert result.exit_code == 0, result.output
     read = Page(path.read_text())
-    again = f"eqsep evaluate {rows} --label kind --normal ok --drop id --landmarks 60"
+    again = f"eqsep evaluate {rows} --label kind --normal ok --drop id"
+    again += " --unlabelled doubted --landmarks 60"
     assert again in read.whole
     assert read.rows("Rows by kind")[1] == ["normal", "480"]
     assert 'Normal rows are those labelled "ok".' in read.whole

@@ -9,7 +9,7 @@ import pytest
 
 from eqsep.batches import sampling
 from eqsep.commands import training_data
-from eqsep.commands.inputs import WITHOUT, InputSpec
+from eqsep.commands.inputs import InputSpec
 from eqsep.commands.text_files import Layout
 from eqsep.commands.training_data import (
     FileRows,
@@ -19,6 +19,7 @@ from eqsep.commands.training_data import (
     sample_files,
 )
 from eqsep.errors import UserError
+from eqsep.labels import WITHOUT
 
 KINDS = ["normal", "normal", "normal", "scan", "normal", "flood"]
 

@@ -145,6 +145,8 @@ def _command(spec: InputSpec, settings: dict[str, Any], *, against: str) -> str:
     options = [("--label", spec.label), ("--normal", spec.normal)]
     options += [("--drop", name) for name in spec.drop] + [("--names", name) for name in spec.names]
     options += [("--against", against or None), ("--delimiter", spec.layout.delimiter)]
+    asked = settings["unlabelled"]
+    options += [("--unlabelled", None if asked == "auto" else asked)]
     options += [("--landmarks", settings.get("n_landmarks"))]
     options += [("--random-state", settings["random_state"])]
     words = [word for name, value in options if value is not None for word in (name, str(value))]

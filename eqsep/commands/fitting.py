@@ -9,13 +9,16 @@ from typing import Any
 from rich.console import Console
 
 from eqsep.commands.console import counted, progress
-from eqsep.commands.inputs import WITHOUT, InputSpec, y_for
+from eqsep.commands.inputs import InputSpec, y_for
 from eqsep.commands.reading import check_not_read, labelled_rows, load_detector
 from eqsep.commands.text_files import Layout
 from eqsep.commands.training_data import TrainingData, read_on_cluster, read_training_data
 from eqsep.commands.writing import check_model_out
 from eqsep.detector import Detector
 from eqsep.errors import UserError
+from eqsep.labels import NORMAL, WITHOUT
+from eqsep.report.learnt import trust_in
+from eqsep.tables.column import text_of
 
 _KINDS = {
     "number": "number",
@@ -24,6 +27,7 @@ _KINDS = {
     "boolean": "name",
     "date": "date",
 }
+_SAME = ("alpha", "unlabelled", "unlabelled_weight")  # of models that are to be merged
 Say = Callable[[str], None]
 
 
@@ -42,10 +46,11 @@ def fit_files(
         The cluster whose processes read and learn the rows; else this one does.
     """
     check_model_out(out)
+    _check_unlabelled(spec, settings, like=like)
     check_not_read(out, spec.paths if like is None else [*spec.paths, like])
     base = None if like is None else load_detector(like)
     if base is not None:
-        same = {name: getattr(base, name) for name in ("alpha", "unlabelled_weight")}
+        same = {name: getattr(base, name) for name in _SAME}
         settings = settings | same | {"feature_map": base.feature_map_}
     with progress("reading") as say:
         fit = _fit_here if ray is None else partial(_fit_on_cluster, address=ray)
@@ -53,6 +58,19 @@ def fit_files(
         say("writing")
         detector.save(out)
     return detector, data
+
+
+def _check_unlabelled(spec: InputSpec, settings: dict[str, Any], *, like: Path | None) -> None:
+    """Refuse a word on rows without a label where it would not be heard."""
+    if settings["unlabelled"] == "auto":
+        return
+    if spec.label is None:
+        raise UserError("--unlabelled speaks of labels: pass their column as --label.")
+    if like is not None:
+        raise UserError(
+            f"--unlabelled and --like contradict each other: what such rows are taken for is said "
+            f"by {like}. Leave out --unlabelled, or fit that model anew with it."
+        )
 
 
 def _fit_here(
@@ -117,19 +135,20 @@ def tell_fitted(
     *,
     dropped: Sequence[str] = (),
 ) -> None:
-    """The summary at the end of a fit, of so many rows of each kind.
+    """The summary of a model, at the end of a fit with the number of rows of each kind.
 
     Columns that were left out as asked are `dropped`; the detector knows those that it left out.
     """
-    held = len(detector.calibration_.scores) - detector.calibration_.n_left_out
-    rate = detector.false_alarm_rate
-    lines = {
-        "rows": f"{sum(counts.values()):,}: "
-        + ", ".join(f"{n:,} {kind}" for kind, n in counts.items()),
+    labels = detector.labels_.labels
+    normal = NORMAL if labels is None else text_of(labels.classes[0])
+    kinds = ", ".join(f"{n:,} {kind}" for kind, n in counts.items())
+    lines = {"rows": f"{sum(counts.values()):,}: {kinds}"} if counts else {}
+    lines |= {
         "columns": _columns(detector, dropped),
         "seen kinds": ", ".join(sorted(detector.kinds_)) or "none",
+        "normal": trust_in(detector, counts, normal=normal),
         "threshold": f"{detector.threshold_:.3f}",
-        "promise": _promise(rate, detector.calibration_.least_rate, held),
+        "promise": _promise(detector),
         "model": f"{out} ({out.stat().st_size / 1e6:.1f} MB)",
     }
     for name, text in lines.items():
@@ -147,9 +166,13 @@ def _columns(detector: Detector, dropped: Sequence[str]) -> str:
     return f"{kinds.total()}: {shown}" + f"; without {', '.join(left_out)}" * bool(left_out)
 
 
-def _promise(rate: float, least: float, held: int) -> str:
+def _promise(detector: Detector) -> str:
+    rate, left_out = detector.false_alarm_rate, detector.calibration_.n_left_out
+    held = len(detector.calibration_.scores) - left_out
     by = counted(held, "held-out normal row")
-    if least > rate + 1e-12:
+    if left_out:
+        by += f" beside {left_out:,} taken for anomalies"
+    if detector.calibration_.least_rate > rate + 1e-12:
         verb = "is" if held == 1 else "are"
         return f"none: {by} {verb} too few for false alarms at {rate:.2%}"
     return f"{rate:.2%} of new normal rows raise an alarm, on average (by {by})"

@@ -14,12 +14,11 @@ from eqsep.commands.reading import Choice, chosen, columns_for, labelled_rows, m
 from eqsep.commands.text_files import Layout
 from eqsep.detector import Detector
 from eqsep.errors import UserError, quoted
-from eqsep.labels import USUAL_NORMAL
+from eqsep.labels import USUAL_NORMAL, WITHOUT
 from eqsep.tables.column import column_of, objects, text_of
 from eqsep.tables.reading import Table, read_table
 
 MOST_KINDS = 500  # more labels than that are ids or measurements
-WITHOUT = "without a label"
 _NUMBER = r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
 _TRUTHS = {"false": "0", "true": "1"}
 _FEW = 20  # distinct values: so few are names, even where most of them are numbers

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eqsep.detector import Detector
+from eqsep.labels import NORMAL, WITHOUT
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,8 @@ class Learnt:
         The rows of each kind that were learnt, in the order in which they are shown.
     seen : tuple of str
         The kinds of anomaly that it knows.
+    trust : str
+        What the rows that stand for normal ones were taken for.
     columns : dict of str to str
         The columns that are used, and what each is read as.
     dropped : dict of str to str
@@ -27,18 +30,22 @@ class Learnt:
         The rate of false alarms that was asked for, and the least that can be promised.
     calibrating : int
         The normal rows that were held out to set the threshold.
+    left_out : int
+        Rows beside them that are taken for anomalies that nobody has labelled.
     threshold : float
     """
 
     normal: str
     counts: dict[str, int]
     seen: tuple[str, ...]
+    trust: str
     columns: dict[str, str]
     dropped: dict[str, str]
     landmarks: int
     rate: float
     least_rate: float
     calibrating: int
+    left_out: int
     threshold: float
 
     @property
@@ -55,11 +62,13 @@ class Learnt:
 def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> Learnt:
     """What a fitted detector has learnt from so many rows of each kind, and of the normal one."""
     encoder = detector.feature_map_.encoder
+    left_out = detector.calibration_.n_left_out
     names = getattr(encoder, "feature_names_in_", [f"x{i}" for i in range(encoder.n_features_in_)])
     return Learnt(
         normal=normal,
         counts=dict(counts),
         seen=tuple(sorted(detector.kinds_)),
+        trust=trust_in(detector, counts, normal=normal if normal in counts else NORMAL),
         columns={
             str(name): _WORDS[learnt.reads]
             for name, learnt in zip(names, encoder.columns_, strict=True)
@@ -69,9 +78,48 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
         landmarks=len(detector.feature_map_.landmarks),
         rate=float(detector.false_alarm_rate),
         least_rate=detector.calibration_.least_rate,
-        calibrating=len(detector.calibration_.scores) - detector.calibration_.n_left_out,
+        calibrating=len(detector.calibration_.scores) - left_out,
+        left_out=left_out,
         threshold=detector.threshold_,
     )
+
+
+def trust_in(detector: Detector, counts: Mapping[str, int], *, normal: str) -> str:
+    """What a detector took the rows for that stand for normal ones.
+
+    Parameters
+    ----------
+    counts : mapping of str to int
+        The rows of each label, those `WITHOUT` one too; where none stands for normal ones, numbers
+        are left out.
+    normal : str
+        The label of normal rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(600, 2))
+    >>> X[:40] += 9
+    >>> y = [*["leak"] * 40, *[None] * 560]
+    >>> detector = Detector(n_landmarks=50, bandwidth=0.5, random_state=0).fit(X, y)
+    >>> trust_in(detector, {"leak": 40, WITHOUT: 560}, normal="normal")
+    '560 rows without a label are doubted: some may be anomalies'
+    """
+    labelled, without = counts.get(normal, 0), counts.get(WITHOUT, 0)
+    if detector.labels_.labels is None:  # counted as normal, and not labelled so
+        labelled, without = 0, labelled + without
+    stand = {f"labelled {normal}": labelled, WITHOUT: without if detector.one_class_ else 0}
+    unnumbered = f"rows {WITHOUT if detector.one_class_ else f'labelled {normal}'}"
+    rows = " and ".join(f"{n:,} row{'s' * (n != 1)} {name}" for name, n in stand.items() if n)
+    verb = "is" if sum(stand.values()) == 1 else "are"
+    if detector.feature_map_.doubted:
+        taken = "doubted: some may be anomalies"
+    elif detector.one_class_ and not labelled:
+        taken = "taken for normal ones"
+    else:
+        taken = "trusted"
+    beside = f"; {without:,} {WITHOUT} count {detector.unlabelled_weight:g} each"
+    return f"{rows or unnumbered} {verb} {taken}" + beside * (without > stand[WITHOUT])
 
 
 _WORDS = {
