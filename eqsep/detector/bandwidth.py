@@ -22,7 +22,7 @@ INVERSE_BANDWIDTHS = 2.0 ** np.arange(-2, 6)  # that are compared
 POWERS, MIDDLE = (1, 2, 4, 8, 16), 4  # of the kernel, and that of the bandwidth
 DOUBTED = 0.5  # 1 / bandwidth where normal rows are doubted: a wide kernel follows no few of them
 SWAPPED = 0.5  # the share of columns that are exchanged
-AS_GOOD = 0.01  # differences in quality that are chance
+AS_GOOD, STEPS = 0.01, 2  # differences in quality that are chance, and how far they may lead
 SEEN = 0.75  # what the seen kinds count beside the exchanged rows
 MOST_NORMAL, MOST_ANOMALOUS, LANDMARKS = 3000, 1000, 1000
 RATE = 1 / 8  # n^(1 / (4 + d)), as for densities, for rows that vary in four directions or so
@@ -47,9 +47,10 @@ def choose_inverse_bandwidth(rows: Rows, *, alpha: float, rng: np.random.RandomS
     """The 1 / bandwidth that tells held-out normal rows apart best.
 
     For each of `INVERSE_BANDWIDTHS`: average precision of exchanged rows against held-out normal
-    ones, plus `SEEN` times that of held-out anomalies of the seen kinds. The best one, or the
-    finest that is nearly as good, is scaled from the rows looked at to all of them: too wide a
-    kernel costs more of the unseen kinds than too narrow a one of the seen.
+    ones, plus `SEEN` times that of held-out anomalies of the seen kinds. The best one, or
+    where there are seen kinds a finer one nearby that is nearly as good, is scaled from the rows
+    looked at to all of them: too wide a kernel costs more of the unseen kinds than too narrow a one
+    of the seen.
     """
     divisions = list(_divisions(rows, rng))
     used = np.mean([np.sum(rows.is_anomaly[parts.train] == 0) for parts in divisions])
@@ -62,13 +63,18 @@ def choose_inverse_bandwidth(rows: Rows, *, alpha: float, rng: np.random.RandomS
 
     with threadpool_limits(1, user_api="blas"):  # each division in a thread, not each product
         in_threads(work, len(looks), steps=sum(look.steps for look in looks))
-    return float(_finest(found.mean(axis=0)) * finer)
+    nearly = STEPS if (rows.is_anomaly == 1).any() else 0
+    return float(_finest(found.mean(axis=0), steps=nearly) * finer)
 
 
-def _finest(quality: np.ndarray) -> float:
-    """The top of the parabola through the best one and its neighbours, or a finer one as good."""
+def _finest(quality: np.ndarray, *, steps: int) -> float:
+    """The top of the parabola through the best one and its neighbours, or a finer one as good.
+
+    That is so many steps away from the best one at most.
+    """
     best = int(np.argmax(quality))
-    finest = int(np.flatnonzero(quality >= quality[best] - AS_GOOD)[-1])
+    nearby = quality[: best + steps + 1]
+    finest = int(np.flatnonzero(nearby >= quality[best] - AS_GOOD)[-1])
     if finest > best or best in (0, len(quality) - 1):
         return float(INVERSE_BANDWIDTHS[finest])
     left, top, right = quality[best - 1 : best + 2]
