@@ -24,8 +24,8 @@ from tasks import TABLES, divide, rows_of
 
 from eqsep import Detector
 from eqsep.detector import CalibrationWarning
-from eqsep.detector.bandwidth import INVERSE_BANDWIDTHS, SEEN
-from eqsep.engine.compiled import manhattan
+from eqsep.detector.bandwidth import INVERSE_BANDWIDTHS, MIDDLE, POWERS, SEEN
+from eqsep.engine.compiled import manhattan, mean_of_powers
 from eqsep.evaluation import OVERALL, average_precision_by_kind
 
 MOST_NORMAL, MOST_ANOMALOUS, LANDMARKS, ALPHA = 4000, 2000, 1000, 0.1
@@ -94,21 +94,26 @@ def proxies(Z: np.ndarray, is_anomaly: np.ndarray, source: np.ndarray) -> dict[s
     distances = {name: manhattan(rows, C) / median for name, rows in groups.items()}
     near, fresh = manhattan(Z[train], C) / median, manhattan(Z[held], C) / median
     for inverse in INVERSE_BANDWIDTHS:
-        k = np.exp(-inverse * near).astype(float)
+        k = kernel(inverse, near).astype(float)
         gram, moment = k.T @ k, k.T @ target
         coef = solved(gram, moment)
-        normal_score = np.abs(1 - np.exp(-inverse * fresh) @ coef)
+        normal_score = np.abs(1 - kernel(inverse, fresh) @ coef)
         for name, d in distances.items():
-            says[name].append(precision(normal_score, np.abs(1 - np.exp(-inverse * d) @ coef)))
+            says[name].append(precision(normal_score, np.abs(1 - kernel(inverse, d) @ coef)))
         left_out = []
         for c in np.unique(cluster):
             part = k[len(others) :][cluster == c]
             without = solved(gram - part.T @ part, moment)
             unseen = np.abs(1 - part @ without)
-            left_out.append(precision(np.abs(1 - np.exp(-inverse * fresh) @ without), unseen))
+            left_out.append(precision(np.abs(1 - kernel(inverse, fresh) @ without), unseen))
         says[cluster_left_out].append(float(np.mean(left_out)))
         says[least_normal].append(-float(normal_score.mean()))
     return says
+
+
+def kernel(inverse, distance):
+    """As the Detector's, of distances in units of the median one."""
+    return mean_of_powers(np.exp(-inverse / MIDDLE * distance), POWERS)
 
 
 def exchanged(Z, held, others, source, share):

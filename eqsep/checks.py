@@ -282,7 +282,7 @@ def check_threshold(threshold: float, *, rate: float) -> list[Finding]:
     return [
         Finding(
             HighThresholdWarning,
-            f"The threshold, {threshold:.3f}, is near 1, which is the score of rows that are far "
+            f"The threshold, {threshold:.3f}, is near 1 or above, the score of rows that are far "
             f"from everything: so far out lie more than {rate:.2%} of the normal rows. Few "
             f"anomalies will raise an alarm.",
             "Leave out columns of codes or ids, set a larger n_landmarks, or allow a higher "

@@ -15,7 +15,7 @@ from sklearn.metrics.pairwise import (
 )
 
 from eqsep.engine.distances import SquaredDistance
-from eqsep.engine.kernels import unit_of
+from eqsep.engine.kernels import SparseLaplacian, unit_of
 from eqsep.kernels import (
     LOCAL_KERNELS,
     RBF,
@@ -238,3 +238,15 @@ def test_a_kernel_is_itself():
 def test_what_is_no_kernel_is_refused(kernel, gamma, message):
     with pytest.raises(ValueError, match=message):
         as_kernel(kernel, gamma=gamma)
+
+
+@pytest.mark.parametrize("powers", [(1,), (2,), (1, 2, 4, 8, 16), (4, 32)])
+@pytest.mark.parametrize("make", [np.array, torch.tensor])
+def test_of_several_bandwidths_a_laplacian_kernel_is_the_mean(powers, make):
+    rng = np.random.default_rng(0)
+    X, C = rng.normal(size=(9, 3)), rng.normal(size=(5, 3))
+    s = np.abs(X[:, None] - C).sum(axis=2)
+    wanted = np.mean([np.exp(-0.2 * p * s) for p in powers], axis=0)
+    assert_allclose(Laplacian(gamma=0.2, powers=powers)(make(X), make(C)), wanted, rtol=1e-12)
+    sparse = SparseLaplacian(gamma=0.2, powers=powers)
+    assert_allclose(sparse(X.astype(np.float32), C.astype(np.float32)), wanted, rtol=2e-5)
