@@ -348,7 +348,7 @@ def test_a_threshold_that_few_get_above_is_told_by_a_fit():
     rng = np.random.default_rng(0)
     codes = rng.permuted(np.resize(np.arange(20), (20, 600)), axis=1).T.astype(str)
     rows = pd.DataFrame(codes).rename(columns=str).astype("category")
-    (high,) = told(lambda: Detector(n_landmarks=60, bandwidth=1 / 8, random_state=0).fit(rows))
+    (high,) = told(lambda: Detector(n_landmarks=60, bandwidth=1 / 32, random_state=0).fit(rows))
     assert isinstance(high, checks.HighThresholdWarning)
 
 
