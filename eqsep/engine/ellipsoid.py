@@ -61,7 +61,7 @@ class Ellipsoid:
         >>> level = rng.normal(size=(2000, 1))
         >>> rows = level + rng.normal(scale=0.1, size=(2000, 3))
         >>> Ellipsoid.of(rows, rng).excess(np.array([[2.0, 2.0, 2.0], [1.0, 1.0, -1.0]])).round(1)
-        array([0., 7.])
+        array([0. , 5.9])
         """
         if len(rows) > MOST_ROWS:
             rows = rows[rng.permutation(len(rows))[:MOST_ROWS]]
