@@ -61,7 +61,9 @@ def test_a_full_piece_does_not_overflow():
     assert gpu.squares(gpu.Digits(ones, low))[0, 0] == gpu.SUMMED_AT_ONCE * (127 * 256 - 128) ** 2
 
 
-@pytest.mark.parametrize("kernel", [Laplacian(gamma=0.3), Laplacian(gamma=0.1, powers=(1, 2, 4)), RBF(gamma=0.2)])
+@pytest.mark.parametrize(
+    "kernel", [Laplacian(gamma=0.3), Laplacian(gamma=0.1, powers=(1, 2, 4)), RBF(gamma=0.2)]
+)
 @pytest.mark.parametrize("targets", [1, 3])
 def test_sums_differ_from_exact_ones_by_the_rounding_of_values(kernel, targets, monkeypatch):
     monkeypatch.setattr(gpu, "SUMMED_AT_ONCE", 64)
