@@ -217,8 +217,18 @@ def test_the_summary_says_what_normal_rows_are_taken_for(tmp_path, says, asked):
     words = ("fit", tmp_path / "t.csv", "--label", "kind", "--normal", "normal", *FAST)
     printed = done(*words, *(["--unlabelled", asked] if asked else []), "--out", out)
     assert f"normal      {LINES[says, asked]}\n" in printed
-    assert load_model(out).feature_map_.doubted == ("doubted" in LINES[says, asked])
+    doubted = "doubted" in LINES[says, asked]
+    assert load_model(out).feature_map_.doubted == doubted
+    assert ("at most 1.00% of new normal rows" in printed) == doubted
     assert load_model(out).unlabelled == (asked or "auto")
+
+
+def test_where_all_labels_are_anomalies_the_way_out_is_told(tmp_path):
+    frame = payments(0)
+    frame["kind"] = frame["kind"].where(frame["kind"] != "normal", None)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    told = run("fit", tmp_path / "t.csv", "--label", "kind", *FAST, "--out", tmp_path / "m").stderr
+    assert "rows without a label stand for the others, pass --normal normal" in told
 
 
 def test_rows_without_a_label_count_little_beside_labelled_ones(tmp_path):

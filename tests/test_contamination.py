@@ -239,6 +239,17 @@ def test_suspects_are_rows_without_a_label_that_calibrate(whole):
     assert_array_equal(suspects(detector, X, y, n=7), places[:7])
 
 
+def test_rows_labelled_normal_are_suspects_where_they_are_doubted(whole):
+    _, X, y = whole
+    by_number = np.where(np.equal(y, None), 0, 1)
+    detector = Detector(**QUICK, unlabelled="doubted", random_state=0).fit(X, by_number)
+    places = suspects(detector, X, by_number, n=1000)
+    assert len(places) == len(detector.calibration_.rows)
+    assert (by_number[places] == 0).all()
+    trusted = Detector(**QUICK, random_state=0).fit(X, by_number)
+    assert len(suspects(trusted, X, by_number)) == 0
+
+
 def test_anomalies_that_a_person_finds_among_suspects_are_learnt_exactly(whole):
     detector, X, y = whole
     found = suspects(detector, X, y, n=5)

@@ -169,10 +169,14 @@ def _columns(detector: Detector, dropped: Sequence[str]) -> str:
 def _promise(detector: Detector) -> str:
     rate, left_out = detector.false_alarm_rate, detector.calibration_.n_left_out
     held = len(detector.calibration_.scores) - left_out
-    by = counted(held, "held-out normal row")
+    doubted = detector.feature_map_.doubted
+    by = counted(held, "held-out row" if doubted else "held-out normal row")
     if left_out:
         by += f" beside {left_out:,} taken for anomalies"
     if detector.calibration_.least_rate > rate + 1e-12:
         verb = "is" if held == 1 else "are"
         return f"none: {by} {verb} too few for false alarms at {rate:.2%}"
-    return f"{rate:.2%} of new normal rows raise an alarm, on average (by {by})"
+    told = f"{rate:.2%} of new normal rows raise an alarm, on average (by {by})"
+    if doubted:
+        told = f"at most {told}; fewer, the more of these are anomalies"
+    return told

@@ -194,6 +194,8 @@ def read_label_column(column: pa.ChunkedArray, *, name: str, normal: str | None)
         raise UserError(
             f"Say which label of column {name!r} is normal: --normal LABEL. It holds "
             f"{quoted(known)}."
+            + " If these are all anomalies, and rows without a label stand for the others, pass "
+            "--normal normal." * (None in texts)
         )
     normal = _TRUTHS.get(normal.lower(), normal) if set(known) <= {"0", "1"} else normal
     if normal not in known and None not in texts:

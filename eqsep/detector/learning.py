@@ -97,12 +97,12 @@ def warn_of_far_rows(
 
 
 def suspects(detector: Any, X: Any, y: Any = None, *, n: int = 20) -> np.ndarray:
-    """The rows without a label that calibrate and score highest: for a person to judge.
+    """The rows that calibrate, unlabelled or doubted, and score highest: for a person to judge.
 
     An anomaly among them makes the threshold too high. One that is found is labelled: `forget` it
-    as it was learnt and `partial_fit` it with its kind, or fit anew. A row that turns out to be
-    normal stays without a label: labelled normal rows alone would set the threshold, and these few
-    are those that score highest.
+    with the label that it had and `partial_fit` it with its kind, or fit anew. A row that turns out
+    to be normal stays as it was: in a new fit labelled normal rows alone would set the threshold,
+    and these few are those that score highest.
 
     Parameters
     ----------
@@ -135,7 +135,8 @@ def suspects(detector: Any, X: Any, y: Any = None, *, n: int = 20) -> np.ndarray
     labels = context.row_labels(y, n_rows=table.n_rows)
     _, given = label_codes(y, table.n_rows)
     held = feature_map.holds_out(feature_map.hashes(table), labels)
-    places = np.flatnonzero(held & (given == UNLABELLED))
+    doubted = (given == UNLABELLED) | feature_map.doubted
+    places = np.flatnonzero(held & doubted & (labels.code == 0))
     scores = scorer_of(detector).scores(feature_map.rows(table.take(places)))
     highest: np.ndarray = places[np.argsort(-scores, kind="stable")[:n]]
     return highest
