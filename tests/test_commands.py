@@ -253,7 +253,7 @@ def test_the_summary_counts_held_out_rows_that_are_taken_for_anomalies(tmp_path)
     calibration = load_model(out).calibration_
     left_out, held = calibration.n_left_out, len(calibration.scores)
     assert left_out > 0
-    assert f"(by {held - left_out:,} held-out normal rows beside {left_out} taken for" in printed
+    assert f"(by {held - left_out:,} held-out rows beside {left_out} taken for" in printed
 
 
 def test_info_says_what_a_model_has_learnt(folder, tmp_path):
