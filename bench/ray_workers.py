@@ -29,8 +29,7 @@ from scale_data import make
 
 from eqsep import Detector
 from eqsep.batches.sources import source_of
-from eqsep.detector.detector import context_of
-from eqsep.detector.fitting import accumulate
+from eqsep.detector.fitting import accumulate, context_of
 from eqsep.detector.scoring import verdicts
 from eqsep.distributed import fit, score
 from eqsep.distributed.cluster import load_ray

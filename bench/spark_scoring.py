@@ -24,8 +24,8 @@ from pyspark.sql import SparkSession
 import eqsep
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
-from eqsep.detector.detector import context_of, recorded
-from eqsep.detector.fitting import FitContext, accumulate
+from eqsep.detector.detector import recorded
+from eqsep.detector.fitting import FitContext, accumulate, context_of
 from eqsep.detector.scoring import verdicts
 
 SCORED = "amount double, score double, p_value double, alarm boolean, kind string"

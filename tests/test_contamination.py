@@ -12,8 +12,7 @@ from eqsep import Detector
 from eqsep.batches import sampling
 from eqsep.detector import CalibrationWarning, contamination, fitting, suspects
 from eqsep.detector.contamination import anomalies_among, counting, held_out_anomalies
-from eqsep.detector.detector import context_of
-from eqsep.detector.fitting import accumulate
+from eqsep.detector.fitting import accumulate, context_of
 from eqsep.detector.scoring import Calibration
 from eqsep.tables.encoder import aligned
 

@@ -15,8 +15,8 @@ from eqsep import Detector, load_model
 from eqsep.batches import sampling
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import feature_map, fitting, scoring
-from eqsep.detector.detector import context_of, recorded
-from eqsep.detector.fitting import accumulate
+from eqsep.detector.detector import recorded
+from eqsep.detector.fitting import accumulate, context_of
 from eqsep.detector.streams import StreamSummary, agree, finished
 from eqsep.tables.encoder import aligned
 from eqsep.tables.reading import read_table

@@ -20,6 +20,7 @@ from eqsep.detector.fitting import (
     accumulate,
     accumulate_encoded,
     check_parameters,
+    context_of,
     first_fit,
 )
 from eqsep.detector.learning import check_learnt, check_mergeable, warn_of_far_rows
@@ -267,7 +268,6 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         Landmarks taken from such rows, and the encoding of the columns, stay. A kind of which no
         row is left is not a seen one any more.
         """
-        check_is_fitted(self)
         partial = accumulate(context_of(self), X, y)
         check_learnt(self, partial)
         held = self.calibration_.held_without(partial.held_out.encoded(self.feature_map_))
@@ -386,13 +386,6 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
             self.feature_names_in_ = encoder.feature_names_in_
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
-
-
-def context_of(detector: Detector) -> FitContext:
-    """What a fitted detector has agreed on: more rows are accumulated in it."""
-    check_is_fitted(detector)
-    known = detector.labels_
-    return FitContext.of(detector, detector.feature_map_, known, one_class=detector.one_class_)
 
 
 def recorded(detector: Detector, context: FitContext, partial: PartialStatistics) -> Detector:

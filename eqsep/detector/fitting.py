@@ -12,6 +12,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from eqsep.batches.joining import joined
 from eqsep.checks import Finding, check_columns, check_row_labels
@@ -150,6 +151,13 @@ class PartialStatistics:
         )
 
 
+def context_of(detector: Any) -> FitContext:
+    """What a fitted detector has agreed on: more rows are accumulated in it."""
+    check_is_fitted(detector)
+    known = detector.labels_
+    return FitContext.of(detector, detector.feature_map_, known, one_class=detector.one_class_)
+
+
 def first_fit(
     detector: Any, rng: np.random.RandomState, table: Table, labels: RowLabels, *, given: bool
 ) -> tuple[FitContext, PartialStatistics]:
@@ -204,7 +212,6 @@ def accumulate(context: FitContext, X: Any, y: Any = None) -> PartialStatistics:
     --------
     >>> import numpy as np
     >>> from eqsep import Detector
-    >>> from eqsep.detector.detector import context_of
     >>> X = np.random.default_rng(0).normal(size=(900, 2))
     >>> detector = Detector(n_landmarks=50, bandwidth=0.5, random_state=0).fit(X)
     >>> context = context_of(detector)

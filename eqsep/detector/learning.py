@@ -3,9 +3,8 @@
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from eqsep.detector.fitting import FitContext, PartialStatistics
+from eqsep.detector.fitting import PartialStatistics, context_of
 from eqsep.detector.scoring import LIKE, scorer_of
 from eqsep.engine.nystroem import widened
 from eqsep.errors import EqsepWarning, UserError, warn
@@ -128,10 +127,8 @@ def suspects(detector: Any, X: Any, y: Any = None, *, n: int = 20) -> np.ndarray
     >>> suspects(detector, X, n=4) % 25
     array([0, 0, 0, 0])
     """
-    check_is_fitted(detector)
-    feature_map = detector.feature_map_
+    context, feature_map = context_of(detector), detector.feature_map_
     table = aligned(feature_map.encoder, read_table(X, name=type(detector).__name__))
-    context = FitContext.of(detector, feature_map, detector.labels_, one_class=detector.one_class_)
     labels = context.row_labels(y, n_rows=table.n_rows)
     _, given = label_codes(y, table.n_rows)
     held = feature_map.holds_out(feature_map.hashes(table), labels)
