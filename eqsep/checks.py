@@ -12,11 +12,12 @@ looked, and goes on, says so once: ``warnings.simplefilter("ignore", DateColumnW
 | dates: later rows lie beyond what was learnt | `DateColumnWarning`, `NewDateWarning` |
 | labels that may be misspelt | `LabelSpellingWarning` |
 | a threshold that few anomalies get above | `HighThresholdWarning` |
+| rows to doubt, and no labelled anomaly by which to tell | `UnusedDoubtWarning` |
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,7 +33,7 @@ _COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _FEW = 20  # rows, or steps of a counter: fewer may rise by chance
 _ENOUGH = 5  # anomalies: fewer are told apart by chance
 _REPEATED = 2  # rows for each name: where there are fewer, names tell rows apart, not kinds
-_HIGH = 0.97  # a threshold above which little is left for anomalies
+_HIGH = {False: 0.97, True: 0.9}  # thresholds above which little is left for anomalies, by doubt
 Beyond = Counter[tuple[str, str, str]]  # rows by column, "later" or "earlier", and the last date
 
 
@@ -66,6 +67,10 @@ class LabelSpellingWarning(DataWarning):
 
 class HighThresholdWarning(DataWarning):
     """The threshold is so high that anomalies hardly get above it."""
+
+
+class UnusedDoubtWarning(DataWarning):
+    """Rows are to be doubted, and no anomaly is labelled that they could be like."""
 
 
 @dataclass(frozen=True)
@@ -267,23 +272,48 @@ def _label_names(labels: RowLabels) -> list[str]:
     return [normal, *(labels.kinds if labels.labels.by_name else [other])]
 
 
-def check_fitted(encoder: TableEncoder, *, threshold: float, rate: float) -> list[Finding]:
-    """What is to be looked at when a detector has been fitted."""
-    return [*check_dates(encoder), *check_threshold(threshold, rate=rate)]
-
-
-def check_threshold(threshold: float, *, rate: float) -> list[Finding]:
-    """A finding where the threshold is so high that anomalies hardly get above it.
-
-    The share of new normal rows that may raise an alarm is `rate`.
-    """
-    if threshold < _HIGH:
+def check_doubt(asked: str, *, kinds: Collection[str]) -> list[Finding]:
+    """A finding where rows are to be doubted, as `asked`, and no kind of anomaly is labelled."""
+    if asked != "doubted" or kinds:
         return []
     return [
         Finding(
+            UnusedDoubtWarning,
+            "Rows are to be doubted, and no anomaly is labelled, by which others could be found "
+            "among them: all rows are taken for normal ones.",
+            "Pass y with some labelled anomalies, or leave out unlabelled='doubted'.",
+            "Label some anomalies, or leave out --unlabelled.",
+        )
+    ]
+
+
+def check_threshold(threshold: float, *, rate: float, doubted: bool = False) -> list[Finding]:
+    """A finding where the threshold is so high that anomalies hardly get above it.
+
+    The share of new normal rows that may raise an alarm is `rate`; held-out rows that set the
+    threshold may be anomalies where they are `doubted`.
+    """
+    if threshold < _HIGH[doubted]:
+        return []
+    near = (
+        f"The threshold, {threshold:.3f}, is near 1 or above, the score of rows that are far from "
+    )
+    if doubted:
+        higher = "label the anomalies among them, or allow a higher"
+        return [
+            Finding(
+                HighThresholdWarning,
+                f"{near}everything: so high score more than {rate:.2%} of the held-out rows, which "
+                f"nobody has called normal. Some of these are likely to be anomalies that nobody "
+                f"has labelled; while they set the threshold, few anomalies will raise an alarm.",
+                f"eqsep.detector.suspects lists them: {higher} false_alarm_rate.",
+                f"eqsep suspects lists them: {higher} --false-alarm-rate.",
+            )
+        ]
+    return [
+        Finding(
             HighThresholdWarning,
-            f"The threshold, {threshold:.3f}, is near 1 or above, the score of rows that are far "
-            f"from everything: so far out lie more than {rate:.2%} of the normal rows. Few "
+            f"{near}everything: so far out lie more than {rate:.2%} of the normal rows. Few "
             f"anomalies will raise an alarm.",
             "Leave out columns of codes or ids, set a larger n_landmarks, or allow a higher "
             "false_alarm_rate.",

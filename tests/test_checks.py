@@ -187,6 +187,20 @@ def test_a_threshold_near_one_is_told(threshold, found):
         assert "--landmarks" in finding.option
 
 
+@pytest.mark.parametrize(("threshold", "found"), [(0.899, False), (0.9, True), (0.955, True)])
+def test_unlabelled_anomalies_are_named_where_doubted_rows_make_the_threshold_high(
+    threshold, found
+):
+    findings = checks.check_threshold(threshold, rate=0.02, doubted=True)
+    assert bool(findings) is found
+    for finding in findings:
+        assert f"The threshold, {threshold:.3f}, is near 1" in finding.message
+        assert "2.00% of the held-out rows, which nobody has called normal" in finding.message
+        assert "anomalies that nobody has labelled" in finding.message
+        assert "eqsep.detector.suspects lists them: label the anomalies" in finding.advice
+        assert "eqsep suspects lists them: label the anomalies" in finding.option
+
+
 @pytest.fixture(scope="module")
 def dated():
     days = pd.date_range("2025-01-01", periods=N, freq="D")
@@ -350,6 +364,17 @@ def test_a_threshold_that_few_get_above_is_told_by_a_fit():
     rows = pd.DataFrame(codes).rename(columns=str).astype("category")
     (high,) = told(lambda: Detector(n_landmarks=60, bandwidth=1 / 32, random_state=0).fit(rows))
     assert isinstance(high, checks.HighThresholdWarning)
+
+
+def test_a_threshold_that_unlabelled_anomalies_make_high_is_told_by_a_fit():
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(700, 3)), rng.uniform(-90, 90, size=(80, 3))])
+    y = np.repeat([None, "leak"], [770, 10])
+    doubted = Detector(n_landmarks=60, bandwidth=0.2, random_state=0)
+    (high,) = told(lambda: doubted.fit(X, y))
+    assert isinstance(high, checks.HighThresholdWarning)
+    assert "eqsep.detector.suspects" in str(high)
+    assert "eqsep suspects" in high.in_command()
 
 
 def test_with_a_map_of_another_detector_dropped_columns_are_no_matter():

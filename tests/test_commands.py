@@ -205,7 +205,7 @@ LINES = {  # what the labels say of normal rows, the options, and what the summa
     ("normal", ""): "480 rows labelled normal are trusted",
     ("normal", "doubted"): "480 rows labelled normal are doubted: some may be anomalies",
     (None, ""): "480 rows without a label are doubted: some may be anomalies",
-    (None, "trusted"): "480 rows without a label are taken for normal ones",
+    (None, "trusted"): "480 rows without a label are trusted",
 }
 
 
@@ -237,10 +237,33 @@ def test_rows_without_a_label_count_little_beside_labelled_ones(tmp_path):
     frame.loc[frame.index[frame["kind"] == "0"][:10], "kind"] = None
     frame.to_csv(tmp_path / "t.csv", index=False)
     words = ("fit", tmp_path / "t.csv", "--label", "kind", *FAST, "--out", out)
-    told = "470 rows labelled 0 are {}; 10 without a label count 0.01 each\n"
-    assert told.format("trusted") in done(*words)
-    doubted = done(*words, "--unlabelled", "doubted")
-    assert told.format("doubted: some may be anomalies") in doubted
+    assert "470 rows labelled 0 are trusted; 10 without a label count 0.01 each\n" in done(*words)
+    told = "normal      rows labelled 0 are trusted; any without a label counts 0.01\n"
+    assert told in done("info", out)
+
+
+MIXED = {  # the option, the rows labelled normal, and what is said of these and of the others
+    ("trusted", 300): "300 rows labelled normal and 180 rows without a label are trusted",
+    ("doubted", 300): "300 rows labelled normal are trusted and set the threshold; 180 rows "
+    "without a label are doubted: some may be anomalies",
+    ("doubted", 90): "90 rows labelled normal and 390 rows without a label are doubted: some may "
+    "be anomalies",
+}
+
+
+@pytest.mark.parametrize(("asked", "n_normal"), MIXED)
+def test_rows_without_a_label_are_what_is_said_beside_rows_labelled_normal(
+    tmp_path, asked, n_normal
+):
+    frame, out = payments(0), tmp_path / "m.eqsep"
+    frame.loc[frame.index[frame["kind"] == "normal"][n_normal:], "kind"] = None
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    words = ("fit", tmp_path / "t.csv", "--label", "kind", "--unlabelled", asked, *FAST)
+    printed = done(*words, "--out", out)
+    assert f"normal      {MIXED[asked, n_normal]}\n" in printed
+    assert ("on average (by 99 held-out normal rows)\n" in printed) == (n_normal == 300)
+    told = re.sub(r"\d+ rows", "rows", MIXED[asked, n_normal]).replace(" and rows", " or")
+    assert f"normal      {told}\n" in done("info", out)
 
 
 def test_the_summary_counts_held_out_rows_that_are_taken_for_anomalies(tmp_path):
@@ -260,7 +283,8 @@ def test_info_says_what_a_model_has_learnt(folder, tmp_path):
     words = ("fit", folder / "train.csv", "--label", "kind", *SEEN, *FAST)
     fitted = done(*words, "--out", tmp_path / "m.eqsep").splitlines()
     told = done("info", tmp_path / "m.eqsep").splitlines()
-    assert told[2] == "normal      rows labelled normal are trusted"
+    line = "normal      rows labelled normal are trusted; any without a label counts 0.01"
+    assert told[2] == line
     assert [*told[:2], *told[3:]] == [*fitted[1:3], *fitted[4:]]
 
 

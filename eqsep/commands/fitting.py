@@ -15,6 +15,7 @@ from eqsep.commands.text_files import Layout
 from eqsep.commands.training_data import TrainingData, read_on_cluster, read_training_data
 from eqsep.commands.writing import check_model_out
 from eqsep.detector import Detector
+from eqsep.detector.trust import is_calibration_doubted
 from eqsep.errors import UserError
 from eqsep.labels import NORMAL, WITHOUT
 from eqsep.report.learnt import trust_in
@@ -169,7 +170,7 @@ def _columns(detector: Detector, dropped: Sequence[str]) -> str:
 def _promise(detector: Detector) -> str:
     rate, left_out = detector.false_alarm_rate, detector.calibration_.n_left_out
     held = len(detector.calibration_.scores) - left_out
-    doubted = detector.feature_map_.doubted
+    doubted = is_calibration_doubted(detector)
     by = counted(held, "held-out row" if doubted else "held-out normal row")
     if left_out:
         by += f" beside {left_out:,} taken for anomalies"

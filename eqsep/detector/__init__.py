@@ -5,6 +5,7 @@
 | `detector` | the estimator |
 | `fitting` | a fit: what is agreed on first, and what rows teach under it, as sums that add up |
 | `streams` | a first fit to batches of rows |
+| `trust` | what the labels of a first fit say of rows that nobody has called anomalous |
 | `feature_map` | what is fixed at the first fit: encoding, landmarks, bandwidth, who is held out |
 | `bandwidth` | the choice of the kernel's bandwidth, without an unseen kind to look at |
 | `scoring` | score, p-value, alarm and kind of encoded rows; the calibration behind them |

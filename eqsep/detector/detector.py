@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from eqsep.batches.sources import source_of
-from eqsep.checks import check_fitted, check_row_labels, warn_of
+from eqsep.checks import check_dates, check_doubt, check_row_labels, check_threshold, warn_of
 from eqsep.detector.explanation import Explanation, explain_rows
 from eqsep.detector.feature_map import FeatureMap, row_hashes
 from eqsep.detector.fitting import (
@@ -26,6 +26,7 @@ from eqsep.detector.fitting import (
 from eqsep.detector.learning import check_learnt, check_mergeable, warn_of_far_rows
 from eqsep.detector.scoring import Calibration, Held, checked_rate, named_kinds, scorer_of, solved
 from eqsep.detector.streams import fit_stream, read
+from eqsep.detector.trust import is_calibration_doubted
 from eqsep.engine.nystroem import Statistics, widened
 from eqsep.labels import NORMAL, UNLABELLED, RowLabels, read_row_labels
 from eqsep.renames import DEPRECATED, parameter
@@ -62,11 +63,13 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
     alpha : float, default=0.1
         The ridge penalty, in units of the loss of one row.
     unlabelled : {"auto", "trusted", "doubted"}, default="auto"
-        Whether rows that stand for normal ones may hold anomalies. "auto" trusts rows labelled
-        normal, and doubts those without a label beside labelled anomalies. "doubted" doubts the
-        label 0 too: nobody has looked. "trusted" takes rows without a label for normal ones.
+        Whether rows that nobody has called anomalous may be anomalies. "auto" trusts rows labelled
+        normal; where there are none, it doubts rows without a label beside labelled anomalies.
+        "trusted" takes rows without a label for normal ones. "doubted" doubts them, and rows
+        labelled normal too, unless these are enough to set the threshold alone.
     unlabelled_weight : float, default=0.01
-        What a row without a label counts, as a normal one, where some rows are labelled normal.
+        What a row without a label counts, as a normal one, beside rows labelled normal, where it is
+        neither trusted nor doubted.
     feature_map : FeatureMap, default=None
         The `feature_map_` of another detector, to learn what can be merged with it.
     device : {"cpu", "cuda", "auto"}, default="cpu"
@@ -93,8 +96,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
     calibration_ : Calibration
         The held-out normal rows and their scores.
     one_class_ : bool
-        Whether no row of the first fit was labelled normal: then, and in all that is learnt later,
-        rows without a label are normal ones.
+        Whether rows without a label are normal ones, of which some calibrate, in the first fit and
+        in all that is learnt later: by default where no row of the first fit was labelled normal.
     classes_ : ndarray of shape (2,)
 
     Notes
@@ -363,8 +366,10 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         self._record(partial.statistics, partial.held_out.encoded(self.feature_map_))
         self.promised_rate_ = rate = checked_rate(self.false_alarm_rate)
         self.calibration_.warn_if_short(rate)
-        found = check_fitted(self.feature_map_.encoder, threshold=self.threshold_, rate=rate)
-        warn_of([*context.findings, *found])
+        doubted = is_calibration_doubted(self)
+        found = [*context.findings, *check_doubt(self.unlabelled, kinds=self.kinds_)]
+        found += check_dates(self.feature_map_.encoder)
+        warn_of(found + check_threshold(self.threshold_, rate=rate, doubted=doubted))
         return self
 
     def _record(self, statistics: Statistics, held: Held) -> Self:

@@ -15,7 +15,7 @@ from eqsep.engine.ellipsoid import Ellipsoid
 from eqsep.engine.kernels import Laplacian, SparseLaplacian
 from eqsep.engine.nystroem import KernelMap, choose_landmarks, row_keys
 from eqsep.engine.tensors import DeviceMap
-from eqsep.labels import RowLabels
+from eqsep.labels import UNLABELLED, RowLabels
 from eqsep.renames import DEPRECATED, parameter
 from eqsep.tables.column import Column
 from eqsep.tables.encoder import (
@@ -300,8 +300,10 @@ def _bounds(
 ) -> tuple[int, int, tuple[str, ...]]:
     """The bound of normal rows, that of labelled anomalies, and the kinds it is for.
 
-    Anomalies are held out of common kinds alone: of the others each row is needed to learn.
+    Anomalies are held out of common kinds alone: of the others each row is needed to learn. None is
+    where doubted rows have no part in the calibration, and are without a label still.
     """
+    doubted = doubted and not (labels.code == UNLABELLED).any()
     times = np.bincount(labels.code[labels.code > 0], minlength=1 + len(labels.kinds))
     common = [code for code in np.flatnonzero(times >= COMMON).tolist() if doubted]
     anomalous = np.sort(hashes[np.isin(labels.code, common)])

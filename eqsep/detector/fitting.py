@@ -19,9 +19,10 @@ from eqsep.checks import Finding, check_columns, check_row_labels
 from eqsep.detector.contamination import MOST
 from eqsep.detector.feature_map import FeatureMap, given_bandwidth, make_feature_map
 from eqsep.detector.scoring import MOST_HELD, Held, checked_rate, held_out
+from eqsep.detector.trust import is_doubted, opened
 from eqsep.engine.nystroem import Statistics, widened
 from eqsep.errors import UserError
-from eqsep.labels import UNLABELLED, RowLabels, listed, read_row_labels
+from eqsep.labels import UNLABELLED, RowLabels, read_row_labels
 from eqsep.tables.encoder import aligned
 from eqsep.tables.reading import Table
 
@@ -40,9 +41,10 @@ class FitContext:
     known : RowLabels
         How labels are read, and the kinds known so far; no rows.
     one_class : bool
-        Whether rows without a label are normal ones.
+        Whether rows without a label are normal ones, of which some calibrate.
     normal : label or None
     unlabelled_weight : float
+        What a row without a label counts where it is not; 1 where it is doubted.
     device : {"cpu", "cuda", "auto"}
         Where kernel values are computed and summed up.
     unconfirmed_names : mapping of str to set of str
@@ -66,7 +68,8 @@ class FitContext:
         cls, detector: Any, feature_map: FeatureMap, known: RowLabels, *, one_class: bool
     ) -> "FitContext":
         """The context of a detector's parameters with this feature map."""
-        parameters = (detector.normal, detector.unlabelled_weight, detector.device)
+        weight = 1.0 if feature_map.doubted and not one_class else detector.unlabelled_weight
+        parameters = (detector.normal, weight, detector.device)
         return cls(feature_map, known.of_no_row(), one_class, *parameters)
 
     def row_labels(self, y: Any, *, n_rows: int) -> RowLabels:
@@ -170,7 +173,7 @@ def first_fit(
     """
     counts = np.ones(len(labels.code))
     found = check_row_labels(labels)
-    labels, one_class = opened(labels, counts, normal=detector.normal, given=given)
+    labels, one_class = opened(detector, labels, counts, given=given)
     found += check_columns(table, labels.code)
     feature_map = detector.feature_map
     if feature_map is None:
@@ -182,27 +185,6 @@ def first_fit(
     context = FitContext.of(detector, feature_map, labels, one_class=one_class)
     context = replace(context, findings=tuple(found))
     return context, accumulate_encoded(context, table, labels, Z)
-
-
-def opened(
-    labels: RowLabels, counts: np.ndarray, *, normal: Any, given: bool
-) -> tuple[RowLabels, bool]:
-    """The first labels, and whether rows without one are normal; refused where none can be.
-
-    Each of the labels is that of so many rows.
-    """
-    refuse_labels(labels, counts, normal=normal, given=given)
-    one_class = not (labels.code == 0).any()
-    return labels.trusting_unlabelled() if one_class else labels, one_class
-
-
-def is_doubted(detector: Any, labels: RowLabels, *, one_class: bool) -> bool:
-    """Whether rows that stand for normal ones may be anomalies, of which some are labelled.
-
-    By default rows that are labelled normal are trusted, and those without a label are not.
-    """
-    asked = {"auto": one_class, "trusted": False, "doubted": True}
-    return asked[detector.unlabelled] and bool(labels.kinds)
 
 
 def accumulate(context: FitContext, X: Any, y: Any = None) -> PartialStatistics:
@@ -341,47 +323,19 @@ def check_parameters(detector: Any) -> None:
             f"feature_map must be the feature_map_ of a fitted detector, got a "
             f"{type(detector.feature_map).__name__}."
         )
+    _check_doubt(detector)
 
 
-def refuse_labels(labels: RowLabels, counts: np.ndarray, *, normal: Any, given: bool) -> None:
-    """Refuse the labels of a first fit where no row stands for the normal ones, or none says.
-
-    Labels that are `given`, and all of them missing, are more often a mistake than a choice. So are
-    labels of which none is normal, where the rows without one, which would have to be, are few, or
-    a kind is called as the normal rows are but for case and blanks.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (n,)
-        How many rows each of the labels stands for.
-    """
-    if given and labels.labels is None:
-        told = "y holds no label: all of them are missing (None, NaN)."
-        rest = "to learn all rows as normal ones, or check where the labels were lost."
-        raise UserError(f"{told} Pass y=None {rest}", command=f"{told} Leave out --label {rest}")
-    unlabelled, labelled = (int(counts[labels.code == UNLABELLED].sum()), int(counts.sum()))
-    labelled -= unlabelled
-    if (labels.code == 0).any() or not labelled:
+def _check_doubt(detector: Any) -> None:
+    """Refuse a word on unlabelled rows that the feature map contradicts."""
+    asked, given = detector.unlabelled, detector.feature_map
+    if given is None or asked == "auto" or (asked == "doubted") == given.doubted:
         return
-    wanted = "0, False or 'normal'" if normal is None else repr(normal)
-    found = f"every label ({listed(np.array(labels.kinds))}) is a kind of anomaly"
-    if not unlabelled:
-        raise _normal_unsaid(
-            f"Normal rows are needed, got one class only: {found}, and none is {wanted}.",
-            "add rows that are normal or without a label.",
-        )
-    alike = {kind.strip().casefold() for kind in labels.kinds}
-    if labelled >= unlabelled or str(normal).strip().casefold() in alike:
-        raise _normal_unsaid(
-            f"No label is {wanted}: {found}, of {labelled:,} rows, and {unlabelled:,} rows have "
-            f"none.",
-            "add rows without a label, if these are to be the normal ones.",
-        )
-
-
-def _normal_unsaid(told: str, other: str) -> UserError:
-    """The error where no label is the normal one, and what else can be done about it."""
-    wanted = f"{told} Say which label is normal:"
-    return UserError(
-        f"{wanted} normal=..., or {other}", command=f"{wanted} --normal LABEL, or {other}"
+    taken = "doubted" if given.doubted else "trusted"
+    raise UserError(
+        f"unlabelled={asked!r} contradicts feature_map, in which rows are {taken}: that is settled "
+        f"at the first fit. Leave out unlabelled=, or fit the detector that it is from anew, with "
+        f"unlabelled={asked!r} and labelled anomalies.",
+        command=f"The model that --like names was to take rows as {asked}, and they are {taken} in "
+        f"it, since it knew no labelled anomaly. Fit it anew with some.",
     )

@@ -6,6 +6,7 @@ import numpy as np
 
 from eqsep.detector.fitting import PartialStatistics, context_of
 from eqsep.detector.scoring import LIKE, scorer_of
+from eqsep.detector.trust import is_calibration_doubted
 from eqsep.engine.nystroem import widened
 from eqsep.errors import EqsepWarning, UserError, warn
 from eqsep.labels import UNLABELLED, RowLabels, label_codes
@@ -98,10 +99,11 @@ def warn_of_far_rows(
 def suspects(detector: Any, X: Any, y: Any = None, *, n: int = 20) -> np.ndarray:
     """The rows that calibrate, unlabelled or doubted, and score highest: for a person to judge.
 
-    An anomaly among them makes the threshold too high. One that is found is labelled: `forget` it
-    with the label that it had and `partial_fit` it with its kind, or fit anew. A row that turns out
-    to be normal stays as it was: in a new fit labelled normal rows alone would set the threshold,
-    and these few are those that score highest.
+    These are rows without a label, or those labelled normal where all are labelled and rows are
+    doubted. An anomaly among them makes the threshold too high. One that is found is labelled:
+    `forget` it with the label that it had and `partial_fit` it with its kind, or fit anew. A row
+    that turns out to be normal stays as it was: in a new fit labelled normal rows alone would set
+    the threshold, and these few are those that score highest.
 
     Parameters
     ----------
@@ -132,7 +134,9 @@ def suspects(detector: Any, X: Any, y: Any = None, *, n: int = 20) -> np.ndarray
     labels = context.row_labels(y, n_rows=table.n_rows)
     _, given = label_codes(y, table.n_rows)
     held = feature_map.holds_out(feature_map.hashes(table), labels)
-    doubted = (given == UNLABELLED) | feature_map.doubted
+    doubted = given == UNLABELLED
+    if not doubted.any():
+        doubted[:] = is_calibration_doubted(detector)
     places = np.flatnonzero(held & doubted & (labels.code == 0))
     scores = scorer_of(detector).scores(feature_map.rows(table.take(places)))
     highest: np.ndarray = places[np.argsort(-scores, kind="stable")[:n]]

@@ -25,11 +25,10 @@ from eqsep.detector.fitting import (
     accumulate,
     bounded,
     first_fit,
-    is_doubted,
-    opened,
     settled,
 )
 from eqsep.detector.scoring import held_out
+from eqsep.detector.trust import is_doubted, opened
 from eqsep.errors import UserError
 from eqsep.labels import (
     UNLABELLED,
@@ -220,7 +219,7 @@ def agree(detector: Any, rng: np.random.RandomState, summary: StreamSummary) -> 
     """
     labels, counts = summary.row_labels()
     found = check_row_labels(labels, counts)
-    labels, one_class = opened(labels, counts, normal=detector.normal, given=summary.labelled)
+    labels, one_class = opened(detector, labels, counts, given=summary.labelled)
     if detector.feature_map is not None:
         context = FitContext.of(detector, detector.feature_map, labels, one_class=one_class)
         return replace(context, findings=tuple(found))

@@ -108,18 +108,31 @@ def trust_in(detector: Detector, counts: Mapping[str, int], *, normal: str) -> s
     labelled, without = counts.get(normal, 0), counts.get(WITHOUT, 0)
     if detector.labels_.labels is None:  # counted as normal, and not labelled so
         labelled, without = 0, labelled + without
-    stand = {f"labelled {normal}": labelled, WITHOUT: without if detector.one_class_ else 0}
-    unnumbered = f"rows {WITHOUT if detector.one_class_ else f'labelled {normal}'}"
-    rows = " and ".join(f"{n:,} row{'s' * (n != 1)} {name}" for name, n in stand.items() if n)
-    verb = "is" if sum(stand.values()) == 1 else "are"
+    rows = {f"labelled {normal}": labelled, WITHOUT: without}
+    doubted = "doubted: some may be anomalies"
+    if detector.one_class_:
+        taken = (
+            "trusted" if labelled or detector.unlabelled == "trusted" else "taken for normal ones"
+        )
+        if not labelled + without:
+            rows = dict.fromkeys(rows if detector.unlabelled != "auto" else [WITHOUT], 0)
+        return _are(rows, doubted if detector.feature_map_.doubted else taken)
+    trusted = _are({f"labelled {normal}": labelled}, "trusted")
+    if counts and not without:
+        return trusted
     if detector.feature_map_.doubted:
-        taken = "doubted: some may be anomalies"
-    elif detector.one_class_ and not labelled:
-        taken = "taken for normal ones"
-    else:
-        taken = "trusted"
-    beside = f"; {without:,} {WITHOUT} count {detector.unlabelled_weight:g} each"
-    return f"{rows or unnumbered} {verb} {taken}" + beside * (without > stand[WITHOUT])
+        return f"{trusted} and set the threshold; {_are({WITHOUT: without}, doubted)}"
+    beside = f"{without:,} {WITHOUT} count" if without else f"any {WITHOUT} counts"
+    return f"{trusted}; {beside} {detector.unlabelled_weight:g}" + " each" * bool(without)
+
+
+def _are(rows: Mapping[str, int], taken: str) -> str:
+    """Which rows, and how many, are taken for what; without numbers where there are none."""
+    there = {name: n for name, n in rows.items() if n}
+    if not there:
+        return f"rows {' or '.join(rows)} are {taken}"
+    counted = " and ".join(f"{n:,} row{'s' * (n != 1)} {name}" for name, n in there.items())
+    return f"{counted} {'is' if sum(there.values()) == 1 else 'are'} {taken}"
 
 
 _WORDS = {
