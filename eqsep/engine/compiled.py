@@ -119,6 +119,11 @@ def mean_of_powers(k: Any, powers: tuple[int, ...]) -> Any:
     return k
 
 
+def add_triangle(part: np.ndarray, total: np.ndarray) -> None:
+    """Add the lower triangle of `part`, whatever its precision, to that of `total`."""
+    _compiled(_add_triangle)(part, total)
+
+
 def row_products(X: np.ndarray, A: np.ndarray) -> np.ndarray:
     """X A in double precision, each row for itself to the last bit.  (n, d), (d, r) -> (n, r)
 
@@ -225,6 +230,13 @@ def _average_powers(k: Any, counts: Any) -> None:  # pragma: no cover  compiled
                     total[j] += row[j]
         for j in range(row.shape[0]):
             row[j] = total[j] * share
+
+
+def _add_triangle(part: Any, total: Any) -> None:  # pragma: no cover  compiled
+    for i in range(total.shape[0]):
+        row, more = total[i], part[i]
+        for j in range(i + 1):
+            row[j] += more[j]
 
 
 def _add_products(X: Any, A: Any, out: Any) -> None:  # pragma: no cover  compiled

@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from eqsep.arrays import device, is_foreign, namespace, to_numpy
 from eqsep.engine.compiled import in_threads, n_pieces, weighted_sums
+from eqsep.engine.gram import BLOCK, Gram
 from eqsep.engine.kernels import Kernel
 from eqsep.errors import EqsepWarning, UserError, warn
 
@@ -295,47 +296,50 @@ class KernelMap:
     ) -> Statistics:
         """The sums over the rows, of which `total` is the weight, class by class.
 
-        Products and sums are in double precision, whatever that of the rows, and so are kernel
-        values that depend on the rows beside a row: in single precision the sums of two pieces
-        would not be those of the whole.
+        Sums are in double precision (of many rows and a narrow kernel as `Gram` says), whatever
+        that of the rows, and so are kernel values that depend on the rows beside a row: in single
+        precision the sums of two pieces would not be those of the whole.
         """
         if self.kernel.is_rowwise:
             return Statistics(*self._sums_in_threads(X, target, weight), total)
         exact = replace(self, landmarks=self.landmarks.astype(np.float64, copy=False))
-        return Statistics(*exact._sums(X, target, weight), total)
+        gram = Gram(len(self.landmarks), n_rows=len(X))
+        moment = exact._sums(X, target, weight, gram)
+        return Statistics(gram.matrix(), moment, total)
 
     def _sums(
-        self, X: np.ndarray, target: np.ndarray, weight: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Σ w k kᵀ and Σ w t k."""
-        m, root = len(self.landmarks), np.sqrt(weight)[:, None]
-        pull = (np.sqrt(weight) * target.T).T
-        gram, moment = np.zeros((m, m)), np.zeros((m, *target.shape[1:]))
+        self, X: np.ndarray, target: np.ndarray, weight: np.ndarray, gram: Gram
+    ) -> np.ndarray:
+        """Σ w t k; Σ w k kᵀ is added to `gram`."""
+        root, pull = np.sqrt(weight)[:, None], (np.sqrt(weight) * target.T).T
+        moment = np.zeros((len(self.landmarks), *target.shape[1:]))
         weighted = bool((weight != 1).any())
-        for rows, k in self.chunks(X, most=len(X), dtype=np.float64):
+        for rows, k in self.chunks(X, most=BLOCK if self.kernel.is_rowwise else len(X)):
             k = root[rows] * k if weighted else k
-            gram += k.T @ k
+            gram.add(k)
             moment += k.T @ pull[rows]
-        return gram, moment
+        return moment
 
     def _sums_in_threads(
         self, X: np.ndarray, target: np.ndarray, weight: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The same, by threads that each have rows and sums of their own.
+        """Σ w k kᵀ and Σ w t k, by threads that each have rows and sums of their own.
 
         BLAS's own threads would wait for each other, and spin while kernel values are computed.
         """
-        steps = len(X) * X.shape[1] * len(self.landmarks)
-        parts: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        n, m = len(X), len(self.landmarks)
+        steps = n * X.shape[1] * m
+        parts: dict[int, tuple[Gram, np.ndarray]] = {}
 
         def add(rows: slice) -> None:
-            parts[rows.start] = self._sums(X[rows], target[rows], weight[rows])
+            gram = Gram(m, n_rows=n)
+            parts[rows.start] = gram, self._sums(X[rows], target[rows], weight[rows], gram)
 
-        alone = n_pieces(len(X), steps=steps) == 1
+        alone = n_pieces(n, steps=steps) == 1
         with nullcontext() if alone else threadpool_limits(1, user_api="blas"):
-            in_threads(add, len(X), steps=steps)
+            in_threads(add, n, steps=steps)
         (gram, moment), *others = (parts[start] for start in sorted(parts))
         for more, pull in others:
             gram += more
             moment += pull
-        return gram, moment
+        return gram.matrix(), moment
