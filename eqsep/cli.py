@@ -11,6 +11,24 @@ import typer
 from eqsep import __version__
 from eqsep.commands import data, theory
 from eqsep.commands.console import Screen, counted, debugging, errors_told, warnings_told
+from eqsep.commands.options import (
+    Delimiter,
+    Drop,
+    Header,
+    Label,
+    Landmarks,
+    Model,
+    ModelOut,
+    Names,
+    Normal,
+    NormalHere,
+    Rate,
+    Ray,
+    Report,
+    Rows,
+    Seed,
+    Unlabelled,
+)
 from eqsep.errors import UserError
 
 if TYPE_CHECKING:
@@ -19,58 +37,6 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_show_locals=False)
 app.add_typer(theory.app, name="theory", help="Closing numbers, VC dimensions and shattering.")
 app.add_typer(data.app, name="data", help="The files of real data sets: what, where, and fetch.")
-
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that eqsep fit wrote.")]
-Rows = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="FILE", help="CSV, JSON lines, Parquet, Arrow, folders of them; - is the input."
-    ),
-]
-ModelOut = Annotated[Path, typer.Option("--out", metavar="MODEL", help="The model to write.")]
-Label = Annotated[str, typer.Option(metavar="COLUMN", help="The column of labels.")]
-Normal = Annotated[
-    str | None,
-    typer.Option(metavar="LABEL", help='The label of normal rows; else "normal", 0 or false.'),
-]
-Unlabelled = Annotated[
-    str,
-    typer.Option(
-        metavar="HOW",
-        help="Rows that nobody called anomalous: auto, trusted, or doubted if some may be.",
-    ),
-]
-Drop = Annotated[
-    list[str] | None, typer.Option(metavar="COLUMN", help="Leave this column out; may be repeated.")
-]
-Names = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COLUMN", help="It holds names, even if they look like numbers."),
-]
-Delimiter = Annotated[
-    str | None, typer.Option(metavar="CHARACTER", help="Between values of text files.")
-]
-Header = Annotated[
-    bool, typer.Option("--header/--no-header", help="Whether the first line names the columns.")
-]
-Landmarks = Annotated[
-    int | None, typer.Option(metavar="N", help="Rows that a model remembers; fewer are quicker.")
-]
-Rate = Annotated[
-    float | None,
-    typer.Option(
-        metavar="SHARE", help="Of new normal rows that may raise an alarm; else as fitted."
-    ),
-]
-Report = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report: one HTML page.")]
-Ray = Annotated[
-    str | None,
-    typer.Option(metavar="ADDRESS", help="Work on this cluster of Ray; local is this machine."),
-]
-Seed = Annotated[
-    int,
-    typer.Option(metavar="N", min=0, max=2**32 - 1, help="The same number gives the same result."),
-]
 
 
 def _show_version(wanted: bool) -> None:
@@ -254,22 +220,22 @@ def explain(  # noqa: PLR0913
 
 
 @app.command()
-def learn(
+def learn(  # noqa: PLR0913
     model: Model,
     rows: Rows,
     label: Label,
     out: ModelOut,
+    normal: NormalHere = None,
     delimiter: Delimiter = None,
     header: Header = True,
 ) -> None:
     """Teach a model more labelled rows; its landmarks stay those of its first fit."""
     with errors_told():
         from eqsep.commands import fitting
-        from eqsep.commands.text_files import Layout
 
+        spec = _spec(rows, delimiter, header, {"label": label, "normal": normal})
         with warnings_told():
-            layout = Layout(delimiter, header)
-            detector, counts = fitting.learn_files(model, rows, label, layout=layout, out=out)
+            detector, counts = fitting.learn_files(model, spec, out=out)
         fitting.tell_fitted(Screen(), detector, counts, out)
 
 

@@ -9,12 +9,13 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import column_or_1d
 
 from eqsep.arrays import to_numpy
-from eqsep.errors import EqsepWarning, UserError, warn
+from eqsep.errors import EqsepWarning, UserError, quoted, warn
 from eqsep.tables.column import objects
 
 UNLABELLED = -1  # the code of a row of which nothing is known
 NORMAL = "normal"  # what normal rows are called where nobody says another name
 WITHOUT = "without a label"  # how rows of which nothing is known are counted
+TRUTHS = ("0", "1", "false", "true")  # as texts: no names of kinds
 USUAL_NORMAL = (NORMAL, 0)  # labels of normal rows, where nobody says which; False is 0 too
 
 
@@ -48,7 +49,8 @@ class Labels:
         if self.by_name and y.dtype.kind not in "US":
             raise UserError(
                 f"Labels were names with {self.classes[0]!s} among them, and are now numbers "
-                f"({listed(y)}), which no name stands for. Pass names again."
+                f"({listed(y)}), which no name stands for. Pass names again, "
+                f"{str(self.classes[0])!r} for normal rows."
             )
         is_normal = y == self.classes[0]
         unknown = ~is_normal & ~np.isin(y, self.kinds)
@@ -290,6 +292,8 @@ def read_row_labels(
     names = np.where(labels.encode(given) == 1, _names(given, labels), "").tolist()
     new = [name for name in dict.fromkeys(names) if name not in ("", *kinds)]
     _check_words(new)
+    if known and known.labels:
+        _check_truths(new, kinds, normal=str(labels.classes[0]))
     kinds = (*kinds, *new)
     code = [("", *kinds).index(name) for name in names]
     return RowLabels(np.array([*code, UNLABELLED])[place], kinds, labels)
@@ -303,6 +307,20 @@ def _check_words(kinds: list[str]) -> None:
                 f"y has a kind of anomaly called {word!r}, which is what predict_kind says of "
                 f"{rows}. Rename that kind."
             )
+
+
+def _check_truths(new: list[str], kinds: tuple[str, ...], *, normal: str) -> None:
+    """Refuse 0 and 1 as new kinds beside names: more likely they mean normal and anomalous."""
+    found = [name for name in new if name.casefold() in TRUTHS]
+    if found and not any(kind.casefold() in TRUTHS for kind in kinds):
+        told = (
+            f"Labels were names, {quoted((normal, *kinds))}, and are now {quoted(found)}, which "
+            f"would be new kinds of anomaly."
+        )
+        raise UserError(
+            f"{told} Where 0 means normal, pass {normal!r}, and for 1 the name of a kind.",
+            command=f"{told} Say which label is normal, --normal 0 for example, or write names.",
+        )
 
 
 def _names(given: np.ndarray, labels: Labels) -> np.ndarray:

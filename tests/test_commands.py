@@ -710,6 +710,30 @@ def test_learning_is_what_the_library_learns(folder, model, tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore::eqsep.detector.NewKindWarning")  # scores are compared
+@pytest.mark.parametrize(("first", "words"), [("normal", "anomaly"), ("0", "1"), (None, "1")])
+def test_rows_that_call_normal_ones_otherwise_are_learnt_where_that_is_said(tmp_path, first, words):
+    """Into a model of names, of numbers, and of no labels at all."""
+    old, new = payments(0).drop(columns="payment"), payments(1).drop(columns="payment")
+    taken = {"anomaly": ("normal", "anomaly"), "1": (0, 1)}[words]
+    model, out = tmp_path / "m.eqsep", tmp_path / "out.eqsep"
+    y = None if first is None else old["kind"]
+    if first == "0":
+        y = (y != "normal").astype(int)
+    quick = Detector(n_landmarks=60, bandwidth=0.5, random_state=0)
+    quick.fit(old.drop(columns="kind"), y).save(model)
+    is_normal = new["kind"] == "normal"
+    new["kind"] = np.where(is_normal, "false", "true")
+    new.to_csv(tmp_path / "new.csv", index=False)
+    run("learn", model, tmp_path / "new.csv", "--label", "kind", "--normal", "0", "--out", out)
+    X = new.drop(columns="kind")
+    expected = load_model(model).partial_fit(X, np.where(is_normal, *taken))
+    assert load_model(out).kinds_ == expected.kinds_
+    np.testing.assert_allclose(
+        load_model(out).score_samples(X), expected.score_samples(X), atol=1e-6
+    )
+
+
+@pytest.mark.filterwarnings("ignore::eqsep.detector.NewKindWarning")  # scores are compared
 def test_models_that_are_alike_are_merged(folder, model, tmp_path):
     other, both = tmp_path / "other.eqsep", tmp_path / "both.eqsep"
     words = ("fit", folder / "new.csv", "--label", "kind", "--like", model, "--out", other)

@@ -413,7 +413,22 @@ CASES = {
     ),
     "names for numbers": (
         lambda c: ["learn", c.good.numbers, c.good.rows, "--label", "kind", "--out", c.out],
-        "The model knows the labels 0 and 1",
+        "The model knows the labels 0 and 1, and these rows have 'hot', 'normal', 'stuck'. Say",
+    ),
+    "numbers for names": (
+        lambda c: [
+            *("learn", c.good.model, c.csv(c.frame.assign(kind=1 * (c.frame["kind"] == "hot")))),
+            *("--label", "kind", "--out", c.out),
+        ],
+        "Labels were names, 'normal', 'hot', 'stuck', and are now '0', '1', which would be new "
+        "kinds of anomaly. Say which label is normal, --normal 0 for example, or write names.",
+    ),
+    "no normal label to learn": (
+        lambda c: [
+            *("learn", c.good.model, c.good.rows, "--label", "kind", "--normal", "ok"),
+            *("--out", c.out),
+        ],
+        "--normal 'ok' is no label in column 'kind', which holds 'hot', 'normal', 'stuck'. Name",
     ),
     "models apart": (
         lambda c: ["merge", c.good.model, c.good.other, "--out", c.out],

@@ -231,6 +231,10 @@ REFUSED = {
         lambda d, X, y: d.forget(X[y == "normal"][:300].assign(amount=0.5), ["normal"] * 300),
         "Cannot forget a row that was not learnt",
     ),
+    "learning numbers in text after names": (
+        lambda d, X, y: d.partial_fit(X, (y == "normal").astype(int).astype(str)),
+        "now '0', '1', which would be new .* Where 0 means normal, pass 'normal', and for 1 the",
+    ),
     "learning numbers after names": (
         lambda d, X, y: d.partial_fit(X, np.zeros(len(y))),
         "Pass names again",

@@ -5,6 +5,7 @@
 | `fitting`, `scoring`, `explaining`, `evaluating` | what these do, and what they say at the end |
 | `reporting` | the HTML page of a fit |
 | `reading`, `text_files`, `writing` | tables from and to files, whole or piece by piece; models |
+| `options` | arguments and options that several commands have |
 | `inputs` | which columns the files have, and what the column of labels says |
 | `training_data` | the rows of a fit, at once or in batches with a sample of them |
 | `console` | what is printed: progress, errors and warnings, each as one sentence |

@@ -11,7 +11,6 @@ from rich.console import Console
 from eqsep.commands.console import counted, progress
 from eqsep.commands.inputs import InputSpec, y_for
 from eqsep.commands.reading import check_not_read, labelled_rows, load_detector
-from eqsep.commands.text_files import Layout
 from eqsep.commands.training_data import TrainingData, read_on_cluster, read_training_data
 from eqsep.commands.writing import check_model_out
 from eqsep.detector import Detector
@@ -94,16 +93,15 @@ def _fit_on_cluster(
         return fit(data.rows, normal=data.normal, **settings), data
 
 
-def learn_files(
-    model: Path, paths: Sequence[str], label: str, *, layout: Layout, out: Path
-) -> tuple[Detector, dict[str, int]]:
+def learn_files(model: Path, spec: InputSpec, *, out: Path) -> tuple[Detector, dict[str, int]]:
     """Teach a model more labelled rows and write what it knows then; the rows of each kind."""
+    assert spec.label is not None  # the option is required
     check_model_out(out)
-    check_not_read(out, paths)  # the model itself may learn on
-    detector = load_detector(model, rows=paths)
+    check_not_read(out, spec.paths)  # the model itself may learn on
+    detector = load_detector(model, rows=spec.paths)
     with progress("reading") as say:
-        rows, column = labelled_rows(paths, label, detector, layout=layout)
-        y = y_for(detector, column, name=label)
+        rows, column = labelled_rows(spec.paths, spec.label, detector, layout=spec.layout)
+        y = y_for(detector, column, name=spec.label, normal=spec.normal)
         say(f"learning {counted(rows.n_rows, 'row')}")
         detector.partial_fit(rows, y)
         detector.save(out)

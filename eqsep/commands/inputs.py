@@ -14,7 +14,7 @@ from eqsep.commands.reading import Choice, chosen, columns_for, labelled_rows, m
 from eqsep.commands.text_files import Layout
 from eqsep.detector import Detector
 from eqsep.errors import UserError, quoted
-from eqsep.labels import USUAL_NORMAL, WITHOUT
+from eqsep.labels import NORMAL, USUAL_NORMAL, WITHOUT
 from eqsep.tables.column import column_of, objects, text_of
 from eqsep.tables.reading import Table, read_table
 
@@ -206,11 +206,37 @@ def read_label_column(column: pa.ChunkedArray, *, name: str, normal: str | None)
     return LabelColumn(texts, normal, name)
 
 
-def y_for(detector: Detector, column: pa.ChunkedArray, *, name: str) -> np.ndarray:
-    """The labels of more rows, as those that a fitted detector has learnt."""
+def y_for(
+    detector: Detector, column: pa.ChunkedArray, *, name: str, normal: str | None = None
+) -> np.ndarray:
+    """The labels of more rows, as those that a fitted detector has learnt.
+
+    `normal` is what the column calls normal rows, where that is not what the detector does.
+    """
     texts = _texts(column, name)
     labels = detector.labels_.labels
-    return texts if labels is None or labels.by_name else numbers_of(texts)
+    are_truths = set(texts) <= {"0", "1", None}
+    by_number = are_truths if labels is None else not labels.by_name
+    if normal is not None:
+        word = NORMAL if labels is None else text_of(labels.classes[0])
+        other = "1" if by_number else "anomaly" if are_truths else None
+        texts = _translated(texts, normal, name=name, word="0" if by_number else word, other=other)
+    return numbers_of(texts) if by_number else texts
+
+
+def _translated(
+    texts: np.ndarray, normal: str, *, name: str, word: str, other: str | None
+) -> np.ndarray:
+    """Labels of which one is normal in the words of a model; all others are as they were or one."""
+    known = sorted({text for text in texts if text is not None})
+    normal = _TRUTHS.get(normal.lower(), normal) if set(known) <= {"0", "1"} else normal
+    if normal not in known:
+        raise UserError(
+            f"--normal {normal!r} is no label in column {name!r}, which holds {quoted(known)}. "
+            f"Name the one of normal rows, or leave out --normal where there are none."
+        )
+    words = {text: other or text for text in known} | {None: None, normal: word}
+    return objects(words[text] for text in texts)
 
 
 def _texts(column: pa.ChunkedArray, name: str) -> np.ndarray:
@@ -239,6 +265,6 @@ def numbers_of(texts: Iterable[Any]) -> np.ndarray:
     if other:
         raise UserError(
             f"The model knows the labels 0 and 1, and these rows have {quoted(sorted(other))}. "
-            f"Label them 0 or 1, or fit a model to names of kinds."
+            f"Say which of them is normal, --normal LABEL, or fit a model to names of kinds."
         )
     return objects(None if text is None else int(text) for text in texts)

@@ -1,0 +1,62 @@
+"""Arguments and options that several commands have: their names, and what help says of them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that eqsep fit wrote.")]
+Rows = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE", help="CSV, JSON lines, Parquet, Arrow, folders of them; - is the input."
+    ),
+]
+ModelOut = Annotated[Path, typer.Option("--out", metavar="MODEL", help="The model to write.")]
+Label = Annotated[str, typer.Option(metavar="COLUMN", help="The column of labels.")]
+Normal = Annotated[
+    str | None,
+    typer.Option(metavar="LABEL", help='The label of normal rows; else "normal", 0 or false.'),
+]
+NormalHere = Annotated[
+    str | None,
+    typer.Option(metavar="LABEL", help="The label of normal rows; else that of the model."),
+]
+Unlabelled = Annotated[
+    str,
+    typer.Option(
+        metavar="HOW",
+        help="Rows that nobody called anomalous: auto, trusted, or doubted if some may be.",
+    ),
+]
+Drop = Annotated[
+    list[str] | None, typer.Option(metavar="COLUMN", help="Leave this column out; may be repeated.")
+]
+Names = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="It holds names, even if they look like numbers."),
+]
+Delimiter = Annotated[
+    str | None, typer.Option(metavar="CHARACTER", help="Between values of text files.")
+]
+Header = Annotated[
+    bool, typer.Option("--header/--no-header", help="Whether the first line names the columns.")
+]
+Landmarks = Annotated[
+    int | None, typer.Option(metavar="N", help="Rows that a model remembers; fewer are quicker.")
+]
+Rate = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE", help="Of new normal rows that may raise an alarm; else as fitted."
+    ),
+]
+Report = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report: one HTML page.")]
+Ray = Annotated[
+    str | None,
+    typer.Option(metavar="ADDRESS", help="Work on this cluster of Ray; local is this machine."),
+]
+Seed = Annotated[
+    int,
+    typer.Option(metavar="N", min=0, max=2**32 - 1, help="The same number gives the same result."),
+]
