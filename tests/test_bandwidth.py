@@ -169,25 +169,51 @@ def test_the_grid_doubles_around_the_median_distance():
     assert_array_equal(bandwidth.INVERSE_BANDWIDTHS, GRID)
 
 
+def look_at(monkeypatch, quality):
+    """Let every look find this quality of the grid, and list what is looked at."""
+    seen = []
+
+    def found(_, inverses, **__):
+        seen.extend(inverses)
+        return quality[np.searchsorted(GRID, inverses)]
+
+    monkeypatch.setattr(bandwidth._Look, "quality", found)
+    return seen
+
+
 def test_at_the_ends_of_the_grid_there_is_no_parabola(monkeypatch):
     rows = rows_of(30, 0)
     finer = 1.5**0.125
     for slope, end in ((1, 32.0), (-1, 0.25)):
         rising = slope * np.arange(8.0)
-        monkeypatch.setattr(bandwidth._Look, "quality", lambda *_, q=rising, **__: q)
+        look_at(monkeypatch, rising)
         assert chosen(rows) == pytest.approx(end * finer)
 
 
 def test_the_top_of_the_parabola_lies_towards_the_better_neighbour(monkeypatch):
     rows = rows_of(30, 0)
     quality = np.array([0, 0, 0, 0.5, 1, 0.9, 0.0, 0.0])
-    monkeypatch.setattr(bandwidth._Look, "quality", lambda *_, **__: quality)
+    look_at(monkeypatch, quality)
     assert_allclose(chosen(rows), top(quality) * 1.5**0.125)
     assert 4 < top(quality) < 8 / np.sqrt(2)
 
 
 def test_a_finer_one_nearby_that_is_nearly_as_good_is_taken_where_kinds_are_seen(monkeypatch):
-    quality = np.array([0, 0, 1.0, 0.8, 0.995, 0.98, 0.999, 0.0])
-    monkeypatch.setattr(bandwidth._Look, "quality", lambda *_, **__: quality)
+    quality = np.array([0, 0.9, 1.0, 0.97, 0.995, 0.5, 0.999, 0.0])
+    look_at(monkeypatch, quality)
     assert chosen(rows_of(30, 3)) == pytest.approx(4 * 1.5**0.125)
     assert chosen(rows_of(30, 0)) == pytest.approx(top(quality) * 1.5**0.125)
+
+
+@pytest.mark.parametrize(("n_anomalous", "most"), [(0, 6), (3, 7)])
+@pytest.mark.parametrize("best", range(8))
+def test_those_around_the_best_are_looked_at_once_and_few_others(
+    best, n_anomalous, most, monkeypatch
+):
+    quality = -np.abs(np.arange(8.0) - best)
+    seen = look_at(monkeypatch, quality)
+    assert chosen(rows_of(30, n_anomalous)) == pytest.approx(GRID[best] * 1.5**0.125)
+    around = GRID[max(best - 1, 0) : best + (3 if n_anomalous else 2)]
+    assert set(around) <= set(seen)
+    assert len(seen) == 2 * len(set(seen)), "by each of two looks"
+    assert len(set(seen)) <= most

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep.engine import compiled
-from eqsep.engine.compiled import SparseManhattan, in_threads, manhattan, threads, weighted_sums
+from eqsep.engine.compiled import (
+    SparseManhattan,
+    add_triangle,
+    exponentials,
+    in_threads,
+    manhattan,
+    threads,
+    weighted_sums,
+)
 from eqsep.engine.kernels import Laplacian
 from eqsep.engine.nystroem import KernelMap
 
@@ -120,6 +128,47 @@ def test_sums_are_in_double_precision_and_each_row_is_on_its_own():
     together = weighted_sums(k, coef)
     assert_allclose(together, k.astype(float) @ coef, rtol=1e-12, atol=1e-9)
     assert_array_equal(np.concatenate([weighted_sums(row[None], coef) for row in k]), together)
+
+
+def test_exponentials_are_as_good_as_single_precision_allows():
+    s = np.linspace(0, 87, 10**6, dtype=np.float32)[None]
+    found = exponentials(s.copy(), rate=1.0, powers=(1, 2))
+    wanted = (np.exp(-s.astype(float)) + np.exp(-2 * s.astype(float))) / 2
+    assert found.dtype == np.float32
+    assert_allclose(found, wanted, rtol=2**-22)
+    one = exponentials(s[:, :1000].copy(), rate=1.0, powers=(2,))
+    assert_allclose(one, np.exp(-2 * s[:, :1000].astype(float)), rtol=2**-21)
+
+
+@pytest.mark.parametrize("powers", [(1,), (1, 2), (4,), (1, 2, 4, 8, 16)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_exponentials_are_1_at_the_landmark_and_0_far_away(powers, dtype):
+    s = np.array([[0.0, 1.0, 200.0, 1e30, np.inf, np.nan]], dtype=dtype)
+    wanted = np.mean([np.exp(-3.0 * p * s.astype(float)) for p in powers], axis=0)
+    found = exponentials(s, rate=3.0, powers=powers)
+    assert_allclose(found, wanted, rtol=1e-5, atol=1e-38)
+    assert found[0, 0] == 1
+    assert found[0, 3] == found[0, 4] == 0
+
+
+def test_rows_of_exponentials_are_on_their_own():
+    s = np.random.default_rng(0).uniform(0, 30, size=(50, 37)).astype(np.float32)
+    together = exponentials(s.copy(), rate=0.7, powers=(1, 2, 4))
+    alone = [exponentials(row[None].copy(), rate=0.7, powers=(1, 2, 4)) for row in s]
+    assert_array_equal(np.concatenate(alone), together)
+
+
+def test_a_single_power_is_numpys():
+    """Models of before are answered to the last bit."""
+    s = np.linspace(0, 9, 99, dtype=np.float32)[None]
+    wanted = np.exp(s * -0.3)
+    assert_array_equal(exponentials(s, rate=0.3), wanted)
+
+
+def test_a_triangle_is_added_and_the_other_left():
+    part, total = np.full((3, 3), 0.5, dtype=np.float32), np.ones((3, 3))
+    add_triangle(part, total)
+    assert_array_equal(total, 1 + 0.5 * np.tril(np.ones((3, 3))))
 
 
 def test_work_in_a_thread_is_not_divided_again(monkeypatch):

@@ -10,13 +10,15 @@ exchanged for those of other normal rows: every value is usual, and the row is n
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from sklearn.metrics import average_precision_score
 from threadpoolctl import threadpool_limits
 
-from eqsep.engine.compiled import SparseManhattan, in_threads, mean_of_powers
+from eqsep.engine.compiled import SparseManhattan, exponentials, in_threads, weighted_sums
 from eqsep.engine.kernels import Laplacian
+from eqsep.engine.nystroem import Statistics
 
 INVERSE_BANDWIDTHS = 2.0 ** np.arange(-2, 6)  # that are compared
 POWERS, MIDDLE = (1, 2, 4, 8, 16), 4  # of the kernel, and that of the bandwidth
@@ -56,15 +58,34 @@ def choose_inverse_bandwidth(rows: Rows, *, alpha: float, rng: np.random.RandomS
     used = np.mean([np.sum(rows.is_anomaly[parts.train] == 0) for parts in divisions])
     finer = (np.sum(rows.is_anomaly == 0) / max(used, 1)) ** RATE
     looks = [_Look.at(rows, parts, rng) for parts in divisions]
-    found = np.empty((len(looks), len(INVERSE_BANDWIDTHS)))
 
-    def work(which: slice) -> None:
-        found[which] = [look.quality(alpha=alpha) for look in looks[which]]
+    def quality(inverses: np.ndarray) -> np.ndarray:
+        found = np.empty((len(looks), len(inverses)))
 
-    with threadpool_limits(1, user_api="blas"):  # each division in a thread, not each product
-        in_threads(work, len(looks), steps=sum(look.steps for look in looks))
+        def work(which: slice) -> None:
+            found[which] = [look.quality(inverses, alpha=alpha) for look in looks[which]]
+
+        with threadpool_limits(1, user_api="blas"):  # each division in a thread, not each product
+            in_threads(work, len(looks), steps=sum(look.steps for look in looks))
+        of_all: np.ndarray = found.mean(axis=0)
+        return of_all
+
     nearly = STEPS if (rows.is_anomaly == 1).any() else 0
-    return float(_finest(found.mean(axis=0), steps=nearly) * finer)
+    return float(_finest(_compared(quality, steps=nearly), steps=nearly) * finer)
+
+
+def _compared(quality: Callable[[np.ndarray], np.ndarray], *, steps: int) -> np.ndarray:
+    """The quality of every second one of `INVERSE_BANDWIDTHS`, and of those around the best.
+
+    So many steps beyond it, and one on either side at least; -inf for those not looked at.
+    """
+    n = len(INVERSE_BANDWIDTHS)
+    found, wanted = np.full(n, -np.inf), range(1, n, 2)
+    while new := [i for i in wanted if found[i] == -np.inf]:
+        found[new] = quality(INVERSE_BANDWIDTHS[new])
+        best = int(np.argmax(found))
+        wanted = range(max(best - 1, 0), min(best + max(steps, 1) + 1, n))
+    return found
 
 
 def _finest(quality: np.ndarray, *, steps: int) -> float:
@@ -141,33 +162,38 @@ class _Look:
     @property
     def steps(self) -> int:
         """About how much work it is."""
-        return len(INVERSE_BANDWIDTHS) * len(self.train) * len(self.landmarks) ** 2
+        return len(self.train) * len(self.landmarks) ** 2
 
-    def quality(self, *, alpha: float) -> np.ndarray:
-        """How well each of `INVERSE_BANDWIDTHS` does."""
-        if not len(self.held) or not len(self.exchanged):
-            middling: np.ndarray = -np.abs(np.log2(INVERSE_BANDWIDTHS) - 1)
-            return middling  # nothing to look at
+    @cached_property
+    def _distances(self) -> list[np.ndarray]:
+        """From each group of rows to the landmarks, in units of the median between these."""
         distance = SparseManhattan(self.landmarks)
         between = distance(self.landmarks)
-        median = np.median(between[between > 0]) if (between > 0).any() else 1.0
+        median = np.median(between[between > 0]) if (between > 0).any() else np.float32(1)
         groups = (self.train, self.held, self.exchanged, self.anomalous)
-        distances = [distance(group) for group in groups]
-        found = []
-        for inverse in INVERSE_BANDWIDTHS:
-            rate = -inverse / MIDDLE / median
-            values = [mean_of_powers(np.exp(s * rate), POWERS) for s in distances]
+        return [distance(group) / median for group in groups]
+
+    def quality(self, inverses: np.ndarray, *, alpha: float) -> np.ndarray:
+        """How well each of these 1 / bandwidths does."""
+        if not len(self.held) or not len(self.exchanged):
+            middling: np.ndarray = -np.abs(np.log2(inverses) - 1)
+            return middling  # nothing to look at
+        values, found = [np.empty_like(s) for s in self._distances], []
+        for inverse in inverses.tolist():
+            for s, k in zip(self._distances, values, strict=True):
+                k[:] = s
+                exponentials(k, rate=inverse / MIDDLE, powers=POWERS)
             coef = _coefficients(values[0], self.normal, alpha=alpha)
-            scores = [np.abs(1 - k @ coef) for k in values[1:]]
+            scores = [np.abs(1 - weighted_sums(k, coef)) for k in values[1:]]
             found.append(_precision(scores[0], scores[1]) + SEEN * _precision(scores[0], scores[2]))
         return np.array(found)
 
 
 def _coefficients(k: np.ndarray, target: np.ndarray, *, alpha: float) -> np.ndarray:
     """As the separator's own, from a sum in single precision: enough to compare bandwidths."""
-    gram = (k.T @ k).astype(np.float64)
-    gram[np.diag_indices_from(gram)] += alpha
-    return np.linalg.solve(gram, k.T @ target)
+    gram, moment = (k.T @ k).astype(np.float64), (k.T @ target).astype(np.float64)
+    coef: np.ndarray = Statistics(gram, moment, np.ones(1)).solve(alpha)
+    return coef
 
 
 def _precision(normal: np.ndarray, anomalous: np.ndarray) -> float:

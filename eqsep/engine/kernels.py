@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
 
 from eqsep.arrays import is_foreign, namespace
-from eqsep.engine.compiled import SparseManhattan, manhattan, mean_of_powers
+from eqsep.engine.compiled import SparseManhattan, exponentials, manhattan, mean_of_powers
 from eqsep.engine.distances import SquaredDistance
 from eqsep.engine.gpu import (
     Digits,
@@ -275,14 +275,7 @@ class SparseLaplacian(Laplacian):
     def at(self, C: np.ndarray) -> Callable[[np.ndarray], Any]:
         precision, distance = np.finfo(C.dtype), SparseManhattan(C)
         rate = min(max(_number(self.gamma), float(precision.tiny)), float(precision.max))
-
-        def values(X: np.ndarray) -> Any:
-            s = distance(X)
-            s *= -rate
-            np.exp(s, out=s)
-            return mean_of_powers(s, self.powers)
-
-        return values
+        return lambda X: exponentials(distance(X), rate=rate, powers=self.powers)
 
 
 @dataclass

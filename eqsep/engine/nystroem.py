@@ -317,7 +317,7 @@ class KernelMap:
         for rows, k in self.chunks(X, most=BLOCK if self.kernel.is_rowwise else len(X)):
             k = root[rows] * k if weighted else k
             gram.add(k)
-            moment += k.T @ pull[rows]
+            moment += (pull[rows].T @ k.astype(np.float64, copy=False)).T
         return moment
 
     def _sums_in_threads(
