@@ -14,8 +14,10 @@ from eqsep.commands.console import Screen, counted, debugging, errors_told, warn
 from eqsep.commands.options import (
     Delimiter,
     Drop,
+    Form,
     Header,
     Label,
+    LabelHad,
     Landmarks,
     Model,
     ModelOut,
@@ -27,6 +29,7 @@ from eqsep.commands.options import (
     Report,
     Rows,
     Seed,
+    TableOut,
     Unlabelled,
 )
 from eqsep.errors import UserError
@@ -146,10 +149,7 @@ def fit(  # noqa: PLR0913  the options of a command
 def score(  # noqa: PLR0913
     model: Model,
     rows: Rows,
-    out: Annotated[
-        str,
-        typer.Option(metavar="FILE", help="CSV, JSON lines, Parquet or Arrow; - is the output."),
-    ] = "-",
+    out: TableOut = "-",
     explain: Annotated[
         int, typer.Option(metavar="N", help="Give each alarm this many reasons.")
     ] = 0,
@@ -165,9 +165,7 @@ def score(  # noqa: PLR0913
         list[str] | None,
         typer.Option(metavar="COLUMN", help="Write this column beside the scores; repeatable."),
     ] = None,
-    form: Annotated[
-        str | None, typer.Option("--format", metavar="FORM", help="csv, jsonl, parquet or arrow.")
-    ] = None,
+    form: Form = None,
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="End with 1 where a row raises an alarm.")
     ] = False,
@@ -237,6 +235,50 @@ def learn(  # noqa: PLR0913
         with warnings_told():
             detector, counts = fitting.learn_files(model, spec, out=out)
         fitting.tell_fitted(Screen(), detector, counts, out)
+
+
+@app.command()
+def forget(  # noqa: PLR0913
+    model: Model,
+    rows: Rows,
+    out: ModelOut,
+    label: LabelHad = None,
+    normal: NormalHere = None,
+    delimiter: Delimiter = None,
+    header: Header = True,
+) -> None:
+    """Let a model unlearn rows, as if it had never learnt them; its landmarks stay."""
+    with errors_told():
+        from eqsep.commands import fitting
+
+        spec = _spec(rows, delimiter, header, {"label": label, "normal": normal})
+        spec.check()
+        with warnings_told():
+            detector, counts = fitting.forget_files(model, spec, out=out)
+        fitting.tell_fitted(Screen(), detector, {}, out, gone=counts)
+
+
+@app.command()
+def suspects(  # noqa: PLR0913
+    model: Model,
+    rows: Rows,
+    label: LabelHad = None,
+    normal: NormalHere = None,
+    most: Annotated[int, typer.Option(metavar="N", help="How many rows to list at most.")] = 20,
+    out: TableOut = "-",
+    form: Form = None,
+    delimiter: Delimiter = None,
+    header: Header = True,
+) -> None:
+    """List learnt rows that are likely to be anomalies which nobody has labelled, to judge them."""
+    with errors_told():
+        from eqsep.commands import suspecting
+
+        spec = _spec(rows, delimiter, header, {"label": label, "normal": normal})
+        spec.check()
+        with warnings_told():
+            detector, n = suspecting.list_suspects(model, spec, out, kind=form, most=most)
+        suspecting.tell_suspects(Screen(), detector, n, out)
 
 
 @app.command()

@@ -3,6 +3,7 @@
 | module | what it knows |
 |---|---|
 | `fitting`, `scoring`, `explaining`, `evaluating` | what these do, and what they say at the end |
+| `suspecting` | rows that set the threshold and may be anomalies |
 | `reporting` | the HTML page of a fit |
 | `reading`, `text_files`, `writing` | tables from and to files, whole or piece by piece; models |
 | `options` | arguments and options that several commands have |

@@ -1,4 +1,4 @@
-"""`eqsep fit`, `learn`, `merge` and `export`: from labelled rows to a model file."""
+"""`eqsep fit`, `learn`, `forget`, `merge` and `info`: from labelled rows to a model file."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -6,11 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 
 from eqsep.commands.console import counted, progress
-from eqsep.commands.inputs import InputSpec, y_for
-from eqsep.commands.reading import check_not_read, labelled_rows, load_detector
+from eqsep.commands.inputs import InputSpec, check_labelled, check_some_label, y_for
+from eqsep.commands.reading import check_not_read, labelled_rows, load_detector, model_rows
 from eqsep.commands.training_data import TrainingData, read_on_cluster, read_training_data
 from eqsep.commands.writing import check_model_out
 from eqsep.detector import Detector
@@ -19,6 +20,7 @@ from eqsep.errors import UserError
 from eqsep.labels import NORMAL, WITHOUT
 from eqsep.report.learnt import trust_in
 from eqsep.tables.column import text_of
+from eqsep.tables.reading import Table
 
 _KINDS = {
     "number": "number",
@@ -95,17 +97,48 @@ def _fit_on_cluster(
 
 def learn_files(model: Path, spec: InputSpec, *, out: Path) -> tuple[Detector, dict[str, int]]:
     """Teach a model more labelled rows and write what it knows then; the rows of each kind."""
-    assert spec.label is not None  # the option is required
+
+    def learn(detector: Detector, rows: Table, y: np.ndarray | None) -> None:
+        if y is not None and not detector.one_class_:
+            check_some_label(y, name=str(spec.label))
+        detector.partial_fit(rows, y)
+
+    return _changed(model, spec, learn, out=out)
+
+
+def forget_files(model: Path, spec: InputSpec, *, out: Path) -> tuple[Detector, dict[str, int]]:
+    """Let a model unlearn rows, with the labels they had, and write what it knows then."""
+
+    def forget(detector: Detector, rows: Table, y: np.ndarray | None) -> None:
+        check_labelled(detector, spec.label)
+        detector.forget(rows, y)
+
+    return _changed(model, spec, forget, out=out)
+
+
+def _changed(
+    model: Path,
+    spec: InputSpec,
+    change: Callable[[Detector, Table, np.ndarray | None], None],
+    *,
+    out: Path,
+) -> tuple[Detector, dict[str, int]]:
+    """The model when rows of files have changed it, written, and the rows of each kind."""
     check_model_out(out)
     check_not_read(out, spec.paths)  # the model itself may learn on
     detector = load_detector(model, rows=spec.paths)
     with progress("reading") as say:
-        rows, column = labelled_rows(spec.paths, spec.label, detector, layout=spec.layout)
-        y = y_for(detector, column, name=spec.label, normal=spec.normal)
-        say(f"learning {counted(rows.n_rows, 'row')}")
-        detector.partial_fit(rows, y)
+        y = None
+        if spec.label is None:
+            rows = model_rows(spec.paths, detector, layout=spec.layout)
+        else:
+            rows, column = labelled_rows(spec.paths, spec.label, detector, layout=spec.layout)
+            y = y_for(detector, column, name=spec.label, normal=spec.normal)
+        say(counted(rows.n_rows, "row"))
+        change(detector, rows, y)
         detector.save(out)
-    return detector, dict(Counter(sorted(WITHOUT if text is None else str(text) for text in y)))
+    labels = [None] * rows.n_rows if y is None else y
+    return detector, dict(Counter(sorted(WITHOUT if k is None else str(k) for k in labels)))
 
 
 def merge_models(models: Sequence[Path], out: Path) -> Detector:
@@ -133,15 +166,17 @@ def tell_fitted(
     out: Path,
     *,
     dropped: Sequence[str] = (),
+    gone: Mapping[str, int] | None = None,
 ) -> None:
     """The summary of a model, at the end of a fit with the number of rows of each kind.
 
     Columns that were left out as asked are `dropped`; the detector knows those that it left out.
+    Rows that were forgotten are `gone`.
     """
     labels = detector.labels_.labels
     normal = NORMAL if labels is None else text_of(labels.classes[0])
-    kinds = ", ".join(f"{n:,} {kind}" for kind, n in counts.items())
-    lines = {"rows": f"{sum(counts.values()):,}: {kinds}"} if counts else {}
+    lines = {"rows": _by_kind(counts), "forgotten": _by_kind(gone or {})}
+    lines = {name: text for name, text in lines.items() if text}
     lines |= {
         "columns": _columns(detector, dropped),
         "seen kinds": ", ".join(sorted(detector.kinds_)) or "none",
@@ -152,6 +187,12 @@ def tell_fitted(
     }
     for name, text in lines.items():
         console.print(f"{name:11} {text}", markup=False, soft_wrap=True)
+
+
+def _by_kind(counts: Mapping[str, int]) -> str:
+    """How many rows there are, and of each kind; nothing where there is none."""
+    kinds = ", ".join(f"{n:,} {kind}" for kind, n in counts.items())
+    return f"{sum(counts.values()):,}: {kinds}" if counts else ""
 
 
 def _columns(detector: Detector, dropped: Sequence[str]) -> str:

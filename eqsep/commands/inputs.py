@@ -181,6 +181,7 @@ class LabelColumn:
 def read_label_column(column: pa.ChunkedArray, *, name: str, normal: str | None) -> LabelColumn:
     """The labels in a column; without a word for the normal ones "normal", 0 or False is it."""
     texts = _texts(column, name)
+    check_some_label(texts, name=name)
     known = sorted({text for text in texts if text is not None})
     if len(known) > MOST_KINDS:
         raise UserError(
@@ -240,7 +241,7 @@ def _translated(
 
 
 def _texts(column: pa.ChunkedArray, name: str) -> np.ndarray:
-    """Labels as text: 1 and 1.0 alike, and false and true as 0 and 1; refused where none is."""
+    """Labels as text: 1 and 1.0 alike, and false and true as 0 and 1; None where one is missing."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
     array = column.unify_dictionaries().combine_chunks()
@@ -252,10 +253,23 @@ def _texts(column: pa.ChunkedArray, name: str) -> np.ndarray:
     elif all(re.fullmatch(_NUMBER, text) for text in known):
         short = {text: text_of(float(text)) for text in known}
     texts = objects([*(short.get(text, text) if text else None for text in distinct), None])
-    found = texts[array.indices.fill_null(len(distinct)).to_numpy()]
-    if all(text is None for text in found):
-        raise UserError(f"Column {name!r} holds no label: every value is missing.")
+    found: np.ndarray = texts[array.indices.fill_null(len(distinct)).to_numpy()]
     return found
+
+
+def check_some_label(texts: np.ndarray, *, name: str) -> None:
+    """Refuse labels of which all are missing."""
+    if all(text is None for text in texts):
+        raise UserError(f"Column {name!r} holds no label: every value is missing.")
+
+
+def check_labelled(detector: Detector, label: str | None) -> None:
+    """Refuse learnt rows without the column of their labels, where the detector knows labels."""
+    if label is None and detector.labels_.labels is not None:
+        raise UserError(
+            "The model has learnt labels: pass their column as --label, with the labels that these "
+            "rows had, empty where they had none."
+        )
 
 
 def numbers_of(texts: Iterable[Any]) -> np.ndarray:

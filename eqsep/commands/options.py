@@ -14,6 +14,10 @@ Rows = Annotated[
 ]
 ModelOut = Annotated[Path, typer.Option("--out", metavar="MODEL", help="The model to write.")]
 Label = Annotated[str, typer.Option(metavar="COLUMN", help="The column of labels.")]
+LabelHad = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="The column of the labels that the rows were learnt with."),
+]
 Normal = Annotated[
     str | None,
     typer.Option(metavar="LABEL", help='The label of normal rows; else "normal", 0 or false.'),
@@ -50,6 +54,15 @@ Rate = Annotated[
     typer.Option(
         metavar="SHARE", help="Of new normal rows that may raise an alarm; else as fitted."
     ),
+]
+TableOut = Annotated[
+    str,
+    typer.Option(
+        "--out", metavar="FILE", help="CSV, JSON lines, Parquet or Arrow; - is the output."
+    ),
+]
+Form = Annotated[
+    str | None, typer.Option("--format", metavar="FORM", help="csv, jsonl, parquet or arrow.")
 ]
 Report = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report: one HTML page.")]
 Ray = Annotated[

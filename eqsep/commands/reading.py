@@ -300,6 +300,17 @@ def columns_for(detector: Detector, *, beside: Iterable[str] = ()) -> Choice:
     return choose
 
 
+def all_columns(detector: Detector, label: str | None) -> Choice:
+    """All columns of a file, where those that the detector needs and the labels are there."""
+    needed = columns_for(detector, beside=[] if label is None else [label])
+
+    def choose(there: list[str]) -> list[str]:
+        chosen(needed(there), there, name="The table")
+        return there
+
+    return choose
+
+
 def as_read(table: pa.Table, detector: Detector) -> Table:
     """A table, of strings or not, as the rows that a detector takes."""
     encoder = detector.feature_map_.encoder
@@ -331,18 +342,19 @@ def errors_placed(name: str, *, before: int) -> Iterator[None]:
 
 def model_rows(paths: Sequence[str], detector: Detector, *, layout: Layout) -> Table:
     """All rows as a detector takes them."""
-    return as_read(_joined(paths, columns_for(detector), layout), detector)
+    return as_read(whole_pieces(paths, columns_for(detector), layout=layout), detector)
 
 
 def labelled_rows(
     paths: Sequence[str], label: str, detector: Detector, *, layout: Layout
 ) -> tuple[Table, pa.ChunkedArray]:
     """All rows as a detector takes them, and their labels."""
-    table = _joined(paths, columns_for(detector, beside=[label]), layout)
+    table = whole_pieces(paths, columns_for(detector, beside=[label]), layout=layout)
     return as_read(table, detector), table.column(label)
 
 
-def _joined(paths: Sequence[str], choose: Choice, layout: Layout) -> pa.Table:
+def whole_pieces(paths: Sequence[str], choose: Choice, *, layout: Layout) -> pa.Table:
+    """All rows of the files, as they are written: text files give strings."""
     tables = [table for _, table in pieces(paths, choose, layout=layout) if table.num_rows]
     if not tables:
         raise no_rows(paths)

@@ -167,7 +167,7 @@ def score_files(
         score = scored if wanted.ray is None else scored_on_ray
         tables = tally.counted(score(detector, inputs, layout=layout, wanted=wanted), say)
         for table in tables if wanted.most is None else ranked(tables, most=wanted.most):
-            write(_shortened(table) if kind == "csv" else table)
+            write(shortened(table) if kind == "csv" else table)
             tally.written += table.num_rows
     warn_of(check_beyond(tally.beyond, n_rows=tally.rows))
     return tally.outcome(ranked=wanted.most is not None)
@@ -341,7 +341,7 @@ def tell_outcome(console: Console, outcome: Outcome, out: str) -> None:
         console.print(f"{text}: {out}", soft_wrap=True)
 
 
-def _shortened(table: pa.Table) -> pa.Table:
+def shortened(table: pa.Table) -> pa.Table:
     """The table with scores and p-values of six digits, which is as much as a text needs."""
     for name in ("score", "p_value"):
         values = table.column(name).to_numpy()

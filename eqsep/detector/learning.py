@@ -109,7 +109,7 @@ def suspects(detector: Any, X: Any, y: Any = None, *, n: int = 20) -> np.ndarray
     ----------
     detector : Detector
     X : table
-        Rows that were learnt.
+        Rows that were learnt; others are left out.
     y : array-like of shape (n_rows,), default=None
         The labels that they had.
     n : int, default=20
@@ -138,7 +138,10 @@ def suspects(detector: Any, X: Any, y: Any = None, *, n: int = 20) -> np.ndarray
     if not doubted.any():
         doubted[:] = is_calibration_doubted(detector)
     places = np.flatnonzero(held & doubted & (labels.code == 0))
-    scores = scorer_of(detector).scores(feature_map.rows(table.take(places)))
+    Z = feature_map.rows(table.take(places))
+    learnt = set(map(bytes, np.ascontiguousarray(detector.calibration_.rows)))
+    there = np.array([bytes(row) in learnt for row in Z], dtype=bool)
+    places, scores = places[there], scorer_of(detector).scores(Z[there])
     highest: np.ndarray = places[np.argsort(-scores, kind="stable")[:n]]
     return highest
 
