@@ -17,6 +17,7 @@ from eqsep.engine.compiled import (
     exponentials,
     in_threads,
     manhattan,
+    mixed_bits,
     threads,
     weighted_sums,
 )
@@ -169,6 +170,32 @@ def test_a_triangle_is_added_and_the_other_left():
     part, total = np.full((3, 3), 0.5, dtype=np.float32), np.ones((3, 3))
     add_triangle(part, total)
     assert_array_equal(total, 1 + 0.5 * np.tril(np.ones((3, 3))))
+
+
+def mixed(bits):
+    """The finaliser of SplitMix64, in whole numbers of Python."""
+    bits = ((bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
+    bits = ((bits ^ (bits >> 27)) * 0x94D049BB133111EB) % 2**64
+    return bits ^ (bits >> 31)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_bits_are_mixed_as_is_said(dtype):
+    X = (np.random.default_rng(0).normal(size=(20, 5)) * 100).astype(dtype)
+    factors = np.array([2**63 + 1, 3, 5, 2**40 + 7, 2**64 - 1], dtype=np.uint64)
+    bits = X.astype(float).view(np.uint64)
+    sums = [
+        sum(mixed((int(b) + int(f)) % 2**64) * int(f) for b, f in zip(row, factors, strict=True))
+        for row in bits
+    ]
+    wanted = [mixed(total % 2**64) for total in sums]
+    assert mixed_bits(X, factors).tolist() == wanted
+    assert mixed_bits(np.asfortranarray(X), factors).tolist() == wanted
+
+
+def test_minus_zero_is_zero():
+    zeros, factors = np.array([[0.0, -0.0]]), np.array([3, 5], dtype=np.uint64)
+    assert mixed_bits(zeros, factors) == mixed_bits(np.abs(zeros), factors)
 
 
 def test_work_in_a_thread_is_not_divided_again(monkeypatch):

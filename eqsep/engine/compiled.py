@@ -161,6 +161,17 @@ def row_products(X: np.ndarray, A: np.ndarray) -> np.ndarray:
     return out
 
 
+def mixed_bits(X: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """Each row's bits in double precision, mixed with an odd number for each column, as 64 bits.
+
+    -0 is 0.  (n, d), (d,) -> (n,)
+    """
+    X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+    out = np.empty(len(X), dtype=np.uint64)
+    _compiled(_mix)(X, factors, out)
+    return out
+
+
 def _doubled(most: int) -> list[int]:
     """1, 2, 4, … up to `most`."""
     return [2**i for i in range(most.bit_length())]
@@ -293,6 +304,28 @@ def _average_exponentials(s: Any, rate: Any, shares: Any) -> None:  # pragma: no
                 k *= k
                 total += shares[power] * k
             row[j] = total
+
+
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
+
+
+def _mix(X: Any, factors: Any, out: Any) -> None:  # pragma: no cover  compiled
+    # The finaliser of SplitMix64: of each number, and of their sum.
+    row = np.empty(X.shape[1] + 1)
+    bits = row.view(np.uint64)
+    for i in range(X.shape[0]):
+        for j in range(X.shape[1]):
+            row[j] = X[i, j] + 0.0
+        total = np.uint64(0)
+        for j in range(X.shape[1] + 1):
+            last = j == X.shape[1]
+            b = total if last else bits[j] + factors[j]
+            b = (b ^ (b >> _30)) * _FIRST
+            b = (b ^ (b >> _27)) * _SECOND
+            b = b ^ (b >> _31)
+            total = b if last else total + b * factors[j]
+        out[i] = total
 
 
 def _add_triangle(part: Any, total: Any) -> None:  # pragma: no cover  compiled

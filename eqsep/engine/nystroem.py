@@ -15,13 +15,12 @@ import scipy.linalg
 from threadpoolctl import threadpool_limits
 
 from eqsep.arrays import device, is_foreign, namespace, to_numpy
-from eqsep.engine.compiled import in_threads, n_pieces, weighted_sums
+from eqsep.engine.compiled import in_threads, mixed_bits, n_pieces, weighted_sums
 from eqsep.engine.gram import BLOCK, Gram
 from eqsep.engine.kernels import Kernel
 from eqsep.errors import EqsepWarning, UserError, warn
 
 ANOMALOUS_SHARE = 1 / 3
-KEYED_AT_ONCE = 1024  # rows
 MANY = 5000  # landmarks, whose sums take 200 MB
 CACHED_ROWS = 256  # whose kernel values stay in the processor's cache
 
@@ -83,29 +82,18 @@ def _stratified(is_anomaly: np.ndarray, n: int) -> np.ndarray:
 def row_keys(X: Any, *, rng: np.random.RandomState) -> np.ndarray:
     """A random 64-bit key for each row, the same for equal rows.
 
-    Each column's bits are mixed (the finaliser of SplitMix64), multiplied by an odd number of its
-    own and added up: distinct rows share a key with a chance of about 2^-64.
+    Each column's bits are mixed, multiplied by an odd number of its own and added up: distinct rows
+    share a key with a chance of about 2^-64.
     """
     X = to_numpy(X)
     factors = rng.randint(0, 2**63, size=X.shape[1], dtype=np.uint64) * np.uint64(2) + np.uint64(1)
     key = np.empty(len(X), dtype=np.uint64)
 
-    def fill(part: slice) -> None:
-        for start in range(part.start, part.stop, KEYED_AT_ONCE):
-            some = slice(start, min(start + KEYED_AT_ONCE, part.stop))
-            rows = X[some].astype(np.float64) + 0.0  # -0 is 0
-            mixed = _mixed(np.ascontiguousarray(rows).view(np.uint64) + factors)
-            key[some] = (mixed * factors).sum(axis=1)
+    def fill(rows: slice) -> None:
+        key[rows] = mixed_bits(X[rows], factors)
 
     in_threads(fill, len(X), steps=X.size)
-    return _mixed(key)
-
-
-def _mixed(bits: np.ndarray) -> np.ndarray:
-    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    mixed: np.ndarray = bits ^ (bits >> np.uint64(31))
-    return mixed
+    return key
 
 
 @dataclass(frozen=True)
