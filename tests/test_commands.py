@@ -777,6 +777,72 @@ def test_evaluation_shows_each_kind_beside_chance_and_peers(tmp_path):
     )
 
 
+@pytest.fixture(scope="module")
+def three_kinds():
+    """Two kinds of anomaly, a quarter of which has no label."""
+    frame = payments(0).drop(columns="payment")
+    frame = frame[frame["kind"].isin(["normal", "takeover", "sleeper"])].reset_index(drop=True)
+    unnoticed = (frame["kind"] != "normal") & (frame.index % 4 == 0)
+    return frame.assign(kind=frame["kind"].mask(unnoticed, None))
+
+
+def evaluated(frame, tmp_path, *options):
+    """What an evaluation prints, and by part what eqsep gets and chance."""
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    printed = done("evaluate", tmp_path / "t.csv", "--label", "kind", *options, *FAST)
+    block = re.search(r"^ *seen: .*\n((?: {3}.*\n)+)", printed, re.MULTILINE)[1].splitlines()
+    lines = [line.split(maxsplit=1) for line in block if line.strip()]
+    return printed, {name: re.findall(r"[\d.]+", rest) for name, rest in lines}
+
+
+def test_rows_without_a_label_stand_for_normal_ones_in_an_evaluation(three_kinds, tmp_path):
+    """They are doubted, as a fit doubts them; trusted they are what a labelled table is."""
+    only = three_kinds.assign(kind=three_kinds["kind"].mask(three_kinds["kind"] == "normal", None))
+    n = int(only["kind"].isna().sum())
+    printed, doubted = evaluated(only, tmp_path, "--normal", "normal")
+    assert f"{n} rows without a label stand for normal ones, and some may be" in printed
+    assert "every figure would be as high or higher" in printed
+    zero = only.assign(kind=only["kind"].fillna("zero"))  # in the order of kinds at the same place
+    said, by_label = evaluated(zero, tmp_path, "--normal", "zero", "--unlabelled", "doubted")
+    assert f"{n} rows labelled zero stand for normal ones, and some may be" in said
+    assert by_label == doubted
+    as_normal = only.assign(kind=only["kind"].fillna("normal"))
+    trusted, figures = evaluated(only, tmp_path, "--normal", "normal", "--unlabelled", "trusted")
+    assert "stand for normal" not in trusted
+    assert figures == evaluated(as_normal, tmp_path)[1] != doubted
+
+
+def test_beside_rows_labelled_normal_those_without_a_label_are_learnt_alone(three_kinds, tmp_path):
+    printed, found = evaluated(three_kinds, tmp_path, "--against", "random-forest")
+    known = three_kinds[three_kinds["kind"].notna()]
+    n = len(three_kinds) - len(known)
+    assert f"{n} rows without a label are learnt by eqsep alone, as in a fit" in printed
+    said, without = evaluated(known, tmp_path, "--against", "random-forest")
+    assert "without a label" not in said
+    assert found["random-forest"] == without["random-forest"]
+    assert found["chance"] == without["chance"]
+    doubted = evaluated(three_kinds, tmp_path, "--unlabelled", "doubted")
+    assert "stand for normal ones" not in doubted[0]
+    assert doubted[1]["eqsep"] != found["eqsep"]
+
+
+@pytest.mark.parametrize("numbers", [False, True])
+def test_of_one_kind_alone_what_is_seen_is_measured(three_kinds, tmp_path, numbers):
+    frame = three_kinds[three_kinds["kind"].isin(["normal", "takeover"])]
+    if numbers:
+        frame = frame.assign(kind=1 * (frame["kind"] == "takeover"))
+    printed, found = evaluated(frame, tmp_path)
+    one = "1" if numbers else "takeover"
+    assert "Every row is scored by a model that has not learnt it" in printed
+    assert f"one kind, '{one}', so that what is found of kinds that were never seen" in printed
+    assert "Give each kind a name of its own, or label anomalies of a second kind" in printed
+    assert len(found["eqsep"]) == 3  # the value and its ends
+    share = len(frame[frame["kind"].astype(str) == one]) / len(frame)
+    assert float(found["chance"][0]) == pytest.approx(share, abs=1e-3)
+    assert float(found["eqsep"][0]) > 5 * share
+    assert "mean over" not in printed
+
+
 @pytest.mark.parametrize(
     ("words", "first"),
     [(["score"], b"row,payment,score"), (["explain", "--top", 1, "--most", 2_000], b"row ")],

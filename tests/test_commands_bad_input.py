@@ -215,9 +215,9 @@ CASES = {
         ),
         "There is no column to encode",
     ),
-    "one kind only": (
-        lambda c: ["evaluate", only(c, "normal", "hot"), "--label", "kind"],
-        "takes two kinds of anomaly or more, and column 'kind' holds 'hot'",
+    "no kind to evaluate": (
+        lambda c: ["evaluate", only(c, "normal"), "--label", "kind"],
+        "takes labelled anomalies, and column 'kind' holds none beside 'normal': label some",
     ),
     "unknown method": (
         lambda c: ["evaluate", c.good.rows, "--label", "kind", "--against", "oracle"],

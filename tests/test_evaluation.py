@@ -15,7 +15,12 @@ from sklearn.ensemble import IsolationForest, RandomForestClassifier
 from sklearn.metrics import average_precision_score
 from sklearn.svm import SVC
 
-from eqsep.evaluation import anomaly_score, average_precision_by_kind, leave_one_kind_out
+from eqsep.evaluation import (
+    anomaly_score,
+    average_precision_by_kind,
+    cross_validate_kind,
+    leave_one_kind_out,
+)
 from paper.measures import trapezoid_area, trapezoid_by_kind
 
 BY_KIND = [average_precision_by_kind, trapezoid_by_kind]
@@ -236,6 +241,62 @@ def test_at_least_one_row_of_a_kind_is_kept_on_either_side():
 def test_kinds_that_cannot_be_left_out_are_refused(kind, options, message):
     with pytest.raises(ValueError, match=message):
         leave_one_kind_out(SVC(), np.zeros((len(kind), 1)), kind, **options)
+
+
+class Shifting(ClassifierMixin, BaseEstimator):
+    """A perfect score, on another scale in each fit; knows the rows that it was fitted on."""
+
+    fits: ClassVar[list[np.ndarray]] = []
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.rows_ = set(X[:, 0].tolist())
+        self.fits.append(X[:, 0])
+        self.scale_ = 10.0 ** len(self.fits)
+        return self
+
+    def decision_function(self, X):
+        learnt = np.isin(X[:, 0], list(self.rows_))
+        return np.where(learnt, -1, X[:, 1]) * self.scale_ - 5 * self.scale_
+
+
+@pytest.mark.parametrize(("n_anomalies", "n_parts"), [(20, 5), (3, 3)])
+def test_the_only_kind_is_measured_on_rows_that_were_not_learnt(n_anomalies, n_parts):
+    kind = np.repeat(["normal", "a"], [50, n_anomalies])
+    X = np.column_stack([np.arange(len(kind)), kind == "a"]).astype(float)
+    Shifting.fits.clear()
+    (result,) = cross_validate_kind(Shifting(), X, kind, random_state=0).results
+    assert len(Shifting.fits) == n_parts
+    assert {len(set(rows)) for rows in Shifting.fits} <= set(range(len(kind) - 20, len(kind)))
+    assert result.seen == result.overall == 1.0
+    assert np.isnan(result.unseen)
+    assert result.seen_prevalence == pytest.approx(n_anomalies / len(kind))
+    assert_array_equal(result.tested.rows, np.arange(len(kind)))
+
+
+def test_the_only_kind_is_found_as_often_as_chance_where_nothing_tells_it():
+    rng = np.random.default_rng(0)
+    kind = np.repeat(["normal", "a"], [400, 100])
+    result = cross_validate_kind(SVC(), rng.normal(size=(500, 2)), kind, random_state=0).mean
+    assert result.seen == pytest.approx(0.2, abs=0.06)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        (
+            ["normal", "a", "a", "b", "b"],
+            {},
+            r"one kind .* got \['a', 'b'\]. Use leave_one_kind_out",
+        ),
+        (["normal", "normal", "a"], {}, "at least 2 parts.*, 1 rows of 'a' and 2 of 'normal'"),
+        (["normal", "normal", "a", "a"], {"n_folds": 1}, "got n_folds=1"),
+        (["normal", "normal"], {}, "anomalous rows beside 'normal', found none"),
+    ],
+)
+def test_what_cannot_be_cross_validated_is_refused(kind, options, message):
+    with pytest.raises(ValueError, match=message):
+        cross_validate_kind(SVC(), np.zeros((len(kind), 1)), kind, **options)
 
 
 def test_a_failing_fit_is_not_hidden(rows):

@@ -105,6 +105,23 @@ def test_evaluate_writes_a_report(rows):
     assert len(read.all("svg")) == 2
 
 
+def test_the_page_of_an_evaluation_says_what_could_not_be_measured(rows):
+    path = rows.parent / "evaluation.html"
+    text = rows.read_text().splitlines()
+    kept = [t for t in text if re.search("kind$|normal$|takeover$", t)]
+    rows.write_text(re.sub(",normal$", ",", "\n".join(kept), flags=re.MULTILINE))
+    words = ("--label", "kind", "--normal", "normal", "--drop", "id", "--landmarks", 60)
+    result = run("evaluate", rows, *words, "--report", path)
+    assert result.exit_code == 0, result.output
+    read = Page(path.read_text())
+    assert "480 rows without a label stand for normal ones, and some may be" in read.whole
+    assert "of kinds that were never seen could not be measured" in read.whole
+    assert read.rows("Rows by kind")[1:] == [["takeover", "20"], ["without a label", "480"]]
+    assert read.rows("Average precision by seen kind and method")[0] == ["method", "seen"]
+    assert not {"means", "matrix"} & {h["attrs"].get("id") for h in read.all("h2")}
+    assert "nan" not in read.whole
+
+
 def test_of_large_files_a_sample_is_measured(rows, monkeypatch):
     monkeypatch.setattr("eqsep.commands.training_data.LARGE", 1000)
     path = rows.parent / "report.html"

@@ -2,7 +2,8 @@
 
 import shlex
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -15,31 +16,50 @@ from rich.text import Text
 from sklearn.base import BaseEstimator
 
 from eqsep.checks import DataWarning, check_columns, check_labels, warn_of
-from eqsep.commands.inputs import InputSpec
+from eqsep.commands.inputs import InputSpec, LabelColumn
 from eqsep.detector import Detector
+from eqsep.detector.fitting import check_parameters
 from eqsep.errors import UserError, quoted
-from eqsep.evaluation import Interval, anomaly_score, leave_one_kind_out
+from eqsep.evaluation import Interval, anomaly_score, cross_validate_kind, leave_one_kind_out
 from eqsep.evaluation.peers import PEERS, training_data
-from eqsep.report.evaluations import PARTS, EvaluationReport, evaluation_report
+from eqsep.labels import WITHOUT
+from eqsep.report.evaluations import EvaluationReport, evaluation_report
 from eqsep.tables import TableEncoder
+from eqsep.tables.column import objects
 from eqsep.tables.reading import Table
 
 
 class _OnRows(BaseEstimator):
-    """An estimator that is given the numbers of rows and takes these of a table."""
+    """An estimator that is given the numbers of rows and takes these of a table.
 
-    def __init__(self, table: Table, make: Callable[[], Any], *, normal_only: bool = False):
+    Rows `without` a label are learnt beside those that it is given.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        make: Callable[[], Any],
+        *,
+        normal_only: bool = False,
+        without: Sequence[int] = (),
+    ):
         self.table = table
         self.make = make
         self.normal_only = normal_only
+        self.without = without
 
     def __sklearn_clone__(self) -> Self:
-        return type(self)(self.table, self.make, normal_only=self.normal_only)  # one table for all
+        parameters = self.get_params(deep=False)
+        return type(self)(**parameters)  # one table for all
 
     def fit(self, rows: np.ndarray, y: np.ndarray) -> Self:
         used, *labels = training_data(rows, y, normal_only=self.normal_only)
+        places = used[:, 0]
+        if len(self.without):
+            places = np.concatenate([places, self.without])
+            labels = [objects([*y.tolist(), *[None] * len(self.without)])]
         self.classes_ = np.arange(2)
-        self.fitted_ = self.make().fit(self.table.take(used[:, 0]), *labels)
+        self.fitted_ = self.make().fit(self.table.take(places), *labels)
         return self
 
     def decision_function(self, rows: np.ndarray) -> np.ndarray:
@@ -102,42 +122,95 @@ def evaluate_files(
         Told the name of each method as it begins.
     """
     names = peers_of(against)
+    check_parameters(Detector(**settings))
     rows, labels = spec.read()
     assert labels is not None  # the option is required
-    known = np.flatnonzero(labels.texts != None)  # noqa: E711  element by element
-    rows, kinds = rows.take(known), labels.texts[known].astype(str)
-    anomalous = sorted(set(kinds.tolist()) - {labels.normal})
-    if len(anomalous) < 2:
+    tested = _TestedRows.of(labels, settings["unlabelled"])
+    texts = labels.texts[tested.places].tolist()
+    kinds = np.array([tested.normal if text is None else text for text in texts])
+    if set(kinds.tolist()) <= {tested.normal}:
         raise UserError(
-            f"An evaluation takes two kinds of anomaly or more, and column {labels.name!r} holds "
-            f"{quoted(anomalous) or 'none'}: one is seen, and the others are looked for."
+            f"An evaluation takes labelled anomalies, and column {labels.name!r} holds none beside "
+            f"{labels.normal!r}: label some, each by its kind."
         )
-    counts = labels.take(known).counts
-    warn_of([*check_columns(rows, (kinds != labels.normal).astype(int)), *check_labels(counts)])
-    seed = settings["random_state"]
-    makers: dict[str, Callable[[], Any]] = {"eqsep": lambda: _Ours(**settings)}
+    counts = tested.counts(labels)
+    among = rows.take(tested.places)
+    warn_of([*check_columns(among, (kinds != tested.normal).astype(int)), *check_labels(counts)])
+    seed, ours = settings["random_state"], settings | {"unlabelled": tested.asked}
+    makers: dict[str, Callable[[], Any]] = {"eqsep": lambda: _Ours(**ours)}
     for name in names:
         build = partial(_PEERS[name].build, random_state=seed)
         build()  # refuses what is not installed before the work
         makers[name] = lambda build=build: _Encoded(build())  # type: ignore[misc]
+    measure = leave_one_kind_out if len(set(kinds.tolist())) > 2 else cross_validate_kind
     results = {}
     for name, make in makers.items():
         on_method(name)
-        results[name] = leave_one_kind_out(
-            _OnRows(rows, make, normal_only=name in names and _PEERS[name].normal_only),
-            np.arange(rows.n_rows)[:, None],
-            kinds,
-            normal=labels.normal,
-            random_state=seed,
+        peer = _PEERS.get(name)
+        estimator = _OnRows(
+            rows,
+            make,
+            normal_only=peer is not None and peer.normal_only,
+            without=() if peer else tested.without,
+        )
+        results[name] = measure(
+            estimator, tested.places[:, None], kinds, normal=tested.normal, random_state=seed
         )
     on_method("intervals")
-    command = _command(spec, settings, against=against)
     return evaluation_report(
         results,
         counts=counts,
+        doubted=tested.doubted,
         title=f"Kinds seen and unseen: {', '.join(Path(path).name for path in spec.paths)}",
-        command=command,
+        command=_command(spec, settings, against=against),
     )
+
+
+@dataclass(frozen=True)
+class _TestedRows:
+    """Which rows are measured on, and which stand for normal ones.
+
+    Rows labelled normal do, where there are some; the detector alone learns those `without` a label
+    beside them, as it would in a fit. Where there are none, or where rows without a label are
+    trusted, these stand for normal ones too.
+
+    Attributes
+    ----------
+    places : ndarray of int
+    without : sequence of int
+    normal : str
+        What rows are called that stand for normal ones.
+    asked : str
+        What a detector is told of its rows.
+    doubted : bool
+        Whether rows that stand for normal ones may be anomalies.
+    """
+
+    places: np.ndarray
+    without: Sequence[int]
+    normal: str
+    asked: str
+    doubted: bool
+
+    @classmethod
+    def of(cls, labels: LabelColumn, asked: str) -> Self:
+        missing = np.array([text is None for text in labels.texts], dtype=bool)
+        labelled = bool((labels.texts == labels.normal).any())
+        if labelled and asked != "trusted":
+            doubted = asked == "doubted" and not missing.any()
+            places, without = np.flatnonzero(~missing), np.flatnonzero(missing).tolist()
+            return cls(places, without, labels.normal, asked, doubted)
+        normal = labels.normal if labelled or asked == "trusted" else WITHOUT
+        asked = "trusted" if asked == "trusted" else "doubted"
+        return cls(np.arange(len(missing)), (), normal, asked, asked == "doubted")
+
+    def counts(self, labels: LabelColumn) -> dict[str, int]:
+        """The rows of each kind, the normal one first and those without a label last."""
+        counts = labels.counts
+        if self.normal == WITHOUT or self.without:
+            return counts
+        n = counts.pop(self.normal, 0) + counts.pop(WITHOUT, 0)
+        return {self.normal: n} | counts
 
 
 def _command(spec: InputSpec, settings: dict[str, Any], *, against: str) -> str:
@@ -173,24 +246,27 @@ def peers_of(against: str) -> list[str]:
 
 def tell_results(console: Console, results: EvaluationReport) -> None:
     """A table: for each seen kind, and for the mean of them, what every method gets."""
-    console.print(
-        "Average precision with 95% intervals. One kind at a time is seen in training; chance is "
-        "the share of anomalies."
-    )
+    how = "Every row is scored by a model that has not learnt it"
+    if len(results.kinds) > 1:
+        how = "One kind at a time is seen in training"
+    console.print(f"Average precision with 95% intervals. {how}; chance is the share of anomalies.")
+    for note in results.notes:
+        console.print(note, markup=False)
     shown = Shown(box=SIMPLE_HEAD, padding=0)
-    for column in ("", *PARTS):
+    for column in ("", *results.parts):
         shown.add_column(column, no_wrap=column != "")
     for kind in results.kinds:
         shown.add_row(Text(f"seen: {kind}", style="bold"))
         for method in results.methods:
             parts = results.cells[method, kind].parts
-            shown.add_row(f"  {method}", *(_with_ends(parts[part]) for part in PARTS))
+            shown.add_row(f"  {method}", *(_with_ends(parts[part]) for part in results.parts))
         chance = results.cells[results.methods[0], kind].parts
-        shown.add_row("  chance", *(f"{chance[part].prevalence:.3f}" for part in PARTS))
-    shown.add_row(Text(f"mean over {len(results.kinds)} kinds", style="bold"))
-    for method in results.methods:
-        means = results.means[method]
-        shown.add_row(f"  {method}", *(f"{means[part]:.3f}" for part in PARTS))
+        shown.add_row("  chance", *(f"{chance[part].prevalence:.3f}" for part in results.parts))
+    if len(results.kinds) > 1:
+        shown.add_row(Text(f"mean over {len(results.kinds)} kinds", style="bold"))
+        for method in results.methods:
+            means = results.means[method]
+            shown.add_row(f"  {method}", *(f"{means[part]:.3f}" for part in results.parts))
     console.print(shown)
 
 

@@ -19,7 +19,13 @@ from eqsep.evaluation.intervals import (
     average_precision_interval,
 )
 from eqsep.evaluation.kinds import OVERALL
-from eqsep.evaluation.left_out import LeaveOneKindOut, SeenKind, Tested, leave_one_kind_out
+from eqsep.evaluation.left_out import (
+    LeaveOneKindOut,
+    SeenKind,
+    Tested,
+    cross_validate_kind,
+    leave_one_kind_out,
+)
 from eqsep.evaluation.precision import (
     Curve,
     average_precision_by_kind,
@@ -49,6 +55,7 @@ __all__ = [
     "average_precision_interval",
     "compare",
     "compare_pair",
+    "cross_validate_kind",
     "kept_promises",
     "leave_one_kind_out",
     "mean_ranks",

@@ -1,10 +1,14 @@
-"""Leave one kind out: every kind in turn is the seen one, and the others come in the test."""
+"""Leave one kind out: every kind in turn is the seen one, and the others come in the test.
+
+Where there is one kind alone, what can be measured is how well it is found once it is seen.
+"""
 
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import cross_validate
+from scipy.stats import rankdata
+from sklearn.model_selection import StratifiedKFold, cross_validate
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d
 
@@ -46,7 +50,7 @@ class SeenKind:
         The kind that was seen in training.
     seen, unseen, overall : float
         Average precision of the seen kind, of all unseen kinds together, and of all anomalies,
-        each against the test normals.
+        each against the test normals. NaN for unseen kinds where there are none.
     seen_prevalence, unseen_prevalence, overall_prevalence : float
         The share of anomalies in each of the three: what a score that knows nothing gets.
     by_kind : dict of str to float
@@ -69,6 +73,8 @@ class SeenKind:
 @dataclass(frozen=True)
 class LeaveOneKindOut:
     """The result of `leave_one_kind_out`: one `SeenKind` for each kind, in alphabetical order.
+
+    Of `cross_validate_kind` it is one `SeenKind`, for the only kind.
 
     `str()` gives a table; `rows()` plain dictionaries, ready for a data frame.
     """
@@ -174,13 +180,81 @@ def leave_one_kind_out(
     return LeaveOneKindOut(tuple(results))
 
 
+def cross_validate_kind(
+    estimator: Any,
+    X: Any,
+    kind: Any,
+    *,
+    normal: str = "normal",
+    n_folds: int = 5,
+    random_state: Any = None,
+) -> LeaveOneKindOut:
+    """How well the only kind of anomaly is found once it is seen: every row is tested once.
+
+    The rows are divided into `n_folds` parts, fewer where there are fewer anomalies, each with its
+    share of the anomalies. A clone of the estimator is fitted on all parts but one and scores that
+    one. Scores of two clones need not be on one scale, so that they are replaced by their ranks in
+    the part, from 0 to 1; average precision is taken over the ranks of all rows.
+
+    Parameters
+    ----------
+    estimator, X, normal
+        As in `leave_one_kind_out`.
+    kind : array-like of str of shape (n_rows,)
+        The kind of each row: the normal one, and one kind of anomaly.
+    n_folds : int, default=5
+    random_state : int, RandomState instance or None, default=None
+        Decides the division; pass an int for the same result at every call.
+
+    Returns
+    -------
+    LeaveOneKindOut
+        What is found of kinds that were not seen is not measured: `unseen` is NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.svm import SVC
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(c, 1, size=(n, 1)) for c, n in [(0, 80), (5, 20)]])
+    >>> kind = np.repeat(["normal", "high"], [80, 20])
+    >>> round(cross_validate_kind(SVC(kernel="linear"), X, kind, random_state=0).mean.seen, 2)
+    1.0
+    """
+    kind = np.asarray(column_or_1d(kind))
+    check_kinds(kind, normal=normal)
+    seen, *others = anomalous_kinds(kind, normal)
+    if others:
+        raise UserError(
+            f"cross_validate_kind takes one kind of anomaly, got {[seen, *others]}. Use "
+            f"leave_one_kind_out, which measures unseen kinds too."
+        )
+    fewest = min(int(np.sum(kind == name)) for name in (seen, normal))
+    if min(fewest, n_folds) < 2:
+        raise UserError(
+            f"Cross-validation needs at least 2 parts, and as many rows of each kind: got "
+            f"n_folds={n_folds}, {np.sum(kind == seen)} rows of {seen!r} and "
+            f"{np.sum(kind == normal)} of {normal!r}. Label more rows."
+        )
+    folds = StratifiedKFold(min(fewest, n_folds), shuffle=True, random_state=random_state)
+    tests = [test for _, test in folds.split(kind, kind)]
+    trains = [~np.isin(np.arange(len(kind)), test) for test in tests]
+    models = _fit_each(estimator, X, (kind != normal).astype(int), trains=trains)
+    score = np.empty(len(kind))
+    for model, test in zip(models, tests, strict=True):
+        score[test] = rankdata(anomaly_score(model, X)[test]) / len(test)
+    return LeaveOneKindOut(
+        (_measure(Tested(np.arange(len(kind)), kind, score, normal), seen=seen),)
+    )
+
+
 def _check_divisible(kind: np.ndarray, *, normal: str, test_size: float) -> list[str]:
     """The kinds of anomaly, if each can be seen by half while another stays unseen."""
     names = anomalous_kinds(kind, normal)
     if len(names) < 2:
         raise UserError(
             f"leave_one_kind_out needs at least two kinds of anomaly, one seen and one unseen, "
-            f"got only {names}. Use average_precision_by_kind on a held-out part instead."
+            f"got only {names}. Measure the one that is seen with cross_validate_kind instead."
         )
     counts = {name: int(np.sum(kind == name)) for name in (normal, *names)}
     scarce = {name: n for name, n in counts.items() if n < 2}
@@ -228,7 +302,9 @@ def _measure(tested: Tested, *, seen: str) -> SeenKind:
     by_kind = average_precision_by_kind(score, kind, normal=normal)
     known = (kind == seen) | (kind == normal)
     is_unseen = kind != seen
-    unseen = average_precision_by_kind(score[is_unseen], kind[is_unseen], normal=normal)
+    unseen = {OVERALL: np.nan}
+    if (kind[is_unseen] != normal).any():
+        unseen = average_precision_by_kind(score[is_unseen], kind[is_unseen], normal=normal)
     return SeenKind(
         kind=str(seen),
         seen=by_kind[str(seen)],

@@ -18,6 +18,7 @@ from eqsep.evaluation import (
     average_precision_interval,
     precision_recall_by_kind,
 )
+from eqsep.labels import WITHOUT
 
 PARTS = ("seen", "unseen", "overall")
 _RESAMPLES = 200
@@ -58,6 +59,8 @@ class EvaluationReport:
         The label of normal rows; the page calls them "normal".
     counts : dict of str to int
         The rows of each kind.
+    doubted : bool
+        Whether rows that stand for normal ones may be anomalies.
     methods, kinds : tuple of str
     cells : dict of (str, str) to MethodOnKind
         By method and seen kind.
@@ -72,6 +75,7 @@ class EvaluationReport:
     title: str
     normal: str
     counts: dict[str, int]
+    doubted: bool
     methods: tuple[str, ...]
     kinds: tuple[str, ...]
     cells: dict[tuple[str, str], MethodOnKind]
@@ -80,6 +84,36 @@ class EvaluationReport:
     command: str
 
     template = "evaluation.html.jinja"
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What could be measured: of one kind alone no unseen one."""
+        return PARTS if len(self.kinds) > 1 else PARTS[:1]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the figures mean, and what could not be measured, in sentences."""
+        notes = []
+        if self.doubted:
+            rows = WITHOUT if self.normal == WITHOUT else f"labelled {self.normal}"
+            n = self.counts[WITHOUT if self.normal == WITHOUT else "normal"]
+            notes.append(
+                f"{n:,} rows {rows} stand for normal ones, and some may be anomalies that nobody "
+                f"has noticed. These count as false here: against normal rows alone every figure "
+                f"would be as high or higher."
+            )
+        elif WITHOUT in self.counts:
+            notes.append(
+                f"{self.counts[WITHOUT]:,} rows {WITHOUT} are learnt by {self.methods[0]} alone, "
+                f"as in a fit, and nothing is measured on them."
+            )
+        if len(self.kinds) == 1:
+            notes.append(
+                f"All labelled anomalies are of one kind, {self.kinds[0]!r}, so that what is found "
+                f"of kinds that were never seen could not be measured. Give each kind a name of "
+                f"its own, or label anomalies of a second kind, and evaluate again."
+            )
+        return tuple(notes)
 
     def told_apart(self, method: str, part: str) -> tuple[int, int]:
         """For how many seen kinds the first method is ahead of another one, and behind it.
@@ -94,6 +128,7 @@ def evaluation_report(
     results: Mapping[str, LeaveOneKindOut],
     *,
     counts: Mapping[str, int],
+    doubted: bool = False,
     title: str = "One kind seen at a time",
     command: str = "",
     random_state: Any = 0,
@@ -106,6 +141,9 @@ def evaluation_report(
         Of the same rows and division; the others are compared with the first.
     counts : mapping of str to int
         The rows of each kind, the normal one first.
+    doubted : bool, default=False
+        Whether rows that stand for normal ones may be anomalies: then average precision is at most
+        what it is against normal rows alone.
     random_state : int, RandomState or None, default=0
         Decides the draws behind the intervals.
     """
@@ -120,7 +158,8 @@ def evaluation_report(
     return EvaluationReport(
         title=title,
         normal=normal,
-        counts={"normal" if name == normal else name: n for name, n in counts.items()},
+        counts={"normal" if name == normal != WITHOUT else name: n for name, n in counts.items()},
+        doubted=doubted,
         methods=methods,
         kinds=tuple(result.kind for result in first),
         cells=cells,
@@ -157,12 +196,10 @@ def _cell(method: str, own: SeenKind, base: SeenKind, random_state: Any) -> Meth
         )[OVERALL]
 
     by_kind = intervals("overall")
-    parts = {
-        "seen": by_kind[own.kind],
-        "unseen": intervals("unseen")[OVERALL],
-        "overall": by_kind.pop(OVERALL),
-    }
-    gains = {} if own is base else {part: gain(part) for part in PARTS}
+    parts = {"seen": by_kind[own.kind], "overall": by_kind.pop(OVERALL)}
+    if len(by_kind) > 1:
+        parts["unseen"] = intervals("unseen")[OVERALL]
+    gains = {} if own is base else {part: gain(part) for part in parts}
     return MethodOnKind(method, own.kind, parts, by_kind, gains)
 
 
