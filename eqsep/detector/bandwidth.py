@@ -152,7 +152,7 @@ class _Look:
         held = rows.packed(parts.held_normal)
         return cls(
             train,
-            normal.astype(np.float32),
+            normal.astype(np.float64),
             rows.packed(parts.landmarks),
             held,
             _exchanged(held, train[normal], rows.source, rng),
@@ -190,8 +190,11 @@ class _Look:
 
 
 def _coefficients(k: np.ndarray, target: np.ndarray, *, alpha: float) -> np.ndarray:
-    """As the separator's own, from a sum in single precision: enough to compare bandwidths."""
-    gram, moment = (k.T @ k).astype(np.float64), (k.T @ target).astype(np.float64)
+    """As the separator's own, but with the sum of k kᵀ in single precision, for one target.
+
+    That is enough to compare bandwidths; the other sum, over all rows, has to be more exact.
+    """
+    gram, moment = (k.T @ k).astype(np.float64), target @ k.astype(np.float64)
     coef: np.ndarray = Statistics(gram, moment, np.ones(1)).solve(alpha)
     return coef
 
