@@ -321,6 +321,12 @@ def test_the_page_says_what_normal_rows_were_taken_for(text, detector, new):
     left_out = doubting.calibration_.n_left_out
     assert report.learnt.left_out == left_out > 0
     assert f"{told} Of the held-out ones {left_out} did not set the threshold" in html(report)
+    assert "false alarms measured" in html(report)  # the held-out rows are labelled
+    held = HeldOut(new.X, new.kind, doubted=True)
+    doubted = detector_report(doubting, held, counts=counts)
+    assert "false alarms measured" not in html(doubted)
+    assert doubted.measured.normal == "without a label"
+    assert "normal" not in {alarm.label for alarm in doubted.alarms}
     bare = detector_report(detector, HeldOut(new.X, new.kind))
     told = "rows labelled normal are trusted; any without a label counts 0.01"
     assert bare.learnt.trust == told

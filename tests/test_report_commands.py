@@ -71,9 +71,52 @@ def test_unlabelled_rows_are_the_normal_ones_where_nothing_else_is(rows):
     words = ("--label", "fault", "--normal", "normal", "--out", rows.parent / "m", "--report", path)
     result = run("fit", rows, *words, *FAST)
     assert result.exit_code == 0, result.output
-    assert "144 held-out normal rows" in path.read_text()
+    assert "Each kind against 144 held-out rows without a label. Some of" in path.read_text()
     assert "480 rows without a label are doubted: some may be anomalies." in path.read_text()
+    assert "held-out normal row" not in path.read_text()
     assert f"eqsep learn {rows.parent / 'm'} labelled.csv --label fault" in path.read_text()
+
+
+LABELLED = {  # how many of 480 rows are labelled normal, and what the page calls the others
+    480: "labelled normal",
+    90: "not labelled anomalous",
+    0: "without a label",
+}
+
+
+@pytest.mark.parametrize("n_labelled", LABELLED)
+def test_alarms_among_doubted_rows_are_not_called_false(rows, n_labelled):
+    path, called = rows.parent / "report.html", LABELLED[n_labelled]
+    head, *lines = rows.read_text().splitlines()
+    normal = [i for i, line in enumerate(lines) if line.endswith(",normal")]
+    for i in normal[n_labelled:]:
+        lines[i] = lines[i].removesuffix("normal")
+    rows.write_text("\n".join([head, *lines]))
+    words = ("--label", "kind", "--normal", "normal", "--unlabelled", "doubted", "--report", path)
+    result = run("fit", rows, *words, "--out", rows.parent / "m", *FAST)
+    assert result.exit_code == 0, result.output
+    read = Page(path.read_text())
+    table = read.rows(f"Alarms among rows {called}")
+    assert table[0] == ["promised of normal rows, at most", "raise an alarm", "threshold"]
+    assert "cannot be measured here: nobody has called these rows normal" in read.whole
+    assert "of new normal rows, at most, on average" in read.whole
+    assert f"eqsep suspects {rows.parent / 'm'} learnt.csv --label kind" in read.whole
+    for word in ("false alarms measured", ">verdict<", "as promised", "held-out normal row"):
+        assert word not in read.whole
+
+
+def test_where_enough_rows_are_labelled_normal_false_alarms_are_measured_on_them(rows):
+    path = rows.parent / "report.html"
+    head, *lines = rows.read_text().splitlines()
+    normal = [i for i, line in enumerate(lines) if line.endswith(",normal")]
+    for i in normal[300:]:
+        lines[i] = lines[i].removesuffix("normal")
+    rows.write_text("\n".join([head, *lines]))
+    words = ("--label", "kind", "--unlabelled", "doubted", "--report", path)
+    result = run("fit", rows, *words, "--out", rows.parent / "m", *FAST)
+    assert result.exit_code == 0, result.output
+    assert "false alarms measured" in path.read_text()
+    assert "90 held-out normal rows" in path.read_text()  # three tenths of 300
 
 
 @pytest.mark.parametrize(

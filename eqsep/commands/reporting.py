@@ -12,6 +12,7 @@ from eqsep.commands.reading import files_of
 from eqsep.commands.text_files import STANDARD_INPUT
 from eqsep.commands.training_data import TrainingData, is_large
 from eqsep.detector import Detector
+from eqsep.detector.trust import is_calibration_doubted
 from eqsep.labels import NORMAL
 from eqsep.report import DetectorReport, HeldOut, Usage, detector_report
 from eqsep.tables.reading import Table
@@ -108,6 +109,7 @@ def _held_out(detector: Detector, known: _Known) -> HeldOut:
         known.table.take(rows),
         known.kind[rows].astype(str),
         normal=known.normal,
+        doubted=is_calibration_doubted(detector),
         names=_row_names(detector, known, rows),
         detector=trial,
         usual=known.table.take(np.flatnonzero(known.kind == known.normal)),

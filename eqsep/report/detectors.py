@@ -8,6 +8,7 @@ import numpy as np
 
 from eqsep.detector import ColumnClosedness, Detector, closedness_by_column
 from eqsep.errors import UserError
+from eqsep.labels import WITHOUT
 from eqsep.report.alarms import Alarm, top_alarms
 from eqsep.report.learnt import Learnt, learnt_by
 from eqsep.report.measured import Measured, measured_on
@@ -29,6 +30,9 @@ class HeldOut:
     normal : str, default="normal"
         The label of the normal rows; the page calls them "normal", and says once what they are
         labelled.
+    doubted : bool, default=False
+        Whether these may be anomalies that nobody has noticed, as rows without a label may: then
+        alarms among them need not be false ones.
     names : sequence of str or None
         What each row is called; by default its number.
     detector : Detector or None
@@ -43,6 +47,7 @@ class HeldOut:
     X: Any
     kind: Any
     normal: str = "normal"
+    doubted: bool = False
     names: Sequence[str] | None = None
     detector: Detector | None = None
     note: str = ""
@@ -134,16 +139,19 @@ def detector_report(
             f"are {sorted(set(kind.tolist()))}. Say which is the normal one: normal=..."
         )
     word = held.normal if "normal" in kind else "normal"  # unless another kind has that name
-    kind = np.where(kind == held.normal, word, kind)
     counts = {word if name == held.normal else name: n for name, n in (counts or {}).items()}
+    learnt = learnt_by(detector, normal=held.normal, counts=counts)
+    if held.doubted:
+        word = learnt.doubted or WITHOUT
+    kind = np.where(kind == held.normal, word, kind)
     trial = held.detector or detector
     usual = table.take(normal) if held.usual is None else read_table(held.usual, name="usual")
     varied = np.random.default_rng(0).permutation(usual.n_rows)[:_MOST_VARIED]
     closedness = closedness_by_column(detector, usual.take(varied))
     return DetectorReport(
         title=title,
-        learnt=learnt_by(detector, normal=held.normal, counts=counts),
-        measured=measured_on(trial, table, kind, normal=word),
+        learnt=learnt,
+        measured=measured_on(trial, table, kind, normal=word, doubted=held.doubted),
         note=held.note,
         alarms=top_alarms(trial, table, kind, names=names),
         closedness=closedness,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eqsep.detector import Detector
+from eqsep.detector.trust import is_calibration_doubted
 from eqsep.labels import NORMAL, WITHOUT
 
 
@@ -21,6 +22,8 @@ class Learnt:
         The kinds of anomaly that it knows.
     trust : str
         What the rows that stand for normal ones were taken for.
+    doubted : str or None
+        Which rows set the threshold, where these may be anomalies: "without a label", say.
     columns : dict of str to str
         The columns that are used, and what each is read as.
     dropped : dict of str to str
@@ -39,6 +42,7 @@ class Learnt:
     counts: dict[str, int]
     seen: tuple[str, ...]
     trust: str
+    doubted: str | None
     columns: dict[str, str]
     dropped: dict[str, str]
     landmarks: int
@@ -63,12 +67,14 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
     """What a fitted detector has learnt from so many rows of each kind, and of the normal one."""
     encoder = detector.feature_map_.encoder
     left_out = detector.calibration_.n_left_out
+    word = normal if normal in counts else NORMAL
     names = getattr(encoder, "feature_names_in_", [f"x{i}" for i in range(encoder.n_features_in_)])
     return Learnt(
         normal=normal,
         counts=dict(counts),
         seen=tuple(sorted(detector.kinds_)),
-        trust=trust_in(detector, counts, normal=normal if normal in counts else NORMAL),
+        trust=trust_in(detector, counts, normal=word),
+        doubted=_doubted_rows(counts, normal=word) if is_calibration_doubted(detector) else None,
         columns={
             str(name): _WORDS[learnt.reads]
             for name, learnt in zip(names, encoder.columns_, strict=True)
@@ -82,6 +88,13 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
         left_out=left_out,
         threshold=detector.threshold_,
     )
+
+
+def _doubted_rows(counts: Mapping[str, int], *, normal: str) -> str:
+    """Which rows are doubted: those without a label, those labelled normal, or both."""
+    if counts.get(normal):
+        return "not labelled anomalous" if counts.get(WITHOUT) else f"labelled {normal}"
+    return WITHOUT
 
 
 def trust_in(detector: Detector, counts: Mapping[str, int], *, normal: str) -> str:

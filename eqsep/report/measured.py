@@ -48,7 +48,12 @@ class Measured:
 
     Attributes
     ----------
+    normal : str
+        What the rows are called that stand for normal ones.
     normal_rows : int
+        How many of them there are.
+    doubted : bool
+        Whether some of them may be anomalies.
     seen, unseen : tuple of FoundKind
         Each kind by itself, those that were seen in training and those that were not.
     together : dict of str to FoundKind
@@ -58,7 +63,9 @@ class Measured:
     promises : tuple of Promise
     """
 
+    normal: str
     normal_rows: int
+    doubted: bool
     seen: tuple[FoundKind, ...]
     unseen: tuple[FoundKind, ...]
     together: dict[str, FoundKind]
@@ -68,7 +75,13 @@ class Measured:
 
 
 def measured_on(
-    detector: Detector, X: Any, kind: np.ndarray, *, normal: str, random_state: Any = 0
+    detector: Detector,
+    X: Any,
+    kind: np.ndarray,
+    *,
+    normal: str,
+    doubted: bool = False,
+    random_state: Any = 0,
 ) -> Measured:
     """Measure a fitted detector on rows that it has not learnt.
 
@@ -77,6 +90,8 @@ def measured_on(
     X : table
     kind : ndarray of str of shape (n_rows,)
         Normal rows among them, and any kinds of anomaly or none.
+    doubted : bool, default=False
+        Whether rows that stand for normal ones may be anomalies.
     random_state : int, RandomState or None, default=0
         Decides the draws behind the intervals.
     """
@@ -108,7 +123,9 @@ def measured_on(
 
     by_kind = intervals(names) if names else {}
     return Measured(
+        normal=normal,
         normal_rows=int(is_normal.sum()),
+        doubted=doubted,
         seen=tuple(found(name, kind == name, by_kind[name]) for name in seen),
         unseen=tuple(found(name, kind == name, by_kind[name]) for name in unseen),
         together=together(seen, "seen")
