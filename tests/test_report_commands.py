@@ -119,6 +119,23 @@ def test_where_enough_rows_are_labelled_normal_false_alarms_are_measured_on_them
     assert "90 held-out normal rows" in path.read_text()  # three tenths of 300
 
 
+def test_kinds_with_few_labels_are_measured_too(rows):
+    """Of three rows one is held out, of a single one none."""
+    path, left = rows.parent / "report.html", {"takeover": 3, "sleeper": 1, "normal": 480}
+    head, *lines = rows.read_text().splitlines()
+    for i, line in enumerate(lines):
+        kind = line.rpartition(",")[2]
+        left[kind] = left.get(kind, 0) - 1
+        if left[kind] < 0 or kind == "normal":
+            lines[i] = line.removesuffix(kind)
+    rows.write_text("\n".join([head, *lines]))
+    words = ("--label", "kind", "--normal", "normal", "--drop", "id", "--report", path)
+    result = run("fit", rows, *words, "--out", rows.parent / "m", *FAST)
+    assert result.exit_code == 0, result.output
+    table = Page(path.read_text()).rows("Average precision by kind")
+    assert [(line[0], line[4]) for line in table if len(line) == 5][1:] == [("takeover", "1")]
+
+
 @pytest.mark.parametrize(
     ("place", "message"),
     [(".", "is no file"), ("none/r.html", "There is no folder"), ("m", "are both")],

@@ -118,14 +118,17 @@ def _held_out(detector: Detector, known: _Known) -> HeldOut:
 
 
 def _chosen(kind: np.ndarray, unseen: Sequence[str], *, normal: str) -> np.ndarray:
-    """Which rows are held out: a share of each kind, and all of those that were not shown."""
+    """Which rows are held out: a share of each kind, and all of those that were not shown.
+
+    Of the normal rows and of kinds that have two, one at least.
+    """
     rng = np.random.default_rng(0)
     test = np.zeros(len(kind), dtype=bool)
     for name in sorted({k for k in kind if k is not None}):
         rows = rng.permutation(np.flatnonzero(kind == name))
         share = 1.0 if name in unseen else _HELD
         most = _MOST_NORMAL if name == normal else _MOST_OF_A_KIND
-        least = 1 if name == normal else 0
+        least = 1 if name == normal or len(rows) > 1 else 0
         test[rows[: min(max(int(share * len(rows)), least), most)]] = True
     return test
 
