@@ -7,8 +7,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import average_precision_score
 
 from eqsep.detector import bandwidth
-from eqsep.detector.bandwidth import Rows
-from eqsep.detector.bandwidth import choose_inverse_bandwidth as choose
+from eqsep.detector.bandwidth import Choice, Rows
 from eqsep.detector.feature_map import Packing
 
 GRID = (0.25, 0.5, 1, 2, 4, 8, 16, 32)  # inverse bandwidths, in units of 1 / the median distance
@@ -34,11 +33,12 @@ def as_rows(Z, is_anomaly, source=None):
 
 
 def chosen(rows, *, alpha=1e-3, seed=0):
-    return choose(rows, alpha=alpha, rng=np.random.RandomState(seed))
+    choice = Choice(rows, alpha=alpha, n_landmarks=1400, rng=np.random.RandomState(seed))
+    return choice.inverse_bandwidth()
 
 
 def plain(rows, *, alpha=1e-3, seed=0, most_normal=3000, held=(2000, 500)):
-    """What `choose` says it computes, in double precision and with no short cut.
+    """What `Choice` says it computes, in double precision and with no short cut.
 
     Two thirds of the rows learn and one third is held out, twice; a half of the columns of held-out
     normal rows comes from normal rows that learn.

@@ -158,23 +158,27 @@ def test_kinds_and_numbers_are_the_same_problem(rows):
     assert by_name.score(rows, partly) == by_name.score(rows[odd], KINDS[odd])
 
 
-def test_above_one_is_as_odd_as_below(rows):
+@pytest.mark.parametrize("unlabelled", ["trusted", "doubted"])
+def test_above_one_is_as_odd_as_below(rows, unlabelled):
     """The score is the distance of f from 1, on either side, and what adds to it."""
-    detector = cheap().fit(rows, KINDS)
-    usual = np.random.default_rng(1).normal(size=(500, 2))
-    feature_map, Z = detector.feature_map_, detector.feature_map_.rows(usual)
+    detector = cheap(unlabelled=unlabelled).fit(rows, KINDS)
+    some = np.concatenate([np.random.default_rng(1).normal(size=(500, 2)), rows[-50:]])
+    feature_map, Z = detector.feature_map_, detector.feature_map_.rows(some)
     k = feature_map.kernel_map.features(Z).astype(float)
     f, g = k @ detector.coef_[:, 0], k @ detector.anomaly_coef_
     assert (f > 1).any()
-    more = 0.03 * np.clip(g, 0, 1.5) + feature_map.excess(Z)
-    assert (more > 1e-3).any()
-    assert_allclose(detector.score_samples(usual), np.abs(1 - f) + more, atol=1e-5)
+    alike = feature_map.likeness_weight * np.clip(g, 0, 1.5)
+    leaves = feature_map.trees.leaves(feature_map.packing(Z))
+    vote = feature_map.vote_weight * detector.leaf_votes_[leaves].mean(axis=1)
+    parts = [np.abs(1 - f), alike, feature_map.excess(Z), vote]
+    assert (vote > 1e-3).any()
+    assert (alike > 1e-3).any() == (unlabelled == "doubted")
+    assert_allclose(detector.score_samples(some), np.sum(parts, axis=0), atol=1e-5)
 
 
-@pytest.mark.parametrize("unlabelled", ["auto", "trusted", "doubted"])
-def test_g_is_the_balanced_regression_of_labelled_anomalies(rows, unlabelled):
-    """As scikit-learn solves it, of the rows that are learnt, whatever normal rows are."""
-    detector = cheap(unlabelled=unlabelled).fit(rows, KINDS)
+def test_g_is_the_balanced_regression_of_labelled_anomalies(rows):
+    """As scikit-learn solves it, of the rows that are learnt; 0 where normal rows are trusted."""
+    detector = cheap(unlabelled="doubted").fit(rows, KINDS)
     feature_map = detector.feature_map_
     held = feature_map.calibrates(aligned(feature_map.encoder, rows)) & (KINDS == "normal")
     k = feature_map.kernel_map.features(feature_map.rows(rows[~held])).astype(float)
@@ -183,7 +187,7 @@ def test_g_is_the_balanced_regression_of_labelled_anomalies(rows, unlabelled):
     ridge = Ridge(alpha=max(300 / m, 1.0), fit_intercept=False)
     ridge.fit(k, is_anomaly, sample_weight=np.where(is_anomaly == 1, n / m, 1.0))
     assert_allclose(k @ detector.anomaly_coef_, ridge.predict(k), atol=1e-4)
-    assert feature_map.doubted == (unlabelled == "doubted")
+    assert not cheap().fit(rows, KINDS).anomaly_coef_.any()
 
 
 # -------------------------------------------------------------------------- unlabelled rows
@@ -318,6 +322,7 @@ def test_far_rows_are_alarms_in_every_direction():
             **{n: size * spread[n] * directions[:, j] for j, n in enumerate(numeric)}
         )
         assert detector.predict(far).all()
-        assert_allclose(detector.score_samples(far), 1, atol=0.02)
+        votes = detector.feature_map_.votes(detector.feature_map_.rows(far), detector.leaf_votes_)
+        assert_allclose(detector.score_samples(far) - votes, 1, atol=0.02)
     infinite = usual.assign(amount=np.inf, distance_km=-np.inf)
     assert detector.predict(infinite).all()

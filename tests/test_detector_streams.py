@@ -14,7 +14,8 @@ from pyarrow import csv, feather, parquet
 from eqsep import Detector, load_model
 from eqsep.batches import sampling
 from eqsep.datasets import make_mixed_demo
-from eqsep.detector import feature_map, fitting, scoring
+from eqsep.detector import fitting, scoring
+from eqsep.detector.bandwidth import Choice
 from eqsep.detector.detector import recorded
 from eqsep.detector.fitting import accumulate, context_of
 from eqsep.detector.streams import StreamSummary, agree, finished
@@ -273,7 +274,7 @@ def test_the_bandwidth_is_scaled_to_all_rows(X):
 def test_it_is_finer_by_the_eighth_root_of_how_many_more_rows_there_are(X, monkeypatch):
     """All rows are normal, and 500 of them are the sample; what is chosen for these is given."""
     chosen = 1 / FAST["bandwidth"]
-    monkeypatch.setattr(feature_map, "choose_inverse_bandwidth", lambda *_, **__: chosen)
+    monkeypatch.setattr(Choice, "inverse_bandwidth", lambda _: chosen)
     free = {name: value for name, value in FAST.items() if name != "bandwidth"}
     scaled, sample = (Detector(**told).fit(batches(X)) for told in (free, FAST))
     ratio = scaled.feature_map_.kernel.gamma / sample.feature_map_.kernel.gamma

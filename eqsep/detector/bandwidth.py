@@ -1,4 +1,4 @@
-"""The choice of the kernel's bandwidth from the training rows alone.
+"""The choice of the kernel's bandwidth, and of what trees count, from the training rows alone.
 
 The kernel is the mean of exp(-p ||x - c||_1 / (4 h m)) over the powers p = 1, 2, 4, 8, 16, m the
 median distance between landmarks and h the bandwidth in units of it: that of p = 4, beside two
@@ -6,6 +6,9 @@ narrower and two wider ones. What is chosen here is 1 / h.
 
 No unseen kind is there to look at. What stands for one are normal rows in which some columns were
 exchanged for those of other normal rows: every value is usual, and the row is not.
+
+Trees tell seen kinds apart, and no others: what looks like a seen kind to them may be a normal row
+of tomorrow. So their vote counts as little as the seen kinds allow.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,6 +22,7 @@ from threadpoolctl import threadpool_limits
 from eqsep.engine.compiled import SparseManhattan, exponentials, in_threads, weighted_sums
 from eqsep.engine.kernels import Laplacian
 from eqsep.engine.nystroem import Statistics
+from eqsep.engine.trees import Trees, anomalous_shares
 
 INVERSE_BANDWIDTHS = 2.0 ** np.arange(-2, 6)  # that are compared
 POWERS, MIDDLE = (1, 2, 4, 8, 16), 4  # of the kernel, and that of the bandwidth
@@ -29,6 +33,10 @@ SEEN = 0.75  # what the seen kinds count beside the exchanged rows
 MOST_NORMAL, MOST_ANOMALOUS, LANDMARKS = 3000, 1000, 1000
 RATE = 1 / 8  # n^(1 / (4 + d)), as for densities, for rows that vary in four directions or so
 MOST_HELD_NORMAL, MOST_HELD_ANOMALOUS = 2000, 500
+VOTE_WEIGHTS = (0.005, 0.03, 0.3, 1.0)  # that are compared
+AS_FOUND = 0.0125  # differences in average precision that are chance
+DOUBTED_VOTE_WEIGHT = 1.0
+N_TREES = 25  # that are looked at
 
 
 @dataclass(frozen=True)
@@ -45,33 +53,63 @@ class Rows:
         return self.pack(self.Z[rows])
 
 
-def choose_inverse_bandwidth(rows: Rows, *, alpha: float, rng: np.random.RandomState) -> float:
-    """The 1 / bandwidth that tells held-out normal rows apart best.
+class Choice:
+    """Two looks at the rows, each with others held out, by which to choose.
 
-    For each of `INVERSE_BANDWIDTHS`: average precision of exchanged rows against held-out normal
-    ones, plus `SEEN` times that of held-out anomalies of the seen kinds. The best one, or
-    where there are seen kinds a finer one nearby that is nearly as good, is scaled from the rows
-    looked at to all of them: too wide a kernel costs more of the unseen kinds than too narrow a one
-    of the seen.
+    Parameters
+    ----------
+    rows : Rows
+    alpha, n_landmarks
+        The ridge penalty and the number of landmarks of the detector.
+    rng : RandomState
     """
-    divisions = list(_divisions(rows, rng))
-    used = np.mean([np.sum(rows.is_anomaly[parts.train] == 0) for parts in divisions])
-    finer = (np.sum(rows.is_anomaly == 0) / max(used, 1)) ** RATE
-    looks = [_Look.at(rows, parts, rng) for parts in divisions]
 
-    def quality(inverses: np.ndarray) -> np.ndarray:
-        found = np.empty((len(looks), len(inverses)))
+    def __init__(
+        self, rows: Rows, *, alpha: float, n_landmarks: int, rng: np.random.RandomState
+    ) -> None:
+        divisions = list(_divisions(rows, min(n_landmarks, LANDMARKS), rng))
+        used = np.mean([np.sum(rows.is_anomaly[parts.train] == 0) for parts in divisions])
+        self._finer = float((np.sum(rows.is_anomaly == 0) / max(used, 1)) ** RATE)
+        self._looks = [_Look.at(rows, parts, rng) for parts in divisions]
+        self._steps = STEPS if (rows.is_anomaly == 1).any() else 0
+        self._alpha = alpha
+
+    def inverse_bandwidth(self) -> float:
+        """The 1 / bandwidth that tells held-out normal rows apart best.
+
+        For each of `INVERSE_BANDWIDTHS`: average precision of exchanged rows against held-out
+        normal ones, plus `SEEN` times that of held-out anomalies of the seen kinds. The best one,
+        or where there are seen kinds a finer one nearby that is nearly as good, is scaled from the
+        rows looked at to all of them: too wide a kernel costs more of the unseen kinds than too
+        narrow a one of the seen.
+        """
+
+        def quality(inverses: np.ndarray) -> np.ndarray:
+            return self._mean(lambda look: look.quality(inverses, alpha=self._alpha))
+
+        found = _compared(quality, steps=self._steps)
+        return _finest(found, steps=self._steps) * self._finer
+
+    def vote_weight(self, inverse: float) -> float:
+        """The least of `VOTE_WEIGHTS` with which held-out anomalies are found as well as with any.
+
+        As well means an average precision that differs by chance. `inverse` is 1 / bandwidth.
+        """
+        inverse /= self._finer
+        found = self._mean(lambda look: look.vote_quality(inverse, alpha=self._alpha))
+        return VOTE_WEIGHTS[int(np.flatnonzero(found >= found.max() - AS_FOUND)[0])]
+
+    def _mean(self, quality: Callable[["_Look"], np.ndarray]) -> np.ndarray:
+        """Over the looks, each of which has a thread."""
+        found: dict[int, np.ndarray] = {}
 
         def work(which: slice) -> None:
-            found[which] = [look.quality(inverses, alpha=alpha) for look in looks[which]]
+            found[which.start] = np.sum([quality(look) for look in self._looks[which]], axis=0)
 
         with threadpool_limits(1, user_api="blas"):  # each division in a thread, not each product
-            in_threads(work, len(looks), steps=sum(look.steps for look in looks))
-        of_all: np.ndarray = found.mean(axis=0)
+            in_threads(work, len(self._looks), steps=sum(look.steps for look in self._looks))
+        of_all: np.ndarray = np.sum(list(found.values()), axis=0) / len(self._looks)
         return of_all
-
-    nearly = STEPS if (rows.is_anomaly == 1).any() else 0
-    return float(_finest(_compared(quality, steps=nearly), steps=nearly) * finer)
 
 
 def _compared(quality: Callable[[np.ndarray], np.ndarray], *, steps: int) -> np.ndarray:
@@ -118,7 +156,7 @@ class _Division:
     held_anomalous: np.ndarray
 
 
-def _divisions(rows: Rows, rng: np.random.RandomState) -> Iterator[_Division]:
+def _divisions(rows: Rows, n_landmarks: int, rng: np.random.RandomState) -> Iterator[_Division]:
     normal = rng.permutation(np.flatnonzero(rows.is_anomaly == 0))
     anomalous = rng.permutation(np.flatnonzero(rows.is_anomaly == 1))
     n, a = min(len(normal) // 3, MOST_HELD_NORMAL), min(len(anomalous) // 3, MOST_HELD_ANOMALOUS)
@@ -130,8 +168,8 @@ def _divisions(rows: Rows, rng: np.random.RandomState) -> Iterator[_Division]:
         others = np.concatenate([normal[: part * n], normal[(part + 1) * n :]])[:MOST_NORMAL]
         known = np.concatenate([anomalous[: part * a], anomalous[(part + 1) * a :]])
         known = known[:MOST_ANOMALOUS]
-        third = known[: LANDMARKS // 3]
-        landmarks = np.concatenate([others[: LANDMARKS - len(third)], third])
+        third = known[: n_landmarks // 3]
+        landmarks = np.concatenate([others[: n_landmarks - len(third)], third])
         yield _Division(np.concatenate([others, known]), landmarks, held_normal, held_anomalous)
 
 
@@ -180,12 +218,31 @@ class _Look:
             return middling  # nothing to look at
         values, found = [np.empty_like(s) for s in self._distances], []
         for inverse in inverses.tolist():
-            for s, k in zip(self._distances, values, strict=True):
-                k[:] = s
-                exponentials(k, rate=inverse / MIDDLE, powers=POWERS)
-            coef = _coefficients(values[0], self.normal, alpha=alpha)
-            scores = [np.abs(1 - weighted_sums(k, coef)) for k in values[1:]]
-            found.append(_precision(scores[0], scores[1]) + SEEN * _precision(scores[0], scores[2]))
+            held, exchanged, anomalous = self._scores(inverse, alpha=alpha, values=values)
+            found.append(_precision(held, exchanged) + SEEN * _precision(held, anomalous))
+        return np.array(found)
+
+    def _scores(
+        self, inverse: float, *, alpha: float, values: list[np.ndarray]
+    ) -> Iterator[np.ndarray]:
+        """Those of the held-out rows by a kernel; its values are written into `values`."""
+        for s, k in zip(self._distances, values, strict=True):
+            k[:] = s
+            exponentials(k, rate=inverse / MIDDLE, powers=POWERS)
+        coef = _coefficients(values[0], self.normal, alpha=alpha)
+        return (np.abs(1 - weighted_sums(k, coef)) for k in values[1:])
+
+    def vote_quality(self, inverse: float, *, alpha: float) -> np.ndarray:
+        """Average precision of held-out anomalies with each of `VOTE_WEIGHTS`."""
+        trees = Trees.grown(self.train, self.normal == 0, np.random.RandomState(0), n=N_TREES)
+        if trees is None or not len(self.held) or not len(self.anomalous):
+            return np.zeros(len(VOTE_WEIGHTS))
+        values = [np.empty_like(s) for s in self._distances]
+        held, _, anomalous = self._scores(inverse, alpha=alpha, values=values)
+        target = np.column_stack([self.normal, 1 - self.normal]).astype(float)
+        share = anomalous_shares(trees.sums(self.train, target))
+        votes = [trees.mean(rows, share) for rows in (self.held, self.anomalous)]
+        found = [_precision(held + w * votes[0], anomalous + w * votes[1]) for w in VOTE_WEIGHTS]
         return np.array(found)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from eqsep.detector.feature_map import NUMERIC
+from eqsep.detector.holdout import NUMERIC
 from eqsep.detector.scoring import scorer_of
 from eqsep.tables.column import WRITERS, Column, objects
 from eqsep.tables.encoder import aligned, output_weights

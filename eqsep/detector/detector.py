@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from eqsep.batches.sources import source_of
 from eqsep.checks import check_dates, check_doubt, check_row_labels, check_threshold, warn_of
 from eqsep.detector.explanation import Explanation, explain_rows
-from eqsep.detector.feature_map import FeatureMap, row_hashes
+from eqsep.detector.feature_map import FeatureMap
 from eqsep.detector.fitting import (
     FitContext,
     PartialStatistics,
@@ -23,11 +23,12 @@ from eqsep.detector.fitting import (
     context_of,
     first_fit,
 )
+from eqsep.detector.holdout import row_hashes
 from eqsep.detector.learning import check_learnt, check_mergeable, warn_of_far_rows
 from eqsep.detector.scoring import Calibration, Held, checked_rate, named_kinds, scorer_of, solved
 from eqsep.detector.streams import fit_stream, read
 from eqsep.detector.trust import is_calibration_doubted
-from eqsep.engine.nystroem import Statistics, widened
+from eqsep.engine.nystroem import Statistics, narrowed, widened
 from eqsep.labels import NORMAL, UNLABELLED, RowLabels, read_row_labels
 from eqsep.renames import DEPRECATED, parameter
 from eqsep.tables.encoder import aligned
@@ -39,13 +40,12 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
 
     A table's rows are encoded, and f(x) = Σ_j a_j k(x, c_j) is learnt over landmarks c_j with a
     local kernel k, the mean of exp(-gamma p ||x - c||_1) over p = 1, 2, 4, 8, 16: 1 at normal rows,
-    0 at anomalous ones. The score is |1 - f(x)| + w g(x) + e(x): far from everything it is at least
-    1, so the normal region is closed. g, over the same landmarks, is the likeness to the labelled
-    anomalies: 1 at these, 0 at the others, classes balanced, between 0 and 1.5; w is 0.03, and 0.3
-    where normal rows are doubted. e is above 0 where columns do not move together as they do in
-    normal rows (`eqsep.engine.ellipsoid`). The bandwidth is chosen from the data
-    (`eqsep.detector.bandwidth`), the threshold by split conformal prediction from held-out normal
-    rows, the calibration set, so that a new normal row raises an alarm at the promised rate.
+    0 at anomalous ones. The score is |1 - f(x)| + w g(x) + e(x) + v t(x): far from everything it is
+    at least 1, so the normal region is closed. Where normal rows are doubted, g is the likeness to
+    labelled anomalies. e is above 0 where columns do not move together as in normal rows
+    (`eqsep.engine.ellipsoid`), t is what trees vote (`eqsep.engine.trees`). Bandwidth and v are
+    chosen from the data (`eqsep.detector.bandwidth`), the threshold by split conformal prediction
+    from held-out normal rows, so that a new normal row raises an alarm at the promised rate.
 
     Parameters
     ----------
@@ -73,9 +73,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
     feature_map : FeatureMap, default=None
         The `feature_map_` of another detector, to learn what can be merged with it.
     device : {"cpu", "cuda", "auto"}, default="cpu"
-        Where kernel values are computed and summed up, to fit and to score: "cuda" is a GPU, "auto"
-        one where there is one; needs PyTorch. It may be set after fitting, and is not in a model's
-        file.
+        Where kernel values are computed and summed up: "cuda" is a GPU, "auto" one where there is
+        one; needs PyTorch. It may be set after fitting, and is not in a model's file.
     random_state : int, RandomState or None, default=None
     width : float, the old name of 1 / `bandwidth`
 
@@ -92,7 +91,9 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
     coef_ : ndarray of shape (n_landmarks, 1 + n_kinds)
         The a_j, and those of one more function for each seen kind, 1 at its rows and 0 elsewhere.
     anomaly_coef_ : ndarray of shape (n_landmarks,)
-        Those of g; 0 where no anomaly is labelled.
+        Those of g; 0 where normal rows are trusted or no anomaly is labelled.
+    leaf_votes_ : ndarray of shape (n_leaves,)
+        What leaves of trees vote; none where no anomaly was labelled at the first fit.
     calibration_ : Calibration
         The held-out normal rows and their scores.
     one_class_ : bool
@@ -126,6 +127,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
     statistics_: Statistics
     calibration_: Calibration
     anomaly_coef_: np.ndarray
+    leaf_votes_: np.ndarray
     labels_: RowLabels
     coef_: np.ndarray
     classes_: np.ndarray
@@ -278,8 +280,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         kept = [0, *(1 + i for i, weight in enumerate(left.weight[1:]) if weight > 1e-9)]
         kinds = tuple(self.kinds_[i - 1] for i in kept[1:])
         self.labels_ = replace(self.labels_, kinds=kinds)
-        sums = {"moment": left.moment[:, kept], "weight": left.weight[kept]}
-        return self._record(replace(left, **sums), held)
+        return self._record(narrowed(left, kept), held)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """0 where a row is normal, near 1 or above where it is not; far away at least 1."""
@@ -378,7 +379,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         if self.classes_.dtype.kind == "f" and not (self.classes_ % 1).any():
             self.classes_ = self.classes_.astype(int)  # floats only because a label was missing
         self.statistics_ = statistics
-        self.coef_, self.anomaly_coef_ = solved(self, statistics)
+        self.coef_, self.anomaly_coef_, self.leaf_votes_ = solved(self, statistics)
         key = self.feature_map_.holdout_key
         rows, anomalies = (r[np.argsort(row_hashes(r, key=key), kind="stable")] for r in held)
         self.calibration_ = Calibration.of(scorer_of(self), (rows, anomalies))

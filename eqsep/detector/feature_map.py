@@ -7,17 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.detector.bandwidth import DOUBTED, Rows, choose_inverse_bandwidth, kernel_of
-from eqsep.detector.contamination import COMMON, held_out_anomalies
-from eqsep.detector.scoring import held_out
+from eqsep.detector.bandwidth import DOUBTED, DOUBTED_VOTE_WEIGHT, Choice, Rows, kernel_of
+from eqsep.detector.holdout import contents, holdout_bounds, is_held_out, row_hashes
 from eqsep.engine.compiled import in_threads
 from eqsep.engine.ellipsoid import Ellipsoid
 from eqsep.engine.kernels import Laplacian, SparseLaplacian
-from eqsep.engine.nystroem import KernelMap, choose_landmarks, row_keys
+from eqsep.engine.nystroem import KernelMap, choose_landmarks
 from eqsep.engine.tensors import DeviceMap
-from eqsep.labels import UNLABELLED, RowLabels
+from eqsep.engine.trees import Trees, same_trees
+from eqsep.labels import RowLabels
 from eqsep.renames import DEPRECATED, parameter
-from eqsep.tables.column import Column
 from eqsep.tables.encoder import (
     TableEncoder,
     aligned,
@@ -29,8 +28,8 @@ from eqsep.tables.encodings import Category, Number
 from eqsep.tables.reading import Table, read_table
 
 AT_ONCE = 4096  # rows held as kernel values
-NUMERIC = ("number", "date", "duration")
-LIKENESS_WEIGHTS = {False: 0.03, True: 0.3}  # by whether normal rows are doubted
+LIKENESS_WEIGHTS = {False: 0.0, True: 0.3}  # by whether normal rows are doubted
+FEWEST_IN_A_LEAF = {False: 1, True: 3}  # rows; by whether normal rows are doubted
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +100,10 @@ class FeatureMap:
         What being like the labelled anomalies counts in the score.
     ellipsoid : Ellipsoid or None
         How the columns of numbers move together in normal rows.
+    trees : Trees or None
+        Over packed rows; None where no anomaly was labelled at the first fit.
+    vote_weight : float
+        What their vote counts in the score.
     """
 
     encoder: TableEncoder
@@ -115,6 +118,8 @@ class FeatureMap:
     doubted: bool = False
     likeness_weight: float = 0.0
     ellipsoid: Ellipsoid | None = None
+    trees: Trees | None = None
+    vote_weight: float = 0.0
 
     @cached_property
     def kernel_map(self) -> KernelMap:
@@ -143,7 +148,7 @@ class FeatureMap:
     @property
     def _agreed(self) -> tuple[Any, ...]:
         held_out = (self.holdout_key, self.holdout_bound, self.anomaly_bound, self.held_kinds)
-        return *held_out, self.doubted, self.likeness_weight
+        return *held_out, self.doubted, self.likeness_weight, self.vote_weight
 
     @cached_property
     def packing(self) -> Packing:
@@ -164,6 +169,12 @@ class FeatureMap:
         if self.ellipsoid is None:
             return np.zeros(len(rows))
         return self.ellipsoid.excess(rows[:, self._deviations])
+
+    def votes(self, rows: np.ndarray, of_leaf: np.ndarray) -> np.ndarray:
+        """What the vote of the trees counts in the score of encoded rows."""
+        if self.trees is None:
+            return np.zeros(len(rows))
+        return self.vote_weight * self.trees.mean(self.packing(rows), of_leaf)
 
     @cached_property
     def _deviations(self) -> np.ndarray:
@@ -188,7 +199,9 @@ class FeatureMap:
 
     def holds_out(self, hashes: np.ndarray, labels: RowLabels) -> np.ndarray:
         """Which rows with these hashes and labels are held out of the fit."""
-        return _held_out(hashes, labels, (self.holdout_bound, self.anomaly_bound, self.held_kinds))
+        return is_held_out(
+            hashes, labels, (self.holdout_bound, self.anomaly_bound, self.held_kinds)
+        )
 
     def is_same(self, other: "FeatureMap") -> bool:
         """Whether two maps take every row to the same values."""
@@ -196,6 +209,7 @@ class FeatureMap:
             self._agreed == other._agreed
             and self.kernel == other.kernel
             and np.array_equal(self.landmarks, other.landmarks)
+            and same_trees(self.trees, other.trees)
             and state_of(self.encoder) == state_of(other.encoder)
         )
 
@@ -258,8 +272,8 @@ def make_feature_map(
     values = contents(table, columns, kinds)
     key = int(rng.randint(2**31 - 1)) ^ zlib.crc32(values.tobytes())
     hashes = row_hashes(values, key=key)
-    bounds = _bounds(hashes, labels, doubted=doubted)
-    trains = ~_held_out(hashes, labels, bounds)
+    bounds = holdout_bounds(hashes, labels, doubted=doubted)
+    trains = ~is_held_out(hashes, labels, bounds)
     encoder = TableEncoder(numeric_encoding="both").fit(table.take(np.flatnonzero(trains)))
     Z = encoded(encoder, table)
     is_anomaly = labels.is_anomaly[trains]
@@ -267,13 +281,7 @@ def make_feature_map(
     landmarks = choose_landmarks(learnt, is_anomaly, n=detector.n_landmarks, rng=rng)
     source = encoder.source_[output_weights(encoder) > 0][packing.first]
     rows = Rows(learnt, is_anomaly, packing, source)
-    bandwidth = given_bandwidth(detector)
-    if bandwidth is not None:
-        inverse = 1 / bandwidth
-    elif doubted:
-        inverse = DOUBTED
-    else:
-        inverse = choose_inverse_bandwidth(rows, alpha=detector.alpha, rng=rng)
+    inverse, vote_weight = _chosen(rows, detector, rng, doubted=doubted)
     is_normal = ~_among(landmarks, learnt[is_anomaly == 1])
     return FeatureMap(
         encoder,
@@ -286,44 +294,28 @@ def make_feature_map(
         doubted,
         LIKENESS_WEIGHTS[doubted],
         _ellipsoid(learnt[is_anomaly == 0][:, deviations(encoder)], rng, doubted=doubted),
+        Trees.grown(packing(learnt), is_anomaly, rng, least=FEWEST_IN_A_LEAF[doubted]),
+        vote_weight,
     ), Z
+
+
+def _chosen(
+    rows: Rows, detector: Any, rng: np.random.RandomState, *, doubted: bool
+) -> tuple[float, float]:
+    """1 / bandwidth, and what the vote of trees counts."""
+    bandwidth = given_bandwidth(detector)
+    inverse = None if bandwidth is None else 1 / bandwidth
+    if doubted:
+        return inverse or DOUBTED, DOUBTED_VOTE_WEIGHT
+    choice = Choice(rows, alpha=detector.alpha, n_landmarks=detector.n_landmarks, rng=rng)
+    inverse = inverse or choice.inverse_bandwidth()
+    return inverse, choice.vote_weight(inverse)
 
 
 def _ellipsoid(rows: np.ndarray, rng: np.random.RandomState, *, doubted: bool) -> Ellipsoid | None:
     """The ellipsoid of normal rows; anomalies among them stretch it, so that it counts less."""
     found = Ellipsoid.of(rows, rng)
     return replace(found, weight=found.weight / 3) if found is not None and doubted else found
-
-
-def _bounds(
-    hashes: np.ndarray, labels: RowLabels, *, doubted: bool
-) -> tuple[int, int, tuple[str, ...]]:
-    """The bound of normal rows, that of labelled anomalies, and the kinds it is for.
-
-    Anomalies are held out of common kinds alone: of the others each row is needed to learn. None is
-    where doubted rows have no part in the calibration, and are without a label still.
-    """
-    doubted = doubted and not (labels.code == UNLABELLED).any()
-    times = np.bincount(labels.code[labels.code > 0], minlength=1 + len(labels.kinds))
-    common = [code for code in np.flatnonzero(times >= COMMON).tolist() if doubted]
-    anomalous = np.sort(hashes[np.isin(labels.code, common)])
-    n_anomalous = held_out_anomalies(len(anomalous))
-    normal = np.sort(hashes[labels.code == 0])
-    n_normal = held_out(len(normal), doubted=n_anomalous > 0)
-    bound = int(normal[n_normal]) if len(normal) > 1 else 0
-    if not n_anomalous:
-        return bound, 0, ()
-    return bound, int(anomalous[n_anomalous]), tuple(labels.kinds[code - 1] for code in common)
-
-
-def _held_out(
-    hashes: np.ndarray, labels: RowLabels, bounds: tuple[int, int, tuple[str, ...]]
-) -> np.ndarray:
-    bound, anomaly_bound, kinds = bounds
-    of_kinds = [anomaly_bound if kind in kinds else 0 for kind in labels.kinds]
-    by_code = np.array([bound, *of_kinds, 0], dtype=np.uint64)  # the last for rows without a label
-    held: np.ndarray = hashes < by_code[labels.code]
-    return held
 
 
 def given_bandwidth(detector: Any) -> float | None:
@@ -339,42 +331,3 @@ def _among(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Which of the rows occur among the others."""
     found = set(map(bytes, np.ascontiguousarray(others)))
     return np.array([bytes(row) in found for row in np.ascontiguousarray(rows)], dtype=bool)
-
-
-def contents(table: Table, columns: np.ndarray, kinds: list[str]) -> np.ndarray:
-    """Some columns' values as numbers, equal where they are equal; names by a checksum.
-
-    Each column is read as one of its kind in `kinds`, whatever its type is in this table.
-    """
-    out = np.empty((table.n_rows, len(columns)))
-    for j, (column, kind) in enumerate(
-        zip((table.columns[i] for i in columns), kinds, strict=True)
-    ):
-        values = column.numbers(kind) if kind in NUMERIC else _checksums(column, kind)
-        out[:, j] = values if len(values) else np.nan  # an id need not be there any more
-    return np.where(np.isnan(out), np.nan, out)  # one NaN for all: hashes look at the bits
-
-
-def _checksums(column: Column, kind: str) -> np.ndarray:
-    names, rows = column.names(truths=kind == "boolean")
-    sums = [np.nan if name is None else zlib.crc32(name.encode()) for name in names]
-    of_rows: np.ndarray = np.array(sums, dtype=float)[rows]
-    return of_rows
-
-
-def row_hashes(values: np.ndarray, *, key: int) -> np.ndarray:
-    """A 64-bit hash of each row's values and of how many equal rows come before it."""
-    keys = row_keys(values, rng=np.random.RandomState(key % 2**32))
-    order = np.argsort(keys, kind="stable")
-    starts = np.concatenate([[True], keys[order][1:] != keys[order][:-1]])
-    first = np.maximum.accumulate(np.where(starts, np.arange(len(keys)), 0))
-    repeat = np.empty(len(keys))
-    repeat[order] = np.arange(len(keys)) - first
-    again = repeat > 0
-    if again.any():
-        halves = [keys[again] >> np.uint64(32), keys[again] & np.uint64(2**32 - 1), repeat[again]]
-        keys[again] = row_keys(
-            np.column_stack([half.astype(float) for half in halves]),
-            rng=np.random.RandomState(key % 2**32),
-        )
-    return keys

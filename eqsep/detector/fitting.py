@@ -281,10 +281,15 @@ def _sums(context: FitContext, Z: np.ndarray, code: np.ndarray, *, n_kinds: int)
         total = weight[rows] @ target[rows]
         return kernel_map.statistics(Z[rows], target[rows], weight[rows], total=total)
 
-    if not context.feature_map.likeness_weight:
-        return of(np.arange(len(code)))
-    others, anomalous = of(np.flatnonzero(code <= 0)), of(np.flatnonzero(code > 0))
-    return replace(others + anomalous, anomalous=anomalous.gram)
+    if context.feature_map.likeness_weight:
+        others, anomalous = of(np.flatnonzero(code <= 0)), of(np.flatnonzero(code > 0))
+        sums = replace(others + anomalous, anomalous=anomalous.gram)
+    else:
+        sums = of(np.arange(len(code)))
+    trees, pack = context.feature_map.trees, context.feature_map.packing
+    if trees is None:
+        return sums
+    return replace(sums, leaves=trees.sums(pack(Z), weight[:, None] * target))
 
 
 def _confirmed(context: FitContext, table: Table, learnt: np.ndarray) -> Names:

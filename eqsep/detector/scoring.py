@@ -10,6 +10,7 @@ import numpy as np
 
 from eqsep.detector.contamination import anomalies_among, counting
 from eqsep.engine.nystroem import Statistics
+from eqsep.engine.trees import anomalous_shares
 from eqsep.errors import EqsepWarning, UserError, warn
 from eqsep.labels import NORMAL
 from eqsep.tables.reading import read_table
@@ -42,21 +43,25 @@ class Scorer:
         The coefficients of f, which is 1 at normal rows, then those of each kind's function.
     anomaly_coef : ndarray of shape (n_landmarks,)
         Those of g, which is 1 at labelled anomalies of any kind.
+    leaf_votes : ndarray of shape (n_leaves,)
+        What each leaf of the trees votes: the share of anomalies among its rows.
     """
 
     feature_map: Any
     kernel_map: Any
     coef: np.ndarray
     anomaly_coef: np.ndarray
+    leaf_votes: np.ndarray
 
     def scores(self, Z: np.ndarray) -> np.ndarray:
-        """|1 - f|, plus what g and columns out of step count.  (n, n_columns) -> (n,)"""
+        """|1 - f|, plus what g, columns out of step and trees count.  (n, n_columns) -> (n,)"""
         weight = self.feature_map.likeness_weight
         functions = [self.coef[:, 0]]
         if weight and self.anomaly_coef.any():
             functions.append(self.anomaly_coef)
         f, *likeness = self.kernel_map.combine(Z, np.column_stack(functions)).astype(float).T
         score: np.ndarray = np.abs(1 - f) + self.feature_map.excess(Z)
+        score += self.feature_map.votes(Z, self.leaf_votes)
         for g in likeness:
             score += weight * np.clip(g, 0, MOST_ALIKE)
         return score
@@ -70,12 +75,12 @@ class Scorer:
 def scorer_of(detector: Any) -> Scorer:
     """What a fitted detector scores encoded rows with, on its device."""
     feature_map = detector.feature_map_
-    functions = (detector.coef_, detector.anomaly_coef_)
-    return Scorer(feature_map, feature_map.on(detector.device), *functions)
+    learnt = (detector.coef_, detector.anomaly_coef_, detector.leaf_votes_)
+    return Scorer(feature_map, feature_map.on(detector.device), *learnt)
 
 
-def solved(detector: Any, statistics: Statistics) -> tuple[np.ndarray, np.ndarray]:
-    """The coefficients of f and of each kind's function, and those of g.
+def solved(detector: Any, statistics: Statistics) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The coefficients of f and of each kind's function, those of g, and the votes of leaves.
 
     The ridge penalty of f is alpha, and where rows are doubted up to ten times that if few
     anomalies are labelled: most of them are among the rows that f is to be 1 at. g is the
@@ -87,11 +92,26 @@ def solved(detector: Any, statistics: Statistics) -> tuple[np.ndarray, np.ndarra
     coef: np.ndarray = statistics.solve(
         detector.alpha * (doubt if detector.feature_map_.doubted else 1.0)
     )
+    votes = leaf_votes(detector.feature_map_, statistics)
     if statistics.anomalous is None or not n_anomalies:
-        return coef, np.zeros(len(coef))
+        return coef, np.zeros(len(coef)), votes
     balanced = statistics.balanced
     anomalous = replace(balanced, moment=balanced.moment[:, 1:].sum(axis=1))
-    return coef, anomalous.solve(max(RIDGE / n_anomalies, 1.0))
+    return coef, anomalous.solve(max(RIDGE / n_anomalies, 1.0)), votes
+
+
+def leaf_votes(feature_map: Any, statistics: Statistics) -> np.ndarray:
+    """The share of anomalies in each leaf of the trees.
+
+    Where rows are doubted, labelled anomalies are some of all: then the mean of this share and of
+    the one with balanced classes.
+    """
+    if statistics.leaves is None:
+        return np.empty(0)
+    votes = anomalous_shares(statistics.leaves)
+    if feature_map.doubted:
+        votes = (votes + anomalous_shares(statistics.leaves, balanced=True)) / 2
+    return votes
 
 
 def named_kinds(detector: Any, Z: np.ndarray) -> np.ndarray:

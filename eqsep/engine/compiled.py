@@ -79,7 +79,7 @@ class SparseManhattan:
     def __call__(self, X: np.ndarray) -> np.ndarray:
         rows = np.ascontiguousarray(X[:, self._sparse])
         out = _dense(_padded(X[:, self._others]), self._landmarks, self._total)
-        _compiled(_add_sparse)(rows, self._common, self._columns, self._usual, out)
+        compiled(_add_sparse)(rows, self._common, self._columns, self._usual, out)
         return out
 
 
@@ -93,7 +93,7 @@ def weighted_sums(k: np.ndarray, coef: np.ndarray) -> np.ndarray:
     array([11.])
     """
     out = np.empty(len(k))
-    _compiled(_add_weighted, fastmath=ANY_ORDER)(k, coef, out)
+    compiled(_add_weighted, fastmath=ANY_ORDER)(k, coef, out)
     return out
 
 
@@ -116,7 +116,7 @@ def exponentials(s: np.ndarray, *, rate: float, powers: tuple[int, ...] = (1,)) 
         mean_of_powers(s, powers)
         return s
     shares = tuple(_SINGLE(p in powers) / _SINGLE(len(powers)) for p in _doubled(max(powers)))
-    _compiled(_average_exponentials, fastmath=FUSED)(s, _SINGLE(-rate), shares)
+    compiled(_average_exponentials, fastmath=FUSED)(s, _SINGLE(-rate), shares)
     return s
 
 
@@ -138,13 +138,13 @@ def mean_of_powers(k: Any, powers: tuple[int, ...]) -> Any:
             k = k * k if i else k
             total = total + k if is_one else total
         return total / len(powers)
-    _compiled(_average_powers)(k, counts)
+    compiled(_average_powers)(k, counts)
     return k
 
 
 def add_triangle(part: np.ndarray, total: np.ndarray) -> None:
     """Add the lower triangle of `part`, whatever its precision, to that of `total`."""
-    _compiled(_add_triangle)(part, total)
+    compiled(_add_triangle)(part, total)
 
 
 def row_products(X: np.ndarray, A: np.ndarray) -> np.ndarray:
@@ -157,7 +157,7 @@ def row_products(X: np.ndarray, A: np.ndarray) -> np.ndarray:
     array([[11.]])
     """
     out = np.zeros((len(X), A.shape[1]))
-    _compiled(_add_products)(np.ascontiguousarray(X, dtype=float), np.ascontiguousarray(A), out)
+    compiled(_add_products)(np.ascontiguousarray(X, dtype=float), np.ascontiguousarray(A), out)
     return out
 
 
@@ -168,7 +168,7 @@ def mixed_bits(X: np.ndarray, factors: np.ndarray) -> np.ndarray:
     """
     X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     out = np.empty(len(X), dtype=np.uint64)
-    _compiled(_mix)(X, factors, out)
+    compiled(_mix)(X, factors, out)
     return out
 
 
@@ -213,7 +213,7 @@ def _pool(n: int) -> ThreadPoolExecutor:
 def _dense(X: np.ndarray, C: np.ndarray, total: np.ndarray) -> np.ndarray:
     """The distances of padded rows to landmarks given by column, plus `total`."""
     out = np.empty((len(X), C.shape[1]), dtype=X.dtype)
-    _compiled(_add_dense)(X, C, total, out)
+    compiled(_add_dense)(X, C, total, out)
     return out
 
 
@@ -370,7 +370,7 @@ def _add_weighted(k: Any, coef: Any, out: Any) -> None:  # pragma: no cover  com
 
 
 @cache
-def _compiled(loop: Callable[..., None], *, fastmath: frozenset[str] = frozenset()) -> Any:
+def compiled(loop: Callable[..., None], *, fastmath: frozenset[str] = frozenset()) -> Any:
     """`loop` as machine code, kept on disk for the next process wherever numba may write."""
     from numba import njit  # half a second to import: only those who need it wait
 

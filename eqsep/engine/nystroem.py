@@ -112,12 +112,15 @@ class Statistics:
         The weight of the normal rows, then that of the anomalous ones (of each kind).
     anomalous : array of shape (n_landmarks, n_landmarks), or None
         What the anomalous rows have in G, where classes may be weighed against each other.
+    leaves : ndarray of shape (n_leaves, n_targets), or None
+        Σ w t of the rows in each leaf, where there are trees.
     """
 
     gram: Any
     moment: Any
     weight: np.ndarray
     anomalous: Any = None
+    leaves: Any = None
 
     def __add__(self, other: Self) -> Self:
         return type(self)(
@@ -125,6 +128,7 @@ class Statistics:
             self.moment + other.moment,
             self.weight + other.weight,
             None if self.anomalous is None else self.anomalous + other.anomalous,
+            None if self.leaves is None else self.leaves + other.leaves,
         )
 
     def __sub__(self, other: Self) -> Self:
@@ -133,6 +137,7 @@ class Statistics:
             self.moment - other.moment,
             np.maximum(0.0, self.weight - other.weight),
             None if self.anomalous is None else self.anomalous - other.anomalous,
+            None if self.leaves is None else self.leaves - other.leaves,
         )
 
     @property
@@ -165,9 +170,23 @@ class Statistics:
 def widened(statistics: Statistics, n: int, *, columns: list[int] | None = None) -> Statistics:
     """The same sums with `n` targets, of which theirs stand in `columns`; the others are 0."""
     columns = list(range(statistics.moment.shape[1])) if columns is None else columns
-    moment, weight = np.zeros((len(statistics.gram), n)), np.zeros(n)
-    moment[:, columns], weight[columns] = statistics.moment, statistics.weight
-    return Statistics(statistics.gram, moment, weight, statistics.anomalous)
+
+    def wide(sums: np.ndarray) -> np.ndarray:
+        out = np.zeros((*sums.shape[:-1], n))
+        out[..., columns] = sums
+        return out
+
+    leaves = None if statistics.leaves is None else wide(statistics.leaves)
+    return replace(
+        statistics, moment=wide(statistics.moment), weight=wide(statistics.weight), leaves=leaves
+    )
+
+
+def narrowed(statistics: Statistics, columns: list[int]) -> Statistics:
+    """The same sums with the targets in these columns alone."""
+    leaves = None if statistics.leaves is None else statistics.leaves[:, columns]
+    moment, weight = statistics.moment[:, columns], statistics.weight[columns]
+    return replace(statistics, moment=moment, weight=weight, leaves=leaves)
 
 
 def _rounding(matrix: Any) -> float:

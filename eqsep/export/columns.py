@@ -181,9 +181,14 @@ def name_part(graph: Graph, codes: Value, columns: Sequence[PlacedNames]) -> Par
 
 def name_distances(category: Category, landmarks: np.ndarray) -> np.ndarray:
     """How far each name is from the landmarks' outputs of that column.  (m, k) -> (k, m)"""
+    return manhattan(name_outputs(category).astype(landmarks.dtype), landmarks)
+
+
+def name_outputs(category: Category) -> np.ndarray:
+    """The weighted outputs of a row with each name.  -> (k, k)"""
     weights = np.array(category.weights)
     weights[-1] *= FAR
-    return manhattan(np.diag(weights).astype(landmarks.dtype), landmarks)
+    return np.diag(weights).astype(np.float32)
 
 
 def _codes(category: Category) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""The score in the graph: |1 - f|, g and the ellipsoid, its threshold and p-value."""
+"""The score in the graph: |1 - f|, g, the ellipsoid and trees, its threshold and p-value."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,8 @@ from eqsep.detector import Detector
 from eqsep.detector.feature_map import deviations
 from eqsep.detector.scoring import MOST_ALIKE
 from eqsep.engine.ellipsoid import FARTHEST, Ellipsoid
-from eqsep.export.columns import name_distances
+from eqsep.engine.trees import Trees
+from eqsep.export.columns import name_distances, name_outputs
 from eqsep.export.graph import Graph, Part, Value
 from eqsep.export.table import Encoded
 from eqsep.tables.encoder import output_weights
@@ -53,8 +54,9 @@ class ScoreGraph:
             error[piece] = np.sqrt(((k * (1 - np.log(k))) ** 2) @ coef**2) @ parts
         coarseness = max(1.0, (rows.shape[1] / MANY) ** 0.5)
         eps = float(np.finfo(np.float32).eps)
-        excess = self.detector.feature_map_.excess(rows)
-        return eps * (f + ROUNDINGS * coarseness * error + excess)
+        feature_map = self.detector.feature_map_
+        others = feature_map.excess(rows) + feature_map.votes(rows, self.detector.leaf_votes_)
+        return eps * (f + ROUNDINGS * coarseness * error + others)
 
     @cached_property
     def limit(self) -> float:
@@ -83,6 +85,8 @@ class ScoreGraph:
         ellipsoid = self.detector.feature_map_.ellipsoid
         if ellipsoid is not None and rows.numbers:
             score = graph("Add", score, self._excess(graph, rows.numbers, ellipsoid))
+        if self.detector.feature_map_.trees is not None:
+            score = graph("Add", score, self._votes(graph, rows, self.detector.feature_map_.trees))
         return score
 
     def _widest(self, graph: Graph, rows: Encoded) -> Value:
@@ -103,6 +107,55 @@ class ScoreGraph:
         distance = graph("Max", graph("Pow", mean, 0.25), ellipsoid.edge)
         steps = graph("Div", graph("Log", graph("Div", distance, ellipsoid.edge)), ellipsoid.tail)
         return graph("Mul", graph("Min", steps, FARTHEST), ellipsoid.weight)
+
+    def _votes(self, graph: Graph, rows: Encoded, trees: Trees) -> Value:
+        """What the trees' vote counts.  -> (n,)"""
+        is_leaf = trees.column < 0
+        tree = np.searchsorted(trees.root, np.arange(len(trees.column)), side="right") - 1
+        node = np.arange(len(tree)) - trees.root[tree]  # numbered in each tree
+        true, false = (
+            np.where(is_leaf, 0, side - trees.root[tree]) for side in (trees.left, trees.right)
+        )
+        share = self.detector.feature_map_.vote_weight / len(trees.root)
+        votes = graph(
+            "TreeEnsembleRegressor",
+            self._packed(graph, rows),
+            domain="ai.onnx.ml",
+            n_targets=1,
+            aggregate_function="SUM",
+            nodes_treeids=tree,
+            nodes_nodeids=node,
+            nodes_featureids=np.maximum(trees.column, 0),
+            nodes_modes=np.where(is_leaf, "LEAF", "BRANCH_LEQ").tolist(),
+            nodes_values=trees.limit,
+            nodes_truenodeids=true,
+            nodes_falsenodeids=false,
+            target_treeids=tree[is_leaf],
+            target_nodeids=node[is_leaf],
+            target_ids=np.zeros(is_leaf.sum(), dtype=int),
+            target_weights=share * self.detector.leaf_votes_[trees.left[is_leaf]],
+        )
+        return graph.cast(_column(graph, votes, 0), np.float64)
+
+    def _packed(self, graph: Graph, rows: Encoded) -> Value:
+        """The rows as the columns that trees look at.  -> (n, n_packed)"""
+        feature_map = self.detector.feature_map_
+        kept = np.flatnonzero(output_weights(feature_map.encoder) > 0)
+        to_packed = np.zeros((len(kept), len(feature_map.packing.first)), dtype=np.float32)
+        to_packed[feature_map.packing.first, np.arange(to_packed.shape[1])] = 1
+        to_packed[feature_map.packing.second, feature_map.packing.twice] = 1
+        parts = []
+        if rows.numbers:
+            places = np.searchsorted(kept, rows.numbers.places)
+            parts.append(graph("MatMul", rows.numbers.value, to_packed[places]))
+        if rows.names:
+            heights = []
+            for c in rows.named:
+                outputs = name_outputs(c.category)
+                first = int(np.searchsorted(kept, c.first))
+                heights.append(outputs @ to_packed[first : first + len(outputs)])
+            parts.append(graph("MatMul", rows.names.value, np.concatenate(heights)))
+        return graph("Add", *parts) if len(parts) == 2 else parts[0]
 
     def _distances(self, graph: Graph, rows: Encoded) -> Value:
         """||z - c||_1 for each row and landmark; names by a table of theirs.  -> (n, m)"""

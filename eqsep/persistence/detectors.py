@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.detector.feature_map import deviations
+from eqsep.detector.feature_map import Packing, deviations
+from eqsep.detector.scoring import leaf_votes
 from eqsep.persistence.codecs import (
     FLAG,
     LABEL,
@@ -59,10 +60,12 @@ _FEATURE_MAP: Mapping[str, Schema] = {
     "doubted": FLAG,
     "likeness_weight": _COUNT,
     "ellipsoid": either(word(None), instance("ellipsoid.Ellipsoid")),
+    "trees": either(word(None), instance("trees.Trees")),
+    "vote_weight": _COUNT,
 }
 _MOST_POWERS, _POWERS = 16, frozenset(2**i for i in range(16))
 _BOUNDS = ("holdout_bound", "anomaly_bound")
-_DERIVED = ("n_features_in_", "feature_names_in_", "classes_", "device")  # a file goes anywhere
+_DERIVED = ("n_features_in_", "feature_names_in_", "classes_", "leaf_votes_", "device")
 
 
 POWERS = Schema(
@@ -110,6 +113,9 @@ class FeatureMapCodec(Codec):
         ellipsoid = parts["ellipsoid"]
         if ellipsoid is not None and len(ellipsoid.centre) != len(deviations(encoder)):
             damaged("its ellipsoid has not the columns of numbers that its table has")
+        trees = parts["trees"]
+        if trees is not None and trees.column.max(initial=0) >= len(Packing.of(encoder).first):
+            damaged("its trees look at columns that its table has not")
         if not POSITIVE.accepts(parts["kernel"].gamma, {}):
             damaged("the gamma of its kernel is no number above 0")
         bounds = {bound: int(parts[bound]) for bound in _BOUNDS}
@@ -118,18 +124,39 @@ class FeatureMapCodec(Codec):
 
 
 @dataclass(frozen=True)
+class TreesCodec(RecordCodec):
+    """Trees, in which a way down must end: the nodes below a node come after it."""
+
+    def decode(self, parts: dict[str, Any], name: str) -> Any:
+        made = super().decode(parts, name)
+        n, inner = len(made.column), np.flatnonzero(made.column >= 0)
+        below = np.concatenate([made.left[inner], made.right[inner]])
+        leads_on = (below > np.tile(inner, 2)).all() and (below < n).all()
+        if not len(made.root) or made.root.min() < 0 or made.root.max() >= n or not leads_on:
+            damaged("a node of its trees leads nowhere")
+        if (made.column < -1).any():
+            damaged("a node of its trees looks at no column")
+        leaves = made.left[made.column < 0]
+        if not np.array_equal(np.sort(leaves), np.arange(len(leaves))):
+            damaged("the leaves of its trees are not numbered")
+        numbers = ("root", "column", "left", "right")
+        return replace(made, **{part: parts[part].astype(np.int32) for part in numbers})
+
+
+@dataclass(frozen=True)
 class StatisticsCodec(Codec):
     """Sums over rows; of a symmetric matrix, the lower triangle alone."""
 
     def encode(self, value: Any) -> dict[str, Any]:
         sums = {"gram": _triangle(value.gram), "anomalous": _triangle(value.anomalous)}
-        return {"moment": value.moment, "weight": value.weight} | sums
+        return {"moment": value.moment, "weight": value.weight, "leaves": value.leaves} | sums
 
     def decode(self, parts: dict[str, Any], name: str) -> Any:
         gram = either(bounded("m", "m", dtype=_DOUBLE), bounded(None, dtype=_DOUBLE))
         moment, weight = bounded("m", "t", dtype=_DOUBLE), bounded("t", dtype=_DOUBLE)
         schemas = {"moment": moment, "gram": gram, "weight": weight}
         schemas["anomalous"] = either(word(None), gram)
+        schemas["leaves"] = either(word(None), bounded(None, "t", dtype=_DOUBLE))
         check_names(parts, name, required=schemas)
         check(parts, schemas, name, sizes={})
         if (parts["weight"] < 0).any():
@@ -217,6 +244,10 @@ class DetectorCodec(EstimatorCodec):
             detector.anomaly_coef_ = np.zeros(len(detector.coef_))
         if detector.feature_map_.likeness_weight and detector.statistics_.anomalous is None:
             damaged("the sums of its anomalous rows are not there")
+        trees, leaves = detector.feature_map_.trees, detector.statistics_.leaves
+        if (0 if trees is None else trees.n_leaves) != (0 if leaves is None else len(leaves)):
+            damaged("the leaves of its trees have not one sum each")
+        detector.leaf_votes_ = leaf_votes(detector.feature_map_, detector.statistics_)
         encoder, labels = detector.feature_map_.encoder, detector.labels_.labels
         detector.n_features_in_ = encoder.n_features_in_
         if hasattr(encoder, "feature_names_in_"):
@@ -273,6 +304,14 @@ DETECTOR_PIECES: dict[str, Codec] = {
             "axes": bounded("d", "r", dtype=_DOUBLE),
             **dict.fromkeys(("edge", "tail"), POSITIVE),
             "weight": _COUNT,
+        },
+    ),
+    "engine.Trees": TreesCodec(
+        "eqsep.engine.trees",
+        {
+            "root": array("trees", kinds="i"),
+            **dict.fromkeys(("column", "left", "right"), array("nodes", kinds="i")),
+            "limit": bounded("nodes", dtype=_SINGLE),
         },
     ),
     "separators.Statistics": StatisticsCodec("eqsep.engine.nystroem"),

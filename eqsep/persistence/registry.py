@@ -318,9 +318,11 @@ CHANGES: dict[int, dict[str, Change]] = {
                 "doubted": False,
                 "likeness_weight": 0.0,
                 "ellipsoid": None,
+                "trees": None,
+                "vote_weight": 0.0,
             },
         ),
-        "separators.Statistics": Change(defaults={"anomalous": None}),
+        "separators.Statistics": Change(defaults={"anomalous": None, "leaves": None}),
     },
 }
 

@@ -1,0 +1,196 @@
+"""Trees that are grown once, and whose leaves hold sums: how anomalous the rows of a leaf were.
+
+Where labels are plenty, trees tell what was labelled from the rest better than any distance does. A
+row's leaves depend on nothing but the row, so what the leaves hold adds up like every other sum.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+from sklearn.tree import DecisionTreeClassifier
+
+from eqsep.engine.compiled import compiled, in_threads
+
+N_TREES = 50
+MOST_NORMAL, MOST_ANOMALOUS = 8000, 2000  # rows that a tree is grown on
+_AT_ONCE = 4096  # rows held as leaves
+_NO_COLUMN = -1  # of a leaf
+
+
+@dataclass(frozen=True, eq=False)
+class Trees:
+    """Binary trees over the columns of rows, all nodes in one list.
+
+    Attributes
+    ----------
+    root : ndarray of int32 of shape (n_trees,)
+        The node at which each tree begins.
+    column : ndarray of int32 of shape (n_nodes,)
+        The column that a node looks at, -1 for a leaf.
+    limit : ndarray of float32 of shape (n_nodes,)
+        Rows with at most this value there go to the left.
+    left, right : ndarray of int32 of shape (n_nodes,)
+        The nodes below, which come later in the list; of a leaf, `left` is its number.
+    """
+
+    root: np.ndarray
+    column: np.ndarray
+    limit: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+
+    @classmethod
+    def grown(
+        cls,
+        rows: np.ndarray,
+        is_anomaly: np.ndarray,
+        rng: np.random.RandomState,
+        *,
+        n: int = N_TREES,
+        least: int = 1,
+    ) -> Self | None:
+        """Trees that tell anomalous rows (1) from normal ones (0); None where either is missing.
+
+        Each tree is grown as in a random forest, on a bootstrap sample of each class, of at most
+        2,000 anomalous and 8,000 normal rows.
+
+        Parameters
+        ----------
+        n : int, default=50
+            How many trees.
+        least : int, default=1
+            The fewest rows of a leaf.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rows = np.array([[0.0], [1.0], [8.0], [9.0]], dtype=np.float32)
+        >>> y = np.array([0, 0, 1, 1])
+        >>> trees = Trees.grown(rows, y, np.random.RandomState(0))
+        >>> sums = trees.sums(rows, np.column_stack([1.0 - y, y]))
+        >>> trees.mean(rows, anomalous_shares(sums)).round(1)
+        array([0., 0., 1., 1.])
+        """
+        classes = [np.flatnonzero(is_anomaly == c) for c in (0, 1)]
+        if not all(len(places) for places in classes):
+            return None
+        seeds = rng.randint(2**31 - 1, size=n)
+        trees: list[Any] = [None] * n
+
+        def grow(part: slice) -> None:
+            for i in range(n)[part]:
+                one = np.random.RandomState(seeds[i])
+                drawn = [
+                    one.choice(places, min(len(places), most))
+                    for places, most in zip(classes, (MOST_NORMAL, MOST_ANOMALOUS), strict=True)
+                ]
+                y = np.repeat([0, 1], [len(places) for places in drawn])
+                tree = DecisionTreeClassifier(
+                    max_features="sqrt", min_samples_leaf=least, random_state=one
+                )
+                trees[i] = tree.fit(rows[np.concatenate(drawn)], y).tree_
+
+        in_threads(grow, n, steps=len(rows) * rows.shape[1] * n)
+        return cls._joined(trees)
+
+    @classmethod
+    def _joined(cls, trees: list[Any]) -> Self:
+        """The trees of scikit-learn in one list of nodes."""
+        first = np.cumsum([0, *(tree.node_count for tree in trees)])[:-1]
+        column = np.concatenate([tree.feature for tree in trees])
+        left, right = (
+            np.concatenate(
+                [getattr(tree, side) + at for tree, at in zip(trees, first, strict=True)]
+            )
+            for side in ("children_left", "children_right")
+        )
+        is_leaf = np.concatenate([tree.children_left < 0 for tree in trees])
+        left[is_leaf], right[is_leaf] = np.arange(is_leaf.sum()), 0
+        exact = np.concatenate([tree.threshold for tree in trees])
+        limit = exact.astype(np.float32)
+        above = limit > exact  # no value of single precision lies in between
+        limit[above] = np.nextafter(limit[above], np.float32(-np.inf))
+        limit[is_leaf] = 0
+        column[is_leaf] = _NO_COLUMN
+        root, column, left, right = (part.astype(np.int32) for part in (first, column, left, right))
+        return cls(root, column, limit, left, right)
+
+    @property
+    def n_leaves(self) -> int:
+        """Of all trees together."""
+        return int((self.column == _NO_COLUMN).sum())
+
+    def leaves(self, rows: np.ndarray) -> np.ndarray:
+        """The leaf of each tree in which each row ends.  (n, n_columns) -> (n, n_trees)"""
+        out = np.empty((len(rows), len(self.root)), dtype=np.int32)
+        nodes = (self.root, self.column, self.left, self.right)
+        compiled(_walk)(np.ascontiguousarray(rows, dtype=np.float32), nodes, self.limit, out)
+        return out
+
+    def sums(self, rows: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """What the rows of each leaf have as targets together.  (n, t) -> (n_leaves, t)"""
+        total = np.zeros((self.n_leaves, target.shape[1]))
+        for start in range(0, len(rows), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            compiled(_add)(self.leaves(rows[part]), np.ascontiguousarray(target[part]), total)
+        return total
+
+    def mean(self, rows: np.ndarray, of_leaf: np.ndarray) -> np.ndarray:
+        """The mean over the trees of a number of each leaf.  (n, n_columns) -> (n,)"""
+        out = np.empty(len(rows))
+
+        def fill(part: slice) -> None:
+            for start in range(part.start, part.stop, _AT_ONCE):
+                some = slice(start, min(start + _AT_ONCE, part.stop))
+                out[some] = of_leaf[self.leaves(rows[some])].mean(axis=1)
+
+        in_threads(fill, len(rows), steps=10 * len(rows) * len(self.root))
+        return out
+
+
+def same_trees(some: Trees | None, others: Trees | None) -> bool:
+    """Whether every row ends in the same leaves of both."""
+    if some is None or others is None:
+        return some is others
+    pairs = ((getattr(some, part.name), getattr(others, part.name)) for part in fields(Trees))
+    return all(np.array_equal(one, other) for one, other in pairs)
+
+
+def anomalous_shares(sums: np.ndarray, *, balanced: bool = False) -> np.ndarray:
+    """The share of the anomalous rows of each leaf; 0 where no row was seen.  (n_leaves, t) -> …
+
+    The first target is that of normal rows. `balanced`, all anomalous rows together weigh what the
+    normal ones weigh.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sums = np.array([[9.0, 1.0], [0.0, 0.0], [0.0, 4.0]])
+    >>> anomalous_shares(sums), anomalous_shares(sums, balanced=True).round(2)
+    (array([0.1, 0. , 1. ]), array([0.17, 0.  , 1.  ]))
+    """
+    normal, anomalous = sums[:, 0], sums[:, 1:].sum(axis=1)
+    if balanced and anomalous.any():
+        anomalous = anomalous * (normal.sum() / anomalous.sum())
+    total = normal + anomalous
+    share: np.ndarray = np.where(anomalous > 0, anomalous / np.where(total > 0, total, 1.0), 0.0)
+    return share
+
+
+def _walk(X: Any, nodes: Any, limit: Any, out: Any) -> None:  # pragma: no cover  compiled
+    root, column, left, right = nodes
+    for i in range(X.shape[0]):
+        row = X[i]
+        for t in range(root.shape[0]):
+            node = root[t]
+            while column[node] >= 0:
+                node = left[node] if row[column[node]] <= limit[node] else right[node]
+            out[i, t] = left[node]
+
+
+def _add(leaves: Any, target: Any, total: Any) -> None:  # pragma: no cover  compiled
+    for i in range(leaves.shape[0]):
+        for t in range(leaves.shape[1]):
+            for k in range(target.shape[1]):
+                total[leaves[i, t], k] += target[i, k]

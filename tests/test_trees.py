@@ -1,0 +1,224 @@
+"""Trees that are grown once, and whose leaves hold sums."""
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.metrics import average_precision_score
+
+from eqsep import Detector, load_model
+from eqsep.detector.bandwidth import VOTE_WEIGHTS
+from eqsep.engine import trees as module
+from eqsep.engine.trees import Trees, anomalous_shares, same_trees
+
+
+def striped(n, *, seed=0):
+    """Rows of which those in every other stripe of the first column are anomalous."""
+    rng = np.random.default_rng(seed)
+    rows = rng.uniform(0, 8, size=(n, 4)).astype(np.float32)
+    return rows, (rows[:, 0].astype(int) % 2).astype(int)
+
+
+def grown(rows, y, **options):
+    return Trees.grown(rows, y, np.random.RandomState(0), **options)
+
+
+def target(y):
+    return np.column_stack([1.0 - y, y])
+
+
+def slow_leaf(trees, row, tree):
+    """The way down as the attributes say it."""
+    node = trees.root[tree]
+    while trees.column[node] >= 0:
+        is_left = row[trees.column[node]] <= trees.limit[node]
+        node = (trees.left if is_left else trees.right)[node]
+    return trees.left[node]
+
+
+def test_each_row_ends_where_the_nodes_lead():
+    rows, y = striped(300)
+    trees = grown(rows, y, n=5)
+    found = trees.leaves(rows)
+    assert found.shape == (300, 5)
+    assert_array_equal(found, [[slow_leaf(trees, row, t) for t in range(5)] for row in rows])
+    assert_array_equal(np.unique(found), np.arange(trees.n_leaves))
+
+
+def test_leaves_are_those_of_scikit_learn(monkeypatch):
+    """A value at a limit too: limits are rounded so that no value of the rows changes sides."""
+    kept = []
+    joined = Trees._joined.__func__
+    monkeypatch.setattr(Trees, "_joined", classmethod(lambda c, t: kept.extend(t) or joined(c, t)))
+    rows, y = striped(400)
+    rows = rows.round(1)
+    trees = grown(rows, y, n=3)
+    at_limits = rows.copy()
+    inner = np.flatnonzero(trees.column >= 0)
+    for i, node in enumerate(inner[:400]):
+        at_limits[i, trees.column[node]] = trees.limit[node]
+    for sample in (rows, at_limits):
+        for found, tree in zip(trees.leaves(sample).T, kept, strict=True):
+            theirs = tree.apply(sample)
+            pairs = set(zip(found.tolist(), theirs.tolist(), strict=True))
+            assert len(pairs) == len(set(found.tolist())) == len(set(theirs.tolist()))
+
+
+def test_sums_of_pieces_add_up_and_can_be_taken_away():
+    rows, y = striped(9000)
+    trees = grown(rows, y, n=5)
+    whole = trees.sums(rows, target(y))
+    assert_array_equal(whole.sum(axis=0), 5 * np.bincount(y))
+    first, rest = (trees.sums(rows[s], target(y)[s]) for s in (slice(4000), slice(4000, None)))
+    assert_array_equal(first + rest, whole)
+    assert_array_equal(whole - rest, first)
+
+
+def test_a_row_votes_alike_alone_and_among_others():
+    rows, y = striped(5000)
+    trees = grown(rows, y)
+    share = anomalous_shares(trees.sums(rows, target(y)))
+    together = trees.mean(rows, share)
+    assert_array_equal(together[:50], [trees.mean(row[None], share)[0] for row in rows[:50]])
+    assert 0 <= together.min() < together.max() <= 1
+
+
+def test_the_vote_is_as_good_as_that_of_a_forest():
+    rows, y = striped(3000)
+    new, y_new = striped(3000, seed=1)
+    trees = grown(rows, y)
+    vote = trees.mean(new, anomalous_shares(trees.sums(rows, target(y))))
+    forest = RandomForestClassifier(50, random_state=0).fit(rows, y).predict_proba(new)[:, 1]
+    ours, theirs = (average_precision_score(y_new, score) for score in (vote, forest))
+    assert ours > theirs - 0.01 > 0.9
+
+
+def test_few_rows_are_drawn_of_many(monkeypatch):
+    monkeypatch.setattr(module, "MOST_NORMAL", 40)
+    monkeypatch.setattr(module, "MOST_ANOMALOUS", 30)
+    rows, y = striped(3000)
+    assert grown(rows, y, n=4).n_leaves <= 4 * 70
+    assert grown(rows, y, n=4, least=10).n_leaves <= 4 * 7
+
+
+def test_nothing_is_grown_of_one_class():
+    rows, _ = striped(30)
+    assert grown(rows, np.zeros(30)) is None
+    assert grown(rows, np.ones(30)) is None
+    assert grown(rows, np.repeat([-1, 0], 15)) is None
+
+
+def test_shares():
+    sums = np.array([[6.0, 1.0, 1.0], [0.0, 0.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 2.0]])
+    assert_allclose(anomalous_shares(sums), [0.25, 0, 0, 1])
+    assert_allclose(anomalous_shares(sums, balanced=True), [0.4, 0, 0, 1])
+    assert_array_equal(anomalous_shares(sums * [1, 0, 0], balanced=True), np.zeros(4))
+
+
+def test_same_trees_are_told_from_others():
+    rows, y = striped(200)
+    trees = grown(rows, y, n=2)
+    assert same_trees(trees, grown(rows, y, n=2))
+    assert same_trees(None, None)
+    assert not same_trees(trees, None)
+    assert not same_trees(None, trees)
+    for part in fields(Trees):
+        assert not same_trees(trees, replace(trees, **{part.name: getattr(trees, part.name) + 1}))
+
+
+# -------------------------------------------------------------------------------- the detector
+
+
+def detector(**options):
+    return Detector(n_landmarks=60, bandwidth=1.0, random_state=0, **options)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rows, y = striped(3000)
+    return detector().fit(rows, y), rows, y
+
+
+def test_where_seen_kinds_need_it_the_vote_counts_more(fitted):
+    """No kernel sees stripes of a column among four as trees do; a kind apart needs no trees."""
+    rng = np.random.default_rng(0)
+    apart = np.concatenate([rng.normal(size=(600, 4)), rng.normal(9, 1, size=(60, 4))])
+    easy = detector().fit(apart, np.repeat([0, 1], [600, 60]))
+    assert easy.feature_map_.vote_weight == VOTE_WEIGHTS[0]
+    assert fitted[0].feature_map_.vote_weight > VOTE_WEIGHTS[0]
+
+
+def test_the_vote_finds_what_the_kernel_does_not(fitted):
+    found, _, _ = fitted
+    new, y_new = striped(2000, seed=1)
+    mute = detector().fit(*fitted[1:])
+    mute.feature_map_ = replace(mute.feature_map_, vote_weight=0.0)
+    ours, without = (average_precision_score(y_new, d.score_samples(new)) for d in (found, mute))
+    assert ours > without + 0.1
+
+
+def test_the_vote_is_that_of_learnt_rows_alone(fitted):
+    found, rows, y = fitted
+    feature_map = found.feature_map_
+    held = feature_map.calibrates(feature_map_table(found, rows)) & (y == 0)
+    packed = feature_map.packing(feature_map.rows(rows))
+    sums = feature_map.trees.sums(packed[~held], target(y[~held]))
+    assert_array_equal(found.statistics_.leaves, sums)
+    assert_array_equal(found.leaf_votes_, anomalous_shares(sums))
+
+
+def feature_map_table(found, rows):
+    from eqsep.tables.encoder import aligned
+
+    return aligned(found.feature_map_.encoder, rows)
+
+
+def test_rows_that_are_doubted_vote_by_balanced_classes_too():
+    rows, y = striped(1500)
+    found = detector(unlabelled="doubted").fit(rows, y)
+    both = [anomalous_shares(found.statistics_.leaves, balanced=b) for b in (False, True)]
+    assert_allclose(found.leaf_votes_, np.mean(both, axis=0))
+    assert not np.allclose(*both)
+
+
+def test_shuffled_labels_raise_no_vote():
+    """Held-out rows of labels that mean nothing get no more votes than there are anomalies."""
+    rows, y = striped(3000)
+    shuffled = np.random.default_rng(0).permutation(y)
+    found = detector().fit(rows, shuffled)
+    new, _ = striped(1000, seed=2)
+    score = found.score_samples(new)
+    assert abs(average_precision_score(striped(1000, seed=2)[1], score) - 0.5) < 0.06
+
+
+def test_one_class_has_no_trees(fitted):
+    found = detector().fit(fitted[1])
+    assert found.feature_map_.trees is None
+    assert found.statistics_.leaves is None
+    assert len(found.leaf_votes_) == 0
+
+
+def test_pieces_merges_and_forgetting_keep_the_leaves(fitted, tmp_path):
+    """A kind that comes later, and goes again with its rows."""
+    found, rows, y = fitted
+    kinds = np.where(y == 1, "stripe", "normal").astype(object)
+    first = detector(feature_map=found.feature_map_).fit(rows[:2000], kinds[:2000])
+    later = kinds[2000:].copy()
+    later[:20] = "late"
+    before = first.score_samples(rows)
+    there = detector(feature_map=found.feature_map_).fit(rows[2000:], later)
+    both = first.merge(there)
+    whole = detector(feature_map=found.feature_map_).fit(rows, np.r_[kinds[:2000], later])
+    columns = [0, *(1 + whole.kinds_.index(kind) for kind in both.kinds_)]
+    assert_array_equal(both.statistics_.leaves, whole.statistics_.leaves[:, columns])
+    assert_allclose(both.score_samples(rows), whole.score_samples(rows), atol=1e-6)
+    both.forget(rows[2000:], later)
+    assert both.kinds_ == ("stripe",)
+    assert both.statistics_.leaves.shape[1] == 2
+    assert_allclose(both.score_samples(rows), before, atol=1e-6)
+    both.save(tmp_path / "model.eqsep")
+    assert_array_equal(
+        load_model(tmp_path / "model.eqsep").score_samples(rows), both.score_samples(rows)
+    )
