@@ -110,6 +110,10 @@ def fit(  # noqa: PLR0913  the options of a command
     false_alarm_rate: Annotated[
         float, typer.Option(metavar="SHARE", help="Of new normal rows that may raise an alarm.")
     ] = 0.01,
+    confidence: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Of models that keep that rate; else it is the mean."),
+    ] = None,
     like: Annotated[
         Path | None,
         typer.Option(metavar="MODEL", help="Encode as this model does, to merge the two later."),
@@ -131,7 +135,7 @@ def fit(  # noqa: PLR0913  the options of a command
         read: list[str | Path] = [*rows, *([] if like is None else [like])]
         check_report_out(report, read, beside=out)
         settings = _settings(landmarks, random_state, unlabelled)
-        settings["false_alarm_rate"] = false_alarm_rate
+        settings |= {"false_alarm_rate": false_alarm_rate, "confidence": confidence}
         with warnings_told() as warned:
             detector, data = fitting.fit_files(spec, out, settings, like=like, ray=ray)
         console = Screen()

@@ -15,6 +15,7 @@ from eqsep.commands.reading import check_not_read, labelled_rows, load_detector,
 from eqsep.commands.training_data import TrainingData, read_on_cluster, read_training_data
 from eqsep.commands.writing import check_model_out
 from eqsep.detector import Detector
+from eqsep.detector.promise import CONFIDENCE
 from eqsep.detector.trust import is_calibration_doubted
 from eqsep.errors import UserError
 from eqsep.labels import NORMAL, WITHOUT
@@ -183,6 +184,7 @@ def tell_fitted(
         "normal": trust_in(detector, counts, normal=normal),
         "threshold": f"{detector.threshold_:.3f}",
         "promise": _promise(detector),
+        **_interval(detector),
         "model": f"{out} ({out.stat().st_size / 1e6:.1f} MB)",
     }
     for name, text in lines.items():
@@ -209,14 +211,26 @@ def _columns(detector: Detector, dropped: Sequence[str]) -> str:
 def _promise(detector: Detector) -> str:
     rate, left_out = detector.false_alarm_rate, detector.calibration_.n_left_out
     held = len(detector.calibration_.scores) - left_out
-    doubted = is_calibration_doubted(detector)
+    doubted, confidence = is_calibration_doubted(detector), detector.confidence
     by = counted(held, "held-out row" if doubted else "held-out normal row")
     if left_out:
         by += f" beside {left_out:,} taken for anomalies"
-    if detector.calibration_.least_rate > rate + 1e-12:
+    certainly = "" if confidence is None else f" with a confidence of {confidence:.4g}"
+    if not detector.calibration_.rank(rate, confidence):
         verb = "is" if held == 1 else "are"
-        return f"none: {by} {verb} too few for false alarms at {rate:.2%}"
-    told = f"{rate:.2%} of new normal rows raise an alarm, on average (by {by})"
-    if doubted:
-        told = f"at most {told}; fewer, the more of these are anomalies"
-    return told
+        return f"none: {by} {verb} too few for false alarms at {rate:.2%}{certainly}"
+    told = f"{rate:.2%} of new normal rows raise an alarm,{certainly or ' on average'} (by {by})"
+    if doubted or certainly:
+        told = f"at most {told}"
+    return f"{told}; fewer, the more of these are anomalies" if doubted else told
+
+
+def _interval(detector: Detector) -> dict[str, str]:
+    """What luck may have made of the promise in this one model; nothing where there is none."""
+    promise = detector.false_alarm_rate, detector.confidence
+    if not detector.calibration_.rank(*promise):
+        return {}
+    mean, low, high = detector.calibration_.interval(*promise)
+    ends = f"at most {high:.2%}" if is_calibration_doubted(detector) else f"{low:.2%} to {high:.2%}"
+    average = "" if detector.confidence is None else f", {mean:.2%} on average"
+    return {"interval": f"{ends} in this one model, with a confidence of {CONFIDENCE}{average}"}

@@ -9,8 +9,9 @@
 | `feature_map` | what is fixed at the first fit: encoding, landmarks, bandwidth, who is held out |
 | `bandwidth` | the choice of the kernel's bandwidth, without an unseen kind to look at |
 | `scoring` | score, p-value, alarm and kind of encoded rows; the calibration behind them |
+| `promise` | what held-out rows can promise of one model, with a confidence |
 | `contamination` | anomalies among the rows that calibrate, which nobody has labelled |
-| `learning` | what cannot be merged or forgotten, what was not learnt well, what to judge next |
+| `learning` | what is merged and forgotten, what was not learnt well, what to judge next |
 | `explanation` | which columns drive a score, and towards which normal value |
 | `closedness` | what the score does as one column goes far out |
 """

@@ -1,7 +1,6 @@
 """The detector: what a practitioner starts with."""
 
 import os
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -24,12 +23,12 @@ from eqsep.detector.fitting import (
     first_fit,
 )
 from eqsep.detector.holdout import row_hashes
-from eqsep.detector.learning import check_learnt, check_mergeable, warn_of_far_rows
-from eqsep.detector.scoring import Calibration, Held, checked_rate, named_kinds, scorer_of, solved
+from eqsep.detector.learning import check_learnt, left_without, merged, warn_of_far_rows
+from eqsep.detector.scoring import Calibration, Held, checked_promise, scorer_of, solved, verdicts
 from eqsep.detector.streams import fit_stream, read
 from eqsep.detector.trust import is_calibration_doubted
-from eqsep.engine.nystroem import Statistics, narrowed, widened
-from eqsep.labels import NORMAL, UNLABELLED, RowLabels, read_row_labels
+from eqsep.engine.nystroem import Statistics, widened
+from eqsep.labels import UNLABELLED, RowLabels, read_row_labels
 from eqsep.renames import DEPRECATED, parameter
 from eqsep.tables.encoder import aligned
 from eqsep.tables.reading import is_stream, read_table
@@ -54,6 +53,9 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
     false_alarm_rate : float, default=0.01
         The share of new normal rows that may be called anomalous. It may be set to another value
         after fitting: `predict` and `decision_function` follow.
+    confidence : float, default=None
+        With 0.95 the threshold is so high that 95 of 100 models keep the rate, not all of them on
+        average. It may be set after fitting too.
     n_landmarks : int, default=1400
         How many rows become landmarks, up to a third of them anomalous. Time to score grows with
         it, time to fit with its square.
@@ -137,6 +139,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         *,
         normal: Any = None,
         false_alarm_rate: float = 0.01,
+        confidence: float | None = None,
         n_landmarks: int = 1400,
         bandwidth: float | None = None,
         alpha: float = 0.1,
@@ -149,6 +152,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
     ) -> None:
         self.normal = normal
         self.false_alarm_rate = false_alarm_rate
+        self.confidence = confidence
         self.n_landmarks = n_landmarks
         self.bandwidth = bandwidth
         self.alpha = alpha
@@ -258,14 +262,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         """
         check_is_fitted(self)
         check_is_fitted(other)
-        check_mergeable(self, other)
-        kinds = tuple(dict.fromkeys((*self.kinds_, *other.kinds_)))
-        labels = self.labels_.labels or other.labels_.labels
-        columns = [0, *(1 + kinds.index(kind) for kind in other.kinds_)]
-        self.labels_ = replace(self.labels_, kinds=kinds, labels=labels)
-        theirs = widened(other.statistics_, 1 + len(kinds), columns=columns)
-        held = self.calibration_.held_with(other.calibration_.held)
-        return self._record(widened(self.statistics_, 1 + len(kinds)) + theirs, held)
+        self.labels_, statistics = merged(self, other)
+        return self._record(statistics, self.calibration_.held_with(other.calibration_.held))
 
     def forget(self, X: Any, y: Any = None) -> Self:
         """Unlearn rows that were learnt, with the labels they had.
@@ -276,11 +274,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         partial = accumulate(context_of(self), X, y)
         check_learnt(self, partial)
         held = self.calibration_.held_without(partial.held_out.encoded(self.feature_map_))
-        left = self.statistics_ - partial.statistics
-        kept = [0, *(1 + i for i, weight in enumerate(left.weight[1:]) if weight > 1e-9)]
-        kinds = tuple(self.kinds_[i - 1] for i in kept[1:])
-        self.labels_ = replace(self.labels_, kinds=kinds)
-        return self._record(narrowed(left, kept), held)
+        self.labels_, statistics = left_without(self, partial)
+        return self._record(statistics, held)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """0 where a row is normal, near 1 or above where it is not; far away at least 1."""
@@ -300,11 +295,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
     def predict_kind(self, X: Any) -> np.ndarray:
         """ "normal" for a row that passes; for an alarm the seen kind it resembles, or "unseen"."""
         check_is_fitted(self)
-        Z = self.feature_map_.rows(X)
-        alarm = scorer_of(self).scores(Z) > self.threshold_
-        kind = np.full(len(Z), NORMAL, dtype=object)
-        kind[alarm] = named_kinds(self, Z[alarm])
-        return kind.astype(str)
+        return verdicts(self, X)["kind"].astype(str)
 
     def p_value(self, X: Any) -> np.ndarray:
         """The chance that a new normal row scores as high as each row does."""
@@ -354,10 +345,10 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
     @property
     def threshold_(self) -> float:
         """The score above which a row is called anomalous, for the present `false_alarm_rate`."""
-        rate = checked_rate(self.false_alarm_rate)
-        if rate != self.promised_rate_:  # was set after the fit, which warns of its own
-            self.calibration_.warn_if_short(rate)
-        return self.calibration_.threshold(rate)
+        promise = checked_promise(self)
+        if promise != (self.promised_rate_, self.promised_confidence_):  # set after the fit
+            self.calibration_.warn_if_short(*promise)
+        return self.calibration_.threshold(*promise)
 
     def _begin(self, context: FitContext, partial: PartialStatistics) -> Self:
         """Record a first fit: its context, and what all rows teach in it."""
@@ -365,8 +356,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         self.one_class_ = context.one_class
         self._name_columns()
         self._record(partial.statistics, partial.held_out.encoded(self.feature_map_))
-        self.promised_rate_ = rate = checked_rate(self.false_alarm_rate)
-        self.calibration_.warn_if_short(rate)
+        self.promised_rate_, self.promised_confidence_ = rate, _ = checked_promise(self)
+        self.calibration_.warn_if_short(*checked_promise(self))
         doubted = is_calibration_doubted(self)
         found = [*context.findings, *check_doubt(self.unlabelled, kinds=self.kinds_)]
         found += check_dates(self.feature_map_.encoder)

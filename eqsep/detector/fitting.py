@@ -18,7 +18,7 @@ from eqsep.batches.joining import joined
 from eqsep.checks import Finding, check_columns, check_row_labels
 from eqsep.detector.contamination import MOST
 from eqsep.detector.feature_map import FeatureMap, given_bandwidth, make_feature_map
-from eqsep.detector.scoring import MOST_HELD, Held, checked_rate, held_out
+from eqsep.detector.scoring import MOST_HELD, Held, checked_promise, held_out
 from eqsep.detector.trust import is_doubted, opened
 from eqsep.engine.nystroem import Statistics, widened
 from eqsep.errors import UserError
@@ -306,7 +306,7 @@ def _confirmed(context: FitContext, table: Table, learnt: np.ndarray) -> Names:
 
 def check_parameters(detector: Any) -> None:
     """Refuse what no detector can be fitted with."""
-    checked_rate(detector.false_alarm_rate)
+    checked_promise(detector)
     if not isinstance(detector.n_landmarks, Integral) or detector.n_landmarks < 2:
         told = f"must be a whole number of at least 2, got {detector.n_landmarks!r}."
         raise UserError(f"n_landmarks {told}", command=f"--landmarks {told}")

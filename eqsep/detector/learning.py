@@ -1,5 +1,6 @@
-"""Learning on: what cannot be merged or forgotten, what was not learnt well, what to judge next."""
+"""Learning on: what is merged and forgotten, what was not learnt well, what to judge next."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import numpy as np
 from eqsep.detector.fitting import PartialStatistics, context_of
 from eqsep.detector.scoring import LIKE, scorer_of
 from eqsep.detector.trust import is_calibration_doubted
-from eqsep.engine.nystroem import widened
+from eqsep.engine.nystroem import Statistics, narrowed, widened
 from eqsep.errors import EqsepWarning, UserError, warn
 from eqsep.labels import UNLABELLED, RowLabels, label_codes
 from eqsep.tables.encoder import aligned
@@ -40,6 +41,25 @@ def check_mergeable(detector: Any, other: Any) -> None:
                 f"Only detectors with the same {name} can be merged: this has "
                 f"{getattr(detector, name)!r}, the other {getattr(other, name)!r}."
             )
+
+
+def merged(detector: Any, other: Any) -> tuple[RowLabels, Statistics]:
+    """How labels are read, and the sums over the rows of both."""
+    check_mergeable(detector, other)
+    kinds = tuple(dict.fromkeys((*detector.kinds_, *other.kinds_)))
+    labels = detector.labels_.labels or other.labels_.labels
+    columns = [0, *(1 + kinds.index(kind) for kind in other.kinds_)]
+    theirs = widened(other.statistics_, 1 + len(kinds), columns=columns)
+    sums = widened(detector.statistics_, 1 + len(kinds)) + theirs
+    return replace(detector.labels_, kinds=kinds, labels=labels), sums
+
+
+def left_without(detector: Any, partial: PartialStatistics) -> tuple[RowLabels, Statistics]:
+    """How labels are read, and the sums, once the rows are forgotten; seen kinds have rows."""
+    left = detector.statistics_ - partial.statistics
+    kept = [0, *(1 + i for i, weight in enumerate(left.weight[1:]) if weight > 1e-9)]
+    kinds = tuple(detector.kinds_[i - 1] for i in kept[1:])
+    return replace(detector.labels_, kinds=kinds), narrowed(left, kept)
 
 
 def check_learnt(detector: Any, partial: PartialStatistics) -> None:

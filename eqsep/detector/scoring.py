@@ -9,6 +9,13 @@ from typing import Any
 import numpy as np
 
 from eqsep.detector.contamination import anomalies_among, counting
+from eqsep.detector.promise import (
+    RateInterval,
+    certified_rank,
+    least_certified,
+    rate_interval,
+    rows_needed,
+)
 from eqsep.engine.nystroem import Statistics
 from eqsep.engine.trees import anomalous_shares
 from eqsep.errors import EqsepWarning, UserError, warn
@@ -227,29 +234,52 @@ class Calibration:
         """The least rate of false alarms that can be promised."""
         return 1 / (len(self.counting) + 1)
 
-    def threshold(self, rate: float) -> float:
-        """The score above which p(s) <= rate; the largest one where no score is that rare."""
+    def rank(self, rate: float, confidence: float | None = None) -> int:
+        """Which of the largest scores is the threshold of a promise; 0 where none can be."""
+        n = len(self.counting)
+        if confidence is not None:
+            return certified_rank(n, rate=rate, confidence=confidence)
+        return math.floor(rate * (n + 1) + 1e-9)
+
+    def threshold(self, rate: float, confidence: float | None = None) -> float:
+        """The score above which p(s) <= rate; the largest one where no score is that rare.
+
+        With a confidence, the one above which so many of all models would keep the rate.
+        """
         ordered = self.ordered
         if not len(ordered):
             return 0.5  # half of what a row far from all normal ones scores
-        allowed = math.floor(rate * (len(ordered) + 1) + 1e-9)
-        return float(ordered[-max(allowed, 1)]) if allowed <= len(ordered) else -math.inf
+        rank = self.rank(rate, confidence)
+        return float(ordered[-max(rank, 1)]) if rank <= len(ordered) else -math.inf
 
-    def warn_if_short(self, rate: float) -> None:
+    def interval(self, rate: float, confidence: float | None = None) -> RateInterval:
+        """The rate of false alarms on average, and where that of one model lies with 95 %."""
+        return rate_interval(len(self.counting), self.rank(rate, confidence))
+
+    def warn_if_short(self, rate: float, confidence: float | None = None) -> None:
         """Warn where there are too few rows to promise this rate."""
-        if self.least_rate <= rate + 1e-12:
+        if self.rank(rate, confidence):
             return
-        n, wanted = len(self.scores) - self.n_left_out, math.ceil(1 / rate - 1e-9) - 1
-        digit = 10 ** math.floor(math.log10(self.least_rate))
-        enough = float(f"{math.ceil(self.least_rate / digit - 1e-9) * digit:.1g}")
+        n, least, wanted = len(self.scores) - self.n_left_out, self.least_rate, 1 / rate - 1
+        certainly = ""
+        if confidence is not None:
+            certainly = f" with a confidence of {confidence:g}"
+            least = least_certified(len(self.counting), confidence=confidence)
+            wanted = rows_needed(rate=rate, confidence=confidence)
+            wanted = wanted if wanted < STEP else math.ceil((wanted + 1) / STEP) * STEP - 1
+        digit = 10 ** math.floor(math.log10(least))
+        enough = float(f"{math.ceil(least / digit - 1e-9) * digit:.1g}")
         told = (
-            f"A false-alarm rate of {rate:g} cannot be promised: it takes {wanted:,} held-out "
-            f"normal rows, and there are {n:,}"
+            f"A false-alarm rate of {rate:g} cannot be promised{certainly}: it takes "
+            f"{math.ceil(wanted - 1e-9):,} held-out normal rows, and there are {n:,}"
             + f" beside {self.n_left_out:,} that are taken for anomalies" * (n < len(self.scores))
             + ". Add normal rows"
         )
         other = f", or set false_alarm_rate={enough:g}" if enough < 1 else ""
         option = f", or pass --false-alarm-rate {enough:g}" if enough < 1 else ""
+        if confidence is not None and self.rank(rate):
+            other += ", or set confidence=None: on average it can be promised"
+            option += ", or leave out --confidence: on average it can be promised"
         warn(CalibrationWarning(f"{told}{other}.", command=f"{told}{option}."))
 
     def p_value(self, score: np.ndarray) -> np.ndarray:
@@ -268,6 +298,20 @@ def checked_rate(rate: float) -> float:
         )
         raise UserError(f"false_alarm_rate {told}", command=f"--false-alarm-rate {told}")
     return float(rate)
+
+
+def checked_promise(detector: Any) -> tuple[float, float | None]:
+    """The rate of false alarms, and the confidence with which it is kept: None is on average."""
+    rate, confidence = checked_rate(detector.false_alarm_rate), detector.confidence
+    if confidence is None:
+        return rate, None
+    if not isinstance(confidence, Real) or not 0 < float(confidence) < 1:
+        told = (
+            f"must be a number between 0 and 1, got {confidence!r}. With 0.95, 95 of 100 models "
+            f"keep the rate of false alarms; without it, it is kept on average."
+        )
+        raise UserError(f"confidence {told}", command=f"--confidence {told}")
+    return rate, float(confidence)
 
 
 def usable(n: int) -> int:

@@ -242,6 +242,8 @@ class DetectorCodec(EstimatorCodec):
             return detector
         if "anomaly_coef_" not in parts:  # in older files
             detector.anomaly_coef_ = np.zeros(len(detector.coef_))
+        if "promised_confidence_" not in parts:  # in older files
+            detector.promised_confidence_ = None
         if detector.feature_map_.likeness_weight and detector.statistics_.anomalous is None:
             damaged("the sums of its anomalous rows are not there")
         trees, leaves = detector.feature_map_.trees, detector.statistics_.leaves
@@ -264,6 +266,7 @@ DETECTORS: dict[str, Codec] = {
             {
                 "normal": either(word(None), LABEL),
                 "false_alarm_rate": _RATE,
+                "confidence": either(word(None), _RATE),
                 "alpha": POSITIVE,
                 "unlabelled": word("auto", "trusted", "doubted"),
                 "unlabelled_weight": POSITIVE,
@@ -283,7 +286,10 @@ DETECTORS: dict[str, Codec] = {
                 ),
             },
         ),
-        {"anomaly_coef_": bounded("m", dtype=_DOUBLE)},
+        {
+            "anomaly_coef_": bounded("m", dtype=_DOUBLE),
+            "promised_confidence_": either(word(None), _RATE),
+        },
     )
 }
 DETECTOR_PIECES: dict[str, Codec] = {

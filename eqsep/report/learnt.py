@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eqsep.detector import Detector
+from eqsep.detector.promise import RateInterval
 from eqsep.detector.trust import is_calibration_doubted
 from eqsep.labels import NORMAL, WITHOUT
 
@@ -30,7 +31,13 @@ class Learnt:
         The columns that are not, and why.
     landmarks : int
     rate, least_rate : float
-        The rate of false alarms that was asked for, and the least that can be promised.
+        The rate of false alarms that was asked for, and the least that can be promised on average.
+    confidence : float or None
+        With which the rate is kept, where one was asked for; else it is kept on average.
+    promised : bool
+        Whether there are rows enough to promise the rate.
+    interval : RateInterval
+        The rate on average, and where that of this one model lies.
     calibrating : int
         The normal rows that were held out to set the threshold.
     left_out : int
@@ -48,6 +55,9 @@ class Learnt:
     landmarks: int
     rate: float
     least_rate: float
+    confidence: float | None
+    promised: bool
+    interval: RateInterval
     calibrating: int
     left_out: int
     threshold: float
@@ -57,16 +67,12 @@ class Learnt:
         """All rows that were learnt."""
         return sum(self.counts.values())
 
-    @property
-    def promised(self) -> bool:
-        """Whether there are rows enough to promise the rate."""
-        return self.least_rate <= self.rate + 1e-12
-
 
 def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> Learnt:
     """What a fitted detector has learnt from so many rows of each kind, and of the normal one."""
     encoder = detector.feature_map_.encoder
     left_out = detector.calibration_.n_left_out
+    promise = float(detector.false_alarm_rate), detector.confidence
     word = normal if normal in counts else NORMAL
     names = getattr(encoder, "feature_names_in_", [f"x{i}" for i in range(encoder.n_features_in_)])
     return Learnt(
@@ -82,8 +88,11 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
         },
         dropped=dict(encoder.dropped_),
         landmarks=len(detector.feature_map_.landmarks),
-        rate=float(detector.false_alarm_rate),
+        rate=promise[0],
         least_rate=detector.calibration_.least_rate,
+        confidence=detector.confidence,
+        promised=detector.calibration_.rank(*promise) > 0,
+        interval=detector.calibration_.interval(*promise),
         calibrating=len(detector.calibration_.scores) - left_out,
         left_out=left_out,
         threshold=detector.threshold_,

@@ -1,0 +1,59 @@
+"""What held-out rows can promise of one model, beyond the average over models.
+
+With the k-th largest of n held-out scores as the threshold, the share of new normal rows above it
+is Beta(k, n + 1 - k) over draws of the held-out rows: k / (n + 1) on average, and that of one model
+by luck more or less.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import betainc, betaincinv
+
+CONFIDENCE = 0.95  # of the interval that is told of every model
+
+
+class RateInterval(NamedTuple):
+    """The rate of false alarms over draws of the held-out rows: its mean, and where 95 % lie."""
+
+    mean: float
+    low: float
+    high: float
+
+
+def certified_rank(n: int, *, rate: float, confidence: float) -> int:
+    """The largest k for which P(Beta(k, n + 1 - k) <= rate) >= confidence; 0 where there is none.
+
+    Examples
+    --------
+    >>> [certified_rank(n, rate=0.01, confidence=0.95) for n in (298, 299, 499)]
+    [0, 1, 2]
+    """
+    k = np.arange(1, n + 1)
+    return int((betainc(k, n + 1 - k, rate) >= confidence).sum())
+
+
+def rate_interval(n: int, k: int) -> RateInterval:
+    """Where the rate of one model lies whose threshold is the k-th largest of n scores.
+
+    Examples
+    --------
+    >>> [f"{share:.2%}" for share in rate_interval(499, 5)]
+    ['1.00%', '0.33%', '2.04%']
+    """
+    if not 0 < k <= n:
+        return RateInterval(*(float(k > n),) * 3)
+    tail = (1 - CONFIDENCE) / 2
+    low, high = betaincinv(k, n + 1 - k, [tail, 1 - tail])
+    return RateInterval(k / (n + 1), float(low), float(high))
+
+
+def rows_needed(*, rate: float, confidence: float) -> int:
+    """The least number of held-out rows of which the largest score certifies the rate."""
+    return math.ceil(math.log1p(-confidence) / math.log1p(-rate) - 1e-9)
+
+
+def least_certified(n: int, *, confidence: float) -> float:
+    """The least rate that the largest of n scores certifies."""
+    return -math.expm1(math.log1p(-confidence) / n) if n else 1.0
