@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eqsep import __version__
-from eqsep.commands import data, theory
+from eqsep.commands import data, testing, theory
 from eqsep.commands.console import Screen, counted, debugging, errors_told, warnings_told
 from eqsep.commands.options import (
     Delimiter,
@@ -366,6 +366,9 @@ def evaluate(  # noqa: PLR0913
         if report is not None:
             write_report(results, report)
             console.print(f"\nreport: {report}", soft_wrap=True, markup=False)
+
+
+app.command("test")(testing.run_test)
 
 
 def _spec(

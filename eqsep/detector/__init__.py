@@ -12,6 +12,7 @@
 | `promise` | what held-out rows can promise of one model, with a confidence |
 | `contamination` | anomalies among the rows that calibrate, which nobody has labelled |
 | `learning` | what is merged and forgotten, what was not learnt well, what to judge next |
+| `repeats` | whether rows were learnt before, by those that are held out |
 | `explanation` | which columns drive a score, and towards which normal value |
 | `closedness` | what the score does as one column goes far out |
 """
@@ -23,6 +24,7 @@ from eqsep.detector.closedness import ColumnClosedness, End, closedness_by_colum
 from eqsep.detector.detector import Detector
 from eqsep.detector.feature_map import FeatureMap
 from eqsep.detector.learning import NewKindWarning, suspects
+from eqsep.detector.repeats import RepeatedRowsWarning, Repeats, learnt_before
 from eqsep.detector.scoring import CalibrationWarning
 
 __all__ = [
@@ -32,7 +34,10 @@ __all__ = [
     "End",
     "FeatureMap",
     "NewKindWarning",
+    "RepeatedRowsWarning",
+    "Repeats",
     "closedness_by_column",
+    "learnt_before",
     "suspects",
 ]
 

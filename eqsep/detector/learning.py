@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from eqsep.detector.fitting import PartialStatistics, context_of
+from eqsep.detector.repeats import held_normal
 from eqsep.detector.scoring import LIKE, scorer_of
 from eqsep.detector.trust import is_calibration_doubted
 from eqsep.engine.nystroem import Statistics, narrowed, widened
@@ -153,11 +154,11 @@ def suspects(detector: Any, X: Any, y: Any = None, *, n: int = 20) -> np.ndarray
     table = aligned(feature_map.encoder, read_table(X, name=type(detector).__name__))
     labels = context.row_labels(y, n_rows=table.n_rows)
     _, given = label_codes(y, table.n_rows)
-    held = feature_map.holds_out(feature_map.hashes(table), labels)
     doubted = given == UNLABELLED
     if not doubted.any():
         doubted[:] = is_calibration_doubted(detector)
-    places = np.flatnonzero(held & doubted & (labels.code == 0))
+    places = held_normal(detector, table, labels)
+    places = places[doubted[places]]
     Z = feature_map.rows(table.take(places))
     learnt = set(map(bytes, np.ascontiguousarray(detector.calibration_.rows)))
     there = np.array([bytes(row) in learnt for row in Z], dtype=bool)

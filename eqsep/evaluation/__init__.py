@@ -3,6 +3,7 @@
 Everywhere a larger score is more anomalous, and a kind is compared with *all* normal rows.
 """
 
+from eqsep.evaluation.assessment import AssessedKind, Assessment, assess
 from eqsep.evaluation.comparison import (
     Comparison,
     PairedComparison,
@@ -17,6 +18,7 @@ from eqsep.evaluation.intervals import (
     Interval,
     average_precision_difference,
     average_precision_interval,
+    roc_auc_interval,
 )
 from eqsep.evaluation.kinds import OVERALL
 from eqsep.evaluation.left_out import (
@@ -33,23 +35,31 @@ from eqsep.evaluation.precision import (
     prevalence_by_kind,
 )
 from eqsep.evaluation.promise import Promise, kept_promises
+from eqsep.evaluation.review import Cost, Review, Share, TopScores
 from eqsep.evaluation.scores import anomaly_average_precision, anomaly_score
 
 __all__ = [
     "OVERALL",
+    "AssessedKind",
+    "Assessment",
     "Comparison",
+    "Cost",
     "Curve",
     "Difference",
     "Interval",
     "LeaveOneKindOut",
     "PairedComparison",
     "Promise",
+    "Review",
     "ScoreHistogram",
     "SeenKind",
+    "Share",
     "Statistic",
     "Tested",
+    "TopScores",
     "anomaly_average_precision",
     "anomaly_score",
+    "assess",
     "average_precision_by_kind",
     "average_precision_difference",
     "average_precision_interval",
@@ -61,5 +71,6 @@ __all__ = [
     "mean_ranks",
     "precision_recall_by_kind",
     "prevalence_by_kind",
+    "roc_auc_interval",
     "score_histogram",
 ]

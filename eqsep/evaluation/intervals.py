@@ -13,6 +13,8 @@ from eqsep.evaluation.precision import prevalence_by_kind
 
 # The rows of each kind, by its name or number.
 Strata = dict[Any, np.ndarray]
+# From the anomalies at each rank, and the normal rows down to there, to an area.
+Area = Callable[[np.ndarray, np.ndarray], float]
 
 
 @dataclass(frozen=True)
@@ -22,11 +24,11 @@ class Interval:
     Attributes
     ----------
     value : float
-        Average precision on the rows as they are.
+        Average precision, or the area under the ROC curve, on the rows as they are.
     low, high : float
         The ends of the interval.
     prevalence : float
-        The share of anomalies: what a score that knows nothing gets.
+        What a score that knows nothing gets: the share of anomalies, of a ROC curve 0.5.
     """
 
     value: float
@@ -129,6 +131,48 @@ def average_precision_interval(
     return {
         name: Interval(*ends, prevalence=prevalence[name])
         for name, ends in zip(prevalence, zip(*found, strict=True), strict=True)
+    }
+
+
+def roc_auc_interval(
+    score: Any,
+    kind: Any,
+    *,
+    normal: str = "normal",
+    confidence: float = 0.95,
+    n_resamples: int = 1000,
+    random_state: Any = None,
+) -> dict[str, Interval]:
+    """The area under the ROC curve of each kind against all normal rows, with its interval.
+
+    It is the chance that an anomaly scores higher than a normal row; a tie counts a half, and a
+    score that knows nothing gets 0.5, whatever the prevalence. The draws are those of
+    `average_precision_interval`, and so are the parameters and the result.
+
+    Examples
+    --------
+    >>> kind = ["normal", "normal", "scan", "flood"]
+    >>> found = roc_auc_interval([0.1, 0.5, 0.9, 0.3], kind, random_state=0)
+    >>> {name: interval.value for name, interval in found.items()}
+    {'flood': 0.5, 'scan': 1.0, 'overall': 0.75}
+    """
+    score, kind = checked_scores(score, kind, normal=normal)
+    ranks = _ranks(score)
+
+    def areas(rows: Strata) -> np.ndarray:
+        return _areas(ranks, rows, normal=normal, area=_roc_area)
+
+    found = _interval(
+        areas,
+        _strata(kind, normal=normal),
+        confidence=confidence,
+        n_resamples=n_resamples,
+        random_state=random_state,
+    )
+    names = prevalence_by_kind(kind, normal=normal)
+    return {
+        name: Interval(*ends, prevalence=0.5)
+        for name, ends in zip(names, zip(*found, strict=True), strict=True)
     }
 
 
@@ -246,13 +290,15 @@ def _ranks(score: np.ndarray) -> np.ndarray:
     return np.unique(-score, return_inverse=True)[1]
 
 
-def _areas(ranks: np.ndarray, strata: Strata, *, normal: str) -> np.ndarray:
-    """Average precision of each kind of anomaly, then of all of them."""
+def _areas(
+    ranks: np.ndarray, strata: Strata, *, normal: str, area: Area | None = None
+) -> np.ndarray:
+    """Average precision, or another area, of each kind of anomaly, then of all of them."""
     n_ranks = ranks.max() + 1
     counts = {name: np.bincount(ranks[rows], minlength=n_ranks) for name, rows in strata.items()}
     false_alarms = np.cumsum(counts.pop(normal))
     every = [*counts.values(), np.sum(list(counts.values()), axis=0)]
-    return np.array([_area(caught, false_alarms) for caught in every])
+    return np.array([(area or _area)(caught, false_alarms) for caught in every])
 
 
 def _area(caught: np.ndarray, false_alarms: np.ndarray) -> float:
@@ -260,3 +306,10 @@ def _area(caught: np.ndarray, false_alarms: np.ndarray) -> float:
     hit = np.flatnonzero(caught)
     found = np.cumsum(caught[hit])
     return float(caught[hit] @ (found / (found + false_alarms[hit])) / found[-1])
+
+
+def _roc_area(caught: np.ndarray, false_alarms: np.ndarray) -> float:
+    """The share of pairs of an anomaly and a normal row in which the anomaly ranks higher."""
+    n = false_alarms[-1]
+    tied = np.diff(false_alarms, prepend=0)
+    return float(caught @ (n - false_alarms + tied / 2) / (caught.sum() * n))

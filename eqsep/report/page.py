@@ -9,14 +9,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from eqsep import __version__
 from eqsep.files import written_whole
+from eqsep.report.assessments import AssessmentReport
 from eqsep.report.detectors import DetectorReport
 from eqsep.report.evaluations import EvaluationReport
+
+Report = DetectorReport | AssessmentReport | EvaluationReport
 
 _DATE = re.compile(r"\b(\d{4}-\d\d-\d\d(?:T(?=\d)|\b))")  # splits into text, date, text, …
 MOST_PICTURES = 24  # of columns; the table names all of them
 
 
-def html(report: DetectorReport | EvaluationReport) -> str:
+def html(report: Report) -> str:
     """The page as one text: styles and pictures are in it, and nothing is fetched."""
     from eqsep.report import pictures  # matplotlib is slow to import, and only needed here
 
@@ -35,7 +38,7 @@ def html(report: DetectorReport | EvaluationReport) -> str:
     return page.render(report=report, draw=draw, version=__version__, most_pictures=MOST_PICTURES)
 
 
-def write_report(report: DetectorReport | EvaluationReport, path: str | os.PathLike[str]) -> Path:
+def write_report(report: Report, path: str | os.PathLike[str]) -> Path:
     """Write the page to `path`, whole or not at all, and return the path.
 
     Examples

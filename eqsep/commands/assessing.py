@@ -1,0 +1,273 @@
+"""What `eqsep test` does: a model that one has, measured on labelled files that one has."""
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table as Shown
+from rich.text import Text
+
+from eqsep.commands.inputs import InputSpec, check_some_label, y_for
+from eqsep.commands.reading import as_read, cast, columns_for, load_detector, whole_pieces
+from eqsep.detector import Detector, learnt_before
+from eqsep.errors import UserError
+from eqsep.evaluation import AssessedKind, Assessment, Interval, Review, Share
+from eqsep.labels import NORMAL, WITHOUT, read_row_labels
+from eqsep.report.assessments import AssessmentReport, assessment_report
+from eqsep.tables.column import objects
+from eqsep.tables.reading import Table
+
+
+@dataclass(frozen=True)
+class ReviewSpec:
+    """How alarms are worked off, by columns of the files.
+
+    Attributes
+    ----------
+    top : int
+    time, entity : str or None
+        The columns of dates, and of whom or what rows are about.
+    cost_alarm, cost_miss : float or None
+    """
+
+    top: int = 20
+    time: str | None = None
+    entity: str | None = None
+    cost_alarm: float | None = None
+    cost_miss: float | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        return [name for name in (self.time, self.entity) if name is not None]
+
+    def review(self, table: pa.Table) -> Review:
+        """The same, with the values of the columns."""
+        return Review(
+            top=self.top,
+            day=None if self.time is None else _days(table.column(self.time)),
+            entity=None if self.entity is None else _texts(table.column(self.entity)),
+            cost_alarm=self.cost_alarm,
+            cost_miss=self.cost_miss,
+        )
+
+
+def _days(column: pa.ChunkedArray) -> np.ndarray:
+    """The day of each date; of what are no dates each value."""
+    column = cast(column, "date")
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
+        column = pc.strftime(column, format="%Y-%m-%d")
+    return _texts(column)
+
+
+def _texts(column: pa.ChunkedArray) -> np.ndarray:
+    values = column.cast(pa.string()).to_pylist()
+    return np.array(["" if value is None else value for value in values], dtype=str)
+
+
+def assess_files(
+    model: Path,
+    spec: InputSpec,
+    review: ReviewSpec,
+    *,
+    rate: float | None = None,
+    learnt_too: bool = False,
+) -> AssessmentReport:
+    """Measure a model on the labelled rows of files.
+
+    Parameters
+    ----------
+    rate : float or None
+        Another rate of false alarms than that of the fit.
+    learnt_too : bool
+        Whether rows may be measured on that the model has learnt.
+    """
+    assert spec.label is not None  # the option is required
+    detector = load_detector(model, rows=spec.paths, rate=rate)
+    beside = [spec.label, *review.columns]
+    table = whole_pieces(spec.paths, columns_for(detector, beside=beside), layout=spec.layout)
+    y = y_for(detector, table.column(spec.label), name=spec.label, normal=spec.normal)
+    check_some_label(y, name=spec.label)
+    rows, notes = as_read(table, detector), []
+    notes += _checked_new(detector, rows, y, spec.paths, learnt_too=learnt_too)
+    kind = _kinds(detector, y)
+    known = np.flatnonzero(kind != WITHOUT)
+    if len(known) < len(kind):
+        notes.append(f"{len(kind) - len(known):,} rows {WITHOUT} are left out.")
+    _check_normal(kind, spec.label)
+    report = assessment_report(
+        detector,
+        rows.take(known),
+        kind[known],
+        review=review.review(table.take(pa.array(known))),
+        notes=notes,
+        names=[f"row {i + 1:,}" for i in known.tolist()],
+    )
+    files = ", ".join(Path(path).name for path in spec.paths)
+    command = _command(model, spec, review, rate=rate, learnt_too=learnt_too)
+    return replace(report, title=f"{model.name}, tested on {files}", command=command)
+
+
+def _checked_new(
+    detector: Detector, rows: Table, y: np.ndarray, paths: Iterable[str], *, learnt_too: bool
+) -> list[str]:
+    """Refuse rows that were learnt, or say that some were; or that nobody can tell."""
+    found = learnt_before(detector, rows, y)
+    if not found.checked or found.by_chance >= 1:
+        return ["Whether the model has learnt some of these rows cannot be told."]
+    if not found.are_learnt:
+        return []
+    told = (
+        f"of {found.checked:,} normal rows that it would hold out {found.found:,} are among those "
+        f"that it has, so about {found.share:.0%} of the rows were learnt"
+    )
+    if not learnt_too:
+        raise UserError(
+            f"The model has learnt {', '.join(paths)}: {told}. On these it does better than on new "
+            f"rows. Pass others, or measure nevertheless with --learnt-too."
+        )
+    return [
+        f"The model has learnt from these rows, and does better on them than on new ones: {told}."
+    ]
+
+
+def _kinds(detector: Detector, y: np.ndarray) -> np.ndarray:
+    """What the detector calls the kind of each row."""
+    labels = read_row_labels(y, n_rows=len(y), normal=detector.normal, known=detector.labels_)
+    words = objects([NORMAL, *labels.kinds, WITHOUT])
+    found: np.ndarray = words[labels.code].astype(str)  # the code of no label is -1: the last word
+    return found
+
+
+def _check_normal(kind: np.ndarray, label: str) -> None:
+    if NORMAL not in kind:
+        raise UserError(
+            f"A test measures false alarms, and column {label!r} holds no row that is normal: its "
+            f"kinds are {', '.join(sorted(set(kind.tolist())))}. Add normal rows, or say what they "
+            f"are called: --normal LABEL."
+        )
+
+
+def _command(
+    model: Path, spec: InputSpec, review: ReviewSpec, *, rate: float | None, learnt_too: bool
+) -> str:
+    """The words that make the same test again."""
+    options = {
+        "--label": spec.label,
+        "--normal": spec.normal,
+        "--time": review.time,
+        "--entity": review.entity,
+        "--top": review.top,
+        "--cost-alarm": review.cost_alarm,
+        "--cost-miss": review.cost_miss,
+        "--false-alarm-rate": rate,
+        "--delimiter": spec.layout.delimiter,
+    }
+    words = [w for name, value in options.items() if value is not None for w in (name, str(value))]
+    words += ["--learnt-too"] * learnt_too + ["--no-header"] * (not spec.layout.header)
+    return shlex.join(["eqsep", "test", str(model), *spec.paths, *words, "--report", "report.html"])
+
+
+def tell_assessment(console: Console, report: AssessmentReport) -> None:
+    """False alarms against the promise, what is found of each kind, names, top scores and costs."""
+    found = report.assessment
+    rows = ", ".join(f"{n:,} {kind}" for kind, n in report.counts.items())
+    lines = {"rows": f"{sum(report.counts.values()):,}: {rows}"}
+    lines |= {"false alarms": told_promise(report)}
+    if found.overall is not None:
+        mean = found.mean_average_precision
+        lines["found"] = f"average precision {mean:.3f}, mean over {len(found.kinds)} kinds"
+    if found.named_right.total:
+        lines["named right"] = f"{_percent(found.named_right)} alarms of seen kinds"
+    if found.unseen_right.total:
+        lines["named unseen"] = f"{_percent(found.unseen_right)} alarms of unseen kinds"
+    for name, text in lines.items():
+        console.print(f"{name:13} {text}", markup=False, soft_wrap=True)
+    for note in report.notes:
+        console.print(note, markup=False, soft_wrap=True)
+    if found.overall is not None:
+        console.print("\nWhat is found, with 95% intervals; the last two whatever the threshold:")
+        console.print(_kinds_table(found, found.overall))
+        console.print("Alarms by label, and by the name that they are given:")
+        console.print(_names_table(report))
+        console.print(f"If the {found.review.top} highest scores are looked at:")
+        console.print(_top_table(found))
+    if found.costs:
+        console.print("What it costs; the best threshold is the best one of these rows:")
+        console.print(_costs_table(found))
+
+
+def told_promise(report: AssessmentReport) -> str:
+    """How many normal rows raise an alarm, and whether that is what was promised."""
+    found = report.assessment
+    told = f"{_percent(found.false_alarms)} normal rows"
+    if found.promise is None:
+        return f"{told}; too few rows calibrate to promise {report.rate:.2%}"
+    verdict = found.promise.verdict
+    than = verdict if verdict == "as promised" else f"{verdict} than chance explains"
+    return f"{told}; promised {report.rate:.2%}: {than}"
+
+
+def _percent(share: Share) -> str:
+    return f"{share.value:.2%} [{share.low:.2%}, {share.high:.2%}] of {share.total:,}"
+
+
+def _kinds_table(found: Assessment, overall: AssessedKind) -> Shown:
+    shown = _table("", "rows", "recall", "precision", "average precision", "ROC AUC")
+
+    def add(one: AssessedKind, name: str) -> None:
+        shares = (_ends(one.recall), _ends(one.precision), _ends(one.average_precision))
+        shown.add_row(Text(name), f"{one.rows:,}", *shares, f"{one.roc_auc.value:.3f}")
+
+    for word, seen in (("seen kinds", True), ("unseen kinds", False)):
+        kinds = [one for one in found.kinds if one.seen == seen]
+        if kinds:
+            shown.add_row(Text(word, style="bold"))
+        for one in kinds:
+            add(one, one.kind)
+    add(overall, "overall")
+    return shown
+
+
+def _names_table(report: AssessmentReport) -> Shown:
+    shown = _table("label", "alarms", *report.names)
+    for kind, given in report.assessment.names.items():
+        counts = [f"{given[name]:,}" if name in given else "" for name in report.names]
+        shown.add_row(Text(kind), f"{sum(given.values()):,}", *counts)
+    return shown
+
+
+def _top_table(found: Assessment) -> Shown:
+    shown = _table("", "looked at", "anomalous", "precision", "recall")
+    for one in found.top:
+        what = "incidents" if one.incidents else "rows"
+        among = "of all" if one.among == "all" else f"of each {one.among} ({one.groups:,})"
+        looked = (f"{one.precision.total:,}", f"{one.precision.count:,}")
+        shown.add_row(f"{what} {among}", *looked, _ends(one.precision), _ends(one.recall))
+    return shown
+
+
+def _costs_table(found: Assessment) -> Shown:
+    shown = _table("threshold", "score", "alarms", "false", "missed", "cost")
+    for name, cost in found.costs.items():
+        counts = (f"{cost.alarms:,}", f"{cost.false_alarms:,}", f"{cost.missed:,}")
+        shown.add_row(name, f"{cost.threshold:.3f}", *counts, f"{cost.total:,.10g}")
+    return shown
+
+
+def _table(*columns: str) -> Shown:
+    shown = Shown(box=SIMPLE_HEAD, padding=0)
+    for i, column in enumerate(columns):
+        shown.add_column(Text(column), justify="right" if i else "left", no_wrap=i > 0)
+    return shown
+
+
+def _ends(share: Share | Interval) -> Text:
+    if isinstance(share, Share) and not share.total:
+        return Text("–")
+    return Text(f"{share.value:.2f} [{share.low:.2f}, {share.high:.2f}]")

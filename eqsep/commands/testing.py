@@ -1,0 +1,71 @@
+"""`eqsep test`: its options. What it does is in `eqsep.commands.assessing`."""
+
+from typing import Annotated
+
+import typer
+
+from eqsep.commands.console import Screen, errors_told, warnings_told
+from eqsep.commands.options import (
+    Delimiter,
+    Header,
+    Label,
+    Model,
+    NormalHere,
+    Rate,
+    Report,
+    Rows,
+)
+
+
+def run_test(  # noqa: PLR0913  the options of a command
+    model: Model,
+    rows: Rows,
+    label: Label,
+    normal: NormalHere = None,
+    time: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Dates: the highest scores of each day are measured."),
+    ] = None,
+    entity: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Card, host, machine: its rows of one day are one incident."
+        ),
+    ] = None,
+    top: Annotated[
+        int, typer.Option(metavar="N", help="How many of the highest scores are looked at.")
+    ] = 20,
+    cost_alarm: Annotated[
+        float | None, typer.Option(metavar="COST", help="Of looking at an alarm, true or false.")
+    ] = None,
+    cost_miss: Annotated[
+        float | None, typer.Option(metavar="COST", help="Of an anomaly that raises no alarm.")
+    ] = None,
+    false_alarm_rate: Rate = None,
+    learnt_too: Annotated[
+        bool, typer.Option("--learnt-too", help="Measure even on rows that the model has learnt.")
+    ] = False,
+    report: Report = None,
+    delimiter: Delimiter = None,
+    header: Header = True,
+) -> None:
+    """Test a model on labelled rows: what it finds and names, and does it keep its promise?"""
+    with errors_told():
+        from eqsep.commands import assessing
+        from eqsep.commands.inputs import InputSpec
+        from eqsep.commands.text_files import Layout
+        from eqsep.commands.writing import check_report_out
+        from eqsep.report import write_report
+
+        check_report_out(report, [model, *rows])
+        spec = InputSpec(rows, Layout(delimiter, header), label=label, normal=normal)
+        review = assessing.ReviewSpec(top, time, entity, cost_alarm, cost_miss)
+        with warnings_told():
+            found = assessing.assess_files(
+                model, spec, review, rate=false_alarm_rate, learnt_too=learnt_too
+            )
+        console = Screen()
+        assessing.tell_assessment(console, found)
+        if report is not None:
+            write_report(found, report)
+            console.print(f"\nreport: {report}", soft_wrap=True, markup=False)

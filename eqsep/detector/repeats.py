@@ -1,0 +1,122 @@
+"""Rows that were learnt before: noticed by those that are held out, which a detector keeps.
+
+A normal row is held out by a hash of its values alone. So of rows that were learnt before, those
+that would be held out now are among the held-out ones already; of new rows they are not.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import binom
+
+from eqsep.detector.fitting import context_of
+from eqsep.errors import EqsepWarning, warn
+from eqsep.labels import RowLabels
+from eqsep.tables.encoder import aligned
+from eqsep.tables.reading import Table, read_table
+
+_ALIKE = 0.02  # the share of new rows that may be equal to learnt ones, whatever the table
+_SURE = 0.01  # the chance at which more than that is no chance any more
+
+
+class RepeatedRowsWarning(EqsepWarning):
+    """Rows are learnt that were learnt before: they count twice."""
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """How many rows that are to be held out are held out already.
+
+    Attributes
+    ----------
+    checked, found : int
+        Rows that are to be held out, and those among them that are.
+    by_chance : float
+        The share that is found of new rows, as values of this table repeat: an upper bound, from
+        how many held-out rows are equal.
+    """
+
+    checked: int
+    found: int
+    by_chance: float
+
+    @property
+    def share(self) -> float:
+        """The share of the rows that was learnt before, beyond what repeats by chance."""
+        if not self.checked or self.by_chance >= 1:
+            return 0.0
+        return max(self.found / self.checked - self.by_chance, 0.0) / (1 - self.by_chance)
+
+    @property
+    def are_learnt(self) -> bool:
+        """Whether some were learnt before, beyond reasonable doubt."""
+        chance = self.by_chance + _ALIKE
+        return chance < 1 and float(binom.sf(self.found - 1, self.checked, chance)) < _SURE
+
+
+def learnt_before(detector: Any, X: Any, y: Any = None) -> Repeats:
+    """Whether a fitted detector has learnt these rows, or some of them.
+
+    Parameters
+    ----------
+    detector : Detector
+    X : table
+    y : array-like of shape (n_rows,), default=None
+        The labels of the rows. Only normal ones can be told, and rows without a label where these
+        count as normal.
+
+    Examples
+    --------
+    >>> from eqsep import Detector
+    >>> X = np.random.default_rng(0).normal(size=(900, 2))
+    >>> detector = Detector(n_landmarks=50, bandwidth=1.0, random_state=0).fit(X[:600])
+    >>> [learnt_before(detector, rows).share for rows in (X[:300], X[600:])]
+    [1.0, 0.0]
+    """
+    feature_map = detector.feature_map_
+    table = aligned(feature_map.encoder, read_table(X, name=type(detector).__name__))
+    labels = context_of(detector).row_labels(y, n_rows=table.n_rows)
+    places = held_normal(detector, table, labels)
+    return repeats(detector, feature_map.rows(table.take(places)))
+
+
+def held_normal(detector: Any, table: Table, labels: RowLabels) -> np.ndarray:
+    """The places of the rows of an aligned table that calibrate: normal ones, held out."""
+    feature_map = detector.feature_map_
+    held = feature_map.holds_out(feature_map.hashes(table), labels)
+    return np.flatnonzero(held & (labels.code == 0))
+
+
+def repeats(detector: Any, rows: np.ndarray) -> Repeats:
+    """How many of these rows, encoded, which are to be held out, the detector holds out already."""
+    known = Counter(_as_bytes(detector.calibration_.rows))
+    found = sum((known & Counter(_as_bytes(rows))).values())
+    twice, more = sum(n == 2 for n in known.values()), sum(n for n in known.values() if n > 2)
+    share = detector.feature_map_.holdout_bound / 2**64  # of rows that are held out
+    chance = (2 * twice / max(share, 1e-9) + more) / max(known.total(), 1)
+    return Repeats(len(rows), found, min(chance, 1.0))
+
+
+def warn_of_repeats(detector: Any, rows: np.ndarray) -> None:
+    """Warn where rows, encoded, that are to be held out show that some were learnt before."""
+    found = repeats(detector, rows)
+    if not found.are_learnt:
+        return
+    told = (
+        f"About {found.share:.0%} of the normal rows were learnt before: of {found.checked:,} that "
+        f"are to be held out, {found.found:,} are held out already. They count twice from now on, "
+        f"and the promised rate of false alarms is weaker for it."
+    )
+    warn(
+        RepeatedRowsWarning(
+            f"{told} Learn rows once; forget(X, y) takes them out again.",
+            command=f"{told} Leave them out, or pass --again if that is meant.",
+        )
+    )
+
+
+def _as_bytes(rows: np.ndarray) -> Iterable[bytes]:
+    return map(bytes, np.ascontiguousarray(rows))

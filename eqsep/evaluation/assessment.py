@@ -1,0 +1,227 @@
+"""A fitted detector on labelled rows: what it finds and names, and whether it keeps its promise.
+
+Every row here has a verdict already; nothing is fitted.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from eqsep.errors import UserError
+from eqsep.evaluation.intervals import Interval, average_precision_interval, roc_auc_interval
+from eqsep.evaluation.kinds import OVERALL, anomalous_kinds
+from eqsep.evaluation.promise import Promise, kept_promises
+from eqsep.evaluation.review import Cost, Review, Share, TopScores, costs_of, top_scores
+from eqsep.labels import NORMAL
+
+_RESAMPLES = 300
+
+
+@dataclass(frozen=True)
+class AssessedKind:
+    """What is found of one kind of anomaly, or of all together.
+
+    Attributes
+    ----------
+    kind : str
+    seen : bool
+        Whether the detector has learnt rows of it.
+    recall : Share
+        Of its rows, those that raise an alarm.
+    precision : Share
+        Of the alarms among its rows and normal ones, those among its rows.
+    average_precision, roc_auc : Interval
+        Of its rows against all normal ones, whatever the threshold.
+    """
+
+    kind: str
+    seen: bool
+    recall: Share
+    precision: Share
+    average_precision: Interval
+    roc_auc: Interval
+
+    @property
+    def rows(self) -> int:
+        """How many rows of it there are."""
+        return self.recall.total
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """What a fitted detector makes of labelled rows.
+
+    Attributes
+    ----------
+    kinds : tuple of AssessedKind
+        In alphabetical order.
+    overall : AssessedKind or None
+        All anomalies together; None where there is none.
+    threshold : float
+    false_alarms : Share
+        Of the normal rows, those that raise an alarm.
+    promise : Promise or None
+        The rate that is expected at this threshold, and the verdict; None where too few rows
+        calibrate to promise any.
+    names : dict of str to dict of str to int
+        For each label the alarms among its rows, by the name that the detector gives them.
+    named_right : Share
+        Of the alarms of seen kinds, those that are given the name of their kind.
+    unseen_right : Share
+        Of the alarms of unseen kinds, those that are called "unseen".
+    top : tuple of TopScores
+    costs : dict of str to Cost
+        At the "present" threshold, and at the "best" one for these rows; empty without costs.
+    review : Review
+    """
+
+    kinds: tuple[AssessedKind, ...]
+    overall: AssessedKind | None
+    threshold: float
+    false_alarms: Share
+    promise: Promise | None
+    names: dict[str, dict[str, int]]
+    named_right: Share
+    unseen_right: Share
+    top: tuple[TopScores, ...]
+    costs: dict[str, Cost]
+    review: Review
+
+    @property
+    def mean_average_precision(self) -> float:
+        """The mean over kinds, in which a rare kind counts as much as a common one."""
+        return float(np.mean([one.average_precision.value for one in self.kinds]))
+
+
+def assess(
+    detector: Any,
+    X: Any,
+    kind: Any,
+    *,
+    normal: str = NORMAL,
+    review: Review | None = None,
+    random_state: Any = 0,
+) -> Assessment:
+    """Measure a fitted `eqsep.Detector` on labelled rows that it has not learnt.
+
+    Parameters
+    ----------
+    detector : Detector
+    X : table
+    kind : array-like of str of shape (n_rows,)
+        The kind of each row, by the names that the detector gives; normal rows among them.
+    normal : str, default="normal"
+        The name of the normal kind.
+    review : Review, default=None
+        How many of the highest scores are looked at, by day and entity, and at what cost.
+    random_state : int, RandomState or None, default=0
+        Decides the draws behind the intervals of average precision and ROC AUC.
+
+    Notes
+    -----
+    Rows that were learnt score as they were taught, and say nothing of new ones:
+    `eqsep.detector.learnt_before` tells whether some of them are. The best threshold is the best
+    one of *these* rows: on others it costs somewhat more.
+
+    Examples
+    --------
+    >>> from eqsep import Detector
+    >>> from eqsep.datasets import make_mixed_demo
+    >>> old, new = (make_mixed_demo(n_samples=900, random_state=seed) for seed in (0, 1))
+    >>> detector = Detector(n_landmarks=60, bandwidth=1.0, false_alarm_rate=0.05, random_state=0)
+    >>> found = assess(detector.fit(old.X, old.kind), new.X, new.kind)
+    >>> found.promise.verdict, found.overall.rows, [one.seen for one in found.kinds][:2]
+    ('as promised', 90, [True, True])
+    """
+    review = review or Review()
+    score = np.asarray(detector.score_samples(X), dtype=float)
+    kind = np.asarray(kind).astype(str)
+    _check(score, kind, review, normal=normal)
+    threshold, known = float(detector.threshold_), tuple(detector.kinds_)
+    alarm, is_anomaly = score > threshold, kind != normal
+    names = _names(kind, alarm, detector.predict_kind(X))
+    assessed = _assessed(score, kind, alarm, normal=normal, random_state=random_state, known=known)
+    promise = _promise(detector, score[~is_anomaly])
+    unseen = [name for name in names if name not in (normal, *known)]
+    return Assessment(
+        kinds=tuple(one for name, one in assessed.items() if name != OVERALL),
+        overall=assessed.get(OVERALL),
+        threshold=threshold,
+        false_alarms=_share(alarm[~is_anomaly]),
+        promise=promise,
+        names=names,
+        named_right=_named(names, {name: name for name in known}),
+        unseen_right=_named(names, dict.fromkeys(unseen, "unseen")),
+        top=tuple(top_scores(score, is_anomaly, review)),
+        costs=costs_of(score, is_anomaly, threshold, review),
+        review=review,
+    )
+
+
+def _check(score: np.ndarray, kind: np.ndarray, review: Review, *, normal: str) -> None:
+    if len(score) != len(kind):
+        raise UserError(f"Expected the kind of each of {len(score):,} rows, got {len(kind):,}.")
+    if normal not in kind:
+        raise UserError(
+            f"A test measures false alarms, and no row is {normal!r}: the kinds are "
+            f"{sorted(set(kind.tolist()))}. Say which is the normal one: normal=..."
+        )
+    review.check(len(score))
+
+
+def _promise(detector: Any, score: np.ndarray) -> Promise | None:
+    """Whether as many normal rows as expected are above the threshold, if one can be promised."""
+    ordered = detector.calibration_.ordered
+    rank = detector.calibration_.rank(float(detector.false_alarm_rate), detector.confidence)
+    rates = [rank / (len(ordered) + 1)]  # on average; with a confidence less than was asked for
+    kept = kept_promises(score, calibration=ordered, rates=rates)
+    return kept[0] if kept else None
+
+
+def _share(hit: np.ndarray) -> Share:
+    return Share.counted(int(np.sum(hit)), len(hit))
+
+
+def _names(kind: np.ndarray, alarm: np.ndarray, said: np.ndarray) -> dict[str, dict[str, int]]:
+    """For each label, how often its alarms are given each name, the most frequent first."""
+    return {
+        name: dict(Counter(said[alarm & (kind == name)].tolist()).most_common())
+        for name in np.unique(kind).tolist()
+    }
+
+
+def _named(names: dict[str, dict[str, int]], right: dict[str, str]) -> Share:
+    """Of the alarms of some kinds, the share that is given the right name."""
+    given = [(names[kind], word) for kind, word in right.items() if kind in names]
+    hits = sum(counts.get(word, 0) for counts, word in given)
+    return Share.counted(hits, sum(sum(counts.values()) for counts, _ in given))
+
+
+def _assessed(
+    score: np.ndarray,
+    kind: np.ndarray,
+    alarm: np.ndarray,
+    *,
+    normal: str,
+    random_state: Any,
+    known: Sequence[str],
+) -> dict[str, AssessedKind]:
+    kinds = anomalous_kinds(kind, normal)
+    if not kinds:
+        return {}
+    draws = {"normal": normal, "n_resamples": _RESAMPLES, "random_state": random_state}
+    precise = average_precision_interval(score, kind, **draws)
+    roc = roc_auc_interval(score, kind, **draws)
+    false = int(alarm[kind == normal].sum())
+
+    def one(name: str, rows: np.ndarray) -> AssessedKind:
+        recall = _share(alarm[rows])
+        precision = Share.counted(recall.count, recall.count + false)
+        return AssessedKind(name, name in known, recall, precision, precise[name], roc[name])
+
+    return {name: one(name, kind == name) for name in kinds} | {
+        OVERALL: one(OVERALL, kind != normal)
+    }

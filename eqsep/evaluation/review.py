@@ -1,0 +1,192 @@
+"""The work that alarms make: the highest scores of each day and entity, incidents, and costs."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import binomtest
+
+from eqsep.errors import UserError
+from eqsep.labels import UNLABELLED, label_codes
+
+
+@dataclass(frozen=True, eq=False)
+class Review:
+    """How alarms are worked off: so many of the highest scores, by day and entity, at what cost.
+
+    Attributes
+    ----------
+    top : int, default=20
+        How many of the highest scores are looked at: of all rows, and of each day and entity.
+    day, entity : array-like of shape (n_rows,), default=None
+        The day of each row, and whom or what it is about: a card, a host, a machine. A row without
+        an entity is one of its own.
+    cost_alarm, cost_miss : float, default=None
+        What it costs to look at an alarm, true or false, and to miss an anomaly. Both or neither.
+    """
+
+    top: int = 20
+    day: Any = None
+    entity: Any = None
+    cost_alarm: float | None = None
+    cost_miss: float | None = None
+
+    def check(self, n_rows: int) -> None:
+        """Refuse what cannot be, of so many rows."""
+        if self.top < 1:
+            raise UserError(
+                f"top expects a number of rows, 1 or more, got {self.top}.",
+                command=f"--top expects a number of rows, 1 or more, got {self.top}.",
+            )
+        costs = (self.cost_alarm, self.cost_miss)
+        if (None in costs and costs != (None, None)) or any(c is not None and c < 0 for c in costs):
+            told = f"two costs, each 0 or more: got {costs[0]} an alarm and {costs[1]} a miss."
+            raise UserError(
+                f"cost_alarm and cost_miss expect {told}",
+                command=f"--cost-alarm and --cost-miss expect {told}",
+            )
+        for name, values in (("day", self.day), ("entity", self.entity)):
+            if values is not None and len(values) != n_rows:
+                raise UserError(f"Expected the {name} of each of {n_rows:,} rows: {len(values):,}.")
+
+
+@dataclass(frozen=True)
+class Share:
+    """A counted share, with the ends of its 95 % interval (Clopper and Pearson's).
+
+    Examples
+    --------
+    >>> print(Share.counted(8, 10))
+    0.800 [0.444, 0.975]
+    >>> print(Share.counted(0, 0))
+    none
+    """
+
+    count: int
+    total: int
+    low: float
+    high: float
+
+    @classmethod
+    def counted(cls, count: int, total: int) -> "Share":
+        """So many of so many."""
+        if not total:
+            return cls(0, 0, 0.0, 1.0)
+        ends = binomtest(int(count), int(total)).proportion_ci(0.95, method="exact")
+        return cls(int(count), int(total), float(ends.low), float(ends.high))
+
+    @property
+    def value(self) -> float:
+        """The share; not a number where there was nothing to count."""
+        return self.count / self.total if self.total else float("nan")
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]" if self.total else "none"
+
+
+@dataclass(frozen=True)
+class TopScores:
+    """What is found where the highest scores are looked at, and nothing else.
+
+    Attributes
+    ----------
+    among : {"all", "day", "entity"}
+        Of what the highest are taken: of all, or of each day or entity.
+    incidents : bool
+        Whether the rows of one entity, on one day where days are known, are one incident. It
+        scores as its highest row, and is anomalous where one of its rows is.
+    groups : int
+        How many days or entities there are.
+    precision, recall : Share
+        Of those that are looked at, and of all rows or incidents, the anomalous ones.
+    """
+
+    among: str
+    incidents: bool
+    groups: int
+    precision: Share
+    recall: Share
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a threshold costs on these rows: alarms that are looked at, and anomalies missed."""
+
+    threshold: float
+    alarms: int
+    false_alarms: int
+    missed: int
+    total: float
+
+
+def top_scores(score: np.ndarray, is_anomaly: np.ndarray, review: Review) -> Iterator[TopScores]:
+    """The highest of all, of each day and of each entity: rows, and incidents where there are."""
+    n = len(score)
+    day = None if review.day is None else label_codes(review.day, n)[1]
+    entity = None if review.entity is None else label_codes(review.entity, n)[1]
+    if entity is not None:
+        entity = np.where(entity == UNLABELLED, n + np.arange(n), entity)  # each its own
+    groups = {"all": np.zeros(n, dtype=int), "day": day, "entity": entity}
+    incident = None
+    if entity is not None:
+        days = np.zeros_like(entity) if day is None else day
+        both = np.column_stack([entity, days])
+        incident = np.unique(both, axis=0, return_inverse=True)[1].ravel()
+    for among, group in groups.items():
+        if group is None:
+            continue
+        yield _highest(score, is_anomaly, group, among=among, top=review.top)
+        if incident is None or (among == "entity" and day is None):  # one of each entity
+            continue
+        m = incident.max() + 1
+        high, anomalous, of_group = np.full(m, -np.inf), np.zeros(m, bool), np.zeros(m, int)
+        np.maximum.at(high, incident, score)
+        np.logical_or.at(anomalous, incident, is_anomaly)
+        of_group[incident] = group
+        yield _highest(high, anomalous, of_group, among=among, top=review.top, incidents=True)
+
+
+def _highest(
+    score: np.ndarray,
+    is_anomaly: np.ndarray,
+    group: np.ndarray,
+    *,
+    among: str,
+    top: int,
+    incidents: bool = False,
+) -> TopScores:
+    order = np.lexsort([-score, group])
+    first = np.searchsorted(group[order], group[order])  # where the group of each begins
+    looked = order[np.arange(len(order)) - first < top]
+    hits = int(is_anomaly[looked].sum())
+    return TopScores(
+        among,
+        incidents,
+        len(np.unique(group)),
+        Share.counted(hits, len(looked)),
+        Share.counted(hits, int(is_anomaly.sum())),
+    )
+
+
+def costs_of(
+    score: np.ndarray, is_anomaly: np.ndarray, threshold: float, review: Review
+) -> dict[str, Cost]:
+    """At the present threshold, and at the one which costs least; the highest of equal ones."""
+    if review.cost_alarm is None or review.cost_miss is None:
+        return {}
+    a_alarm, a_miss = review.cost_alarm, review.cost_miss
+
+    def cost(limit: float) -> Cost:
+        alarm = score > limit
+        missed = int((is_anomaly & ~alarm).sum())
+        total = a_alarm * int(alarm.sum()) + a_miss * missed
+        return Cost(limit, int(alarm.sum()), int((alarm & ~is_anomaly).sum()), missed, total)
+
+    limits, place = np.unique(score, return_inverse=True)  # an alarm is above, not at the limit
+    limits = np.concatenate([[-np.inf], limits])
+    at = np.bincount(place + 1, minlength=len(limits))
+    caught = np.bincount(place + 1, weights=is_anomaly, minlength=len(limits))
+    totals = a_alarm * (len(score) - np.cumsum(at)) + a_miss * np.cumsum(caught)
+    best = len(totals) - 1 - int(np.argmin(totals[::-1]))
+    return {"present": cost(threshold), "best": cost(float(limits[best]))}

@@ -1,0 +1,105 @@
+"""The report of a test: what a model that one has makes of labelled rows that one has."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from eqsep.detector import Detector
+from eqsep.evaluation import Assessment, Review, assess
+from eqsep.labels import NORMAL
+from eqsep.report.alarms import Alarm, top_alarms
+from eqsep.report.measured import Measured, measured_on
+from eqsep.tables.reading import read_table
+
+
+@dataclass(frozen=True)
+class AssessmentReport:
+    """All that the page of a test shows.
+
+    Attributes
+    ----------
+    title : str
+    rate : float
+        The promised rate of false alarms.
+    counts : dict of str to int
+        The rows of each label.
+    assessment : Assessment
+    measured : Measured
+        Curves, scores and false alarms at several rates.
+    alarms : tuple of Alarm
+        The highest of each label.
+    notes : tuple of str
+        What to know of the rows.
+    command : str
+        What makes the report anew.
+    """
+
+    title: str
+    rate: float
+    counts: dict[str, int]
+    assessment: Assessment
+    measured: Measured
+    alarms: tuple[Alarm, ...]
+    notes: tuple[str, ...]
+    command: str = ""
+
+    template = "assessment.html.jinja"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names that alarms are given, those of kinds first and "unseen" last."""
+        given = {name for counts in self.assessment.names.values() for name in counts}
+        return tuple(sorted(given, key=lambda name: (name == "unseen", name)))
+
+
+def assessment_report(
+    detector: Detector,
+    X: Any,
+    kind: Any,
+    *,
+    review: Review | None = None,
+    notes: Sequence[str] = (),
+    names: Sequence[str] | None = None,
+) -> AssessmentReport:
+    """Measure a fitted detector on labelled rows, and gather what there is to tell of it.
+
+    Parameters
+    ----------
+    detector : Detector
+    X : table
+        Rows that it has not learnt.
+    kind : array-like of str of shape (n_rows,)
+        The kind of each row, by the names that the detector gives; "normal" rows among them.
+    review : Review, default=None
+        As in `eqsep.evaluation.assess`.
+    notes : sequence of str
+        What to know of the rows.
+    names : sequence of str, default=None
+        What each row is called; by default its number.
+
+    Examples
+    --------
+    >>> from eqsep.datasets import make_mixed_demo
+    >>> old, new = (make_mixed_demo(n_samples=600, random_state=seed) for seed in (0, 1))
+    >>> detector = Detector(n_landmarks=50, bandwidth=1.0, false_alarm_rate=0.05, random_state=0)
+    >>> report = assessment_report(detector.fit(old.X, old.kind), new.X, new.kind)
+    >>> report.assessment.false_alarms.total, len(report.alarms)
+    (540, 12)
+    """
+    table = read_table(X, name="assessment_report")
+    kind = np.asarray(kind).astype(str)
+    names = names or [f"row {i:,}" for i in range(1, len(kind) + 1)]
+    assessment = assess(detector, table, kind, review=review)
+    kinds, times = np.unique(kind, return_counts=True)
+    counts = dict(zip(kinds.tolist(), times.tolist(), strict=True))
+    return AssessmentReport(
+        title="A detector, tested",
+        rate=float(detector.false_alarm_rate),
+        counts={NORMAL: counts.pop(NORMAL)} | counts,
+        assessment=assessment,
+        measured=measured_on(detector, table, kind, normal=NORMAL),
+        alarms=top_alarms(detector, table, kind, names=names),
+        notes=tuple(notes),
+    )

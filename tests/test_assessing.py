@@ -1,0 +1,96 @@
+"""`eqsep test`: a model on labelled files, refused where it has learnt them."""
+
+import re
+
+import pytest
+from report_page import Page, payments
+from typer.testing import CliRunner
+
+from eqsep import Detector
+from eqsep.cli import app
+
+
+def run(*words):
+    return CliRunner().invoke(app, [str(w) for w in words], env={"COLUMNS": "200"})
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A model of payments, the file that it has learnt and one that it has not."""
+    folder = tmp_path_factory.mktemp("test")
+    for name, seed in (("old", 0), ("new", 1)):
+        table = payments(seed)
+        frame = table.X.assign(kind=table.kind, card=[f"c{i % 40}" for i in range(900)])
+        frame.to_csv(folder / f"{name}.csv", index=False)
+        if name == "old":
+            seen = frame["kind"].isin(["normal", "takeover", "skimming"])
+            rows = table.X[seen].drop(columns="time")
+            detector = Detector(
+                n_landmarks=60, bandwidth=1.0, false_alarm_rate=0.05, random_state=0
+            )
+            detector.fit(rows, table.kind[seen]).save(folder / "model.eqsep")
+    return folder
+
+
+def test_a_model_is_tested_on_new_rows(home):
+    page = home / "page.html"
+    columns = ("--time", "time", "--entity", "card", "--top", 3)
+    costs = ("--cost-alarm", 1, "--cost-miss", 5)
+    words = ("--label", "kind", *columns, *costs, "--report", page)
+    result = run("test", home / "model.eqsep", home / "new.csv", *words)
+    assert result.exit_code == 0, result.output
+    told = result.stdout
+    assert "rows          900: 720 normal, 30 card testing, 30 money mule" in told
+    assert re.search(r"false alarms  [\d.]+% \[.*\] of 720 normal rows; promised 5.00%: as", told)
+    assert told.index("seen kinds") < told.index("unseen kinds") < told.index("stuck scanner  ")
+    assert re.search(r"incidents of each day \(\d+\) ", told)
+    assert re.search(r"best +[\d.]+ ", told)
+    read = Page(page.read_text())
+    kinds = [line[0] for line in read.rows("What is found of each kind")]
+    assert kinds[1:4] == ["seen kinds", "skimming", "takeover"]
+    assert kinds[4].startswith("unseen kinds")
+    assert kinds[-1] == "overall"
+    assert [line[0] for line in read.rows("Costs")[1:]] == ["present", "best"]
+    assert "sleeper (unseen kind)" in [line[0] for line in read.rows("Names by label")]
+    assert f"eqsep test {home / 'model.eqsep'}" in read.whole
+
+
+def test_rows_that_were_learnt_are_refused_unless_told(home):
+    words = ("test", home / "model.eqsep", home / "old.csv", "--label", "kind")
+    result = run(*words)
+    assert result.exit_code == 2
+    assert "has learnt" in result.stderr
+    assert "about 100% of the rows" in result.stderr
+    result = run(*words, "--learnt-too")
+    assert result.exit_code == 0, result.output
+    assert "does better on them than on new ones" in result.stdout
+
+
+def test_a_file_that_was_learnt_in_part_is_refused_with_its_share(home):
+    result = run(
+        "test", home / "model.eqsep", home / "old.csv", home / "new.csv", "--label", "kind"
+    )
+    assert result.exit_code == 2
+    share = int(re.search(r"about (\d+)% of the rows", result.stderr)[1])
+    assert 35 < share < 65
+
+
+def test_rows_without_a_label_are_left_out_and_normal_ones_may_be_called_otherwise(home):
+    lines = (home / "new.csv").read_text().replace(",normal,", ",fine,").splitlines()
+    lines[1] = re.sub(r",[a-z ]+,(c\d+)$", r",,\1", lines[1])
+    path = home / "called.csv"
+    path.write_text("\n".join(lines))
+    words = ("test", home / "model.eqsep", path, "--label", "kind")
+    assert "no row that is normal" in run(*words).stderr
+    result = run(*words, "--normal", "fine")
+    assert result.exit_code == 0, result.output
+    assert "1 rows without a label are left out" in result.stdout
+    assert "rows          899: " in result.stdout
+
+
+def test_a_column_that_is_not_there_is_named(home):
+    words = ("test", home / "model.eqsep", home / "new.csv", "--label", "kind", "--entity", "crd")
+    result = run(*words)
+    assert result.exit_code == 2
+    assert "no column 'crd'" in result.stderr
+    assert "Did you mean 'card'?" in result.stderr

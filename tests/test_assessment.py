@@ -1,0 +1,189 @@
+"""A fitted detector measured on labelled rows: counts that can be made by hand."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import binom
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from eqsep import Detector
+from eqsep.errors import UserError
+from eqsep.evaluation import Review, Share, assess, average_precision_by_kind, roc_auc_interval
+
+
+class Fixed:
+    """What `assess` asks of a detector, with scores that are given as the rows."""
+
+    kinds_ = ("scan",)
+    threshold_ = 0.5
+    false_alarm_rate = 0.1
+    confidence = None
+    calibration_ = SimpleNamespace(
+        ordered=np.linspace(0, 0.555, 19), rank=lambda rate, _: int(rate * 20 + 1e-9)
+    )
+
+    def score_samples(self, X):
+        return np.asarray(X, dtype=float)
+
+    def predict_kind(self, X):
+        score = self.score_samples(X)
+        return np.where(score <= self.threshold_, "normal", np.where(score > 0.8, "scan", "unseen"))
+
+
+KIND = np.array(["normal"] * 6 + ["scan"] * 3 + ["flood"] * 2)
+SCORE = np.array([0.1, 0.2, 0.3, 0.4, 0.6, 0.2, 0.9, 0.85, 0.3, 0.7, 0.95])
+
+
+def by_kind(found):
+    return {one.kind: one for one in found.kinds}
+
+
+def test_counts_are_those_made_by_hand():
+    found = assess(Fixed(), SCORE, KIND)
+    kinds = by_kind(found)
+    assert [(one.kind, one.seen, one.rows) for one in found.kinds] == [
+        ("flood", False, 2),
+        ("scan", True, 3),
+    ]
+    recall, precision = kinds["scan"].recall, kinds["scan"].precision
+    assert (recall.count, recall.total) == (2, 3)
+    assert (precision.count, precision.total) == (2, 3)  # one false alarm beside two
+    assert (found.overall.precision.count, found.overall.precision.total) == (4, 5)
+    assert (found.false_alarms.count, found.false_alarms.total) == (1, 6)
+    assert found.promise.alarms == 1
+    assert found.promise.verdict == "as promised"
+
+
+def test_names_are_counted_by_label():
+    found = assess(Fixed(), SCORE, KIND)
+    assert found.names == {
+        "flood": {"unseen": 1, "scan": 1},
+        "normal": {"unseen": 1},
+        "scan": {"scan": 2},
+    }
+    assert (found.named_right.count, found.named_right.total) == (2, 2)
+    assert (found.unseen_right.count, found.unseen_right.total) == (1, 2)
+
+
+def test_areas_are_those_of_scikit_learn():
+    rng = np.random.default_rng(0)
+    kind = np.repeat(["normal", "scan", "flood"], [80, 12, 9])
+    score = np.round(rng.normal(np.repeat([0.0, 1.0, 0.5], [80, 12, 9])), 1)  # with ties
+    found = assess(Fixed(), score, kind)
+    roc = roc_auc_interval(score, kind, n_resamples=5, random_state=0)
+    rows = kind != "flood"
+    assert_allclose(roc["scan"].value, roc_auc_score(kind[rows] == "scan", score[rows]))
+    assert_allclose(roc["overall"].value, roc_auc_score(kind != "normal", score))
+    assert by_kind(found)["scan"].roc_auc.value == roc["scan"].value
+    areas = average_precision_by_kind(score, kind)
+    assert_allclose(found.mean_average_precision, (areas["scan"] + areas["flood"]) / 2)
+    one = found.overall.average_precision
+    assert_allclose(one.value, average_precision_score(kind != "normal", score))
+    assert one.low < one.value < one.high
+
+
+def test_a_share_lies_in_its_interval_as_clopper_and_pearson_say():
+    share = Share.counted(3, 20)
+    assert_allclose(binom.sf(2, 20, share.low), 0.025, rtol=1e-6)
+    assert_allclose(binom.cdf(3, 20, share.high), 0.025, rtol=1e-6)
+
+
+def test_the_highest_of_all_of_each_day_and_of_each_entity():
+    day = np.array(["1", "1", "1", "2", "2", "2", "1", "1", "1", "2", "2"])
+    entity = np.array(list("aabbccaabbc"))
+    found = assess(Fixed(), SCORE, KIND, review=Review(top=1, day=day, entity=entity))
+    told = [
+        (t.among, t.incidents, t.groups, t.precision.count, t.precision.total, t.recall.total)
+        for t in found.top
+    ]
+    assert told == [
+        ("all", False, 1, 1, 1, 5),
+        ("all", True, 1, 1, 1, 4),  # a on day 1 holds two scans
+        ("day", False, 2, 2, 2, 5),
+        ("day", True, 2, 2, 2, 4),
+        ("entity", False, 3, 3, 3, 5),
+        ("entity", True, 3, 3, 3, 4),
+    ]
+    without = assess(Fixed(), SCORE, KIND, review=Review(top=2, entity=entity)).top
+    assert [(t.among, t.incidents) for t in without] == [
+        ("all", False),
+        ("all", True),
+        ("entity", False),
+    ]
+    assert (without[0].precision.count, without[0].recall.total) == (2, 5)
+
+
+def test_rows_without_an_entity_are_no_incident_together():
+    entity = np.array(["a"] * 9 + [None, None], dtype=object)
+    found = assess(Fixed(), SCORE, KIND, review=Review(top=3, entity=entity))
+    assert found.top[1].incidents
+    assert (found.top[1].precision.total, found.top[1].recall.total) == (3, 3)
+    assert found.top[2].groups == 3
+
+
+def test_the_best_threshold_costs_least_of_all():
+    review = Review(cost_alarm=1.0, cost_miss=2.5)
+    costs = assess(Fixed(), SCORE, KIND, review=review).costs
+    anomalous = KIND != "normal"
+
+    def cost(threshold):
+        alarm = threshold < SCORE
+        return alarm.sum() + 2.5 * (anomalous & ~alarm).sum()
+
+    assert costs["present"].total == cost(0.5) == 7.5
+    assert costs["best"].total == min(cost(t) for t in [-1.0, *SCORE]) == cost(0.6)
+    assert (costs["best"].threshold, costs["best"].false_alarms, costs["best"].missed) == (
+        0.6,
+        0,
+        1,
+    )
+    free = assess(Fixed(), SCORE, KIND, review=Review(cost_alarm=0.0, cost_miss=1.0)).costs["best"]
+    assert free.missed == 0
+    assert free.alarms < len(SCORE)  # the highest of the thresholds that cost nothing
+
+
+def test_normal_rows_alone_say_whether_the_promise_is_kept():
+    rng = np.random.default_rng(0)
+    found = assess(Fixed(), rng.uniform(0.4, 0.7, size=300), ["normal"] * 300)
+    assert found.overall is None
+    assert found.kinds == ()
+    assert found.promise.verdict == "more"
+
+
+def test_a_promise_with_a_confidence_is_measured_at_its_own_threshold():
+    X = np.random.default_rng(0).normal(size=(900, 2))
+    detector = Detector(n_landmarks=60, bandwidth=1.0, false_alarm_rate=0.1, random_state=0)
+    detector.fit(X[:600])
+    plain = assess(detector, X[600:], ["normal"] * 300).promise
+    detector.set_params(confidence=0.95)
+    sure = assess(detector, X[600:], ["normal"] * 300)
+    assert plain.rate == 0.1
+    assert sure.promise.rate < 0.1
+    assert sure.promise.threshold == detector.threshold_ > plain.threshold
+    assert sure.promise.alarms == sure.false_alarms.count
+    detector.set_params(confidence=None, false_alarm_rate=0.001)
+    with pytest.warns(UserWarning, match="cannot be promised"):
+        assert assess(detector, X[600:], ["normal"] * 300).promise is None
+
+
+@pytest.mark.parametrize(
+    ("review", "told"),
+    [
+        (Review(top=0), "1 or more, got 0"),
+        (Review(cost_alarm=1.0), "two costs"),
+        (Review(cost_alarm=1.0, cost_miss=-1.0), "two costs"),
+        (Review(day=["1"]), "the day of each of 11 rows"),
+    ],
+)
+def test_what_cannot_be_is_refused(review, told):
+    with pytest.raises(UserError, match=told):
+        assess(Fixed(), SCORE, KIND, review=review)
+
+
+def test_rows_of_which_none_is_normal_are_refused():
+    with pytest.raises(UserError, match="no row is 'ok'"):
+        assess(Fixed(), SCORE, KIND, normal="ok")
+    with pytest.raises(UserError, match="kind of each of 11 rows, got 10"):
+        assess(Fixed(), SCORE, KIND[1:])

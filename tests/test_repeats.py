@@ -1,0 +1,46 @@
+"""Rows that were learnt before are noticed, and rows that merely look alike are not."""
+
+import numpy as np
+import pytest
+
+from eqsep import Detector
+from eqsep.detector import learnt_before
+
+SMALL = {"n_landmarks": 60, "bandwidth": 1.0, "false_alarm_rate": 0.05, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return np.random.default_rng(0).normal(size=(1200, 3))
+
+
+def test_learnt_rows_are_told_from_new_ones(rows):
+    detector = Detector(**SMALL).fit(rows[:800])
+    all_of_them, half, none = (
+        learnt_before(detector, part) for part in (rows[:800], rows[400:], rows[800:])
+    )
+    assert all_of_them.share == 1.0
+    assert all_of_them.found == len(detector.calibration_.rows)
+    assert all_of_them.are_learnt
+    assert half.are_learnt
+    assert 0.3 < half.share < 0.7
+    assert (none.found, none.are_learnt) == (0, False)
+    assert none.checked > 0
+
+
+def test_anomalies_and_single_rows_cannot_tell(rows):
+    y = np.repeat(["normal", "leak"], [700, 100])
+    detector = Detector(**SMALL).fit(rows[:800], y)
+    assert learnt_before(detector, rows[700:800], ["leak"] * 100).checked == 0
+    held = [i for i in range(700) if learnt_before(detector, rows[[i]], ["normal"]).checked]
+    assert not learnt_before(detector, rows[held[:1]], ["normal"]).are_learnt
+    assert learnt_before(detector, rows[held[:2]], ["normal"] * 2).are_learnt
+
+
+def test_new_rows_of_a_table_whose_values_repeat_are_not_taken_for_learnt_ones():
+    rng = np.random.default_rng(0)
+    draw = [[str(v) for v in row] for row in rng.integers(6, size=(1600, 3))]  # 216 different rows
+    detector = Detector(**SMALL).fit(draw[:800])
+    found = learnt_before(detector, draw[800:])
+    assert found.found > 0.6 * found.checked  # and yet
+    assert not found.are_learnt
