@@ -223,7 +223,7 @@ def test_an_error_in_a_thread_is_raised(monkeypatch):
 
 
 def test_machine_code_is_kept_for_the_next_process():
-    loop = compiled._compiled(compiled._add_dense)
+    loop = compiled.compiled(compiled._add_dense)
     manhattan(np.zeros((1, 1)), np.ones((1, 1)))
     assert any(Path(loop.stats.cache_path).glob("compiled._add_dense-*.nbi"))
 
@@ -236,7 +236,7 @@ def test_where_nothing_may_be_written_it_is_compiled_anew(monkeypatch):
 
     compile_loop = numba.njit
     monkeypatch.setattr(numba, "njit", njit)
-    loop = compiled._compiled.__wrapped__(compiled._add_weighted, fastmath=compiled.ANY_ORDER)
+    loop = compiled.compiled.__wrapped__(compiled._add_weighted, fastmath=compiled.ANY_ORDER)
     out = np.empty(1)
     loop(np.array([[1.0, 2.0]]), np.array([3.0, 4.0]), out)
     assert loop.stats.cache_path is None

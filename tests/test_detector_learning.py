@@ -277,7 +277,9 @@ def test_normal_rows_far_from_all_landmarks_are_told(n_far):
     detector = Detector(bandwidth=0.5, n_landmarks=30, random_state=0).fit(
         rng.normal(size=(3000, 3))
     )
-    with pytest.warns(NewKindWarning, match=rf"Of {n_far} normal rows 100% score above 0\.\d+ now"):
+    with pytest.warns(
+        NewKindWarning, match=rf"Of {n_far} normal rows 100% have an \|1 - f\| above 0\.\d+ now"
+    ):
         detector.partial_fit(rng.normal(40, 0.1, size=(n_far, 3)), np.zeros(n_far, dtype=int))
 
 

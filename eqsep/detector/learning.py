@@ -90,12 +90,12 @@ def warn_of_far_rows(
     """
     scorer = scorer_of(detector)
     normal, limit = Z[labels.code == 0], min(detector.threshold_, _FAR)
-    high = scorer.scores(normal) > limit
+    high = scorer.away(normal) > limit
     if high.sum() >= _FEWEST and high.mean() > _TIMES * detector.false_alarm_rate:
         _warn(
-            f"Of {len(normal):,} normal rows {high.mean():.0%} score above {limit:.2f} now that "
-            f"they are learnt, where the threshold is {detector.threshold_:.2f}: no landmark of "
-            f"the first fit is near them. Fit anew with these rows among the others."
+            f"Of {len(normal):,} normal rows {high.mean():.0%} have an |1 - f| above {limit:.2f} now "
+            f"that they are learnt, where the threshold is {detector.threshold_:.2f}: no landmark "
+            f"of the first fit is near them. Fit anew with these rows among the others."
         )
     for position, kind in enumerate(labels.kinds[len(known) :], start=len(known)):
         rows = Z[labels.code == position + 1]

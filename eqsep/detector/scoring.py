@@ -73,6 +73,11 @@ class Scorer:
             score += weight * np.clip(g, 0, MOST_ALIKE)
         return score
 
+    def away(self, Z: np.ndarray) -> np.ndarray:
+        """|1 - f| alone: near 1 for a row that is near no landmark.  (n, n_columns) -> (n,)"""
+        away: np.ndarray = np.abs(1 - self.kernel_map.combine(Z, self.coef[:, 0], dtype=float))
+        return away
+
     def likeness(self, Z: np.ndarray) -> np.ndarray:
         """How much each row is like each kind: 1 at the rows of that kind.  -> (n, n_kinds)"""
         likeness: np.ndarray = self.kernel_map.combine(Z, self.coef[:, 1:], dtype=float)
