@@ -93,9 +93,9 @@ def warn_of_far_rows(
     high = scorer.away(normal) > limit
     if high.sum() >= _FEWEST and high.mean() > _TIMES * detector.false_alarm_rate:
         _warn(
-            f"Of {len(normal):,} normal rows {high.mean():.0%} have an |1 - f| above {limit:.2f} now "
-            f"that they are learnt, where the threshold is {detector.threshold_:.2f}: no landmark "
-            f"of the first fit is near them. Fit anew with these rows among the others."
+            f"Of {len(normal):,} normal rows {high.mean():.0%} have an |1 - f| above {limit:.2f} "
+            f"now that they are learnt, where the threshold is {detector.threshold_:.2f}: no "
+            f"landmark of the first fit is near them. Fit anew with these rows among the others."
         )
     for position, kind in enumerate(labels.kinds[len(known) :], start=len(known)):
         rows = Z[labels.code == position + 1]
