@@ -4,6 +4,7 @@
     python bench/promise.py --splits 20                  fewer
     python bench/promise.py ann-thyroid --splits 2000    more, of one table
     python bench/promise.py --planted 0.01 0.05 0.1      with anomalies among the normal rows
+    python bench/promise.py --fdr 0.05 0.1 0.2           false discoveries in a batch
     python bench/promise.py --bandwidth 0.25             given, so that a fit takes a moment
 
 Each time half of the normal rows (at most 6,000) and half of the first kind are fitted with the
@@ -17,6 +18,11 @@ normal rows, and of the last third (at most 1,000) the share that is caught is c
 anomalies are too few for the share, there are fewer normal rows. Each rate is printed three times:
 by all rows that calibrate ("all"), by those that count ("trimmed"), and by those that are normal
 in truth ("normal"), which nobody knows.
+
+With --fdr the other normal rows (at most 1,800) and anomalies of all kinds that were not fitted (at
+most 200) are one batch, from which Detector.select takes some. Printed are the mean share of
+normal rows among those, its standard error and how many of these it is above the one allowed, and
+the share of the anomalies that are selected.
 """
 
 import argparse
@@ -36,6 +42,7 @@ from eqsep.tables.encoder import aligned
 
 RATES = (0.01, 0.05, 0.1)
 MOST_NORMAL, MOST_SEEN, MOST_FRESH, MOST_LABELLED = 6000, 1000, 4000, 300
+MOST_BATCH = (1800, 200)  # normal and anomalous rows from which some are selected
 NAMES = ("ann-thyroid", "shuttle", "satimage/1")
 WAYS = ("all", "trimmed", "normal")
 AT_ONCE = 100  # divisions that are measured and kept together
@@ -62,6 +69,13 @@ class PlantedCell(Cell):
     """The same with a share of anomalies among the normal rows."""
 
     planted: float
+
+
+@dataclass(frozen=True)
+class BatchCell(Cell):
+    """The same, of which the rows that are not fitted are a batch to select from."""
+
+    fdr: tuple[float, ...]
 
 
 def measure(cell: Cell) -> dict[str, list[list[float]]]:
@@ -108,6 +122,30 @@ def measure_planted(cell: PlantedCell) -> dict[str, list[list[list[float]]]]:
     return {"alarms": alarms, "caught": caught}
 
 
+def measure_batch(cell: BatchCell) -> dict[str, list[list[float]]]:
+    """The shares of false discoveries and of anomalies selected, by rate, for each division."""
+    rows = rows_of(cell.data)
+    false, found = [], []
+    for split in range(cell.first, cell.first + cell.splits):
+        rng = np.random.default_rng(split)
+        normal = rng.permutation(np.flatnonzero(rows.kind == "normal"))
+        anomalous = rng.permutation(np.flatnonzero(rows.kind != "normal"))
+        fresh, known = np.split(normal, [len(normal) // 2])
+        is_seen = rows.kind[anomalous] == TABLES[cell.data].kinds[0]
+        seen = anomalous[is_seen][: is_seen.sum() // 2][:MOST_SEEN]
+        others = anomalous[~np.isin(anomalous, seen)]
+        part = rows.at(np.concatenate([known[:MOST_NORMAL], seen]))
+        batch = rows.at(np.concatenate([fresh[: MOST_BATCH[0]], others[: MOST_BATCH[1]]]))
+        detector, is_normal = (
+            cell.detector(split).fit(part.frame, part.kind),
+            batch.kind == "normal",
+        )
+        masks = [detector.select(batch.frame, fdr=fdr) for fdr in cell.fdr]
+        false.append([float(is_normal[mask].mean()) if mask.any() else 0.0 for mask in masks])
+        found.append([float(mask[~is_normal].mean()) for mask in masks])
+    return {"false": false, "found": found}
+
+
 def _calibrations(detector: Detector, part: Rows, y: np.ndarray) -> Iterable[Calibration]:
     """By all rows that calibrate, by those that count, and by those that are normal in truth."""
     own = detector.calibration_
@@ -118,7 +156,7 @@ def _calibrations(detector: Detector, part: Rows, y: np.ndarray) -> Iterable[Cal
 
 
 def divisions(
-    make: Callable[..., Any], options: argparse.Namespace, name: str, *more: float
+    make: Callable[..., Any], options: argparse.Namespace, name: str, *more: Any
 ) -> list[Any]:
     """The cells of all divisions of a table."""
     settings = (options.landmarks, options.bandwidth, *more)
@@ -164,6 +202,22 @@ def tell_planted(options: argparse.Namespace) -> None:
                 print(f"{head} {word:<9}" + "".join(f"{t:>38}" for t in texts), flush=True)
 
 
+def tell_batches(options: argparse.Namespace) -> None:
+    """False discoveries, and the anomalies selected, in batches."""
+    print(f"{'':<14}" + "".join(f"{f'allowed {fdr:g}, selected':>38}" for fdr in options.fdr))
+    for name in options.tables:
+        cells = divisions(lambda *a: BatchCell("fdr", *a), options, name, tuple(options.fdr))
+        found = [measured(cell, measure_batch) for cell in cells]
+        false, caught = (
+            np.concatenate([part[key] for part in found]) for key in ("false", "found")
+        )
+        texts = (
+            f"{text_of(false[:, i], fdr)}  {caught[:, i].mean():.3f}"
+            for i, fdr in enumerate(options.fdr)
+        )
+        print(f"{name:<14}" + "".join(f"{text:>38}" for text in texts), flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tables", nargs="*", default=NAMES, help="as named in tasks.py")
@@ -171,10 +225,12 @@ def main() -> None:
     parser.add_argument("--landmarks", type=int, default=300)
     parser.add_argument("--bandwidth", type=float, help="chosen by each fit where it is not given")
     parser.add_argument("--planted", type=float, nargs="*", default=(), help="shares of anomalies")
+    parser.add_argument("--fdr", type=float, nargs="*", default=(), help="of false discoveries")
     options = parser.parse_args()
     warnings.simplefilter("ignore", EqsepWarning)
     print(f"{options.splits} divisions, {options.landmarks} landmarks: share of false alarms")
-    (tell_planted if options.planted else tell)(options)
+    ways = {tell_planted: options.planted, tell_batches: options.fdr, tell: True}
+    next(way for way, asked in ways.items() if asked)(options)
 
 
 if __name__ == "__main__":

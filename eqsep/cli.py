@@ -165,6 +165,10 @@ def score(  # noqa: PLR0913
         typer.Option(metavar="N", help="Only the N highest scores, the highest first."),
     ] = None,
     false_alarm_rate: Rate = None,
+    fdr: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Of the alarms that may be false, in all rows at once."),
+    ] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN", help="Write this column beside the scores; repeatable."),
@@ -182,7 +186,7 @@ def score(  # noqa: PLR0913
         from eqsep.commands import scoring
         from eqsep.commands.text_files import Layout
 
-        wanted = scoring.Wanted(most, explain, only_alarms, false_alarm_rate, keep or (), ray)
+        wanted = scoring.Wanted(most, explain, only_alarms, false_alarm_rate, keep or (), ray, fdr)
         with warnings_told():
             outcome = scoring.score_files(
                 model, rows, out, kind=form, layout=Layout(delimiter, header), wanted=wanted

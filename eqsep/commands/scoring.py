@@ -65,6 +65,10 @@ class Wanted:
         that the model has taken for ids.
     ray : str or None
         The cluster whose processes read and score the rows; else this one does.
+    fdr : float or None
+        The share of the alarms that may be false; all rows are one batch then.
+    threshold : float or None
+        Alarms are above it; else above that of the model.
     """
 
     most: int | None = None
@@ -73,8 +77,15 @@ class Wanted:
     rate: float | None = None
     keep: Sequence[str] = ()
     ray: str | None = None
+    fdr: float | None = None
+    threshold: float | None = None
 
     def __post_init__(self) -> None:
+        if self.fdr is not None and self.rate is not None:
+            raise UserError(
+                "--fdr and --false-alarm-rate are two promises: --fdr says which share of the "
+                "alarms may be false, the other which share of the normal rows. Pass one of them."
+            )
         if self.explain < 0:
             raise UserError(f"--explain expects a number of reasons, got {self.explain}.")
         if self.most is not None and self.most < 1:
@@ -99,6 +110,8 @@ class Outcome:
         is no other.
     highest : int or None
         How many rows were written, where only the highest were wanted.
+    needed : int or None
+        How few alarms there could have been, where a share of them may be false: or none.
     """
 
     rows: int
@@ -106,6 +119,7 @@ class Outcome:
     seconds: float
     rate: float | None
     highest: int | None
+    needed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -162,7 +176,9 @@ def score_files(
     inputs = files_of(paths)
     check_not_read(out, [model, *inputs])
     detector = load_detector(model, rows=paths, rate=wanted.rate)
-    tally = _Tally()
+    tally, needed = _Tally(), None
+    if wanted.fdr is not None:
+        wanted, needed = _selecting(detector, inputs, layout=layout, wanted=wanted)
     with table_writer(out, kind) as write, progress("rows") as say:
         score = scored if wanted.ray is None else scored_on_ray
         tables = tally.counted(score(detector, inputs, layout=layout, wanted=wanted), say)
@@ -170,7 +186,30 @@ def score_files(
             write(shortened(table) if kind == "csv" else table)
             tally.written += table.num_rows
     warn_of(check_beyond(tally.beyond, n_rows=tally.rows))
-    return tally.outcome(ranked=wanted.most is not None)
+    return replace(tally.outcome(ranked=wanted.most is not None), needed=needed)
+
+
+def _selecting(
+    detector: Detector, paths: Sequence[str], *, layout: Layout, wanted: Wanted
+) -> tuple[Wanted, int]:
+    """What is wanted, with the threshold of a selection; how few alarms there can be.
+
+    All rows are read and scored once before; nothing but their p-values is held.
+    """
+    from eqsep.detector.selection import alarms_needed, checked_fdr, selected  # scipy.stats
+
+    if STANDARD_INPUT in paths:
+        raise UserError("--fdr reads all rows twice, and standard input comes once: pass files.")
+    fdr, first = checked_fdr(wanted.fdr or 0.0), Wanted(ray=wanted.ray)
+    score = scored if wanted.ray is None else scored_on_ray
+    with progress("rows") as say:
+        tables = _Tally().counted(score(detector, paths, layout=layout, wanted=first), say)
+        p = np.concatenate([table.column("p_value").to_numpy() for table in tables])
+    n = len(detector.calibration_.counting)
+    rows = selected(p, fdr=fdr, n_calibrating=n)
+    threshold = detector.calibration_.threshold(p[rows].max()) if rows.any() else np.inf
+    needed = alarms_needed(len(p), fdr=fdr, n_calibrating=n)
+    return replace(wanted, threshold=float(threshold)), needed
 
 
 class _Tally:
@@ -307,7 +346,7 @@ def _answer(
         empty = {name: pa.array([], kind) for name, kind in types.items()}
         return ScoredRows(name, pa.table(beside | empty), 0, 0, Counter())
     rows = as_read(table, detector)
-    answers = verdicts(detector, rows)
+    answers = verdicts(detector, rows, threshold=wanted.threshold)
     alarm = answers["alarm"]
     picked = np.flatnonzero(alarm) if wanted.only_alarms else np.arange(len(alarm))
     if highest is not None:
@@ -333,6 +372,8 @@ def tell_outcome(console: Console, outcome: Outcome, out: str) -> None:
     text = f"{rows}, {alarms} ({share:.1%}), {outcome.seconds:.1f} s"
     if outcome.rate is not None:
         text += f", {outcome.rate:,.0f} rows/s"
+    if outcome.needed is not None:
+        text += f"; there could be {counted(outcome.needed, 'alarm')} or more at once, or none"
     if outcome.highest is not None:
         text += f"; the {outcome.highest:,} highest"
     if out == STANDARD_OUTPUT:

@@ -10,6 +10,7 @@
 | `bandwidth` | the choice of the kernel's bandwidth, without an unseen kind to look at |
 | `scoring` | score, p-value, alarm and kind of encoded rows; the calibration behind them |
 | `promise` | what held-out rows can promise of one model, with a confidence |
+| `selection` | of a batch of rows those to call anomalies, few of them falsely |
 | `contamination` | anomalies among the rows that calibrate, which nobody has labelled |
 | `learning` | what is merged and forgotten, what was not learnt well, what to judge next |
 | `repeats` | whether rows were learnt before, by those that are held out |

@@ -23,7 +23,8 @@ from eqsep.labels import NORMAL
 from eqsep.tables.reading import read_table
 
 STEP = 100  # with 99, 199, … rows a rate of a whole number of percents is met, not only bounded
-MOST_HELD = 3999  # rows that a first fit holds out
+MOST_HELD = 19_999  # rows that a first fit holds out, if it has so many to spare
+PLENTY = 25  # of so many normal rows one may always be held out
 MOST_ALIKE = 1.5  # of g
 RIDGE = 300.0  # the penalty of g for one labelled anomaly
 FEW = 100  # labelled anomalies: below, doubted rows are followed less closely
@@ -136,8 +137,10 @@ def named_kinds(detector: Any, Z: np.ndarray) -> np.ndarray:
     return kind
 
 
-def verdicts(detector: Any, X: Any) -> dict[str, np.ndarray]:
+def verdicts(detector: Any, X: Any, *, threshold: float | None = None) -> dict[str, np.ndarray]:
     """Score, p_value, alarm and kind of each row of the table `X`, as columns.
+
+    Alarms are above the detector's threshold, or above the one given.
 
     Examples
     --------
@@ -146,11 +149,11 @@ def verdicts(detector: Any, X: Any) -> dict[str, np.ndarray]:
     >>> X = np.random.default_rng(0).normal(size=(900, 2))
     >>> detector = Detector(n_landmarks=50, random_state=0).fit(X)
     >>> {name: column.tolist() for name, column in verdicts(detector, [[0, 9]]).items()}
-    {'score': [0.3...], 'p_value': [0.01], 'alarm': [True], 'kind': ['unseen']}
+    {'score': [0.8...], 'p_value': [0.01], 'alarm': [True], 'kind': ['unseen']}
     """
     Z = detector.feature_map_.rows(read_table(X, name=type(detector).__name__))
     score = scorer_of(detector).scores(Z)
-    alarm = score > detector.threshold_
+    alarm = score > (detector.threshold_ if threshold is None else threshold)
     kind = np.full(len(score), NORMAL, dtype=object)
     kind[alarm] = named_kinds(detector, Z[alarm])
     p_value = detector.calibration_.p_value(score)
@@ -325,18 +328,21 @@ def usable(n: int) -> int:
 
 
 def held_out(n: int, *, doubted: bool = False) -> int:
-    """How many of `n` normal rows to hold out: a fifth, of few rows more, of many at most 3,999.
+    """How many of `n` normal rows to hold out: a fifth, of few rows more.
+
+    Of many at most 3,999, or one in 25 if that is more, and never above 19,999.
 
     Where they are `doubted`, some to spare, so that enough are left without the anomalies.
 
     Examples
     --------
-    >>> [held_out(n) for n in (10, 300, 1000, 100_000)]
-    [5, 99, 199, 3999]
-    >>> [held_out(n, doubted=True) for n in (10, 300, 1000, 100_000)]
+    >>> [held_out(n) for n in (10, 300, 1000, 50_000, 200_000, 1_000_000)]
+    [5, 99, 199, 3999, 7999, 19999]
+    >>> [held_out(n, doubted=True) for n in (10, 300, 1000, 50_000)]
     [5, 124, 200, 3999]
     """
-    most = int(min(max(n / 5, min(124 if doubted else 120, n / 2)), MOST_HELD))
+    many = min(max(3999, n / PLENTY), MOST_HELD)
+    most = int(min(max(n / 5, min(124 if doubted else 120, n / 2)), many))
     return most if doubted else usable(most)
 
 

@@ -1,0 +1,59 @@
+"""Selection: of a batch of rows those to call anomalies, few of them falsely."""
+
+import math
+from numbers import Real
+
+import numpy as np
+from scipy.stats import false_discovery_control
+
+from eqsep.detector.scoring import CalibrationWarning
+from eqsep.errors import UserError, warn
+
+MANY = 10  # alarms that must be there at once: with more it is worth a warning
+
+
+def selected(p: np.ndarray, *, fdr: float, n_calibrating: int) -> np.ndarray:
+    """Which rows of a batch to select, by Benjamini and Hochberg: a mask.
+
+    On average at most a share of `fdr` of them is normal: conformal p-values of rows that share
+    their held-out rows depend on one another in a way that the method allows.
+
+    Examples
+    --------
+    >>> selected(np.array([0.001, 0.2, 0.002, 0.9]), fdr=0.1, n_calibrating=999)
+    array([ True, False,  True, False])
+    """
+    fdr = checked_fdr(fdr)
+    if not len(p):
+        return np.zeros(0, dtype=bool)
+    mask: np.ndarray = false_discovery_control(p) <= fdr + 1e-12
+    needed = alarms_needed(len(p), fdr=fdr, n_calibrating=n_calibrating)
+    if not mask.any() and needed > MANY:
+        least, enough = 1 / (n_calibrating + 1), math.ceil(len(p) / (fdr * MANY)) - 1
+        told = (
+            f"No row is selected, and fewer than {needed:,} could not have been: a p-value by "
+            f"{n_calibrating:,} held-out normal rows is at least {least:.2g}, and among "
+            f"{len(p):,} rows that says little of one. Add normal rows (by {enough:,} "
+            f"held-out ones {MANY} alarms would do), pass fewer rows at a time, or allow a higher"
+        )
+        warn(CalibrationWarning(f"{told} fdr.", command=f"{told} --fdr."))
+    return mask
+
+
+def alarms_needed(n_rows: int, *, fdr: float, n_calibrating: int) -> int:
+    """How many rows of a batch must score above all held-out ones for any to be selected.
+
+    Examples
+    --------
+    >>> [alarms_needed(10_000, fdr=0.1, n_calibrating=n) for n in (499, 4_999)]
+    [200, 20]
+    """
+    return max(math.ceil(n_rows / (fdr * (n_calibrating + 1)) - 1e-9), 1)
+
+
+def checked_fdr(fdr: float) -> float:
+    """A rate of false discoveries as a number between 0 and 1."""
+    if not isinstance(fdr, Real) or not 0 < float(fdr) < 1:
+        told = f"must be a number between 0 and 1, got {fdr!r}. With 0.1 one alarm in ten is false."
+        raise UserError(f"fdr {told}", command=f"--fdr {told}")
+    return float(fdr)
