@@ -12,6 +12,7 @@ from eqsep import __version__
 from eqsep.commands import data, testing, theory
 from eqsep.commands.console import Screen, counted, debugging, errors_told, warnings_told
 from eqsep.commands.options import (
+    Again,
     Delimiter,
     Drop,
     Form,
@@ -232,6 +233,7 @@ def learn(  # noqa: PLR0913
     label: Label,
     out: ModelOut,
     normal: NormalHere = None,
+    again: Again = False,
     delimiter: Delimiter = None,
     header: Header = True,
 ) -> None:
@@ -241,7 +243,7 @@ def learn(  # noqa: PLR0913
 
         spec = _spec(rows, delimiter, header, {"label": label, "normal": normal})
         with warnings_told():
-            detector, counts = fitting.learn_files(model, spec, out=out)
+            detector, counts = fitting.learn_files(model, spec, out=out, again=again)
         fitting.tell_fitted(Screen(), detector, counts, out)
 
 
@@ -295,13 +297,14 @@ def merge(
         list[Path], typer.Argument(metavar="MODEL", help="Fitted to rows of their own.")
     ],
     out: ModelOut,
+    again: Again = False,
 ) -> None:
     """Put together what several models have learnt; eqsep fit --like makes such models."""
     with errors_told():
         from eqsep.commands import fitting
 
         with warnings_told():
-            detector = fitting.merge_models(models, out)
+            detector = fitting.merge_models(models, out, again=again)
         console = Screen()
         held = counted(len(detector.calibration_.scores), "held-out normal row")
         console.print(f"{len(models)} models, {held}: {out}", soft_wrap=True)

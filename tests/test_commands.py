@@ -417,7 +417,8 @@ def test_numbers_and_truth_values_are_labels_too(tmp_path, labels):
     printed = done("fit", tmp_path / "train.csv", "--label", "kind", *FAST, "--out", out)
     assert "10 without a label" in printed
     assert load_model(out).kinds_ == ("anomaly",)
-    more = done("learn", out, tmp_path / "train.csv", "--label", "kind", "--out", out)
+    words = ("--label", "kind", "--again", "--out", out)
+    more = done("learn", out, tmp_path / "train.csv", *words)
     assert "10 without a label" in more
 
 

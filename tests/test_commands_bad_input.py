@@ -492,7 +492,8 @@ def test_a_full_disk_leaves_the_old_model(good, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    refused(["learn", old, good.rows, "--label", "kind", "--out", old], "No space left on device")
+    words = ["learn", old, good.rows, "--label", "kind", "--again", "--out", old]
+    refused(words, "No space left on device")
     assert old.read_bytes() == good.model.read_bytes()
     assert list(tmp_path.iterdir()) == [old]
 

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
-from eqsep.detector import CalibrationWarning, NewKindWarning
+from eqsep.detector import CalibrationWarning, NewKindWarning, RepeatedRowsWarning
 from eqsep.tables.encoder import aligned
 
 # A few rows are no ground for a promise, nor for a name; here scores are compared.
@@ -136,7 +136,9 @@ def test_a_table_may_come_from_another_library_or_as_text(demo, feature_map):
         time=[str(moment) for moment in X["time"]],
     )
     assert_array_equal(calibrating(feature_map, as_text), calibrating(feature_map, X))
-    emptied = detector.partial_fit(as_text, y).forget(X, y)
+    with pytest.warns(RepeatedRowsWarning, match="were learnt before"):
+        detector.partial_fit(as_text, y)
+    emptied = detector.forget(X, y)
     assert_array_equal(emptied.calibration_.rows, rows)
 
 

@@ -1,10 +1,14 @@
 """Rows that were learnt before are noticed, and rows that merely look alike are not."""
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
-from eqsep import Detector
-from eqsep.detector import learnt_before
+from eqsep import Detector, load_model
+from eqsep.cli import app
+from eqsep.detector import RepeatedRowsWarning, learnt_before
 
 SMALL = {"n_landmarks": 60, "bandwidth": 1.0, "false_alarm_rate": 0.05, "random_state": 0}
 
@@ -44,3 +48,47 @@ def test_new_rows_of_a_table_whose_values_repeat_are_not_taken_for_learnt_ones()
     found = learnt_before(detector, draw[800:])
     assert found.found > 0.6 * found.checked  # and yet
     assert not found.are_learnt
+
+
+@pytest.fixture
+def detector(rows):
+    return Detector(**SMALL).fit(rows[:800])
+
+
+def test_learning_rows_twice_is_warned_of(detector, rows):
+    with pytest.warns(
+        RepeatedRowsWarning, match="About 100% of the normal rows were learnt before"
+    ):
+        detector.partial_fit(rows[100:400])
+    assert detector.partial_fit(rows[800:]).threshold_ > 0  # no warning, or the test fails
+
+
+def test_merging_what_was_learnt_twice_is_warned_of(detector, rows):
+    other = Detector(**SMALL, feature_map=detector.feature_map_).fit(rows[800:])
+    learnt_on = deepcopy(detector).partial_fit(rows[800:])
+    with pytest.warns(RepeatedRowsWarning, match="The two have learnt the same rows"):
+        deepcopy(learnt_on).merge(detector)
+    with pytest.warns(RepeatedRowsWarning, match="The two have learnt the same rows"):
+        deepcopy(detector).merge(learnt_on)
+    assert len(detector.merge(other).calibration_.rows) == len(learnt_on.calibration_.rows)
+
+
+def test_the_command_refuses_rows_that_were_learnt_unless_told(detector, rows, tmp_path):
+    model, out, file = tmp_path / "m.eqsep", tmp_path / "out.eqsep", tmp_path / "rows.csv"
+    detector.save(model)
+    lines = [",".join(map(repr, [*row.tolist(), 0])) for row in rows[:300]]
+    file.write_text("\n".join(["a,b,c,bad", *lines]))
+    for words in (
+        ("learn", str(model), str(file), "--label", "bad", "--out", str(out)),
+        ("merge", str(model), str(model), "--out", str(out)),
+    ):
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code == 2
+        assert "pass --again" in result.stderr
+        assert not out.exists()
+        result = CliRunner().invoke(app, [*words, "--again"])
+        assert result.exit_code == 0, result.output
+        assert "twice" not in result.stderr
+        held = len(load_model(out).calibration_.rows)
+        assert held > len(detector.calibration_.rows)
+        out.unlink()

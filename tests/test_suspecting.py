@@ -110,7 +110,7 @@ def test_a_person_judges_and_the_model_is_as_if_that_had_been_known(folder, trut
 
 def test_what_is_learnt_and_forgotten_leaves_the_model_as_it_was(folder, tmp_path):
     words, out = ("--label", "kind", "--out"), tmp_path / "m.eqsep"
-    run("learn", folder / "numbers.eqsep", folder / "numbers.csv", *words, out)
+    run("learn", folder / "numbers.eqsep", folder / "numbers.csv", "--again", *words, out)
     run("forget", out, folder / "numbers.csv", *words, out)
     before, after = load_model(folder / "numbers.eqsep"), load_model(out)
     np.testing.assert_allclose(after.statistics_.gram, before.statistics_.gram, atol=1e-6)

@@ -1,7 +1,9 @@
 """`eqsep fit`, `learn`, `forget`, `merge` and `info`: from labelled rows to a model file."""
 
+import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from eqsep.commands.inputs import InputSpec, check_labelled, check_some_label, y
 from eqsep.commands.reading import check_not_read, labelled_rows, load_detector, model_rows
 from eqsep.commands.training_data import TrainingData, read_on_cluster, read_training_data
 from eqsep.commands.writing import check_model_out
-from eqsep.detector import Detector
+from eqsep.detector import Detector, RepeatedRowsWarning
 from eqsep.detector.promise import CONFIDENCE
 from eqsep.detector.trust import is_calibration_doubted
 from eqsep.errors import UserError
@@ -96,13 +98,27 @@ def _fit_on_cluster(
         return fit(data.rows, normal=data.normal, **settings), data
 
 
-def learn_files(model: Path, spec: InputSpec, *, out: Path) -> tuple[Detector, dict[str, int]]:
+@contextmanager
+def _repeats_refused(*, again: bool) -> Iterator[None]:
+    """Refuse rows that were learnt before, unless they are to be learnt `again`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if again else "error", RepeatedRowsWarning)
+        try:
+            yield
+        except RepeatedRowsWarning as found:
+            raise UserError(str(found), command=found.in_command()) from found
+
+
+def learn_files(
+    model: Path, spec: InputSpec, *, out: Path, again: bool = False
+) -> tuple[Detector, dict[str, int]]:
     """Teach a model more labelled rows and write what it knows then; the rows of each kind."""
 
     def learn(detector: Detector, rows: Table, y: np.ndarray | None) -> None:
         if y is not None and not detector.one_class_:
             check_some_label(y, name=str(spec.label))
-        detector.partial_fit(rows, y)
+        with _repeats_refused(again=again):
+            detector.partial_fit(rows, y)
 
     return _changed(model, spec, learn, out=out)
 
@@ -142,7 +158,7 @@ def _changed(
     return detector, dict(Counter(sorted(WITHOUT if k is None else str(k) for k in labels)))
 
 
-def merge_models(models: Sequence[Path], out: Path) -> Detector:
+def merge_models(models: Sequence[Path], out: Path, *, again: bool = False) -> Detector:
     """Put together what several models have learnt, each from rows of its own."""
     check_model_out(out)
     if len(models) < 2:
@@ -155,7 +171,8 @@ def merge_models(models: Sequence[Path], out: Path) -> Detector:
                 f"{models[0]} and {path} have not the same encoding and landmarks, so they cannot "
                 f"be merged. Fit the second with eqsep fit … --like {models[0]}."
             )
-        first.merge(other)
+        with _repeats_refused(again=again):
+            first.merge(other)
     first.save(out)
     return first
 

@@ -40,6 +40,10 @@ Names = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN", help="It holds names, even if they look like numbers."),
 ]
+Again = Annotated[
+    bool,
+    typer.Option("--again", help="Learn rows even if they were learnt before: they count twice."),
+]
 Delimiter = Annotated[
     str | None, typer.Option(metavar="CHARACTER", help="Between values of text files.")
 ]

@@ -24,6 +24,7 @@ from eqsep.detector.fitting import (
 )
 from eqsep.detector.holdout import row_hashes
 from eqsep.detector.learning import check_learnt, left_without, merged, warn_of_far_rows
+from eqsep.detector.repeats import warn_of_repeats
 from eqsep.detector.scoring import Calibration, Held, checked_promise, scorer_of, solved, verdicts
 from eqsep.detector.streams import fit_stream, read
 from eqsep.detector.trust import is_calibration_doubted
@@ -239,9 +240,11 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         labels = context.row_labels(y, n_rows=table.n_rows)
         Z = self.feature_map_.rows(table)
         partial = accumulate_encoded(context, table, labels, Z)
+        held = partial.held_out.encoded(self.feature_map_)
+        warn_of_repeats(self, held[0])
         self.labels_ = partial.known
         sums = widened(self.statistics_, 1 + len(self.kinds_)) + partial.statistics
-        self._record(sums, self.calibration_.held_with(partial.held_out.encoded(self.feature_map_)))
+        self._record(sums, self.calibration_.held_with(held))
         warn_of(check_row_labels(labels, known=context.known))
         warn_of_far_rows(self, Z, labels, known=known)
         return self

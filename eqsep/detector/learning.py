@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from eqsep.detector.fitting import PartialStatistics, context_of
-from eqsep.detector.repeats import held_normal
+from eqsep.detector.repeats import held_normal, warn_of_common_rows
 from eqsep.detector.scoring import LIKE, scorer_of
 from eqsep.detector.trust import is_calibration_doubted
 from eqsep.engine.nystroem import Statistics, narrowed, widened
@@ -47,6 +47,7 @@ def check_mergeable(detector: Any, other: Any) -> None:
 def merged(detector: Any, other: Any) -> tuple[RowLabels, Statistics]:
     """How labels are read, and the sums over the rows of both."""
     check_mergeable(detector, other)
+    warn_of_common_rows(detector, other)
     kinds = tuple(dict.fromkeys((*detector.kinds_, *other.kinds_)))
     labels = detector.labels_.labels or other.labels_.labels
     columns = [0, *(1 + kinds.index(kind) for kind in other.kinds_)]

@@ -103,19 +103,30 @@ def repeats(detector: Any, rows: np.ndarray) -> Repeats:
 def warn_of_repeats(detector: Any, rows: np.ndarray) -> None:
     """Warn where rows, encoded, that are to be held out show that some were learnt before."""
     found = repeats(detector, rows)
-    if not found.are_learnt:
-        return
-    told = (
-        f"About {found.share:.0%} of the normal rows were learnt before: of {found.checked:,} that "
-        f"are to be held out, {found.found:,} are held out already. They count twice from now on, "
-        f"and the promised rate of false alarms is weaker for it."
-    )
-    warn(
-        RepeatedRowsWarning(
-            f"{told} Learn rows once; forget(X, y) takes them out again.",
-            command=f"{told} Leave them out, or pass --again if that is meant.",
+    if found.are_learnt:
+        _warn(
+            f"About {found.share:.0%} of the normal rows were learnt before: of {found.checked:,} "
+            f"that are to be held out, {found.found:,} are held out already.",
+            instead="Learn rows once; forget(X, y) takes them out again.",
         )
-    )
+
+
+def warn_of_common_rows(detector: Any, other: Any) -> None:
+    """Warn where the held-out rows of two detectors show that both have learnt the same rows."""
+    more, less = sorted((detector, other), key=lambda one: -len(one.calibration_.rows))
+    found = repeats(more, less.calibration_.rows)
+    if found.are_learnt:
+        _warn(
+            f"The two have learnt the same rows: of {found.checked:,} held-out rows of the one, "
+            f"{found.found:,} are those of the other.",
+            instead="Merge detectors that have learnt rows of their own.",
+        )
+
+
+def _warn(what: str, *, instead: str) -> None:
+    told = f"{what} Such rows count twice then, and the promised rate of false alarms suffers."
+    command = f"{told} If that is meant, pass --again."
+    warn(RepeatedRowsWarning(f"{told} {instead}", command=command))
 
 
 def _as_bytes(rows: np.ndarray) -> Iterable[bytes]:
