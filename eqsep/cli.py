@@ -30,6 +30,7 @@ from eqsep.commands.options import (
     Report,
     Rows,
     Seed,
+    SeenInTurn,
     TableOut,
     Unlabelled,
 )
@@ -341,6 +342,7 @@ def evaluate(  # noqa: PLR0913
     rows: Rows,
     label: Label,
     normal: Normal = None,
+    seen: SeenInTurn = None,
     unlabelled: Unlabelled = "auto",
     against: Annotated[
         str,
@@ -366,7 +368,7 @@ def evaluate(  # noqa: PLR0913
         settings = _settings(landmarks, random_state, unlabelled)
         with warnings_told(), Screen(stderr=True).status("reading") as status:
             results = evaluating.evaluate_files(
-                spec, settings, against=against, on_method=lambda name: status.update(name)
+                spec, settings, against=against, seen=seen or (), on_method=status.update
             )
         console = Screen()
         evaluating.tell_results(console, results)

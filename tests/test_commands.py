@@ -774,8 +774,26 @@ def test_evaluation_shows_each_kind_beside_chance_and_peers(tmp_path):
             assert 0 <= low <= value + 0.005 <= high + 0.01 <= 1.01
     assert found["eqsep"][3] > 2 * chance[1]
     assert re.search(
-        r"mean over 2 kinds *\n +eqsep +0\.\d{3} +0\.\d{3} +0\.\d{3} *$", printed, re.M
+        r"mean over 2 seen kinds *\n +eqsep +0\.\d{3} +0\.\d{3} +0\.\d{3} *$", printed, re.M
     )
+
+
+def test_an_evaluation_fits_only_what_is_asked_for(tmp_path):
+    table = payments(0)
+    table = table[table["kind"].isin(["normal", "takeover", "sleeper"])]
+    table.to_csv(tmp_path / "t.csv", index=False)
+    words = ("evaluate", tmp_path / "t.csv", "--label", "kind", "--drop", "payment", *FAST)
+    report = tmp_path / "page.html"
+    against = ("--against", "random-forest")
+    printed = done(*words, *against, "--seen", "takeover", "--report", report)
+    assert re.findall(r"seen: (\w+)", printed) == ["takeover"]
+    assert "mean over" not in printed
+    leads = re.findall(r"seen 0?1?\.\d+, unseen 0\.\d+; leads in (\d) of 2 cells", printed)
+    assert len(leads) == 2
+    assert sum(map(int, leads)) <= 2
+    assert "random-forest is better at: " in printed
+    assert "--seen takeover" in report.read_text()
+    assert "'nothing' is no kind" in run(*words, "--seen", "nothing").stderr
 
 
 @pytest.fixture(scope="module")

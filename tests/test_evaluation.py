@@ -185,6 +185,18 @@ def test_a_seed_decides_the_division(rows):
     assert first != other
 
 
+def test_only_the_kinds_that_are_asked_for_are_the_seen_one(rows):
+    X, kind = rows
+    model = SVC(kernel="linear")
+    every = leave_one_kind_out(model, X, kind, random_state=0).results
+    wanted = every[-1].kind
+    (one,) = leave_one_kind_out(model, X, kind, seen=[wanted], random_state=0).results
+    assert one == every[-1]
+    for seen in ([], ["normal"], [wanted, "nothing"]):
+        with pytest.raises(ValueError, match="seen expects some of the kinds"):
+            leave_one_kind_out(model, X, kind, seen=seen)
+
+
 def test_a_halfspace_catches_what_it_saw_and_misses_the_other_side(rows):
     X, kind = rows
     above, below, _ = leave_one_kind_out(SVC(kernel="linear"), X, kind, random_state=0).results

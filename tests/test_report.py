@@ -375,6 +375,23 @@ def test_an_evaluation_compares_methods_on_the_same_rows(evaluation):
     assert 0 <= ahead + behind <= 2
 
 
+def test_kinds_count_alike_in_the_headline_and_cells_are_led_by_one_method(evaluation):
+    results, report = evaluation
+    for method in report.methods:
+        found = {result.kind: result.by_kind for result in results[method].results}
+        seen = [found[kind][kind] for kind in found]
+        unseen = [found["sleeper"]["takeover"], found["takeover"]["sleeper"]]
+        means = report.mean_over_kinds(method)
+        assert means == pytest.approx({"seen": np.mean(seen), "unseen": np.mean(unseen)})
+    ours, forest = (report.by_kind(method) for method in report.methods)
+    assert report.leads("ours") == sum(ours[cell] > forest[cell] for cell in ours)
+    assert report.leads("forest") == sum(forest[cell] > ours[cell] for cell in ours)
+    better = report.better_at("forest")
+    assert len(better) == min(report.leads("forest"), 3)
+    assert all(own > first for _, _, own, first in better)
+    assert report.better_at("ours") == []  # it is not above itself
+
+
 def test_the_page_of_an_evaluation_has_a_matrix_for_each_method(evaluation):
     read = Page(html(evaluation[1]))
     for method in ("ours", "forest"):

@@ -20,7 +20,13 @@ from eqsep.commands.inputs import InputSpec, LabelColumn
 from eqsep.detector import Detector
 from eqsep.detector.fitting import check_parameters
 from eqsep.errors import UserError, quoted
-from eqsep.evaluation import Interval, anomaly_score, cross_validate_kind, leave_one_kind_out
+from eqsep.evaluation import (
+    Interval,
+    LeaveOneKindOut,
+    anomaly_score,
+    cross_validate_kind,
+    leave_one_kind_out,
+)
 from eqsep.evaluation.peers import PEERS, training_data
 from eqsep.labels import WITHOUT
 from eqsep.report.evaluations import EvaluationReport, evaluation_report
@@ -108,6 +114,7 @@ def evaluate_files(
     settings: dict[str, Any],
     *,
     against: str = "",
+    seen: Sequence[str] = (),
     on_method: Callable[[str], None] = lambda name: None,  # noqa: ARG005
 ) -> EvaluationReport:
     """Leave-one-kind-out results of the detector, and of the methods it is set against.
@@ -118,6 +125,8 @@ def evaluate_files(
         Parameters of the detector; its `random_state` also divides the rows.
     against : str
         Names of other methods, with commas between them.
+    seen : sequence of str
+        The kinds that are the seen one in turn; nothing is all of them.
     on_method : callable
         Told the name of each method as it begins.
     """
@@ -125,6 +134,8 @@ def evaluate_files(
     check_parameters(Detector(**settings))
     rows, labels = spec.read()
     assert labels is not None  # the option is required
+    if seen:
+        labels.seen(seen)  # refuses what is no kind
     tested = _TestedRows.of(labels, settings["unlabelled"])
     texts = labels.texts[tested.places].tolist()
     kinds = np.array([tested.normal if text is None else text for text in texts])
@@ -142,7 +153,9 @@ def evaluate_files(
         build = partial(_PEERS[name].build, random_state=seed)
         build()  # refuses what is not installed before the work
         makers[name] = lambda build=build: _Encoded(build())  # type: ignore[misc]
-    measure = leave_one_kind_out if len(set(kinds.tolist())) > 2 else cross_validate_kind
+    measure: Callable[..., LeaveOneKindOut] = cross_validate_kind
+    if len(set(kinds.tolist())) > 2:
+        measure = partial(leave_one_kind_out, seen=list(seen) or None)
     results = {}
     for name, make in makers.items():
         on_method(name)
@@ -162,7 +175,7 @@ def evaluate_files(
         counts=counts,
         doubted=tested.doubted,
         title=f"Kinds seen and unseen: {', '.join(Path(path).name for path in spec.paths)}",
-        command=_command(spec, settings, against=against),
+        command=_command(spec, settings, against=against, seen=seen),
     )
 
 
@@ -213,9 +226,12 @@ class _TestedRows:
         return {self.normal: n} | counts
 
 
-def _command(spec: InputSpec, settings: dict[str, Any], *, against: str) -> str:
+def _command(
+    spec: InputSpec, settings: dict[str, Any], *, against: str, seen: Sequence[str]
+) -> str:
     """The words that make the same evaluation again."""
     options = [("--label", spec.label), ("--normal", spec.normal)]
+    options += [("--seen", kind) for kind in seen]
     options += [("--drop", name) for name in spec.drop] + [("--names", name) for name in spec.names]
     options += [("--against", against or None), ("--delimiter", spec.layout.delimiter)]
     asked = settings["unlabelled"]
@@ -247,8 +263,9 @@ def peers_of(against: str) -> list[str]:
 def tell_results(console: Console, results: EvaluationReport) -> None:
     """A table: for each seen kind, and for the mean of them, what every method gets."""
     how = "Every row is scored by a model that has not learnt it"
-    if len(results.kinds) > 1:
+    if len(results.looked_for) > 1:
         how = "One kind at a time is seen in training"
+        _tell_means(console, results)
     console.print(f"Average precision with 95% intervals. {how}; chance is the share of anomalies.")
     for note in results.notes:
         console.print(note, markup=False)
@@ -263,11 +280,30 @@ def tell_results(console: Console, results: EvaluationReport) -> None:
         chance = results.cells[results.methods[0], kind].parts
         shown.add_row("  chance", *(f"{chance[part].prevalence:.3f}" for part in results.parts))
     if len(results.kinds) > 1:
-        shown.add_row(Text(f"mean over {len(results.kinds)} kinds", style="bold"))
+        shown.add_row(Text(f"mean over {len(results.kinds)} seen kinds", style="bold"))
         for method in results.methods:
             means = results.means[method]
             shown.add_row(f"  {method}", *(f"{means[part]:.3f}" for part in results.parts))
     console.print(shown)
+
+
+def _tell_means(console: Console, results: EvaluationReport) -> None:
+    """For each method the mean over kinds, in how many cells it leads, and what it is better at."""
+    console.print("Mean over kinds, each against all normal rows by itself:")
+    n_cells, several = len(results.by_kind(results.methods[0])), len(results.methods) > 1
+    for method in results.methods:
+        means = results.mean_over_kinds(method).items()
+        told = ", ".join(f"{part} {mean:.3f}" for part, mean in means)
+        leads = f"; leads in {results.leads(method)} of {n_cells} cells" if several else ""
+        console.print(f"  {method:16} {told}{leads}", markup=False)
+    for method in results.methods[1:]:
+        found = [
+            f"{kind} ({'seen' if seen == kind else f'{seen} seen'}) {own:.3f} against {first:.3f}"
+            for seen, kind, own, first in results.better_at(method)
+        ]
+        told = "; ".join(found) or "nothing"
+        console.print(f"{method} is better at: {told}.", markup=False, soft_wrap=True)
+    console.print()
 
 
 def _with_ends(interval: Interval) -> Text:

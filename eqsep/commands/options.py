@@ -73,6 +73,10 @@ Ray = Annotated[
     str | None,
     typer.Option(metavar="ADDRESS", help="Work on this cluster of Ray; local is this machine."),
 ]
+SeenInTurn = Annotated[
+    list[str] | None,
+    typer.Option("--seen", metavar="KIND", help="Fit with this kind as the seen one; else each."),
+]
 Seed = Annotated[
     int,
     typer.Option(metavar="N", min=0, max=2**32 - 1, help="The same number gives the same result."),

@@ -3,6 +3,7 @@
 Where there is one kind alone, what can be measured is how well it is found once it is seen.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -117,12 +118,13 @@ _OTHERS = ("kind", "by_kind", "tested")
 _NUMBERS = tuple(one.name for one in fields(SeenKind) if one.name not in _OTHERS)
 
 
-def leave_one_kind_out(
+def leave_one_kind_out(  # noqa: PLR0913  the rows, their division, and which fits are wanted
     estimator: Any,
     X: Any,
     kind: Any,
     *,
     normal: str = "normal",
+    seen: Sequence[str] | None = None,
     test_size: float = 0.5,
     random_state: Any = None,
 ) -> LeaveOneKindOut:
@@ -142,6 +144,9 @@ def leave_one_kind_out(
         The kind of each row: the normal one, and at least two kinds of anomaly.
     normal : str, default="normal"
         The name of the normal kind.
+    seen : sequence of str, default=None
+        The kinds that are the seen one in turn; by default every kind. The division, and so each
+        result, is the same either way: fits that are not asked for are left out.
     test_size : float, default=0.5
         The share of the normal rows and of the seen kind that is kept for the test.
     random_state : int, RandomState instance or None, default=None
@@ -169,15 +174,25 @@ def leave_one_kind_out(
     kind = np.asarray(column_or_1d(kind))
     check_kinds(kind, normal=normal)
     seen_kinds = _check_divisible(kind, normal=normal, test_size=test_size)
+    if seen is not None:
+        seen_kinds = _asked_for(seen, seen_kinds)
     in_test = _divide(kind, test_size=test_size, rng=check_random_state(random_state))
-    trains = [~in_test & np.isin(kind, (normal, seen)) for seen in seen_kinds]
+    trains = [~in_test & np.isin(kind, (normal, one)) for one in seen_kinds]
     models = _fit_each(estimator, X, (kind != normal).astype(int), trains=trains)
     results = []
-    for model, train, seen in zip(models, trains, seen_kinds, strict=True):
+    for model, train, one in zip(models, trains, seen_kinds, strict=True):
         score = anomaly_score(model, X)[~train]
         tested = Tested(np.flatnonzero(~train), kind[~train], score, normal)
-        results.append(_measure(tested, seen=seen))
+        results.append(_measure(tested, seen=one))
     return LeaveOneKindOut(tuple(results))
+
+
+def _asked_for(seen: Sequence[str], kinds: list[Any]) -> list[Any]:
+    """The kinds that are to be seen, in order; refuses none, and what is no kind."""
+    unknown = [name for name in seen if name not in kinds]
+    if unknown or not len(seen):
+        raise UserError(f"seen expects some of the kinds {kinds}, got {list(seen)}.")
+    return [name for name in kinds if name in seen]
 
 
 def cross_validate_kind(

@@ -86,9 +86,49 @@ class EvaluationReport:
     template = "evaluation.html.jinja"
 
     @property
+    def looked_for(self) -> tuple[str, ...]:
+        """All kinds of anomaly, seen or not."""
+        return tuple(self.cells[self.methods[0], self.kinds[0]].by_kind)
+
+    @property
     def parts(self) -> tuple[str, ...]:
         """What could be measured: of one kind alone no unseen one."""
-        return PARTS if len(self.kinds) > 1 else PARTS[:1]
+        return PARTS if len(self.looked_for) > 1 else PARTS[:1]
+
+    def by_kind(self, method: str) -> dict[tuple[str, str], float]:
+        """Average precision of each kind against all normal rows, by the seen kind and this one."""
+        return {
+            (seen, kind): self.cells[method, seen].by_kind[kind].value
+            for seen in self.kinds
+            for kind in self.looked_for
+        }
+
+    def mean_over_kinds(self, method: str) -> dict[str, float]:
+        """The mean of "seen" kinds and of "unseen" ones, each by itself: a rare one counts as much.
+
+        Means of all rows together, which `means` holds, are those of the most frequent kinds.
+        """
+        cells = self.by_kind(method).items()
+        seen = [value for (seen, kind), value in cells if seen == kind]
+        unseen = [value for (seen, kind), value in cells if seen != kind]
+        return {"seen": float(np.mean(seen))} | (
+            {"unseen": float(np.mean(unseen))} if unseen else {}
+        )
+
+    def leads(self, method: str) -> int:
+        """In how many cells, of a seen kind and one that is looked for, it is above all others."""
+        others = [self.by_kind(other) for other in self.methods if other != method]
+        return sum(
+            all(value > other[cell] for other in others)
+            for cell, value in self.by_kind(method).items()
+        )
+
+    def better_at(self, method: str, *, most: int = 3) -> list[tuple[str, str, float, float]]:
+        """Where a method is most ahead of the first: seen kind, kind, its value, the first's."""
+        first = self.by_kind(self.methods[0])
+        ahead = [(*cell, v, first[cell]) for cell, v in self.by_kind(method).items()]
+        ahead = [one for one in ahead if one[2] > one[3]]
+        return sorted(ahead, key=lambda one: one[3] - one[2])[:most]
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -107,7 +147,7 @@ class EvaluationReport:
                 f"{self.counts[WITHOUT]:,} rows {WITHOUT} are learnt by {self.methods[0]} alone, "
                 f"as in a fit, and nothing is measured on them."
             )
-        if len(self.kinds) == 1:
+        if len(self.looked_for) == 1:
             notes.append(
                 f"All labelled anomalies are of one kind, {self.kinds[0]!r}, so that what is found "
                 f"of kinds that were never seen could not be measured. Give each kind a name of "
