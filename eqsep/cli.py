@@ -16,6 +16,7 @@ from eqsep.commands.options import (
     Delimiter,
     Drop,
     Form,
+    Group,
     Header,
     Label,
     LabelHad,
@@ -32,6 +33,7 @@ from eqsep.commands.options import (
     Seed,
     SeenInTurn,
     TableOut,
+    Time,
     Unlabelled,
 )
 from eqsep.errors import UserError
@@ -109,6 +111,8 @@ def fit(  # noqa: PLR0913  the options of a command
     unlabelled: Unlabelled = "auto",
     drop: Drop = None,
     names: Names = None,
+    group: Group = None,
+    time: Time = None,
     false_alarm_rate: Annotated[
         float, typer.Option(metavar="SHARE", help="Of new normal rows that may raise an alarm.")
     ] = 0.01,
@@ -132,10 +136,10 @@ def fit(  # noqa: PLR0913  the options of a command
         from eqsep.commands import fitting
         from eqsep.commands.writing import check_report_out
 
-        columns = {"label": label, "normal": normal, "seen": seen, "drop": drop, "names": names}
-        spec = _spec(rows, delimiter, header, columns)
-        read: list[str | Path] = [*rows, *([] if like is None else [like])]
-        check_report_out(report, read, beside=out)
+        labels = {"label": label, "normal": normal, "seen": seen}
+        columns = {"drop": drop, "names": names, "group": group, "time": time}
+        spec = _spec(rows, delimiter, header, labels | columns)
+        check_report_out(report, [*rows, *([] if like is None else [like])], beside=out)
         settings = _settings(landmarks, random_state, unlabelled)
         settings |= {"false_alarm_rate": false_alarm_rate, "confidence": confidence}
         with warnings_told() as warned:
@@ -306,9 +310,8 @@ def merge(
 
         with warnings_told():
             detector = fitting.merge_models(models, out, again=again)
-        console = Screen()
         held = counted(len(detector.calibration_.scores), "held-out normal row")
-        console.print(f"{len(models)} models, {held}: {out}", soft_wrap=True)
+        Screen().print(f"{len(models)} models, {held}: {out}", soft_wrap=True)
 
 
 @app.command()

@@ -1,6 +1,7 @@
 """Batches of one table as one table again; what does not fit together is an error."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from eqsep.errors import UserError
 from eqsep.labels import listed
 from eqsep.tables.column import Column, objects
-from eqsep.tables.reading import Table, read_table
+from eqsep.tables.reading import RowGroups, Table, read_table
 
 _TEXTS = {"text", "mixed"}
 _OUTPUTS = 100  # of a column of names, at most
@@ -31,7 +32,7 @@ def tables(batches: Iterable[tuple[Any, Any]], *, name: str) -> Iterator[tuple[T
                 f"{told} batches of one table, with None where a value is not known.",
                 command=f"{told} batches of one table, empty where a value is not known.",
             )
-        yield Table([columns[column] for column in wanted], named, table.n_rows), y
+        yield replace(table, columns=[columns[column] for column in wanted]), y
 
 
 def width(table: Table) -> int:
@@ -51,7 +52,8 @@ def joined(parts: Sequence[Table]) -> Table:
     [Column(name='a', kind='number', values=array([ 1., nan]))]
     """
     columns = [_joined([part.columns[j] for part in parts]) for j in range(len(parts[0].columns))]
-    return Table(columns, parts[0].named, sum(part.n_rows for part in parts))
+    groups = RowGroups.join([part.groups for part in parts])
+    return Table(columns, parts[0].named, sum(part.n_rows for part in parts), groups)
 
 
 def _joined(parts: list[Column]) -> Column:

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from eqsep.commands.console import counted, progress
 from eqsep.commands.inputs import InputSpec, check_labelled, check_some_label, y_for
-from eqsep.commands.reading import check_not_read, labelled_rows, load_detector, model_rows
+from eqsep.commands.reading import check_not_read, load_detector
 from eqsep.commands.training_data import TrainingData, read_on_cluster, read_training_data
 from eqsep.commands.writing import check_model_out
 from eqsep.detector import Detector, RepeatedRowsWarning
@@ -57,6 +57,7 @@ def fit_files(
     if base is not None:
         same = {name: getattr(base, name) for name in _SAME}
         settings = settings | same | {"feature_map": base.feature_map_}
+        spec = spec.grouped_like(base)
     with progress("reading") as say:
         fit = _fit_here if ray is None else partial(_fit_on_cluster, address=ray)
         detector, data = fit(spec, base, settings, say)
@@ -145,12 +146,10 @@ def _changed(
     check_not_read(out, spec.paths)  # the model itself may learn on
     detector = load_detector(model, rows=spec.paths)
     with progress("reading") as say:
-        y = None
-        if spec.label is None:
-            rows = model_rows(spec.paths, detector, layout=spec.layout)
-        else:
-            rows, column = labelled_rows(spec.paths, spec.label, detector, layout=spec.layout)
-            y = y_for(detector, column, name=spec.label, normal=spec.normal)
+        spec = spec.grouped_like(detector)
+        (rows, column), y = spec.read_like(detector), None
+        if column is not None:
+            y = y_for(detector, column, name=str(spec.label), normal=spec.normal)
         say(counted(rows.n_rows, "row"))
         change(detector, rows, y)
         detector.save(out)
@@ -230,6 +229,9 @@ def _promise(detector: Detector) -> str:
     held = len(detector.calibration_.scores) - left_out
     doubted, confidence = is_calibration_doubted(detector), detector.confidence
     by = counted(held, "held-out row" if doubted else "held-out normal row")
+    if detector.feature_map_.grouping is not None:
+        held = detector.calibration_.n_units
+        by = f"{counted(held, 'held-out group')} of {by.replace('held-out ', '')}"
     if left_out:
         by += f" beside {left_out:,} taken for anomalies"
     certainly = "" if confidence is None else f" with a confidence of {confidence:.4g}"
@@ -237,7 +239,10 @@ def _promise(detector: Detector) -> str:
         verb = "is" if held == 1 else "are"
         return f"none: {by} {verb} too few for false alarms at {rate:.2%}{certainly}"
     told = f"{rate:.2%} of new normal rows raise an alarm,{certainly or ' on average'} (by {by})"
-    if doubted or certainly:
+    grouped = detector.feature_map_.grouping is not None
+    if grouped:
+        told = told.replace("rows", "rows of new groups", 1)
+    if doubted or certainly or grouped:
         told = f"at most {told}"
     return f"{told}; fewer, the more of these are anomalies" if doubted else told
 
@@ -245,7 +250,7 @@ def _promise(detector: Detector) -> str:
 def _interval(detector: Detector) -> dict[str, str]:
     """What luck may have made of the promise in this one model; nothing where there is none."""
     promise = detector.false_alarm_rate, detector.confidence
-    if not detector.calibration_.rank(*promise):
+    if detector.feature_map_.grouping or not detector.calibration_.rank(*promise):
         return {}
     mean, low, high = detector.calibration_.interval(*promise)
     ends = f"at most {high:.2%}" if is_calibration_doubted(detector) else f"{low:.2%} to {high:.2%}"

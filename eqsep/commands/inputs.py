@@ -10,12 +10,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eqsep.commands.reading import Choice, chosen, columns_for, labelled_rows, model_rows, whole
+from eqsep.commands.reading import (
+    Choice,
+    as_read,
+    cast,
+    chosen,
+    columns_for,
+    whole,
+    whole_pieces,
+)
 from eqsep.commands.text_files import Layout
 from eqsep.detector import Detector
+from eqsep.detector.holdout import NUMERIC, with_groups
 from eqsep.errors import UserError, quoted
 from eqsep.labels import NORMAL, USUAL_NORMAL, WITHOUT
-from eqsep.tables.column import column_of, objects, text_of
+from eqsep.tables.column import Column, column_of, objects, text_of
 from eqsep.tables.reading import Table, read_table
 
 MOST_KINDS = 500  # more labels than that are ids or measurements
@@ -39,6 +48,8 @@ class InputSpec:
         The kinds of anomaly to learn; rows of others are left out. Nothing is all of them.
     drop, names : sequence of str
         Columns that are left out, and columns that hold names whatever they look like.
+    group, time : str or None
+        The columns of groups and of times: rows that belong together are held out together.
     """
 
     paths: Sequence[str]
@@ -48,17 +59,23 @@ class InputSpec:
     seen: Sequence[str] = ()
     drop: Sequence[str] = ()
     names: Sequence[str] = ()
+    group: str | None = None
+    time: str | None = None
+
+    @property
+    def groups(self) -> list[str]:
+        """The columns of groups and of times, as far as there are such."""
+        return [name for name in (self.group, self.time) if name is not None]
+
+    @property
+    def beside(self) -> list[str]:
+        """The same, and last the column of labels."""
+        return self.groups + ([] if self.label is None else [self.label])
 
     def read(self, like: Detector | None = None) -> "tuple[Table, LabelColumn | None]":
         """The rows without what is left out, and their labels; read `like` a model, or anew."""
         self.check()
-        if like is None:
-            table, column = self._inferred()
-            rows = read_table(table, name="Detector")
-        elif self.label is None:
-            rows, column = model_rows(self.paths, like, layout=self.layout), None
-        else:
-            rows, column = labelled_rows(self.paths, self.label, like, layout=self.layout)
+        rows, column = self._inferred() if like is None else self.read_like(like)
         if self.label is None or column is None:
             return rows, None
         labels = read_label_column(column, name=self.label, normal=self.normal)
@@ -67,8 +84,36 @@ class InputSpec:
             return rows.take(kept), labels.take(kept)
         return rows, labels
 
+    def read_like(self, model: Detector) -> "tuple[Table, pa.ChunkedArray | None]":
+        """The rows as a model takes them, with their groups, and the column of labels."""
+        table = whole_pieces(self.paths, columns_for(model, beside=self.beside), layout=self.layout)
+        labels = None if self.label is None else table.column(self.label)
+        return self.with_groups(as_read(table, model), table), labels
+
+    def grouped_like(self, model: Detector) -> "InputSpec":
+        """The same with the columns of groups and times that a model knows, where none is named."""
+        grouping = model.feature_map_.grouping
+        if grouping is None:
+            return self
+        group, time = (name or None for name in grouping.columns)
+        return replace(self, group=self.group or group, time=self.time or time)
+
+    def with_groups(self, rows: Table, table: pa.Table) -> Table:
+        """Rows with their groups and times, from the table that they were read from."""
+        group = None if self.group is None else _column(table, self.group, reads=["text"])
+        time = None if self.time is None else _column(table, self.time, reads=NUMERIC)
+        grouped = with_groups(rows, group, time)
+        if grouped.groups is None:
+            return rows
+        return replace(grouped, groups=replace(grouped.groups, columns=(self.group, self.time)))
+
     def check(self) -> None:
         """Refuse options that contradict each other."""
+        twice = [name for name in self.beside if self.beside.count(name) > 1 or name in self.drop]
+        if (self.group is not None or self.time is not None) and twice:
+            raise UserError(
+                f"Column {twice[0]!r} cannot be two of --label, --group, --time and --drop."
+            )
         if self.label is None and (self.normal is not None or self.seen):
             raise UserError("--normal and --seen speak of labels: pass their column as --label.")
         if self.label in (*self.drop, *self.names):
@@ -79,12 +124,12 @@ class InputSpec:
 
     def columns(self, like: Detector | None) -> Choice:
         """The columns of a file that are wanted, the label last: those of a model, or all."""
-        beside = [] if self.label is None else [self.label]
+        beside = self.beside
         if like is not None:
             return columns_for(like, beside=beside)
 
         def choose(there: list[str]) -> list[str]:
-            rest = (column for column in there if column not in self.drop and column != self.label)
+            rest = (column for column in there if column not in (*self.drop, *beside))
             chosen([*self.drop, *self.names], there, name="The table")
             return [*rest, *beside]
 
@@ -107,14 +152,23 @@ class InputSpec:
                 table = table.set_column(index, name, column.dictionary_encode())
         return table
 
-    def _inferred(self) -> tuple[pa.Table, pa.ChunkedArray | None]:
-        texts = [*self.names, *([] if self.label is None else [self.label])]
+    def _inferred(self) -> tuple[Table, pa.ChunkedArray | None]:
+        texts = [*self.names, *(name for name in (self.label, self.group) if name is not None)]
         table = whole(self.paths, layout=self.layout, as_text=texts, but=self.drop)
-        labels = None
-        if self.label is not None:
-            labels = table.column(self.label)
-            table = table.drop_columns([self.label])
-        return self.with_names(table), labels
+        labels = None if self.label is None else table.column(self.label)
+        values = self.with_names(table.drop_columns(self.beside))
+        return self.with_groups(read_table(values, name="Detector"), table), labels
+
+
+def _column(table: pa.Table, name: str, *, reads: Sequence[str]) -> Column:
+    """A column of a table, strings in the first type that all of them can have."""
+    column = table.column(name)
+    types = (found for kind in reads if (found := cast(column, kind)).type != column.type)
+    column = next(types, column)
+    if reads == ["text"] and not pa.types.is_string(column.type):
+        column = pa.chunked_array([pa.array(_texts(column, name), pa.string())])
+    found = read_table(pa.table({name: column}), name="Detector")
+    return found.columns[0]
 
 
 def _check_numbers(table: pa.Table, *, names: Iterable[str]) -> None:

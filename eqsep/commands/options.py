@@ -40,6 +40,14 @@ Names = Annotated[
     list[str] | None,
     typer.Option(metavar="COLUMN", help="It holds names, even if they look like numbers."),
 ]
+Group = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="The run, machine or card of each row: held out whole."),
+]
+Time = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="When each row was taken: blocks of it are held out."),
+]
 Again = Annotated[
     bool,
     typer.Option("--again", help="Learn rows even if they were learnt before: they count twice."),

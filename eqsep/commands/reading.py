@@ -300,9 +300,9 @@ def columns_for(detector: Detector, *, beside: Iterable[str] = ()) -> Choice:
     return choose
 
 
-def all_columns(detector: Detector, label: str | None) -> Choice:
-    """All columns of a file, where those that the detector needs and the labels are there."""
-    needed = columns_for(detector, beside=[] if label is None else [label])
+def all_columns(detector: Detector, beside: Sequence[str]) -> Choice:
+    """All columns of a file, where those that the detector needs and some others are there."""
+    needed = columns_for(detector, beside=beside)
 
     def choose(there: list[str]) -> list[str]:
         chosen(needed(there), there, name="The table")
@@ -338,19 +338,6 @@ def errors_placed(name: str, *, before: int) -> Iterator[None]:
         raise error.at(f"{name}, row {before + error.row + 1:,}") from error
     except UserError as error:
         raise error.at(name) from error
-
-
-def model_rows(paths: Sequence[str], detector: Detector, *, layout: Layout) -> Table:
-    """All rows as a detector takes them."""
-    return as_read(whole_pieces(paths, columns_for(detector), layout=layout), detector)
-
-
-def labelled_rows(
-    paths: Sequence[str], label: str, detector: Detector, *, layout: Layout
-) -> tuple[Table, pa.ChunkedArray]:
-    """All rows as a detector takes them, and their labels."""
-    table = whole_pieces(paths, columns_for(detector, beside=[label]), layout=layout)
-    return as_read(table, detector), table.column(label)
 
 
 def whole_pieces(paths: Sequence[str], choose: Choice, *, layout: Layout) -> pa.Table:

@@ -12,10 +12,11 @@ from eqsep.commands.reading import files_of
 from eqsep.commands.text_files import STANDARD_INPUT
 from eqsep.commands.training_data import TrainingData, is_large
 from eqsep.detector import Detector
+from eqsep.detector.holdout import Grouping
 from eqsep.detector.trust import is_calibration_doubted
 from eqsep.labels import NORMAL
 from eqsep.report import DetectorReport, HeldOut, Usage, detector_report
-from eqsep.tables.reading import Table
+from eqsep.tables.reading import RowGroups, Table
 
 _HELD = 0.3  # the share of each kind that is kept from the second detector
 _MOST_NORMAL, _MOST_OF_A_KIND = 20_000, 5_000
@@ -98,7 +99,10 @@ def _called(text: str, labels: LabelColumn | None) -> str:
 def _held_out(detector: Detector, known: _Known) -> HeldOut:
     """A part of the rows, and a second detector that has learnt the others."""
     unseen = sorted({k for k in known.kind if k not in (None, known.normal, *detector.kinds_)})
-    test = _chosen(known.kind, unseen, normal=known.normal)
+    if known.table.groups is None:
+        test = _chosen(known.kind, unseen, normal=known.normal)
+    else:
+        test = _chosen_groups(known.table.groups) | np.isin(known.kind.astype(str), unseen)
     train = np.flatnonzero(~test & ~np.isin(known.kind.astype(str), unseen))
     rows = np.flatnonzero(test)
     trial = Detector(**detector.get_params(deep=False))
@@ -131,6 +135,13 @@ def _chosen(kind: np.ndarray, unseen: Sequence[str], *, normal: str) -> np.ndarr
         least = 1 if name == normal or len(rows) > 1 else 0
         test[rows[: min(max(int(share * len(rows)), least), most)]] = True
     return test
+
+
+def _chosen_groups(groups: RowGroups) -> np.ndarray:
+    """Which rows are held out where whole groups are: a share of the groups, one at least."""
+    units, place = np.unique(Grouping.of(groups).units(groups, key=0), return_inverse=True)
+    chosen: np.ndarray = (place < max(int(_HELD * len(units)), 1)) & (place < len(units) - 2)
+    return chosen
 
 
 def _row_names(detector: Detector, known: _Known, rows: np.ndarray) -> list[str]:

@@ -40,9 +40,10 @@ def list_suspects(
         raise UserError(f"--most expects a number of rows, 1 or more, got {most}.")
     detector = load_detector(model, rows=spec.paths)
     check_labelled(detector, spec.label)
-    table = whole_pieces(spec.paths, all_columns(detector, spec.label), layout=spec.layout)
+    spec = spec.grouped_like(detector)
+    table = whole_pieces(spec.paths, all_columns(detector, spec.beside), layout=spec.layout)
     _check_names(table.schema.names)
-    rows = as_read(table, detector)
+    rows = spec.with_groups(as_read(table, detector), table)
     y = None
     if spec.label is not None:
         y = y_for(detector, table.column(spec.label), name=spec.label, normal=spec.normal)

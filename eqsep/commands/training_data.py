@@ -239,10 +239,12 @@ def _in_batches(spec: InputSpec, like: Detector | None, sample: FileSample) -> T
 
 
 def _typed(spec: InputSpec, tables: list[pa.Table], like: Detector | None) -> Table:
+    beside = joined([table.select(spec.groups) for table in tables])
+    values = [table.drop_columns(spec.groups) for table in tables]
     if like is not None:
-        return as_read(joined(tables), like)
-    typed = joined([_inferred(table, spec.names) for table in tables])
-    return read_table(spec.with_names(typed), name="Detector")
+        return spec.with_groups(as_read(joined(values), like), beside)
+    typed = joined([_inferred(table, spec.names) for table in values])
+    return spec.with_groups(read_table(spec.with_names(typed), name="Detector"), beside)
 
 
 def _inferred(table: pa.Table, names: Sequence[str]) -> pa.Table:
@@ -303,6 +305,7 @@ class _Reader:
         if self.like is not None:
             return table
         columns = {name: cast(table.column(name), kind) for name, kind in self.kinds.items()}
+        beside = {name: table.column(name) for name in self.spec.groups}
         return pa.table(
             {
                 name: column.cast(pa.string()).dictionary_encode()
@@ -310,11 +313,14 @@ class _Reader:
                 else column
                 for name, column in columns.items()
             }
+            | beside
         )
 
     def _batch(self, waiting: list[tuple[pa.Table, np.ndarray]]) -> tuple[Table, np.ndarray | None]:
         table = joined([table for table, _ in waiting])
-        rows = as_read(table, self.like) if self.like else read_table(table, name="Detector")
+        values = table.drop_columns(self.spec.groups)
+        rows = as_read(values, self.like) if self.like else read_table(values, name="Detector")
+        rows = self.spec.with_groups(rows, table)
         if self.labels is None:
             return rows, None
         written = np.concatenate([labels for _, labels in waiting])

@@ -41,12 +41,16 @@ N_TREES = 25  # that are looked at
 
 @dataclass(frozen=True)
 class Rows:
-    """Encoded rows, which of them are anomalous, and the table's column of each packed one."""
+    """Encoded rows, which of them are anomalous, and the table's column of each packed one.
+
+    Rows with the same one of `groups` are held out together.
+    """
 
     Z: np.ndarray
     is_anomaly: np.ndarray
     pack: Callable[[np.ndarray], np.ndarray]
     source: np.ndarray
+    groups: np.ndarray | None = None
 
     def packed(self, rows: np.ndarray) -> np.ndarray:
         """Some of them, packed."""
@@ -159,18 +163,34 @@ class _Division:
 def _divisions(rows: Rows, n_landmarks: int, rng: np.random.RandomState) -> Iterator[_Division]:
     normal = rng.permutation(np.flatnonzero(rows.is_anomaly == 0))
     anomalous = rng.permutation(np.flatnonzero(rows.is_anomaly == 1))
-    n, a = min(len(normal) // 3, MOST_HELD_NORMAL), min(len(anomalous) // 3, MOST_HELD_ANOMALOUS)
+    third_of = None if rows.groups is None else _thirds(rows.groups, rng)
     for part in range(2):
-        held_normal, held_anomalous = (
-            normal[part * n : (part + 1) * n],
-            anomalous[part * a : (part + 1) * a],
-        )
-        others = np.concatenate([normal[: part * n], normal[(part + 1) * n :]])[:MOST_NORMAL]
-        known = np.concatenate([anomalous[: part * a], anomalous[(part + 1) * a :]])
-        known = known[:MOST_ANOMALOUS]
+        held_normal, others = _parted(normal, third_of, part, most=MOST_HELD_NORMAL)
+        held_anomalous, known = _parted(anomalous, third_of, part, most=MOST_HELD_ANOMALOUS)
+        others, known = others[:MOST_NORMAL], known[:MOST_ANOMALOUS]
         third = known[: n_landmarks // 3]
         landmarks = np.concatenate([others[: n_landmarks - len(third)], third])
         yield _Division(np.concatenate([others, known]), landmarks, held_normal, held_anomalous)
+
+
+def _thirds(groups: np.ndarray, rng: np.random.RandomState) -> np.ndarray:
+    """0, 1 or 2 for each row, the same for all rows of a group."""
+    names, place = np.unique(groups, return_inverse=True)
+    third: np.ndarray = (rng.permutation(len(names)) % 3)[place]
+    return third
+
+
+def _parted(
+    order: np.ndarray, third_of: np.ndarray | None, part: int, *, most: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows in a random order as the held-out ones of a part, at most so many, and the others."""
+    if third_of is not None:
+        held = third_of[order] == part
+        return order[held][:most], order[~held]
+    n = min(len(order) // 3, most)
+    return order[part * n : (part + 1) * n], np.concatenate(
+        [order[: part * n], order[(part + 1) * n :]]
+    )
 
 
 @dataclass(frozen=True)

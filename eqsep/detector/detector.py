@@ -16,22 +16,21 @@ from eqsep.detector.feature_map import FeatureMap
 from eqsep.detector.fitting import (
     FitContext,
     PartialStatistics,
-    accumulate,
     accumulate_encoded,
     check_parameters,
     context_of,
     first_fit,
+    name_columns,
 )
-from eqsep.detector.holdout import row_hashes
-from eqsep.detector.learning import check_learnt, left_without, merged, warn_of_far_rows
+from eqsep.detector.holdout import row_hashes, with_groups
+from eqsep.detector.learning import left_without, merged, rows_to_learn, warn_of_far_rows
 from eqsep.detector.repeats import warn_of_repeats
 from eqsep.detector.scoring import Calibration, Held, checked_promise, scorer_of, solved, verdicts
-from eqsep.detector.streams import fit_stream, read
+from eqsep.detector.streams import fit_stream, grouped, read
 from eqsep.detector.trust import is_calibration_doubted
 from eqsep.engine.nystroem import Statistics, widened
 from eqsep.labels import UNLABELLED, RowLabels, read_row_labels
 from eqsep.renames import DEPRECATED, parameter
-from eqsep.tables.encoder import aligned
 from eqsep.tables.reading import is_stream, read_table
 
 
@@ -175,7 +174,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         tags.input_tags.string = True
         return tags
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, groups: Any = None, time: Any = None) -> Self:
         """Learn what is normal, and the kinds of anomaly that are labelled.
 
         Parameters
@@ -187,6 +186,9 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         y : array-like of shape (n_rows,), default=None
             0 / 1, or names of kinds beside the normal one; None or NaN where nothing is known. Of
             batches that are no pairs, the name of the column of labels.
+        groups, time : array-like of shape (n_rows,) or str, default=None
+            The recording, machine or card of each row, and when it was taken (numbers, dates), or
+            the names of such columns of `X`. Then whole groups, or blocks of time, calibrate.
 
         Notes
         -----
@@ -208,12 +210,20 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
             parameter(self, "bandwidth")  # warns
         name, rng = type(self).__name__, check_random_state(self.random_state)
         if is_stream(X):
-            return self._begin(*fit_stream(self, rng, source_of(X, y, name=name)))
-        table = read_table(X, name=name)
+            source = grouped(source_of(X, y, name=name), groups, time, name=name)
+            return self._begin(*fit_stream(self, rng, source))
+        table = with_groups(read_table(X, name=name), groups, time)
         labels = read_row_labels(y, n_rows=table.n_rows, normal=self.normal)
         return self._begin(*first_fit(self, rng, table, labels, given=y is not None))
 
-    def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> Self:  # noqa: ARG002
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any = None,
+        classes: Any = None,  # noqa: ARG002
+        groups: Any = None,
+        time: Any = None,
+    ) -> Self:
         """Learn more rows: what all pieces together teach is what one fit teaches.
 
         The feature map is that of the first piece, or the one given. A name that was not seen
@@ -221,30 +231,28 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
 
         Parameters
         ----------
-        X : table
-            As in `fit`.
-        y : array-like of shape (n_rows,), default=None
+        X, y, groups, time
             As in `fit`; a piece may hold anomalies alone.
         classes : array-like, default=None
             Not needed; for tools that pass it.
         """
         if not hasattr(self, "feature_map_"):
-            return self.fit(X, y)
+            return self.fit(X, y, groups, time)
         if is_stream(X):
             name = type(self).__name__
-            for table, labels in read(source_of(X, y, name=name), name=name):
+            source = grouped(source_of(X, y, name=name), groups, time, name=name)
+            for table, labels in read(source, name=name):
                 self.partial_fit(table, labels)
             return self
         known, context = self.kinds_, context_of(self)
-        table = aligned(self.feature_map_.encoder, read_table(X, name=type(self).__name__))
-        labels = context.row_labels(y, n_rows=table.n_rows)
+        table, labels = rows_to_learn(self, X, y, groups, time)
         Z = self.feature_map_.rows(table)
         partial = accumulate_encoded(context, table, labels, Z)
         held = partial.held_out.encoded(self.feature_map_)
         warn_of_repeats(self, held[0])
         self.labels_ = partial.known
         sums = widened(self.statistics_, 1 + len(self.kinds_)) + partial.statistics
-        self._record(sums, self.calibration_.held_with(held))
+        self._record(sums, self.calibration_.held + held)
         warn_of(check_row_labels(labels, known=context.known))
         warn_of_far_rows(self, Z, labels, known=known)
         return self
@@ -265,19 +273,19 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         """
         check_is_fitted(self)
         check_is_fitted(other)
-        self.labels_, statistics = merged(self, other)
-        return self._record(statistics, self.calibration_.held_with(other.calibration_.held))
+        self.labels_, statistics, held = merged(self, other)
+        return self._record(statistics, held)
 
-    def forget(self, X: Any, y: Any = None) -> Self:
-        """Unlearn rows that were learnt, with the labels they had.
+    def forget(self, X: Any, y: Any = None, groups: Any = None, time: Any = None) -> Self:
+        """Unlearn rows that were learnt, with the labels, groups and times they had.
 
         Landmarks taken from such rows, and the encoding of the columns, stay. A kind of which no
         row is left is not a seen one any more.
         """
-        partial = accumulate(context_of(self), X, y)
-        check_learnt(self, partial)
-        held = self.calibration_.held_without(partial.held_out.encoded(self.feature_map_))
-        self.labels_, statistics = left_without(self, partial)
+        table, labels = rows_to_learn(self, X, y, groups, time)
+        Z = self.feature_map_.rows(table)
+        partial = accumulate_encoded(context_of(self), table, labels, Z)
+        self.labels_, statistics, held = left_without(self, partial)
         return self._record(statistics, held)
 
     def score_samples(self, X: Any) -> np.ndarray:
@@ -323,7 +331,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
             How many columns are named; the others are summed up.
         """
         check_is_fitted(self)
-        table = aligned(self.feature_map_.encoder, read_table(X, name=type(self).__name__))
+        table = self.feature_map_.aligned(read_table(X, name=type(self).__name__))
         return explain_rows(self, table, top=top)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -364,7 +372,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         """Record a first fit: its context, and what all rows teach in it."""
         self.feature_map_, self.labels_ = context.feature_map, partial.known
         self.one_class_ = context.one_class
-        self._name_columns()
+        name_columns(self)
         self._record(partial.statistics, partial.held_out.encoded(self.feature_map_))
         self.promised_rate_, self.promised_confidence_ = rate, _ = checked_promise(self)
         self.calibration_.warn_if_short(*checked_promise(self))
@@ -382,17 +390,9 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         self.statistics_ = statistics
         self.coef_, self.anomaly_coef_, self.leaf_votes_ = solved(self, statistics)
         key = self.feature_map_.holdout_key
-        rows, anomalies = (r[np.argsort(row_hashes(r, key=key), kind="stable")] for r in held)
-        self.calibration_ = Calibration.of(scorer_of(self), (rows, anomalies))
+        held = held.sorted(lambda rows: row_hashes(rows, key=key))
+        self.calibration_ = Calibration.of(scorer_of(self), held)
         return self
-
-    def _name_columns(self) -> None:
-        encoder = self.feature_map_.encoder
-        self.n_features_in_ = encoder.n_features_in_
-        if hasattr(encoder, "feature_names_in_"):
-            self.feature_names_in_ = encoder.feature_names_in_
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
 
 
 def recorded(detector: Detector, context: FitContext, partial: PartialStatistics) -> Detector:

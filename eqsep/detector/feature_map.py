@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 
 from eqsep.detector.bandwidth import DOUBTED, DOUBTED_VOTE_WEIGHT, Choice, Rows, kernel_of
-from eqsep.detector.holdout import contents, holdout_bounds, is_held_out, row_hashes
+from eqsep.detector.holdout import (
+    Division,
+    Grouping,
+    check_grouped,
+    choose_groups,
+    contents,
+    divided_by_group,
+    holdout_bounds,
+    is_held_out,
+    row_hashes,
+)
 from eqsep.engine.compiled import in_threads
 from eqsep.engine.ellipsoid import Ellipsoid
 from eqsep.engine.kernels import Laplacian, SparseLaplacian
@@ -104,6 +114,8 @@ class FeatureMap:
         Over packed rows; None where no anomaly was labelled at the first fit.
     vote_weight : float
         What their vote counts in the score.
+    grouping : Grouping or None
+        How rows that belong together are held out; `holdout_bound` is then that of groups.
     """
 
     encoder: TableEncoder
@@ -120,6 +132,7 @@ class FeatureMap:
     ellipsoid: Ellipsoid | None = None
     trees: Trees | None = None
     vote_weight: float = 0.0
+    grouping: Grouping | None = None
 
     @cached_property
     def kernel_map(self) -> KernelMap:
@@ -148,7 +161,7 @@ class FeatureMap:
     @property
     def _agreed(self) -> tuple[Any, ...]:
         held_out = (self.holdout_key, self.holdout_bound, self.anomaly_bound, self.held_kinds)
-        return *held_out, self.doubted, self.likeness_weight, self.vote_weight
+        return *held_out, self.doubted, self.likeness_weight, self.vote_weight, self.grouping
 
     @cached_property
     def packing(self) -> Packing:
@@ -162,7 +175,16 @@ class FeatureMap:
 
     def rows(self, X: Any) -> np.ndarray:
         """The encoded rows of a table.  (n, d) -> (n, n_columns)"""
-        return encoded(self.encoder, read_table(X, name="Detector"))
+        return encoded(self.encoder, self._values(read_table(X, name="Detector")))
+
+    def aligned(self, table: Table) -> Table:
+        """A table with the columns of the fit; those of groups and times are left out."""
+        return aligned(self.encoder, self._values(table))
+
+    def _values(self, table: Table) -> Table:
+        beside = () if self.grouping is None else self.grouping.columns
+        columns = [column for column in table.columns if column.name not in beside]
+        return table if len(columns) == len(table.columns) else replace(table, columns=columns)
 
     def excess(self, rows: np.ndarray) -> np.ndarray:
         """What encoded rows score for columns that do not move together as in normal rows."""
@@ -197,11 +219,24 @@ class FeatureMap:
         kinds = ["text" if column is None else column.reads for column in learnt]
         return row_hashes(contents(table, self.holdout_columns, kinds), key=self.holdout_key)
 
-    def holds_out(self, hashes: np.ndarray, labels: RowLabels) -> np.ndarray:
-        """Which rows with these hashes and labels are held out of the fit."""
-        return is_held_out(
-            hashes, labels, (self.holdout_bound, self.anomaly_bound, self.held_kinds)
+    def divided(self, table: Table, labels: RowLabels) -> Division:
+        """Which rows of an aligned table are learnt, which calibrate, and their hashes.
+
+        The hash is what the bound is held against: that of the row, or of its group.
+        """
+        grouping, groups = self.grouping, table.groups
+        check_grouped(grouping, groups)
+        if grouping is None or groups is None:
+            hashes = self.hashes(table)
+            bounds = (self.holdout_bound, self.anomaly_bound, self.held_kinds)
+            held = is_held_out(hashes, labels, bounds)
+            return ~held, held, hashes
+        learnt, kept, units = divided_by_group(
+            grouping, groups, labels, key=self.holdout_key, bound=self.holdout_bound
         )
+        if grouping.is_thinned:
+            kept &= self.hashes(table) < np.uint64(grouping.row_bound)
+        return learnt, kept, units
 
     def is_same(self, other: "FeatureMap") -> bool:
         """Whether two maps take every row to the same values."""
@@ -272,15 +307,22 @@ def make_feature_map(
     values = contents(table, columns, kinds)
     key = int(rng.randint(2**31 - 1)) ^ zlib.crc32(values.tobytes())
     hashes = row_hashes(values, key=key)
-    bounds = holdout_bounds(hashes, labels, doubted=doubted)
-    trains = ~is_held_out(hashes, labels, bounds)
+    if table.groups is None:
+        grouping, bounds = None, holdout_bounds(hashes, labels, doubted=doubted)
+        trains = ~is_held_out(hashes, labels, bounds)
+    else:
+        rate = detector.false_alarm_rate
+        grouping, bound = choose_groups(table.groups, labels, key=key, rate=rate)
+        trains, _, hashes = divided_by_group(grouping, table.groups, labels, key=key, bound=bound)
+        bounds = (bound, 0, ())
     encoder = TableEncoder(numeric_encoding="both").fit(table.take(np.flatnonzero(trains)))
     Z = encoded(encoder, table)
     is_anomaly = labels.is_anomaly[trains]
     learnt, packing = Z[trains], Packing.of(encoder)
     landmarks = choose_landmarks(learnt, is_anomaly, n=detector.n_landmarks, rng=rng)
     source = encoder.source_[output_weights(encoder) > 0][packing.first]
-    rows = Rows(learnt, is_anomaly, packing, source)
+    units = None if grouping is None else hashes[trains]
+    rows = Rows(learnt, is_anomaly, packing, source, units)
     inverse, vote_weight = _chosen(rows, detector, rng, doubted=doubted)
     is_normal = ~_among(landmarks, learnt[is_anomaly == 1])
     return FeatureMap(
@@ -296,6 +338,7 @@ def make_feature_map(
         _ellipsoid(learnt[is_anomaly == 0][:, deviations(encoder)], rng, doubted=doubted),
         Trees.grown(packing(learnt), is_anomaly, rng, least=FEWEST_IN_A_LEAF[doubted]),
         vote_weight,
+        grouping,
     ), Z
 
 

@@ -18,7 +18,7 @@ from eqsep.batches.joining import joined
 from eqsep.checks import Finding, check_columns, check_row_labels
 from eqsep.detector.contamination import MOST
 from eqsep.detector.feature_map import FeatureMap, given_bandwidth, make_feature_map
-from eqsep.detector.scoring import MOST_HELD, Held, checked_promise, held_out
+from eqsep.detector.scoring import MOST_HELD, NO_GROUPS, Held, checked_promise, held_out
 from eqsep.detector.trust import is_doubted, opened
 from eqsep.engine.nystroem import Statistics, widened
 from eqsep.errors import UserError
@@ -90,7 +90,8 @@ class FitContext:
 class HeldOut:
     """Rows held out of the fit: as they came, their hashes, all below the bounds, and their codes.
 
-    Those of code 0 are the normal rows of the calibration set, the others labelled anomalies.
+    Of rows in groups the hash is that of the group. Those of code 0 are the normal rows of the
+    calibration set, the others labelled anomalies.
     """
 
     table: Table
@@ -110,8 +111,9 @@ class HeldOut:
 
     def encoded(self, feature_map: FeatureMap) -> Held:
         """The normal rows and the anomalies, encoded."""
-        rows = feature_map.rows(self.table)
-        return rows[self.code == 0], rows[self.code > 0]
+        rows, normal = feature_map.rows(self.table), self.code == 0
+        groups = self.hashes[normal] if feature_map.grouping else NO_GROUPS
+        return Held(rows[normal], rows[self.code > 0], groups)
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,16 @@ def context_of(detector: Any) -> FitContext:
     check_is_fitted(detector)
     known = detector.labels_
     return FitContext.of(detector, detector.feature_map_, known, one_class=detector.one_class_)
+
+
+def name_columns(detector: Any) -> None:
+    """Record the columns of the encoder as scikit-learn's estimators do."""
+    encoder = detector.feature_map_.encoder
+    detector.n_features_in_ = encoder.n_features_in_
+    if hasattr(encoder, "feature_names_in_"):
+        detector.feature_names_in_ = encoder.feature_names_in_
+    elif hasattr(detector, "feature_names_in_"):
+        del detector.feature_names_in_
 
 
 def first_fit(
@@ -211,9 +223,8 @@ def accumulate_encoded(
 ) -> PartialStatistics:
     """The same of an aligned table whose labels have been read; `Z` are its rows encoded."""
     feature_map = context.feature_map
-    hashes = feature_map.hashes(table)
-    held = feature_map.holds_out(hashes, labels)
-    learnt, kept = np.flatnonzero(~held), np.flatnonzero(held)
+    *parts, hashes = feature_map.divided(table, labels)
+    learnt, kept = map(np.flatnonzero, parts)
     return PartialStatistics(
         _sums(context, Z[learnt], labels.code[learnt], n_kinds=len(labels.kinds)),
         HeldOut(table.take(kept), hashes[kept], labels.code[kept]),
@@ -257,6 +268,8 @@ def bounded(
     context: FitContext, partial: PartialStatistics
 ) -> tuple[FitContext, PartialStatistics]:
     """The same, or lower bounds where more rows are held out than are ever needed."""
+    if context.feature_map.grouping is not None:
+        return context, partial  # of large groups some rows calibrate
     for most, anomalous in ((MOST_HELD, False), (MOST, True)):
         if ((partial.held_out.code > 0) == anomalous).sum() > 2 * most:
             context, partial = hold_out_at_most(context, partial, most=most, anomalous=anomalous)
@@ -267,6 +280,8 @@ def settled(
     context: FitContext, partial: PartialStatistics
 ) -> tuple[FitContext, PartialStatistics]:
     """The bound that all rows together ask for: the one that a fit in memory would have chosen."""
+    if context.feature_map.grouping is not None:
+        return context, partial
     doubted = context.feature_map.anomaly_bound > 0
     return hold_out_at_most(context, partial, most=held_out(partial.n_normal, doubted=doubted))
 

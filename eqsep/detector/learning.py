@@ -6,14 +6,15 @@ from typing import Any
 import numpy as np
 
 from eqsep.detector.fitting import PartialStatistics, context_of
+from eqsep.detector.holdout import with_groups
 from eqsep.detector.repeats import held_normal, warn_of_common_rows
-from eqsep.detector.scoring import LIKE, scorer_of
+from eqsep.detector.scoring import LIKE, NO_GROUPS, Held, scorer_of
 from eqsep.detector.trust import is_calibration_doubted
 from eqsep.engine.nystroem import Statistics, narrowed, widened
 from eqsep.errors import EqsepWarning, UserError, warn
 from eqsep.labels import UNLABELLED, RowLabels, label_codes
 from eqsep.tables.encoder import aligned
-from eqsep.tables.reading import read_table
+from eqsep.tables.reading import Table, read_table
 
 _FEWEST = 5  # normal rows: one that raises an alarm is a false one, as promised
 _TIMES = 5  # the promised rate: more alarms than that among normal rows are not chance
@@ -22,6 +23,26 @@ _FAR = 0.9  # a score that says that a row is near no landmark, whatever the thr
 
 class NewKindWarning(EqsepWarning):
     """Rows learnt after the first fit are not told as their labels say."""
+
+
+def rows_to_learn(
+    detector: Any, X: Any, y: Any, groups: Any = None, time: Any = None
+) -> tuple[Table, RowLabels]:
+    """More rows as the feature map of a fitted detector takes them, and their labels.
+
+    Groups and times are found by the names of their columns where these are known.
+    """
+    context, encoder = context_of(detector), detector.feature_map_.encoder
+    table = read_table(X, name=type(detector).__name__)
+    if detector.feature_map_.grouping is not None and table.groups is None:
+        there = {column.name for column in table.columns}
+        known = (name if name in there else None for name in detector.feature_map_.grouping.columns)
+        groups, time = (
+            given if given is not None else name
+            for given, name in zip((groups, time), known, strict=True)
+        )
+    table = aligned(encoder, with_groups(table, groups, time))
+    return table, context.row_labels(y, n_rows=table.n_rows)
 
 
 def check_mergeable(detector: Any, other: Any) -> None:
@@ -44,8 +65,8 @@ def check_mergeable(detector: Any, other: Any) -> None:
             )
 
 
-def merged(detector: Any, other: Any) -> tuple[RowLabels, Statistics]:
-    """How labels are read, and the sums over the rows of both."""
+def merged(detector: Any, other: Any) -> tuple[RowLabels, Statistics, Held]:
+    """How labels are read, the sums over the rows of both, and all held-out rows."""
     check_mergeable(detector, other)
     warn_of_common_rows(detector, other)
     kinds = tuple(dict.fromkeys((*detector.kinds_, *other.kinds_)))
@@ -53,15 +74,21 @@ def merged(detector: Any, other: Any) -> tuple[RowLabels, Statistics]:
     columns = [0, *(1 + kinds.index(kind) for kind in other.kinds_)]
     theirs = widened(other.statistics_, 1 + len(kinds), columns=columns)
     sums = widened(detector.statistics_, 1 + len(kinds)) + theirs
-    return replace(detector.labels_, kinds=kinds, labels=labels), sums
+    held = detector.calibration_.held + other.calibration_.held
+    return replace(detector.labels_, kinds=kinds, labels=labels), sums, held
 
 
-def left_without(detector: Any, partial: PartialStatistics) -> tuple[RowLabels, Statistics]:
-    """How labels are read, and the sums, once the rows are forgotten; seen kinds have rows."""
+def left_without(detector: Any, partial: PartialStatistics) -> tuple[RowLabels, Statistics, Held]:
+    """How labels are read, the sums and held-out rows, once rows are forgotten; kinds have rows."""
+    check_learnt(detector, partial)
+    had, gone = detector.calibration_.held, partial.held_out.encoded(detector.feature_map_)
+    kept = _left(had.rows, gone.rows, had.groups, gone.groups)
+    groups = had.groups[kept] if len(had.groups) else NO_GROUPS
+    held = Held(had.rows[kept], had.anomalies[_left(had.anomalies, gone.anomalies)], groups)
     left = detector.statistics_ - partial.statistics
-    kept = [0, *(1 + i for i, weight in enumerate(left.weight[1:]) if weight > 1e-9)]
-    kinds = tuple(detector.kinds_[i - 1] for i in kept[1:])
-    return replace(detector.labels_, kinds=kinds), narrowed(left, kept)
+    there = [0, *(1 + i for i, weight in enumerate(left.weight[1:]) if weight > 1e-9)]
+    kinds = tuple(detector.kinds_[i - 1] for i in there[1:])
+    return replace(detector.labels_, kinds=kinds), narrowed(left, there), held
 
 
 def check_learnt(detector: Any, partial: PartialStatistics) -> None:
@@ -118,7 +145,9 @@ def warn_of_far_rows(
             )
 
 
-def suspects(detector: Any, X: Any, y: Any = None, *, n: int = 20) -> np.ndarray:
+def suspects(
+    detector: Any, X: Any, y: Any = None, *, groups: Any = None, time: Any = None, n: int = 20
+) -> np.ndarray:
     """The rows that calibrate, unlabelled or doubted, and score highest: for a person to judge.
 
     These are rows without a label, or those labelled normal where all are labelled and rows are
@@ -134,6 +163,8 @@ def suspects(detector: Any, X: Any, y: Any = None, *, n: int = 20) -> np.ndarray
         Rows that were learnt; others are left out.
     y : array-like of shape (n_rows,), default=None
         The labels that they had.
+    groups, time : array-like of shape (n_rows,) or str, default=None
+        As they were learnt.
     n : int, default=20
         How many to list at most.
 
@@ -151,9 +182,8 @@ def suspects(detector: Any, X: Any, y: Any = None, *, n: int = 20) -> np.ndarray
     >>> suspects(detector, X, n=4) % 25
     array([0, 0, 0, 0])
     """
-    context, feature_map = context_of(detector), detector.feature_map_
-    table = aligned(feature_map.encoder, read_table(X, name=type(detector).__name__))
-    labels = context.row_labels(y, n_rows=table.n_rows)
+    feature_map = detector.feature_map_
+    table, labels = rows_to_learn(detector, X, y, groups, time)
     _, given = label_codes(y, table.n_rows)
     doubted = given == UNLABELLED
     if not doubted.any():
@@ -170,3 +200,25 @@ def suspects(detector: Any, X: Any, y: Any = None, *, n: int = 20) -> np.ndarray
 
 def _warn(message: str) -> None:
     warn(NewKindWarning(message))
+
+
+def _left(
+    rows: np.ndarray,
+    gone: np.ndarray,
+    groups: np.ndarray = NO_GROUPS,
+    gone_groups: np.ndarray = NO_GROUPS,
+) -> np.ndarray:
+    """The places of the rows that stay; rows are equal where their groups are too."""
+    places: dict[bytes, list[int]] = {}
+    for i, row in enumerate(np.ascontiguousarray(rows)):
+        places.setdefault(row.tobytes() + groups[i : i + 1].tobytes(), []).append(i)
+    drop = []
+    for i, row in enumerate(np.ascontiguousarray(gone)):
+        name = row.tobytes() + gone_groups[i : i + 1].tobytes()
+        if not places.get(name):
+            raise UserError(
+                "Cannot forget a row that was not learnt: one that is to be held out is not among "
+                "those that are. Pass rows and labels as they were learnt."
+            )
+        drop.append(places[name].pop())
+    return np.delete(np.arange(len(rows)), drop)

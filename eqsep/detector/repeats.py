@@ -15,7 +15,6 @@ from scipy.stats import binom
 from eqsep.detector.fitting import context_of
 from eqsep.errors import EqsepWarning, warn
 from eqsep.labels import RowLabels
-from eqsep.tables.encoder import aligned
 from eqsep.tables.reading import Table, read_table
 
 _ALIKE = 0.02  # the share of new rows that may be equal to learnt ones, whatever the table
@@ -77,17 +76,22 @@ def learnt_before(detector: Any, X: Any, y: Any = None) -> Repeats:
     [1.0, 0.0]
     """
     feature_map = detector.feature_map_
-    table = aligned(feature_map.encoder, read_table(X, name=type(detector).__name__))
+    table = feature_map.aligned(read_table(X, name=type(detector).__name__))
     labels = context_of(detector).row_labels(y, n_rows=table.n_rows)
     places = held_normal(detector, table, labels)
     return repeats(detector, feature_map.rows(table.take(places)))
 
 
 def held_normal(detector: Any, table: Table, labels: RowLabels) -> np.ndarray:
-    """The places of the rows of an aligned table that calibrate: normal ones, held out."""
-    feature_map = detector.feature_map_
-    held = feature_map.holds_out(feature_map.hashes(table), labels)
-    return np.flatnonzero(held & (labels.code == 0))
+    """The places of the rows of an aligned table that calibrate: normal ones, held out.
+
+    Where groups are held out, and rows come without theirs, all normal ones may be.
+    """
+    normal = labels.code == 0
+    if detector.feature_map_.grouping is not None and table.groups is None:
+        return np.flatnonzero(normal)
+    _, held, _ = detector.feature_map_.divided(table, labels)
+    return np.flatnonzero(held & normal)
 
 
 def repeats(detector: Any, rows: np.ndarray) -> Repeats:

@@ -1,10 +1,11 @@
 """From encoded rows to verdicts: score, p-value, alarm and kind, by the calibration set."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,7 +32,27 @@ FEW = 100  # labelled anomalies: below, doubted rows are followed less closely
 LIKE = 0.5  # the likeness from which on an alarm is called by the name of a kind
 UNSEEN = "unseen"
 VERDICTS = ("score", "p_value", "alarm", "kind")
-Held = tuple[np.ndarray, np.ndarray]  # rows held out, encoded: normal ones, labelled anomalies
+NO_GROUPS = np.empty(0, dtype=np.uint64)
+
+
+class Held(NamedTuple):
+    """Rows held out, encoded: normal ones, labelled anomalies, and the group of each normal one."""
+
+    rows: np.ndarray
+    anomalies: np.ndarray
+    groups: np.ndarray = NO_GROUPS
+
+    def __add__(self, more: "Held") -> "Held":  # type: ignore[override]
+        return Held(*(np.concatenate(both) for both in zip(self, more, strict=True)))
+
+    def sorted(self, by: Callable[[np.ndarray], np.ndarray]) -> "Held":
+        """The same by hashes of the rows; of equal ones, by their groups."""
+        rows, anomalies, groups = self
+        if len(groups):
+            first = np.argsort(groups, kind="stable")
+            rows, groups = rows[first], groups[first]
+        order, last = (np.argsort(by(part), kind="stable") for part in (rows, anomalies))
+        return Held(rows[order], anomalies[last], groups[order] if len(groups) else groups)
 
 
 class CalibrationWarning(EqsepWarning):
@@ -167,6 +188,10 @@ class Calibration:
     A new normal row is as likely to have any rank among them (split-conformal prediction): so
     p(s) = (1 + the number of their scores >= s) / (n + 1) is at most a with a chance of a or less.
 
+    Where whole groups of rows were held out, each of the J groups counts the same (hierarchical
+    conformal prediction): p(s) = (1 + the sum over the groups of the share of its rows with a score
+    >= s) / (J + 1), for a row of a group that is new.
+
     Rows without a label may be anomalies, and these do not count, as far as labelled anomalies
     that were held out too tell how many there are (`eqsep.detector.contamination`).
 
@@ -179,6 +204,8 @@ class Calibration:
     anomaly_scores : ndarray of shape (m,)
     n_anomalies : float
         How many of the rows are anomalies that nobody has labelled, at least.
+    groups : ndarray of uint64 of shape (n,)
+        A hash of the group of each row; empty where rows were held out one by one.
 
     Examples
     --------
@@ -193,29 +220,23 @@ class Calibration:
     anomaly_rows: np.ndarray = field(default_factory=lambda: np.empty((0, 0), np.float32))
     anomaly_scores: np.ndarray = field(default_factory=lambda: np.empty(0))
     n_anomalies: float = 0.0
+    groups: np.ndarray = field(default_factory=lambda: NO_GROUPS)
 
     @classmethod
     def of(cls, scorer: Scorer, held: Held) -> "Calibration":
         """By these held-out rows, encoded."""
-        rows, anomalies = held
+        rows, anomalies, groups = held
         n_anomalies = 0.0
         if len(anomalies):
-            likeness = (scorer.likeness(part).sum(axis=1) for part in held)
+            likeness = (scorer.likeness(part).sum(axis=1) for part in (rows, anomalies))
             n_anomalies = anomalies_among(*likeness)
-        return cls(rows, scorer.scores(rows), anomalies, scorer.scores(anomalies), n_anomalies)
+        scores = (scorer.scores(rows), anomalies, scorer.scores(anomalies))
+        return cls(rows, *scores, n_anomalies, groups)
 
     @property
     def held(self) -> Held:
-        """The rows, and the labelled anomalies beside them."""
-        return self.rows, self.anomaly_rows
-
-    def held_with(self, more: Held) -> Held:
-        """The same and some more."""
-        return np.concatenate([self.rows, more[0]]), np.concatenate([self.anomaly_rows, more[1]])
-
-    def held_without(self, gone: Held) -> Held:
-        """The same less one for each equal one among `gone`, all of which must be there."""
-        return _without(self.rows, gone[0]), _without(self.anomaly_rows, gone[1])
+        """The rows, the labelled anomalies beside them, and the groups."""
+        return Held(self.rows, self.anomaly_rows, self.groups)
 
     @cached_property
     def _is_normal(self) -> np.ndarray:
@@ -230,7 +251,22 @@ class Calibration:
     def counting(self) -> np.ndarray:
         """The places of the rows that count: one less than a multiple of 100 where there are 99."""
         places = np.flatnonzero(self._is_normal)
-        return places[: usable(len(places))]
+        return places if len(self.groups) else places[: usable(len(places))]
+
+    @property
+    def weights(self) -> np.ndarray:
+        """What each row that counts does: 1, or in a group 1 over the number of its rows."""
+        counting = self.counting
+        if not len(self.groups):
+            return np.ones(len(counting))
+        _, place, n_rows = np.unique(self.groups[counting], return_inverse=True, return_counts=True)
+        weights: np.ndarray = 1 / n_rows[place]
+        return weights
+
+    @property
+    def n_units(self) -> int:
+        """How many rows count, or how many groups of them."""
+        return len(np.unique(self.groups[self.counting]) if len(self.groups) else self.counting)
 
     @property
     def ordered(self) -> np.ndarray:
@@ -240,25 +276,40 @@ class Calibration:
     @property
     def least_rate(self) -> float:
         """The least rate of false alarms that can be promised."""
-        return 1 / (len(self.counting) + 1)
+        return 1 / (self.n_units + 1)
+
+    @cached_property
+    def _from_the_top(self) -> tuple[np.ndarray, np.ndarray]:
+        """The scores that count, in order, and the weight of each and of all that are higher."""
+        scores = self.scores[self.counting]
+        order = np.argsort(scores, kind="stable")
+        sums = np.cumsum(self.weights[order][::-1])[::-1]
+        return scores[order], np.append(sums, 0.0)
 
     def rank(self, rate: float, confidence: float | None = None) -> int:
         """Which of the largest scores is the threshold of a promise; 0 where none can be."""
-        n = len(self.counting)
-        if confidence is not None:
-            return certified_rank(n, rate=rate, confidence=confidence)
-        return math.floor(rate * (n + 1) + 1e-9)
+        n = self.n_units
+        if confidence is None:
+            return math.floor(rate * (n + 1) + 1e-9)
+        if len(self.groups):
+            told = "cannot be kept where whole groups are held out: leave it out."
+            raise UserError(f"confidence {told}", command=f"--confidence {told}")
+        return certified_rank(n, rate=rate, confidence=confidence)
 
     def threshold(self, rate: float, confidence: float | None = None) -> float:
         """The score above which p(s) <= rate; the largest one where no score is that rare.
 
         With a confidence, the one above which so many of all models would keep the rate.
         """
-        ordered = self.ordered
+        ordered, from_the_top = self._from_the_top
         if not len(ordered):
             return 0.5  # half of what a row far from all normal ones scores
         rank = self.rank(rate, confidence)
-        return float(ordered[-max(rank, 1)]) if rank <= len(ordered) else -math.inf
+        most = rate * (self.n_units + 1) + 1e-9 if confidence is None else rank
+        if 1 + from_the_top[0] <= most:
+            return -math.inf
+        above = from_the_top[np.searchsorted(ordered, ordered, side="right")]
+        return float(ordered[np.argmax(1 + above <= max(most, 1))])
 
     def interval(self, rate: float, confidence: float | None = None) -> RateInterval:
         """The rate of false alarms on average, and where that of one model lies with 95 %."""
@@ -269,7 +320,9 @@ class Calibration:
         if self.rank(rate, confidence):
             return
         n, least, wanted = len(self.scores) - self.n_left_out, self.least_rate, 1 / rate - 1
-        certainly = ""
+        certainly, what = "", "normal rows"
+        if len(self.groups):
+            n, what = self.n_units, "groups of normal rows"
         if confidence is not None:
             certainly = f" with a confidence of {confidence:g}"
             least = least_certified(len(self.counting), confidence=confidence)
@@ -279,9 +332,9 @@ class Calibration:
         enough = float(f"{math.ceil(least / digit - 1e-9) * digit:.1g}")
         told = (
             f"A false-alarm rate of {rate:g} cannot be promised{certainly}: it takes "
-            f"{math.ceil(wanted - 1e-9):,} held-out normal rows, and there are {n:,}"
-            + f" beside {self.n_left_out:,} that are taken for anomalies" * (n < len(self.scores))
-            + ". Add normal rows"
+            f"{math.ceil(wanted - 1e-9):,} held-out {what}, and there are {n:,}"
+            + f" beside {self.n_left_out:,} that are taken for anomalies" * (self.n_left_out > 0)
+            + f". Add {what}"
         )
         other = f", or set false_alarm_rate={enough:g}" if enough < 1 else ""
         option = f", or pass --false-alarm-rate {enough:g}" if enough < 1 else ""
@@ -292,9 +345,10 @@ class Calibration:
 
     def p_value(self, score: np.ndarray) -> np.ndarray:
         """p(s) for each score."""
-        ordered = self.ordered
-        as_high = len(ordered) - np.searchsorted(ordered, score, side="left")
-        return (1 + as_high) / (len(ordered) + 1)
+        ordered, from_the_top = self._from_the_top
+        as_high = from_the_top[np.searchsorted(ordered, score, side="left")]
+        p: np.ndarray = (1 + as_high) / (self.n_units + 1)
+        return p
 
 
 def checked_rate(rate: float) -> float:
@@ -344,18 +398,3 @@ def held_out(n: int, *, doubted: bool = False) -> int:
     many = min(max(3999, n / PLENTY), MOST_HELD)
     most = int(min(max(n / 5, min(124 if doubted else 120, n / 2)), many))
     return most if doubted else usable(most)
-
-
-def _without(rows: np.ndarray, gone: np.ndarray) -> np.ndarray:
-    places: dict[bytes, list[int]] = {}
-    for i, row in enumerate(np.ascontiguousarray(rows)):
-        places.setdefault(row.tobytes(), []).append(i)
-    drop = []
-    for row in np.ascontiguousarray(gone):
-        if not places.get(row.tobytes()):
-            raise UserError(
-                "Cannot forget a row that was not learnt: one that is to be held out is not among "
-                "those that are. Pass rows and labels as they were learnt."
-            )
-        drop.append(places[row.tobytes()].pop())
-    return np.delete(rows, drop, axis=0)

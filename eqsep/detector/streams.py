@@ -27,6 +27,7 @@ from eqsep.detector.fitting import (
     first_fit,
     settled,
 )
+from eqsep.detector.holdout import with_groups
 from eqsep.detector.scoring import held_out
 from eqsep.detector.trust import is_doubted, opened
 from eqsep.errors import UserError
@@ -42,7 +43,7 @@ from eqsep.tables import TableEncoder
 from eqsep.tables.column import objects
 from eqsep.tables.encoder import encoder_of, state_of
 from eqsep.tables.encodings import Category
-from eqsep.tables.reading import Table
+from eqsep.tables.reading import Table, read_table
 
 MOST_NAMES = 10_000  # that are counted in a column
 MOST_LABELS = 1000  # different ones: more are ids or measurements
@@ -157,6 +158,23 @@ def _joined_rows(parts: list[LabelledRows[Table]]) -> LabelledRows[Table]:
     return LabelledRows.join(parts, joined)
 
 
+def grouped(source: Source, groups: Any, time: Any, *, name: str) -> Source:
+    """The same batches, with the group and the time of each row from columns of these names."""
+    if groups is None and time is None:
+        return source
+    for word, given in (("groups", groups), ("time", time)):
+        if not isinstance(given, str | None):
+            raise UserError(
+                f"{name} was given batches of rows, so {word} must be the name of a column, or "
+                f"None; got {type(given).__name__}."
+            )
+
+    def with_columns() -> Iterator[tuple[Table, Any]]:
+        return ((with_groups(read_table(X, name=name), groups, time), y) for X, y in source)
+
+    return replace(source, read=with_columns)
+
+
 def read(source: Source, *, name: str) -> _Batches:
     """The batches as tables of the same columns, with their labels, read and converted ahead."""
     return prefetched(tables(source, name=name))
@@ -228,11 +246,11 @@ def agree(detector: Any, rng: np.random.RandomState, summary: StreamSummary) -> 
     read = read.trusting_unlabelled() if one_class else read
     doubted = is_doubted(detector, labels, one_class=one_class)
     feature_map, _ = make_feature_map(sample.rows, read, detector, rng, doubted=doubted)
+    more = counts[labels.code <= 0].sum() / (read.code <= 0).sum()
     if given_bandwidth(detector) is None and not doubted:
-        more = counts[labels.code <= 0].sum() / (read.code <= 0).sum()
         kernel = replace(feature_map.kernel, gamma=feature_map.kernel.gamma * more**RATE)
         feature_map = replace(feature_map, kernel=kernel)
-    feature_map = _scaled_bounds(feature_map, labels, counts)
+    feature_map = _scaled_bounds(feature_map, labels, counts, more=more)
     unconfirmed = unknown_names(feature_map, summary.names)
     rare = rare_names(feature_map)
     more_rare = {name: [*rare[name], *sorted(names)] for name, names in unconfirmed.items()}
@@ -242,9 +260,16 @@ def agree(detector: Any, rng: np.random.RandomState, summary: StreamSummary) -> 
     return replace(context, unconfirmed_names=unconfirmed, findings=tuple(found))
 
 
-def _scaled_bounds(feature_map: FeatureMap, labels: RowLabels, counts: np.ndarray) -> FeatureMap:
-    """The same with the bounds that so many rows of each label ask for, with some slack."""
+def _scaled_bounds(
+    feature_map: FeatureMap, labels: RowLabels, counts: np.ndarray, *, more: float
+) -> FeatureMap:
+    """The same with the bounds that so many rows of each label ask for, with some slack.
+
+    That is so many times `more` normal rows than there are in the sample.
+    """
     n_normal = int(counts[labels.code == 0].sum())
+    if feature_map.grouping is not None:
+        return replace(feature_map, grouping=feature_map.grouping.scaled(more))
     share = held_out(n_normal, doubted=feature_map.anomaly_bound > 0) / n_normal
     share = min(_SLACK * share, 1.0)
     bound = min(feature_map.holdout_bound, int(share * (2**64 - 1)))

@@ -182,16 +182,16 @@ class ScoreGraph:
         return feature_map.landmarks[:, np.searchsorted(kept, places)]
 
     def p_value(self, graph: Graph, score: Value) -> Value:
-        """(1 + the number of calibrating scores as high) / (their number + 1).  (n,) -> (n,)"""
+        """(1 + the weight of calibrating scores as high) / (that of all + 1).  (n,) -> (n,)"""
         calibration = self.detector.calibration_
-        n = len(calibration.counting)
+        n = calibration.n_units
         if not n:
             return graph("Add", graph("Mul", score, 0.0), 1.0)
         column = graph("Unsqueeze", score, np.array([1]))
         limits = (calibration.scores + self.roundings)[calibration.counting]
-        as_high = graph.cast(graph("GreaterOrEqual", limits, column), np.float32)
-        count = graph("ReduceSum", as_high, np.array([1]), keepdims=0)
-        return graph("Div", graph("Add", 1.0, graph.cast(count, np.float64)), n + 1.0)
+        as_high = graph.cast(graph("GreaterOrEqual", limits, column), np.float64)
+        weight = graph("MatMul", as_high, calibration.weights)
+        return graph("Div", graph("Add", 1.0, weight), n + 1.0)
 
 
 def _column(graph: Graph, values: Value, j: int) -> Value:

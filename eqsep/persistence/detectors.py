@@ -47,6 +47,12 @@ _BOUND = Schema(
     "an unsigned number of 64 bits",
     lambda value, sizes: isinstance(value, np.uint64),  # noqa: ARG005
 )
+_TWO_NAMES = Schema(
+    "the names of two columns, or None",
+    lambda value, sizes: (  # noqa: ARG005
+        type(value) is list and len(value) == 2 and all(type(v) in (str, type(None)) for v in value)
+    ),
+)
 _FEATURE_MAP: Mapping[str, Schema] = {
     "encoder": instance("encoder.TableEncoder"),
     "landmarks": bounded("m", "k", dtype=_SINGLE),
@@ -62,6 +68,7 @@ _FEATURE_MAP: Mapping[str, Schema] = {
     "ellipsoid": either(word(None), instance("ellipsoid.Ellipsoid")),
     "trees": either(word(None), instance("trees.Trees")),
     "vote_weight": _COUNT,
+    "grouping": either(word(None), instance("holdout.Grouping")),
 }
 _MOST_POWERS, _POWERS = 16, frozenset(2**i for i in range(16))
 _BOUNDS = ("holdout_bound", "anomaly_bound")
@@ -121,6 +128,24 @@ class FeatureMapCodec(Codec):
         bounds = {bound: int(parts[bound]) for bound in _BOUNDS}
         kinds = tuple(parts["held_kinds"])
         return self.cls(name)(**parts | bounds | {"holdout_columns": columns, "held_kinds": kinds})
+
+
+@dataclass(frozen=True)
+class GroupingCodec(RecordCodec):
+    """A grouping: the columns as a list, the edges as an array, the bound as NumPy's number."""
+
+    def encode(self, value: Any) -> dict[str, Any]:
+        columns, edges = list(value.columns), np.array(value.edges, dtype=float)
+        return {"columns": columns, "edges": edges, "row_bound": np.uint64(value.row_bound)}
+
+    def decode(self, parts: dict[str, Any], name: str) -> Any:
+        made = super().decode(parts, name)
+        if len(made.edges) in (1, 2) or (np.diff(made.edges) <= 0).any():
+            damaged("the times between which its blocks lie do not rise")
+        if (made.columns[1] is None) != (len(made.edges) == 0):
+            damaged("it has blocks of time without times, or times without blocks")
+        edges, bound = tuple(made.edges.tolist()), int(made.row_bound)
+        return replace(made, columns=tuple(made.columns), edges=edges, row_bound=bound)
 
 
 @dataclass(frozen=True)
@@ -215,6 +240,8 @@ class CalibrationCodec(RecordCodec):
         pairs = ((made.rows, made.scores), (made.anomaly_rows, made.anomaly_scores))
         if any(len(rows) != len(scores) for rows, scores in pairs):
             damaged("its held-out rows have more scores, or fewer, than there are")
+        if len(made.groups) not in (0, len(made.rows)) or made.groups.dtype != np.uint64:
+            damaged("its held-out rows have more groups, or fewer, than there are")
         return made
 
 
@@ -301,6 +328,15 @@ DETECTOR_PIECES: dict[str, Codec] = {
             **dict.fromkeys(("rows", "anomaly_rows"), bounded(None, "k", dtype=_SINGLE)),
             **dict.fromkeys(("scores", "anomaly_scores"), bounded(None, dtype=_DOUBLE)),
             "n_anomalies": _COUNT,
+            "groups": array(None, kinds="u"),
+        },
+    ),
+    "detector.Grouping": GroupingCodec(
+        "eqsep.detector.holdout",
+        {
+            "columns": _TWO_NAMES,
+            "edges": bounded(None, dtype=_DOUBLE),
+            "row_bound": _BOUND,
         },
     ),
     "engine.Ellipsoid": RecordCodec(

@@ -320,6 +320,7 @@ CHANGES: dict[int, dict[str, Change]] = {
                 "ellipsoid": None,
                 "trees": None,
                 "vote_weight": 0.0,
+                "grouping": None,
             },
         ),
         "separators.Statistics": Change(defaults={"anomalous": None, "leaves": None}),

@@ -38,6 +38,8 @@ class Learnt:
         Whether there are rows enough to promise the rate.
     interval : RateInterval
         The rate on average, and where that of this one model lies.
+    groups : int
+        The groups that calibrate, where rows are held out by group; else 0.
     calibrating : int
         The normal rows that were held out to set the threshold.
     left_out : int
@@ -58,6 +60,7 @@ class Learnt:
     confidence: float | None
     promised: bool
     interval: RateInterval
+    groups: int
     calibrating: int
     left_out: int
     threshold: float
@@ -93,6 +96,7 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
         confidence=detector.confidence,
         promised=detector.calibration_.rank(*promise) > 0,
         interval=detector.calibration_.interval(*promise),
+        groups=detector.calibration_.n_units if detector.feature_map_.grouping else 0,
         calibrating=len(detector.calibration_.scores) - left_out,
         left_out=left_out,
         threshold=detector.threshold_,

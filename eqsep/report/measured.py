@@ -133,7 +133,9 @@ def measured_on(
         | (together(names, "overall") if seen and unseen else {}),
         curves=precision_recall_by_kind(score, kind, normal=normal) if names else {},
         histogram=score_histogram(score, kind, normal=normal, threshold=threshold),
-        promises=kept_promises(
+        promises=()
+        if detector.feature_map_.grouping  # that is of new groups, of which there are few
+        else kept_promises(
             score[is_normal],
             calibration=detector.calibration_.ordered,
             rates=sorted({*RATES, float(detector.false_alarm_rate)}),

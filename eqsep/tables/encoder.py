@@ -305,7 +305,8 @@ def aligned(encoder: TableEncoder, X: Any) -> Table:
     """The table with its columns as those of the fit: the same ones, in the same order."""
     check_is_fitted(encoder)
     table = read_table(X, name=type(encoder).__name__)
-    return Table(encoder._matched(table), hasattr(encoder, "feature_names_in_"), table.n_rows)
+    named = hasattr(encoder, "feature_names_in_")
+    return Table(encoder._matched(table), named, table.n_rows, table.groups)
 
 
 def output_weights(encoder: TableEncoder) -> np.ndarray:

@@ -19,12 +19,46 @@ from eqsep.tables.column import Column, column_of, objects
 
 
 @dataclass(frozen=True)
+class RowGroups:
+    """Which rows belong together: the group of each row, and its time, neither a value of it.
+
+    Attributes
+    ----------
+    group : ndarray of uint64
+        A hash of the name of each row's group; 0 where there are no groups.
+    time : ndarray of float64
+        0 where there are no times.
+    columns : tuple of str or None
+        The names of the two columns: "" where values were passed beside the table, None where none
+        were.
+    """
+
+    group: np.ndarray
+    time: np.ndarray
+    columns: tuple[str | None, str | None]
+
+    def take(self, rows: np.ndarray) -> "RowGroups":
+        """Those of some rows."""
+        return RowGroups(self.group[rows], self.time[rows], self.columns)
+
+    @classmethod
+    def join(cls, parts: "Sequence[RowGroups | None]") -> "RowGroups | None":
+        """Several below each other; None where there are none."""
+        there = [part for part in parts if part is not None]
+        if not there:
+            return None
+        group, time = (np.concatenate([getattr(p, n) for p in there]) for n in ("group", "time"))
+        return cls(group, time, there[0].columns)
+
+
+@dataclass(frozen=True)
 class Table:
     """The columns of a table; `named` says whether the names are the caller's own."""
 
     columns: list[Column]
     named: bool
     n_rows: int
+    groups: RowGroups | None = None
 
     def take(self, rows: np.ndarray) -> "Table":
         """Some of the rows, by position; a dropped column need not have any."""
@@ -32,7 +66,8 @@ class Table:
             Column(c.name, c.kind, c.values[rows] if len(c.values) else c.values, c.categorical)
             for c in self.columns
         ]
-        return Table(columns, self.named, len(rows))
+        groups = None if self.groups is None else self.groups.take(rows)
+        return Table(columns, self.named, len(rows), groups)
 
 
 @dataclass(frozen=True)
