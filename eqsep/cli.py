@@ -316,12 +316,11 @@ def merge(
 
 @app.command()
 def info(model: Model) -> None:
-    """Say what a model has learnt: columns, kinds, what it takes for normal, what it promises."""
+    """Say what a model is: columns, kinds, rows, settings, what it promises, who wrote it."""
     with errors_told():
-        from eqsep.commands import fitting
-        from eqsep.commands.reading import load_detector
+        from eqsep.commands import informing
 
-        fitting.tell_fitted(Screen(), load_detector(model), {}, model)
+        informing.tell_info(Screen(), model)
 
 
 @app.command()

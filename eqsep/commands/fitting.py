@@ -1,4 +1,4 @@
-"""`eqsep fit`, `learn`, `forget`, `merge` and `info`: from labelled rows to a model file."""
+"""`eqsep fit`, `learn`, `forget` and `merge`: from labelled rows to a model file."""
 
 import warnings
 from collections import Counter

@@ -122,6 +122,18 @@ def unpack(data: bytes) -> tuple[Any, list[np.ndarray]]:
     return document["model"], arrays
 
 
+def origin(data: bytes) -> tuple[str, int, str]:
+    """The eqsep that wrote a file, the version of its format, and a hash of what is in it.
+
+    The hash is that of the model alone: who wrote it, and when, is no part of it.
+    """
+    start = PREFIX.size + check_prefix(data[: PREFIX.size])
+    document = _header(data[PREFIX.size : start])
+    made_by = document.pop("eqsep")
+    held = json.dumps(document, separators=(",", ":")).encode("ascii") + data[start:-_DIGEST]
+    return made_by, version_of(data), hashlib.sha256(held).hexdigest()
+
+
 def damaged(reason: str) -> NoReturn:
     """Refuse the bytes of a file."""
     raise ModelFileError(f"The model file is damaged: {reason}.")

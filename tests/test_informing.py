@@ -1,0 +1,47 @@
+"""`eqsep info`: rows, settings, version, and a hash of what a model holds."""
+
+import re
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from eqsep import Detector, __version__
+from eqsep.cli import app
+
+SMALL = {"n_landmarks": 60, "bandwidth": 1.0, "false_alarm_rate": 0.05, "random_state": 3}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return np.random.default_rng(0).normal(size=(600, 2))
+
+
+def told(detector, path):
+    detector.save(path)
+    result = CliRunner().invoke(app, ["info", str(path)], env={"COLUMNS": "200"})
+    assert result.exit_code == 0, result.output
+    return {line[:11].strip(): line[12:] for line in result.stdout.splitlines()}
+
+
+def test_rows_settings_and_version_are_told(rows, tmp_path):
+    detector = Detector(**SMALL).fit(rows, np.repeat(["normal", "leak"], [560, 40]))
+    lines = told(detector, tmp_path / "m.eqsep")
+    held = len(detector.calibration_.rows)
+    assert lines["learnt"] == f"{560 - held} normal, 40 leak; held out {held} normal"
+    assert lines["landmarks"] == str(len(detector.feature_map_.landmarks))
+    assert lines["settings"].startswith("bandwidth=1.0, n_landmarks=60, random_state=3, alpha=0.1")
+    assert lines["written by"].startswith(f"eqsep {__version__}, format ")
+
+
+def test_the_hash_is_that_of_the_model_and_not_of_who_wrote_it(rows, tmp_path, monkeypatch):
+    detector = Detector(**SMALL).fit(rows[:500])
+    once = told(detector, tmp_path / "m.eqsep")
+    monkeypatch.setattr("eqsep.persistence.files.__version__", "9.9")
+    again = told(detector, tmp_path / "n.eqsep")
+    assert again["written by"].startswith("eqsep 9.9,")
+    assert once["content"] == again["content"]
+    assert re.fullmatch("sha256 [0-9a-f]{64}", once["content"])
+    assert (
+        told(detector.partial_fit(rows[500:]), tmp_path / "m.eqsep")["content"] != once["content"]
+    )
