@@ -2,6 +2,7 @@
 
 import re
 
+import numpy as np
 import pytest
 from report_page import Page, payments
 from typer.testing import CliRunner
@@ -94,3 +95,23 @@ def test_a_column_that_is_not_there_is_named(home):
     assert result.exit_code == 2
     assert "no column 'crd'" in result.stderr
     assert "Did you mean 'card'?" in result.stderr
+
+
+def test_a_model_of_groups_knows_those_that_it_has_learnt(tmp_path):
+    rng = np.random.default_rng(0)
+    for name, first in (("learnt", 0), ("fresh", 30)):
+        run_of = np.repeat(np.arange(first, first + 30), 20)
+        value = rng.normal(size=(600, 2)) + rng.normal(size=(30, 2))[run_of - first]
+        kind = np.where(np.arange(600) % 50 == 0, "leak", "normal")
+        lines = [f"{a},{b},r{r},{k}" for (a, b), r, k in zip(value, run_of, kind, strict=True)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["a,b,run,kind", *lines]))
+    model = tmp_path / "m.eqsep"
+    words = ("--label", "kind", "--group", "run", "--landmarks", 60, "--false-alarm-rate", 0.2)
+    assert run("fit", tmp_path / "learnt.csv", *words, "--out", model).exit_code == 0
+    refused = run("test", model, tmp_path / "learnt.csv", "--label", "kind")
+    assert "about 100% of the rows were learnt" in refused.stderr
+    page = tmp_path / "page.html"
+    result = run("test", model, tmp_path / "fresh.csv", "--label", "kind", "--report", page)
+    assert result.exit_code == 0, result.output
+    assert "promised at most 20.00% of those of new groups" in result.stdout
+    assert "that takes many groups" in page.read_text()

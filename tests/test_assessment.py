@@ -21,7 +21,7 @@ class Fixed:
     false_alarm_rate = 0.1
     confidence = None
     calibration_ = SimpleNamespace(
-        ordered=np.linspace(0, 0.555, 19), rank=lambda rate, _: int(rate * 20 + 1e-9)
+        groups=(), ordered=np.linspace(0, 0.555, 19), rank=lambda rate, _: int(rate * 20 + 1e-9)
     )
 
     def score_samples(self, X):

@@ -14,7 +14,7 @@ from rich.table import Table as Shown
 from rich.text import Text
 
 from eqsep.commands.inputs import InputSpec, check_some_label, y_for
-from eqsep.commands.reading import as_read, cast, columns_for, load_detector, whole_pieces
+from eqsep.commands.reading import Choice, as_read, cast, columns_for, load_detector, whole_pieces
 from eqsep.detector import Detector, learnt_before
 from eqsep.errors import UserError
 from eqsep.evaluation import AssessedKind, Assessment, Interval, Review, Share
@@ -89,11 +89,15 @@ def assess_files(
     """
     assert spec.label is not None  # the option is required
     detector = load_detector(model, rows=spec.paths, rate=rate)
-    beside = [spec.label, *review.columns]
-    table = whole_pieces(spec.paths, columns_for(detector, beside=beside), layout=spec.layout)
+    grouped = spec.grouped_like(detector)
+    table = whole_pieces(
+        spec.paths, _columns(detector, grouped, review.columns), layout=spec.layout
+    )
     y = y_for(detector, table.column(spec.label), name=spec.label, normal=spec.normal)
     check_some_label(y, name=spec.label)
     rows, notes = as_read(table, detector), []
+    if set(grouped.groups) <= set(table.schema.names):
+        rows = grouped.with_groups(rows, table)
     notes += _checked_new(detector, rows, y, spec.paths, learnt_too=learnt_too)
     kind = _kinds(detector, y)
     known = np.flatnonzero(kind != WITHOUT)
@@ -111,6 +115,16 @@ def assess_files(
     files = ", ".join(Path(path).name for path in spec.paths)
     command = _command(model, spec, review, rate=rate, learnt_too=learnt_too)
     return replace(report, title=f"{model.name}, tested on {files}", command=command)
+
+
+def _columns(detector: Detector, spec: InputSpec, more: Iterable[str]) -> Choice:
+    """Labels, columns of the review, and those of groups where a file has them, beside the rest."""
+
+    def choose(there: list[str]) -> Iterable[str]:
+        groups = [name for name in spec.groups if name in there]
+        return columns_for(detector, beside=[str(spec.label), *more, *groups])(there)
+
+    return choose
 
 
 def _checked_new(
@@ -206,6 +220,11 @@ def told_promise(report: AssessmentReport) -> str:
     """How many normal rows raise an alarm, and whether that is what was promised."""
     found = report.assessment
     told = f"{_percent(found.false_alarms)} normal rows"
+    if found.by_group:
+        return (
+            f"{told}; promised at most {report.rate:.2%} of those of new groups, on average over "
+            f"groups: whether that is kept takes many of them"
+        )
     if found.promise is None:
         return f"{told}; too few rows calibrate to promise {report.rate:.2%}"
     verdict = found.promise.verdict

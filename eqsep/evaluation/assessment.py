@@ -65,7 +65,10 @@ class Assessment:
         Of the normal rows, those that raise an alarm.
     promise : Promise or None
         The rate that is expected at this threshold, and the verdict; None where too few rows
-        calibrate to promise any.
+        calibrate to promise any, and where whole groups do.
+    by_group : bool
+        Whether whole groups calibrate: the promise is one of new groups then, whose rows are alike,
+        so that a count of rows cannot tell whether it is kept.
     names : dict of str to dict of str to int
         For each label the alarms among its rows, by the name that the detector gives them.
     named_right : Share
@@ -83,6 +86,7 @@ class Assessment:
     threshold: float
     false_alarms: Share
     promise: Promise | None
+    by_group: bool
     names: dict[str, dict[str, int]]
     named_right: Share
     unseen_right: Share
@@ -152,6 +156,7 @@ def assess(
         threshold=threshold,
         false_alarms=_share(alarm[~is_anomaly]),
         promise=promise,
+        by_group=len(detector.calibration_.groups) > 0,
         names=names,
         named_right=_named(names, {name: name for name in known}),
         unseen_right=_named(names, dict.fromkeys(unseen, "unseen")),
@@ -174,6 +179,8 @@ def _check(score: np.ndarray, kind: np.ndarray, review: Review, *, normal: str) 
 
 def _promise(detector: Any, score: np.ndarray) -> Promise | None:
     """Whether as many normal rows as expected are above the threshold, if one can be promised."""
+    if len(detector.calibration_.groups):
+        return None
     ordered = detector.calibration_.ordered
     rank = detector.calibration_.rank(float(detector.false_alarm_rate), detector.confidence)
     rates = [rank / (len(ordered) + 1)]  # on average; with a confidence less than was asked for
