@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from eqsep.detector import Detector as Detector
+    from eqsep.monitor import Monitor as Monitor
     from eqsep.persistence import load_model as load_model
     from eqsep.separators.deep_sad import DeepSAD as DeepSAD
     from eqsep.separators.kernel import KernelEqualitySeparator as KernelEqualitySeparator
@@ -24,6 +25,7 @@ _HOMES = {
     "Detector": "eqsep.detector",
     "EqualitySeparator": "eqsep.separators.linear",
     "KernelEqualitySeparator": "eqsep.separators.kernel",
+    "Monitor": "eqsep.monitor",
     "NegativeSampling": "eqsep.separators.negative_sampling",
     "NetworkSeparator": "eqsep.separators.network",
     "OneVsSet": "eqsep.separators.one_vs_set",
@@ -42,6 +44,7 @@ _SUBMODULES = (
     "export",
     "kernels",
     "losses",
+    "monitor",
     "networks",
     "persistence",
     "plots",

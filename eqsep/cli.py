@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eqsep import __version__
-from eqsep.commands import data, testing, theory
+from eqsep.commands import data, testing, theory, watching
 from eqsep.commands.console import Screen, counted, debugging, errors_told, warnings_told
 from eqsep.commands.options import (
     Again,
@@ -380,6 +380,7 @@ def evaluate(  # noqa: PLR0913
 
 
 app.command("test")(testing.run_test)
+app.command("watch")(watching.run_watch)
 
 
 def _spec(

@@ -104,6 +104,7 @@ SUBMODULES = [
     "export",
     "kernels",
     "losses",
+    "monitor",
     "networks",
     "persistence",
     "plots",

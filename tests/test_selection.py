@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from scipy.stats import false_discovery_control
 
-from eqsep import Detector
+from eqsep import Detector, Monitor
 from eqsep.cli import app
 from eqsep.detector import CalibrationWarning
 from eqsep.detector.scoring import Calibration
@@ -79,6 +79,16 @@ def test_as_many_alarms_as_are_needed_are_selected_and_one_less_is_not(m, n, fdr
 def test_a_share_that_is_none_is_refused(detector, fdr):
     with pytest.raises(UserError, match="fdr must be a number between 0 and 1"):
         detector.select(np.zeros((3, 2)), fdr=fdr)
+
+
+def test_rows_in_groups_are_refused():
+    X = np.random.default_rng(0).normal(size=(800, 2))
+    grouped = Detector(n_landmarks=60, bandwidth=1.0, false_alarm_rate=0.2, random_state=0)
+    grouped.fit(X, groups=np.arange(800) // 10)
+    with pytest.raises(UserError, match="where whole groups are held out"):
+        grouped.select(X)
+    with pytest.raises(UserError, match="not exchangeable one by one"):
+        Monitor(grouped)
 
 
 @pytest.mark.parametrize("n_anomalies", [30, 0])

@@ -23,7 +23,7 @@ LAYERS = [
     ["theory", "datasets", "evaluation", "checks", "batches"],
     ["networks", "engine"],
     ["separators", "kernels", "detector"],
-    ["persistence", "plots", "export"],
+    ["persistence", "plots", "export", "monitor"],
     ["distributed", "report"],
     ["demo"],
     ["commands"],

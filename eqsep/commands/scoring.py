@@ -196,16 +196,15 @@ def _selecting(
 
     All rows are read and scored once before; nothing but their p-values is held.
     """
-    from eqsep.detector.selection import alarms_needed, checked_fdr, selected  # scipy.stats
+    from eqsep.detector.selection import alarms_needed, calibrating, checked_fdr, selected
 
     if STANDARD_INPUT in paths:
         raise UserError("--fdr reads all rows twice, and standard input comes once: pass files.")
-    fdr, first = checked_fdr(wanted.fdr or 0.0), Wanted(ray=wanted.ray)
+    fdr, n, first = checked_fdr(wanted.fdr or 0.0), calibrating(detector), Wanted(ray=wanted.ray)
     score = scored if wanted.ray is None else scored_on_ray
     with progress("rows") as say:
         tables = _Tally().counted(score(detector, paths, layout=layout, wanted=first), say)
         p = np.concatenate([table.column("p_value").to_numpy() for table in tables])
-    n = len(detector.calibration_.counting)
     rows = selected(p, fdr=fdr, n_calibrating=n)
     threshold = detector.calibration_.threshold(p[rows].max()) if rows.any() else np.inf
     needed = alarms_needed(len(p), fdr=fdr, n_calibrating=n)

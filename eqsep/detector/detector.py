@@ -315,10 +315,9 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
 
     def select(self, X: Any, *, fdr: float = 0.1) -> np.ndarray:
         """Which rows of the batch `X` are anomalies, at most a share of `fdr` of them falsely."""
-        from eqsep.detector.selection import selected  # imports scipy.stats
+        from eqsep.detector.selection import calibrating, selected  # imports scipy.stats
 
-        calibrating = len(self.calibration_.counting)
-        return selected(self.p_value(X), fdr=fdr, n_calibrating=calibrating)
+        return selected(self.p_value(X), fdr=fdr, n_calibrating=calibrating(self))
 
     def explain(self, X: Any, *, top: int = 5) -> list[Explanation]:
         """Why each row has its score: the columns that drive it, and the nearest normal row.

@@ -2,6 +2,7 @@
 
 import math
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from scipy.stats import false_discovery_control
@@ -38,6 +39,18 @@ def selected(p: np.ndarray, *, fdr: float, n_calibrating: int) -> np.ndarray:
         )
         warn(CalibrationWarning(f"{told} fdr.", command=f"{told} --fdr."))
     return mask
+
+
+def calibrating(detector: Any) -> int:
+    """How many held-out rows are behind the p-values; refused where these are of whole groups."""
+    if detector.feature_map_.grouping:
+        raise UserError(
+            "A share of false discoveries cannot be promised where whole groups are held out: rows "
+            "of one group raise alarms together. Use predict, or fit without groups= and time=.",
+            command="--fdr cannot be kept by a model that was fitted with --group or --time: rows "
+            "of one group raise alarms together. Leave it out.",
+        )
+    return len(detector.calibration_.counting)
 
 
 def alarms_needed(n_rows: int, *, fdr: float, n_calibrating: int) -> int:

@@ -1,0 +1,122 @@
+"""`eqsep watch`: whether rows still are as those that a model was calibrated by."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from eqsep.commands.console import Screen, counted, errors_told, progress, warnings_told
+from eqsep.commands.options import Delimiter, Header, Model, Rows, Seed
+from eqsep.errors import UserError
+
+if TYPE_CHECKING:
+    from eqsep.commands.text_files import Layout
+    from eqsep.monitor import Monitor
+
+_COLUMNS = 3  # that have moved most are named
+_FAR = 4.0  # standard errors, beyond which a column has moved
+
+
+def run_watch(  # noqa: PLR0913  the options of a command
+    model: Model,
+    rows: Rows,
+    state: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Go on from this state, and keep it there."),
+    ] = None,
+    delta: Annotated[
+        float | None,
+        typer.Option(metavar="CHANCE", help="Of saying wrongly that rows have changed; else 0.01."),
+    ] = None,
+    random_state: Seed = 0,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="End with 1 where rows have changed.")
+    ] = False,
+    delimiter: Delimiter = None,
+    header: Header = True,
+) -> None:
+    """Watch rows as they come: are they still as those that set the model's threshold?"""
+    with errors_told():
+        from eqsep.commands.text_files import Layout
+
+        with warnings_told():
+            monitor = watch_files(
+                model, rows, state, layout=Layout(delimiter, header), begin=(delta, random_state)
+            )
+        tell_watched(Screen(), monitor)
+        broken = monitor.watched.broken_at is not None
+    raise typer.Exit(1 if exit_code and broken else 0)
+
+
+def watch_files(
+    model: Path,
+    paths: Sequence[str],
+    state: Path | None,
+    *,
+    layout: "Layout",
+    begin: tuple[float | None, int],
+) -> "Monitor":
+    """Watch the rows of files piece by piece, and keep the state.
+
+    Where there is no state yet, `begin` has the delta and the seed of a new one.
+    """
+    from eqsep.commands.reading import (
+        as_read,
+        check_not_read,
+        columns_for,
+        errors_placed,
+        files_of,
+        load_detector,
+        pieces,
+    )
+    from eqsep.commands.writing import check_model_out
+    from eqsep.monitor import Monitor
+
+    inputs = files_of(paths)
+    if state is not None:
+        check_model_out(state)
+        check_not_read(state, [model, *inputs])
+    detector = load_detector(model, rows=paths)
+    delta, seed = begin
+    if state is not None and state.exists():
+        monitor = Monitor.load(state, detector)
+        if delta not in (None, monitor.delta):
+            raise UserError(f"{state} was begun with --delta {monitor.delta:g}: leave it out.")
+    else:
+        monitor = Monitor(detector, delta=0.01 if delta is None else delta, random_state=seed)
+    done = 0
+    with progress("rows") as say:
+        for name, table in pieces(inputs, columns_for(detector), layout=layout):
+            with errors_placed(name, before=done):
+                if table.num_rows:
+                    monitor.update(as_read(table, detector))
+            done += table.num_rows
+            say(counted(done, "row"))
+    if state is not None:
+        monitor.save(state)
+    return monitor
+
+
+def tell_watched(console: Screen, monitor: "Monitor") -> None:
+    """Whether the rows have changed, which columns have moved, and what share raises an alarm."""
+    watched, limit = monitor.watched, 1 / monitor.delta
+    so_far = f"martingale {watched.martingale:.3g}, at its highest {watched.highest:.3g}"
+    if watched.broken_at is None:
+        told = f"no: {so_far}; above {limit:,.0f} it is said"
+    else:
+        told = (
+            f"yes, since row {watched.broken_at:,} at the latest: {so_far}, above {limit:,.0f}; "
+            f"wrongly said with a chance of at most {monitor.delta:g}"
+        )
+    rate, promised = watched.alarm_rate, monitor.detector.false_alarm_rate
+    far = [shift for shift in monitor.shifts() if abs(shift.standard_errors) > _FAR]
+    moved = ", ".join(f"{s.column} {s.standard_errors:+.1f}" for s in far[:_COLUMNS])
+    lines = {
+        "rows": f"{watched.rows:,} in episode {watched.episode}",
+        "changed": told,
+        "alarms": f"{rate:.2%} of the rows; {promised:.2%} of normal ones are promised",
+        "moved": f"{moved} (means, in standard errors)" if far else "no column",
+    }
+    for name, text in lines.items():
+        console.print(f"{name:11} {text}", markup=False, soft_wrap=True)

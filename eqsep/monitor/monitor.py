@@ -1,0 +1,254 @@
+"""The monitor: whether rows still are as those that a detector was calibrated by."""
+
+import hashlib
+import json
+import os
+from dataclasses import asdict, dataclass, fields
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from eqsep.detector import Detector
+from eqsep.detector.scoring import scorer_of
+from eqsep.errors import UserError
+from eqsep.files import written_whole
+from eqsep.monitor.martingale import SequentialRanks, SimpleJumper
+
+_FORM = "eqsep monitor 1"
+_BLOCK = 500  # rows: columns are compared by those of the last two blocks
+_ARRAYS = ("accounts", "scores", "sums", "squares")
+
+
+@dataclass(frozen=True)
+class ColumnShift:
+    """How far the mean of a column has moved, in standard errors; of its encoded values."""
+
+    column: str
+    standard_errors: float
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What was seen in one episode: the rows watched since the model last changed.
+
+    Attributes
+    ----------
+    episode : int
+        1 for the first; each change of the model begins another.
+    rows : int
+    alarms : int
+        Rows above the threshold.
+    martingale, highest : float
+        The capital of the bet against exchangeability, now and at its highest.
+    broken_at : int or None
+        The number of the row at which it exceeded 1 / delta, counted from 1 in the episode.
+    """
+
+    episode: int = 1
+    rows: int = 0
+    alarms: int = 0
+    martingale: float = 1.0
+    highest: float = 1.0
+    broken_at: int | None = None
+
+    @property
+    def alarm_rate(self) -> float:
+        """The share of the rows that raise an alarm."""
+        return self.alarms / max(self.rows, 1)
+
+
+class Monitor:
+    """Watches rows as they come, and says when they are no longer exchangeable with the old ones.
+
+    The rows that calibrate a detector stand for what it knows. While new rows come from where these
+    came from, in any order, a false word that "exchangeability is broken" is said with a chance of
+    at most `delta` in an episode, however long one looks. Rows that are mostly normal are meant, as
+    they come: not rows that were picked for their scores, and not a batch full of anomalies.
+
+    Parameters
+    ----------
+    detector : Detector
+        Fitted. When it has learnt, merged or forgotten something, a new episode begins.
+    delta : float, default=0.01
+        The chance of a false word.
+    random_state : int, default=0
+        Breaks ties between equal scores.
+
+    Attributes
+    ----------
+    watched : Watched
+        What was seen in the present episode.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(1500, 2))
+    >>> detector = Detector(n_landmarks=50, bandwidth=1.0, random_state=0).fit(X)
+    >>> monitor = Monitor(detector)
+    >>> monitor.update(rng.normal(size=(500, 2))).broken_at is None
+    True
+    >>> watched = monitor.update(rng.normal((0, 1.5), size=(500, 2)))
+    >>> 500 < watched.broken_at < 600
+    True
+    >>> monitor.shifts()[0].column
+    'x1'
+    """
+
+    watched: Watched
+    model_: str
+
+    def __init__(self, detector: Detector, *, delta: float = 0.01, random_state: int = 0) -> None:
+        self.delta, self.random_state = _checked(delta, random_state)
+        self.detector = detector
+        self._begin(1)
+
+    def _begin(self, episode: int) -> None:
+        """A new episode, with the rows that calibrate now."""
+        self.model_ = fingerprint(self.detector)
+        calibration = self.detector.calibration_
+        if self.detector.feature_map_.grouping:
+            raise UserError(
+                "Rows in groups or in time are not exchangeable one by one, so a monitor of rows "
+                "would soon call them changed. Watch by a detector that was fitted without groups."
+            )
+        if not len(calibration.counting):
+            raise UserError(
+                "The detector has no held-out rows, so there is nothing to compare new rows with. "
+                "Fit it to more normal rows."
+            )
+        self.watched = Watched(episode=episode)
+        self._ranks, self._jumper = SequentialRanks(calibration.ordered), SimpleJumper()
+        self._sums = np.zeros((2, calibration.rows.shape[1]))  # of the last block, and this one
+        self._squares = np.zeros_like(self._sums)
+
+    def update(self, X: Any) -> Watched:
+        """Watch the rows of a table, in their order; what was seen in this episode so far."""
+        if fingerprint(self.detector) != self.model_:
+            self._begin(self.watched.episode + 1)
+        Z = self.detector.feature_map_.rows(X)
+        scores = scorer_of(self.detector).scores(Z)
+        self._sum_up(Z)
+        highest, broken_at = self.watched.highest, self.watched.broken_at
+        for score, tie in zip(scores.tolist(), self._ties(len(scores)), strict=True):
+            self._jumper.bet(self._ranks.p_value(score, tie=tie))
+            highest = max(highest, self._jumper.capital)
+            if broken_at is None and highest >= 1 / self.delta:
+                broken_at = self._jumper.n
+        self.watched = Watched(
+            episode=self.watched.episode,
+            rows=self.watched.rows + len(scores),
+            alarms=self.watched.alarms + int((scores > self.detector.threshold_).sum()),
+            martingale=self._jumper.capital,
+            highest=highest,
+            broken_at=broken_at,
+        )
+        return self.watched
+
+    def _sum_up(self, Z: np.ndarray) -> None:
+        """Add up encoded rows, block by block; of these the last two are kept."""
+        there = self.watched.rows
+        for part in np.split(Z, range(-there % _BLOCK, len(Z), _BLOCK)):
+            if len(part) and there % _BLOCK == 0:
+                for sums in (self._sums, self._squares):
+                    sums[0], sums[1] = sums[1], 0.0
+            self._sums[1] += part.sum(axis=0, dtype=float)
+            self._squares[1] += np.square(part, dtype=float).sum(axis=0)
+            there += len(part)
+
+    def _ties(self, n: int) -> list[float]:
+        """The next draws that break ties: the same ones, however the rows are divided."""
+        stream = np.random.PCG64([self.random_state, self.watched.episode])
+        return np.random.Generator(stream.advance(self.watched.rows)).random(n).tolist()
+
+    def shifts(self) -> list[ColumnShift]:
+        """How far the mean of each column has moved from the held-out rows, the farthest first.
+
+        The mean is that of the last 500 to 1,000 rows. Of a column that is encoded by several
+        values, the one that has moved most. Of many columns some are 3 standard errors away by
+        chance.
+        """
+        held = self.detector.calibration_.rows[self.detector.calibration_.counting].astype(float)
+        rows, encoder = self.watched.rows, self.detector.feature_map_.encoder
+        n = rows if rows <= _BLOCK else _BLOCK + (rows - 1) % _BLOCK + 1
+        if n < 2 or len(held) < 2:
+            return []
+        mean = self._sums.sum(axis=0) / n
+        spread = np.maximum(self._squares.sum(axis=0) / n - mean**2, 0) / n + held.var(
+            axis=0
+        ) / len(held)
+        away = (mean - held.mean(axis=0)) / np.sqrt(np.maximum(spread, 1e-12))
+        names = getattr(encoder, "feature_names_in_", None)
+        farthest: dict[int, float] = {}
+        for column, errors in zip(self.detector.feature_map_.source.tolist(), away, strict=True):
+            if abs(errors) >= abs(farthest.get(column, 0.0)):
+                farthest[column] = float(errors)
+        found = [
+            ColumnShift(f"x{column}" if names is None else str(names[column]), errors)
+            for column, errors in farthest.items()
+        ]
+        return sorted(found, key=lambda shift: -abs(shift.standard_errors))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write what was seen to a file, without pickle: `load` goes on as if never stopped."""
+        words = {"form": _FORM, "model": self.model_, "delta": self.delta}
+        words |= {"random_state": self.random_state} | asdict(self.watched)
+        with written_whole(path) as file:
+            np.savez(
+                file,
+                words=np.array(json.dumps(words)),
+                accounts=np.array(self._jumper.accounts),
+                scores=np.array(self._ranks.ordered),
+                sums=self._sums,
+                squares=self._squares,
+            )
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], detector: Detector) -> "Monitor":
+        """The monitor in a file; with a model that has changed since, a new episode begins."""
+        try:
+            with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as kept:
+                words = json.loads(str(kept["words"]))
+                accounts, scores, sums, squares = (kept[name].astype(float) for name in _ARRAYS)
+            if words.pop("form") != _FORM:
+                raise ValueError("another form")
+            monitor = cls(
+                detector, delta=words.pop("delta"), random_state=words.pop("random_state")
+            )
+            model = words.pop("model")
+            watched = Watched(**{f.name: words[f.name] for f in fields(Watched)})
+        except (ValueError, KeyError, TypeError, BadZipFile) as error:
+            raise UserError(
+                f"{path} holds no state of a monitor, or is damaged ({error}). Pass the file that "
+                f"Monitor.save wrote, or begin anew without it.",
+                command=f"{path} holds no state of eqsep watch, or is damaged ({error}). Name "
+                f"another file, which is written anew.",
+            ) from error
+        if model != monitor.model_:
+            monitor._begin(watched.episode + 1)
+            return monitor
+        monitor.watched, monitor._sums, monitor._squares = watched, sums, squares
+        monitor._ranks = SequentialRanks(scores)
+        monitor._jumper.accounts, monitor._jumper.n = tuple(accounts.tolist()), watched.rows
+        return monitor
+
+
+def _checked(delta: Any, random_state: Any) -> tuple[float, int]:
+    """The parameters of a monitor, or an error that says what is wrong with them."""
+    if not isinstance(delta, Real) or not 0 < float(delta) < 1:
+        told = f"must be a number between 0 and 1, got {delta!r}: the chance of a false word."
+        raise UserError(f"delta {told}", command=f"--delta {told}")
+    if not isinstance(random_state, Integral) or int(random_state) < 0:
+        raise UserError(f"random_state must be a whole number from 0 on, got {random_state!r}.")
+    return float(delta), int(random_state)
+
+
+def fingerprint(detector: Detector) -> str:
+    """What a detector has learnt, as a hash: another one once that has changed."""
+    learnt = hashlib.sha256()
+    parts = (detector.coef_, detector.anomaly_coef_, detector.leaf_votes_)
+    for part in (*parts, detector.calibration_.rows, detector.feature_map_.landmarks):
+        learnt.update(np.ascontiguousarray(part).tobytes())
+    return learnt.hexdigest()

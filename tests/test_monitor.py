@@ -1,0 +1,185 @@
+"""The monitor: a word that rows have changed is seldom wrong, and soon said when it is right."""
+
+import json
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from eqsep import Detector, Monitor
+from eqsep.cli import app
+from eqsep.errors import UserError
+from eqsep.monitor.martingale import SequentialRanks, SimpleJumper
+
+
+@pytest.fixture
+def detector():
+    X = np.random.default_rng(0).normal(size=(1_000, 2))
+    return Detector(n_landmarks=60, bandwidth=1.0, random_state=0).fit(X)
+
+
+def highest_capital(scores, rng, *, n_held):
+    ranks, jumper, highest = SequentialRanks(scores[:n_held]), SimpleJumper(), 1.0
+    for score, tie in zip(scores[n_held:], rng.random(len(scores) - n_held), strict=True):
+        jumper.bet(ranks.p_value(score, tie=tie))
+        highest = max(highest, jumper.capital)
+    return highest
+
+
+@pytest.mark.parametrize("draw", [lambda r, n: r.normal(size=n), lambda r, n: r.poisson(1.0, n)])
+def test_shuffled_rows_are_wrongly_called_changed_at_most_so_often(draw):
+    """1,000 streams of 300 rows after 99 held-out ones; where scores tie, too."""
+    highest = []
+    for seed in range(1_000):
+        rng = np.random.default_rng(seed)
+        highest.append(highest_capital(draw(rng, 399).tolist(), rng, n_held=99))
+    for delta in (0.01, 0.05, 0.2):
+        error = np.sqrt(delta * (1 - delta) / len(highest))
+        assert np.mean(np.array(highest) >= 1 / delta) <= delta + 2 * error
+
+
+def test_the_capital_is_a_martingale():
+    """One row more gains nothing on average, over p that are spread evenly."""
+    jumper, rng = SimpleJumper(), np.random.default_rng(0)
+    for p in rng.random(50):
+        jumper.bet(p)
+        after = []
+        for other in (np.arange(100) + 0.5) / 100:
+            copy = SimpleJumper()
+            copy.accounts, copy.n = jumper.accounts, jumper.n
+            copy.bet(other)
+            after.append(copy.capital)
+        assert_allclose(np.mean(after), jumper.capital, rtol=1e-12)
+
+
+def plain_jumper(p):
+    """Algorithm 8.1 of Algorithmic Learning in a Random World: the capital after all of p."""
+    accounts = np.full(3, 1 / 3)
+    for one in p:
+        accounts = 0.99 * accounts + 0.01 * accounts.sum() / 3
+        accounts *= 1 + np.array([-1, 0, 1]) * (one - 0.5)
+    return accounts.sum()
+
+
+def test_the_capital_is_the_mean_of_simple_jumpers_that_begin_at_every_row():
+    p, jumper = np.random.default_rng(1).beta(0.7, 1.0, size=80), SimpleJumper()
+    for one in p:
+        jumper.bet(one)
+    left = 0.5 / np.log(np.e + np.arange(81))
+    begun = sum((left[k] - left[k + 1]) * plain_jumper(p[k:]) for k in range(80))
+    assert_allclose(jumper.capital, 0.5 * plain_jumper(p) + begun + left[80], rtol=1e-12)
+
+
+@pytest.mark.parametrize("quiet", [0, 2_000])
+def test_changed_rows_are_soon_called_so(detector, quiet):
+    rng = np.random.default_rng(3)
+    monitor = Monitor(detector)
+    if quiet:
+        assert monitor.update(rng.normal(size=(quiet, 2))).broken_at is None
+    watched = monitor.update(rng.normal((1.5, 0), size=(600, 2)))
+    assert quiet < watched.broken_at < quiet + 200
+    assert monitor.shifts()[0].column == "x0"
+    assert monitor.shifts()[0].standard_errors > 10
+    assert watched.alarm_rate > 0.01
+
+
+@pytest.mark.parametrize("sizes", [[400], [1] * 30 + [370], [100, 0, 300]])
+def test_states_that_are_saved_in_between_change_nothing(detector, tmp_path, sizes):
+    """Rows repeat, so that ties are broken."""
+    X = np.round(np.random.default_rng(4).normal(0.3, 1, size=(400, 2)))
+    whole = Monitor(detector, delta=0.05, random_state=7)
+    whole.update(X)
+    path, start = tmp_path / "state.npz", 0
+    Monitor(detector, delta=0.05, random_state=7).save(path)
+    for size in sizes:
+        monitor = Monitor.load(path, detector)
+        if size:
+            monitor.update(X[start : start + size])
+        monitor.save(path)
+        start += size
+    again = Monitor.load(path, detector)
+    assert again.watched == whole.watched
+    assert again.delta == 0.05
+    for mine, other in zip(again.shifts(), whole.shifts(), strict=True):
+        assert_allclose(mine.standard_errors, other.standard_errors, rtol=1e-6)
+
+
+def test_columns_are_compared_by_the_last_two_blocks_of_rows(detector):
+    X = np.random.default_rng(8).normal(np.linspace(0, 1, 1_730)[:, None], 1, size=(1_730, 2))
+    monitor = Monitor(detector)
+    for part in np.split(X, [10, 499, 500, 501, 1_300]):
+        monitor.update(part)
+    Z, held = (detector.feature_map_.rows(X[1_000:]), detector.calibration_.rows)
+    error = np.sqrt(Z.var(axis=0) / len(Z) + held.var(axis=0) / len(held))
+    away, source = (Z.mean(axis=0) - held.mean(axis=0)) / error, detector.feature_map_.source
+    wanted = {f"x{column}": np.abs(away[source == column]).max() for column in (0, 1)}
+    found = {shift.column: abs(shift.standard_errors) for shift in monitor.shifts()}
+    assert found == pytest.approx(wanted, rel=1e-3)
+
+
+def test_what_a_model_learns_begins_a_new_episode(detector, tmp_path):
+    rng = np.random.default_rng(5)
+    monitor = Monitor(detector)
+    monitor.update(rng.normal(3, 1, size=(200, 2)))
+    assert monitor.watched.broken_at is not None
+    monitor.save(tmp_path / "state")
+    more = rng.normal(size=(300, 2))
+    detector.partial_fit(more)
+    watched = monitor.update(rng.normal(size=(100, 2)))
+    assert (watched.episode, watched.rows, watched.broken_at) == (2, 100, None)
+    loaded = Monitor.load(tmp_path / "state", detector).watched
+    assert (loaded.episode, loaded.rows) == (2, 0)
+    detector.forget(more)
+    assert monitor.update(rng.normal(size=(10, 2))).episode == 3
+    detector.false_alarm_rate = 0.1  # teaches nothing
+    assert monitor.update(rng.normal(size=(10, 2))).episode == 3
+
+
+def test_ranks_are_those_among_all_before():
+    scores = np.random.default_rng(0).integers(0, 9, 60)
+    ranks, ties = SequentialRanks(scores[:20]), np.random.default_rng(1).random(60)
+    for i in range(20, 60):
+        before = scores[: i + 1]
+        above, equal = (before > scores[i]).sum(), (before == scores[i]).sum()
+        p = ranks.p_value(int(scores[i]), tie=ties[i])
+        assert_allclose(p, (above + ties[i] * equal) / (i + 1))
+    assert_array_equal(ranks.ordered, np.sort(scores))
+
+
+def test_what_is_no_state_is_refused(detector, tmp_path):
+    (tmp_path / "text").write_text("rows")
+    np.savez(tmp_path / "other.npz", words=np.array(json.dumps({"form": "other"})))
+    for name in ("text", "other.npz"):
+        with pytest.raises(UserError, match="holds no state of a monitor"):
+            Monitor.load(tmp_path / name, detector)
+    for delta in (0, 1, "low"):
+        with pytest.raises(UserError, match="delta must be a number between 0 and 1"):
+            Monitor(detector, delta=delta)
+    with pytest.raises(UserError, match="random_state must be a whole number"):
+        Monitor(detector, random_state=-1)
+
+
+def test_the_command_goes_on_from_its_state(detector, tmp_path, capsys):
+    rng = np.random.default_rng(6)
+    for name, mean in (("a", 0.0), ("b", 2.0)):
+        rows = rng.normal((mean, 0), size=(300, 2))
+        np.savetxt(tmp_path / f"{name}.csv", rows, delimiter=",", header="a,b", comments="")
+    detector.save(tmp_path / "m.eqsep")
+
+    def watch(*words):
+        with pytest.raises(SystemExit) as ended:
+            app(["watch", str(tmp_path / "m.eqsep"), *words, "--exit-code"])
+        return ended.value.code, " ".join(capsys.readouterr().out.split())
+
+    a, b, state = (str(tmp_path / name) for name in ("a.csv", "b.csv", "state"))
+    code, told = watch(a, "--state", state)
+    assert code == 0
+    assert told.startswith("rows 300 in episode 1 changed no: martingale")
+    code, told = watch(b, "--state", state)
+    assert code == 1
+    assert told.startswith("rows 600 in episode 1 changed yes, since row 3")
+    assert "moved x0 +" in told
+    assert watch(a, b) == (1, told)
+    with pytest.raises(SystemExit):
+        app(["watch", str(tmp_path / "m.eqsep"), a, "--state", state, "--delta", "0.2"])
+    assert "was begun with --delta 0.01: leave it out" in " ".join(capsys.readouterr().err.split())
