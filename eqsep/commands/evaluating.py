@@ -303,6 +303,8 @@ def _tell_means(console: Console, results: EvaluationReport) -> None:
         ]
         told = "; ".join(found) or "nothing"
         console.print(f"{method} is better at: {told}.", markup=False, soft_wrap=True)
+    if not several:
+        console.print("--against random-forest says what a forest would be better at.")
     console.print()
 
 
