@@ -85,7 +85,7 @@ def test_rows_without_a_label_are_left_out_and_normal_ones_may_be_called_otherwi
     assert "no row that is normal" in run(*words).stderr
     result = run(*words, "--normal", "fine")
     assert result.exit_code == 0, result.output
-    assert "1 rows without a label are left out" in result.stdout
+    assert "Left out: 1 row without a label." in result.stdout
     assert "rows          899: " in result.stdout
 
 

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table as Shown
 from rich.text import Text
 
+from eqsep.commands.console import counted
 from eqsep.commands.inputs import InputSpec, check_some_label, y_for
 from eqsep.commands.reading import Choice, as_read, cast, columns_for, load_detector, whole_pieces
 from eqsep.detector import Detector, learnt_before
@@ -102,7 +103,7 @@ def assess_files(
     kind = _kinds(detector, y)
     known = np.flatnonzero(kind != WITHOUT)
     if len(known) < len(kind):
-        notes.append(f"{len(kind) - len(known):,} rows {WITHOUT} are left out.")
+        notes.append(f"Left out: {counted(len(kind) - len(known), 'row')} {WITHOUT}.")
     _check_normal(kind, spec.label)
     report = assessment_report(
         detector,
@@ -195,7 +196,9 @@ def tell_assessment(console: Console, report: AssessmentReport) -> None:
     lines |= {"false alarms": told_promise(report)}
     if found.overall is not None:
         mean = found.mean_average_precision
-        lines["found"] = f"average precision {mean:.3f}, mean over {len(found.kinds)} kinds"
+        lines["found"] = (
+            f"average precision {mean:.3f}, mean over {counted(len(found.kinds), 'kind')}"
+        )
     if found.named_right.total:
         lines["named right"] = f"{_percent(found.named_right)} alarms of seen kinds"
     if found.unseen_right.total:
