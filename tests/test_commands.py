@@ -397,7 +397,7 @@ def test_labels_that_may_be_misspelt_are_told(folder, model, tmp_path):
     good = run("fit", folder / "train.csv", *words[1:], *FAST).stderr
     assert "Label" not in good
     frame[frame["kind"] != "takeover"].to_csv(tmp_path / "t.csv", index=False)
-    told = run("learn", model, *words).stderr
+    told = run("learn", model, *words, "--again").stderr
     assert "Labels 'Takeover ', 'takeover' differ only by case or blanks" in told
 
 
