@@ -5,6 +5,7 @@
 | `fitting`, `scoring`, `explaining`, `evaluating` | what these do, and what they say at the end |
 | `assessing`, `testing` | a model on labelled rows that one has, and the options of that |
 | `informing` | what is in a model file |
+| `watching` | whether rows still are as those that set the threshold; the options of that |
 | `suspecting` | rows that set the threshold and may be anomalies |
 | `reporting` | the HTML page of a fit |
 | `reading`, `text_files`, `writing` | tables from and to files, whole or piece by piece; models |
