@@ -6,6 +6,7 @@
     python bench/promise.py --planted 0.01 0.05 0.1      with anomalies among the normal rows
     python bench/promise.py --fdr 0.05 0.1 0.2           false discoveries in a batch
     python bench/promise.py --bandwidth 0.25             given, so that a fit takes a moment
+    python bench/promise.py --by group                   new runs of a process, new tiles
 
 Each time half of the normal rows (at most 6,000) and half of the first kind are fitted with the
 Detector, and the other normal rows (at most 4,000) raise false alarms at the promised rate, or do
@@ -23,12 +24,17 @@ With --fdr the other normal rows (at most 1,800) and anomalies of all kinds that
 most 200) are one batch, from which Detector.select takes some. Printed are the mean share of
 normal rows among those, its standard error and how many of these it is above the one allowed, and
 the share of the anomalies that are selected.
+
+By group half of the groups of normal rows is fitted, and the share of rows of each other group that
+raise an alarm is counted: where the Detector knows the groups, which then calibrate as a whole, and
+where it does not.
 """
 
 import argparse
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -36,6 +42,7 @@ from cells import measured
 from tasks import TABLES, Rows, rows_of
 
 from eqsep import Detector
+from eqsep.datasets import make_process
 from eqsep.detector.scoring import Calibration
 from eqsep.errors import EqsepWarning
 from eqsep.tables.encoder import aligned
@@ -45,6 +52,9 @@ MOST_NORMAL, MOST_SEEN, MOST_FRESH, MOST_LABELLED = 6000, 1000, 4000, 300
 MOST_BATCH = (1800, 200)  # normal and anomalous rows from which some are selected
 NAMES = ("ann-thyroid", "shuttle", "satimage/1")
 WAYS = ("all", "trimmed", "normal")
+GROUPED = ("process", "magnetic-tile")
+GROUP_RATES = (0.05, 0.1)
+N_RUNS, RUN_ROWS, SPREAD = 400, 40, 0.03  # of the process
 AT_ONCE = 100  # divisions that are measured and kept together
 
 
@@ -146,6 +156,42 @@ def measure_batch(cell: BatchCell) -> dict[str, list[list[float]]]:
     return {"false": false, "found": found}
 
 
+@dataclass(frozen=True)
+class GroupedCell(Cell):
+    """Divisions by group; `knows` says whether the detector is told the groups."""
+
+    knows: bool
+
+
+@cache
+def grouped_rows(name: str) -> Rows:
+    """Normal rows in groups: runs of a process with set points of their own, or of a table."""
+    if name != "process":
+        rows = rows_of(name)
+        return rows.at(np.flatnonzero(rows.kind == "normal"))
+    runs = {"n_normal_runs": N_RUNS, "n_fault_runs": 0, "n_rows": RUN_ROWS}
+    table = make_process(**runs, setpoint_spread=SPREAD, as_frame=True, random_state=0)
+    return Rows(table.X, table.X.to_numpy(), table.kind, table.groups)
+
+
+def measure_grouped(cell: GroupedCell) -> dict[str, list[list[float]]]:
+    """The share of false alarms in new groups, each of which counts the same, by division."""
+    rows, shares = grouped_rows(cell.data), []
+    names = np.unique(rows.group)
+    for split in range(cell.first, cell.first + cell.splits):
+        fitted = np.random.default_rng(split).permutation(names)[: len(names) // 2]
+        is_known = np.isin(rows.group, fitted)
+        part, test = (rows.at(np.flatnonzero(is_known == known)) for known in (True, False))
+        detector = cell.detector(split).set_params(false_alarm_rate=min(GROUP_RATES))
+        detector.fit(part.frame, groups=part.group if cell.knows else None)
+        p, groups = detector.p_value(test.frame), np.unique(test.group, return_inverse=True)[1]
+        size = np.bincount(groups)
+        shares.append(
+            [float(np.mean(np.bincount(groups, p <= rate) / size)) for rate in GROUP_RATES]
+        )
+    return {"shares": shares}
+
+
 def _calibrations(detector: Detector, part: Rows, y: np.ndarray) -> Iterable[Calibration]:
     """By all rows that calibrate, by those that count, and by those that are normal in truth."""
     own = detector.calibration_
@@ -181,6 +227,18 @@ def tell(options: argparse.Namespace) -> None:
         shares = np.concatenate([measured(cell, measure)["shares"] for cell in cells])
         texts = (text_of(shares[:, i], rate) for i, rate in enumerate(RATES))
         print(f"{name:<14}" + "".join(f"{text:>30}" for text in texts), flush=True)
+
+
+def tell_grouped(options: argparse.Namespace) -> None:
+    """False alarms in new groups, where the groups are known and where they are not."""
+    print(f"{'':<23}" + "".join(f"{f'promised {rate:g}':>26}" for rate in GROUP_RATES))
+    for name in options.tables:
+        for knows in (True, False):
+            cells = divisions(lambda *a: GroupedCell("promise-groups", *a), options, name, knows)
+            shares = np.concatenate([measured(cell, measure_grouped)["shares"] for cell in cells])
+            texts = (text_of(shares[:, i], rate) for i, rate in enumerate(GROUP_RATES))
+            by = "by groups" if knows else "by rows"
+            print(f"{name:<14}{by:<9}" + "".join(f"{text:>26}" for text in texts), flush=True)
 
 
 def tell_planted(options: argparse.Namespace) -> None:
@@ -220,16 +278,19 @@ def tell_batches(options: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tables", nargs="*", default=NAMES, help="as named in tasks.py")
+    parser.add_argument("tables", nargs="*", help="as named in tasks.py; process with --by group")
     parser.add_argument("--splits", type=int, default=200)
     parser.add_argument("--landmarks", type=int, default=300)
     parser.add_argument("--bandwidth", type=float, help="chosen by each fit where it is not given")
     parser.add_argument("--planted", type=float, nargs="*", default=(), help="shares of anomalies")
     parser.add_argument("--fdr", type=float, nargs="*", default=(), help="of false discoveries")
+    parser.add_argument("--by", choices=("row", "group"), default="row")
     options = parser.parse_args()
     warnings.simplefilter("ignore", EqsepWarning)
     print(f"{options.splits} divisions, {options.landmarks} landmarks: share of false alarms")
-    ways = {tell_planted: options.planted, tell_batches: options.fdr, tell: True}
+    ways = {tell_grouped: options.by == "group", tell_planted: options.planted}
+    ways |= {tell_batches: options.fdr, tell: True}
+    options.tables = options.tables or (GROUPED if options.by == "group" else NAMES)
     next(way for way, asked in ways.items() if asked)(options)
 
 

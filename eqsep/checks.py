@@ -12,6 +12,7 @@ looked, and goes on, says so once: ``warnings.simplefilter("ignore", DateColumnW
 | dates: later rows lie beyond what was learnt | `DateColumnWarning`, `NewDateWarning` |
 | labels that may be misspelt | `LabelSpellingWarning` |
 | a threshold that few anomalies get above | `HighThresholdWarning` |
+| rows that are like those before them | `DependentRowsWarning` |
 | rows to doubt, and no labelled anomaly by which to tell | `UnusedDoubtWarning` |
 """
 
@@ -67,6 +68,10 @@ class LabelSpellingWarning(DataWarning):
 
 class HighThresholdWarning(DataWarning):
     """The threshold is so high that anomalies hardly get above it."""
+
+
+class DependentRowsWarning(DataWarning):
+    """Rows are like those before them, and neither groups nor times were given."""
 
 
 class UnusedDoubtWarning(DataWarning):

@@ -7,12 +7,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.signal import lfilter
 from typer.testing import CliRunner
 
 from eqsep import Detector, load_model
+from eqsep.checks import DependentRowsWarning
 from eqsep.cli import app
+from eqsep.datasets import make_process
 from eqsep.detector import CalibrationWarning, holdout
-from eqsep.detector.holdout import Grouping, held_out_groups, with_groups
+from eqsep.detector.holdout import Grouping, check_dependence, held_out_groups, with_groups
 from eqsep.detector.scoring import Calibration
 from eqsep.errors import UserError
 from eqsep.tables.reading import RowGroups, read_table
@@ -272,3 +275,42 @@ def test_commands_in_batches_and_on_a_cluster(tmp_path, monkeypatch):
     whole, batches = load_model(model), load_model(f"{model}2")
     assert batches.feature_map_.grouping.columns == ("run", "time")
     assert_same(batches, whole)
+
+
+def sensors(n: int, seed: int = 0) -> np.ndarray:
+    """Four columns, three of which follow themselves."""
+    noise = np.random.default_rng(seed).normal(size=(n, 4))
+    noise[:, :3] = lfilter([1.0], [1.0, -0.9], noise[:, :3], axis=0)
+    return noise
+
+
+@pytest.mark.parametrize("name", [None, "machine"])
+def test_rows_that_follow_each_other_are_said_and_the_option_is_named(name):
+    rows = pd.DataFrame(sensors(600), columns=list("abcd"))
+    if name is not None:
+        rows = rows.assign(machine=np.repeat([f"m{i}" for i in range(12)], 50))
+    looks = r"\(column 'machine' looks like it\)" if name else "from, or"
+    with pytest.warns(DependentRowsWarning, match=rf"groups=, .*{looks}"):
+        detector().fit(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DependentRowsWarning)
+        detector().fit(rows.sample(frac=1, random_state=0))
+        detector().fit(rows, time=np.arange(600))
+
+
+def test_a_process_in_order_is_said_to_follow_itself_and_shuffled_rows_never_are():
+    process = make_process(n_normal_runs=4, n_fault_runs=0, n_rows=100, random_state=0)
+    table = read_table(process.X, name="Detector")
+    order = np.random.default_rng(0).permutation(table.n_rows)
+    code = np.zeros(table.n_rows, dtype=int)
+    assert len(check_dependence(table, code)) == 1
+    assert not check_dependence(table.take(order), code)
+    for seed in range(50):  # nor rows that are few
+        few = read_table(sensors(120, seed)[order[order < 120]], name="Detector")
+        assert not check_dependence(few, np.zeros(120, dtype=int))
+
+
+def test_runs_of_a_test_bench_follow_themselves(home_of):
+    for path in sorted((home_of("skab") / "skab").glob("valve1/*.csv")):
+        rows = pd.read_csv(path, sep=";").iloc[:400, 1:9]
+        assert check_dependence(read_table(rows, name="Detector"), np.zeros(400, dtype=int)), path

@@ -18,6 +18,7 @@ from eqsep.batches.joining import joined
 from eqsep.checks import Finding, check_columns, check_row_labels
 from eqsep.detector.contamination import MOST
 from eqsep.detector.feature_map import FeatureMap, given_bandwidth, make_feature_map
+from eqsep.detector.holdout import check_dependence
 from eqsep.detector.scoring import MOST_HELD, NO_GROUPS, Held, checked_promise, held_out
 from eqsep.detector.trust import is_doubted, opened
 from eqsep.engine.nystroem import Statistics, widened
@@ -186,7 +187,7 @@ def first_fit(
     counts = np.ones(len(labels.code))
     found = check_row_labels(labels)
     labels, one_class = opened(detector, labels, counts, given=given)
-    found += check_columns(table, labels.code)
+    found += check_columns(table, labels.code) + check_dependence(table, labels.code)
     feature_map = detector.feature_map
     if feature_map is None:
         doubted = is_doubted(detector, labels, one_class=one_class)

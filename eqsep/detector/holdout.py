@@ -12,7 +12,9 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 
+from eqsep.checks import DependentRowsWarning, Finding
 from eqsep.detector.contamination import COMMON, held_out_anomalies
 from eqsep.detector.scoring import MOST_HELD, held_out
 from eqsep.engine.nystroem import row_keys
@@ -26,6 +28,9 @@ GAP = 0.1  # of a block of time, beside one that is held out
 SPARE = 5  # times as many groups as a rate takes are held out where there are enough
 MOST_IN_GROUPS = 10_000  # rows that calibrate, of groups that a first fit holds out
 _ALL = 2**64 - 1
+_LOOKED_AT = 20_000  # rows in whose order rows that follow each other are looked for
+_FEWEST_ROWS, _FEWEST_VALUES = 100, 10
+_FOLLOWS = 0.5  # the correlation with the row before, of the upper quarter of columns; 0 by chance
 Division = tuple[np.ndarray, np.ndarray, np.ndarray]  # learnt rows, calibrating ones, all hashes
 Bounds = tuple[int, int, tuple[str, ...]]  # of normal rows, of anomalies, and their kinds
 
@@ -255,7 +260,7 @@ def held_out_groups(n: int, *, rate: float) -> int:
     Examples
     --------
     >>> [held_out_groups(n, rate=0.1) for n in (2, 10, 300, 1000)]
-    [1, 5, 49, 200]
+    [1, 5, 60, 200]
     """
     wanted = max(n // 5, math.ceil(SPARE / rate - 1e-9) - 1)
     return min(wanted, n // 2, MOST_HELD)
@@ -310,3 +315,63 @@ def divided_by_group(
     near = ~held & grouping.near(groups, key=key, bound=bound)
     learnt = ~(held | near) | (labels.code > 0)
     return learnt, held & (labels.code == 0), units
+
+
+def check_dependence(table: Table, code: np.ndarray) -> list[Finding]:
+    """A finding where normal rows are like those before them, and no group or time is known.
+
+    Looked at are the ranks of the values of each column of numbers, in the order of the rows: the
+    correlation with the row before is 0 but for chance where rows were shuffled.
+
+    Parameters
+    ----------
+    code : ndarray of int of shape (n_rows,)
+        0 where a row is normal.
+    """
+    normal = np.flatnonzero(code == 0)[:_LOOKED_AT]
+    if table.groups is not None or len(normal) < _FEWEST_ROWS:
+        return []
+    numbers = [c for c in table.columns if c.kind == "number" and len(c.values)]
+    found = {
+        column.name: r for column in numbers if (r := _follows(column.values[normal])) is not None
+    }
+    if not found or np.quantile(list(found.values()), 0.75) <= _FOLLOWS:
+        return []
+    name = max(found, key=lambda column: found[column])
+    told = (
+        f"Rows are like those before them: of column {name!r} the rank correlation of normal rows "
+        f"with the row before is {found[name]:.2f}, and 0 where rows are shuffled. The promised "
+        f"rate of false alarms holds for rows drawn from among these, and not for another run, "
+        f"machine or day:"
+    )
+    stretches = [c.name for c in table.columns if _in_stretches(c)]
+    looks = f" (column {stretches[0]!r} looks like it)" if stretches else ""
+    return [
+        Finding(
+            DependentRowsWarning,
+            told,
+            f"pass groups=, which of these each row is from{looks}, or time=.",
+            f"pass the column that says which of these a row is from{looks} as --group, or one of "
+            f"times as --time.",
+        )
+    ]
+
+
+def _follows(values: np.ndarray) -> float | None:
+    """The rank correlation of values with the one before; None of few, and of mere counters."""
+    values = values[~np.isnan(values)]
+    steps = np.diff(values)
+    if len(np.unique(values)) < _FEWEST_VALUES or (steps >= 0).all() or (steps <= 0).all():
+        return None
+    ranks = rankdata(values)
+    ranks = (ranks - ranks.mean()) / ranks.std()
+    return float(np.mean(ranks[1:] * ranks[:-1]))
+
+
+def _in_stretches(column: Column) -> bool:
+    """Whether the rows of each name stand together, as those of a recording do."""
+    if column.kind not in ("text", "number") or not len(column.values) or column.is_empty:
+        return False
+    values = column.values if column.kind == "number" else column.names()[1]
+    changes, n_values = np.count_nonzero(np.diff(values)), len(np.unique(values))
+    return 1 < n_values == changes + 1 and 3 * n_values <= len(values)
