@@ -97,8 +97,8 @@ class Scorer:
 
     def away(self, Z: np.ndarray) -> np.ndarray:
         """|1 - f| alone: near 1 for a row that is near no landmark.  (n, n_columns) -> (n,)"""
-        away: np.ndarray = np.abs(1 - self.kernel_map.combine(Z, self.coef[:, 0], dtype=float))
-        return away
+        away: np.ndarray = np.abs(1 - self.kernel_map.combine(Z, self.coef[:, 0]).astype(float))
+        return away  # rounded as the score is, which may be the threshold
 
     def likeness(self, Z: np.ndarray) -> np.ndarray:
         """How much each row is like each kind: 1 at the rows of that kind.  -> (n, n_kinds)"""
