@@ -5,8 +5,9 @@ what the kernel values, in single precision themselves, are rounded to. Where ke
 are large and nearly singular, and that would tell; where they are narrow, it does not.
 """
 
+from functools import cached_property
+
 import numpy as np
-from scipy.linalg.blas import dsyrk, ssyrk
 
 from eqsep.engine.compiled import add_triangle
 
@@ -40,26 +41,32 @@ class Gram:
     """
 
     def __init__(self, m: int, *, n_rows: int) -> None:
-        self._upper = np.zeros((m, m), order="F")
+        self._lower = np.zeros((m, m))
         self._rounds = n_rows * m**2 >= WORTH_ROUNDING
-        self._block = np.empty((m, m) if self._rounds else (0, 0), dtype=np.float32, order="F")
 
     def add(self, k: np.ndarray) -> None:
         """Some rows more.  (n, m)"""
-        if self._rounds and _is_light(k):
-            ssyrk(1.0, k.T, c=self._block, overwrite_c=1)
-            add_triangle(self._block.T, self._upper.T)
-        else:
-            doubles = k.astype(np.float64, copy=False).T
-            dsyrk(1.0, doubles, beta=1.0, c=self._upper, overwrite_c=1)
+        light = self._rounds and _is_light(k)
+        values = k if light else k.astype(np.float64, copy=False)
+        # Not SciPy's syrk, which would let no other thread run.
+        product = self._single if light else self._double
+        add_triangle(np.matmul(values.T, values, out=product), self._lower)
+
+    @cached_property
+    def _single(self) -> np.ndarray:
+        return np.empty_like(self._lower, dtype=np.float32)
+
+    @cached_property
+    def _double(self) -> np.ndarray:
+        return np.empty_like(self._lower)
 
     def __iadd__(self, other: "Gram") -> "Gram":
-        self._upper += other._upper
+        self._lower += other._lower
         return self
 
     def matrix(self) -> np.ndarray:
         """All of it.  (m, m)"""
-        lower = np.tril(self._upper.T)
+        lower = np.tril(self._lower)
         return lower + np.tril(lower, -1).T
 
 
