@@ -314,3 +314,34 @@ def test_runs_of_a_test_bench_follow_themselves(home_of):
     for path in sorted((home_of("skab") / "skab").glob("valve1/*.csv")):
         rows = pd.read_csv(path, sep=";").iloc[:400, 1:9]
         assert check_dependence(read_table(rows, name="Detector"), np.zeros(400, dtype=int)), path
+
+
+def test_a_time_that_is_misspelt_is_said(tmp_path):
+    path = str(tmp_path / "rows.csv")
+    TABLE.to_csv(path, index=False)
+    fit = ["fit", path, "--label", "kind", "--time", "tiem", "--out", str(tmp_path / "m.eqsep")]
+    done = CliRunner().invoke(app, fit)
+    assert done.exit_code == 2
+    assert "no column 'tiem'" in done.output
+
+
+def test_a_promise_in_time_speaks_of_blocks(tmp_path):
+    path = str(tmp_path / "rows.csv")
+    TABLE.to_csv(path, index=False)
+    options = ["--label", "kind", "--group", "run", "--time", "time", "--landmarks", "60"]
+    rate = ["--false-alarm-rate", "0.2", "--out", str(tmp_path / "m.eqsep")]
+    done = CliRunner().invoke(app, ["fit", path, *options, *rate])
+    assert done.exit_code == 0, done.output
+    assert "of new time blocks" in done.output
+
+
+def test_rows_without_a_label_are_no_kind_in_a_report(tmp_path):
+    path, page = str(tmp_path / "rows.csv"), tmp_path / "r.html"
+    partly = TABLE.drop(columns="time")
+    partly["kind"] = partly["kind"].where(np.arange(len(partly)) % 3 > 0)
+    partly.to_csv(path, index=False)
+    options = ["--label", "kind", "--group", "run", "--false-alarm-rate", "0.1"]
+    out = ["--landmarks", "60", "--out", str(tmp_path / "m.eqsep"), "--report", str(page)]
+    done = CliRunner().invoke(app, ["fit", path, *options, *out])
+    assert done.exit_code == 0, done.output
+    assert "None" not in page.read_text()

@@ -229,9 +229,10 @@ def _promise(detector: Detector) -> str:
     held = len(detector.calibration_.scores) - left_out
     doubted, confidence = is_calibration_doubted(detector), detector.confidence
     by = counted(held, "held-out row" if doubted else "held-out normal row")
-    if detector.feature_map_.grouping is not None:
+    grouping = detector.feature_map_.grouping
+    if grouping is not None:
         held = detector.calibration_.n_units
-        by = f"{counted(held, 'held-out group')} of {by.replace('held-out ', '')}"
+        by = f"{counted(held, f'held-out {grouping.unit}')} of {by.replace('held-out ', '')}"
     if left_out:
         by += f" beside {left_out:,} taken for anomalies"
     certainly = "" if confidence is None else f" with a confidence of {confidence:.4g}"
@@ -239,10 +240,9 @@ def _promise(detector: Detector) -> str:
         verb = "is" if held == 1 else "are"
         return f"none: {by} {verb} too few for false alarms at {rate:.2%}{certainly}"
     told = f"{rate:.2%} of new normal rows raise an alarm,{certainly or ' on average'} (by {by})"
-    grouped = detector.feature_map_.grouping is not None
-    if grouped:
-        told = told.replace("rows", "rows of new groups", 1)
-    if doubted or certainly or grouped:
+    if grouping is not None:
+        told = told.replace("rows", f"rows of new {grouping.unit}s", 1)
+    if doubted or certainly or grouping is not None:
         told = f"at most {told}"
     return f"{told}; fewer, the more of these are anomalies" if doubted else told
 

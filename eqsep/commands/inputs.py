@@ -130,7 +130,7 @@ class InputSpec:
 
         def choose(there: list[str]) -> list[str]:
             rest = (column for column in there if column not in (*self.drop, *beside))
-            chosen([*self.drop, *self.names], there, name="The table")
+            chosen([*self.drop, *self.names, *self.groups], there, name="The table")
             return [*rest, *beside]
 
         return choose
@@ -155,6 +155,7 @@ class InputSpec:
     def _inferred(self) -> tuple[Table, pa.ChunkedArray | None]:
         texts = [*self.names, *(name for name in (self.label, self.group) if name is not None)]
         table = whole(self.paths, layout=self.layout, as_text=texts, but=self.drop)
+        chosen(self.groups, table.column_names, name="The table")
         labels = None if self.label is None else table.column(self.label)
         values = self.with_names(table.drop_columns(self.beside))
         return self.with_groups(read_table(values, name="Detector"), table), labels

@@ -104,7 +104,7 @@ def _held_out(detector: Detector, known: _Known) -> HeldOut:
     else:
         test = _chosen_groups(known.table.groups) | np.isin(known.kind.astype(str), unseen)
     train = np.flatnonzero(~test & ~np.isin(known.kind.astype(str), unseen))
-    rows = np.flatnonzero(test)
+    rows = np.flatnonzero(test & (known.kind != None))  # noqa: E711  one by one
     trial = Detector(**detector.get_params(deep=False))
     with python_warnings.catch_warnings():
         python_warnings.simplefilter("ignore")  # said of the first fit already

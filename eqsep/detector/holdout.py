@@ -121,6 +121,11 @@ class Grouping:
     edges: tuple[float, ...] = ()
     row_bound: int = _ALL
 
+    @property
+    def unit(self) -> str:
+        """What is held out, and what the promise is for, in a word."""
+        return "group" if self.columns[1] is None else "time block"
+
     @classmethod
     def of(cls, groups: RowGroups) -> "Grouping":
         """For the rows of a first fit: of n rows of a group there are about 2 sqrt(n) blocks."""

@@ -214,18 +214,16 @@ class Monitor:
                 accounts, scores, sums, squares = (kept[name].astype(float) for name in _ARRAYS)
             if words.pop("form") != _FORM:
                 raise ValueError("another form")
-            monitor = cls(
-                detector, delta=words.pop("delta"), random_state=words.pop("random_state")
-            )
-            model = words.pop("model")
+            delta, seed, model = (words.pop(name) for name in ("delta", "random_state", "model"))
             watched = Watched(**{f.name: words[f.name] for f in fields(Watched)})
         except (ValueError, KeyError, TypeError, BadZipFile) as error:
             raise UserError(
-                f"{path} holds no state of a monitor, or is damaged ({error}). Pass the file that "
+                f"{path} holds no state of a monitor, or is damaged. Pass the file that "
                 f"Monitor.save wrote, or begin anew without it.",
-                command=f"{path} holds no state of eqsep watch, or is damaged ({error}). Name "
-                f"another file, which is written anew.",
+                command=f"{path} holds no state of eqsep watch, or is damaged. Name another file, "
+                f"which is written anew.",
             ) from error
+        monitor = cls(detector, delta=delta, random_state=seed)
         if model != monitor.model_:
             monitor._begin(watched.episode + 1)
             return monitor

@@ -40,6 +40,8 @@ class Learnt:
         The rate on average, and where that of this one model lies.
     groups : int
         The groups that calibrate, where rows are held out by group; else 0.
+    unit : str
+        What is held out then: "group" or "time block".
     calibrating : int
         The normal rows that were held out to set the threshold.
     left_out : int
@@ -61,6 +63,7 @@ class Learnt:
     promised: bool
     interval: RateInterval
     groups: int
+    unit: str
     calibrating: int
     left_out: int
     threshold: float
@@ -97,6 +100,7 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
         promised=detector.calibration_.rank(*promise) > 0,
         interval=detector.calibration_.interval(*promise),
         groups=detector.calibration_.n_units if detector.feature_map_.grouping else 0,
+        unit=detector.feature_map_.grouping.unit if detector.feature_map_.grouping else "row",
         calibrating=len(detector.calibration_.scores) - left_out,
         left_out=left_out,
         threshold=detector.threshold_,
