@@ -12,6 +12,7 @@ from eqsep import Detector, load_model
 from eqsep.detector.bandwidth import VOTE_WEIGHTS
 from eqsep.engine import trees as module
 from eqsep.engine.trees import Trees, anomalous_shares, same_trees
+from eqsep.tables.encoder import aligned
 
 
 def striped(n, *, seed=0):
@@ -170,8 +171,6 @@ def test_the_vote_is_that_of_learnt_rows_alone(fitted):
 
 
 def feature_map_table(found, rows):
-    from eqsep.tables.encoder import aligned
-
     return aligned(found.feature_map_.encoder, rows)
 
 

@@ -120,17 +120,11 @@ def average_precision_interval(
     def areas(rows: Strata) -> np.ndarray:
         return _areas(ranks, rows, normal=normal)
 
-    found = _interval(
-        areas,
-        _strata(kind, normal=normal),
-        confidence=confidence,
-        n_resamples=n_resamples,
-        random_state=random_state,
-    )
+    draws = (confidence, n_resamples, random_state)
     prevalence = prevalence_by_kind(kind, normal=normal)
     return {
         name: Interval(*ends, prevalence=prevalence[name])
-        for name, ends in zip(prevalence, zip(*found, strict=True), strict=True)
+        for name, ends in _ends(areas, kind, draws, normal=normal).items()
     }
 
 
@@ -162,18 +156,9 @@ def roc_auc_interval(
     def areas(rows: Strata) -> np.ndarray:
         return _areas(ranks, rows, normal=normal, area=_roc_area)
 
-    found = _interval(
-        areas,
-        _strata(kind, normal=normal),
-        confidence=confidence,
-        n_resamples=n_resamples,
-        random_state=random_state,
-    )
-    names = prevalence_by_kind(kind, normal=normal)
-    return {
-        name: Interval(*ends, prevalence=0.5)
-        for name, ends in zip(names, zip(*found, strict=True), strict=True)
-    }
+    draws = (confidence, n_resamples, random_state)
+    found = _ends(areas, kind, draws, normal=normal)
+    return {name: Interval(*ends, prevalence=0.5) for name, ends in found.items()}
 
 
 def average_precision_difference(
@@ -225,17 +210,9 @@ def average_precision_difference(
     def gains(rows: Strata) -> np.ndarray:
         return _areas(first, rows, normal=normal) - _areas(second, rows, normal=normal)
 
-    found = _interval(
-        gains,
-        _strata(kinds, normal=normal),
-        confidence=confidence,
-        n_resamples=n_resamples,
-        random_state=random_state,
-    )
-    names = prevalence_by_kind(kinds, normal=normal)
-    return {
-        name: Difference(*ends) for name, ends in zip(names, zip(*found, strict=True), strict=True)
-    }
+    draws = (confidence, n_resamples, random_state)
+    found = _ends(gains, kinds, draws, normal=normal)
+    return {name: Difference(*ends) for name, ends in found.items()}
 
 
 def check_confidence(confidence: float) -> None:
@@ -254,22 +231,27 @@ def check_confidence(confidence: float) -> None:
         )
 
 
-def _interval(
+def _ends(
     measure: Callable[[Strata], np.ndarray],
-    strata: Strata,
+    kind: np.ndarray,
+    draws: tuple[float, int, Any],
     *,
-    confidence: float,
-    n_resamples: int,
-    random_state: Any,
-) -> tuple[list[float], list[float], list[float]]:
-    """`measure` of the rows, and the quantiles of it over resamples."""
+    normal: str,
+) -> dict[str, tuple[float, float, float]]:
+    """`measure` of each kind, then of all, and the quantiles of it over resamples.
+
+    The `draws` are given by confidence, number of resamples and random state.
+    """
+    confidence, n_resamples, random_state = draws
     check_confidence(confidence)
     if n_resamples < 1:
         raise UserError(f"n_resamples must be at least 1, got {n_resamples}. Take 1000.")
-    rng = check_random_state(random_state)
+    rng, strata = check_random_state(random_state), _strata(kind, normal=normal)
     drawn = [measure(rows) for rows in _resamples(strata, n_resamples, rng)]
     low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
-    return measure(strata).tolist(), low.tolist(), high.tolist()
+    found = (measure(strata).tolist(), low.tolist(), high.tolist())
+    names = prevalence_by_kind(kind, normal=normal)
+    return dict(zip(names, zip(*found, strict=True), strict=True))
 
 
 def _strata(kind: np.ndarray, *, normal: str) -> Strata:
