@@ -106,14 +106,19 @@ def measure(cell: Cell) -> dict[str, list[list[float]]]:
     return {"shares": shares}
 
 
+def shuffled(rows: Rows, split: int) -> tuple[np.ndarray, np.ndarray]:
+    """The places of the normal rows and of the anomalies, each in an order of this division."""
+    rng = np.random.default_rng(split)
+    is_normal = rows.kind == "normal"
+    return rng.permutation(np.flatnonzero(is_normal)), rng.permutation(np.flatnonzero(~is_normal))
+
+
 def measure_planted(cell: PlantedCell) -> dict[str, list[list[list[float]]]]:
     """The shares of false alarms and of anomalies caught, by way and rate, for each division."""
     rows = rows_of(cell.data)
     alarms, caught = [], []
     for split in range(cell.first, cell.first + cell.splits):
-        rng = np.random.default_rng(split)
-        normal = rng.permutation(np.flatnonzero(rows.kind == "normal"))
-        anomalous = rng.permutation(np.flatnonzero(rows.kind != "normal"))
+        normal, anomalous = shuffled(rows, split)
         labelled, hidden, later = np.array_split(anomalous, 3)
         fresh, known = np.split(normal, [len(normal) // 2])
         odds = max(cell.planted, 1e-6) / (1 - cell.planted)  # 0 plants none
@@ -137,19 +142,15 @@ def measure_batch(cell: BatchCell) -> dict[str, list[list[float]]]:
     rows = rows_of(cell.data)
     false, found = [], []
     for split in range(cell.first, cell.first + cell.splits):
-        rng = np.random.default_rng(split)
-        normal = rng.permutation(np.flatnonzero(rows.kind == "normal"))
-        anomalous = rng.permutation(np.flatnonzero(rows.kind != "normal"))
+        normal, anomalous = shuffled(rows, split)
         fresh, known = np.split(normal, [len(normal) // 2])
         is_seen = rows.kind[anomalous] == TABLES[cell.data].kinds[0]
         seen = anomalous[is_seen][: is_seen.sum() // 2][:MOST_SEEN]
         others = anomalous[~np.isin(anomalous, seen)]
         part = rows.at(np.concatenate([known[:MOST_NORMAL], seen]))
         batch = rows.at(np.concatenate([fresh[: MOST_BATCH[0]], others[: MOST_BATCH[1]]]))
-        detector, is_normal = (
-            cell.detector(split).fit(part.frame, part.kind),
-            batch.kind == "normal",
-        )
+        detector = cell.detector(split).fit(part.frame, part.kind)
+        is_normal = batch.kind == "normal"
         masks = [detector.select(batch.frame, fdr=fdr) for fdr in cell.fdr]
         false.append([float(is_normal[mask].mean()) if mask.any() else 0.0 for mask in masks])
         found.append([float(mask[~is_normal].mean()) for mask in masks])
