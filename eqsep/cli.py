@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eqsep import __version__
-from eqsep.commands import data, testing, theory, watching
+from eqsep.commands import data, learning, testing, theory, watching
 from eqsep.commands.console import Screen, counted, debugging, errors_told, warnings_told
 from eqsep.commands.options import (
     Again,
@@ -19,13 +19,11 @@ from eqsep.commands.options import (
     Group,
     Header,
     Label,
-    LabelHad,
     Landmarks,
     Model,
     ModelOut,
     Names,
     Normal,
-    NormalHere,
     Rate,
     Ray,
     Report,
@@ -232,71 +230,6 @@ def explain(  # noqa: PLR0913
 
 
 @app.command()
-def learn(  # noqa: PLR0913
-    model: Model,
-    rows: Rows,
-    label: Label,
-    out: ModelOut,
-    normal: NormalHere = None,
-    again: Again = False,
-    delimiter: Delimiter = None,
-    header: Header = True,
-) -> None:
-    """Teach a model more labelled rows; its landmarks stay those of its first fit."""
-    with errors_told():
-        from eqsep.commands import fitting
-
-        spec = _spec(rows, delimiter, header, {"label": label, "normal": normal})
-        with warnings_told():
-            detector, counts = fitting.learn_files(model, spec, out=out, again=again)
-        fitting.tell_fitted(Screen(), detector, counts, out)
-
-
-@app.command()
-def forget(  # noqa: PLR0913
-    model: Model,
-    rows: Rows,
-    out: ModelOut,
-    label: LabelHad = None,
-    normal: NormalHere = None,
-    delimiter: Delimiter = None,
-    header: Header = True,
-) -> None:
-    """Let a model unlearn rows, as if it had never learnt them; its landmarks stay."""
-    with errors_told():
-        from eqsep.commands import fitting
-
-        spec = _spec(rows, delimiter, header, {"label": label, "normal": normal})
-        spec.check()
-        with warnings_told():
-            detector, counts = fitting.forget_files(model, spec, out=out)
-        fitting.tell_fitted(Screen(), detector, {}, out, gone=counts)
-
-
-@app.command()
-def suspects(  # noqa: PLR0913
-    model: Model,
-    rows: Rows,
-    label: LabelHad = None,
-    normal: NormalHere = None,
-    most: Annotated[int, typer.Option(metavar="N", help="How many rows to list at most.")] = 20,
-    out: TableOut = "-",
-    form: Form = None,
-    delimiter: Delimiter = None,
-    header: Header = True,
-) -> None:
-    """List learnt rows that are likely to be anomalies which nobody has labelled, to judge them."""
-    with errors_told():
-        from eqsep.commands import suspecting
-
-        spec = _spec(rows, delimiter, header, {"label": label, "normal": normal})
-        spec.check()
-        with warnings_told():
-            detector, n = suspecting.list_suspects(model, spec, out, kind=form, most=most)
-        suspecting.tell_suspects(Screen(), detector, n, out)
-
-
-@app.command()
 def merge(
     models: Annotated[
         list[Path], typer.Argument(metavar="MODEL", help="Fitted to rows of their own.")
@@ -379,6 +312,9 @@ def evaluate(  # noqa: PLR0913
             console.print(f"\nreport: {report}", soft_wrap=True, markup=False)
 
 
+app.command("learn")(learning.run_learn)
+app.command("forget")(learning.run_forget)
+app.command("suspects")(learning.run_suspects)
 app.command("test")(testing.run_test)
 app.command("watch")(watching.run_watch)
 

@@ -12,7 +12,7 @@ import numpy as np
 from rich.console import Console
 
 from eqsep.commands.console import counted, progress
-from eqsep.commands.inputs import InputSpec, check_labelled, check_some_label, y_for
+from eqsep.commands.inputs import InputSpec, LabelColumn, check_labelled, check_some_label, y_for
 from eqsep.commands.reading import check_not_read, load_detector
 from eqsep.commands.training_data import TrainingData, read_on_cluster, read_training_data
 from eqsep.commands.writing import check_model_out
@@ -22,7 +22,7 @@ from eqsep.detector.trust import is_calibration_doubted
 from eqsep.errors import UserError
 from eqsep.labels import NORMAL, WITHOUT
 from eqsep.report.learnt import trust_in
-from eqsep.tables.column import text_of
+from eqsep.tables.column import objects, text_of
 from eqsep.tables.reading import Table
 
 _KINDS = {
@@ -111,25 +111,35 @@ def _repeats_refused(*, again: bool) -> Iterator[None]:
 
 
 def learn_files(
-    model: Path, spec: InputSpec, *, out: Path, again: bool = False
+    model: Path, spec: InputSpec, *, out: Path, again: bool = False, judged: bool = False
 ) -> tuple[Detector, dict[str, int]]:
-    """Teach a model more labelled rows and write what it knows then; the rows of each kind."""
+    """Teach a model more labelled rows and write what it knows then; the rows of each kind.
+
+    Parameters
+    ----------
+    again : bool
+        Whether rows may be learnt that were learnt before.
+    judged : bool
+        Whether rows were judged because they raised an alarm, so that none calibrates.
+    """
 
     def learn(detector: Detector, rows: Table, y: np.ndarray | None) -> None:
         if y is not None and not detector.one_class_:
             check_some_label(y, name=str(spec.label))
         with _repeats_refused(again=again):
-            detector.partial_fit(rows, y)
+            detector.partial_fit(rows, y, judged=judged)
 
     return _changed(model, spec, learn, out=out)
 
 
-def forget_files(model: Path, spec: InputSpec, *, out: Path) -> tuple[Detector, dict[str, int]]:
+def forget_files(
+    model: Path, spec: InputSpec, *, out: Path, judged: bool = False
+) -> tuple[Detector, dict[str, int]]:
     """Let a model unlearn rows, with the labels they had, and write what it knows then."""
 
     def forget(detector: Detector, rows: Table, y: np.ndarray | None) -> None:
         check_labelled(detector, spec.label)
-        detector.forget(rows, y)
+        detector.forget(rows, y, judged=judged)
 
     return _changed(model, spec, forget, out=out)
 
@@ -150,11 +160,32 @@ def _changed(
         (rows, column), y = spec.read_like(detector), None
         if column is not None:
             y = y_for(detector, column, name=str(spec.label), normal=spec.normal)
+            if spec.seen:
+                rows, y = _of_seen(rows, y, detector, spec)
         say(counted(rows.n_rows, "row"))
         change(detector, rows, y)
         detector.save(out)
     labels = [None] * rows.n_rows if y is None else y
     return detector, dict(Counter(sorted(WITHOUT if k is None else str(k) for k in labels)))
+
+
+def _of_seen(
+    rows: Table, y: np.ndarray, detector: Detector, spec: InputSpec
+) -> tuple[Table, np.ndarray]:
+    """Rows but those of kinds that are not to be seen, as `eqsep fit --seen` leaves them out."""
+    labels = LabelColumn(
+        objects(None if label is None else str(label) for label in y),
+        _normal_word(detector),
+        str(spec.label),
+    )
+    kept = np.flatnonzero(labels.seen(spec.seen))
+    return rows.take(kept), y[kept]
+
+
+def _normal_word(detector: Detector) -> str:
+    """What the detector calls normal rows."""
+    labels = detector.labels_.labels
+    return NORMAL if labels is None else text_of(labels.classes[0])
 
 
 def merge_models(models: Sequence[Path], out: Path, *, again: bool = False) -> Detector:
@@ -190,8 +221,7 @@ def tell_fitted(
     Columns that were left out as asked are `dropped`; the detector knows those that it left out.
     Rows that were forgotten are `gone`.
     """
-    labels = detector.labels_.labels
-    normal = NORMAL if labels is None else text_of(labels.classes[0])
+    normal = _normal_word(detector)
     lines = {"rows": _by_kind(counts), "forgotten": _by_kind(gone or {})}
     lines = {name: text for name, text in lines.items() if text}
     lines |= {

@@ -16,14 +16,12 @@ from eqsep.detector.feature_map import FeatureMap
 from eqsep.detector.fitting import (
     FitContext,
     PartialStatistics,
-    accumulate_encoded,
     check_parameters,
-    context_of,
     first_fit,
     name_columns,
 )
 from eqsep.detector.holdout import row_hashes, with_groups
-from eqsep.detector.learning import left_without, merged, rows_to_learn, warn_of_far_rows
+from eqsep.detector.learning import accumulated, left_without, merged, warn_of_far_rows
 from eqsep.detector.repeats import warn_of_repeats
 from eqsep.detector.scoring import Calibration, Held, checked_promise, scorer_of, solved, verdicts
 from eqsep.detector.streams import fit_stream, grouped, read
@@ -223,6 +221,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         classes: Any = None,  # noqa: ARG002
         groups: Any = None,
         time: Any = None,
+        judged: bool = False,
     ) -> Self:
         """Learn more rows: what all pieces together teach is what one fit teaches.
 
@@ -235,26 +234,25 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
             As in `fit`; a piece may hold anomalies alone.
         classes : array-like, default=None
             Not needed; for tools that pass it.
+        judged : bool, default=False
+            Whether rows were judged because they raised an alarm: then none of them calibrates.
         """
-        if not hasattr(self, "feature_map_"):
+        if not hasattr(self, "feature_map_") and not judged:
             return self.fit(X, y, groups, time)
         if is_stream(X):
             name = type(self).__name__
             source = grouped(source_of(X, y, name=name), groups, time, name=name)
             for table, labels in read(source, name=name):
-                self.partial_fit(table, labels)
+                self.partial_fit(table, labels, judged=judged)
             return self
-        known, context = self.kinds_, context_of(self)
-        table, labels = rows_to_learn(self, X, y, groups, time)
-        Z = self.feature_map_.rows(table)
-        partial = accumulate_encoded(context, table, labels, Z)
-        held = partial.held_out.encoded(self.feature_map_)
+        Z, labels, partial = accumulated(self, X, y, groups, time, judged)
+        known, held = self.labels_, partial.held_out.encoded(self.feature_map_)
         warn_of_repeats(self, held[0])
         self.labels_ = partial.known
         sums = widened(self.statistics_, 1 + len(self.kinds_)) + partial.statistics
         self._record(sums, self.calibration_.held + held)
-        warn_of(check_row_labels(labels, known=context.known))
-        warn_of_far_rows(self, Z, labels, known=known)
+        warn_of(check_row_labels(labels, known=known))
+        warn_of_far_rows(self, Z, labels, known=known.kinds, judged=judged)
         return self
 
     def merge(self, other: "Detector") -> Self:
@@ -276,15 +274,15 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         self.labels_, statistics, held = merged(self, other)
         return self._record(statistics, held)
 
-    def forget(self, X: Any, y: Any = None, groups: Any = None, time: Any = None) -> Self:
-        """Unlearn rows that were learnt, with the labels, groups and times they had.
+    def forget(
+        self, X: Any, y: Any = None, groups: Any = None, time: Any = None, judged: bool = False
+    ) -> Self:
+        """Unlearn rows that were learnt, with the labels, groups and times they had, or `judged`.
 
         Landmarks taken from such rows, and the encoding of the columns, stay. A kind of which no
         row is left is not a seen one any more.
         """
-        table, labels = rows_to_learn(self, X, y, groups, time)
-        Z = self.feature_map_.rows(table)
-        partial = accumulate_encoded(context_of(self), table, labels, Z)
+        *_, partial = accumulated(self, X, y, groups, time, judged)
         self.labels_, statistics, held = left_without(self, partial)
         return self._record(statistics, held)
 

@@ -157,11 +157,16 @@ class PartialStatistics:
         )
 
 
-def context_of(detector: Any) -> FitContext:
-    """What a fitted detector has agreed on: more rows are accumulated in it."""
+def context_of(detector: Any, *, judged: bool = False) -> FitContext:
+    """What a fitted detector has agreed on: more rows are accumulated in it.
+
+    Rows that were `judged` because they raised an alarm are all learnt: none is held out.
+    """
     check_is_fitted(detector)
-    known = detector.labels_
-    return FitContext.of(detector, detector.feature_map_, known, one_class=detector.one_class_)
+    feature_map, known = detector.feature_map_, detector.labels_
+    if judged:
+        feature_map = replace(feature_map, holdout_bound=0, anomaly_bound=0)
+    return FitContext.of(detector, feature_map, known, one_class=detector.one_class_)
 
 
 def name_columns(detector: Any) -> None:

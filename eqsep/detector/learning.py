@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.detector.fitting import PartialStatistics, context_of
+from eqsep.detector.fitting import PartialStatistics, accumulate_encoded, context_of
 from eqsep.detector.holdout import with_groups
 from eqsep.detector.repeats import held_normal, warn_of_common_rows
 from eqsep.detector.scoring import LIKE, NO_GROUPS, Held, scorer_of
@@ -43,6 +43,15 @@ def rows_to_learn(
         )
     table = aligned(encoder, with_groups(table, groups, time))
     return table, context.row_labels(y, n_rows=table.n_rows)
+
+
+def accumulated(
+    detector: Any, X: Any, y: Any, groups: Any, time: Any, judged: bool
+) -> tuple[np.ndarray, RowLabels, PartialStatistics]:
+    """More rows encoded, their labels, and what they teach; none calibrates that was `judged`."""
+    table, labels = rows_to_learn(detector, X, y, groups, time)
+    Z = detector.feature_map_.rows(table)
+    return Z, labels, accumulate_encoded(context_of(detector, judged=judged), table, labels, Z)
 
 
 def check_mergeable(detector: Any, other: Any) -> None:
@@ -108,22 +117,23 @@ def check_learnt(detector: Any, partial: PartialStatistics) -> None:
 
 
 def warn_of_far_rows(
-    detector: Any, Z: np.ndarray, labels: RowLabels, *, known: tuple[str, ...]
+    detector: Any, Z: np.ndarray, labels: RowLabels, *, known: tuple[str, ...], judged: bool = False
 ) -> None:
     """Warn of rows that, once learnt, are not told as their labels say.
 
     Landmarks come from the first fit: rows that are near none of them are hardly learnt. Looked at
     are normal rows, of which few should raise an alarm, and each kind beyond `known`, most of whose
-    rows should raise one that names it.
+    rows should raise one that names it. Rows that were `judged` raised one, whatever they are.
     """
     scorer = scorer_of(detector)
-    normal, limit = Z[labels.code == 0], min(detector.threshold_, _FAR)
+    normal, limit = Z[labels.code == 0], _FAR if judged else min(detector.threshold_, _FAR)
     high = scorer.away(normal) > limit
     if high.sum() >= _FEWEST and high.mean() > _TIMES * detector.false_alarm_rate:
         _warn(
             f"Of {len(normal):,} normal rows {high.mean():.0%} have an |1 - f| above {limit:.2f} "
             f"now that they are learnt, where the threshold is {detector.threshold_:.2f}: no "
-            f"landmark of the first fit is near them. Fit anew with these rows among the others."
+            f"landmark of the first fit is near them. Fit anew with these rows among the others",
+            judged=not judged,
         )
     for position, kind in enumerate(labels.kinds[len(known) :], start=len(known)):
         rows = Z[labels.code == position + 1]
@@ -198,8 +208,12 @@ def suspects(
     return highest
 
 
-def _warn(message: str) -> None:
-    warn(NewKindWarning(message))
+def _warn(message: str, *, judged: bool = False) -> None:
+    """Warn; of rows that may have been `judged` because of an alarm, with how to say so."""
+    told = "; or, if they were picked because they raised an alarm, pass"
+    more, option = (f"{told} {word}." for word in ("judged=True", "--judged"))
+    command = f"{message}{option}" if judged else None
+    warn(NewKindWarning(f"{message}{more}" if judged else message, command=command))
 
 
 def _left(
