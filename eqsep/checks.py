@@ -13,6 +13,8 @@ looked, and goes on, says so once: ``warnings.simplefilter("ignore", DateColumnW
 | labels that may be misspelt | `LabelSpellingWarning` |
 | a threshold that few anomalies get above | `HighThresholdWarning` |
 | rows that are like those before them | `DependentRowsWarning` |
+| rows that change over time | `DriftWarning` |
+| times that begin anew | `TimeOrderWarning` |
 | rows to doubt, and no labelled anomaly by which to tell | `UnusedDoubtWarning` |
 """
 
@@ -74,8 +76,19 @@ class DependentRowsWarning(DataWarning):
     """Rows are like those before them, and neither groups nor times were given."""
 
 
+class DriftWarning(DataWarning):
+    """Rows change over time: what is promised would not hold for the rows that follow."""
+
+
+class TimeOrderWarning(DataWarning):
+    """Times begin anew from row to row, as where several runs stand below each other."""
+
+
 class UnusedDoubtWarning(DataWarning):
     """Rows are to be doubted, and no anomaly is labelled that they could be like."""
+
+
+CAUTIONS = (DependentRowsWarning, DriftWarning)  # that break the promise, and are kept in a model
 
 
 @dataclass(frozen=True)

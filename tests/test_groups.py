@@ -14,8 +14,9 @@ from eqsep import Detector, load_model
 from eqsep.checks import DependentRowsWarning
 from eqsep.cli import app
 from eqsep.datasets import make_process
-from eqsep.detector import CalibrationWarning, holdout
-from eqsep.detector.holdout import Grouping, check_dependence, held_out_groups, with_groups
+from eqsep.detector import CalibrationWarning, grouping
+from eqsep.detector.grouping import Grouping, held_out_groups
+from eqsep.detector.holdout import check_dependence, with_groups
 from eqsep.detector.scoring import Calibration
 from eqsep.errors import UserError
 from eqsep.tables.reading import RowGroups, read_table
@@ -94,8 +95,10 @@ def test_the_rate_is_kept_for_new_runs_where_rows_held_out_one_by_one_break_it()
 @pytest.mark.parametrize("time", [None, "time"])
 def test_pieces_merged_and_forgotten_are_what_one_fit_is(time):
     rows = X if time is None else X.assign(time=TABLE["time"])
-    whole = detector().fit(rows, Y, groups="run", time=time)
-    like = {"feature_map": whole.feature_map_}
+    rate = RATE if time is None else 0.01  # for which runs are too few: blocks of time calibrate
+    whole = detector(false_alarm_rate=rate).fit(rows, Y, groups="run", time=time)
+    assert whole.feature_map_.grouping.unit == ("group" if time is None else "time block")
+    like = {"feature_map": whole.feature_map_, "false_alarm_rate": rate}
     part = np.random.default_rng(0).integers(3, size=len(X))  # pieces cut through runs
     first, second, third = (rows[part == i] for i in range(3))
     pieces = detector(**like).fit(first, Y[part == 0], groups="run", time=time)
@@ -117,7 +120,7 @@ def test_batches_are_what_one_fit_is(fitted):
 
 
 def test_of_large_groups_some_rows_calibrate_the_same_ones_in_pieces(monkeypatch):
-    monkeypatch.setattr(holdout, "MOST_IN_GROUPS", 300)
+    monkeypatch.setattr(grouping, "MOST_IN_GROUPS", 300)
     whole = detector().fit(X, Y, groups="run")
     assert 200 < len(whole.calibration_.rows) < 400
     assert whole.calibration_.n_units > 40
@@ -325,14 +328,22 @@ def test_a_time_that_is_misspelt_is_said(tmp_path):
     assert "no column 'tiem'" in done.output
 
 
-def test_a_promise_in_time_speaks_of_blocks(tmp_path):
+@pytest.mark.parametrize(
+    ("n_runs", "told"),
+    [
+        (120, "rows of new groups raise"),
+        (6, "rows of new time blocks of known groups raise"),
+    ],
+)
+def test_a_promise_in_time_speaks_of_groups_where_there_are_enough(n_runs, told, tmp_path):
     path = str(tmp_path / "rows.csv")
-    TABLE.to_csv(path, index=False)
+    TABLE[: 30 * n_runs].to_csv(path, index=False)
     options = ["--label", "kind", "--group", "run", "--time", "time", "--landmarks", "60"]
     rate = ["--false-alarm-rate", "0.2", "--out", str(tmp_path / "m.eqsep")]
     done = CliRunner().invoke(app, ["fit", path, *options, *rate])
     assert done.exit_code == 0, done.output
-    assert "of new time blocks" in done.output
+    assert told in done.output
+    assert ("nothing of new groups, which takes 8 groups or more" in done.output) == (n_runs == 6)
 
 
 def test_rows_without_a_label_are_no_kind_in_a_report(tmp_path):

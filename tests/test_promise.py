@@ -118,14 +118,12 @@ def test_fit_and_info_tell_the_rate_on_average_and_the_interval(tmp_path, capsys
     said(*words)
     told = said("info", model)
     assert "promise     1.00% of new normal rows raise an alarm, on average (by 499 h" in told
-    assert "interval    0.33% to 2.04% in this one model, with a confidence of 0.95\n" in told
+    assert "interval    0.33% to 2.04% for 95 of 100 models like this one\n" in told
     page = tmp_path / "page.html"
     told = said(*words, "--confidence", "0.95", "--report", str(page))
     assert (
         "promise     at most 1.00% of new normal rows raise an alarm, with a confidence of 0.9"
         in told
     )
-    assert (
-        "interval    0.05% to 1.11% in this one model, with a confidence of 0.95, 0.40% on" in told
-    )
-    assert "between 0.05% and 1.11% in this one model" in page.read_text()
+    assert "interval    0.05% to 1.11% for 95 of 100 models like this one, 0.40% on" in told
+    assert "between 0.05% and 1.11% for 95 of 100 models" in page.read_text()

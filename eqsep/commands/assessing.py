@@ -96,7 +96,8 @@ def assess_files(
     )
     y = y_for(detector, table.column(spec.label), name=spec.label, normal=spec.normal)
     check_some_label(y, name=spec.label)
-    rows, notes = as_read(table, detector), []
+    rows, caution = as_read(table, detector), detector.caution_
+    notes = [] if caution is None else [f"Said at the fit: {caution.message}"]
     if set(grouped.groups) <= set(table.schema.names):
         rows = grouped.with_groups(rows, table)
     notes += _checked_new(detector, rows, y, spec.paths, learnt_too=learnt_too)

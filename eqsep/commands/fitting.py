@@ -17,6 +17,7 @@ from eqsep.commands.reading import check_not_read, load_detector
 from eqsep.commands.training_data import TrainingData, read_on_cluster, read_training_data
 from eqsep.commands.writing import check_model_out
 from eqsep.detector import Detector, RepeatedRowsWarning
+from eqsep.detector.grouping import groups_needed
 from eqsep.detector.promise import CONFIDENCE
 from eqsep.detector.trust import is_calibration_doubted
 from eqsep.errors import UserError
@@ -271,18 +272,21 @@ def _promise(detector: Detector) -> str:
         return f"none: {by} {verb} too few for false alarms at {rate:.2%}{certainly}"
     told = f"{rate:.2%} of new normal rows raise an alarm,{certainly or ' on average'} (by {by})"
     if grouping is not None:
-        told = told.replace("rows", f"rows of new {grouping.unit}s", 1)
+        told = told.replace("rows", f"rows of {grouping.promised}", 1)
+        if grouping.edges and grouping.columns[0] is not None:
+            told += f"; nothing of new groups, which takes {groups_needed(rate):,} groups or more"
     if doubted or certainly or grouping is not None:
         told = f"at most {told}"
     return f"{told}; fewer, the more of these are anomalies" if doubted else told
 
 
 def _interval(detector: Detector) -> dict[str, str]:
-    """What luck may have made of the promise in this one model; nothing where there is none."""
+    """What luck may make of the promise in one model; nothing where there is none."""
     promise = detector.false_alarm_rate, detector.confidence
     if detector.feature_map_.grouping or not detector.calibration_.rank(*promise):
         return {}
     mean, low, high = detector.calibration_.interval(*promise)
     ends = f"at most {high:.2%}" if is_calibration_doubted(detector) else f"{low:.2%} to {high:.2%}"
     average = "" if detector.confidence is None else f", {mean:.2%} on average"
-    return {"interval": f"{ends} in this one model, with a confidence of {CONFIDENCE}{average}"}
+    models = f"{100 * CONFIDENCE:g} of 100 models like this one"
+    return {"interval": f"{ends} for {models}{average}"}

@@ -18,7 +18,9 @@ def tell_info(console: Console, path: Path) -> None:
     detector = load_detector(path)
     tell_fitted(console, detector, {}, path)
     made_by, version, digest = origin(path.read_bytes())
-    lines = {
+    lines = {} if detector.caution_ is None else {"caution": detector.caution_.message}
+    lines |= {
+        **_groups(detector),
         "learnt": _rows(detector),
         "landmarks": f"{len(detector.feature_map_.landmarks):,}",
         "settings": _settings(detector),
@@ -27,6 +29,20 @@ def tell_info(console: Console, path: Path) -> None:
     }
     for name, text in lines.items():
         console.print(f"{name:11} {text}", markup=False, soft_wrap=True)
+
+
+def _groups(detector: Detector) -> dict[str, str]:
+    """Which columns say what rows belong together, and when they were taken."""
+    grouping = detector.feature_map_.grouping
+    if grouping is None:
+        return {}
+    words = zip(("groups", "times"), grouping.columns, strict=True)
+    told = [
+        f"{word} by column {name!r}" if name else f"{word} that are no column"
+        for word, name in words
+        if name is not None
+    ]
+    return {"held out by": f"{grouping.unit}; {' and '.join(told)}, which are no features"}
 
 
 def _rows(detector: Detector) -> str:

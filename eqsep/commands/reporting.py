@@ -12,7 +12,7 @@ from eqsep.commands.reading import files_of
 from eqsep.commands.text_files import STANDARD_INPUT
 from eqsep.commands.training_data import TrainingData, is_large
 from eqsep.detector import Detector
-from eqsep.detector.holdout import Grouping
+from eqsep.detector.grouping import Grouping
 from eqsep.detector.trust import is_calibration_doubted
 from eqsep.labels import NORMAL
 from eqsep.report import DetectorReport, HeldOut, Usage, detector_report
@@ -99,11 +99,15 @@ def _called(text: str, labels: LabelColumn | None) -> str:
 def _held_out(detector: Detector, known: _Known) -> HeldOut:
     """A part of the rows, and a second detector that has learnt the others."""
     unseen = sorted({k for k in known.kind if k not in (None, known.normal, *detector.kinds_)})
+    near = np.zeros(len(known.kind), dtype=bool)
     if known.table.groups is None:
         test = _chosen(known.kind, unseen, normal=known.normal)
     else:
-        test = _chosen_groups(known.table.groups) | np.isin(known.kind.astype(str), unseen)
-    train = np.flatnonzero(~test & ~np.isin(known.kind.astype(str), unseen))
+        grouping = detector.feature_map_.grouping
+        assert grouping is not None  # the rows were learnt with their groups
+        test, near = _chosen_groups(grouping, known.table.groups)
+        test |= np.isin(known.kind.astype(str), unseen)
+    train = np.flatnonzero(~test & ~near & ~np.isin(known.kind.astype(str), unseen))
     rows = np.flatnonzero(test & (known.kind != None))  # noqa: E711  one by one
     trial = Detector(**detector.get_params(deep=False))
     with python_warnings.catch_warnings():
@@ -137,11 +141,15 @@ def _chosen(kind: np.ndarray, unseen: Sequence[str], *, normal: str) -> np.ndarr
     return test
 
 
-def _chosen_groups(groups: RowGroups) -> np.ndarray:
-    """Which rows are held out where whole groups are: a share of the groups, one at least."""
-    units, place = np.unique(Grouping.of(groups).units(groups, key=0), return_inverse=True)
-    chosen: np.ndarray = (place < max(int(_HELD * len(units)), 1)) & (place < len(units) - 2)
-    return chosen
+def _chosen_groups(grouping: Grouping, groups: RowGroups) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows are held out where whole groups are, and which lie in gaps beside them.
+
+    Those of a share of the groups, one at least.
+    """
+    hashes = np.unique(units := grouping.units(groups, key=0))
+    n = max(min(int(_HELD * len(hashes)), len(hashes) - 2), 1)
+    test = units < hashes[n]
+    return test, ~test & grouping.near(groups, key=0, bound=int(hashes[n]))
 
 
 def _row_names(detector: Detector, known: _Known, rows: np.ndarray) -> list[str]:

@@ -7,6 +7,9 @@
 | `streams` | a first fit to batches of rows |
 | `trust` | what the labels of a first fit say of rows that nobody has called anomalous |
 | `feature_map` | what is fixed at the first fit: encoding, landmarks, bandwidth, who is held out |
+| `holdout` | which rows are held out of a fit, by a hash |
+| `grouping` | rows that belong together, and are held out together |
+| `drift` | whether rows in time change, by fits that look forwards |
 | `bandwidth` | the choice of the kernel's bandwidth, without an unseen kind to look at |
 | `scoring` | score, p-value, alarm and kind of encoded rows; the calibration behind them |
 | `promise` | what held-out rows can promise of one model, with a confidence |

@@ -152,6 +152,11 @@ def kernel_of(inverse: float, landmarks: np.ndarray) -> Laplacian:
     return Laplacian(gamma=inverse / MIDDLE * float(median.gamma), powers=POWERS)
 
 
+def inverse_of(kernel: Laplacian, landmarks: np.ndarray) -> float:
+    """The 1 / bandwidth of such a kernel over landmarks."""
+    return float(kernel.gamma) / float(Laplacian().resolved(landmarks).gamma) * MIDDLE
+
+
 @dataclass(frozen=True)
 class _Division:
     train: np.ndarray

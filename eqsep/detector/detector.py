@@ -10,22 +10,22 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from eqsep.batches.sources import source_of
-from eqsep.checks import check_dates, check_doubt, check_row_labels, check_threshold, warn_of
+from eqsep.checks import Finding, check_row_labels, warn_of
 from eqsep.detector.explanation import Explanation, explain_rows
 from eqsep.detector.feature_map import FeatureMap
 from eqsep.detector.fitting import (
     FitContext,
     PartialStatistics,
+    check_fitted,
     check_parameters,
     first_fit,
-    name_columns,
+    record_context,
 )
 from eqsep.detector.holdout import row_hashes, with_groups
 from eqsep.detector.learning import accumulated, left_without, merged, warn_of_far_rows
 from eqsep.detector.repeats import warn_of_repeats
 from eqsep.detector.scoring import Calibration, Held, checked_promise, scorer_of, solved, verdicts
 from eqsep.detector.streams import fit_stream, grouped, read
-from eqsep.detector.trust import is_calibration_doubted
 from eqsep.engine.nystroem import Statistics, widened
 from eqsep.labels import UNLABELLED, RowLabels, read_row_labels
 from eqsep.renames import DEPRECATED, parameter
@@ -99,6 +99,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
     one_class_ : bool
         Whether rows without a label are normal ones, of which some calibrate, in the first fit and
         in all that is learnt later: by default where no row of the first fit was labelled normal.
+    caution_ : Finding or None
+        What the first fit has found that breaks the promise: rows in runs, or that change in time.
     classes_ : ndarray of shape (2,)
 
     Notes
@@ -124,6 +126,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
     """
 
     feature_map_: FeatureMap
+    caution_: Finding | None
     statistics_: Statistics
     calibration_: Calibration
     anomaly_coef_: np.ndarray
@@ -272,6 +275,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         check_is_fitted(self)
         check_is_fitted(other)
         self.labels_, statistics, held = merged(self, other)
+        self.caution_ = self.caution_ or other.caution_
         return self._record(statistics, held)
 
     def forget(
@@ -367,16 +371,12 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
 
     def _begin(self, context: FitContext, partial: PartialStatistics) -> Self:
         """Record a first fit: its context, and what all rows teach in it."""
-        self.feature_map_, self.labels_ = context.feature_map, partial.known
-        self.one_class_ = context.one_class
-        name_columns(self)
+        self.labels_ = partial.known
+        record_context(self, context)
         self._record(partial.statistics, partial.held_out.encoded(self.feature_map_))
-        self.promised_rate_, self.promised_confidence_ = rate, _ = checked_promise(self)
+        self.promised_rate_, self.promised_confidence_ = checked_promise(self)
         self.calibration_.warn_if_short(*checked_promise(self))
-        doubted = is_calibration_doubted(self)
-        found = [*context.findings, *check_doubt(self.unlabelled, kinds=self.kinds_)]
-        found += check_dates(self.feature_map_.encoder)
-        warn_of(found + check_threshold(self.threshold_, rate=rate, doubted=doubted))
+        warn_of([*context.findings, *check_fitted(self)])
         return self
 
     def _record(self, statistics: Statistics, held: Held) -> Self:

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 
 from eqsep.detector.bandwidth import DOUBTED, DOUBTED_VOTE_WEIGHT, Choice, Rows, kernel_of
+from eqsep.detector.grouping import Grouping, choose_groups, divided_by_group
 from eqsep.detector.holdout import (
     Division,
-    Grouping,
     check_grouped,
-    choose_groups,
     contents,
-    divided_by_group,
     holdout_bounds,
     is_held_out,
     row_hashes,

@@ -15,12 +15,20 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from eqsep.batches.joining import joined
-from eqsep.checks import Finding, check_columns, check_row_labels
+from eqsep.checks import (
+    CAUTIONS,
+    Finding,
+    check_columns,
+    check_dates,
+    check_doubt,
+    check_row_labels,
+    check_threshold,
+)
 from eqsep.detector.contamination import MOST
 from eqsep.detector.feature_map import FeatureMap, given_bandwidth, make_feature_map
 from eqsep.detector.holdout import check_dependence
 from eqsep.detector.scoring import MOST_HELD, NO_GROUPS, Held, checked_promise, held_out
-from eqsep.detector.trust import is_doubted, opened
+from eqsep.detector.trust import is_calibration_doubted, is_doubted, opened
 from eqsep.engine.nystroem import Statistics, widened
 from eqsep.errors import UserError
 from eqsep.labels import UNLABELLED, RowLabels, read_row_labels
@@ -169,8 +177,13 @@ def context_of(detector: Any, *, judged: bool = False) -> FitContext:
     return FitContext.of(detector, feature_map, known, one_class=detector.one_class_)
 
 
-def name_columns(detector: Any) -> None:
-    """Record the columns of the encoder as scikit-learn's estimators do."""
+def record_context(detector: Any, context: FitContext) -> None:
+    """Record what a first fit has agreed on; the columns as scikit-learn's estimators do.
+
+    Of what is to be looked at, what breaks the promise is kept.
+    """
+    detector.feature_map_, detector.one_class_ = context.feature_map, context.one_class
+    detector.caution_ = next((f for f in context.findings if f.category in CAUTIONS), None)
     encoder = detector.feature_map_.encoder
     detector.n_features_in_ = encoder.n_features_in_
     if hasattr(encoder, "feature_names_in_"):
@@ -192,7 +205,7 @@ def first_fit(
     counts = np.ones(len(labels.code))
     found = check_row_labels(labels)
     labels, one_class = opened(detector, labels, counts, given=given)
-    found += check_columns(table, labels.code) + check_dependence(table, labels.code)
+    found += check_columns(table, labels.code)
     feature_map = detector.feature_map
     if feature_map is None:
         doubted = is_doubted(detector, labels, one_class=one_class)
@@ -200,9 +213,21 @@ def first_fit(
     else:
         table = aligned(feature_map.encoder, table)
         Z = feature_map.rows(table)
+    found += check_order(table, labels.code, detector=detector, feature_map=feature_map)
     context = FitContext.of(detector, feature_map, labels, one_class=one_class)
     context = replace(context, findings=tuple(found))
     return context, accumulate_encoded(context, table, labels, Z)
+
+
+def check_order(
+    table: Table, code: np.ndarray, *, detector: Any, feature_map: FeatureMap
+) -> list[Finding]:
+    """What the order of the rows says against the promise: by their times, or as they came."""
+    if table.groups is None or table.groups.columns[1] is None:
+        return check_dependence(table, code)
+    from eqsep.detector.drift import check_time  # makes small fits, and only of rows in time
+
+    return check_time(table, code, detector=detector, feature_map=feature_map)
 
 
 def accumulate(context: FitContext, X: Any, y: Any = None) -> PartialStatistics:
@@ -323,6 +348,14 @@ def _confirmed(context: FitContext, table: Table, learnt: np.ndarray) -> Names:
             found = np.unique(rows[learnt]).tolist()
             confirmed[column.name] = frozenset(n for i in found if (n := names[i]) in unconfirmed)
     return confirmed
+
+
+def check_fitted(detector: Any) -> list[Finding]:
+    """What is to be looked at in a detector once it is fitted."""
+    found = check_doubt(detector.unlabelled, kinds=detector.kinds_)
+    found += check_dates(detector.feature_map_.encoder)
+    rate, doubted = detector.promised_rate_, is_calibration_doubted(detector)
+    return found + check_threshold(detector.threshold_, rate=rate, doubted=doubted)
 
 
 def check_parameters(detector: Any) -> None:

@@ -42,7 +42,10 @@ def selected(p: np.ndarray, *, fdr: float, n_calibrating: int) -> np.ndarray:
 
 
 def calibrating(detector: Any) -> int:
-    """How many held-out rows are behind the p-values; refused where these are of whole groups."""
+    """How many held-out rows are behind the p-values; refused where these are of whole groups.
+
+    Warns of what the fit has found that breaks every promise.
+    """
     if detector.feature_map_.grouping:
         raise UserError(
             "A share of false discoveries cannot be promised where whole groups are held out: rows "
@@ -50,6 +53,8 @@ def calibrating(detector: Any) -> int:
             command="--fdr cannot be kept by a model that was fitted with --group or --time: rows "
             "of one group raise alarms together. Leave it out.",
         )
+    if detector.caution_ is not None:
+        warn(detector.caution_.warning())
     return len(detector.calibration_.counting)
 
 

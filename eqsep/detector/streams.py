@@ -24,10 +24,11 @@ from eqsep.detector.fitting import (
     PartialStatistics,
     accumulate,
     bounded,
+    check_order,
     first_fit,
     settled,
 )
-from eqsep.detector.holdout import check_dependence, with_groups
+from eqsep.detector.holdout import with_groups
 from eqsep.detector.scoring import held_out
 from eqsep.detector.trust import is_doubted, opened
 from eqsep.errors import UserError
@@ -256,7 +257,8 @@ def agree(detector: Any, rng: np.random.RandomState, summary: StreamSummary) -> 
     more_rare = {name: [*rare[name], *sorted(names)] for name, names in unconfirmed.items()}
     feature_map = with_rare_names(feature_map, more_rare)
     context = FitContext.of(detector, feature_map, labels, one_class=one_class)
-    found += check_columns(sample.rows, read.code) + check_dependence(sample.rows, read.code)
+    found += check_columns(sample.rows, read.code)
+    found += check_order(sample.rows, read.code, detector=detector, feature_map=feature_map)
     return replace(context, unconfirmed_names=unconfirmed, findings=tuple(found))
 
 

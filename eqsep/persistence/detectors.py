@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from eqsep.checks import CAUTIONS
 from eqsep.detector.feature_map import Packing, deviations
 from eqsep.detector.scoring import leaf_votes
 from eqsep.persistence.codecs import (
@@ -43,6 +44,7 @@ _KEY = Schema(
     "a whole number of 32 bits",
     lambda value, sizes: type(value) is int and 0 <= value < 2**32,  # noqa: ARG005
 )
+_TEXT = Schema("a text", lambda value, sizes: type(value) is str)  # noqa: ARG005
 _BOUND = Schema(
     "an unsigned number of 64 bits",
     lambda value, sizes: isinstance(value, np.uint64),  # noqa: ARG005
@@ -68,7 +70,7 @@ _FEATURE_MAP: Mapping[str, Schema] = {
     "ellipsoid": either(word(None), instance("ellipsoid.Ellipsoid")),
     "trees": either(word(None), instance("trees.Trees")),
     "vote_weight": _COUNT,
-    "grouping": either(word(None), instance("holdout.Grouping")),
+    "grouping": either(word(None), instance("grouping.Grouping")),
 }
 _MOST_POWERS, _POWERS = 16, frozenset(2**i for i in range(16))
 _BOUNDS = ("holdout_bound", "anomaly_bound")
@@ -142,10 +144,23 @@ class GroupingCodec(RecordCodec):
         made = super().decode(parts, name)
         if len(made.edges) in (1, 2) or (np.diff(made.edges) <= 0).any():
             damaged("the times between which its blocks lie do not rise")
-        if (made.columns[1] is None) != (len(made.edges) == 0):
-            damaged("it has blocks of time without times, or times without blocks")
+        group, time = made.columns
+        if (time is None and len(made.edges)) or (group is None and not len(made.edges)):
+            damaged("it has blocks of time without times, or neither groups nor blocks")
         edges, bound = tuple(made.edges.tolist()), int(made.row_bound)
         return replace(made, columns=tuple(made.columns), edges=edges, row_bound=bound)
+
+
+@dataclass(frozen=True)
+class FindingCodec(RecordCodec):
+    """What a check has found, its category by name."""
+
+    def encode(self, value: Any) -> dict[str, Any]:
+        return super().encode(value) | {"category": value.category.__name__}
+
+    def decode(self, parts: dict[str, Any], name: str) -> Any:
+        made = super().decode(parts, name)
+        return replace(made, category=next(c for c in CAUTIONS if c.__name__ == made.category))
 
 
 @dataclass(frozen=True)
@@ -271,6 +286,8 @@ class DetectorCodec(EstimatorCodec):
             detector.anomaly_coef_ = np.zeros(len(detector.coef_))
         if "promised_confidence_" not in parts:  # in older files
             detector.promised_confidence_ = None
+        if "caution_" not in parts:  # in older files
+            detector.caution_ = None
         if detector.feature_map_.likeness_weight and detector.statistics_.anomalous is None:
             damaged("the sums of its anomalous rows are not there")
         trees, leaves = detector.feature_map_.trees, detector.statistics_.leaves
@@ -316,6 +333,7 @@ DETECTORS: dict[str, Codec] = {
         {
             "anomaly_coef_": bounded("m", dtype=_DOUBLE),
             "promised_confidence_": either(word(None), _RATE),
+            "caution_": either(word(None), instance("checks.Finding")),
         },
     )
 }
@@ -332,11 +350,18 @@ DETECTOR_PIECES: dict[str, Codec] = {
         },
     ),
     "detector.Grouping": GroupingCodec(
-        "eqsep.detector.holdout",
+        "eqsep.detector.grouping",
         {
             "columns": _TWO_NAMES,
             "edges": bounded(None, dtype=_DOUBLE),
             "row_bound": _BOUND,
+        },
+    ),
+    "checks.Finding": FindingCodec(
+        "eqsep.checks",
+        {
+            "category": word(*(category.__name__ for category in CAUTIONS)),
+            **dict.fromkeys(("message", "advice", "option"), _TEXT),
         },
     ),
     "engine.Ellipsoid": RecordCodec(

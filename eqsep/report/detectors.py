@@ -155,9 +155,17 @@ def detector_report(
         note=held.note,
         alarms=top_alarms(trial, table, kind, names=names),
         closedness=closedness,
-        warnings=(*warnings, *_drowned(closedness)),
+        warnings=(*warnings, *_caution(detector, warnings), *_drowned(closedness)),
         usage=usage or Usage(),
     )
+
+
+def _caution(detector: Detector, warnings: Sequence[str]) -> list[str]:
+    """What the fit has found that breaks the promise, unless it is among the warnings."""
+    caution = detector.caution_
+    if caution is None or any(caution.message in warning for warning in warnings):
+        return []
+    return [f"{caution.message} {caution.option}"]
 
 
 def _drowned(closedness: Sequence[ColumnClosedness]) -> list[str]:

@@ -40,8 +40,8 @@ class Learnt:
         The rate on average, and where that of this one model lies.
     groups : int
         The groups that calibrate, where rows are held out by group; else 0.
-    unit : str
-        What is held out then: "group" or "time block".
+    unit, promised_of : str
+        What is held out then, "group" or "time block", and what the promise is for.
     calibrating : int
         The normal rows that were held out to set the threshold.
     left_out : int
@@ -64,6 +64,7 @@ class Learnt:
     interval: RateInterval
     groups: int
     unit: str
+    promised_of: str
     calibrating: int
     left_out: int
     threshold: float
@@ -80,6 +81,7 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
     left_out = detector.calibration_.n_left_out
     promise = float(detector.false_alarm_rate), detector.confidence
     word = normal if normal in counts else NORMAL
+    grouping = detector.feature_map_.grouping
     names = getattr(encoder, "feature_names_in_", [f"x{i}" for i in range(encoder.n_features_in_)])
     return Learnt(
         normal=normal,
@@ -99,8 +101,9 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
         confidence=detector.confidence,
         promised=detector.calibration_.rank(*promise) > 0,
         interval=detector.calibration_.interval(*promise),
-        groups=detector.calibration_.n_units if detector.feature_map_.grouping else 0,
-        unit=detector.feature_map_.grouping.unit if detector.feature_map_.grouping else "row",
+        groups=detector.calibration_.n_units if grouping else 0,
+        unit=grouping.unit if grouping else "row",
+        promised_of=grouping.promised if grouping else "",
         calibrating=len(detector.calibration_.scores) - left_out,
         left_out=left_out,
         threshold=detector.threshold_,

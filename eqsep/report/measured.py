@@ -43,6 +43,23 @@ class FoundKind:
 
 
 @dataclass(frozen=True)
+class GroupShares:
+    """The share of normal rows that raise an alarm, group by group.
+
+    Attributes
+    ----------
+    groups : int
+        How many there are.
+    mean, error : float
+        Over the groups, each of which counts the same; the error is the standard one.
+    """
+
+    groups: int
+    mean: float
+    error: float
+
+
+@dataclass(frozen=True)
 class Measured:
     """Curves, scores and false alarms on held-out rows.
 
@@ -61,6 +78,9 @@ class Measured:
     curves : dict of str to Curve
     histogram : ScoreHistogram
     promises : tuple of Promise
+        None where whole groups calibrate.
+    by_group : GroupShares or None
+        Then the shares of groups, where there are two at least.
     """
 
     normal: str
@@ -72,6 +92,7 @@ class Measured:
     curves: dict[str, Curve]
     histogram: ScoreHistogram
     promises: tuple[Promise, ...]
+    by_group: GroupShares | None = None
 
 
 def measured_on(
@@ -140,4 +161,21 @@ def measured_on(
             calibration=detector.calibration_.ordered,
             rates=sorted({*RATES, float(detector.false_alarm_rate)}),
         ),
+        by_group=_group_shares(detector, X, alarm, is_normal),
     )
+
+
+def _group_shares(
+    detector: Detector, X: Any, alarm: np.ndarray, is_normal: np.ndarray
+) -> GroupShares | None:
+    """Of the groups or blocks of time of normal rows, where these are known and calibrate."""
+    grouping, groups = detector.feature_map_.grouping, getattr(X, "groups", None)
+    if grouping is None or groups is None:
+        return None
+    units = grouping.units(groups, key=0)[is_normal]
+    unit = np.unique(units, return_inverse=True)[1]
+    shares = np.bincount(unit, alarm[is_normal]) / np.bincount(unit)
+    if len(shares) < 2:
+        return None
+    error = float(shares.std(ddof=1) / np.sqrt(len(shares)))
+    return GroupShares(len(shares), float(shares.mean()), error)

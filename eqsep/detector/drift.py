@@ -1,0 +1,228 @@
+"""Rows in time: whether they change, so that a promise for rows like these fails on those to come.
+
+Blocks that are held out in between have learnt rows on both sides, and do not show it. So small
+fits look forwards: each learns the rows up to some time, and scores blocks that it has held out and
+the blocks that follow. Where rows do not change, these are exchangeable.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from eqsep.checks import DriftWarning, Finding, TimeOrderWarning
+from eqsep.detector.bandwidth import RATE, inverse_of
+from eqsep.detector.feature_map import FeatureMap, given_bandwidth, make_feature_map
+from eqsep.detector.scoring import Scorer
+from eqsep.errors import quoted
+from eqsep.labels import RowLabels
+from eqsep.tables.reading import RowGroups, Table
+
+CUTS, FOLLOWING = (0.4, 0.6, 0.8), 0.2  # what was before, and what comes after, of all rows
+MOST_ROWS, LANDMARKS = 3000, 200  # of a look
+N_PERMUTATIONS, LEVEL = 499, 0.01  # of the test, and the chance of a false word
+BROKEN = 1.5  # times the promised rate: what is worth a word
+MOVED = 3.0  # standard errors between the blocks before and after, beyond which a column moves
+_FEWEST = 5  # blocks on either side of a cut
+_MOST_COLUMNS = 3
+_RESTARTS = 0.1  # of the steps from row to row: where more go back, rows are in no order
+
+
+def check_time(
+    table: Table, code: np.ndarray, *, detector: Any, feature_map: FeatureMap
+) -> list[Finding]:
+    """Findings on the times of rows: that they begin anew, and that rows change.
+
+    Parameters
+    ----------
+    code : ndarray of int of shape (n_rows,)
+        0 where a row is normal.
+    feature_map : FeatureMap
+        That of the fit, of which these are all rows or a sample.
+    """
+    assert table.groups is not None  # rows in time
+    found, normal = _restarts(table.groups), np.flatnonzero(code == 0)
+    if len(normal) > MOST_ROWS:
+        normal = np.sort(np.random.RandomState(0).permutation(normal)[:MOST_ROWS])
+    small = _small(detector, feature_map, share=len(normal) / max(int((code == 0).sum()), 1))
+    rows = table.take(normal)
+    looks = list(_looks(rows, small, feature_map))
+    if not looks:
+        return found
+    rates = np.array([look.rate(small.false_alarm_rate) for look in looks])
+    rng = np.random.RandomState(0)
+    by_chance = np.mean(
+        [look.rates_by_chance(small.false_alarm_rate, rng) for look in looks], axis=0
+    )
+    least = BROKEN * max(small.false_alarm_rate, float(by_chance.mean()))
+    is_chance = (1 + np.sum(by_chance >= rates.mean() - 1e-12)) / (1 + N_PERMUTATIONS) > LEVEL
+    if is_chance or rates.mean() <= least:
+        return found
+    moved = _moved(rows, feature_map)
+    return [*found, _finding(moved, rate=small.false_alarm_rate, broken=float(rates.mean()))]
+
+
+def _finding(columns: list[str], *, rate: float, broken: float) -> Finding:
+    which = f", most of all in column{'s' * (len(columns) != 1)} {quoted(columns)}"
+    return Finding(
+        DriftWarning,
+        f"Rows change over time{which * bool(columns)}: the promise of {100 * rate:.3g}% would be "
+        f"{100 * broken:.2g}% on the rows that follow, as fits to earlier rows show.",
+        "Fit anew as rows come, or leave out columns that do not matter.",
+        "Fit anew as rows come, or leave out columns that do not matter with --drop.",
+    )
+
+
+def _small(detector: Any, feature_map: FeatureMap, *, share: float) -> Any:
+    """A detector for a share of the rows, with the bandwidth of the fit, as wide as these ask."""
+    bandwidth = given_bandwidth(detector)
+    if bandwidth is None:
+        inverse = inverse_of(feature_map.kernel, feature_map.landmarks)
+        bandwidth = 1 / (inverse * (CUTS[1] * share) ** RATE)
+    return type(detector)(
+        n_landmarks=min(LANDMARKS, detector.n_landmarks),
+        bandwidth=bandwidth,
+        alpha=detector.alpha,
+        false_alarm_rate=detector.false_alarm_rate,
+    )
+
+
+@dataclass(frozen=True)
+class _Look:
+    """Rows that a fit to what was before has not learnt, the highest score first.
+
+    Attributes
+    ----------
+    unit : ndarray of int of shape (n_rows,)
+        The block of each row; those that follow come after those held out in between.
+    weight : ndarray of shape (n_rows,)
+        1 over the number of rows of the block.
+    n_between, n_following : int
+        The blocks of either sort.
+    """
+
+    unit: np.ndarray
+    weight: np.ndarray
+    n_between: int
+    n_following: int
+
+    def rate(self, promised: float) -> float:
+        """The share of rows that follow above the threshold of the blocks held out in between."""
+        return float(self._rates(np.arange(self.n_between + self.n_following)[None], promised)[0])
+
+    def rates_by_chance(self, promised: float, rng: np.random.RandomState) -> np.ndarray:
+        """The same where which blocks follow is drawn by lot."""
+        n = self.n_between + self.n_following
+        return self._rates(np.array([rng.permutation(n) for _ in range(N_PERMUTATIONS)]), promised)
+
+    def _rates(self, places: np.ndarray, promised: float) -> np.ndarray:
+        """One for each order of the blocks.  (n_orders, n_blocks) -> (n_orders,)"""
+        follows = places[:, self.unit] >= self.n_between
+        between = np.cumsum(np.where(follows, 0.0, self.weight), axis=1)
+        alarm = between <= promised * self.n_between + 1e-9
+        rates: np.ndarray = (self.weight * (follows & alarm)).sum(axis=1) / self.n_following
+        return rates
+
+
+def _looks(rows: Table, small: Any, feature_map: FeatureMap) -> Iterator[_Look]:
+    """One for each cut at which there are enough blocks on either side."""
+    grouping, groups = feature_map.grouping, rows.groups
+    assert grouping is not None  # rows in time
+    assert groups is not None
+    if not grouping.edges:  # whole groups are held out: when each is from orders them
+        rows = replace(rows, groups=replace(groups, columns=(groups.columns[0], None)))
+    place, n_units = _order(grouping.units(groups, key=0), groups.time)
+    for cut in CUTS:
+        first, last = int(cut * n_units), int((cut + FOLLOWING) * n_units)
+        before = np.flatnonzero(place < first)
+        after = np.flatnonzero((place >= first) & (place < last))
+        if first >= 2 * _FEWEST and last - first >= _FEWEST:
+            yield _look(rows.take(before), rows.take(after), small)
+
+
+def _order(units: np.ndarray, time: np.ndarray) -> tuple[np.ndarray, int]:
+    """The place of each row's unit in the order of their median times, and how many there are."""
+    names, unit = np.unique(units, return_inverse=True)
+    by_time = np.lexsort((time, unit))
+    starts = np.searchsorted(unit[by_time], np.arange(len(names) + 1))
+    middle = time[by_time][(starts[:-1] + starts[1:] - 1) // 2]
+    place: np.ndarray = np.argsort(np.argsort(middle, kind="stable"))[unit]
+    return place, len(names)
+
+
+def _look(before: Table, after: Table, small: Any) -> _Look:
+    """What a fit to the rows before makes of blocks among them, and of the rows after."""
+    labels = RowLabels(np.zeros(before.n_rows, dtype=int), (), None)
+    feature_map, Z = make_feature_map(before, labels, small, np.random.RandomState(0))
+    learnt, kept, units = feature_map.divided(before, labels)
+    n, grouping = int(learnt.sum()), feature_map.grouping
+    assert grouping is not None  # nor are the groups of the rows
+    assert after.groups is not None
+    sums = feature_map.kernel_map.statistics(
+        Z[learnt], np.ones((n, 1)), np.ones(n), total=np.array([float(n)])
+    )
+    coef = sums.solve(small.alpha)
+    scorer = Scorer(feature_map, feature_map.kernel_map, coef, np.zeros(len(coef)), np.empty(0))
+    later = grouping.units(after.groups, key=feature_map.holdout_key)
+    scores = [scorer.scores(Z[kept]), scorer.scores(feature_map.rows(after))]
+    between, following = (np.unique(u, return_inverse=True)[1] for u in (units[kept], later))
+    n_between = int(between.max()) + 1
+    unit = np.concatenate([between, n_between + following])
+    weight = 1 / np.bincount(unit)[unit]
+    order = np.argsort(-np.concatenate(scores), kind="stable")
+    return _Look(unit[order], weight[order], n_between, int(following.max()) + 1)
+
+
+def _moved(rows: Table, feature_map: FeatureMap) -> list[str]:
+    """The columns whose blocks differ most before and after a cut, at most three."""
+    assert rows.groups is not None
+    assert feature_map.grouping is not None
+    place, n_units = _order(feature_map.grouping.units(rows.groups, key=0), rows.groups.time)
+    Z = feature_map.rows(rows)
+    means = np.zeros((n_units, Z.shape[1]))
+    np.add.at(means, place, Z)
+    means /= np.bincount(place)[:, None]
+    away = np.zeros(Z.shape[1])
+    for cut in CUTS:
+        first, last = int(cut * n_units), int((cut + FOLLOWING) * n_units)
+        parts = means[:first], means[first:last]
+        spread = sum(part.var(axis=0) / len(part) for part in parts)
+        gap = np.abs(parts[0].mean(axis=0) - parts[1].mean(axis=0))
+        away += gap / np.sqrt(np.maximum(spread, 1e-12)) / len(CUTS)
+    farthest = np.zeros(feature_map.encoder.n_features_in_)
+    np.maximum.at(farthest, feature_map.source, away)
+    names = getattr(feature_map.encoder, "feature_names_in_", None)
+    order = np.argsort(-farthest, kind="stable")[:_MOST_COLUMNS].tolist()
+    return [f"x{j}" if names is None else str(names[j]) for j in order if farthest[j] > MOVED]
+
+
+def _restarts(groups: RowGroups) -> list[Finding]:
+    """A finding where times begin anew from row to row, and the stretches lie over each other.
+
+    So they do where several runs stand below each other in a table, each with a clock of its own.
+    """
+    order = np.argsort(groups.group, kind="stable")
+    time, same = groups.time[order], np.diff(groups.group[order].astype(float)) == 0
+    back = np.flatnonzero(same & (np.diff(time) < 0))
+    if not 0 < len(back) <= _RESTARTS * len(time):
+        return []
+    ends = np.flatnonzero(~same | (np.diff(time) < 0))
+    first, last = time[np.append(0, ends + 1)], time[np.append(ends, len(time) - 1)]
+    of_group = groups.group[order][np.append(0, ends + 1)]
+    by_start = np.lexsort((first, of_group))
+    same_group = of_group[by_start][1:] == of_group[by_start][:-1]
+    if not (same_group & (first[by_start][1:] < last[by_start][:-1])).any():
+        return []
+    within = " within a group" if groups.columns[0] is not None else ""
+    which = "the column that says which run or machine a row is from"
+    return [
+        Finding(
+            TimeOrderWarning,
+            f"Time goes back{within} {len(back):,} time{'s' * (len(back) != 1)} from row to row, "
+            f"to times that were there before, as where runs or machines with clocks of their own "
+            f"stand below each other: a block of time then holds rows of several.",
+            f"Pass {which} as groups=.",
+            f"Pass {which} as --group.",
+        )
+    ]
