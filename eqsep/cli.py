@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eqsep import __version__
-from eqsep.commands import data, learning, testing, theory, watching
+from eqsep.commands import backtesting, data, learning, testing, theory, watching
 from eqsep.commands.console import Screen, counted, debugging, errors_told, warnings_told
 from eqsep.commands.options import (
     Again,
@@ -316,6 +316,7 @@ app.command("learn")(learning.run_learn)
 app.command("forget")(learning.run_forget)
 app.command("suspects")(learning.run_suspects)
 app.command("test")(testing.run_test)
+app.command("backtest")(backtesting.run_backtest)
 app.command("watch")(watching.run_watch)
 
 

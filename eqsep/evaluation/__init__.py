@@ -4,6 +4,7 @@ Everywhere a larger score is more anomalous, and a kind is compared with *all* n
 """
 
 from eqsep.evaluation.assessment import AssessedKind, Assessment, assess
+from eqsep.evaluation.backtest import Backtest, CaughtKind, Period, backtest
 from eqsep.evaluation.comparison import (
     Comparison,
     PairedComparison,
@@ -12,6 +13,7 @@ from eqsep.evaluation.comparison import (
     compare_pair,
     mean_ranks,
 )
+from eqsep.evaluation.contenders import Contender, Fixed, Learning, Retrained
 from eqsep.evaluation.histogram import ScoreHistogram, score_histogram
 from eqsep.evaluation.intervals import (
     Difference,
@@ -36,21 +38,30 @@ from eqsep.evaluation.precision import (
 )
 from eqsep.evaluation.promise import Promise, kept_promises
 from eqsep.evaluation.review import Cost, Review, Share, TopScores
+from eqsep.evaluation.schedule import Schedule
 from eqsep.evaluation.scores import anomaly_average_precision, anomaly_score
 
 __all__ = [
     "OVERALL",
     "AssessedKind",
     "Assessment",
+    "Backtest",
+    "CaughtKind",
     "Comparison",
+    "Contender",
     "Cost",
     "Curve",
     "Difference",
+    "Fixed",
     "Interval",
+    "Learning",
     "LeaveOneKindOut",
     "PairedComparison",
+    "Period",
     "Promise",
+    "Retrained",
     "Review",
+    "Schedule",
     "ScoreHistogram",
     "SeenKind",
     "Share",
@@ -63,6 +74,7 @@ __all__ = [
     "average_precision_by_kind",
     "average_precision_difference",
     "average_precision_interval",
+    "backtest",
     "compare",
     "compare_pair",
     "cross_validate_kind",

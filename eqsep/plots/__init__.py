@@ -10,11 +10,13 @@ on axes, and `ax_` and `figure_` are where it was drawn.
 | `score_histogram` | the scores of each kind beside the threshold |
 | `promise` | promised against measured false alarms |
 | `closedness` | the score as one column goes far out |
+| `backtest` | what methods had caught, over time |
 | `history` | a training, epoch by epoch |
 | `look` | the colours and axes of all of them |
 | `saving`, `svg` | figures as files, and as a part of an HTML page |
 """
 
+from eqsep.plots.backtest import BacktestDisplay
 from eqsep.plots.closedness import ClosednessDisplay
 from eqsep.plots.history import HistoryDisplay
 from eqsep.plots.look import ANOMALY_COLOUR, NORMAL_COLOUR, SCORE_COLOURS
@@ -28,6 +30,7 @@ __all__ = [
     "ANOMALY_COLOUR",
     "NORMAL_COLOUR",
     "SCORE_COLOURS",
+    "BacktestDisplay",
     "ClosednessDisplay",
     "HistoryDisplay",
     "Panel",

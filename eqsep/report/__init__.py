@@ -1,4 +1,5 @@
-"""Reports: one self-contained HTML page of a fitted detector, of a test or an evaluation.
+"""Reports: one self-contained HTML page of a fitted detector, of a test, a backtest or an
+evaluation.
 
 Computing gives plain records; rendering only reads them.
 
@@ -10,17 +11,20 @@ Computing gives plain records; rendering only reads them.
 | `alarms` | the highest alarms of each kind, with their reasons |
 | `evaluations` | the report of an evaluation: each kind seen in turn, several methods |
 | `assessments` | the report of a test: a model on labelled rows that one has |
+| `backtests` | the report of a backtest: period by period |
 | `pictures` | records as SVG, by the displays of `eqsep.plots` |
 | `page` | records as HTML, and HTML as a file |
 """
 
 from eqsep.report.assessments import AssessmentReport, assessment_report
+from eqsep.report.backtests import BacktestReport
 from eqsep.report.detectors import DetectorReport, HeldOut, Usage, detector_report
 from eqsep.report.evaluations import EvaluationReport, evaluation_report
 from eqsep.report.page import html, write_report
 
 __all__ = [
     "AssessmentReport",
+    "BacktestReport",
     "DetectorReport",
     "EvaluationReport",
     "HeldOut",

@@ -10,10 +10,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from eqsep import __version__
 from eqsep.files import written_whole
 from eqsep.report.assessments import AssessmentReport
+from eqsep.report.backtests import BacktestReport
 from eqsep.report.detectors import DetectorReport
 from eqsep.report.evaluations import EvaluationReport
 
-Report = DetectorReport | AssessmentReport | EvaluationReport
+Report = DetectorReport | AssessmentReport | EvaluationReport | BacktestReport
 
 _DATE = re.compile(r"\b(\d{4}-\d\d-\d\d(?:T(?=\d)|\b))")  # splits into text, date, text, …
 MOST_PICTURES = 24  # of columns; the table names all of them
@@ -32,7 +33,7 @@ def html(report: Report) -> str:
     )
     environment.filters |= {"share": share, "number": number, "signed": signed}
     environment.filters |= {"word": shlex.quote, "literal": repr, "split_dates": _DATE.split}
-    names = ("curves", "scores", "promises", "closedness")
+    names = ("curves", "scores", "promises", "closedness", "backtest")
     draw = {name: getattr(pictures, f"{name}_picture") for name in names}
     page = environment.get_template(report.template)
     return page.render(report=report, draw=draw, version=__version__, most_pictures=MOST_PICTURES)

@@ -5,8 +5,9 @@ from collections.abc import Collection
 from matplotlib.figure import Figure
 
 from eqsep.detector import ColumnClosedness
-from eqsep.evaluation import OVERALL, Curve
+from eqsep.evaluation import OVERALL, Backtest, Curve
 from eqsep.plots import (
+    BacktestDisplay,
     ClosednessDisplay,
     PrecisionRecallByKindDisplay,
     PromiseDisplay,
@@ -65,4 +66,15 @@ def closedness_picture(column: ColumnClosedness, *, name: str) -> str:
         figure,
         name=name,
         text=f"The score as {column.column} takes other values; rows that raise an alarm: {ends}.",
+    )
+
+
+def backtest_picture(found: Backtest, *, name: str) -> str:
+    """Anomalies so far, and those that each method had caught."""
+    figure = Figure(figsize=(_WIDTH, 2.9), layout="constrained")
+    BacktestDisplay(found=found).plot(ax=figure.subplots())
+    caught = ", ".join(f"{method} {found.recall[method].count:,}" for method in found.methods)
+    total = sum(one.anomalies for one in found.periods)
+    return inline_svg(
+        figure, name=name, text=f"Anomalies over time, {total:,} in the end; caught: {caught}."
     )
