@@ -33,6 +33,7 @@ from eqsep.commands.options import (
     TableOut,
     Time,
     Unlabelled,
+    Window,
 )
 from eqsep.errors import UserError
 
@@ -111,6 +112,7 @@ def fit(  # noqa: PLR0913  the options of a command
     names: Names = None,
     group: Group = None,
     time: Time = None,
+    window: Window = None,
     false_alarm_rate: Annotated[
         float, typer.Option(metavar="SHARE", help="Of new normal rows that may raise an alarm.")
     ] = 0.01,
@@ -135,7 +137,7 @@ def fit(  # noqa: PLR0913  the options of a command
         from eqsep.commands.writing import check_report_out
 
         labels = {"label": label, "normal": normal, "seen": seen}
-        columns = {"drop": drop, "names": names, "group": group, "time": time}
+        columns = {"drop": drop, "names": names, "group": group, "time": time, "window": window}
         spec = _spec(rows, delimiter, header, labels | columns)
         check_report_out(report, [*rows, *([] if like is None else [like])], beside=out)
         settings = _settings(landmarks, random_state, unlabelled)
@@ -285,6 +287,7 @@ def evaluate(  # noqa: PLR0913
     ] = "",
     drop: Drop = None,
     names: Names = None,
+    window: Window = None,
     landmarks: Landmarks = None,
     random_state: Seed = 0,
     report: Report = None,
@@ -297,8 +300,8 @@ def evaluate(  # noqa: PLR0913
         from eqsep.commands.writing import check_report_out
         from eqsep.report import write_report
 
-        columns = {"label": label, "normal": normal, "drop": drop, "names": names}
-        spec = _spec(rows, delimiter, header, columns)
+        columns = {"drop": drop, "names": names, "window": window}
+        spec = _spec(rows, delimiter, header, columns | {"label": label, "normal": normal})
         check_report_out(report, rows)
         settings = _settings(landmarks, random_state, unlabelled)
         with warnings_told(), Screen(stderr=True).status("reading") as status:

@@ -26,7 +26,7 @@ from eqsep.batches import sampling
 from eqsep.cli import app
 from eqsep.commands import training_data
 from eqsep.commands.console import errors_told, tell
-from eqsep.commands.scoring import Highest, ranked
+from eqsep.commands.ranking import Highest, ranked
 from eqsep.commands.text_files import ROWS_AT_ONCE
 from eqsep.commands.writing import table_writer
 from eqsep.datasets import make_mixed_demo

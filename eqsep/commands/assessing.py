@@ -100,6 +100,7 @@ def assess_files(
     notes = [] if caution is None else [f"Said at the fit: {caution.message}"]
     if set(grouped.groups) <= set(table.schema.names):
         rows = grouped.with_groups(rows, table)
+    rows = detector.feature_map_.aligned(rows)  # with windows, before rows are left out
     notes += _checked_new(detector, rows, y, spec.paths, learnt_too=learnt_too)
     kind = _kinds(detector, y)
     known = np.flatnonzero(kind != WITHOUT)

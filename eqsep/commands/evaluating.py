@@ -234,6 +234,7 @@ def _command(
     options += [("--seen", kind) for kind in seen]
     options += [("--drop", name) for name in spec.drop] + [("--names", name) for name in spec.names]
     options += [("--against", against or None), ("--delimiter", spec.layout.delimiter)]
+    options += [("--window", None if spec.window is None else str(spec.window))]
     asked = settings["unlabelled"]
     options += [("--unlabelled", None if asked == "auto" else asked)]
     options += [("--landmarks", settings.get("n_landmarks"))]

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
+from eqsep.batches.joining import joined
 from eqsep.commands.console import counted, tell
-from eqsep.commands.reading import as_read, columns_for, errors_placed, load_detector, pieces
-from eqsep.commands.scoring import Highest, Wanted
+from eqsep.commands.ranking import Highest
+from eqsep.commands.reading import errors_placed, load_detector, pieces
+from eqsep.commands.scoring import Wanted, reader_of
 from eqsep.commands.text_files import Layout
 from eqsep.detector import Detector
 from eqsep.detector.scoring import verdicts
+from eqsep.tables.reading import Table
 
 _AT_ONCE = 64  # rows that are explained together, so that the first ones come at once
 
@@ -24,7 +26,7 @@ class _Held:
 
     score: float
     said: str
-    values: pa.Table
+    row: Table
 
 
 def explain_files(
@@ -36,16 +38,18 @@ def explain_files(
     highest = Highest(wanted.most)
     done = candidates = 0
     in_file: Counter[str] = Counter()
-    for name, table in pieces(paths, columns_for(detector), layout=layout):
+    reader = reader_of(detector)
+    for name, table in pieces(paths, reader.columns(), layout=layout):
         if not table.num_rows:
             continue
         with errors_placed(name, before=in_file[name]):
-            answers = verdicts(detector, as_read(table, detector))
+            rows = reader(table)
+            answers = verdicts(detector, rows)
         alarm, score, kind = answers["alarm"], answers["score"], answers["kind"]
         among = np.flatnonzero(alarm) if wanted.only_alarms else np.arange(len(score))
         for i in among[highest.entering(score[among])].tolist():
             said = f"row {done + i + 1:,}: " + (f"alarm, {kind[i]}" if alarm[i] else "passes")
-            held.append(_Held(score[i], said, table.take([i])))
+            held.append(_Held(score[i], said, rows.take(np.array([i]))))
         held = sorted(held, key=lambda row: -row.score)[: wanted.most]
         done += table.num_rows
         in_file[name] += table.num_rows
@@ -59,7 +63,6 @@ def explain_files(
 def _explained(detector: Detector, held: Sequence[_Held], *, top: int) -> Iterator[str]:
     for start in range(0, len(held), _AT_ONCE):
         some = held[start : start + _AT_ONCE]
-        values = pa.concat_tables([row.values for row in some], promote_options="permissive")
-        found = detector.explain(as_read(values, detector), top=top)
+        found = detector.explain(joined([held.row for held in some]), top=top)
         for row, explanation in zip(some, found, strict=True):
             yield f"{row.said}; {explanation}"

@@ -14,7 +14,12 @@ from rich.console import Console
 from eqsep.commands.console import counted, progress
 from eqsep.commands.inputs import InputSpec, LabelColumn, check_labelled, check_some_label, y_for
 from eqsep.commands.reading import check_not_read, load_detector
-from eqsep.commands.training_data import TrainingData, read_on_cluster, read_training_data
+from eqsep.commands.training_data import (
+    TrainingData,
+    is_large,
+    read_on_cluster,
+    read_training_data,
+)
 from eqsep.commands.writing import check_model_out
 from eqsep.detector import Detector, RepeatedRowsWarning
 from eqsep.detector.grouping import groups_needed
@@ -55,7 +60,10 @@ def fit_files(
     _check_unlabelled(spec, settings, like=like)
     check_not_read(out, spec.paths if like is None else [*spec.paths, like])
     base = None if like is None else load_detector(like)
-    if base is not None:
+    _check_window(spec, base, ray=ray)
+    if base is None:
+        settings = settings | {"window": spec.window}
+    else:
         same = {name: getattr(base, name) for name in _SAME}
         settings = settings | same | {"feature_map": base.feature_map_}
         spec = spec.grouped_like(base)
@@ -77,6 +85,25 @@ def _check_unlabelled(spec: InputSpec, settings: dict[str, Any], *, like: Path |
         raise UserError(
             f"--unlabelled and --like contradict each other: what such rows are taken for is said "
             f"by {like}. Leave out --unlabelled, or fit that model anew with it."
+        )
+
+
+def _check_window(spec: InputSpec, base: Detector | None, *, ray: str | None) -> None:
+    """Refuse windows that a model has settled, or that nobody could take."""
+    has_windows = spec.window if base is None else base.feature_map_.windows
+    if base is not None and spec.window is not None:
+        raise UserError(
+            "--window and --like contradict each other: windows are those of that model. Leave out "
+            "--window."
+        )
+    if ray is not None:
+        from eqsep.distributed.cluster import check_no_windows
+
+        check_no_windows(has_windows)
+    if has_windows is not None and spec.seen and is_large(spec.paths):
+        raise UserError(
+            "--seen leaves rows out, and of files as large as these they are left out before "
+            "windows are taken: leave out --seen, or pass files of less than 256 MB."
         )
 
 
@@ -246,13 +273,18 @@ def _by_kind(counts: Mapping[str, int]) -> str:
 
 def _columns(detector: Detector, dropped: Sequence[str]) -> str:
     """How many columns of each kind are used, and which were left out."""
-    encoder = detector.feature_map_.encoder
-    kinds = Counter(_KINDS[learnt.reads] for learnt in encoder.columns_ if learnt is not None)
+    encoder, windows = detector.feature_map_.encoder, detector.feature_map_.windows
+    learnt = (column for column in detector.feature_map_.table_columns.values() if column)
+    kinds = Counter(_KINDS[column.reads] for column in learnt)
     shown = ", ".join(
         counted(kinds[kind], kind) for kind in dict.fromkeys(_KINDS.values()) if kinds[kind]
     )
     left_out = [*encoder.dropped_, *dropped]
-    return f"{kinds.total()}: {shown}" + f"; without {', '.join(left_out)}" * bool(left_out)
+    told = f"{kinds.total()}: {shown}" + f"; without {', '.join(left_out)}" * bool(left_out)
+    if windows is not None:
+        told += f"; of {len(windows.windowed)} also mean, deviation and slope of {windows.length} "
+        told += "rows, and change"
+    return told
 
 
 def _promise(detector: Detector) -> str:

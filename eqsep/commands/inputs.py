@@ -22,6 +22,7 @@ from eqsep.commands.reading import (
 from eqsep.commands.text_files import Layout
 from eqsep.detector import Detector
 from eqsep.detector.holdout import NUMERIC, with_groups
+from eqsep.detector.windows import Windows
 from eqsep.errors import UserError, quoted
 from eqsep.labels import NORMAL, USUAL_NORMAL, WITHOUT
 from eqsep.tables.column import Column, column_of, objects, text_of
@@ -50,6 +51,8 @@ class InputSpec:
         Columns that are left out, and columns that hold names whatever they look like.
     group, time : str or None
         The columns of groups and of times: rows that belong together are held out together.
+    window : int or None
+        Of how many last rows columns of numbers get windows.
     """
 
     paths: Sequence[str]
@@ -61,6 +64,7 @@ class InputSpec:
     names: Sequence[str] = ()
     group: str | None = None
     time: str | None = None
+    window: int | None = None
 
     @property
     def groups(self) -> list[str]:
@@ -76,6 +80,8 @@ class InputSpec:
         """The rows without what is left out, and their labels; read `like` a model, or anew."""
         self.check()
         rows, column = self._inferred() if like is None else self.read_like(like)
+        if self.window is not None:  # before rows are left out
+            rows = Windows.of(rows, self.window).transform(rows)
         if self.label is None or column is None:
             return rows, None
         labels = read_label_column(column, name=self.label, normal=self.normal)
@@ -88,7 +94,8 @@ class InputSpec:
         """The rows as a model takes them, with their groups, and the column of labels."""
         table = whole_pieces(self.paths, columns_for(model, beside=self.beside), layout=self.layout)
         labels = None if self.label is None else table.column(self.label)
-        return self.with_groups(as_read(table, model), table), labels
+        windows, rows = model.feature_map_.windows, self.with_groups(as_read(table, model), table)
+        return rows if windows is None else windows.transform(rows), labels
 
     def grouped_like(self, model: Detector) -> "InputSpec":
         """The same with the columns of groups and times that a model knows, where none is named."""

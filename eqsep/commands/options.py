@@ -48,6 +48,12 @@ Time = Annotated[
     str | None,
     typer.Option(metavar="COLUMN", help="When each row was taken: blocks of it are held out."),
 ]
+Window = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N", help="Sensors: add mean, deviation and slope of the last N rows of a run."
+    ),
+]
 Again = Annotated[
     bool,
     typer.Option("--again", help="Learn rows even if they were learnt before: they count twice."),

@@ -276,18 +276,18 @@ def columns_for(detector: Detector, *, beside: Iterable[str] = ()) -> Choice:
     A detector that was fitted to an array knows its columns by their place alone.
     """
     beside = list(beside)
-    encoder = detector.feature_map_.encoder
+    learnt = detector.feature_map_.table_columns
 
     def choose(there: list[str]) -> list[str]:
-        if not hasattr(encoder, "feature_names_in_"):
+        if not hasattr(detector, "feature_names_in_"):
             used = [column for column in there if column not in beside]
-            if len(used) != encoder.n_features_in_:
+            if len(used) != len(learnt):
                 raise UserError(
-                    f"The model knows its {encoder.n_features_in_} columns by their place, and "
+                    f"The model knows its {len(learnt)} columns by their place, and "
                     f"the table has {len(used)}: {quoted(used)}. Pass these columns alone."
                 )
             return [*used, *beside]
-        used = [c for c in encoder.feature_names_in_.tolist() if c not in encoder.dropped_]
+        used = [name for name, column in learnt.items() if column is not None]
         absent = [column for column in used if column not in there]
         if absent:
             raise UserError(
@@ -313,12 +313,12 @@ def all_columns(detector: Detector, beside: Sequence[str]) -> Choice:
 
 def as_read(table: pa.Table, detector: Detector) -> Table:
     """A table, of strings or not, as the rows that a detector takes."""
-    encoder = detector.feature_map_.encoder
-    by_name = hasattr(encoder, "feature_names_in_")
-    names: Sequence[str] = encoder.feature_names_in_.tolist() if by_name else table.schema.names
+    known = detector.feature_map_.table_columns
+    by_name = hasattr(detector, "feature_names_in_")
+    names: Iterable[str] = known if by_name else table.schema.names
     columns = {
         name: pa.nulls(len(table)) if learnt is None else cast(table.column(name), learnt.reads)
-        for name, learnt in zip(names, encoder.columns_, strict=False)
+        for name, learnt in zip(names, known.values(), strict=False)
     }
     return replace(read_table(pa.table(columns), name="Detector"), named=by_name)
 

@@ -14,6 +14,7 @@ from eqsep.commands.training_data import TrainingData, is_large
 from eqsep.detector import Detector
 from eqsep.detector.grouping import Grouping
 from eqsep.detector.trust import is_calibration_doubted
+from eqsep.errors import UserError
 from eqsep.labels import NORMAL
 from eqsep.report import DetectorReport, HeldOut, Usage, detector_report
 from eqsep.tables.reading import RowGroups, Table
@@ -71,6 +72,11 @@ def _known_rows(spec: InputSpec, detector: Detector, data: TrainingData) -> _Kno
     """The rows of the fit, and those of unseen kinds where the files can be read once more."""
     table, labels = data.sample, data.labels
     large = is_large(spec.paths)
+    if large and detector.feature_map_.windows is not None:
+        raise UserError(
+            "The model is written. Its report would be measured on a sample of these large files, "
+            "whose rows have no windows: measure with eqsep test on files of their own."
+        )
     again = not large and STANDARD_INPUT not in files_of(spec.paths)
     if spec.seen and again and detector.feature_map is None:
         table, labels = replace(spec, seen=()).read()

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,9 @@ from rich.console import Console
 
 from eqsep.checks import Beyond, check_beyond, rows_beyond, warn_of
 from eqsep.commands.console import counted, progress, tell
+from eqsep.commands.ranking import Highest, ranked
 from eqsep.commands.reading import (
+    Choice,
     as_read,
     check_not_read,
     columns_for,
@@ -28,6 +31,10 @@ from eqsep.commands.writing import STANDARD_OUTPUT, check_table_out, output_form
 from eqsep.detector import Detector
 from eqsep.detector.scoring import verdicts
 from eqsep.errors import UserError, quoted
+from eqsep.tables.reading import Table
+
+if TYPE_CHECKING:
+    from eqsep.commands.runs import RunReader
 
 _REASON = {
     "column": pa.string(),
@@ -133,38 +140,28 @@ class ScoredRows:
     beyond: Beyond
 
 
-class Highest:
-    """The highest scores so far, at most so many; None is all.
+@dataclass(frozen=True)
+class RowReader:
+    """From pieces of files to the rows that a detector takes, each for itself."""
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> highest = Highest(2)
-    >>> highest.entering(np.array([0.1, 0.5, 0.3])), highest.entering(np.array([0.4, 0.2, 0.1]))
-    (array([1, 2]), array([0]))
-    """
+    detector: Detector
 
-    def __init__(self, most: int | None) -> None:
-        self.most = most
-        self._scores = np.empty(0)
+    def columns(self, *, beside: Iterable[str] = ()) -> Choice:
+        """The columns of a file that are read."""
+        return columns_for(self.detector, beside=beside)
 
-    def entering(self, scores: np.ndarray) -> np.ndarray:
-        """Which of further rows are among the highest now; of equal ones the first stay."""
-        both = np.concatenate([self._scores, scores])
-        order = np.argsort(-both, kind="stable")[: self.most]
-        before, self._scores = len(self._scores), both[order]
-        return np.sort(order[order >= before] - before)
+    def __call__(self, table: pa.Table) -> Table:
+        """The rows of a piece."""
+        return as_read(table, self.detector)
 
 
-def ranked(tables: Iterable[pa.Table], *, most: int) -> Iterator[pa.Table]:
-    """One table: the rows of all of them with the highest scores, in falling order."""
-    held: pa.Table | None = None
-    for table in tables:
-        both = table if held is None else pa.concat_tables([held, table])
-        order = np.argsort(-both.column("score").to_numpy(), kind="stable")[:most]
-        held = both.take(pa.array(order, pa.int64())).combine_chunks()
-    if held is not None:
-        yield held
+def reader_of(detector: Detector) -> "RowReader | RunReader":
+    """How pieces of files become rows: with the rows before them, where the detector looks back."""
+    if detector.feature_map_.windows is None:
+        return RowReader(detector)
+    from eqsep.commands.runs import RunReader
+
+    return RunReader(detector)
 
 
 def score_files(
@@ -251,12 +248,13 @@ def scored_on_ray(
     detector: Detector, paths: Sequence[str], *, layout: Layout, wanted: Wanted
 ) -> Iterator[ScoredRows]:
     """The same by the processes of a cluster, each of which reads files of its own."""
-    from eqsep.distributed.cluster import cluster
+    from eqsep.distributed.cluster import check_no_windows, cluster
     from eqsep.distributed.mapping import each
     from eqsep.distributed.units import as_units
 
     if STANDARD_INPUT in paths:
         raise UserError("Standard input cannot be read on a cluster: pass files.")
+    check_no_windows(detector.feature_map_.windows)
     files = [str(Path(path).resolve()) for path in paths]  # other processes are elsewhere
     with open_table(files[0], layout=layout) as first:
         kept = _kept(detector, first.columns, wanted)
@@ -317,19 +315,20 @@ def _answers(
         nonlocal kept
         if kept is None:
             kept = _kept(detector, there, wanted)
-        return list(columns_for(detector, beside=kept)(there))
+        return list(reader.columns(beside=kept)(there))
 
+    reader = reader_of(detector)
     highest = None if wanted.most is None else Highest(wanted.most)
     done: Counter[str] = Counter()
     for name, table in pieces(paths, choose, layout=layout):
         with errors_placed(name, before=done[name]):
-            answers = _answer(detector, name, table, kept or [], highest, wanted=wanted)
+            answers = _answer(reader, name, table, kept or [], highest, wanted=wanted)
         done[name] += table.num_rows
         yield answers
 
 
 def _answer(
-    detector: Detector,
+    reader: "RowReader | RunReader",
     name: str,
     table: pa.Table,
     kept: Sequence[str],
@@ -344,7 +343,7 @@ def _answer(
     if not table.num_rows:
         empty = {name: pa.array([], kind) for name, kind in types.items()}
         return ScoredRows(name, pa.table(beside | empty), 0, 0, Counter())
-    rows = as_read(table, detector)
+    detector, rows = reader.detector, reader(table)
     answers = verdicts(detector, rows, threshold=wanted.threshold)
     alarm = answers["alarm"]
     picked = np.flatnonzero(alarm) if wanted.only_alarms else np.arange(len(alarm))

@@ -62,14 +62,13 @@ def watch_files(
     Where there is no state yet, `begin` has the delta and the seed of a new one.
     """
     from eqsep.commands.reading import (
-        as_read,
         check_not_read,
-        columns_for,
         errors_placed,
         files_of,
         load_detector,
         pieces,
     )
+    from eqsep.commands.scoring import reader_of
     from eqsep.commands.writing import check_model_out
     from eqsep.monitor import Monitor
 
@@ -87,10 +86,11 @@ def watch_files(
         monitor = Monitor(detector, delta=0.01 if delta is None else delta, random_state=seed)
     done = 0
     with progress("rows") as say:
-        for name, table in pieces(inputs, columns_for(detector), layout=layout):
+        reader = reader_of(detector)
+        for name, table in pieces(inputs, reader.columns(), layout=layout):
             with errors_placed(name, before=done):
                 if table.num_rows:
-                    monitor.update(as_read(table, detector))
+                    monitor.update(reader(table))
             done += table.num_rows
             say(counted(done, "row"))
     if state is not None:

@@ -10,6 +10,7 @@
 | `holdout` | which rows are held out of a fit, by a hash |
 | `grouping` | rows that belong together, and are held out together |
 | `drift` | whether rows in time change, by fits that look forwards |
+| `windows` | mean, deviation, slope and change over the last rows of a run, as columns |
 | `bandwidth` | the choice of the kernel's bandwidth, without an unseen kind to look at |
 | `scoring` | score, p-value, alarm and kind of encoded rows; the calibration behind them |
 | `promise` | what held-out rows can promise of one model, with a confidence |
@@ -30,6 +31,7 @@ from eqsep.detector.feature_map import FeatureMap
 from eqsep.detector.learning import NewKindWarning, suspects
 from eqsep.detector.repeats import RepeatedRowsWarning, Repeats, learnt_before
 from eqsep.detector.scoring import CalibrationWarning
+from eqsep.detector.windows import Runs, Windows
 
 __all__ = [
     "CalibrationWarning",
@@ -40,6 +42,8 @@ __all__ = [
     "NewKindWarning",
     "RepeatedRowsWarning",
     "Repeats",
+    "Runs",
+    "Windows",
     "closedness_by_column",
     "learnt_before",
     "suspects",

@@ -9,7 +9,8 @@ from sklearn.utils import check_random_state
 from eqsep.detector.holdout import NUMERIC
 from eqsep.detector.scoring import scorer_of
 from eqsep.tables.column import WRITERS, Column, objects
-from eqsep.tables.encoder import aligned, output_weights
+from eqsep.tables.encoder import output_weights
+from eqsep.tables.reading import read_table
 
 NEW_NAME = "(new name)"
 _DAY = 86_400.0
@@ -122,7 +123,7 @@ def closedness_by_column(
     x1 [('below', True), ('above', True), ('missing', True)]
     """
     encoder = detector.feature_map_.encoder
-    table = aligned(encoder, X)
+    table = detector.feature_map_.aligned(read_table(X, name=type(detector).__name__))
     score = detector.score_samples(table)
     passing = np.flatnonzero(score <= detector.threshold_)
     passing = passing if len(passing) else np.argsort(score)

@@ -9,7 +9,6 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from eqsep.batches.sources import source_of
 from eqsep.checks import Finding, check_row_labels, warn_of
 from eqsep.detector.explanation import Explanation, explain_rows
 from eqsep.detector.feature_map import FeatureMap
@@ -25,7 +24,8 @@ from eqsep.detector.holdout import row_hashes, with_groups
 from eqsep.detector.learning import accumulated, left_without, merged, warn_of_far_rows
 from eqsep.detector.repeats import warn_of_repeats
 from eqsep.detector.scoring import Calibration, Held, checked_promise, scorer_of, solved, verdicts
-from eqsep.detector.streams import fit_stream, grouped, read
+from eqsep.detector.streams import fit_stream, read
+from eqsep.detector.windows import grouped
 from eqsep.engine.nystroem import Statistics, widened
 from eqsep.labels import UNLABELLED, RowLabels, read_row_labels
 from eqsep.renames import DEPRECATED, parameter
@@ -72,6 +72,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         neither trusted nor doubted.
     feature_map : FeatureMap, default=None
         The `feature_map_` of another detector, to learn what can be merged with it.
+    window : int, default=None
+        The last rows of a run by which columns of numbers get others (`eqsep.detector.Windows`).
     device : {"cpu", "cuda", "auto"}, default="cpu"
         Where kernel values are computed and summed up: "cuda" is a GPU, "auto" one where there is
         one; needs PyTorch. It may be set after fitting, and is not in a model's file.
@@ -147,6 +149,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         unlabelled: str = "auto",
         unlabelled_weight: float = 0.01,
         feature_map: FeatureMap | None = None,
+        window: int | None = None,
         device: str = "cpu",
         random_state: Any = None,
         width: float | str | None = DEPRECATED,
@@ -160,6 +163,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         self.unlabelled = unlabelled
         self.unlabelled_weight = unlabelled_weight
         self.feature_map = feature_map
+        self.window = window
         self.device = device
         self.random_state = random_state
         self.width = width
@@ -211,8 +215,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
             parameter(self, "bandwidth")  # warns
         name, rng = type(self).__name__, check_random_state(self.random_state)
         if is_stream(X):
-            source = grouped(source_of(X, y, name=name), groups, time, name=name)
-            return self._begin(*fit_stream(self, rng, source))
+            return self._begin(*fit_stream(self, rng, grouped(self, X, y, groups, time)))
         table = with_groups(read_table(X, name=name), groups, time)
         labels = read_row_labels(y, n_rows=table.n_rows, normal=self.normal)
         return self._begin(*first_fit(self, rng, table, labels, given=y is not None))
@@ -243,9 +246,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         if not hasattr(self, "feature_map_") and not judged:
             return self.fit(X, y, groups, time)
         if is_stream(X):
-            name = type(self).__name__
-            source = grouped(source_of(X, y, name=name), groups, time, name=name)
-            for table, labels in read(source, name=name):
+            source = grouped(self, X, y, groups, time)
+            for table, labels in read(source, name=type(self).__name__):
                 self.partial_fit(table, labels, judged=judged)
             return self
         Z, labels, partial = accumulated(self, X, y, groups, time, judged)
@@ -326,8 +328,6 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
 
         Parameters
         ----------
-        X : table
-            As in `fit`.
         top : int, default=5
             How many columns are named; the others are summed up.
         """

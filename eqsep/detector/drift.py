@@ -85,6 +85,7 @@ def _small(detector: Any, feature_map: FeatureMap, *, share: float) -> Any:
         bandwidth=bandwidth,
         alpha=detector.alpha,
         false_alarm_rate=detector.false_alarm_rate,
+        window=detector.window,
     )
 
 

@@ -17,6 +17,7 @@ from eqsep.detector.holdout import (
     is_held_out,
     row_hashes,
 )
+from eqsep.detector.windows import Windows, widened
 from eqsep.engine.compiled import in_threads
 from eqsep.engine.ellipsoid import Ellipsoid
 from eqsep.engine.kernels import Laplacian, SparseLaplacian
@@ -114,6 +115,8 @@ class FeatureMap:
         What their vote counts in the score.
     grouping : Grouping or None
         How rows that belong together are held out; `holdout_bound` is then that of groups.
+    windows : Windows or None
+        Columns over the last rows of a run that are added to a table before it is encoded.
     """
 
     encoder: TableEncoder
@@ -131,6 +134,7 @@ class FeatureMap:
     trees: Trees | None = None
     vote_weight: float = 0.0
     grouping: Grouping | None = None
+    windows: Windows | None = None
 
     @cached_property
     def kernel_map(self) -> KernelMap:
@@ -159,7 +163,8 @@ class FeatureMap:
     @property
     def _agreed(self) -> tuple[Any, ...]:
         held_out = (self.holdout_key, self.holdout_bound, self.anomaly_bound, self.held_kinds)
-        return *held_out, self.doubted, self.likeness_weight, self.vote_weight, self.grouping
+        told = (self.grouping, self.windows)
+        return *held_out, self.doubted, self.likeness_weight, self.vote_weight, *told
 
     @cached_property
     def packing(self) -> Packing:
@@ -171,6 +176,14 @@ class FeatureMap:
         """The table's column from which each encoded one comes."""
         return self.encoder.source_[output_weights(self.encoder) > 0]
 
+    @property
+    def table_columns(self) -> dict[str, Any]:
+        """What was learnt of each column of a table as it comes, without windows, by its name."""
+        encoder, n = self.encoder, self.encoder.n_features_in_
+        names = getattr(encoder, "feature_names_in_", [f"x{i}" for i in range(n)])
+        learnt = dict(zip(names, encoder.columns_, strict=True))
+        return learnt if self.windows is None else {n: learnt[n] for n in self.windows.columns}
+
     def rows(self, X: Any) -> np.ndarray:
         """The encoded rows of a table.  (n, d) -> (n, n_columns)"""
         return encoded(self.encoder, self._values(read_table(X, name="Detector")))
@@ -180,6 +193,8 @@ class FeatureMap:
         return aligned(self.encoder, self._values(table))
 
     def _values(self, table: Table) -> Table:
+        if self.windows is not None:
+            table = widened(self.windows, table, self.grouping)
         beside = () if self.grouping is None else self.grouping.columns
         columns = [column for column in table.columns if column.name not in beside]
         return table if len(columns) == len(table.columns) else replace(table, columns=columns)
@@ -309,8 +324,8 @@ def make_feature_map(
         grouping, bounds = None, holdout_bounds(hashes, labels, doubted=doubted)
         trains = ~is_held_out(hashes, labels, bounds)
     else:
-        rate = detector.false_alarm_rate
-        grouping, bound = choose_groups(table.groups, labels, key=key, rate=rate)
+        told = {"rate": detector.false_alarm_rate, "window": detector.window}
+        grouping, bound = choose_groups(table.groups, labels, key=key, **told)
         trains, _, hashes = divided_by_group(grouping, table.groups, labels, key=key, bound=bound)
         bounds = (bound, 0, ())
     encoder = TableEncoder(numeric_encoding="both").fit(table.take(np.flatnonzero(trains)))
@@ -319,14 +334,12 @@ def make_feature_map(
     learnt, packing = Z[trains], Packing.of(encoder)
     landmarks = choose_landmarks(learnt, is_anomaly, n=detector.n_landmarks, rng=rng)
     source = encoder.source_[output_weights(encoder) > 0][packing.first]
-    units = None if grouping is None else hashes[trains]
-    rows = Rows(learnt, is_anomaly, packing, source, units)
+    rows = Rows(learnt, is_anomaly, packing, source, None if grouping is None else hashes[trains])
     inverse, vote_weight = _chosen(rows, detector, rng, doubted=doubted)
-    is_normal = ~_among(landmarks, learnt[is_anomaly == 1])
     return FeatureMap(
         encoder,
         landmarks,
-        is_normal,
+        ~_among(landmarks, learnt[is_anomaly == 1]),
         kernel_of(inverse, landmarks),
         columns,
         key,
@@ -337,6 +350,7 @@ def make_feature_map(
         Trees.grown(packing(learnt), is_anomaly, rng, least=FEWEST_IN_A_LEAF[doubted]),
         vote_weight,
         grouping,
+        None if detector.window is None else Windows.of(table, detector.window),
     ), Z
 
 
@@ -372,3 +386,13 @@ def _among(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Which of the rows occur among the others."""
     found = set(map(bytes, np.ascontiguousarray(others)))
     return np.array([bytes(row) in found for row in np.ascontiguousarray(rows)], dtype=bool)
+
+
+def name_columns(detector: Any) -> None:
+    """Record the columns of a table as scikit-learn's estimators do."""
+    feature_map = detector.feature_map_
+    encoder, windows, columns = feature_map.encoder, feature_map.windows, feature_map.table_columns
+    detector.n_features_in_ = len(columns)
+    vars(detector).pop("feature_names_in_", None)
+    if hasattr(encoder, "feature_names_in_") if windows is None else windows.named:
+        detector.feature_names_in_ = np.array(list(columns), dtype=object)

@@ -25,15 +25,15 @@ from eqsep.checks import (
     check_threshold,
 )
 from eqsep.detector.contamination import MOST
-from eqsep.detector.feature_map import FeatureMap, given_bandwidth, make_feature_map
+from eqsep.detector.feature_map import FeatureMap, given_bandwidth, make_feature_map, name_columns
 from eqsep.detector.holdout import check_dependence
 from eqsep.detector.scoring import MOST_HELD, NO_GROUPS, Held, checked_promise, held_out
 from eqsep.detector.trust import is_calibration_doubted, is_doubted, opened
+from eqsep.detector.windows import Windows, check_window
 from eqsep.engine.nystroem import Statistics, widened
 from eqsep.errors import UserError
 from eqsep.labels import UNLABELLED, RowLabels, read_row_labels
-from eqsep.tables.encoder import aligned
-from eqsep.tables.reading import Table
+from eqsep.tables.reading import Table, read_table
 
 DEVICES = ("cpu", "cuda", "auto")
 UNLABELLED_ROWS = ("auto", "trusted", "doubted")
@@ -184,12 +184,7 @@ def record_context(detector: Any, context: FitContext) -> None:
     """
     detector.feature_map_, detector.one_class_ = context.feature_map, context.one_class
     detector.caution_ = next((f for f in context.findings if f.category in CAUTIONS), None)
-    encoder = detector.feature_map_.encoder
-    detector.n_features_in_ = encoder.n_features_in_
-    if hasattr(encoder, "feature_names_in_"):
-        detector.feature_names_in_ = encoder.feature_names_in_
-    elif hasattr(detector, "feature_names_in_"):
-        del detector.feature_names_in_
+    name_columns(detector)
 
 
 def first_fit(
@@ -209,9 +204,11 @@ def first_fit(
     feature_map = detector.feature_map
     if feature_map is None:
         doubted = is_doubted(detector, labels, one_class=one_class)
+        if detector.window is not None:
+            table = Windows.of(table, detector.window).transform(table)
         feature_map, Z = make_feature_map(table, labels, detector, rng, doubted=doubted)
     else:
-        table = aligned(feature_map.encoder, table)
+        table = feature_map.aligned(table)
         Z = feature_map.rows(table)
     found += check_order(table, labels.code, detector=detector, feature_map=feature_map)
     context = FitContext.of(detector, feature_map, labels, one_class=one_class)
@@ -244,7 +241,7 @@ def accumulate(context: FitContext, X: Any, y: Any = None) -> PartialStatistics:
     >>> bool(np.allclose(both.statistics.gram, detector.statistics_.gram))
     True
     """
-    table = aligned(context.feature_map.encoder, X)
+    table = context.feature_map.aligned(read_table(X, name="Detector"))
     labels = context.row_labels(y, n_rows=table.n_rows)
     return accumulate_encoded(context, table, labels, context.feature_map.rows(table))
 
@@ -382,6 +379,8 @@ def check_parameters(detector: Any) -> None:
             f"feature_map must be the feature_map_ of a fitted detector, got a "
             f"{type(detector.feature_map).__name__}."
         )
+    if detector.window is not None:
+        check_window(detector)
     _check_doubt(detector)
 
 

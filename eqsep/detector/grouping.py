@@ -15,6 +15,7 @@ from eqsep.labels import RowLabels
 from eqsep.tables.reading import RowGroups
 
 GAP = 0.1  # of a block of time, beside one that is held out
+WIDE_GAP = 0.25  # the same where rows have windows
 SPARE = 5  # times as many groups as a rate takes are held out where there are enough
 MOST_IN_GROUPS = 10_000  # rows that calibrate, of groups that a first fit holds out
 _ALL = 2**64 - 1
@@ -33,11 +34,14 @@ class Grouping:
         as long as these on average. Nothing where there are no times, or whole groups are held out.
     row_bound : int
         Of a held-out group the rows calibrate whose own hash is below: all, or some of many.
+    gap : float
+        Of a block beside one that is held out, the share of rows that are left out.
     """
 
     columns: tuple[str | None, str | None]
     edges: tuple[float, ...] = ()
     row_bound: int = _ALL
+    gap: float = GAP
 
     @property
     def unit(self) -> str:
@@ -51,22 +55,27 @@ class Grouping:
         return f"new {self.unit}s{known}"
 
     @classmethod
-    def of(cls, groups: RowGroups, *, whole: bool = False) -> "Grouping":
+    def of(cls, groups: RowGroups, *, whole: bool = False, window: int | None = None) -> "Grouping":
         """For the rows of a first fit: of n rows of a group there are about 2 sqrt(n) blocks.
 
-        With `whole` groups, or without times, there is none.
+        With `whole` groups, or without times, there is none. Where rows have a `window`, blocks are
+        so long that it does not reach across the gap.
         """
         if groups.columns[1] is None or whole:
             return cls(groups.columns)
         n_rows = len(groups.time) / len(np.unique(groups.group))
-        shares = np.linspace(0, 1, 1 + max(int(2 * math.sqrt(n_rows)), 2))
+        n_blocks = 2 * math.sqrt(n_rows)
+        if window is not None:
+            n_blocks = min(n_blocks, n_rows * WIDE_GAP / window)
+        shares = np.linspace(0, 1, 1 + max(int(n_blocks), 2))
         edges = np.unique(np.quantile(groups.time, shares, method="lower"))
         if len(edges) < 3:
             raise UserError(
                 "All rows, or all but a few, have the same time: expected times by which rows can "
                 "be put in order. Leave it out, or pass others."
             )
-        return cls(groups.columns, tuple(edges.tolist()))
+        gap = GAP if window is None else WIDE_GAP
+        return cls(groups.columns, tuple(edges.tolist()), gap=gap)
 
     def units(self, groups: RowGroups, *, key: int, step: int = 0) -> np.ndarray:
         """The hash of what each row is held out with; with a `step`, of the block so much later."""
@@ -81,7 +90,7 @@ class Grouping:
         if not self.edges:
             return found
         share = self._places(groups.time)[1]
-        for step, is_near in ((-1, share < GAP), (1, share > 1 - GAP)):
+        for step, is_near in ((-1, share < self.gap), (1, share > 1 - self.gap)):
             found |= is_near & (self.units(groups, key=key, step=step) < np.uint64(bound))
         return found
 
@@ -135,7 +144,7 @@ def groups_needed(rate: float) -> int:
 
 
 def choose_groups(
-    groups: RowGroups, labels: RowLabels, *, key: int, rate: float
+    groups: RowGroups, labels: RowLabels, *, key: int, rate: float, window: int | None = None
 ) -> tuple[Grouping, int]:
     """How the rows of a first fit are grouped, and the bound below which groups are held out.
 
@@ -144,7 +153,7 @@ def choose_groups(
     """
     n_groups = len(np.unique(groups.group[labels.code == 0]))
     whole = groups.columns[0] is not None and n_groups >= groups_needed(rate)
-    grouping = Grouping.of(groups, whole=whole)
+    grouping = Grouping.of(groups, whole=whole, window=window)
     units = grouping.units(groups, key=key)
     hashes, n_rows = np.unique(units[labels.code == 0], return_counts=True)
     if len(hashes) < 2:

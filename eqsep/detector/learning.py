@@ -13,7 +13,6 @@ from eqsep.detector.trust import is_calibration_doubted
 from eqsep.engine.nystroem import Statistics, narrowed, widened
 from eqsep.errors import EqsepWarning, UserError, warn
 from eqsep.labels import UNLABELLED, RowLabels, label_codes
-from eqsep.tables.encoder import aligned
 from eqsep.tables.reading import Table, read_table
 
 _FEWEST = 5  # normal rows: one that raises an alarm is a false one, as promised
@@ -32,7 +31,7 @@ def rows_to_learn(
 
     Groups and times are found by the names of their columns where these are known.
     """
-    context, encoder = context_of(detector), detector.feature_map_.encoder
+    context = context_of(detector)
     table = read_table(X, name=type(detector).__name__)
     if detector.feature_map_.grouping is not None and table.groups is None:
         there = {column.name for column in table.columns}
@@ -41,7 +40,7 @@ def rows_to_learn(
             given if given is not None else name
             for given, name in zip((groups, time), known, strict=True)
         )
-    table = aligned(encoder, with_groups(table, groups, time))
+    table = detector.feature_map_.aligned(with_groups(table, groups, time))
     return table, context.row_labels(y, n_rows=table.n_rows)
 
 

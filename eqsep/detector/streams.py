@@ -28,7 +28,6 @@ from eqsep.detector.fitting import (
     first_fit,
     settled,
 )
-from eqsep.detector.holdout import with_groups
 from eqsep.detector.scoring import held_out
 from eqsep.detector.trust import is_doubted, opened
 from eqsep.errors import UserError
@@ -44,7 +43,7 @@ from eqsep.tables import TableEncoder
 from eqsep.tables.column import objects
 from eqsep.tables.encoder import encoder_of, state_of
 from eqsep.tables.encodings import Category
-from eqsep.tables.reading import Table, read_table
+from eqsep.tables.reading import Table
 
 MOST_NAMES = 10_000  # that are counted in a column
 MOST_LABELS = 1000  # different ones: more are ids or measurements
@@ -157,23 +156,6 @@ class StreamSummary:
 
 def _joined_rows(parts: list[LabelledRows[Table]]) -> LabelledRows[Table]:
     return LabelledRows.join(parts, joined)
-
-
-def grouped(source: Source, groups: Any, time: Any, *, name: str) -> Source:
-    """The same batches, with the group and the time of each row from columns of these names."""
-    if groups is None and time is None:
-        return source
-    for word, given in (("groups", groups), ("time", time)):
-        if not isinstance(given, str | None):
-            raise UserError(
-                f"{name} was given batches of rows, so {word} must be the name of a column, or "
-                f"None; got {type(given).__name__}."
-            )
-
-    def with_columns() -> Iterator[tuple[Table, Any]]:
-        return ((with_groups(read_table(X, name=name), groups, time), y) for X, y in source)
-
-    return replace(source, read=with_columns)
 
 
 def read(source: Source, *, name: str) -> _Batches:

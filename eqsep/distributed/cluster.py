@@ -98,3 +98,10 @@ def _none_at(address: str, reason: str) -> ConnectionError:
         f"No cluster of Ray answers at {address} ({reason}). Start one with ray start --head, or "
         f"pass {LOCAL!r} for the processes of this machine."
     )
+
+
+def check_no_windows(windows: object) -> None:
+    """Refuse windows, which the processes of a cluster cannot take."""
+    if windows is not None:
+        told = "Windows go on from row to row, and the processes of a cluster read pieces"
+        raise UserError(f"{told}: fit and score on one machine.", command=f"{told}: no --ray.")

@@ -13,7 +13,7 @@ from eqsep.batches.sources import Source
 from eqsep.detector.detector import Detector, recorded
 from eqsep.detector.fitting import FitContext, PartialStatistics, accumulate, check_parameters
 from eqsep.detector.streams import StreamSummary, fit_summarised, read, seed_of, summarise
-from eqsep.distributed.cluster import cluster
+from eqsep.distributed.cluster import check_no_windows, cluster
 from eqsep.distributed.mapping import total
 from eqsep.distributed.units import units_of
 
@@ -53,6 +53,8 @@ def fit(
     """
     detector = Detector(**parameters)
     check_parameters(detector)
+    given = detector.feature_map
+    check_no_windows(detector.window if given is None else given.windows)
     rng = check_random_state(detector.random_state)
     summarising = _Summarising(
         detector.normal,

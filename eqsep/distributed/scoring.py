@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from eqsep.detector.detector import Detector
 from eqsep.detector.scoring import VERDICTS, verdicts
-from eqsep.distributed.cluster import join, load_ray
+from eqsep.distributed.cluster import check_no_windows, join, load_ray
 from eqsep.distributed.mapping import as_threads
 from eqsep.distributed.units import Opened, units_of
 from eqsep.errors import UserError
@@ -47,6 +47,7 @@ def score(
         As it is read or written (`iter_batches`, `write_parquet`), rows are scored.
     """
     detector = model if isinstance(model, Detector) else load_model(model)
+    check_no_windows(detector.feature_map_.windows)
     join(address)
     units = units_of(dataset)
     if units.names is not None:

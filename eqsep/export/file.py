@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from eqsep import __version__
 from eqsep.detector import Detector
-from eqsep.errors import MissingExtraError
+from eqsep.errors import MissingExtraError, UserError
 from eqsep.export.graph import Graph, Value, in_blocks, rows_at_once
 from eqsep.export.score import ScoreGraph
 from eqsep.export.table import TableGraph
@@ -68,6 +68,11 @@ def to_onnx(detector: Detector, path: str | os.PathLike[str]) -> None:
     if find_spec("onnx") is None:
         raise MissingExtraError("to_onnx needs ONNX. Install it with: pip install 'eqsep[onnx]'")
     check_is_fitted(detector)
+    if detector.feature_map_.windows is not None:
+        raise UserError(
+            "A graph answers row by row and cannot take windows of the rows before: score with "
+            "eqsep, or fit without windows."
+        )
     data = _model(detector).SerializeToString()
     with written_whole(path) as file:
         file.write(data)

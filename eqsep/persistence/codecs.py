@@ -120,6 +120,14 @@ WHOLE = Schema("a whole number of at least 1", _is_whole)
 FLAG = Schema("True or False", _is_flag)
 LABEL = Schema("a label", _is_label)
 TEXTS = Schema("a list of distinct strings", _are_texts)
+RATE = Schema(
+    "a number between 0 and 1",
+    lambda value, sizes: POSITIVE.accepts(value, sizes) and bool(value < 1),
+)
+BOUND = Schema(
+    "an unsigned number of 64 bits",
+    lambda value, sizes: isinstance(value, np.uint64),  # noqa: ARG005
+)
 CLASSES = array(2, kinds="biufU")
 
 

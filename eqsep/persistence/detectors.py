@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.checks import CAUTIONS
-from eqsep.detector.feature_map import Packing, deviations
+from eqsep.detector.feature_map import Packing, deviations, name_columns
 from eqsep.detector.scoring import leaf_votes
 from eqsep.persistence.codecs import (
+    BOUND,
     FLAG,
     LABEL,
     POSITIVE,
+    RATE,
     TEXTS,
     Codec,
     EstimatorCodec,
@@ -29,13 +30,10 @@ from eqsep.persistence.codecs import (
 )
 from eqsep.persistence.container import damaged
 from eqsep.persistence.encoders import EncoderCodec
+from eqsep.persistence.groupings import GROUPINGS
 from eqsep.tables.encoder import output_weights
 
 _SINGLE, _DOUBLE = "float32", "float64"
-_RATE = Schema(
-    "a number between 0 and 1",
-    lambda value, sizes: POSITIVE.accepts(value, sizes) and bool(value < 1),
-)
 _COUNT = Schema(
     "a finite number of at least 0",
     lambda value, sizes: (type(value) is float and value == 0) or POSITIVE.accepts(value, sizes),
@@ -44,17 +42,6 @@ _KEY = Schema(
     "a whole number of 32 bits",
     lambda value, sizes: type(value) is int and 0 <= value < 2**32,  # noqa: ARG005
 )
-_TEXT = Schema("a text", lambda value, sizes: type(value) is str)  # noqa: ARG005
-_BOUND = Schema(
-    "an unsigned number of 64 bits",
-    lambda value, sizes: isinstance(value, np.uint64),  # noqa: ARG005
-)
-_TWO_NAMES = Schema(
-    "the names of two columns, or None",
-    lambda value, sizes: (  # noqa: ARG005
-        type(value) is list and len(value) == 2 and all(type(v) in (str, type(None)) for v in value)
-    ),
-)
 _FEATURE_MAP: Mapping[str, Schema] = {
     "encoder": instance("encoder.TableEncoder"),
     "landmarks": bounded("m", "k", dtype=_SINGLE),
@@ -62,8 +49,8 @@ _FEATURE_MAP: Mapping[str, Schema] = {
     "kernel": instance("kernels.Laplacian"),
     "holdout_columns": array(None, kinds="i"),
     "holdout_key": _KEY,
-    "holdout_bound": _BOUND,
-    "anomaly_bound": _BOUND,
+    "holdout_bound": BOUND,
+    "anomaly_bound": BOUND,
     "held_kinds": TEXTS,
     "doubted": FLAG,
     "likeness_weight": _COUNT,
@@ -72,6 +59,7 @@ _FEATURE_MAP: Mapping[str, Schema] = {
     "vote_weight": _COUNT,
     "grouping": either(word(None), instance("grouping.Grouping")),
 }
+_WINDOWS = {"windows": either(word(None), instance("windows.Windows"))}  # not in older files
 _MOST_POWERS, _POWERS = 16, frozenset(2**i for i in range(16))
 _BOUNDS = ("holdout_bound", "anomaly_bound")
 _DERIVED = ("n_features_in_", "feature_names_in_", "classes_", "leaf_votes_", "device")
@@ -107,12 +95,13 @@ class FeatureMapCodec(Codec):
 
     def encode(self, value: Any) -> dict[str, Any]:
         parts = {part: getattr(value, part) for part in _FEATURE_MAP}
+        parts |= {} if value.windows is None else {"windows": value.windows}
         bounds = {bound: np.uint64(parts[bound]) for bound in _BOUNDS}
         return parts | bounds | {"held_kinds": list(value.held_kinds)}
 
     def decode(self, parts: dict[str, Any], name: str) -> Any:
-        check_names(parts, name, required=_FEATURE_MAP)
-        check(parts, _FEATURE_MAP, name, sizes={})
+        check_names(parts, name, required=_FEATURE_MAP, optional=_WINDOWS)
+        check({"windows": None} | parts, {**_FEATURE_MAP, **_WINDOWS}, name, sizes={})
         encoder, columns = parts["encoder"], parts["holdout_columns"].astype(int)
         if int((output_weights(encoder) > 0).sum()) != parts["landmarks"].shape[1]:
             damaged("its landmarks have not the columns that its table has")
@@ -130,37 +119,6 @@ class FeatureMapCodec(Codec):
         bounds = {bound: int(parts[bound]) for bound in _BOUNDS}
         kinds = tuple(parts["held_kinds"])
         return self.cls(name)(**parts | bounds | {"holdout_columns": columns, "held_kinds": kinds})
-
-
-@dataclass(frozen=True)
-class GroupingCodec(RecordCodec):
-    """A grouping: the columns as a list, the edges as an array, the bound as NumPy's number."""
-
-    def encode(self, value: Any) -> dict[str, Any]:
-        columns, edges = list(value.columns), np.array(value.edges, dtype=float)
-        return {"columns": columns, "edges": edges, "row_bound": np.uint64(value.row_bound)}
-
-    def decode(self, parts: dict[str, Any], name: str) -> Any:
-        made = super().decode(parts, name)
-        if len(made.edges) in (1, 2) or (np.diff(made.edges) <= 0).any():
-            damaged("the times between which its blocks lie do not rise")
-        group, time = made.columns
-        if (time is None and len(made.edges)) or (group is None and not len(made.edges)):
-            damaged("it has blocks of time without times, or neither groups nor blocks")
-        edges, bound = tuple(made.edges.tolist()), int(made.row_bound)
-        return replace(made, columns=tuple(made.columns), edges=edges, row_bound=bound)
-
-
-@dataclass(frozen=True)
-class FindingCodec(RecordCodec):
-    """What a check has found, its category by name."""
-
-    def encode(self, value: Any) -> dict[str, Any]:
-        return super().encode(value) | {"category": value.category.__name__}
-
-    def decode(self, parts: dict[str, Any], name: str) -> Any:
-        made = super().decode(parts, name)
-        return replace(made, category=next(c for c in CAUTIONS if c.__name__ == made.category))
 
 
 @dataclass(frozen=True)
@@ -294,10 +252,8 @@ class DetectorCodec(EstimatorCodec):
         if (0 if trees is None else trees.n_leaves) != (0 if leaves is None else len(leaves)):
             damaged("the leaves of its trees have not one sum each")
         detector.leaf_votes_ = leaf_votes(detector.feature_map_, detector.statistics_)
-        encoder, labels = detector.feature_map_.encoder, detector.labels_.labels
-        detector.n_features_in_ = encoder.n_features_in_
-        if hasattr(encoder, "feature_names_in_"):
-            detector.feature_names_in_ = encoder.feature_names_in_
+        labels = detector.labels_.labels
+        name_columns(detector)
         by_number = labels is not None and not labels.by_name
         detector.classes_ = labels.classes if by_number else np.arange(2)
         return detector
@@ -309,8 +265,8 @@ DETECTORS: dict[str, Codec] = {
         (
             {
                 "normal": either(word(None), LABEL),
-                "false_alarm_rate": _RATE,
-                "confidence": either(word(None), _RATE),
+                "false_alarm_rate": RATE,
+                "confidence": either(word(None), RATE),
                 "alpha": POSITIVE,
                 "unlabelled": word("auto", "trusted", "doubted"),
                 "unlabelled_weight": POSITIVE,
@@ -320,7 +276,7 @@ DETECTORS: dict[str, Codec] = {
                 ),
                 "labels_": sized("labels.RowLabels", lambda read: (1 + len(read.kinds),), "t"),
                 "one_class_": FLAG,
-                "promised_rate_": _RATE,
+                "promised_rate_": RATE,
                 "statistics_": sized(
                     "nystroem.Statistics", lambda sums: sums.moment.shape, "m", "t"
                 ),
@@ -332,7 +288,7 @@ DETECTORS: dict[str, Codec] = {
         ),
         {
             "anomaly_coef_": bounded("m", dtype=_DOUBLE),
-            "promised_confidence_": either(word(None), _RATE),
+            "promised_confidence_": either(word(None), RATE),
             "caution_": either(word(None), instance("checks.Finding")),
         },
     )
@@ -349,21 +305,7 @@ DETECTOR_PIECES: dict[str, Codec] = {
             "groups": array(None, kinds="u"),
         },
     ),
-    "detector.Grouping": GroupingCodec(
-        "eqsep.detector.grouping",
-        {
-            "columns": _TWO_NAMES,
-            "edges": bounded(None, dtype=_DOUBLE),
-            "row_bound": _BOUND,
-        },
-    ),
-    "checks.Finding": FindingCodec(
-        "eqsep.checks",
-        {
-            "category": word(*(category.__name__ for category in CAUTIONS)),
-            **dict.fromkeys(("message", "advice", "option"), _TEXT),
-        },
-    ),
+    **GROUPINGS,
     "engine.Ellipsoid": RecordCodec(
         "eqsep.engine.ellipsoid",
         {

@@ -1,0 +1,239 @@
+"""Windows: columns over the last rows of a run, the same bits however the rows come."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from eqsep import Detector, load_model
+from eqsep.cli import app
+from eqsep.detector import Runs, Windows
+from eqsep.errors import UserError
+from eqsep.tables.reading import read_table
+
+ROWS, RUNS = 60, 12
+SETTINGS = {"bandwidth": 1.0, "n_landmarks": 60, "false_alarm_rate": 0.2, "random_state": 0}
+
+
+def sensors(seed=0, n_runs=RUNS):
+    """Two sensors and a state, in runs of equal length."""
+    rng = np.random.default_rng(seed)
+    n = ROWS * n_runs
+    return pd.DataFrame(
+        {
+            "run": np.repeat([f"r{i:02d}" for i in range(n_runs)], ROWS),
+            "minute": np.tile(np.arange(ROWS), n_runs),
+            "temperature": rng.normal(size=n),
+            "flow": rng.normal(size=n),
+            "state": rng.choice(["on", "off"], size=n),
+        }
+    )
+
+
+def columns(table):
+    return {column.name: column.values for column in table.columns}
+
+
+@pytest.fixture(scope="module")
+def detector():
+    frame = sensors()
+    return Detector(window=5, **SETTINGS).fit(frame, groups="run", time="minute")
+
+
+def test_windows_are_those_of_pandas():
+    frame = sensors()
+    found = columns(Windows.of(frame, 5, but=["run", "minute"]).transform(frame, "run", "minute"))
+    full = frame["minute"] >= 4
+    rolling = frame["flow"].rolling(5)
+    expected = {
+        "mean": rolling.mean(),
+        "deviation": rolling.std(ddof=0),
+        "slope": rolling.apply(lambda part: np.polyfit(np.arange(5), part, 1)[0]),
+    }
+    for word, values in expected.items():
+        np.testing.assert_allclose(found[f"flow, {word} of 5 rows"][full], values[full], atol=1e-12)
+    change = frame.groupby("run")["flow"].diff().fillna(0.0)
+    np.testing.assert_array_equal(found["flow, change from the row before"], change)
+    assert not any(name.startswith("state,") for name in found)
+
+
+def test_a_run_begins_at_the_mean_of_its_rows():
+    found = columns(Windows.of([[1.0]], 4).transform([[1.0], [3.0]]))
+    at_once = columns(Windows.of([[1.0]], 4).transform([[2.0], [2.0], [1.0], [3.0]]))
+    for name, values in list(found.items())[1:]:
+        assert values[0] == (1.0 if "mean" in name else 0.0)
+        assert values[1] == pytest.approx(at_once[name][3])
+
+
+def test_missing_values_are_left_out_of_a_window():
+    found = columns(Windows.of([[1.0]], 3).transform([[np.nan], [2.0], [np.nan], [6.0]]))
+    np.testing.assert_array_equal(found["x0, mean of 3 rows"], [np.nan, 2.0, 2.0, 4.0])
+    np.testing.assert_array_equal(found["x0, slope of 3 rows"], [np.nan, 0.0, 0.0, 2.0])
+    np.testing.assert_array_equal(found["x0, change from the row before"], [0.0, *3 * [np.nan]])
+
+
+def test_no_row_looks_ahead():
+    frame = sensors(n_runs=1)
+    windows = Windows.of(frame, 5)
+    part, whole = (columns(windows.transform(frame[:n])) for n in (30, ROWS))
+    for name, values in part.items():
+        np.testing.assert_array_equal(whole[name][:30], values)
+
+
+@pytest.mark.parametrize("at_once", [1, 59])
+def test_batches_give_the_same_bits_as_the_whole(detector, at_once):
+    frame = sensors(seed=1, n_runs=2).sort_values("minute", kind="stable")  # runs side by side
+    windows, runs = detector.feature_map_.windows, Runs()
+    parts = [
+        detector.score_samples(
+            windows.transform(frame[i : i + at_once], "run", "minute", runs=runs)
+        )
+        for i in range(0, len(frame), at_once)
+    ]
+    np.testing.assert_array_equal(np.concatenate(parts), detector.score_samples(frame))
+
+
+def test_rows_are_taken_in_the_order_of_time(detector):
+    frame = sensors(seed=1)
+    mixed = frame.sample(frac=1, random_state=0)
+    score = pd.Series(detector.score_samples(mixed), mixed.index).sort_index()
+    np.testing.assert_array_equal(score, detector.score_samples(frame))
+    runs, windows = Runs(), detector.feature_map_.windows
+    windows.transform(frame[30:60], "run", "minute", runs=runs)
+    with pytest.raises(UserError, match="goes back"):
+        windows.transform(frame[:30], "run", "minute", runs=runs)
+
+
+def test_a_fit_in_batches_is_the_fit_in_memory():
+    frame = sensors()
+    batches = [frame[i : i + 50] for i in range(0, len(frame), 50)]
+    settings = SETTINGS | {"window": 5}
+    whole = Detector(**settings).fit(frame, groups="run")
+    parts = Detector(**settings).fit(batches, groups="run")
+    np.testing.assert_array_equal(whole.score_samples(frame), parts.score_samples(frame))
+    assert whole.feature_map_.is_same(parts.feature_map_)
+
+
+def test_the_file_keeps_the_windows(detector, tmp_path):
+    detector.save(tmp_path / "m.eqsep")
+    again = load_model(tmp_path / "m.eqsep")
+    assert again.feature_map_.windows == detector.feature_map_.windows
+    assert again.feature_map_.grouping == detector.feature_map_.grouping
+    assert again.feature_names_in_.tolist() == ["temperature", "flow", "state"]
+    frame = sensors(seed=1)
+    np.testing.assert_array_equal(again.score_samples(frame), detector.score_samples(frame))
+
+
+def test_whole_runs_can_be_learnt_and_forgotten(detector, tmp_path):
+    detector.save(tmp_path / "m.eqsep")
+    changed, more = load_model(tmp_path / "m.eqsep"), sensors(seed=2, n_runs=3)
+    more["run"] = "new " + more["run"]
+    before = changed.score_samples(more)
+    after = changed.partial_fit(more).score_samples(more)
+    assert np.abs(after - before).max() > 1e-4
+    np.testing.assert_allclose(changed.forget(more).score_samples(more), before, atol=1e-8)
+
+
+def test_an_explanation_names_the_window(detector):
+    frame = sensors(seed=3, n_runs=1)
+    frame.loc[40:, "flow"] += 1.5  # within the range of single values, and it stays there
+    reasons = detector.explain(frame)[50].reasons
+    assert "flow, mean of 5 rows" in [reason.column for reason in reasons[:2]]
+
+
+def test_blocks_of_time_are_wider_than_windows():
+    in_time = Detector(window=20, **SETTINGS).fit(sensors(n_runs=20), time=np.arange(1200.0))
+    grouping = in_time.feature_map_.grouping
+    lengths = np.diff(grouping.edges)
+    assert (lengths * grouping.gap >= 20 - 1).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (lambda: Detector(window=1).fit(sensors()), "2 or more"),
+        (lambda: Windows.of([["a"], ["b"]], 3), "no column of numbers"),
+        (lambda: Windows.of(sensors(), 3).transform(sensors()[["flow"]]), "temperature.*missing"),
+        (lambda: Windows.of(np.zeros((3, 2)), 3).transform(np.zeros((3, 5))), "expecting 2"),
+    ],
+)
+def test_what_cannot_be_is_refused(change, told):
+    with pytest.raises(UserError, match=told):
+        change()
+
+
+def test_the_runs_of_rows_must_be_known(detector, tmp_path):
+    frame = sensors()
+    with pytest.raises(UserError, match="column 'run'"):
+        detector.predict(frame.drop(columns="run"))
+    with pytest.raises(UserError, match="row by row"):
+        detector.to_onnx(tmp_path / "m.onnx")
+    other = Detector(window=9, feature_map=detector.feature_map_)
+    with pytest.raises(UserError, match="contradicts feature_map"):
+        other.fit(frame, groups="run", time="minute")
+
+
+def command(*words):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        done = CliRunner().invoke(app, [str(word) for word in words])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """Labelled rows of runs, new ones, and a model with windows."""
+    folder = tmp_path_factory.mktemp("windows")
+    new = sensors(seed=1)
+    new["kind"] = np.where((new["run"] == "r03") & (new["minute"] >= 30), "drift", "normal")
+    new.loc[new["kind"] == "drift", "flow"] += 3
+    sensors().assign(kind="normal").to_csv(folder / "old.csv", index=False)
+    new.to_csv(folder / "new.csv", index=False)
+    fit = ("--label", "kind", "--group", "run", "--time", "minute", "--window", 5)
+    told = command(
+        *("fit", folder / "old.csv", *fit, "--landmarks", 60, "--false-alarm-rate", 0.2),
+        *("--out", folder / "m.eqsep"),
+    )
+    assert "of 2 also mean, deviation and slope of 5 rows" in told
+    return folder
+
+
+def test_the_command_scores_as_python_does(files, monkeypatch):
+    detector, frame = load_model(files / "m.eqsep"), pd.read_csv(files / "new.csv")
+    monkeypatch.setattr("eqsep.commands.text_files.ROWS_AT_ONCE", 50)
+    command("score", files / "m.eqsep", files / "new.csv", "--out", files / "scores.parquet")
+    scores = pd.read_parquet(files / "scores.parquet")
+    expected = detector.score_samples(frame.drop(columns="kind"))
+    np.testing.assert_array_equal(scores["score"], expected)
+
+
+def test_all_commands_take_the_windows_of_the_model(files):
+    model, new = files / "m.eqsep", files / "new.csv"
+    assert "flow, mean of 5 rows" in command("explain", model, new, "--most", 1)
+    assert "drift" in command("test", model, new, "--label", "kind")
+    learnt = command("learn", model, new, "--label", "kind", "--out", files / "more.eqsep")
+    assert "seen kinds  drift" in learnt
+    command("forget", files / "more.eqsep", new, "--label", "kind", "--out", files / "less.eqsep")
+    assert "window=5" in command("info", files / "less.eqsep")
+    few = files / "few.csv"
+    pd.read_csv(new)[120:240].to_csv(few, index=False)
+    bare = ("--drop", "run", "--drop", "minute", "--window", 5, "--landmarks", 60)
+    assert "drift" in command("evaluate", few, "--label", "kind", *bare)
+
+
+def test_windows_go_on_while_rows_are_watched(files):
+    fit = ("--label", "kind", "--drop", "run", "--drop", "minute", "--landmarks", 60)
+    command("fit", files / "old.csv", *fit, "--window", 5, "--out", files / "w.eqsep")
+    assert f"{ROWS * RUNS:,} in episode 1" in command("watch", files / "w.eqsep", files / "new.csv")
+
+
+def test_a_table_with_its_windows_is_taken_as_it_is():
+    frame = sensors()
+    windows = Windows.of(frame, 5)
+    table = windows.transform(frame)
+    assert windows.transform(table) is table
+    assert Windows.of(table, 5) == windows
+    assert read_table(table, name="Detector") is table
