@@ -190,7 +190,7 @@ def score(  # noqa: PLR0913
     """Score rows, as many as there are: score, p_value, alarm and kind of each."""
     with errors_told():
         from eqsep.commands import scoring
-        from eqsep.commands.text_files import Layout
+        from eqsep.commands.dialects import Layout
 
         wanted = scoring.Wanted(most, explain, only_alarms, false_alarm_rate, keep or (), ray, fdr)
         with warnings_told():
@@ -219,8 +219,8 @@ def explain(  # noqa: PLR0913
     """Say why rows have their scores, the highest first: the columns that drive them."""
     with errors_told():
         from eqsep.commands import explaining
+        from eqsep.commands.dialects import Layout
         from eqsep.commands.scoring import Wanted
-        from eqsep.commands.text_files import Layout
 
         layout = Layout(delimiter, header)
         if top < 1:
@@ -327,8 +327,8 @@ def _spec(
     rows: list[str], delimiter: str | None, header: bool, columns: dict[str, Any]
 ) -> "InputSpec":
     """The labelled rows that the options of a command speak of."""
+    from eqsep.commands.dialects import Layout
     from eqsep.commands.inputs import InputSpec
-    from eqsep.commands.text_files import Layout
 
     given = {name: value for name, value in columns.items() if value is not None}
     return InputSpec(rows, Layout(delimiter, header), **given)

@@ -62,6 +62,10 @@ class EqsepWarning(Message, UserWarning):
     """Something that the caller should know of, and can go on with."""
 
 
+class Note(EqsepWarning):
+    """What was understood where it is not obvious: nothing to mend, unless it is wrong."""
+
+
 def warn(warning: Warning) -> None:
     """Warn at the line outside of eqsep that asked for what is warned of."""
     level, frame = 1, currentframe()

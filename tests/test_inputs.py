@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from eqsep import Detector
+from eqsep.commands.dialects import Layout
 from eqsep.commands.inputs import (
     MOST_KINDS,
     WITHOUT,
@@ -14,7 +15,6 @@ from eqsep.commands.inputs import (
     read_label_column,
     y_for,
 )
-from eqsep.commands.text_files import Layout
 from eqsep.errors import UserError
 
 

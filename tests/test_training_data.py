@@ -9,8 +9,8 @@ import pytest
 
 from eqsep.batches import sampling
 from eqsep.commands import training_data
+from eqsep.commands.dialects import Layout
 from eqsep.commands.inputs import InputSpec
-from eqsep.commands.text_files import Layout
 from eqsep.commands.training_data import (
     FileRows,
     FileSample,

@@ -71,7 +71,7 @@ def _joined(parts: list[Column]) -> Column:
         )
     kind = kinds.pop()
     values = np.concatenate([_as(part, kind) for part in parts])
-    return Column(name, kind, values, all(part.categorical for part in parts))
+    return Column(name, kind, values, all(p.categorical for p in parts), parts[0].notation)
 
 
 def _as(column: Column, kind: str) -> np.ndarray:

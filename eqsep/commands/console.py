@@ -12,7 +12,7 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from eqsep.errors import Message, UserError, quoted
+from eqsep.errors import Message, Note, UserError, quoted
 
 debugging = ContextVar("debugging", default=False)  # whether every error keeps its traceback
 BROKEN_PIPE = 141  # as a shell says of a command that SIGPIPE has ended
@@ -59,11 +59,16 @@ def warnings_told() -> Iterator[list[str]]:
     The list holds it then; what is put into it meanwhile is said too.
     """
     messages: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield messages
-    told = [sentence(w.message) for w in caught if issubclass(w.category, UserWarning)]
-    messages[:] = dict.fromkeys([*told, *messages])
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield messages
+    finally:  # notes, even before an error, of which they may be the reason
+        told = [w.message for w in caught if issubclass(w.category, UserWarning)]
+        for note in dict.fromkeys(sentence(m) for m in told if isinstance(m, Note)):
+            tell(f"Note: {note}")
+    warned = [sentence(m) for m in told if not isinstance(m, Note)]
+    messages[:] = dict.fromkeys([*warned, *messages])
     for message in messages:
         tell(f"Warning: {message}", style="yellow")
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from eqsep.batches.joining import joined
 from eqsep.commands.console import counted, tell
+from eqsep.commands.dialects import Layout
 from eqsep.commands.ranking import Highest
 from eqsep.commands.reading import errors_placed, load_detector, pieces
 from eqsep.commands.scoring import Wanted, reader_of
-from eqsep.commands.text_files import Layout
 from eqsep.detector import Detector
 from eqsep.detector.scoring import verdicts
 from eqsep.tables.reading import Table

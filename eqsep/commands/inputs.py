@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eqsep.commands.dialects import Layout
 from eqsep.commands.reading import (
     Choice,
     as_read,
@@ -19,7 +20,6 @@ from eqsep.commands.reading import (
     whole,
     whole_pieces,
 )
-from eqsep.commands.text_files import Layout
 from eqsep.detector import Detector
 from eqsep.detector.holdout import NUMERIC, with_groups
 from eqsep.detector.windows import Windows

@@ -1,11 +1,10 @@
 """What commands read: tables from files and folders, whole or piece by piece, and models."""
 
-import datetime as dt
 import gzip
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,16 +15,9 @@ from pyarrow import dataset
 
 from eqsep.batches.sources import record_batches
 from eqsep.commands.console import meant
-from eqsep.commands.text_files import (
-    MISSING,
-    ROWS_AT_ONCE,
-    STANDARD_INPUT,
-    CsvFile,
-    JsonFile,
-    Layout,
-    check_once,
-    open_text,
-)
+from eqsep.commands.dialects import Layout
+from eqsep.commands.streams import STANDARD_INPUT
+from eqsep.commands.text_files import ROWS_AT_ONCE, CsvFile, JsonFile, check_once, open_text
 from eqsep.detector import Detector
 from eqsep.detector.scoring import checked_rate
 from eqsep.errors import UserError, quoted
@@ -33,16 +25,16 @@ from eqsep.files import FORMATS, READ_AS_TEXT, ending_of
 from eqsep.persistence import ModelFileError, load_model
 from eqsep.persistence.container import MAGIC
 from eqsep.tables.column import UnreadableError
-from eqsep.tables.reading import Table, read_table
+from eqsep.tables.reading import PLAINLY, Table, read_table
 
 _FORMATS = FORMATS | READ_AS_TEXT
 _LAST_BYTES = {"parquet": b"PAR1", "arrow": b"ARROW1"}
-_TYPES: dict[str, list[pa.DataType]] = {
-    "number": [pa.float64()],
-    "duration": [pa.float64()],
-    "date": [pa.timestamp("us"), pa.timestamp("us", "UTC")],
-    "boolean": [pa.bool_()],
-}
+_TYPES = {
+    "number": pa.float64(),
+    "duration": pa.float64(),
+    "date": pa.timestamp("us"),
+    "boolean": pa.bool_(),
+}  # of text that is written plainly
 Choice = Callable[[list[str]], Iterable[str]]  # from the columns of a file to those wanted of it
 
 
@@ -72,7 +64,7 @@ class ArrowFile:
             if pa.types.is_string_view(field.type):  # not all of pyarrow knows it
                 table = table.set_column(i, field.name, table.column(i).cast(pa.string()))
             value = getattr(field.type, "value_type", field.type)
-            if pa.types.is_nested(field.type) or pa.types.is_binary(value):
+            if pa.types.is_nested(field.type) or "binary" in str(value):
                 raise UserError(
                     f"Column {field.name!r} of {self.name} holds values of type {field.type}: "
                     f"expected numbers, truth values, text, dates or durations. Leave it out."
@@ -316,11 +308,24 @@ def as_read(table: pa.Table, detector: Detector) -> Table:
     known = detector.feature_map_.table_columns
     by_name = hasattr(detector, "feature_names_in_")
     names: Iterable[str] = known if by_name else table.schema.names
+    written = detector.feature_map_.encoder.notation_
     columns = {
-        name: pa.nulls(len(table)) if learnt is None else cast(table.column(name), learnt.reads)
+        name: pa.nulls(len(table)) if learnt is None else _like(table, name, learnt.reads, written)
         for name, learnt in zip(names, known.values(), strict=False)
     }
     return replace(read_table(pa.table(columns), name="Detector"), named=by_name)
+
+
+def _like(
+    table: pa.Table, name: str, reads: str, notation: Mapping[str, dict[str, Any]]
+) -> pa.ChunkedArray:
+    """A column in the type that a model knows it by, as the file or else the model writes it."""
+    shown, known = table.schema.field(name).metadata, notation.get(name)
+    if not known and shown in (None, PLAINLY):
+        return cast(table.column(name), reads)
+    from eqsep.commands.texts import written
+
+    return cast(table.column(name), reads, written(table.schema.field(name), known))
 
 
 @contextmanager
@@ -348,29 +353,23 @@ def whole_pieces(paths: Sequence[str], choose: Choice, *, layout: Layout) -> pa.
     return joined(tables)
 
 
-def cast(column: pa.ChunkedArray, reads: str) -> pa.ChunkedArray:
+def cast(column: pa.ChunkedArray, reads: str, written: Sequence[Any] = ()) -> pa.ChunkedArray:
     """Strings in the type of a kind of column, where all of them can be; else as they are.
 
     The encoder reads what is left value by value, and says which one it cannot read.
+
+    Parameters
+    ----------
+    written : sequence of Notation
+        How the column is written, where that is not plain: as its file shows, as the model knows.
     """
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return column
-    if reads == "text":
-        return column
-    gone = pc.is_in(column, value_set=pa.array(MISSING, column.type))
-    column = pc.if_else(gone, pa.scalar(None, column.type), column)
-    for wanted in _TYPES.get(reads, []):
-        try:
-            return pc.cast(column, wanted)
-        except pa.ArrowInvalid:
-            continue
-    return _times(column) if reads == "duration" else column
+    if not written:
+        if reads == "text":
+            return column
+        with suppress(pa.ArrowInvalid, KeyError):
+            return pc.cast(column, _TYPES[reads])
+    from eqsep.commands.texts import cast_as
 
-
-def _times(column: pa.ChunkedArray) -> Any:
-    """Times of day, which a fit takes as durations."""
-    try:
-        times = [None if v is None else dt.time.fromisoformat(v) for v in column.to_pylist()]
-    except ValueError:
-        return column
-    return pa.chunked_array([times], pa.time64("us"))
+    return cast_as(column, reads, written)

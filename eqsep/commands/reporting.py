@@ -9,7 +9,7 @@ import numpy as np
 
 from eqsep.commands.inputs import InputSpec, LabelColumn
 from eqsep.commands.reading import files_of
-from eqsep.commands.text_files import STANDARD_INPUT
+from eqsep.commands.streams import STANDARD_INPUT
 from eqsep.commands.training_data import TrainingData, is_large
 from eqsep.detector import Detector
 from eqsep.detector.grouping import Grouping

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from eqsep.checks import Beyond, check_beyond, rows_beyond, warn_of
 from eqsep.commands.console import counted, progress, tell
+from eqsep.commands.dialects import Layout
 from eqsep.commands.ranking import Highest, ranked
 from eqsep.commands.reading import (
     Choice,
@@ -26,7 +27,7 @@ from eqsep.commands.reading import (
     open_table,
     pieces,
 )
-from eqsep.commands.text_files import STANDARD_INPUT, Layout
+from eqsep.commands.streams import STANDARD_INPUT
 from eqsep.commands.writing import STANDARD_OUTPUT, check_table_out, output_format, table_writer
 from eqsep.detector import Detector
 from eqsep.detector.scoring import verdicts

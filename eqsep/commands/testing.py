@@ -52,8 +52,8 @@ def run_test(  # noqa: PLR0913  the options of a command
     """Test a model on labelled rows: what it finds and names, and does it keep its promise?"""
     with errors_told():
         from eqsep.commands import assessing
+        from eqsep.commands.dialects import Layout
         from eqsep.commands.inputs import InputSpec
-        from eqsep.commands.text_files import Layout
         from eqsep.commands.writing import check_report_out
         from eqsep.report import write_report
 

@@ -4,7 +4,6 @@ Large files are read three times: here for the labels and a sample, which shows 
 of text are, and twice by the detector, which takes the rows in batches of these types.
 """
 
-import io
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import csv as arrow_csv
 
 from eqsep.batches.sampling import LabelledRows, Strata, sample_size
 from eqsep.commands.inputs import (
@@ -23,8 +21,10 @@ from eqsep.commands.inputs import (
     numbers_of,
     read_label_column,
 )
+from eqsep.commands.notation import Notation
 from eqsep.commands.reading import as_read, cast, files_of, joined, no_rows, pieces
-from eqsep.commands.text_files import STANDARD_INPUT, CsvFile
+from eqsep.commands.streams import STANDARD_INPUT
+from eqsep.commands.texts import annotated, understood, written
 from eqsep.detector import Detector
 from eqsep.errors import UserError
 from eqsep.files import FORMATS, ending_of
@@ -243,23 +243,13 @@ def _typed(spec: InputSpec, tables: list[pa.Table], like: Detector | None) -> Ta
     values = [table.drop_columns(spec.groups) for table in tables]
     if like is not None:
         return spec.with_groups(as_read(joined(values), like), beside)
-    typed = joined([_inferred(table, spec.names) for table in values])
+    typed = joined([understood(table, spec.layout, as_text=spec.names) for table in values])
     return spec.with_groups(read_table(spec.with_names(typed), name="Detector"), beside)
 
 
-def _inferred(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """A table of strings in types that all values of a column allow."""
-    if not all(pa.types.is_string(field.type) for field in table.schema):
-        return table
-    sink = pa.BufferOutputStream()
-    arrow_csv.write_csv(table, sink, arrow_csv.WriteOptions(include_header=False))
-    file = CsvFile("", table.schema.names, io.BytesIO(sink.getvalue().to_pybytes()), ",")
-    return file.whole(table.schema.names, as_text=names)
-
-
-def _kinds(rows: Table) -> dict[str, str]:
-    """What each column is read as."""
-    return {c.name: "text" if c.is_empty else c.kind for c in rows.columns}
+def _kinds(rows: Table) -> dict[str, tuple[str, dict[str, Any] | None]]:
+    """What each column is read as, and how it is written."""
+    return {c.name: ("text" if c.is_empty else c.kind, c.notation) for c in rows.columns}
 
 
 @dataclass(frozen=True)
@@ -270,15 +260,15 @@ class _Reader:
     ----------
     like : Detector or None
         The detector as whose columns the rows are read.
-    kinds : mapping of str to str
-        Without it: what each column is read as.
+    kinds : mapping of str to str and dict
+        Without it: what each column is read as, and how it is written.
     labels : mapping of str to label
         From labels as they are written to those a detector takes; rows of others are left out.
     """
 
     spec: InputSpec
     like: Detector | None
-    kinds: Mapping[str, str]
+    kinds: Mapping[str, tuple[str, dict[str, Any] | None]]
     labels: Mapping[str | None, Any] | None = None
 
     def of(self, file: str) -> "_Reader":
@@ -304,17 +294,20 @@ class _Reader:
         """The columns in the types of the sample."""
         if self.like is not None:
             return table
-        columns = {name: cast(table.column(name), kind) for name, kind in self.kinds.items()}
-        beside = {name: table.column(name) for name in self.spec.groups}
-        return pa.table(
-            {
-                name: column.cast(pa.string()).dictionary_encode()
-                if name in self.spec.names
-                else column
-                for name, column in columns.items()
-            }
-            | beside
-        )
+        columns, fields = [], []
+        for name, (kind, known) in self.kinds.items():
+            field = table.schema.field(name)
+            column = cast(table.column(name), kind, written(field, known))
+            if name in self.spec.names:
+                column = column.cast(pa.string()).dictionary_encode()
+            columns.append(column)
+            fields.append(pa.field(name, column.type))
+            if known:
+                fields[-1] = annotated(fields[-1], Notation.of(known))
+        for name in self.spec.groups:
+            columns.append(table.column(name))
+            fields.append(table.schema.field(name))
+        return pa.table(columns, schema=pa.schema(fields))
 
     def _batch(self, waiting: list[tuple[pa.Table, np.ndarray]]) -> tuple[Table, np.ndarray | None]:
         table = joined([table for table, _ in waiting])

@@ -11,7 +11,7 @@ from eqsep.commands.options import Delimiter, Header, Model, Rows, Seed
 from eqsep.errors import UserError
 
 if TYPE_CHECKING:
-    from eqsep.commands.text_files import Layout
+    from eqsep.commands.dialects import Layout
     from eqsep.monitor import Monitor
 
 _COLUMNS = 3  # that have moved most are named
@@ -38,7 +38,7 @@ def run_watch(  # noqa: PLR0913  the options of a command
 ) -> None:
     """Watch rows as they come: are they still as those that set the model's threshold?"""
     with errors_told():
-        from eqsep.commands.text_files import Layout
+        from eqsep.commands.dialects import Layout
 
         with warnings_told():
             monitor = watch_files(

@@ -42,11 +42,32 @@ _REASONS = Schema(
         type(value) is dict and all(type(reason) is str for reason in value.values())
     ),
 )
+_MARKS = {
+    "decimal": (",",),
+    "thousands": (".", ",", " ", "'"),
+    "dates": ("day first", "month first"),
+}
+
+
+def _is_notation(value: Any) -> bool:
+    """Whether it says how a column is written: marks that are known, and words of text."""
+    if type(value) is not dict or not set(value) <= {*_MARKS, "missing"}:
+        return False
+    words = value.get("missing", [])
+    known = all(value[mark] in some for mark, some in _MARKS.items() if mark in value)
+    return known and type(words) is list and all(type(w) is str for w in words)
+
+
+_NOTATIONS = Schema(
+    "a dict of notations",
+    lambda value, sizes: type(value) is dict and all(map(_is_notation, value.values())),  # noqa: ARG005
+)
 _ENCODER_PARTS = {
     "parameters": _DICT,
     "names": either(word(None), TEXTS),
     "dropped": _REASONS,
     "columns": items(either(word(None), _DICT), least=1),
+    "notation": _NOTATIONS,
 }
 _ENCODER_PARAMETERS = {
     "numeric_encoding": word("quantile", "standard", "both"),
@@ -88,9 +109,11 @@ class EncoderCodec(Codec):
             "names": None if names is None else [str(name) for name in names],
             "dropped": {str(name): reason for name, reason in state["dropped"].items()},
             "columns": [None if c is None else _packed(c) for c in state["columns"]],
+            **({"notation": state["notation"]} if state["notation"] else {}),
         }
 
     def decode(self, parts: dict[str, Any], name: str) -> Any:
+        parts = {"notation": {}} | parts  # which older files, and those of plain columns, lack
         _checked(parts, _ENCODER_PARTS, name)
         _checked(parts["parameters"], _ENCODER_PARAMETERS, "parameters")
         columns = [None if c is None else _unpacked(c) for c in parts["columns"]]

@@ -44,6 +44,7 @@ class Column:
     kind: str
     values: np.ndarray
     categorical: bool = field(default=False, repr=False)  # names, whatever they look like
+    notation: dict[str, Any] | None = field(default=None, repr=False)  # of a file's text
 
     @classmethod
     def coded(

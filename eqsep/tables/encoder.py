@@ -58,6 +58,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         The reason for each dropped column, by its name.
     source_ : ndarray of shape (n_outputs,)
         The index of the input column from which each output comes.
+    notation_ : dict
+        How text wrote the columns that are not written plainly, where they come from such a file.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Where the table of the fit has names.
@@ -146,6 +148,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             warn(DroppedColumnWarning(f"{told}; {_KEEPS_IDS}", command=f"{told}."))
         names = [column.name for column in table.columns] if table.named else None
         self._record(learnt, dropped=dropped, names=names)
+        self.notation_ = {c.name: c.notation for c in table.columns if c.notation}
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -363,6 +366,7 @@ def state_of(encoder: TableEncoder) -> dict[str, Any]:
         "names": encoder._names() if hasattr(encoder, "feature_names_in_") else None,
         "dropped": dict(encoder.dropped_),
         "columns": [None if c is None else c.state() for c in encoder.columns_],
+        "notation": dict(encoder.notation_),
     }
 
 
@@ -371,6 +375,7 @@ def encoder_of(state: dict[str, Any]) -> TableEncoder:
     encoder = TableEncoder(**state["parameters"])
     columns = [None if c is None else _column_of(c) for c in state["columns"]]
     encoder._record(columns, dropped=dict(state["dropped"]), names=state["names"])
+    encoder.notation_ = dict(state["notation"])
     return encoder
 
 

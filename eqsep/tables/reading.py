@@ -4,10 +4,11 @@ Nothing here imports pandas, polars or pyarrow: a frame is known by the library 
 from, and asked for its columns in that library's own words.
 """
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,9 @@ from scipy.sparse import issparse
 from eqsep.arrays import is_foreign, to_numpy
 from eqsep.errors import UserError, UserTypeError
 from eqsep.tables.column import Column, column_of, objects
+
+NOTATION = b"eqsep.notation"  # in the metadata of a field: how text wrote the values
+PLAINLY = {NOTATION: b"{}"}
 
 
 @dataclass(frozen=True)
@@ -63,8 +67,7 @@ class Table:
     def take(self, rows: np.ndarray) -> "Table":
         """Some of the rows, by position; a dropped column need not have any."""
         columns = [
-            Column(c.name, c.kind, c.values[rows] if len(c.values) else c.values, c.categorical)
-            for c in self.columns
+            replace(c, values=c.values[rows] if len(c.values) else c.values) for c in self.columns
         ]
         groups = None if self.groups is None else self.groups.take(rows)
         return Table(columns, self.named, len(rows), groups)
@@ -124,7 +127,18 @@ def read_table(X: Any, *, name: str) -> Table:
         else column_of(n, v, categorical=i in categorical)
         for i, (n, v) in enumerate(zip(names, values, strict=True))
     ]
+    written = _notations(X)
+    columns = [replace(c, notation=written[c.name]) if c.name in written else c for c in columns]
     return Table(columns, named, n_rows)
+
+
+def _notations(X: Any) -> dict[str, dict[str, Any]]:
+    """How columns were written in the file that they come from, as tables of pyarrow may say."""
+    if not hasattr(getattr(X, "schema", None), "metadata"):
+        return {}
+    said = {field.name: (field.metadata or {}).get(NOTATION) for field in X.schema}
+    states = {name: json.loads(text) for name, text in said.items() if text is not None}
+    return {n: {k: v for k, v in s.items() if k != "certain"} for n, s in states.items()}
 
 
 def is_stream(X: Any) -> bool:

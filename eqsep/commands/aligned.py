@@ -1,0 +1,76 @@
+"""Lines whose values stand below each other, with nothing but spaces between them."""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from eqsep.commands.notation import is_number
+
+_AGREED = 0.95  # of the lines, that must have one number of values
+_GAP = re.compile(r"\s{2,}|\t")
+_FEWEST = 3  # lines, below which blanks below each other say nothing
+Row = list[str]
+
+
+def aligned(lines: Sequence[str]) -> Callable[[str], Row] | None:
+    """The function from a line to its values, of which some are numbers; None if there is none.
+
+    Examples
+    --------
+    >>> split = aligned(["name     size", "page 1   2.5", "page 20  13"])
+    >>> split("page 3   0.5")
+    ['page 3', '0.5']
+    """
+    lines = [line.expandtabs().rstrip() for line in lines if line.strip()]
+    by_gaps, by_spaces = _rows(lines, split_at_gaps), _rows(lines, str.split)
+    if _agree(by_gaps):
+        joined = (value.split() for row in by_gaps[1:] for value in row)
+        if _agree(by_spaces) and any(len(v) > 1 and all(map(is_number, v)) for v in joined):
+            return str.split  # numbers that two spaces happen to stand beside
+        return split_at_gaps
+    if _agree(by_spaces):
+        return str.split
+    starts = _starts(lines)
+    fixed = partial(split_at, starts)
+    enough = len(lines) >= _FEWEST and len(starts) > 1
+    return fixed if enough and _some_numbers(_rows(lines, fixed)) else None
+
+
+def split_at_gaps(line: str) -> Row:
+    """The values of a line between which two spaces or more stand."""
+    return _GAP.split(line.strip())
+
+
+def split_at(starts: tuple[int, ...], line: str) -> Row:
+    """The values of a line that begin at these places."""
+    line = line.expandtabs().rstrip("\r\n")
+    ends = (*starts[1:], max(len(line), starts[-1]))
+    return [line[i:j].strip() for i, j in zip((0, *starts[1:]), ends, strict=True)]
+
+
+def _rows(lines: Sequence[str], split: Callable[[str], Row]) -> list[Row]:
+    return [split(line) for line in lines]
+
+
+def _agree(rows: Sequence[Row]) -> bool:
+    """Whether nearly all rows have as many values as the first, and some column is of numbers."""
+    width = len(rows[0])
+    same = sum(len(row) == width for row in rows)
+    return width > 1 and same >= _AGREED * len(rows) and _some_numbers(rows)
+
+
+def _starts(lines: Sequence[str]) -> tuple[int, ...]:
+    """Where columns begin: after places that are blank in all lines, under a name."""
+    width = max(map(len, lines))
+    blank = [all(line[i : i + 1] in ("", " ") for line in lines) for i in range(width)]
+    starts = [i for i in range(width) if not blank[i] and (i == 0 or blank[i - 1])]
+    ends = [*starts[1:], width]
+    return tuple(i for i, j in zip(starts, ends, strict=True) if lines[0][i:j].strip())
+
+
+def _some_numbers(rows: Sequence[Row]) -> bool:
+    """Whether a column holds numbers alone below its first value."""
+    width = len(rows[0])
+    below = [row for row in rows[1:] if len(row) == width]
+    columns = zip(*below, strict=True)
+    return any(any(column) and all(is_number(v) for v in column if v) for column in columns)

@@ -1,0 +1,373 @@
+"""The dialect of a text file: what stands between values, which lines are the header, and the like.
+
+One function decides, from the first lines of a file and from what somebody has said.
+"""
+
+import codecs
+import csv
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from eqsep.commands.aligned import aligned
+from eqsep.commands.notation import (
+    MISSING,
+    THOUSANDS,
+    Notation,
+    date_order,
+    decimal_mark,
+    is_number,
+    notations,
+    read_date,
+)
+from eqsep.errors import UserError, quoted
+
+_MARKS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas"}  # the likelier ones first
+_NOWHERE = "\x1f"  # a delimiter of files that have one column
+_BOMS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32-le",  # begins as that of UTF-16 does
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+$")
+_SAMPLED = 200  # lines that are divided
+_LOOKED_AT = 60  # rows of which values are looked at
+_AGREED = 0.8  # of the rows, that must have one number of values
+_MOST_TITLES, _MOST_HEADERS = 12, 3
+Row = list[str]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What somebody has said of text files; None is to be found out.
+
+    Attributes
+    ----------
+    delimiter : str or None
+        What stands between values.
+    header : bool or None
+        Whether the first line names the columns; else they are called c1, c2, …
+    decimal, thousands : str or None
+        What stands before decimals, and between groups of three digits.
+    encoding : str or None
+    skip : int or None
+        How many lines stand before the table.
+    missing : tuple of str or None
+        What stands for a missing value.
+    """
+
+    delimiter: str | None = None
+    header: bool | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    encoding: str | None = None
+    skip: int | None = None
+    missing: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        given = self.delimiter
+        if given is not None and (len(given) != 1 or not given.isascii() or given in '"\r\n\0'):
+            raise UserError(
+                f"--delimiter expects one character, no quote or end of a line, got {given!r}. "
+                f"Pass ';', for example."
+            )
+        if self.decimal not in (None, ".", ","):
+            raise UserError(f"--decimal expects '.' or ',', got {self.decimal!r}.")
+        if self.thousands is not None and self.thousands not in THOUSANDS:
+            raise UserError(
+                f"--thousands expects one of {quoted(THOUSANDS)}, got {self.thousands!r}."
+            )
+        if self.thousands and self.thousands == self.decimal:
+            raise UserError(f"--decimal and --thousands are both {self.decimal!r}: pass two.")
+        if self.skip is not None and self.skip < 0:
+            raise UserError(f"--skip expects a number of lines, got {self.skip}.")
+        _check_encoding(self.encoding)
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a text file is written.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        Their names.
+    before : int
+        How many characters stand before the first row.
+    delimiter : str
+        What stands between values.
+    split : callable or None
+        From a line to its values, where spaces alone stand between these.
+    decimal, thousands : str or None
+        What stands before decimals, as some value shows or somebody said; likewise thousands.
+    notations : dict
+        By the name of the column, as far as the first rows show them.
+    said : tuple of str
+        What was understood, where it is not obvious.
+    """
+
+    columns: tuple[str, ...]
+    before: int = 0
+    delimiter: str = ","
+    split: Callable[[str], Row] | None = None
+    decimal: str | None = None
+    thousands: str | None = None
+    notations: dict[str, Notation] = field(default_factory=dict)
+    said: tuple[str, ...] = ()
+
+    def notation(self, column: str) -> Notation | None:
+        """How a column is written, as far as the file shows it."""
+        unseen = Notation(",", ".") if self.decimal == "," else None
+        return self.notations.get(column, unseen)
+
+    def notations_tried(self) -> list[Notation]:
+        """In which notations numbers are looked for, the likely ones first."""
+        return notations(self.decimal, self.thousands, delimiter=self.delimiter)
+
+
+def encoding_of(head: bytes, layout: Layout) -> tuple[str, int]:
+    """The encoding of a file that begins so, and how many bytes only say which it is."""
+    mark = next((bom for bom in _BOMS if head.startswith(bom)), b"")
+    if layout.encoding is not None:
+        same = mark and codecs.lookup(_BOMS[mark]).name.startswith(
+            codecs.lookup(layout.encoding).name
+        )
+        return (_BOMS[mark] if same else layout.encoding), len(mark) if same else 0
+    if mark:
+        return _BOMS[mark], len(mark)
+    even, odd = head[0:4096:2], head[1:4096:2]
+    if odd.count(0) > len(odd) / 3 and not even.count(0):
+        return "utf-16-le", 0
+    if even.count(0) > len(even) / 3 and not odd.count(0):
+        return "utf-16-be", 0
+    return "utf-8", 0
+
+
+def _check_encoding(encoding: str | None) -> None:
+    try:
+        found = None if encoding is None else codecs.lookup(encoding)
+    except (LookupError, ValueError):
+        found = None
+    if encoding is not None and (found is None or not getattr(found, "_is_text_encoding", True)):
+        raise UserError(
+            f"--encoding {encoding!r} is not known: pass utf-8, latin-1, cp1252 or utf-16, for "
+            f"example."
+        )
+
+
+@dataclass(frozen=True)
+class _Form:
+    """Lines divided into values: each row, and how many lines were read when it ended."""
+
+    delimiter: str
+    rows: list[tuple[Row, int]]
+    split: Callable[[str], Row] | None = None
+    titles: int = 0  # rows before the table
+
+    @property
+    def table(self) -> list[Row]:
+        return [row for row, _ in self.rows[self.titles :]]
+
+    @property
+    def agreement(self) -> float:
+        """The share of rows with as many values as the first one; 0 where that has one alone."""
+        width = len(self.table[0])
+        return sum(len(row) == width for row in self.table) / len(self.table) if width > 1 else 0.0
+
+    @property
+    def numbers(self) -> float:
+        """The share of values that are numbers."""
+        return sum(is_number(v) for row in self.table for v in row) / sum(map(len, self.table))
+
+
+def detect(text: str, layout: Layout, *, name: str, tabs: bool = False) -> Dialect:
+    """The dialect of a file that begins with these lines, all of them whole.
+
+    Parameters
+    ----------
+    name : str
+        The file, for messages.
+    tabs : bool
+        Whether its name says that tabs stand between values.
+
+    Examples
+    --------
+    >>> found = detect("day;amount\\n31.12.2024;1.234,5\\n", Layout(), name="a.csv")
+    >>> found.columns, found.delimiter, found.said
+    (('day', 'amount'), ';', ('values are divided by semicolons',))
+    """
+    lines = _LINE.findall(text)
+    start = layout.skip or 0
+    while start < len(lines) and not lines[start].strip():
+        start += 1
+    if start >= len(lines):
+        raise UserError(f"{name} is empty: expected a line with the names of the columns.")
+    try:
+        form = _form(lines[start : start + _SAMPLED], layout, tabs=tabs)
+    except csv.Error as error:
+        raise UserError(
+            f"The first lines of {name} cannot be read: {error}. Check the quotes in them, or say "
+            f"what stands between values with --delimiter."
+        ) from error
+    table = form.table
+    n = _header_rows(table, layout)
+    last = form.rows[form.titles + n - 1][1] if form.titles + n else 0
+    columns = _names(table[:n]) if n else tuple(f"c{i + 1}" for i in range(len(table[0])))
+    before = sum(map(len, lines[: start + last]))
+    decimal = layout.decimal or ("," if layout.thousands == "." else None)
+    found = Dialect(columns, before, form.delimiter, form.split, decimal, layout.thousands)
+    values = _values(table[n:], len(columns), layout)
+    if found.decimal is None:
+        found = replace(found, decimal=decimal_mark(values))
+    shown = {c: how for c, v in zip(columns, values, strict=True) if (how := _notation(v, found))}
+    return replace(found, notations=shown, said=tuple(_said(form, n, layout, tabs=tabs)))
+
+
+def _form(lines: Sequence[str], layout: Layout, *, tabs: bool) -> _Form:
+    """The lines divided as they most likely are meant to be."""
+    if layout.delimiter is not None:
+        spaces = layout.delimiter == " "
+        form = _split(lines, str.split) if spaces else _divided(lines, layout.delimiter)
+        return form if layout.skip is not None else _after_titles(form)
+    if tabs and "\t" in lines[0]:
+        return _divided(lines, "\t")
+    marks = [mark for mark in _MARKS if any(mark in line for line in lines)]
+    forms = [_divided(lines, mark) for mark in marks]
+    if layout.skip is None:
+        forms = [_after_titles(form) for form in forms]
+    likely = [form for form in forms if form.agreement >= _AGREED]
+    if likely:
+        return min(likely, key=lambda f: (f.titles > 0, -round(f.agreement, 1), -f.numbers))
+    split = aligned(lines)
+    if split is not None:
+        return _split(lines, split)
+    first = max(marks, key=lines[0].count, default=_NOWHERE)
+    return _divided(lines, first if first in lines[0] else _NOWHERE)
+
+
+def _divided(lines: Sequence[str], delimiter: str) -> _Form:
+    reader = csv.reader(lines, delimiter=delimiter)
+    return _Form(delimiter, [(row, reader.line_num) for row in reader if row])
+
+
+def _split(lines: Sequence[str], split: Callable[[str], Row]) -> _Form:
+    rows = [(split(line), i + 1) for i, line in enumerate(lines) if line.strip()]
+    return _Form(",", rows, split)
+
+
+def _after_titles(form: _Form) -> _Form:
+    """The same without the lines before the table, each of one value, that begin many a report."""
+    width = Counter(len(row) for row, _ in form.rows).most_common(1)[0][0]
+    n = 0
+    for row, _ in form.rows[:_MOST_TITLES]:
+        if sum(bool(value.strip()) for value in row) > 1:
+            break
+        n += 1
+    if not n or n >= len(form.rows) or width < 2:
+        return form
+    header = form.rows[n][0]
+    if len(header) != width or any(map(is_number, header)):
+        return form
+    return replace(form, titles=n)
+
+
+def _header_rows(table: Sequence[Row], layout: Layout) -> int:
+    """How many rows name the columns."""
+    if layout.header is not None:
+        return int(layout.header)
+    first, *others = table
+    rows = [row for row in others if len(row) == len(first)]
+    at = [i for i, value in enumerate(first) if is_number(value)]
+    if at:
+        return int(_are_names(first, at, rows))
+    numeric = [
+        i
+        for i in range(len(first))
+        if rows and all(is_number(r[i]) for r in rows[len(rows) // 2 :])
+    ]
+    n = 1
+    if len(numeric) > 1:
+        while n < min(_MOST_HEADERS, len(rows)) and _is_header(rows[n - 1], numeric):
+            n += 1
+    return n
+
+
+def _are_names(first: Row, at: Sequence[int], rows: Sequence[Row]) -> bool:
+    """Whether numbers in the first line are names of columns: years, or places in order."""
+    if len(set(first)) < len(first) or not all(first[i].strip().isdigit() for i in at):
+        return False
+    numbers = [int(first[i]) for i in at]
+    others = [i for i in range(len(first)) if i not in at]
+    if any(first[i] == row[i] for row in rows for i in others):
+        return False
+    in_order = numbers == list(range(numbers[0], numbers[0] + len(at))) and numbers[0] < 2
+    return in_order or all(1900 <= year <= 2100 for year in numbers)
+
+
+def _is_header(row: Row, numeric: Sequence[int]) -> bool:
+    """Whether a row has words, and no number, in columns of numbers."""
+    values = [row[i].strip() for i in numeric]
+    words = [v for v in values if v.casefold() not in MISSING]
+    if any(map(is_number, values)):
+        return False
+    return bool(words) and len(words) + values.count("") == len(values)
+
+
+def _names(rows: Sequence[Row]) -> tuple[str, ...]:
+    """The names of columns, of several rows joined; a name without one to its right holds on."""
+    last = rows[-1]
+    if len(rows) == 1:
+        named = [value for value in last if value]
+        return tuple(last) if len(last) - len(named) < 2 else tuple(_numbered(last))
+    above = []
+    for row in rows[:-1]:
+        filled: Row = []
+        for value in row:
+            filled.append(value.strip() or (filled[-1] if filled and "" in row else ""))
+        above.append(filled)
+    parts = zip(*above, (value.strip() for value in last), strict=False)
+    return tuple(_numbered([" ".join(p for p in part if p) for part in parts]))
+
+
+def _numbered(names: Iterable[str]) -> list[str]:
+    return [name or f"c{i + 1}" for i, name in enumerate(names)]
+
+
+def _values(rows: Sequence[Row], width: int, layout: Layout) -> list[list[str]]:
+    """The values of each column in the first rows, without missing ones."""
+    gone = {m.casefold() for m in (MISSING if layout.missing is None else layout.missing)} | {""}
+    whole = [row for row in rows[:_LOOKED_AT] if len(row) == width]
+    columns = zip(*whole, strict=True) if whole else [()] * width
+    return [[v for v in map(str.strip, column) if v.casefold() not in gone] for column in columns]
+
+
+def _notation(values: Sequence[str], dialect: Dialect) -> Notation | None:
+    """How a column of numbers or dates is written, as its first values show; else None."""
+    if not values:
+        return None
+    for notation in dialect.notations_tried():
+        if all(map(notation.reads, values)):
+            return notation
+    try:
+        order = date_order(values)
+        for value in values:
+            read_date(value, order)
+    except ValueError:
+        return None
+    return Notation(dates=order)
+
+
+def _said(form: _Form, n: int, layout: Layout, *, tabs: bool) -> Iterable[str]:
+    if form.titles:
+        yield f"{form.titles} line{'s' * (form.titles > 1)} before the table left out"
+    if layout.delimiter is None and form.split is not None:
+        yield f"{len(form.table[0])} columns of values are divided by spaces"
+    elif layout.delimiter is None and form.delimiter not in (",", "\t" if tabs else ",", _NOWHERE):
+        yield f"values are divided by {_MARKS[form.delimiter]}"
+    if n == 0 and layout.header is None:
+        yield "the first line holds values, so columns are called c1, c2, …"
+    if n > 1:
+        yield f"the first {n} lines name the columns: {quoted(_names(form.table[:n]), most=3)}"

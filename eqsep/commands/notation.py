@@ -1,0 +1,195 @@
+"""How the values of a column are written in text: numbers, dates, and what stands for none.
+
+A decimal comma, thousands that are set apart, dates with the day first: patterns and words alone.
+"""
+
+import datetime as dt
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+MISSING = (
+    *("", "na", "n/a", "n.a.", "#n/a", "<na>", "nan", "nat", "null", "(null)", "nil", "none"),
+    *("?", "-", "--", "—"),
+)  # in any case
+THOUSANDS = {"": "", ".": r"\.", ",": ",", " ": "[ \u00a0\u202f\u2009]", "'": "['’]"}
+_ANY = {
+    ",": "[. '’\u00a0\u202f]",
+    ".": "[, '’\u00a0\u202f]",
+}  # thousands beside a decimal comma, or point
+_DECIMALS = {",": ",", ".": r"\."}
+_WORDS = {".": "points", ",": "commas", " ": "spaces", "'": "apostrophes"}
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_OTHER_MONTHS = {"mär": 3, "mrz": 3, "mai": 5, "okt": 10, "dez": 12}  # German ones
+_CLOCK = r"(?:[T ,]+(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?\s*([AaPp]\.?[Mm]\.?)?)?"
+_ZONE = r"\s*(Z|UTC|GMT|[+-]\d{2}:?\d{2})?"
+_DATES = tuple(
+    re.compile(rf"\s*{day}{_CLOCK}{_ZONE}\s*")
+    for day in (
+        r"(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})",
+        r"(?P<a>\d{1,2})(?P<mark>[-/.])(?P<b>\d{1,2})(?P=mark)(?P<y>\d{4})",
+        r"(?P<a>\d{1,2})(?P<mark>/)(?P<b>\d{1,2})/(?P<y>\d{2})",
+        r"(?P<d>\d{1,2})\.?[- ]?(?P<name>[A-Za-zä]{3,9})\.?[- ,]*(?P<y>\d{4})",
+        r"(?P<name>[A-Za-zä]{3,9})\.? +(?P<d>\d{1,2}),? +(?P<y>\d{4})",
+    )
+)
+DAY_FIRST, MONTH_FIRST = "day first", "month first"
+_CENTURY = 69  # two digits from here on are years of 1900
+
+
+@dataclass(frozen=True)
+class Notation:
+    """How a column is written, where that is not plain.
+
+    Attributes
+    ----------
+    decimal, thousands : str
+        What stands before the decimals and between groups of three digits; "" is nothing.
+    dates : str
+        "day first" or "month first", where dates are not as in 2024-12-31.
+    missing : tuple of str
+        What stands for a missing value, in small letters, where it is not as usual.
+    """
+
+    decimal: str = "."
+    thousands: str = ""
+    dates: str = ""
+    missing: tuple[str, ...] = ()
+
+    @property
+    def pattern(self) -> str:
+        """The regular expression of its numbers."""
+        return _pattern(_DECIMALS[self.decimal], THOUSANDS[self.thousands])
+
+    def reads(self, text: str) -> bool:
+        """Whether a text is a number.
+
+        Examples
+        --------
+        >>> german = Notation(decimal=",", thousands=".")
+        >>> [german.reads(text) for text in ("1.234,5", "12", "1.5", "a")]
+        [True, True, False, False]
+        """
+        return re.fullmatch(self.pattern, text) is not None
+
+    def state(self) -> dict[str, Any]:
+        """What is not plain, as plain data."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        values["missing"] = list(self.missing)
+        return {k: v for k, v in values.items() if v != getattr(_PLAIN, k) and v != []}
+
+    @classmethod
+    def of(cls, state: dict[str, Any]) -> "Notation":
+        """The notation of which this is the state."""
+        return cls(**state | {"missing": tuple(state.get("missing", ()))})
+
+    def said(self, *, thousands_seen: bool) -> str:
+        """What was understood, in words."""
+        if self.dates:
+            return f"dates, {self.dates}"
+        marks = [
+            *(["decimal comma"] if self.decimal == "," else []),
+            *([f"thousands {_WORDS[self.thousands]}"] if thousands_seen else []),
+        ]
+        return f"numbers with {' and '.join(marks)}"
+
+
+_PLAIN = Notation()
+
+
+def _pattern(decimal: str, thousands: str) -> str:
+    grouped = rf"|[1-9]\d{{0,2}}(?:{thousands}\d{{3}})+" if thousands else ""
+    whole = rf"(?:\d+{grouped})"
+    return rf"\s*[+-]?(?:{whole}(?:{decimal}\d*)?|{decimal}\d+)(?:[eE][+-]?\d+)?\s*"
+
+
+_ONE_OF = {mark: re.compile(_pattern(_DECIMALS[mark], _ANY[mark])) for mark in _DECIMALS}
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number in some notation."""
+    return any(pattern.fullmatch(text) for pattern in _ONE_OF.values())
+
+
+def decimal_mark(columns: Iterable[Sequence[str]]) -> str | None:
+    """The decimal mark that some values of a file show, if it is one alone.
+
+    Examples
+    --------
+    >>> decimal_mark([["1,5", "2"], ["1.234"]]), decimal_mark([["1.234"], ["12"]])
+    (',', None)
+    """
+    shown = set()
+    for values in columns:
+        comma, point = ({v for v in values if _ONE_OF[m].fullmatch(v)} for m in ",.")
+        if len(comma | point) < len(set(values)) / 2:
+            continue  # not a column of numbers
+        shown |= {mark for mark, only in ((",", comma - point), (".", point - comma)) if only}
+    return shown.pop() if len(shown) == 1 else None
+
+
+def notations(decimal: str | None, thousands: str | None, *, delimiter: str) -> list[Notation]:
+    """In which notations numbers are looked for, the likely ones first.
+
+    Parameters
+    ----------
+    decimal, thousands : str or None
+        As the file shows them, or as somebody has said.
+    """
+    comma = [Notation(",", mark) for mark in (".", " ", "'")]
+    point = [Notation(".", mark) for mark in ("", ",", " ", "'")]
+    if thousands is not None:
+        decimal = decimal or ("," if thousands == "." else ".")
+        return [Notation(decimal, thousands), _PLAIN]
+    if decimal == ",":
+        return [*comma, _PLAIN]
+    if decimal is None and delimiter == ";":
+        return [_PLAIN, *comma, *point[1:]]
+    return point + comma
+
+
+def date_order(texts: Iterable[str]) -> str:
+    """Whether the day or the month comes first in dates with slashes; the day if none shows it."""
+    found = (_DATES[1].fullmatch(text) or _DATES[2].fullmatch(text) for text in texts)
+    slashes = [match for match in found if match and match["mark"] == "/"]
+    return MONTH_FIRST if any(int(match["b"]) > 12 for match in slashes) else DAY_FIRST
+
+
+def read_date(text: str, order: str) -> dt.datetime:
+    """The date that a text stands for, in UTC where it has a zone.
+
+    Examples
+    --------
+    >>> [str(read_date(t, "day first")) for t in ("31.12.2024", "Dec 31, 2024 5:04 PM")]
+    ['2024-12-31 00:00:00', '2024-12-31 17:04:00']
+    """
+    match = next((m for pattern in _DATES if (m := pattern.fullmatch(text))), None)
+    if match is None:
+        raise ValueError(f"{text!r} is no date")
+    year, month, day = _day(match.groupdict(), order)
+    hour, minute, second, fraction, half, zone = match.groups()[-6:]
+    hours = int(hour or 0)
+    if half:
+        hours = hours % 12 + 12 * (half[0] in "Pp")
+    micro = int((fraction or "0").ljust(6, "0")[:6])
+    made = dt.datetime(year, month, day, hours, int(minute or 0), int(second or 0), micro)
+    if zone is None or zone[0] not in "+-":
+        return made
+    away = dt.timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
+    return made - away if zone[0] == "+" else made + away
+
+
+def _day(parts: dict[str, str], order: str) -> tuple[int, int, int]:
+    year = int(parts["y"])
+    if len(parts["y"]) == 2:
+        year += 1900 if year >= _CENTURY else 2000
+    if "a" in parts:
+        first, second = int(parts["a"]), int(parts["b"])
+        turned = parts["mark"] == "/" and order == MONTH_FIRST
+        return (year, first, second) if turned else (year, second, first)
+    if "name" in parts:
+        name = parts["name"][:3].lower()
+        month = _MONTHS.index(name) + 1 if name in _MONTHS else _OTHER_MONTHS.get(name, 0)
+        return year, month, int(parts["d"])
+    return year, int(parts["m"]), int(parts["d"])

@@ -1,0 +1,267 @@
+"""Columns of text in types of their own: found out at a fit, and the same again at every reading.
+
+A column is a chunked array of strings; what is missing in it is null.
+"""
+
+import datetime as dt
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eqsep.commands.dialects import Layout
+from eqsep.commands.notation import MISSING, THOUSANDS, Notation, date_order, notations, read_date
+from eqsep.errors import Note, quoted, warn
+from eqsep.tables.reading import NOTATION
+
+_DIGITS, _ZEROS = r"^\s*\d+\s*$", r"^\s*0\d+\s*$"
+_TRUTH = r"^(?i:true|false|0|1)$"
+_CLOCK = r"^\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?$"
+_FIRST = 1000  # values of a column that are tried before all of them
+_PLAIN = Notation()
+
+
+@dataclass(frozen=True)
+class Understood:
+    """A column in its type, how it is written where that is not plain, and what to say of it."""
+
+    column: Any
+    notation: Notation | None = None
+    said: str = ""
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether values of this type are strings."""
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def notation_of(field: pa.Field) -> tuple[Notation | None, bool]:
+    """How a column is written, as its file shows, and whether that is certain."""
+    state = (field.metadata or {}).get(NOTATION)
+    if state is None:
+        return None, False
+    parts = json.loads(state)
+    certain = parts.pop("certain", True)
+    return Notation.of(parts), certain
+
+
+def annotated(field: pa.Field, notation: Notation, *, certain: bool = True) -> pa.Field:
+    """The field that says how its column is written."""
+    state = notation.state() | ({} if certain else {"certain": False})
+    return field.with_metadata({NOTATION: json.dumps(state).encode()})
+
+
+def written(field: pa.Field, known: dict[str, Any] | None) -> list[Notation]:
+    """How a column may be written, the likelier first: as its file shows, as a model knows."""
+    shown, certain = notation_of(field)
+    learnt = None if known is None else Notation.of(known)
+    both = (shown, learnt) if certain else (learnt, shown)
+    there = [notation for notation in both if notation is not None]
+    return there if any(notation != _PLAIN for notation in there) else []
+
+
+def understood(table: pa.Table, layout: Layout, *, as_text: Iterable[str] = ()) -> pa.Table:
+    """The table with columns of text in types that all their values allow; notes what is odd.
+
+    Parameters
+    ----------
+    as_text : iterable of str
+        Columns that are kept as they are written.
+    """
+    usual = notations(layout.decimal, layout.thousands, delimiter=",")
+    gone: dict[str, set[str]] = {}
+    for i, field in enumerate(table.schema):
+        if not is_text(field.type) or (field.name in as_text and layout.missing is None):
+            continue
+        column, tokens = without_missing(table.column(i), layout.missing)
+        for token in tokens:
+            gone.setdefault(token, set()).add(field.name)
+        found = Understood(column)
+        if field.name not in as_text:
+            shown, certain = notation_of(field)
+            tried = usual if shown is None or shown.dates else [shown, *usual]
+            found = _inferred(column, tried, comma=certain and tried[0].decimal == ",")
+        if found.said:
+            warn(Note(f"{field.name}: {found.said}."))
+        new, said = pa.field(field.name, found.column.type), _with_missing(found, tokens, layout)
+        table = table.set_column(i, new if said is None else annotated(new, said), found.column)
+    if gone:
+        columns = sorted(set().union(*gone.values()))
+        warn(
+            Note(f"Taken as missing: {quoted(sorted(gone))} in {quoted(columns, most=4)}. {_LIST}")
+        )
+    return table
+
+
+_LIST = f"The list is {', '.join(m for m in MISSING if m)}, in any case; --missing changes it."
+
+
+def _with_missing(found: Understood, tokens: Sequence[str], layout: Layout) -> Notation | None:
+    """The notation, with what stands for a missing value where a model must know."""
+    if layout.missing is None and not (tokens and is_text(found.column.type)):
+        return found.notation
+    words = tokens if layout.missing is None else [m.casefold() for m in layout.missing]
+    return replace(found.notation or _PLAIN, missing=tuple(sorted(words)))
+
+
+def without_missing(
+    column: pa.ChunkedArray, missing: Sequence[str] | None
+) -> tuple[pa.ChunkedArray, list[str]]:
+    """The column with null for what stands for a missing value, and which such words it has."""
+    words = [m.casefold() for m in (MISSING if missing is None else missing)]
+    lower = pc.utf8_lower(pc.utf8_trim_whitespace(column))
+    there = pc.is_in(lower, value_set=pa.array(["", *words], column.type))
+    if not pc.any(there).as_py():
+        return column, []
+    found = pc.unique(lower.filter(there)).to_pylist()
+    column = pc.if_else(there, pa.scalar(None, column.type), column)
+    return column, sorted(word for word in found if word)
+
+
+def _inferred(column: Any, tried: Sequence[Notation], *, comma: bool) -> Understood:
+    """A column in the type that all its values allow."""
+    if column.null_count == len(column):
+        return Understood(pa.chunked_array([pa.nulls(len(column))]))
+    if _all(column, _DIGITS) and pc.any(pc.match_substring_regex(column, _ZEROS)).as_py():
+        return Understood(column, None, "names, as some begin with 0")
+    if comma:
+        found = _in_notation(column, tried)
+        if found is not None:
+            return found
+    for kind in (pa.int64(), pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        cast = _cast(column, kind)
+        if cast is not None:
+            return Understood(cast)
+    if _all(column, _TRUTH):
+        return Understood(pc.cast(pc.utf8_lower(column), pa.bool_()))
+    if _all(column, _CLOCK):
+        times = clock_times(column)
+        return Understood(column if times is None else times)
+    return _in_notation(column, tried) or _dates(column) or Understood(column)
+
+
+def _cast(column: Any, kind: pa.DataType) -> Any:
+    """The column in a type, or None where some value is not of it; spaces around one are none."""
+    for part in (column.slice(0, _FIRST), column):
+        try:
+            found = pc.cast(part, kind)
+        except pa.ArrowInvalid:
+            try:
+                found = pc.cast(pc.utf8_trim_whitespace(part), kind)
+            except pa.ArrowInvalid:
+                return None
+    return found
+
+
+def _all(column: Any, pattern: str) -> bool:
+    """Whether all values match; the first ones are tried first."""
+    parts = (column.slice(0, _FIRST), column)
+    return all(
+        pc.all(pc.match_substring_regex(part, pattern)).as_py() is not False for part in parts
+    )
+
+
+def _in_notation(column: Any, tried: Sequence[Notation]) -> Understood | None:
+    """The numbers of a column in the first notation that all of them are written in."""
+    for notation in tried:
+        if _all(column, f"^{notation.pattern}$"):
+            numbers = _cast(plain_numbers(column, notation), pa.float64())
+            if numbers is None:
+                return None
+            mark = THOUSANDS[notation.thousands]
+            seen = bool(mark) and _some(column, rf"\d{mark}\d{{3}}")
+            odd = seen or (notation.decimal == "," and _some(column, ","))
+            whole = numbers if odd else _cast(column, pa.int64())
+            said = notation.said(thousands_seen=seen) if odd else ""
+            return Understood(numbers if whole is None else whole, notation if odd else None, said)
+    return None
+
+
+def _some(column: Any, pattern: str) -> bool:
+    return bool(pc.any(pc.match_substring_regex(column, pattern)).as_py())
+
+
+def plain_numbers(column: Any, notation: Notation) -> Any:
+    """The same texts, with the numbers among them as they are written elsewhere."""
+    if (notation.decimal, notation.thousands) == (".", ""):
+        return column
+    plain = column
+    if notation.thousands:
+        plain = pc.replace_substring_regex(plain, THOUSANDS[notation.thousands], "")
+    if notation.decimal != ".":
+        plain = pc.replace_substring(plain, notation.decimal, ".")
+    return pc.if_else(pc.match_substring_regex(column, f"^{notation.pattern}$"), plain, column)
+
+
+def _dates(column: Any) -> Understood | None:
+    """Dates in other forms than 2024-12-31, of which one column may have several."""
+    first = column.slice(0, _FIRST).drop_null()
+    order = date_order(pc.unique(column.drop_null()).to_pylist()) if _date_like(first) else ""
+    found = dates(column, order) if order else None
+    if found is None:
+        return None
+    notation = Notation(dates=order)
+    return Understood(found, notation, notation.said(thousands_seen=False))
+
+
+def _date_like(column: Any) -> bool:
+    return _all(column, r"\d") and not _some(column, r"^\s*[+-]?\d+\s*$")
+
+
+def dates(column: Any, order: str) -> Any:
+    """The column as dates, or None where some value is none."""
+    return _mapped(column, lambda text: read_date(text, order), pa.timestamp("us"))
+
+
+def clock_times(column: Any) -> Any:
+    """Times of day, which a fit takes as durations; None where some value is none."""
+    return _mapped(column, lambda text: dt.time.fromisoformat(text.zfill(5)), pa.time64("us"))
+
+
+def _mapped(column: Any, read: Callable[[str], Any], kind: pa.DataType) -> Any:
+    """The column with a function of each distinct text, or None where it fails for one."""
+    coded = column.combine_chunks().dictionary_encode()
+    if isinstance(coded, pa.ChunkedArray):
+        coded = coded.combine_chunks()
+    try:
+        values = [read(text) for text in coded.dictionary.to_pylist()]
+        found = pa.array(values, kind).take(coded.indices)
+    except (ValueError, OverflowError, pa.ArrowException):
+        return None
+    return pa.chunked_array([found])
+
+
+def cast_as(column: Any, reads: str, written: Sequence[Notation]) -> Any:
+    """Strings in the type of a kind of column, where all of them can be; else as they are.
+
+    Parameters
+    ----------
+    written : sequence of Notation
+        How the column is written, as its file shows it, then as the model knows it.
+    """
+    missing = next((n.missing for n in written if n.missing), None)
+    if reads == "text":
+        return column if missing is None else without_missing(column, missing)[0]
+    column, _ = without_missing(column, missing)
+    if reads in ("number", "duration"):
+        for notation in written or [_PLAIN]:
+            plain = plain_numbers(column, notation)
+            for kind in (pa.float64(), pa.int64()):  # the second knows 0x10, as a fit does
+                found = _cast(plain, kind)
+                if found is not None:
+                    return found.cast(pa.float64())
+        times = clock_times(column) if reads == "duration" else None
+        return plain if times is None else times
+    if reads == "boolean":
+        found = _cast(column, pa.bool_())
+        return column if found is None else found
+    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        found = _cast(column, kind)
+        if found is not None:
+            return found
+    orders = [n.dates for n in written if n.dates] or [date_order(column.drop_null().to_pylist())]
+    found = dates(column, orders[0])
+    return column if found is None else found
