@@ -11,13 +11,12 @@ import typer
 from eqsep import __version__
 from eqsep.commands import backtesting, data, learning, testing, theory, watching
 from eqsep.commands.console import Screen, counted, debugging, errors_told, warnings_told
+from eqsep.commands.dialects import Layout
 from eqsep.commands.options import (
     Again,
-    Delimiter,
     Drop,
     Form,
     Group,
-    Header,
     Label,
     Landmarks,
     Model,
@@ -34,6 +33,7 @@ from eqsep.commands.options import (
     Time,
     Unlabelled,
     Window,
+    reads_tables,
 )
 from eqsep.errors import UserError
 
@@ -95,6 +95,7 @@ def reproduce() -> None:
 
 
 @app.command()
+@reads_tables
 def fit(  # noqa: PLR0913  the options of a command
     rows: Rows,
     out: ModelOut,
@@ -128,8 +129,8 @@ def fit(  # noqa: PLR0913  the options of a command
     random_state: Seed = 0,
     report: Report = None,
     ray: Ray = None,
-    delimiter: Delimiter = None,
-    header: Header = True,
+    *,
+    layout: Layout,
 ) -> None:
     """Learn what is normal, and the labelled kinds of anomaly, from the rows of files."""
     with errors_told():
@@ -138,7 +139,7 @@ def fit(  # noqa: PLR0913  the options of a command
 
         labels = {"label": label, "normal": normal, "seen": seen}
         columns = {"drop": drop, "names": names, "group": group, "time": time, "window": window}
-        spec = _spec(rows, delimiter, header, labels | columns)
+        spec = _spec(rows, layout, labels | columns)
         check_report_out(report, [*rows, *([] if like is None else [like])], beside=out)
         settings = _settings(landmarks, random_state, unlabelled)
         settings |= {"false_alarm_rate": false_alarm_rate, "confidence": confidence}
@@ -156,6 +157,7 @@ def fit(  # noqa: PLR0913  the options of a command
 
 
 @app.command()
+@reads_tables
 def score(  # noqa: PLR0913
     model: Model,
     rows: Rows,
@@ -184,24 +186,22 @@ def score(  # noqa: PLR0913
         bool, typer.Option("--exit-code", help="End with 1 where a row raises an alarm.")
     ] = False,
     ray: Ray = None,
-    delimiter: Delimiter = None,
-    header: Header = True,
+    *,
+    layout: Layout,
 ) -> None:
     """Score rows, as many as there are: score, p_value, alarm and kind of each."""
     with errors_told():
         from eqsep.commands import scoring
-        from eqsep.commands.dialects import Layout
 
         wanted = scoring.Wanted(most, explain, only_alarms, false_alarm_rate, keep or (), ray, fdr)
         with warnings_told():
-            outcome = scoring.score_files(
-                model, rows, out, kind=form, layout=Layout(delimiter, header), wanted=wanted
-            )
+            outcome = scoring.score_files(model, rows, out, kind=form, layout=layout, wanted=wanted)
         scoring.tell_outcome(Screen(), outcome, out)
     raise typer.Exit(1 if exit_code and outcome.alarms else 0)
 
 
 @app.command()
+@reads_tables
 def explain(  # noqa: PLR0913
     model: Model,
     rows: Rows,
@@ -213,16 +213,14 @@ def explain(  # noqa: PLR0913
         bool, typer.Option("--only-alarms", help="Leave out rows that pass.")
     ] = False,
     false_alarm_rate: Rate = None,
-    delimiter: Delimiter = None,
-    header: Header = True,
+    *,
+    layout: Layout,
 ) -> None:
     """Say why rows have their scores, the highest first: the columns that drive them."""
     with errors_told():
         from eqsep.commands import explaining
-        from eqsep.commands.dialects import Layout
         from eqsep.commands.scoring import Wanted
 
-        layout = Layout(delimiter, header)
         if top < 1:
             raise UserError(f"--top expects at least 1 reason, got {top}.")
         wanted = Wanted(most, top, only_alarms, false_alarm_rate)
@@ -275,6 +273,7 @@ def export(
 
 
 @app.command()
+@reads_tables
 def evaluate(  # noqa: PLR0913
     rows: Rows,
     label: Label,
@@ -291,8 +290,8 @@ def evaluate(  # noqa: PLR0913
     landmarks: Landmarks = None,
     random_state: Seed = 0,
     report: Report = None,
-    delimiter: Delimiter = None,
-    header: Header = True,
+    *,
+    layout: Layout,
 ) -> None:
     """Let one kind at a time be the seen one, and measure what is found of the others."""
     with errors_told():
@@ -301,7 +300,7 @@ def evaluate(  # noqa: PLR0913
         from eqsep.report import write_report
 
         columns = {"drop": drop, "names": names, "window": window}
-        spec = _spec(rows, delimiter, header, columns | {"label": label, "normal": normal})
+        spec = _spec(rows, layout, columns | {"label": label, "normal": normal})
         check_report_out(report, rows)
         settings = _settings(landmarks, random_state, unlabelled)
         with warnings_told(), Screen(stderr=True).status("reading") as status:
@@ -323,15 +322,12 @@ app.command("backtest")(backtesting.run_backtest)
 app.command("watch")(watching.run_watch)
 
 
-def _spec(
-    rows: list[str], delimiter: str | None, header: bool, columns: dict[str, Any]
-) -> "InputSpec":
+def _spec(rows: list[str], layout: Layout, columns: dict[str, Any]) -> "InputSpec":
     """The labelled rows that the options of a command speak of."""
-    from eqsep.commands.dialects import Layout
     from eqsep.commands.inputs import InputSpec
 
     given = {name: value for name, value in columns.items() if value is not None}
-    return InputSpec(rows, Layout(delimiter, header), **given)
+    return InputSpec(rows, layout, **given)
 
 
 def _settings(landmarks: int | None, random_state: int, unlabelled: str) -> dict[str, Any]:

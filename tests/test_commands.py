@@ -304,20 +304,18 @@ def test_the_summary_names_all_columns_that_were_left_out(folder, tmp_path):
     assert "; without payment, amount\n" in done(*words, "--drop", "amount")
 
 
-def test_decimal_commas_are_told(tmp_path):
+def test_decimal_commas_are_understood_by_a_fit_and_later(tmp_path):
     frame = payments(0).drop(columns="payment")
-    frame["amount"] = frame["amount"].map("{:.2f}".format).str.replace(".", ",")
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    words = ("fit", tmp_path / "t.csv", "--label", "kind", *FAST, "--out", tmp_path / "m.eqsep")
-    told = re.findall(r"Column '(\w+)' holds numbers with a decimal comma.*", run(*words).stderr)
-    assert told == ["amount"]
-    assert "decimal comma" not in run(*words, "--names", "amount").stderr
-    frame["distance_km"] = frame["distance_km"].map("{:.2f}".format).str.replace(".", ",")
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    told = re.findall(
-        r"Columns (.*) hold numbers with a decimal comma, such as '(\S+)'", run(*words).stderr
-    )
-    assert told == [("'amount', 'distance_km'", frame["amount"][0])]
+    commas = frame.assign(amount=frame["amount"].map(str).str.replace(".", ","))
+    for name, written in (("points.csv", frame), ("commas.csv", commas)):
+        written.to_csv(tmp_path / name, index=False)
+        words = ("fit", tmp_path / name, "--label", "kind", *FAST, "--out")
+        told = run(*words, tmp_path / f"{name}.eqsep").stderr
+        assert ("Note: amount: numbers with decimal comma." in told) == (written is commas)
+        done("score", tmp_path / f"{name}.eqsep", tmp_path / name, "--out", tmp_path / f"{name}.pq")
+    scores = [parquet.read_table(tmp_path / f"{name}.csv.pq") for name in ("points", "commas")]
+    assert scores[0].equals(scores[1])
+    assert "decimal comma" not in run(*words, tmp_path / "n.eqsep", "--names", "amount").stderr
 
 
 def test_a_promise_that_cannot_be_kept_is_none(folder, tmp_path):

@@ -254,7 +254,7 @@ CASES = {
     ),
     "other encoding than said": (
         lambda c: c.score(latin(c), "--encoding", "utf-8"),
-        "Column 'shape' of",
+        "The first lines of",
     ),
     "truncated Parquet": (
         lambda c: c.score(truncated_parquet(c)),

@@ -9,6 +9,8 @@
 | `suspecting` | rows that set the threshold and may be anomalies |
 | `reporting` | the HTML page of a fit |
 | `reading`, `text_files`, `writing` | tables from and to files, whole or piece by piece; models |
+| `streams`, `dialects`, `aligned` | the bytes of text files, and how these are written |
+| `notation`, `texts` | how values are written, and columns of text in types of their own |
 | `options` | arguments and options that several commands have |
 | `inputs` | which columns the files have, and what the column of labels says |
 | `training_data` | the rows of a fit, at once or in batches with a sample of them |

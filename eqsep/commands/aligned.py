@@ -6,7 +6,7 @@ from functools import partial
 
 from eqsep.commands.notation import is_number
 
-_AGREED = 0.95  # of the lines, that must have one number of values
+_AGREED = 0.95  # of the lines, that must have one number of values if nothing else shows them
 _GAP = re.compile(r"\s{2,}|\t")
 _FEWEST = 3  # lines, below which blanks below each other say nothing
 Row = list[str]
@@ -23,17 +23,22 @@ def aligned(lines: Sequence[str]) -> Callable[[str], Row] | None:
     """
     lines = [line.expandtabs().rstrip() for line in lines if line.strip()]
     by_gaps, by_spaces = _rows(lines, split_at_gaps), _rows(lines, str.split)
-    if _agree(by_gaps):
-        joined = (value.split() for row in by_gaps[1:] for value in row)
-        if _agree(by_spaces) and any(len(v) > 1 and all(map(is_number, v)) for v in joined):
-            return str.split  # numbers that two spaces happen to stand beside
-        return split_at_gaps
-    if _agree(by_spaces):
-        return str.split
     starts = _starts(lines)
     fixed = partial(split_at, starts)
-    enough = len(lines) >= _FEWEST and len(starts) > 1
-    return fixed if enough and _some_numbers(_rows(lines, fixed)) else None
+    below = len(lines) >= _FEWEST and len(starts) > 1 and _some_numbers(_rows(lines, fixed))
+    for least in (1.0, _AGREED):
+        if _agree(by_gaps, least):
+            joined = (value.split() for row in by_gaps[1:] for value in row)
+            if _agree(by_spaces, least) and any(
+                len(v) > 1 and all(map(is_number, v)) for v in joined
+            ):
+                return str.split  # numbers that two spaces happen to stand beside
+            return split_at_gaps
+        if _agree(by_spaces, least):
+            return str.split
+        if below:
+            return fixed
+    return None
 
 
 def split_at_gaps(line: str) -> Row:
@@ -52,11 +57,11 @@ def _rows(lines: Sequence[str], split: Callable[[str], Row]) -> list[Row]:
     return [split(line) for line in lines]
 
 
-def _agree(rows: Sequence[Row]) -> bool:
-    """Whether nearly all rows have as many values as the first, and some column is of numbers."""
+def _agree(rows: Sequence[Row], least: float) -> bool:
+    """Whether this share of the rows has as many values as the first, and a column has numbers."""
     width = len(rows[0])
     same = sum(len(row) == width for row in rows)
-    return width > 1 and same >= _AGREED * len(rows) and _some_numbers(rows)
+    return width > 1 and same >= least * len(rows) and _some_numbers(rows)
 
 
 def _starts(lines: Sequence[str]) -> tuple[int, ...]:

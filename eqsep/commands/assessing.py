@@ -183,10 +183,9 @@ def _command(
         "--cost-alarm": review.cost_alarm,
         "--cost-miss": review.cost_miss,
         "--false-alarm-rate": rate,
-        "--delimiter": spec.layout.delimiter,
     }
     words = [w for name, value in options.items() if value is not None for w in (name, str(value))]
-    words += ["--learnt-too"] * learnt_too + ["--no-header"] * (not spec.layout.header)
+    words += ["--learnt-too"] * learnt_too + spec.layout.words()
     return shlex.join(["eqsep", "test", str(model), *spec.paths, *words, "--report", "report.html"])
 
 

@@ -6,10 +6,9 @@ from typing import Annotated, Any
 import typer
 
 from eqsep.commands.console import Screen, errors_told, warnings_told
+from eqsep.commands.dialects import Layout
 from eqsep.commands.options import (
-    Delimiter,
     Drop,
-    Header,
     Label,
     Landmarks,
     Names,
@@ -17,9 +16,11 @@ from eqsep.commands.options import (
     Report,
     Rows,
     Seed,
+    reads_tables,
 )
 
 
+@reads_tables
 def run_backtest(  # noqa: PLR0913  the options of a command
     rows: Rows,
     label: Label,
@@ -61,20 +62,18 @@ def run_backtest(  # noqa: PLR0913  the options of a command
     landmarks: Landmarks = None,
     random_state: Seed = 0,
     report: Report = None,
-    delimiter: Delimiter = None,
-    header: Header = True,
+    *,
+    layout: Layout,
 ) -> None:
     """Replay labelled rows in time: what would have been caught, with labels that come late?"""
     with errors_told():
         from eqsep.commands import replaying
         from eqsep.commands.inputs import InputSpec
-        from eqsep.commands.text_files import Layout
         from eqsep.commands.writing import check_report_out
         from eqsep.evaluation import Schedule
         from eqsep.report import write_report
 
         check_report_out(report, [*rows, *([] if shadow is None else [shadow])])
-        layout = Layout(delimiter, header)
         spec = InputSpec(
             rows, layout, label=label, normal=normal, drop=drop or (), names=names or ()
         )

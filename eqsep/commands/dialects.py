@@ -8,7 +8,7 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 from eqsep.commands.aligned import aligned
 from eqsep.commands.notation import (
@@ -17,6 +17,7 @@ from eqsep.commands.notation import (
     Notation,
     date_order,
     decimal_mark,
+    is_iso_date,
     is_number,
     notations,
     read_date,
@@ -85,6 +86,24 @@ class Layout:
         if self.skip is not None and self.skip < 0:
             raise UserError(f"--skip expects a number of lines, got {self.skip}.")
         _check_encoding(self.encoding)
+
+    def words(self) -> list[str]:
+        """The options that say the same.
+
+        Examples
+        --------
+        >>> Layout(";", header=False, missing=("?",)).words()
+        ['--delimiter', ';', '--no-header', '--missing', '?']
+        """
+        said: list[str] = []
+        for part in fields(self):
+            value = getattr(self, part.name)
+            if isinstance(value, bool):
+                said += ["--header" if value else "--no-header"]
+            elif value is not None:
+                each = value if isinstance(value, tuple) else (value,)
+                said += [word for one in each for word in (f"--{part.name}", str(one))]
+        return said
 
 
 @dataclass(frozen=True)
@@ -239,11 +258,12 @@ def _form(lines: Sequence[str], layout: Layout, *, tabs: bool) -> _Form:
     if layout.skip is None:
         forms = [_after_titles(form) for form in forms]
     likely = [form for form in forms if form.agreement >= _AGREED]
-    if likely:
-        return min(likely, key=lambda f: (f.titles > 0, -round(f.agreement, 1), -f.numbers))
-    split = aligned(lines)
-    if split is not None:
-        return _split(lines, split)
+    best = min(likely, key=lambda f: (f.titles, -round(f.agreement, 1), -f.numbers), default=None)
+    if best is None or best.titles:
+        split = aligned(lines)
+        best = best if split is None else _split(lines, split)
+    if best is not None:
+        return best
     first = max(marks, key=lines[0].count, default=_NOWHERE)
     return _divided(lines, first if first in lines[0] else _NOWHERE)
 
@@ -351,6 +371,8 @@ def _notation(values: Sequence[str], dialect: Dialect) -> Notation | None:
     for notation in dialect.notations_tried():
         if all(map(notation.reads, values)):
             return notation
+    if all(map(is_iso_date, values)):
+        return None
     try:
         order = date_order(values)
         for value in values:

@@ -233,15 +233,15 @@ def _command(
     options = [("--label", spec.label), ("--normal", spec.normal)]
     options += [("--seen", kind) for kind in seen]
     options += [("--drop", name) for name in spec.drop] + [("--names", name) for name in spec.names]
-    options += [("--against", against or None), ("--delimiter", spec.layout.delimiter)]
+    options += [("--against", against or None)]
     options += [("--window", None if spec.window is None else str(spec.window))]
     asked = settings["unlabelled"]
     options += [("--unlabelled", None if asked == "auto" else asked)]
     options += [("--landmarks", settings.get("n_landmarks"))]
     options += [("--random-state", settings["random_state"])]
     words = [word for name, value in options if value is not None for word in (name, str(value))]
-    bare = [] if spec.layout.header else ["--no-header"]
-    return shlex.join(["eqsep", "evaluate", *spec.paths, *words, *bare, "--report", "report.html"])
+    words += spec.layout.words()
+    return shlex.join(["eqsep", "evaluate", *spec.paths, *words, "--report", "report.html"])
 
 
 def peers_of(against: str) -> list[str]:

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eqsep.commands.console import Screen, errors_told, warnings_told
+from eqsep.commands.dialects import Layout
 from eqsep.commands.options import (
     Again,
-    Delimiter,
     Form,
-    Header,
     Label,
     LabelHad,
     Model,
@@ -17,6 +16,7 @@ from eqsep.commands.options import (
     NormalHere,
     Rows,
     TableOut,
+    reads_tables,
 )
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ Seen = Annotated[
 ]
 
 
+@reads_tables
 def run_learn(  # noqa: PLR0913  the options of a command
     model: Model,
     rows: Rows,
@@ -43,19 +44,20 @@ def run_learn(  # noqa: PLR0913  the options of a command
     seen: Seen = None,
     judged: Judged = False,
     again: Again = False,
-    delimiter: Delimiter = None,
-    header: Header = True,
+    *,
+    layout: Layout,
 ) -> None:
     """Teach a model more labelled rows; its landmarks stay those of its first fit."""
     with errors_told():
         from eqsep.commands import fitting
 
-        spec = _spec(rows, delimiter, header, label=label, normal=normal, seen=seen or ())
+        spec = _spec(rows, layout, label=label, normal=normal, seen=seen or ())
         with warnings_told():
             detector, counts = fitting.learn_files(model, spec, out=out, again=again, judged=judged)
         fitting.tell_fitted(Screen(), detector, counts, out)
 
 
+@reads_tables
 def run_forget(  # noqa: PLR0913
     model: Model,
     rows: Rows,
@@ -64,19 +66,20 @@ def run_forget(  # noqa: PLR0913
     normal: NormalHere = None,
     seen: Seen = None,
     judged: Judged = False,
-    delimiter: Delimiter = None,
-    header: Header = True,
+    *,
+    layout: Layout,
 ) -> None:
     """Let a model unlearn rows, as if it had never learnt them; its landmarks stay."""
     with errors_told():
         from eqsep.commands import fitting
 
-        spec = _spec(rows, delimiter, header, label=label, normal=normal, seen=seen or ())
+        spec = _spec(rows, layout, label=label, normal=normal, seen=seen or ())
         with warnings_told():
             detector, counts = fitting.forget_files(model, spec, out=out, judged=judged)
         fitting.tell_fitted(Screen(), detector, {}, out, gone=counts)
 
 
+@reads_tables
 def run_suspects(  # noqa: PLR0913
     model: Model,
     rows: Rows,
@@ -85,24 +88,23 @@ def run_suspects(  # noqa: PLR0913
     most: Annotated[int, typer.Option(metavar="N", help="How many rows to list at most.")] = 20,
     out: TableOut = "-",
     form: Form = None,
-    delimiter: Delimiter = None,
-    header: Header = True,
+    *,
+    layout: Layout,
 ) -> None:
     """List learnt rows that are likely to be anomalies which nobody has labelled, to judge them."""
     with errors_told():
         from eqsep.commands import suspecting
 
-        spec = _spec(rows, delimiter, header, label=label, normal=normal)
+        spec = _spec(rows, layout, label=label, normal=normal)
         with warnings_told():
             detector, n = suspecting.list_suspects(model, spec, out, kind=form, most=most)
         suspecting.tell_suspects(Screen(), detector, n, out)
 
 
-def _spec(rows: list[str], delimiter: str | None, header: bool, **labels: Any) -> "InputSpec":
+def _spec(rows: list[str], layout: Layout, **labels: Any) -> "InputSpec":
     """The rows that the options speak of; refused where these contradict each other."""
     from eqsep.commands.inputs import InputSpec
-    from eqsep.commands.text_files import Layout
 
-    spec = InputSpec(rows, Layout(delimiter, header), **labels)
+    spec = InputSpec(rows, layout, **labels)
     spec.check()
     return spec

@@ -35,6 +35,7 @@ _DATES = tuple(
     )
 )
 DAY_FIRST, MONTH_FIRST = "day first", "month first"
+_ISO = re.compile(r"\d{4}-\d{2}-\d{2}")
 _CENTURY = 69  # two digits from here on are years of 1900
 
 
@@ -84,14 +85,12 @@ class Notation:
         """The notation of which this is the state."""
         return cls(**state | {"missing": tuple(state.get("missing", ()))})
 
-    def said(self, *, thousands_seen: bool) -> str:
-        """What was understood, in words."""
+    def said(self, *, comma: bool = False, thousands: bool = False) -> str:
+        """What was understood, in words: dates, or numbers of which some show these marks."""
         if self.dates:
             return f"dates, {self.dates}"
-        marks = [
-            *(["decimal comma"] if self.decimal == "," else []),
-            *([f"thousands {_WORDS[self.thousands]}"] if thousands_seen else []),
-        ]
+        marks = ["decimal comma"] * comma
+        marks += [f"thousands {_WORDS[self.thousands]}"] if thousands else []
         return f"numbers with {' and '.join(marks)}"
 
 
@@ -110,6 +109,11 @@ _ONE_OF = {mark: re.compile(_pattern(_DECIMALS[mark], _ANY[mark])) for mark in _
 def is_number(text: str) -> bool:
     """Whether a text is a number in some notation."""
     return any(pattern.fullmatch(text) for pattern in _ONE_OF.values())
+
+
+def is_iso_date(text: str) -> bool:
+    """Whether a text begins as 2024-12-31 does."""
+    return _ISO.match(text) is not None
 
 
 def decimal_mark(columns: Iterable[Sequence[str]]) -> str | None:

@@ -1,9 +1,15 @@
 """Arguments and options that several commands have: their names, and what help says of them."""
 
+import inspect
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from eqsep.commands.console import errors_told
+from eqsep.commands.dialects import Layout
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that eqsep fit wrote.")]
 Rows = Annotated[
@@ -58,12 +64,6 @@ Again = Annotated[
     bool,
     typer.Option("--again", help="Learn rows even if they were learnt before: they count twice."),
 ]
-Delimiter = Annotated[
-    str | None, typer.Option(metavar="CHARACTER", help="Between values of text files.")
-]
-Header = Annotated[
-    bool, typer.Option("--header/--no-header", help="Whether the first line names the columns.")
-]
 Landmarks = Annotated[
     int | None, typer.Option(metavar="N", help="Rows that a model remembers; fewer are quicker.")
 ]
@@ -95,3 +95,67 @@ Seed = Annotated[
     int,
     typer.Option(metavar="N", min=0, max=2**32 - 1, help="The same number gives the same result."),
 ]
+_PANEL = "Text files, where they are not understood"
+_TEXT_FILES: dict[str, Any] = {
+    "delimiter": Annotated[
+        str | None,
+        typer.Option(metavar="CHARACTER", help="Between values.", rich_help_panel=_PANEL),
+    ],
+    "header": Annotated[
+        bool | None,
+        typer.Option(
+            "--header/--no-header",
+            help="Whether the first line names the columns.",
+            rich_help_panel=_PANEL,
+        ),
+    ],
+    "decimal": Annotated[
+        str | None,
+        typer.Option(metavar="MARK", help="Before decimals: . or ,", rich_help_panel=_PANEL),
+    ],
+    "thousands": Annotated[
+        str | None,
+        typer.Option(
+            metavar="MARK", help="Between groups of three digits.", rich_help_panel=_PANEL
+        ),
+    ],
+    "encoding": Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="utf-8, cp1252, utf-16, …", rich_help_panel=_PANEL),
+    ],
+    "skip": Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Lines before the table.", rich_help_panel=_PANEL),
+    ],
+    "missing": Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TEXT",
+            help="Stands for a missing value, in place of n/a, ?, -, null, …; repeatable.",
+            rich_help_panel=_PANEL,
+        ),
+    ],
+}
+
+
+def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with options on how text files are written, which it takes as one `layout`."""
+
+    @wraps(command)
+    def run(**options: Any) -> None:
+        said = {name: options.pop(name) for name in _TEXT_FILES}
+        with errors_told():
+            said["missing"] = tuple(said["missing"]) if said["missing"] else None
+            layout = Layout(**said)
+        command(**options, layout=layout)
+
+    own = inspect.signature(command)
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    more = [
+        inspect.Parameter(name, keyword, default=None, annotation=kind)
+        for name, kind in _TEXT_FILES.items()
+    ]
+    kept = [p.replace(kind=keyword) for name, p in own.parameters.items() if name != "layout"]
+    run.__signature__ = own.replace(parameters=[*kept, *more])  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in (*kept, *more)} | {"return": None}
+    return run

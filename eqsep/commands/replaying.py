@@ -179,9 +179,8 @@ def _command(spec: InputSpec, time: str, schedule: Schedule, rivals: Rivals) -> 
     options += [("--shadow", rivals.shadow), ("--landmarks", rivals.settings.get("n_landmarks"))]
     options += [("--random-state", rivals.settings["random_state"])]
     options += [("--drop", name) for name in spec.drop] + [("--names", name) for name in spec.names]
-    options += [("--delimiter", spec.layout.delimiter)]
     words = [word for name, value in options if value is not None for word in (name, str(value))]
-    words += ["--pending"] * rivals.pending + ["--no-header"] * (not spec.layout.header)
+    words += ["--pending"] * rivals.pending + spec.layout.words()
     return shlex.join(["eqsep", "backtest", *spec.paths, *words, "--report", "report.html"])
 
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from eqsep.commands.dialects import Layout
 from eqsep.commands.inputs import InputSpec
 from eqsep.commands.reading import Choice, as_read, columns_for
-from eqsep.commands.text_files import Layout
 from eqsep.detector import Detector, Runs
 from eqsep.errors import UserError
 from eqsep.tables.reading import Table

@@ -5,18 +5,19 @@ from typing import Annotated
 import typer
 
 from eqsep.commands.console import Screen, errors_told, warnings_told
+from eqsep.commands.dialects import Layout
 from eqsep.commands.options import (
-    Delimiter,
-    Header,
     Label,
     Model,
     NormalHere,
     Rate,
     Report,
     Rows,
+    reads_tables,
 )
 
 
+@reads_tables
 def run_test(  # noqa: PLR0913  the options of a command
     model: Model,
     rows: Rows,
@@ -46,19 +47,18 @@ def run_test(  # noqa: PLR0913  the options of a command
         bool, typer.Option("--learnt-too", help="Measure even on rows that the model has learnt.")
     ] = False,
     report: Report = None,
-    delimiter: Delimiter = None,
-    header: Header = True,
+    *,
+    layout: Layout,
 ) -> None:
     """Test a model on labelled rows: what it finds and names, and does it keep its promise?"""
     with errors_told():
         from eqsep.commands import assessing
-        from eqsep.commands.dialects import Layout
         from eqsep.commands.inputs import InputSpec
         from eqsep.commands.writing import check_report_out
         from eqsep.report import write_report
 
         check_report_out(report, [model, *rows])
-        spec = InputSpec(rows, Layout(delimiter, header), label=label, normal=normal)
+        spec = InputSpec(rows, layout, label=label, normal=normal)
         review = assessing.ReviewSpec(top, time, entity, cost_alarm, cost_miss)
         with warnings_told():
             found = assessing.assess_files(

@@ -174,7 +174,9 @@ def csv_file(name: str, head: bytes, stream: Any, layout: Layout, *, tabs: bool 
     try:
         before = len(text[: dialect.before].encode())
         head.decode()
-    except UnicodeDecodeError:
+    except UnicodeDecodeError as error:
+        if layout.encoding is not None:
+            raise not_encoded(f"The first lines of {name}", layout.encoding) from error
         before = dialect.before
         warn(Note(NOT_UTF8))
     rows = Rejoined(head[before:], stream)

@@ -173,9 +173,10 @@ def _in_notation(column: Any, tried: Sequence[Notation]) -> Understood | None:
                 return None
             mark = THOUSANDS[notation.thousands]
             seen = bool(mark) and _some(column, rf"\d{mark}\d{{3}}")
-            odd = seen or (notation.decimal == "," and _some(column, ","))
+            comma = notation.decimal == "," and _some(column, ",")
+            odd = seen or comma
             whole = numbers if odd else _cast(column, pa.int64())
-            said = notation.said(thousands_seen=seen) if odd else ""
+            said = notation.said(comma=comma, thousands=seen) if odd else ""
             return Understood(numbers if whole is None else whole, notation if odd else None, said)
     return None
 
@@ -204,7 +205,7 @@ def _dates(column: Any) -> Understood | None:
     if found is None:
         return None
     notation = Notation(dates=order)
-    return Understood(found, notation, notation.said(thousands_seen=False))
+    return Understood(found, notation, notation.said())
 
 
 def _date_like(column: Any) -> bool:

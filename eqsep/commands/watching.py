@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eqsep.commands.console import Screen, counted, errors_told, progress, warnings_told
-from eqsep.commands.options import Delimiter, Header, Model, Rows, Seed
+from eqsep.commands.dialects import Layout
+from eqsep.commands.options import Model, Rows, Seed, reads_tables
 from eqsep.errors import UserError
 
 if TYPE_CHECKING:
-    from eqsep.commands.dialects import Layout
     from eqsep.monitor import Monitor
 
 _COLUMNS = 3  # that have moved most are named
 _FAR = 4.0  # standard errors, beyond which a column has moved
 
 
+@reads_tables
 def run_watch(  # noqa: PLR0913  the options of a command
     model: Model,
     rows: Rows,
@@ -33,17 +34,13 @@ def run_watch(  # noqa: PLR0913  the options of a command
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="End with 1 where rows have changed.")
     ] = False,
-    delimiter: Delimiter = None,
-    header: Header = True,
+    *,
+    layout: Layout,
 ) -> None:
     """Watch rows as they come: are they still as those that set the model's threshold?"""
     with errors_told():
-        from eqsep.commands.dialects import Layout
-
         with warnings_told():
-            monitor = watch_files(
-                model, rows, state, layout=Layout(delimiter, header), begin=(delta, random_state)
-            )
+            monitor = watch_files(model, rows, state, layout=layout, begin=(delta, random_state))
         tell_watched(Screen(), monitor)
         broken = monitor.watched.broken_at is not None
     raise typer.Exit(1 if exit_code and broken else 0)
@@ -54,7 +51,7 @@ def watch_files(
     paths: Sequence[str],
     state: Path | None,
     *,
-    layout: "Layout",
+    layout: Layout,
     begin: tuple[float | None, int],
 ) -> "Monitor":
     """Watch the rows of files piece by piece, and keep the state.

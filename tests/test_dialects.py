@@ -1,0 +1,336 @@
+"""Text files of many dialects: one table, written in all of them, is read as the same values."""
+
+import datetime as dt
+import gzip
+import io
+import json
+import warnings
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from eqsep.commands.dialects import Dialect, Layout, detect, encoding_of
+from eqsep.commands.notation import Notation, date_order, decimal_mark, is_number, read_date
+from eqsep.commands.reading import cast, open_table
+from eqsep.commands.texts import written
+from eqsep.errors import Note, UserError
+
+N = 40
+ANY = Layout()
+RNG = np.random.default_rng(0)
+TRUTH = {
+    "place": [("Köln", "Zürich", "São Paulo", "Bern")[i % 4] for i in range(N)],
+    "amount": [round(float(v), 2) for v in RNG.uniform(1, 99_999, N)],
+    "count": [int(v) for v in RNG.integers(1_000, 9_999_999, N)],
+    "day": [dt.datetime(2024, 1 + i % 12, 1 + i % 28) for i in range(N)],
+    "flag": [i % 3 == 0 for i in range(N)],
+    "zip": [f"{i * 97:05d}" for i in range(N)],
+    "kind": ["normal" if i % 5 else "fraud" for i in range(N)],
+}
+GERMAN, SWISS, FRENCH = Notation(",", "."), Notation(".", "'"), Notation(",", " ")
+ENGLISH, PLAIN = Notation(".", ","), Notation()
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How the table is written, and what must be said of it."""
+
+    delimiter: str = ","
+    notation: Notation = PLAIN
+    date: str = "%Y-%m-%d"
+    encoding: str = "utf-8"
+    end: str = "\n"
+    header: bool = True
+    above: str = ""
+    below: dict = field(default_factory=dict)  # a second line of the header: units
+    missing: str = ""
+    layout: Layout = ANY
+    said: tuple = ()
+    columns: tuple = tuple(TRUTH)
+
+    def number(self, value):
+        text = f"{value:,}" if self.notation.thousands else str(value)
+        marks = {",": self.notation.thousands, ".": self.notation.decimal}
+        return "".join(marks.get(c, c) for c in text)
+
+    def value(self, name, value):
+        if name in ("amount", "count"):
+            return self.number(value)
+        if name == "day":
+            return value.strftime(self.date)
+        return str(value).lower() if name == "flag" else value
+
+    def rows(self):
+        table = [[self.value(name, TRUTH[name][i]) for name in self.columns] for i in range(N)]
+        if self.missing:
+            table[7][self.columns.index("amount")] = self.missing
+        return table
+
+    def text(self):
+        lines = [list(self.columns)] if self.header else []
+        lines += [[self.below.get(name, "") for name in self.columns]] if self.below else []
+        lines += self.rows()
+        if self.delimiter in ("spaces", "columns"):
+            lines = [[v.replace(" ", "_") for v in line] for line in lines]
+            if self.delimiter == "columns":
+                lines = [[v.replace("_", " ") for v in line] for line in lines]
+            widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+            gap = " " if self.delimiter == "spaces" else "   "
+            made = [
+                gap.join(v.ljust(w) for v, w in zip(line, widths, strict=True)) for line in lines
+            ]
+        else:
+            made = [self.delimiter.join(map(self.quoted, line)) for line in lines]
+        return self.above + self.end.join(made) + self.end
+
+    def quoted(self, value):
+        return f'"{value}"' if self.delimiter in value or "\n" in value else value
+
+    def names(self):
+        if not self.header:
+            return [f"c{i + 1}" for i in range(len(self.columns))]
+        return [f"{c} {self.below[c]}" if c in self.below else c for c in self.columns]
+
+
+def many():
+    """Every delimiter with every notation, encodings, ends of lines, headers and titles."""
+    marks = {"commas": ",", "semicolons": ";", "tabs": "\t", "bars": "|", "columns": "columns"}
+    notations = {"plain": PLAIN, "German": GERMAN, "Swiss": SWISS, "French": FRENCH}
+    notations["English"] = ENGLISH
+    for mark, delimiter in marks.items():
+        for called, notation in notations.items():
+            yield f"{mark}, {called}", Writing(delimiter, notation)
+    for mark in ("commas", "semicolons", "tabs"):
+        for encoding in ("latin-1", "cp1252", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"):
+            yield f"{mark}, {encoding}", Writing(marks[mark], GERMAN, encoding=encoding)
+    for order in ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%Y/%m/%d", "%d %b %Y"):
+        yield f"dates {order}", Writing(";", GERMAN, order, said=("day: dates, ",))
+    yield "dates of several forms", Writing(date="%B %d, %Y")
+    for end in ("\r\n", "\r"):
+        for mark in ("commas", "tabs"):
+            yield f"{mark}, {end!r}", Writing(marks[mark], end=end)
+    for mark in ("commas", "semicolons", "bars", "tabs"):
+        no_names = Writing(marks[mark], header=False, said=("The first line holds values",))
+        yield f"{mark}, no header", no_names
+    title = "Payments of 2024\n\nmade by hand\n"
+    left_out = ("2 lines before the table left out",)
+    for mark in ("commas", "semicolons", "tabs"):
+        yield f"{mark}, below a title", Writing(marks[mark], above=title, said=left_out)
+        units = {"amount": "[EUR]", "count": "(pieces)"}
+        two = Writing(marks[mark], below=units, said=("The first 2 lines name the columns",))
+        yield f"{mark}, two lines of header", two
+    for word in ("n/a", "N/A", "?", "-", "null", "NULL", "None", "NaN", "#N/A", "n.A."):
+        yield f"missing {word}", Writing(missing=word, said=("Taken as missing: ",))
+    yield "missing as told", Writing(missing="999999", layout=Layout(missing=("999999",)))
+    options = Layout(";", True, ",", ".", "cp1252")
+    yield "all said", Writing(";", GERMAN, encoding="cp1252", layout=options)
+    yield "lines skipped", Writing(above="a;b;c\n" * 3, layout=Layout(skip=3))
+    yield "numbers alone, spaces", Writing("spaces", columns=("amount", "count"))
+    yield "fixed width", Writing("columns", columns=("amount", "place", "count"), missing=" ")
+
+
+FILES = dict(many())
+
+
+def read(path, layout=ANY):
+    """The values of a file as a fit takes them, and the notes."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with open_table(str(path), layout=layout) as file:
+            table = file.whole(file.columns)
+    assert all(isinstance(w.message, Note) for w in caught)
+    return table, [str(w.message) for w in caught]
+
+
+def read_like(path, table, layout=ANY):
+    """The values of a file in the types and notations of a table that was fitted to."""
+    kinds = {pa.float64(): "number", pa.int64(): "number", pa.timestamp("us"): "date"}
+    columns = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Note)
+        with open_table(str(path), layout=layout) as file:
+            read = pa.concat_tables(list(file.pieces(file.columns)))
+    for learnt in table.schema:
+        reads = "boolean" if pa.types.is_boolean(learnt.type) else kinds.get(learnt.type, "text")
+        known = json.loads((learnt.metadata or {}).get(b"eqsep.notation", b"{}")) or None
+        how = written(read.schema.field(learnt.name), known)
+        values = cast(read.column(learnt.name), reads, how).to_pylist()
+        columns[learnt.name] = [None if v != v else v for v in values]
+    return columns
+
+
+def test_there_are_many_files():
+    assert len(FILES) >= 60
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_of_any_dialect_is_read_as_the_same_values(name, tmp_path):
+    writing = FILES[name]
+    path = tmp_path / "table.csv"
+    path.write_bytes(writing.text().encode(writing.encoding))
+    table, notes = read(path, writing.layout)
+    assert table.schema.names == writing.names()
+    for column, called in zip(writing.columns, writing.names(), strict=True):
+        expected = list(TRUTH[column])
+        if writing.missing and column == "amount":
+            expected[7] = None
+        got = [None if v != v else v for v in table.column(called).to_pylist()]
+        assert got == expected, column
+    for said in writing.said:
+        assert any(said in note for note in notes), notes
+    again = read_like(path, table, writing.layout)
+    assert again == {
+        column: [float(v) if type(v) is int else None if v != v else v for v in values]
+        for column, values in table.to_pydict().items()
+    }
+
+
+def test_what_is_obvious_is_not_said(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(Writing(columns=("place", "amount", "day", "kind")).text())
+    assert read(path)[1] == []
+
+
+def test_notes_name_the_column_and_how_it_is_written(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_bytes(Writing(";", GERMAN, "%d.%m.%Y", "cp1252").text().encode("cp1252"))
+    notes = read(path)[1]
+    assert "amount: numbers with decimal comma and thousands points." in notes
+    assert "count: numbers with thousands points." in notes
+    assert "day: dates, day first." in notes
+    assert "zip: names, as some begin with 0." in notes
+    assert any("cp1252" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "columns", "values"),
+    [
+        # the table of which the advice once led in a circle
+        ("name  x  y\npage 1  2.5   3\npage 2  3.5  14\n", ["name", "x", "y"], ["page 1", 2.5, 3]),
+        ("a b c\n1 2 3\n10  20 30\n", ["a", "b", "c"], [1, 2, 3]),
+        ('a,"b, c"\n1,2\n', ["a", "b, c"], [1, 2]),
+        ('a,b\n1,"two\nlines"\n2,one\n', ["a", "b"], [1, "two\nlines"]),
+        ("x\n1,5\n2,5\n", ["x"], [1.5]),
+        ("1,5;2,5\n3,5;4,5\n", ["c1", "c2"], [1.5, 2.5]),
+        ("0,1,2\n5,6,7\n8,9,9\n", ["0", "1", "2"], [5, 6, 7]),  # as pandas writes it
+        ("land,2019,2020\nA,5,6\nB,8,9\n", ["land", "2019", "2020"], ["A", 5, 6]),
+        ("5,tcp,0.1\n3,udp,0.2\n", ["c1", "c2", "c3"], [5, "tcp", 0.1]),
+        ("day;x\n31.12.2024;1\nJan 2, 2024;2\n", ["day", "x"], [dt.datetime(2024, 12, 31), 1]),
+        ("a;b\n1.234;2,5\n2.000;3\n", ["a", "b"], [1234.0, 2.5]),
+        ("a;b\n1.234;2\n2.000;3\n", ["a", "b"], [1.234, 2]),  # nothing shows a decimal comma
+        ('a,b\n"1,234",2.5\n"12,000",1\n', ["a", "b"], [1234.0, 2.5]),
+        ("a,b\n0x10,1\n0x1F,2\n", ["a", "b"], [16, 1]),
+        ("\ufeff\na,b\n1,2\n", ["a", "b"], [1, 2]),  # a first line that is empty
+        ("a,b\r1,2\r", ["a", "b"], [1, 2]),
+        ("a,b\n1,n/a\n2,-\n", ["a", "b"], [1, None]),
+        ("s,,t\nlow,high,low\n1,2,3\n5,6,7\n", ["s low", "s high", "t low"], [1, 2, 3]),
+        ("a,b\n007,1\n012,2\n", ["a", "b"], ["007", 1]),
+        ("t\n12:30\n13:45:10\n", ["t"], [dt.time(12, 30)]),
+        ("a|b\n1|x,y\n2|z,w\n", ["a", "b"], [1, "x,y"]),
+        ("who,what\nx;y,1\nz;w,2\n", ["who", "what"], ["x;y", 1]),
+    ],
+)  # fmt: skip
+def test_what_is_understood(text, columns, values, tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_bytes(text.encode())
+    table, _ = read(path)
+    assert table.schema.names == columns
+    assert [table.column(name)[0].as_py() for name in columns] == values
+
+
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [
+        ({"decimal": ";"}, "--decimal expects '.' or ','"),
+        ({"thousands": "x"}, "--thousands expects one of"),
+        ({"decimal": ",", "thousands": ","}, "are both ','"),
+        ({"skip": -1}, "--skip expects a number of lines"),
+        ({"encoding": "klingon"}, "--encoding 'klingon' is not known"),
+        ({"encoding": "rot13"}, "--encoding 'rot13' is not known"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(layout, message):
+    with pytest.raises(UserError, match=message.replace(".", r"\.")):
+        Layout(**layout)
+
+
+def test_options_go_before_what_a_file_shows(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("a;b\n1.234;2,5\n5.678;3\n")
+    assert read(path)[0].column("a")[0].as_py() == 1234
+    assert read(path, Layout(decimal="."))[0].column("a")[0].as_py() == 1.234
+    path.write_text("1;2\n3;4\n")
+    assert read(path)[0].schema.names == ["1", "2"]  # places in order, as names
+    assert read(path, Layout(header=False))[0].schema.names == ["c1", "c2"]
+    assert read(path, Layout(delimiter=","))[0].schema.names == ["1;2"]
+
+
+def test_a_model_reads_what_its_own_notation_allows_and_the_file_does_not_say(tmp_path):
+    fitted, later, other = (tmp_path / name for name in ("a.csv", "b.csv", "c.csv"))
+    fitted.write_text("a;day\n1.234,5;31/12/2024\n2.000;1/2/2024\n")
+    table, _ = read(fitted)
+    later.write_text("a;day\n1.234;1/2/2024\n")  # a thousand, and the first of February
+    assert read_like(later, table) == {"a": [1234.0], "day": [dt.datetime(2024, 2, 1)]}
+    other.write_text("a,day,x\n1.234,2024-02-01,0.5\n")  # shows a decimal point
+    assert read_like(other, table) == {"a": [1.234], "day": [dt.datetime(2024, 2, 1)]}
+
+
+def test_packed_files_have_dialects_too(tmp_path):
+    path = tmp_path / "table.csv.gz"
+    path.write_bytes(gzip.compress(Writing(";", GERMAN, encoding="utf-16").text().encode("utf-16")))
+    assert read(path)[0].column("amount").to_pylist() == TRUTH["amount"]
+
+
+def test_a_later_byte_that_is_no_utf8_is_western(tmp_path):
+    path = tmp_path / "table.csv"
+    lines = ["a,b"] + ["1,plain"] * 60_000  # far beyond what is looked at
+    path.write_bytes(("\n".join(lines) + "\n2,Köln\n").encode("cp1252"))
+    table, notes = read(path)
+    assert table.column("b")[-1].as_py() == "Köln"
+    assert any("cp1252" in note for note in notes)
+
+
+def test_bytes_of_no_text_are_refused(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_bytes(b"PK\x03\x04\0\0\0\0\x01\x02\0\x07" * 9)
+    with pytest.raises(UserError, match="is no text"):
+        read(path)
+
+
+def test_numbers_and_dates_are_known_by_their_form():
+    assert [is_number(t) for t in ("1", "-1.5e3", "1.234,5", "1'000", "a1", "", "1.2.3")] == [
+        *(True,) * 4,
+        *(False,) * 3,
+    ]
+    assert decimal_mark([["1,5"], ["2.5"]]) is None  # one of each
+    assert decimal_mark([["a,5", "b"], ["2.5"]]) == "."
+    assert date_order(["1/2/2024", "1/31/2024"]) == "month first"
+    assert date_order(["1/2/2024"]) == "day first"
+    zoned = read_date("2024-12-31T23:30:00+01:00", "day first")
+    assert zoned == dt.datetime(2024, 12, 31, 22, 30)
+    with pytest.raises(ValueError, match="no date"):
+        read_date("1.2.3", "day first")
+
+
+def test_an_encoding_is_known_by_its_first_bytes():
+    assert encoding_of("a,b\n".encode("utf-16-be"), Layout()) == ("utf-16-be", 0)
+    assert encoding_of(b"\xff\xfea\0", Layout()) == ("utf-16-le", 2)
+    assert encoding_of(b"\xff\xfea\0", Layout(encoding="utf-16")) == ("utf-16-le", 2)
+    assert encoding_of(b"a", Layout(encoding="cp1252")) == ("cp1252", 0)
+
+
+def test_a_header_alone_is_a_dialect():
+    found = detect("a;b\n", Layout(), name="t.csv")
+    assert isinstance(found, Dialect)
+    assert (found.columns, found.delimiter) == (("a", "b"), ";")
+    with pytest.raises(UserError, match="is empty"):
+        detect("\n\n", Layout(), name="t.csv")
+
+
+def test_standard_input_has_a_dialect(monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a;b\n1,5;x\n")))
+    table, notes = read("-")
+    assert table.to_pydict() == {"a": [1.5], "b": ["x"]}
+    assert "Values are divided by semicolons." in notes
