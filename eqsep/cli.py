@@ -23,6 +23,7 @@ from eqsep.commands.options import (
     ModelOut,
     Names,
     Normal,
+    Persist,
     Rate,
     Ray,
     Report,
@@ -177,6 +178,7 @@ def score(  # noqa: PLR0913
         float | None,
         typer.Option(metavar="SHARE", help="Of the alarms that may be false, in all rows at once."),
     ] = None,
+    persist: Persist = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN", help="Write this column beside the scores; repeatable."),
@@ -193,7 +195,9 @@ def score(  # noqa: PLR0913
     with errors_told():
         from eqsep.commands import scoring
 
-        wanted = scoring.Wanted(most, explain, only_alarms, false_alarm_rate, keep or (), ray, fdr)
+        wanted = scoring.Wanted(
+            *(most, explain, only_alarms, false_alarm_rate, keep or (), ray, fdr), persist=persist
+        )
         with warnings_told():
             outcome = scoring.score_files(model, rows, out, kind=form, layout=layout, wanted=wanted)
         scoring.tell_outcome(Screen(), outcome, out)

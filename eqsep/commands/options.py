@@ -60,6 +60,10 @@ Window = Annotated[
         metavar="N", help="Sensors: add mean, deviation and slope of the last N rows of a run."
     ),
 ]
+Persist = Annotated[
+    str | None,
+    typer.Option(metavar="K/N", help="Alarms only where K of the last N rows of the run are ones."),
+]
 Again = Annotated[
     bool,
     typer.Option("--again", help="Learn rows even if they were learnt before: they count twice."),

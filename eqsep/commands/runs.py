@@ -3,12 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 
 from eqsep.commands.dialects import Layout
 from eqsep.commands.inputs import InputSpec
 from eqsep.commands.reading import Choice, as_read, columns_for
-from eqsep.detector import Detector, Runs
+from eqsep.detector import Detector, PersistentAlarms, Runs
 from eqsep.errors import UserError
 from eqsep.tables.reading import Table
 
@@ -16,25 +17,31 @@ from eqsep.tables.reading import Table
 class RunReader:
     """From pieces of files to the rows that a detector takes, with what came before in their run.
 
-    Where a detector takes no windows, rows are taken as they are.
+    Parameters
+    ----------
+    detector : Detector
+        Where it takes no windows, rows are taken as they are.
+    persist : str, default=None
+        How many of how many last rows must be above the threshold, as in "3/5".
     """
 
-    def __init__(self, detector: Detector) -> None:
+    def __init__(self, detector: Detector, *, persist: str | None = None) -> None:
         self.detector, self.runs = detector, Runs()
+        self.alarms = PersistentAlarms(1, 1) if persist is None else PersistentAlarms.read(persist)
         self.windows = detector.feature_map_.windows
         self.spec = InputSpec((), Layout()).grouped_like(detector)
         grouping = detector.feature_map_.grouping
-        if self.windows is not None and grouping is not None and grouping.columns[0] == "":
+        if grouping is not None and grouping.columns[0] == "":
             raise UserError(
-                "The model was fitted in Python with groups that are no column, and takes windows "
-                "of their rows: it can score there alone."
+                "The model was fitted in Python with groups that are no column, so that it is not "
+                "known which rows are of one run: windows and --persist can be had there alone."
             )
 
     def columns(self, *, beside: Iterable[str] = ()) -> Choice:
-        """The columns of a file that are read: those of the run too, where rows go on."""
+        """The columns of a file that are read, those of the run too."""
 
         def choose(there: list[str]) -> Iterable[str]:
-            run = [] if self.windows is None else self._there(there).groups
+            run = self._there(there).groups
             return columns_for(self.detector, beside=[*beside, *run])(there)
 
         return choose
@@ -46,7 +53,9 @@ class RunReader:
     def __call__(self, table: pa.Table) -> Table:
         """The rows of a piece."""
         rows = as_read(table, self.detector)
-        if self.windows is None:
-            return rows
         rows = self._there(table.schema.names).with_groups(rows, table)
-        return self.windows.transform(rows, runs=self.runs)
+        return rows if self.windows is None else self.windows.transform(rows, runs=self.runs)
+
+    def persisting(self, alarm: np.ndarray, rows: Table) -> np.ndarray:
+        """Which alarms stay: those of runs in which enough of the last rows are alarms."""
+        return self.alarms.update(alarm, None if rows.groups is None else rows.groups.group)

@@ -28,10 +28,17 @@ from eqsep.commands.reading import (
     pieces,
 )
 from eqsep.commands.streams import STANDARD_INPUT
-from eqsep.commands.writing import STANDARD_OUTPUT, check_table_out, output_format, table_writer
+from eqsep.commands.writing import (
+    STANDARD_OUTPUT,
+    check_table_out,
+    output_format,
+    shortened,
+    table_writer,
+)
 from eqsep.detector import Detector
 from eqsep.detector.scoring import verdicts
 from eqsep.errors import UserError, quoted
+from eqsep.labels import NORMAL
 from eqsep.tables.reading import Table
 
 if TYPE_CHECKING:
@@ -50,7 +57,6 @@ _COLUMNS = {
     "kind": pa.string(),
 }
 _REASONS = {"reasons": pa.list_(pa.struct(_REASON))}
-_DIGITS, _LEAST = 6, 1e-300
 _NUMBER = "row"
 _RESULTS = (_NUMBER, *_COLUMNS, *_REASONS)
 
@@ -77,6 +83,8 @@ class Wanted:
         The share of the alarms that may be false; all rows are one batch then.
     threshold : float or None
         Alarms are above it; else above that of the model.
+    persist : str or None
+        How many of how many last rows must be above it, as in "3/5".
     """
 
     most: int | None = None
@@ -87,8 +95,14 @@ class Wanted:
     ray: str | None = None
     fdr: float | None = None
     threshold: float | None = None
+    persist: str | None = None
 
     def __post_init__(self) -> None:
+        if self.persist is not None and (self.fdr is not None or self.ray is not None):
+            raise UserError(
+                "--persist goes from row to row: --fdr selects among all rows, and --ray reads "
+                "files apart. Pass one of them."
+            )
         if self.fdr is not None and self.rate is not None:
             raise UserError(
                 "--fdr and --false-alarm-rate are two promises: --fdr says which share of the "
@@ -155,14 +169,18 @@ class RowReader:
         """The rows of a piece."""
         return as_read(table, self.detector)
 
+    def persisting(self, alarm: np.ndarray, rows: Table) -> np.ndarray:  # noqa: ARG002
+        """Which alarms stay: all."""
+        return alarm
 
-def reader_of(detector: Detector) -> "RowReader | RunReader":
-    """How pieces of files become rows: with the rows before them, where the detector looks back."""
-    if detector.feature_map_.windows is None:
+
+def reader_of(detector: Detector, *, persist: str | None = None) -> "RowReader | RunReader":
+    """How pieces of files become rows: with the rows before them, where something looks back."""
+    if detector.feature_map_.windows is None and persist is None:
         return RowReader(detector)
     from eqsep.commands.runs import RunReader
 
-    return RunReader(detector)
+    return RunReader(detector, persist=persist)
 
 
 def score_files(
@@ -318,7 +336,7 @@ def _answers(
             kept = _kept(detector, there, wanted)
         return list(reader.columns(beside=kept)(there))
 
-    reader = reader_of(detector)
+    reader = reader_of(detector, persist=wanted.persist)
     highest = None if wanted.most is None else Highest(wanted.most)
     done: Counter[str] = Counter()
     for name, table in pieces(paths, choose, layout=layout):
@@ -346,7 +364,8 @@ def _answer(
         return ScoredRows(name, pa.table(beside | empty), 0, 0, Counter())
     detector, rows = reader.detector, reader(table)
     answers = verdicts(detector, rows, threshold=wanted.threshold)
-    alarm = answers["alarm"]
+    answers["alarm"] = alarm = reader.persisting(answers["alarm"], rows)
+    answers["kind"][~alarm] = NORMAL
     picked = np.flatnonzero(alarm) if wanted.only_alarms else np.arange(len(alarm))
     if highest is not None:
         picked = picked[highest.entering(answers["score"][picked])]
@@ -379,14 +398,3 @@ def tell_outcome(console: Console, outcome: Outcome, out: str) -> None:
         tell(text)
     else:
         console.print(f"{text}: {out}", soft_wrap=True)
-
-
-def shortened(table: pa.Table) -> pa.Table:
-    """The table with scores and p-values of six digits, which is as much as a text needs."""
-    for name in ("score", "p_value"):
-        values = table.column(name).to_numpy()
-        size = np.floor(np.log10(np.maximum(np.abs(values), _LEAST)))
-        factor = 10.0 ** np.clip(_DIGITS - 1 - size, 0, 15)  # powers of ten that are exact
-        place = table.schema.get_field_index(name)
-        table = table.set_column(place, name, pa.array(np.round(values * factor) / factor))
-    return table

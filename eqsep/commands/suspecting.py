@@ -17,8 +17,13 @@ from eqsep.commands.reading import (
     load_detector,
     whole_pieces,
 )
-from eqsep.commands.scoring import shortened
-from eqsep.commands.writing import STANDARD_OUTPUT, check_table_out, output_format, table_writer
+from eqsep.commands.writing import (
+    STANDARD_OUTPUT,
+    check_table_out,
+    output_format,
+    shortened,
+    table_writer,
+)
 from eqsep.detector import Detector, suspects
 from eqsep.errors import UserError, quoted
 

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import csv as arrow_csv
 from pyarrow import parquet
@@ -20,6 +21,7 @@ from eqsep.errors import UserError
 from eqsep.files import FORMATS, ending_of, written_whole
 
 STANDARD_OUTPUT = "-"
+_DIGITS, _LEAST = 6, 1e-300
 Write = Callable[[pa.Table], None]
 
 
@@ -183,3 +185,14 @@ _OPENERS: dict[str, Callable[[Any, pa.Schema], Any]] = {
     "parquet": lambda file, schema: parquet.ParquetWriter(file, schema, compression="zstd"),
     "arrow": pa.ipc.new_file,
 }
+
+
+def shortened(table: pa.Table) -> pa.Table:
+    """The table with scores and p-values of six digits, which is as much as a text needs."""
+    for name in ("score", "p_value"):
+        values = table.column(name).to_numpy()
+        size = np.floor(np.log10(np.maximum(np.abs(values), _LEAST)))
+        factor = 10.0 ** np.clip(_DIGITS - 1 - size, 0, 15)  # powers of ten that are exact
+        place = table.schema.get_field_index(name)
+        table = table.set_column(place, name, pa.array(np.round(values * factor) / factor))
+    return table

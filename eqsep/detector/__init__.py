@@ -11,6 +11,7 @@
 | `grouping` | rows that belong together, and are held out together |
 | `drift` | whether rows in time change, by fits that look forwards |
 | `windows` | mean, deviation, slope and change over the last rows of a run, as columns |
+| `persisting` | alarms that must persist for some rows of a run |
 | `bandwidth` | the choice of the kernel's bandwidth, without an unseen kind to look at |
 | `scoring` | score, p-value, alarm and kind of encoded rows; the calibration behind them |
 | `promise` | what held-out rows can promise of one model, with a confidence |
@@ -29,6 +30,7 @@ from eqsep.detector.closedness import ColumnClosedness, End, closedness_by_colum
 from eqsep.detector.detector import Detector
 from eqsep.detector.feature_map import FeatureMap
 from eqsep.detector.learning import NewKindWarning, suspects
+from eqsep.detector.persisting import PersistentAlarms
 from eqsep.detector.repeats import RepeatedRowsWarning, Repeats, learnt_before
 from eqsep.detector.scoring import CalibrationWarning
 from eqsep.detector.windows import Runs, Windows
@@ -40,6 +42,7 @@ __all__ = [
     "End",
     "FeatureMap",
     "NewKindWarning",
+    "PersistentAlarms",
     "RepeatedRowsWarning",
     "Repeats",
     "Runs",
