@@ -290,6 +290,8 @@ def evaluate(  # noqa: PLR0913
     ] = "",
     drop: Drop = None,
     names: Names = None,
+    group: Group = None,
+    time: Time = None,
     window: Window = None,
     landmarks: Landmarks = None,
     random_state: Seed = 0,
@@ -303,7 +305,7 @@ def evaluate(  # noqa: PLR0913
         from eqsep.commands.writing import check_report_out
         from eqsep.report import write_report
 
-        columns = {"drop": drop, "names": names, "window": window}
+        columns = {"drop": drop, "names": names, "window": window, "group": group, "time": time}
         spec = _spec(rows, layout, columns | {"label": label, "normal": normal})
         check_report_out(report, rows)
         settings = _settings(landmarks, random_state, unlabelled)

@@ -29,6 +29,7 @@ from eqsep.distributed.cluster import cluster
 from eqsep.distributed.mapping import total
 from eqsep.distributed.spreading import spread
 from eqsep.distributed.units import as_units, units_of
+from eqsep.errors import UserError
 from paper.__main__ import app as paper
 
 ray = pytest.importorskip("ray", reason='Ray is not installed: pip install "eqsep[ray]"')
@@ -122,6 +123,24 @@ def test_many_rows_give_what_they_give_one_process(folder, table, monkeypatch):
     detector = fit(pa.dataset.dataset(folder), "kind", **FAST)
     assert_same(detector, in_memory(table, detector))
     assert 0 < len(detector.calibration_.rows) < 500
+
+
+@pytest.mark.usefixtures("small_sample")
+def test_whole_groups_calibrate_as_in_one_process(table, tmp_path):
+    names = pa.array([f"terminal {i % 60}" for i in range(table.num_rows)])
+    when = pa.array(np.arange(table.num_rows) // 60)
+    table = table.append_column("terminal", names).append_column("hour", when)
+    for i in range(2):
+        parquet.write_table(table.slice(800 * i, 800), tmp_path / f"{i}.parquet")
+    beside = {"groups": "terminal", "time": "hour"}
+    detector = fit(tmp_path, "kind", **beside, false_alarm_rate=0.1, **FAST)
+    assert detector.feature_map_.grouping.columns == ("terminal", "hour")
+    like = Detector(feature_map=detector.feature_map_, false_alarm_rate=0.1)
+    memory = like.fit(table.drop_columns(["kind"]), table.column("kind"), **beside)
+    assert_same(detector, memory)
+    assert_array_equal(detector.calibration_.groups, memory.calibration_.groups)
+    with pytest.raises(UserError, match="groups='terminals' is no column"):
+        fit(tmp_path, "kind", groups="terminals", **FAST)
 
 
 @pytest.mark.usefixtures("small_sample")

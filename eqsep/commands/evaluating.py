@@ -3,7 +3,7 @@
 import shlex
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -15,10 +15,12 @@ from rich.table import Table as Shown
 from rich.text import Text
 from sklearn.base import BaseEstimator
 
-from eqsep.checks import DataWarning, check_columns, check_labels, warn_of
+from eqsep.checks import DataWarning, Finding, check_columns, check_labels, warn_of
 from eqsep.commands.inputs import InputSpec, LabelColumn
 from eqsep.detector import Detector
 from eqsep.detector.fitting import check_parameters
+from eqsep.detector.grouping import Grouping
+from eqsep.detector.holdout import check_dependence
 from eqsep.errors import UserError, quoted
 from eqsep.evaluation import (
     Interval,
@@ -32,7 +34,7 @@ from eqsep.labels import WITHOUT
 from eqsep.report.evaluations import EvaluationReport, evaluation_report
 from eqsep.tables import TableEncoder
 from eqsep.tables.column import objects
-from eqsep.tables.reading import Table
+from eqsep.tables.reading import RowGroups, Table
 
 
 class _OnRows(BaseEstimator):
@@ -62,11 +64,20 @@ class _OnRows(BaseEstimator):
         used, *labels = training_data(rows, y, normal_only=self.normal_only)
         places = used[:, 0]
         if len(self.without):
-            places = np.concatenate([places, self.without])
-            labels = [objects([*y.tolist(), *[None] * len(self.without)])]
+            without = self._beside(places)
+            places = np.concatenate([places, without])
+            labels = [objects([*y.tolist(), *[None] * len(without)])]
         self.classes_ = np.arange(2)
         self.fitted_ = self.make().fit(self.table.take(places), *labels)
         return self
+
+    def _beside(self, places: np.ndarray) -> np.ndarray:
+        """The rows without a label; where rows are in groups, those of groups that train."""
+        without, groups = np.array(self.without, dtype=int), self.table.groups
+        if groups is None:
+            return without
+        units = _grouping(groups).units(groups, key=0)
+        return without[np.isin(units[without], units[places])]
 
     def decision_function(self, rows: np.ndarray) -> np.ndarray:
         return self.fitted_.scores(self.table.take(rows[:, 0]))
@@ -146,7 +157,8 @@ def evaluate_files(
         )
     counts = tested.counts(labels)
     among = rows.take(tested.places)
-    warn_of([*check_columns(among, (kinds != tested.normal).astype(int)), *check_labels(counts)])
+    code = (kinds != tested.normal).astype(int)
+    warn_of([*check_columns(among, code), *check_labels(counts), *_dependent(among, code)])
     seed, ours = settings["random_state"], settings | {"unlabelled": tested.asked}
     makers: dict[str, Callable[[], Any]] = {"eqsep": lambda: _Ours(**ours)}
     for name in names:
@@ -156,6 +168,7 @@ def evaluate_files(
     measure: Callable[..., LeaveOneKindOut] = cross_validate_kind
     if len(set(kinds.tolist())) > 2:
         measure = partial(leave_one_kind_out, seen=list(seen) or None)
+    beside = {} if among.groups is None else _groups(among.groups)
     results = {}
     for name, make in makers.items():
         on_method(name)
@@ -167,16 +180,42 @@ def evaluate_files(
             without=() if peer else tested.without,
         )
         results[name] = measure(
-            estimator, tested.places[:, None], kinds, normal=tested.normal, random_state=seed
+            estimator,
+            tested.places[:, None],
+            kinds,
+            normal=tested.normal,
+            random_state=seed,
+            **beside,
         )
     on_method("intervals")
     return evaluation_report(
         results,
         counts=counts,
         doubted=tested.doubted,
+        unit="" if among.groups is None else _grouping(among.groups).unit,
         title=f"Kinds seen and unseen: {', '.join(Path(path).name for path in spec.paths)}",
         command=_command(spec, settings, against=against, seen=seen),
     )
+
+
+def _groups(groups: RowGroups) -> dict[str, np.ndarray]:
+    """The groups and times of rows, as an evaluation takes them."""
+    given = zip(("groups", "time"), groups.columns, (groups.group, groups.time), strict=True)
+    return {word: values for word, name, values in given if name is not None}
+
+
+def _grouping(groups: RowGroups) -> Grouping:
+    """Whole groups where there are some, else blocks of time."""
+    return Grouping.of(groups, whole=groups.columns[0] is not None)
+
+
+def _dependent(rows: Table, code: np.ndarray) -> list[Finding]:
+    """A finding where rows are like those before them, and are divided one by one."""
+    why = "What is measured here on such rows, whose neighbours are learnt, is more than is found"
+    return [
+        replace(found, message=f"{found.message.split('. ')[0]}. {why} in another run or day:")
+        for found in check_dependence(rows, code)
+    ]
 
 
 @dataclass(frozen=True)
@@ -232,6 +271,7 @@ def _command(
     """The words that make the same evaluation again."""
     options = [("--label", spec.label), ("--normal", spec.normal)]
     options += [("--seen", kind) for kind in seen]
+    options += [("--group", spec.group), ("--time", spec.time)]
     options += [("--drop", name) for name in spec.drop] + [("--names", name) for name in spec.names]
     options += [("--against", against or None)]
     options += [("--window", None if spec.window is None else str(spec.window))]

@@ -251,9 +251,7 @@ def grouped(detector: Any, X: Any, y: Any, groups: Any, time: Any) -> Source:
     Where the detector takes windows, with these: they go on from batch to batch.
     """
     name = type(detector).__name__
-    source = source_of(X, y, name=name)
-    if groups is not None or time is not None:
-        source = _with_columns(source, groups, time, name=name)
+    source = with_group_columns(source_of(X, y, name=name), groups, time, name=name)
     window = detector.window
     for feature_map in (detector.feature_map, getattr(detector, "feature_map_", None)):
         window = window if feature_map is None else feature_map.windows
@@ -266,7 +264,10 @@ def grouped(detector: Any, X: Any, y: Any, groups: Any, time: Any) -> Source:
     return replace(source, read=read)
 
 
-def _with_columns(source: Source, groups: Any, time: Any, *, name: str) -> Source:
+def with_group_columns(source: Source, groups: Any, time: Any, *, name: str) -> Source:
+    """The same batches, with the group and the time of each row from columns of these names."""
+    if groups is None and time is None:
+        return source
     for word, given in (("groups", groups), ("time", time)):
         if not isinstance(given, str | None):
             raise UserError(

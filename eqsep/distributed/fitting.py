@@ -13,9 +13,11 @@ from eqsep.batches.sources import Source
 from eqsep.detector.detector import Detector, recorded
 from eqsep.detector.fitting import FitContext, PartialStatistics, accumulate, check_parameters
 from eqsep.detector.streams import StreamSummary, fit_summarised, read, seed_of, summarise
+from eqsep.detector.windows import with_group_columns
 from eqsep.distributed.cluster import check_no_windows, cluster
 from eqsep.distributed.mapping import total
 from eqsep.distributed.units import units_of
+from eqsep.errors import UserError, quoted
 
 _NAME = "Detector"
 
@@ -24,6 +26,8 @@ def fit(
     dataset: Any,
     label: str | None = None,
     *,
+    groups: str | None = None,
+    time: str | None = None,
     address: str | None = None,
     cpus_per_task: float = 1,
     **parameters: Any,
@@ -42,6 +46,8 @@ def fit(
         must reach it. A file is read where it is worked on: Parquet in parts, others whole.
     label : str, default=None
         The name of the column of labels; without one all rows are normal.
+    groups, time : str, default=None
+        The names of the columns of groups and of times, as in `Detector.fit`.
     address : str, default=None
         The host and port of the cluster's head, "auto" for the cluster that runs on this machine,
         "local" for processes of this machine. None is the cluster that this process has joined, or
@@ -61,12 +67,14 @@ def fit(
         seed_of(rng),
         sampling.SAMPLE,
         labels_alone=detector.feature_map is not None,
+        beside=(groups, time),
     )
     with cluster(address):
         units = units_of(dataset, label)
+        _check_there(units.names, groups=groups, time=time)
 
         def sums(context: FitContext) -> tuple[FitContext, PartialStatistics]:
-            partial = total(units, _Accumulating(context), add, cpus=cpus_per_task)
+            partial = total(units, _Accumulating(context, (groups, time)), add, cpus=cpus_per_task)
             assert partial is not None  # the summary has seen rows
             return context, partial
 
@@ -82,6 +90,7 @@ class _Summarising:
     seed: int
     most: int
     labels_alone: bool
+    beside: tuple[str | None, str | None]
 
     def empty(self, number: int) -> StreamSummary:
         """One that has seen nothing yet."""
@@ -90,6 +99,7 @@ class _Summarising:
 
     def __call__(self, source: Source, number: int) -> StreamSummary | None:
         summary = self.empty(number)
+        source = with_group_columns(source, *self.beside, name=_NAME)
         summarise(summary, source, labels_alone=self.labels_alone, name=_NAME)
         return summary if summary.n_rows else None
 
@@ -99,11 +109,19 @@ class _Accumulating:
     """From the rows of a unit to what they teach in the context."""
 
     context: FitContext
+    beside: tuple[str | None, str | None]
 
     def __call__(self, source: Source, number: int) -> PartialStatistics | None:  # noqa: ARG002
-        batches = read(source, name=_NAME)
+        batches = read(with_group_columns(source, *self.beside, name=_NAME), name=_NAME)
         partials = (accumulate(self.context, table, y) for table, y in batches)
         return reduce(_added, partials, None)
+
+
+def _check_there(names: list[str] | None, **given: str | None) -> None:
+    """Refuse groups and times that are none of the columns, where these are known."""
+    for word, name in given.items():
+        if names is not None and name is not None and name not in names:
+            raise UserError(f"{word}={name!r} is no column: the columns are {quoted(names)}.")
 
 
 def _added(partial: PartialStatistics | None, more: PartialStatistics) -> PartialStatistics:

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
-from sklearn.model_selection import StratifiedKFold, cross_validate
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, cross_validate
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import column_or_1d, has_fit_parameter
 
 from eqsep.errors import UserError
+from eqsep.evaluation.groups import divide_units, units_of
 from eqsep.evaluation.kinds import OVERALL, anomalous_kinds, check_kinds
 from eqsep.evaluation.precision import average_precision_by_kind
 from eqsep.evaluation.scores import anomaly_score
@@ -125,6 +126,8 @@ def leave_one_kind_out(  # noqa: PLR0913  the rows, their division, and which fi
     *,
     normal: str = "normal",
     seen: Sequence[str] | None = None,
+    groups: Any = None,
+    time: Any = None,
     test_size: float = 0.5,
     random_state: Any = None,
 ) -> LeaveOneKindOut:
@@ -147,6 +150,11 @@ def leave_one_kind_out(  # noqa: PLR0913  the rows, their division, and which fi
     seen : sequence of str, default=None
         The kinds that are the seen one in turn; by default every kind. The division, and so each
         result, is the same either way: fits that are not asked for are left out.
+    groups, time : array-like of shape (n_rows,), default=None
+        The recording, machine or card of each row, and when it was taken (numbers, dates). Then
+        whole groups, or else blocks of time, are trained on or tested on, never both: of other
+        kinds those rows are tested on that belong to the test, and kinds of one group are never
+        the seen one. An estimator whose `fit` takes groups and time is told those of its rows.
     test_size : float, default=0.5
         The share of the normal rows and of the seen kind that is kept for the test.
     random_state : int, RandomState instance or None, default=None
@@ -173,18 +181,51 @@ def leave_one_kind_out(  # noqa: PLR0913  the rows, their division, and which fi
     """
     kind = np.asarray(column_or_1d(kind))
     check_kinds(kind, normal=normal)
+    units = units_of(groups, time, n_rows=len(kind))
     seen_kinds = _check_divisible(kind, normal=normal, test_size=test_size)
+    rng, near = check_random_state(random_state), np.zeros(len(kind), dtype=bool)
+    if units is None:
+        in_test = _divide(kind, test_size=test_size, rng=rng)
+    else:
+        in_test = divide_units(kind, units, normal=normal, test_size=test_size, rng=rng)
+        near = units.near(in_test)
+        seen_kinds = _on_both_sides(seen_kinds, kind, in_test, near)
     if seen is not None:
         seen_kinds = _asked_for(seen, seen_kinds)
-    in_test = _divide(kind, test_size=test_size, rng=check_random_state(random_state))
-    trains = [~in_test & np.isin(kind, (normal, one)) for one in seen_kinds]
-    models = _fit_each(estimator, X, (kind != normal).astype(int), trains=trains)
+    trains = [~in_test & ~near & np.isin(kind, (normal, one)) for one in seen_kinds]
+    told = _told(estimator, groups, time)
+    models = _fit_each(estimator, X, (kind != normal).astype(int), trains=trains, told=told)
     results = []
     for model, train, one in zip(models, trains, seen_kinds, strict=True):
-        score = anomaly_score(model, X)[~train]
-        tested = Tested(np.flatnonzero(~train), kind[~train], score, normal)
+        test = ~train if units is None else in_test
+        tested = Tested(np.flatnonzero(test), kind[test], anomaly_score(model, X)[test], normal)
         results.append(_measure(tested, seen=one))
     return LeaveOneKindOut(tuple(results))
+
+
+def _on_both_sides(
+    kinds: list[str], kind: np.ndarray, in_test: np.ndarray, near: np.ndarray
+) -> list[str]:
+    """The kinds of which some rows train and some test, where groups are taken whole."""
+    trains = set(kind[~in_test & ~near].tolist())
+    found = [name for name in kinds if name in trains and (kind[in_test] == name).any()]
+    if not found:
+        raise UserError(
+            f"Each kind of anomaly, {kinds}, is in one group or block of time alone, and groups "
+            f"are trained on or tested on as a whole: no kind can be seen and tested. Pass rows "
+            f"of more groups, or leave the groups out."
+        )
+    return found
+
+
+def _told(estimator: Any, groups: Any, time: Any) -> dict[str, np.ndarray]:
+    """The groups and times of rows, as far as they are known and the estimator's fit takes them."""
+    given = {"groups": groups, "time": time}
+    return {
+        name: np.asarray(values)
+        for name, values in given.items()
+        if values is not None and has_fit_parameter(estimator, name)
+    }
 
 
 def _asked_for(seen: Sequence[str], kinds: list[Any]) -> list[Any]:
@@ -195,12 +236,14 @@ def _asked_for(seen: Sequence[str], kinds: list[Any]) -> list[Any]:
     return [name for name in kinds if name in seen]
 
 
-def cross_validate_kind(
+def cross_validate_kind(  # noqa: PLR0913  the rows and their division
     estimator: Any,
     X: Any,
     kind: Any,
     *,
     normal: str = "normal",
+    groups: Any = None,
+    time: Any = None,
     n_folds: int = 5,
     random_state: Any = None,
 ) -> LeaveOneKindOut:
@@ -217,6 +260,8 @@ def cross_validate_kind(
         As in `leave_one_kind_out`.
     kind : array-like of str of shape (n_rows,)
         The kind of each row: the normal one, and one kind of anomaly.
+    groups, time : array-like of shape (n_rows,), default=None
+        As in `leave_one_kind_out`: no group or block of time is in two parts.
     n_folds : int, default=5
     random_state : int, RandomState instance or None, default=None
         Decides the division; pass an int for the same result at every call.
@@ -244,17 +289,23 @@ def cross_validate_kind(
             f"cross_validate_kind takes one kind of anomaly, got {[seen, *others]}. Use "
             f"leave_one_kind_out, which measures unseen kinds too."
         )
-    fewest = min(int(np.sum(kind == name)) for name in (seen, normal))
-    if min(fewest, n_folds) < 2:
+    units = units_of(groups, time, n_rows=len(kind))
+    unit = np.arange(len(kind)) if units is None else units.unit
+    each = [len(np.unique(unit[kind == name])) for name in (seen, normal)]
+    if min(*each, n_folds) < 2:
+        what = "rows" if units is None else "groups or blocks of time"
         raise UserError(
-            f"Cross-validation needs at least 2 parts, and as many rows of each kind: got "
-            f"n_folds={n_folds}, {np.sum(kind == seen)} rows of {seen!r} and "
-            f"{np.sum(kind == normal)} of {normal!r}. Label more rows."
+            f"Cross-validation needs at least 2 parts, and as many {what} of each kind: got "
+            f"n_folds={n_folds}, {each[0]} {what} of {seen!r} and {each[1]} of {normal!r}. Label "
+            f"more rows."
         )
-    folds = StratifiedKFold(min(fewest, n_folds), shuffle=True, random_state=random_state)
-    tests = [test for _, test in folds.split(kind, kind)]
-    trains = [~np.isin(np.arange(len(kind)), test) for test in tests]
-    models = _fit_each(estimator, X, (kind != normal).astype(int), trains=trains)
+    by = StratifiedKFold if units is None else StratifiedGroupKFold
+    folds = by(min(*each, n_folds), shuffle=True, random_state=random_state)
+    tests = [test for _, test in folds.split(kind, kind, None if units is None else unit)]
+    in_tests = [np.isin(np.arange(len(kind)), test) for test in tests]
+    trains = [~test if units is None else ~test & ~units.near(test) for test in in_tests]
+    told = _told(estimator, groups, time)
+    models = _fit_each(estimator, X, (kind != normal).astype(int), trains=trains, told=told)
     score = np.empty(len(kind))
     for model, test in zip(models, tests, strict=True):
         score[test] = rankdata(anomaly_score(model, X)[test]) / len(test)
@@ -294,15 +345,24 @@ def _divide(kind: np.ndarray, *, test_size: float, rng: Any) -> np.ndarray:
     return in_test
 
 
-def _fit_each(estimator: Any, X: Any, y: np.ndarray, *, trains: list[np.ndarray]) -> list[Any]:
-    """A clone of the estimator fitted on each set of training rows.
+def _fit_each(
+    estimator: Any, X: Any, y: np.ndarray, *, trains: list[np.ndarray], told: dict[str, np.ndarray]
+) -> list[Any]:
+    """A clone of the estimator fitted on each set of training rows, told what is beside them.
 
     `cross_validate` is what takes rows of arrays, frames and sparse matrices alike; its own
     scores are not used, since they know no kinds.
     """
     folds = [(np.flatnonzero(train), np.flatnonzero(~train)) for train in trains]
     run = cross_validate(
-        estimator, X, y, cv=folds, scoring=_unscored, error_score="raise", return_estimator=True
+        estimator,
+        X,
+        y,
+        cv=folds,
+        scoring=_unscored,
+        error_score="raise",
+        return_estimator=True,
+        params=told,
     )
     return run["estimator"]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from eqsep.errors import quoted
 from eqsep.evaluation import (
     OVERALL,
     Curve,
@@ -70,6 +71,8 @@ class EvaluationReport:
         Of the first method, by the seen kind.
     command : str
         What makes the report anew.
+    unit : str
+        What is trained on or tested on as a whole, "group" or "time block"; else nothing.
     """
 
     title: str
@@ -82,6 +85,7 @@ class EvaluationReport:
     means: dict[str, dict[str, float]]
     curves: dict[str, dict[str, Curve]]
     command: str
+    unit: str = ""
 
     template = "evaluation.html.jinja"
 
@@ -153,6 +157,15 @@ class EvaluationReport:
                 f"of kinds that were never seen could not be measured. Give each kind a name of "
                 f"its own, or label anomalies of a second kind, and evaluate again."
             )
+        if self.unit:
+            notes.append(
+                f"Whole {self.unit}s are trained on or tested on, never both. Intervals take rows "
+                f"for independent, and are too narrow where those of a {self.unit} are alike."
+            )
+            absent = [k for k in self.counts if k not in ("normal", WITHOUT, *self.looked_for)]
+            alone = [kind for kind in self.looked_for if kind not in self.kinds]
+            notes += [f"Never in the test: {quoted(absent)}."] * bool(absent)
+            notes += [f"Not the seen kind in turn: {quoted(alone)}."] * bool(alone)
         return tuple(notes)
 
     def told_apart(self, method: str, part: str) -> tuple[int, int]:
@@ -164,11 +177,12 @@ class EvaluationReport:
         return sum(gain.low > 0 for gain in gains), sum(gain.high < 0 for gain in gains)
 
 
-def evaluation_report(
+def evaluation_report(  # noqa: PLR0913  results and what is told of them
     results: Mapping[str, LeaveOneKindOut],
     *,
     counts: Mapping[str, int],
     doubted: bool = False,
+    unit: str = "",
     title: str = "One kind seen at a time",
     command: str = "",
     random_state: Any = 0,
@@ -184,6 +198,8 @@ def evaluation_report(
     doubted : bool, default=False
         Whether rows that stand for normal ones may be anomalies: then average precision is at most
         what it is against normal rows alone.
+    unit : str, default=""
+        What is trained on or tested on as a whole, "group" or "time block".
     random_state : int, RandomState or None, default=0
         Decides the draws behind the intervals.
     """
@@ -209,6 +225,7 @@ def evaluation_report(
         },
         curves={result.kind: _curves(_tested(result)) for result in first},
         command=command,
+        unit=unit,
     )
 
 
