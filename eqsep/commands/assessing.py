@@ -1,7 +1,7 @@
 """What `eqsep test` does: a model that one has, measured on labelled files that one has."""
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from rich.text import Text
 from eqsep.commands.console import counted
 from eqsep.commands.inputs import InputSpec, check_some_label, y_for
 from eqsep.commands.reading import Choice, as_read, cast, columns_for, load_detector, whole_pieces
-from eqsep.detector import Detector, learnt_before
+from eqsep.detector import Detector, PersistentAlarms, learnt_before
 from eqsep.errors import UserError
 from eqsep.evaluation import AssessedKind, Assessment, Interval, Review, Share
 from eqsep.labels import NORMAL, WITHOUT, read_row_labels
@@ -35,6 +35,10 @@ class ReviewSpec:
     time, entity : str or None
         The columns of dates, and of whom or what rows are about.
     cost_alarm, cost_miss : float or None
+    group : str or None
+        The column of runs.
+    persist : str or None
+        How many of how many last rows must be above the threshold, as in "3/5".
     """
 
     top: int = 20
@@ -42,28 +46,46 @@ class ReviewSpec:
     entity: str | None = None
     cost_alarm: float | None = None
     cost_miss: float | None = None
+    group: str | None = None
+    persist: str | None = None
 
     @property
     def columns(self) -> list[str]:
-        return [name for name in (self.time, self.entity) if name is not None]
+        return [name for name in (self.time, self.entity, self.group) if name is not None]
+
+    def known_to(self, spec: InputSpec, there: Sequence[str]) -> "ReviewSpec":
+        """The same with the columns of runs and times of a model, where none is named."""
+        group, time = (name if name in there else None for name in (spec.group, spec.time))
+        return replace(self, group=self.group or group, time=self.time or time)
 
     def review(self, table: pa.Table) -> Review:
         """The same, with the values of the columns."""
+        day, time = (None, None) if self.time is None else _days(table.column(self.time))
+        if self.persist is not None and time is None and self.group is None:
+            raise UserError(
+                "--persist counts in how soon faults are found: pass --time, when each row was "
+                "taken, or --group, the run that it is of."
+            )
         return Review(
             top=self.top,
-            day=None if self.time is None else _days(table.column(self.time)),
+            day=day,
             entity=None if self.entity is None else _texts(table.column(self.entity)),
             cost_alarm=self.cost_alarm,
             cost_miss=self.cost_miss,
+            time=time,
+            run=None if self.group is None else _texts(table.column(self.group)),
+            persist=None if self.persist is None else PersistentAlarms.read(self.persist).update,
         )
 
 
-def _days(column: pa.ChunkedArray) -> np.ndarray:
-    """The day of each date; of what are no dates each value."""
-    column = cast(column, "date")
-    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-        column = pc.strftime(column, format="%Y-%m-%d")
-    return _texts(column)
+def _days(column: pa.ChunkedArray) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """The day of each row, and its time: of numbers no day, of what are no times each value."""
+    numbers, dates = cast(column, "number"), cast(column, "date")
+    if pa.types.is_integer(numbers.type) or pa.types.is_floating(numbers.type):
+        return None, numbers.to_numpy()
+    if pa.types.is_timestamp(dates.type) or pa.types.is_date(dates.type):
+        return _texts(pc.strftime(dates, format="%Y-%m-%d")), dates.to_numpy().astype("M8[us]")
+    return _texts(column), None
 
 
 def _texts(column: pa.ChunkedArray) -> np.ndarray:
@@ -94,6 +116,7 @@ def assess_files(
     table = whole_pieces(
         spec.paths, _columns(detector, grouped, review.columns), layout=spec.layout
     )
+    review = review.known_to(grouped, table.schema.names)
     y = y_for(detector, table.column(spec.label), name=spec.label, normal=spec.normal)
     check_some_label(y, name=spec.label)
     rows, caution = as_read(table, detector), detector.caution_
@@ -178,6 +201,8 @@ def _command(
         "--label": spec.label,
         "--normal": spec.normal,
         "--time": review.time,
+        "--group": review.group,
+        "--persist": review.persist,
         "--entity": review.entity,
         "--top": review.top,
         "--cost-alarm": review.cost_alarm,
@@ -215,6 +240,11 @@ def tell_assessment(console: Console, report: AssessmentReport) -> None:
         console.print(_names_table(report))
         console.print(f"If the {found.review.top} highest scores are looked at:")
         console.print(_top_table(found))
+    if found.delay is not None and found.delay.kinds:
+        stay = " that persists" * found.delay.persistent
+        console.print(f"How soon: of each stretch of rows of a kind, the first alarm{stay}:")
+        console.print(_delays_table(report))
+        console.print(f"{report.false_episodes}\n", markup=False, soft_wrap=True)
     if found.costs:
         console.print("What it costs; the best threshold is the best one of these rows:")
         console.print(_costs_table(found))
@@ -272,6 +302,13 @@ def _top_table(found: Assessment) -> Shown:
         among = "of all" if one.among == "all" else f"of each {one.among} ({one.groups:,})"
         looked = (f"{one.precision.total:,}", f"{one.precision.count:,}")
         shown.add_row(f"{what} {among}", *looked, _ends(one.precision), _ends(one.recall))
+    return shown
+
+
+def _delays_table(report: AssessmentReport) -> Shown:
+    shown = _table("", "stretches", "found", "delay in rows", "delay in time")
+    for kind, found, rows, times in report.delays:
+        shown.add_row(Text(kind), f"{found.total:,}", _ends(found), rows or "–", times or "–")
     return shown
 
 

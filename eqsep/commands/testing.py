@@ -10,6 +10,7 @@ from eqsep.commands.options import (
     Label,
     Model,
     NormalHere,
+    Persist,
     Rate,
     Report,
     Rows,
@@ -25,8 +26,13 @@ def run_test(  # noqa: PLR0913  the options of a command
     normal: NormalHere = None,
     time: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Dates: the highest scores of each day are measured."),
+        typer.Option(metavar="COLUMN", help="When: the highest scores of each day, and delays."),
     ] = None,
+    group: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The run of each row, for delays; else the model's."),
+    ] = None,
+    persist: Persist = None,
     entity: Annotated[
         str | None,
         typer.Option(
@@ -59,7 +65,9 @@ def run_test(  # noqa: PLR0913  the options of a command
 
         check_report_out(report, [model, *rows])
         spec = InputSpec(rows, layout, label=label, normal=normal)
-        review = assessing.ReviewSpec(top, time, entity, cost_alarm, cost_miss)
+        review = assessing.ReviewSpec(
+            *(top, time, entity, cost_alarm, cost_miss), group=group, persist=persist
+        )
         with warnings_told():
             found = assessing.assess_files(
                 model, spec, review, rate=false_alarm_rate, learnt_too=learnt_too

@@ -14,6 +14,7 @@ from eqsep.evaluation.comparison import (
     mean_ranks,
 )
 from eqsep.evaluation.contenders import Contender, Fixed, Learning, Retrained
+from eqsep.evaluation.delay import DetectionDelay, KindDelay, detection_delay
 from eqsep.evaluation.histogram import ScoreHistogram, score_histogram
 from eqsep.evaluation.intervals import (
     Difference,
@@ -51,9 +52,11 @@ __all__ = [
     "Contender",
     "Cost",
     "Curve",
+    "DetectionDelay",
     "Difference",
     "Fixed",
     "Interval",
+    "KindDelay",
     "Learning",
     "LeaveOneKindOut",
     "PairedComparison",
@@ -78,6 +81,7 @@ __all__ = [
     "compare",
     "compare_pair",
     "cross_validate_kind",
+    "detection_delay",
     "kept_promises",
     "leave_one_kind_out",
     "mean_ranks",

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from eqsep.errors import UserError
+from eqsep.evaluation.delay import DetectionDelay, detection_delay
 from eqsep.evaluation.intervals import Interval, average_precision_interval, roc_auc_interval
 from eqsep.evaluation.kinds import OVERALL, anomalous_kinds
 from eqsep.evaluation.promise import Promise, kept_promises
@@ -79,6 +80,8 @@ class Assessment:
     costs : dict of str to Cost
         At the "present" threshold, and at the "best" one for these rows; empty without costs.
     review : Review
+    delay : DetectionDelay or None
+        How soon faults are found; None where neither times nor runs are known.
     """
 
     kinds: tuple[AssessedKind, ...]
@@ -93,6 +96,7 @@ class Assessment:
     top: tuple[TopScores, ...]
     costs: dict[str, Cost]
     review: Review
+    delay: DetectionDelay | None = None
 
     @property
     def mean_average_precision(self) -> float:
@@ -163,7 +167,17 @@ def assess(
         top=tuple(top_scores(score, is_anomaly, review)),
         costs=costs_of(score, is_anomaly, threshold, review),
         review=review,
+        delay=_delay(alarm, kind, review, normal=normal),
     )
+
+
+def _delay(
+    alarm: np.ndarray, kind: np.ndarray, review: Review, *, normal: str
+) -> DetectionDelay | None:
+    if review.time is None and review.run is None:
+        return None
+    told = {"time": review.time, "groups": review.run, "persist": review.persist}
+    return detection_delay(alarm, kind, normal=normal, **told)
 
 
 def _check(score: np.ndarray, kind: np.ndarray, review: Review, *, normal: str) -> None:

@@ -24,6 +24,11 @@ class Review:
         an entity is one of its own.
     cost_alarm, cost_miss : float, default=None
         What it costs to look at an alarm, true or false, and to miss an anomaly. Both or neither.
+    time, run : array-like of shape (n_rows,), default=None
+        When each row was taken, numbers or dates, and in which run: with one of them it is measured
+        how soon faults are found.
+    persist : callable, default=None
+        Which alarms stay, as in `detection_delay`; counts there alone.
     """
 
     top: int = 20
@@ -31,6 +36,9 @@ class Review:
     entity: Any = None
     cost_alarm: float | None = None
     cost_miss: float | None = None
+    time: Any = None
+    run: Any = None
+    persist: Any = None
 
     def check(self, n_rows: int) -> None:
         """Refuse what cannot be, of so many rows."""
@@ -46,7 +54,8 @@ class Review:
                 f"cost_alarm and cost_miss expect {told}",
                 command=f"--cost-alarm and --cost-miss expect {told}",
             )
-        for name, values in (("day", self.day), ("entity", self.entity)):
+        for name in ("day", "entity", "time", "run"):
+            values = getattr(self, name)
             if values is not None and len(values) != n_rows:
                 raise UserError(f"Expected the {name} of each of {n_rows:,} rows: {len(values):,}.")
 

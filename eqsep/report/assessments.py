@@ -1,13 +1,13 @@
 """The report of a test: what a model that one has makes of labelled rows that one has."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from eqsep.detector import Detector
-from eqsep.evaluation import Assessment, Review, assess
+from eqsep.evaluation import Assessment, Review, Share, assess
 from eqsep.labels import NORMAL
 from eqsep.report.alarms import Alarm, top_alarms
 from eqsep.report.measured import Measured, measured_on
@@ -52,6 +52,28 @@ class AssessmentReport:
         """All names that alarms are given, those of kinds first and "unseen" last."""
         given = {name for counts in self.assessment.names.values() for name in counts}
         return tuple(sorted(given, key=lambda name: (name == "unseen", name)))
+
+    @property
+    def delays(self) -> tuple[tuple[str, Share, str, str], ...]:
+        """Of each kind the episodes that are found, and the delay in rows and in time, as text."""
+        delay = self.assessment.delay
+        if delay is None:
+            return ()
+        spell = spelt if delay.by_date else "{:g}".format
+        return tuple(
+            (one.kind, one.found, _typical(one.rows, "{:g}".format), _typical(one.times, spell))
+            for one in delay.kinds
+        )
+
+    @property
+    def false_episodes(self) -> str:
+        """How many stretches of normal rows raise an alarm, in a sentence."""
+        delay = self.assessment.delay
+        assert delay is not None  # there are delays to tell
+        n, rows = delay.false_episodes, delay.normal_rows
+        stretch = "1 stretch" if n == 1 else f"{n:,} stretches"
+        each = f", one for every {rows / n:,.0f}" if n else ""
+        return f"False alarms come in {stretch}{each} of {rows:,} normal rows."
 
 
 def assessment_report(
@@ -103,3 +125,23 @@ def assessment_report(
         alarms=top_alarms(detector, table, kind, names=names),
         notes=tuple(notes),
     )
+
+
+def _typical(delays: Sequence[float], spell: Callable[[float], str]) -> str:
+    """The median and the longest of some delays; nothing where there are none."""
+    if not delays:
+        return ""
+    return f"{spell(float(np.median(delays)))}, at most {spell(max(delays))}"
+
+
+def spelt(seconds: float) -> str:
+    """A duration in the unit that is nearest.
+
+    Examples
+    --------
+    >>> spelt(0), spelt(90), spelt(7_200), spelt(100_000)
+    ('0 s', '1.5 min', '2 h', '1.2 d')
+    """
+    units = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+    size, unit = next(((size, unit) for size, unit in units if seconds >= size), units[-1])
+    return f"{seconds / size:.2g} {unit}" if size > 1 else f"{seconds:.3g} {unit}"

@@ -1,0 +1,134 @@
+"""How soon a fault is found: episodes of anomalous rows in a run, and the first alarm in each."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from eqsep.errors import UserError
+from eqsep.evaluation.kinds import OVERALL
+from eqsep.evaluation.review import Share
+from eqsep.labels import NORMAL
+
+
+@dataclass(frozen=True)
+class KindDelay:
+    """The episodes of one kind, or of all together.
+
+    Attributes
+    ----------
+    kind : str
+    found : Share
+        Of its episodes, those in which a row raises an alarm.
+    rows : tuple of int
+        Of each episode that is found, the rows before the first alarm, in rising order: 0 where the
+        first row raises it.
+    times : tuple of float
+        The same in time, in the unit of the times or in seconds where they are dates; nothing
+        where no times are known.
+    """
+
+    kind: str
+    found: Share
+    rows: tuple[int, ...]
+    times: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class DetectionDelay:
+    """How many episodes are found and how soon, and how many false alarms there are on the way.
+
+    Attributes
+    ----------
+    kinds : tuple of KindDelay
+        In alphabetical order, and last all together: the kind "overall".
+    false_episodes : int
+        Stretches of normal rows in a run, one after the other, that all raise an alarm.
+    normal_rows : int
+    by_date : bool
+        Whether times are dates, and delays in time seconds.
+    persistent : bool
+        Whether only alarms count that persist.
+
+    Examples
+    --------
+    >>> found = detection_delay([0, 1, 0, 0, 1, 1], ["normal"] * 3 + ["leak"] * 3)
+    >>> found.kinds[0].found.count, found.kinds[0].rows, found.false_episodes
+    (1, (1,), 1)
+    """
+
+    kinds: tuple[KindDelay, ...]
+    false_episodes: int
+    normal_rows: int
+    by_date: bool = False
+    persistent: bool = False
+
+
+def detection_delay(
+    alarm: Any,
+    kind: Any,
+    *,
+    time: Any = None,
+    groups: Any = None,
+    normal: str = NORMAL,
+    persist: Callable[..., np.ndarray] | None = None,
+) -> DetectionDelay:
+    """How soon the episodes of anomalous rows are found.
+
+    An episode is a stretch of rows of one kind in a run. Alarms on normal rows are false, those
+    that outlast a fault too.
+
+    Parameters
+    ----------
+    alarm : array-like of shape (n_rows,)
+        Whether each row raises an alarm.
+    kind : array-like of str of shape (n_rows,)
+    time : array-like of shape (n_rows,), default=None
+        Numbers or dates that put the rows of a run in order; else they are in order.
+    groups : array-like of shape (n_rows,), default=None
+        The run of each row; else all rows are one.
+    normal : str, default="normal"
+    persist : callable, default=None
+        From alarms in order, and their runs, to those that stay: `PersistentAlarms(3, 5).update`.
+    """
+    alarm, kind = np.asarray(alarm).astype(bool), np.asarray(kind).astype(str)
+    seconds, by_date = _times(time, len(kind))
+    run = np.zeros(len(kind), int) if groups is None else np.unique(groups, return_inverse=True)[1]
+    for name, values in (("alarm", alarm), ("time", seconds), ("groups", run)):
+        if len(values) != len(kind):
+            raise UserError(f"Expected the {name} of each of {len(kind):,} rows: {len(values):,}.")
+    order = np.lexsort([seconds, run])
+    alarm, kind, seconds, run = alarm[order], kind[order], seconds[order], run[order]
+    alarm = alarm if persist is None else persist(alarm, run)
+    is_next = (run[1:] == run[:-1]) & (kind[1:] == kind[:-1])
+    starts = np.flatnonzero(np.concatenate([[True], ~is_next]))
+    ends = np.append(starts[1:], len(kind))
+    first = [start + np.argmax(alarm[start:end]) for start, end in zip(starts, ends, strict=True)]
+    hit = np.array([alarm[start:end].any() for start, end in zip(starts, ends, strict=True)])
+    rows, times = np.array(first) - starts, seconds[first] - seconds[starts]
+
+    def one(name: str, of_kind: np.ndarray) -> KindDelay:
+        there = of_kind & hit
+        delays = tuple(np.sort(times[there]).tolist()) if time is not None else ()
+        found = Share.counted(int(there.sum()), int(of_kind.sum()))
+        return KindDelay(name, found, tuple(np.sort(rows[there]).tolist()), delays)
+
+    names = kind[starts]
+    kinds = [one(name, names == name) for name in np.unique(names).tolist() if name != normal]
+    false = alarm & (kind == normal)
+    begins = false & ~np.concatenate([[False], false[:-1] & is_next])
+    overall = [one(OVERALL, names != normal)] if kinds else []
+    count = int((kind == normal).sum())
+    stay = persist is not None
+    return DetectionDelay((*kinds, *overall), int(begins.sum()), count, by_date, stay)
+
+
+def _times(time: Any, n_rows: int) -> tuple[np.ndarray, bool]:
+    """Times as numbers, and whether they are dates, which become seconds."""
+    if time is None:
+        return np.zeros(n_rows), False
+    values = np.asarray(time)
+    if values.dtype.kind != "M":
+        return values.astype(float), False
+    return values.astype("M8[us]").astype(np.int64) / 1e6, True
