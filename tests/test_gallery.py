@@ -68,6 +68,19 @@ def bumps_flag_the_outer_circle(names):
     assert names["found"]["bumps"] > 0.9
 
 
+def windows_see_the_oscillation(names):
+    oscillating = names["new_runs"][names["run"]]
+    detectors = names["detectors"].values()
+    plain, looking_back = (detector.predict(oscillating)[45:] for detector in detectors)
+    assert plain.mean() < 0.1
+    assert looking_back.mean() > 0.7
+    delays = names["delays"]
+    for name in names["detectors"]:
+        single, persistent = (delays[name, rule] for rule in ((1, 1), (3, 5)))
+        assert persistent.false_episodes < single.false_episodes / 2
+        assert persistent.kinds[-1].found.count >= 18
+
+
 FACTS = {
     "plot_1_neuron": all_functions_and_the_unseen_side,
     "plot_2_circles": one_method_flags_the_inner_circle,
@@ -77,6 +90,7 @@ FACTS = {
     "plot_6_closed": closed_models_end,
     "plot_7_learning_on": pieces_give_the_whole,
     "plot_8_networks": bumps_flag_the_outer_circle,
+    "plot_9_sensors": windows_see_the_oscillation,
 }
 
 

@@ -139,8 +139,9 @@ def test_whole_runs_can_be_learnt_and_forgotten(detector, tmp_path):
 def test_an_explanation_names_the_window(detector):
     frame = sensors(seed=3, n_runs=1)
     frame.loc[40:, "flow"] += 1.5  # within the range of single values, and it stays there
-    reasons = detector.explain(frame)[50].reasons
-    assert "flow, mean of 5 rows" in [reason.column for reason in reasons[:2]]
+    reasons = {reason.column: reason for reason in detector.explain(frame)[50].reasons[:2]}
+    mean = frame["flow"][46:51].mean()
+    assert reasons["flow, mean of 5 rows"].value == f"{mean:.6g}"
 
 
 def test_blocks_of_time_are_wider_than_windows():

@@ -1,5 +1,6 @@
 """Why a row has its score: which columns drive it, and towards which normal value."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 from eqsep.detector.scoring import Scorer, scorer_of
 from eqsep.engine.compiled import SparseManhattan
 from eqsep.errors import UserError
+from eqsep.tables.column import Column
 from eqsep.tables.encoder import decoded
 from eqsep.tables.reading import Table
 
@@ -100,7 +102,7 @@ def explain_rows(detector: Any, table: Table, *, top: int) -> list[Explanation]:
     outputs = feature_map.outputs(normal)
     names = [column.name for column in table.columns]
     columns = np.unique(feature_map.source)
-    texts = cache(lambda j: table.columns[j].texts())
+    texts = cache(lambda j: _texts(table.columns[j], feature_map.table_columns))
 
     @cache
     def normal_values(i: int) -> dict[str, str]:
@@ -142,6 +144,13 @@ def _passing(detector: Any, normal: np.ndarray) -> np.ndarray:
     """The normal rows that raise no alarm: others are no measure. All where there are none."""
     passes = scorer_of(detector).scores(normal) <= detector.threshold_
     return normal[passes] if passes.any() else normal
+
+
+def _texts(column: Column, of_the_table: Collection[str]) -> list[str | None]:
+    """The values as they came; those of windows, which were computed, with six digits."""
+    if column.name in of_the_table:
+        return column.texts()
+    return [None if value != value else f"{value:.6g}" for value in column.values.tolist()]
 
 
 def _shown(text: str | None) -> str:
