@@ -7,6 +7,7 @@
     python bench/promise.py --fdr 0.05 0.1 0.2           false discoveries in a batch
     python bench/promise.py --bandwidth 0.25             given, so that a fit takes a moment
     python bench/promise.py --by group                   new runs of a process, new tiles
+    python bench/promise.py --by time                    runs of a test bench, block by block
 
 Each time half of the normal rows (at most 6,000) and half of the first kind are fitted with the
 Detector, and the other normal rows (at most 4,000) raise false alarms at the promised rate, or do
@@ -27,7 +28,14 @@ the share of the anomalies that are selected.
 
 By group half of the groups of normal rows is fitted, and the share of rows of each other group that
 raise an alarm is counted: where the Detector knows the groups, which then calibrate as a whole, and
-where it does not.
+where it does not. Printed is the mean over the groups, each of which counts the same, and beside
+the promise the least that hierarchical conformal prediction keeps with J held-out groups, which is
+1 / (J + 1) below. Embedded tiles are taken by their first principal components.
+
+By time the normal rows of each run of a test bench are a division: first one block of 20 rows in
+four is left out, and the share of alarms counted there, beside those that were fitted; then the
+first 300 rows are fitted, and the share counted in the rows that follow. The last figures are the
+same of the runs in which the fit has not warned, that rows change over time or are in runs.
 """
 
 import argparse
@@ -38,8 +46,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from cells import measured
-from tasks import TABLES, Rows, rows_of
+from sklearn.decomposition import PCA
+from tasks import DATA_HOME, TABLES, Rows, rows_of
 
 from eqsep import Detector
 from eqsep.datasets import make_process
@@ -54,6 +64,9 @@ NAMES = ("ann-thyroid", "shuttle", "satimage/1")
 WAYS = ("all", "trimmed", "normal")
 GROUPED = ("process", "magnetic-tile")
 GROUP_RATES = (0.05, 0.1)
+TIME_RATES = (0.1, 0.2)  # of 300 rows 17 blocks calibrate
+COMPONENTS = 50  # of embedded tiles
+FIRST, BLOCK, BESIDE = 300, 20, 3  # rows of a run that are fitted, of a block, and of its gap
 N_RUNS, RUN_ROWS, SPREAD = 400, 40, 0.03  # of the process
 AT_ONCE = 100  # divisions that are measured and kept together
 
@@ -169,7 +182,9 @@ def grouped_rows(name: str) -> Rows:
     """Normal rows in groups: runs of a process with set points of their own, or of a table."""
     if name != "process":
         rows = rows_of(name)
-        return rows.at(np.flatnonzero(rows.kind == "normal"))
+        rows = rows.at(np.flatnonzero(rows.kind == "normal"))
+        parts = PCA(COMPONENTS, random_state=0).fit_transform(rows.matrix)
+        return Rows(pd.DataFrame(parts).add_prefix("pc"), parts, rows.kind, rows.group)
     runs = {"n_normal_runs": N_RUNS, "n_fault_runs": 0, "n_rows": RUN_ROWS}
     table = make_process(**runs, setpoint_spread=SPREAD, as_frame=True, random_state=0)
     return Rows(table.X, table.X.to_numpy(), table.kind, table.groups)
@@ -185,12 +200,53 @@ def measure_grouped(cell: GroupedCell) -> dict[str, list[list[float]]]:
         part, test = (rows.at(np.flatnonzero(is_known == known)) for known in (True, False))
         detector = cell.detector(split).set_params(false_alarm_rate=min(GROUP_RATES))
         detector.fit(part.frame, groups=part.group if cell.knows else None)
+        n_units = detector.calibration_.n_units
         p, groups = detector.p_value(test.frame), np.unique(test.group, return_inverse=True)[1]
         size = np.bincount(groups)
         shares.append(
             [float(np.mean(np.bincount(groups, p <= rate) / size)) for rate in GROUP_RATES]
         )
-    return {"shares": shares}
+    return {"shares": shares, "held": n_units}
+
+
+@dataclass(frozen=True)
+class TimedCell:
+    """The runs of a test bench, each with its own fits; `knows` says whether times are told."""
+
+    table: str
+    data: str
+    n_landmarks: int
+    bandwidth: float | None
+    knows: bool
+
+
+def measure_timed(cell: TimedCell) -> dict[str, list[list[float]]]:
+    """The shares of false alarms between fitted blocks and after them, by run, and what is said."""
+    between, after, said = [], [], []
+    for path in sorted((DATA_HOME / "skab").glob("*/*.csv")):
+        run = pd.read_csv(path, sep=";")
+        if "anomaly" not in run:
+            continue
+        rows = run[run["anomaly"] == 0].drop(columns=["datetime", "anomaly", "changepoint"])
+        place = np.arange(len(rows))
+        left = place // BLOCK % 4 == 2
+        near = ~left & (np.roll(left, BESIDE) | np.roll(left, -BESIDE))
+        between.append(_rates(cell, rows, ~left & ~near, left)[0])
+        shares, changes = _rates(cell, rows, place < FIRST, place >= FIRST)
+        after.append(shares)
+        said.append(changes)
+    return {"between": between, "after": after, "said": said}
+
+
+def _rates(
+    cell: TimedCell, rows: pd.DataFrame, fitted: np.ndarray, tested: np.ndarray
+) -> tuple[list[float], bool]:
+    """The share of tested rows that raise an alarm, by rate, and whether the fit warns of it."""
+    settings = {"n_landmarks": cell.n_landmarks, "bandwidth": cell.bandwidth, "random_state": 0}
+    detector = Detector(**settings, false_alarm_rate=min(TIME_RATES))
+    detector.fit(rows[fitted], time=np.flatnonzero(fitted) if cell.knows else None)
+    p = detector.p_value(rows[tested])
+    return [float(np.mean(p <= rate)) for rate in TIME_RATES], detector.caution_ is not None
 
 
 def _calibrations(detector: Detector, part: Rows, y: np.ndarray) -> Iterable[Calibration]:
@@ -236,10 +292,33 @@ def tell_grouped(options: argparse.Namespace) -> None:
     for name in options.tables:
         for knows in (True, False):
             cells = divisions(lambda *a: GroupedCell("promise-groups", *a), options, name, knows)
-            shares = np.concatenate([measured(cell, measure_grouped)["shares"] for cell in cells])
+            found = [measured(cell, measure_grouped) for cell in cells]
+            shares = np.concatenate([part["shares"] for part in found])
             texts = (text_of(shares[:, i], rate) for i, rate in enumerate(GROUP_RATES))
             by = "by groups" if knows else "by rows"
             print(f"{name:<14}{by:<9}" + "".join(f"{text:>26}" for text in texts), flush=True)
+            if knows:
+                least = (f"at least {r - 1 / (found[0]['held'] + 1):.4f}" for r in GROUP_RATES)
+                told = f"J = {found[0]['held']}"
+                print(f"{'':<14}{told:<9}" + "".join(f"{text:>26}" for text in least), flush=True)
+
+
+def tell_timed(options: argparse.Namespace) -> None:
+    """False alarms in runs: in blocks between those that were fitted, and in rows that follow."""
+    print(f"{'':<31}" + "".join(f"{f'promised {rate:g}':>26}" for rate in TIME_RATES))
+    for knows in (True, False):
+        cell = TimedCell("promise-time", "skab", options.landmarks, options.bandwidth, knows)
+        found = measured(cell, measure_timed)
+        between, after, said = (np.array(found[part]) for part in ("between", "after", "said"))
+        words = {"between": between, "that follow": after, "and not said": after[~said]}
+        for word, shares in words.items():
+            texts = (
+                text_of(shares[:, i], rate) if len(shares) > 1 else f"{len(shares)} runs"
+                for i, rate in enumerate(TIME_RATES)
+            )
+            by = "by blocks" if knows else "by rows"
+            head = f"{by:<11}{word:<13}{len(shares):>3} "
+            print(f"{head:<31}" + "".join(f"{text:>26}" for text in texts), flush=True)
 
 
 def tell_planted(options: argparse.Namespace) -> None:
@@ -285,11 +364,12 @@ def main() -> None:
     parser.add_argument("--bandwidth", type=float, help="chosen by each fit where it is not given")
     parser.add_argument("--planted", type=float, nargs="*", default=(), help="shares of anomalies")
     parser.add_argument("--fdr", type=float, nargs="*", default=(), help="of false discoveries")
-    parser.add_argument("--by", choices=("row", "group"), default="row")
+    parser.add_argument("--by", choices=("row", "group", "time"), default="row")
     options = parser.parse_args()
     warnings.simplefilter("ignore", EqsepWarning)
     print(f"{options.splits} divisions, {options.landmarks} landmarks: share of false alarms")
-    ways = {tell_grouped: options.by == "group", tell_planted: options.planted}
+    ways = {tell_grouped: options.by == "group", tell_timed: options.by == "time"}
+    ways |= {tell_planted: options.planted}
     ways |= {tell_batches: options.fdr, tell: True}
     options.tables = options.tables or (GROUPED if options.by == "group" else NAMES)
     next(way for way, asked in ways.items() if asked)(options)

@@ -147,7 +147,7 @@ def fit(  # noqa: PLR0913  the options of a command
         with warnings_told() as warned:
             detector, data = fitting.fit_files(spec, out, settings, like=like, ray=ray)
         console = Screen()
-        fitting.tell_fitted(console, detector, data.counts, out, dropped=spec.drop)
+        fitting.tell_fitted(console, detector, data.counts, out)
         if report is not None:
             from eqsep.commands.reporting import fit_report
             from eqsep.report import write_report

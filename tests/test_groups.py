@@ -319,6 +319,21 @@ def test_runs_of_a_test_bench_follow_themselves(home_of):
         assert check_dependence(read_table(rows, name="Detector"), np.zeros(400, dtype=int)), path
 
 
+def test_a_column_that_holds_no_times_is_said():
+    with pytest.raises(UserError, match=r"'run' holds no times: .* such as 'run 0'"):
+        detector().fit(X, Y, time="run")
+
+
+def test_rows_to_learn_without_their_group_are_told_why_it_is_needed(fitted, tmp_path):
+    fitted.save(tmp_path / "m.eqsep")
+    TABLE.drop(columns=["run", "time"])[:40].to_csv(tmp_path / "rows.csv", index=False)
+    for command in ("learn", "forget"):
+        words = [command, str(tmp_path / "m.eqsep"), str(tmp_path / "rows.csv"), "--label", "kind"]
+        done = CliRunner().invoke(app, [*words, "--out", str(tmp_path / "n.eqsep")])
+        assert done.exit_code == 2
+        assert "by it the model holds out whole groups" in done.output
+
+
 def test_a_time_that_is_misspelt_is_said(tmp_path):
     path = str(tmp_path / "rows.csv")
     TABLE.to_csv(path, index=False)
@@ -353,6 +368,12 @@ def test_rows_without_a_label_are_no_kind_in_a_report(tmp_path):
     partly.to_csv(path, index=False)
     options = ["--label", "kind", "--group", "run", "--false-alarm-rate", "0.1"]
     out = ["--landmarks", "60", "--out", str(tmp_path / "m.eqsep"), "--report", str(page)]
-    done = CliRunner().invoke(app, ["fit", path, *options, *out])
+    done = CliRunner().invoke(app, ["fit", path, *options, "--drop", "c", *out])
     assert done.exit_code == 0, done.output
-    assert "None" not in page.read_text()
+    text = page.read_text()
+    assert "None" not in text
+    assert "of new normal rows of new groups, at most, on average" in text
+    assert "raise an alarm on average over the groups (standard error" in text
+    told = CliRunner().invoke(app, ["info", str(tmp_path / "m.eqsep")]).output
+    assert "columns     2: 2 numbers; without c\n" in told
+    assert "held out by group; groups by column 'run', not learnt" in told

@@ -71,6 +71,7 @@ def fit_files(
         fit = _fit_here if ray is None else partial(_fit_on_cluster, address=ray)
         detector, data = fit(spec, base, settings, say)
         say("writing")
+        detector.left_out_ = list(dict.fromkeys(spec.drop))  # for eqsep info, from the file
         detector.save(out)
     return detector, data
 
@@ -241,19 +242,17 @@ def tell_fitted(
     counts: Mapping[str, int],
     out: Path,
     *,
-    dropped: Sequence[str] = (),
     gone: Mapping[str, int] | None = None,
 ) -> None:
     """The summary of a model, at the end of a fit with the number of rows of each kind.
 
-    Columns that were left out as asked are `dropped`; the detector knows those that it left out.
     Rows that were forgotten are `gone`.
     """
     normal = _normal_word(detector)
     lines = {"rows": _by_kind(counts), "forgotten": _by_kind(gone or {})}
     lines = {name: text for name, text in lines.items() if text}
     lines |= {
-        "columns": _columns(detector, dropped),
+        "columns": _columns(detector),
         "seen kinds": ", ".join(sorted(detector.kinds_)) or "none",
         "normal": trust_in(detector, counts, normal=normal),
         "threshold": f"{detector.threshold_:.3f}",
@@ -271,7 +270,7 @@ def _by_kind(counts: Mapping[str, int]) -> str:
     return f"{sum(counts.values()):,}: {kinds}" if counts else ""
 
 
-def _columns(detector: Detector, dropped: Sequence[str]) -> str:
+def _columns(detector: Detector) -> str:
     """How many columns of each kind are used, and which were left out."""
     encoder, windows = detector.feature_map_.encoder, detector.feature_map_.windows
     learnt = (column for column in detector.feature_map_.table_columns.values() if column)
@@ -279,7 +278,7 @@ def _columns(detector: Detector, dropped: Sequence[str]) -> str:
     shown = ", ".join(
         counted(kinds[kind], kind) for kind in dict.fromkeys(_KINDS.values()) if kinds[kind]
     )
-    left_out = [*encoder.dropped_, *dropped]
+    left_out = [*encoder.dropped_, *getattr(detector, "left_out_", ())]
     told = f"{kinds.total()}: {shown}" + f"; without {', '.join(left_out)}" * bool(left_out)
     if windows is not None:
         told += f"; of {len(windows.windowed)} also mean, deviation and slope of {windows.length} "

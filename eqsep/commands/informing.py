@@ -42,7 +42,7 @@ def _groups(detector: Detector) -> dict[str, str]:
         for word, name in words
         if name is not None
     ]
-    return {"held out by": f"{grouping.unit}; {' and '.join(told)}, which are no features"}
+    return {"held out by": f"{grouping.unit}; {' and '.join(told)}, not learnt"}
 
 
 def _rows(detector: Detector) -> str:

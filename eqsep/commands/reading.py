@@ -287,9 +287,24 @@ def columns_for(detector: Detector, *, beside: Iterable[str] = ()) -> Choice:
                 f"has {quoted(there)}. Add it, empty where a value is not known."
                 f"{meant(absent, [column for column in there if column not in used])}"
             )
+        _check_groups(detector, beside, there)
         return [*used, *beside]
 
     return choose
+
+
+def _check_groups(detector: Detector, beside: Sequence[str], there: Sequence[str]) -> None:
+    """Refuse rows without the column of groups or of times that is asked for, and say why."""
+    grouping = detector.feature_map_.grouping
+    if grouping is None:
+        return
+    for name in filter(None, grouping.columns):
+        if name in beside and name not in there:
+            raise UserError(
+                f"Column {name!r} is missing: by it the model holds out whole {grouping.unit}s, "
+                f"so that it must know which one each row belongs to. The table has "
+                f"{quoted(there)}. Add it.{meant([name], there)}"
+            )
 
 
 def all_columns(detector: Detector, beside: Sequence[str]) -> Choice:

@@ -160,7 +160,14 @@ def _group_hashes(column: Column) -> np.ndarray:
 
 
 def _times(column: Column) -> np.ndarray:
-    time = column.numbers(column.kind if column.kind in NUMERIC else "date").astype(float)
+    try:
+        time = column.numbers(column.kind if column.kind in NUMERIC else "date").astype(float)
+    except UserError as no_time:
+        value = next(text for text in column.texts() if text)
+        raise UserError(
+            f"Column {column.name!r} holds no times: expected numbers or dates by which rows can "
+            f"be put in order, got values such as {value!r}. Pass another column."
+        ) from no_time
     if np.isnan(time).any():
         raise _missing(column, int(np.flatnonzero(np.isnan(time))[0]))
     return time

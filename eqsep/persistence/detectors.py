@@ -290,6 +290,7 @@ DETECTORS: dict[str, Codec] = {
             "anomaly_coef_": bounded("m", dtype=_DOUBLE),
             "promised_confidence_": either(word(None), RATE),
             "caution_": either(word(None), instance("checks.Finding")),
+            "left_out_": TEXTS,  # columns that the command was told to leave out
         },
     )
 }
