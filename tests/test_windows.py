@@ -1,6 +1,8 @@
 """Windows: columns over the last rows of a run, the same bits however the rows come."""
 
 import warnings
+from copy import copy
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,6 +13,7 @@ from eqsep import Detector, load_model
 from eqsep.cli import app
 from eqsep.detector import Runs, Windows
 from eqsep.errors import UserError
+from eqsep.persistence import ModelFileError
 from eqsep.tables.reading import read_table
 
 ROWS, RUNS = 60, 12
@@ -126,6 +129,14 @@ def test_the_file_keeps_the_windows(detector, tmp_path):
     np.testing.assert_array_equal(again.score_samples(frame), detector.score_samples(frame))
 
 
+def test_a_file_whose_windows_are_of_other_columns_is_damaged(detector, tmp_path):
+    windows = replace(detector.feature_map_.windows, columns=("temperature", "pressure", "state"))
+    forged = copy(detector)
+    forged.feature_map_ = replace(detector.feature_map_, windows=windows)
+    with pytest.raises(ModelFileError, match="windows have not the columns"):
+        forged.save(tmp_path / "m.eqsep")
+
+
 def test_whole_runs_can_be_learnt_and_forgotten(detector, tmp_path):
     detector.save(tmp_path / "m.eqsep")
     changed, more = load_model(tmp_path / "m.eqsep"), sensors(seed=2, n_runs=3)
@@ -223,6 +234,24 @@ def test_all_commands_take_the_windows_of_the_model(files):
     pd.read_csv(new)[120:240].to_csv(few, index=False)
     bare = ("--drop", "run", "--drop", "minute", "--window", 5, "--landmarks", 60)
     assert "drift" in command("evaluate", few, "--label", "kind", *bare)
+
+
+def test_large_files_are_learnt_with_windows_that_go_on(files, monkeypatch):
+    fit = ("--label", "kind", "--group", "run", "--window", 5, "--landmarks", 60)
+    command("fit", files / "old.csv", *fit, "--drop", "minute", "--out", files / "whole.eqsep")
+    monkeypatch.setattr("eqsep.commands.training_data.LARGE", 1)
+    monkeypatch.setattr("eqsep.commands.training_data.ROWS_AT_ONCE", 100)
+    command("fit", files / "old.csv", *fit, "--drop", "minute", "--out", files / "parts.eqsep")
+    whole, parts = (load_model(files / f"{name}.eqsep") for name in ("whole", "parts"))
+    np.testing.assert_array_equal(whole.feature_map_.landmarks, parts.feature_map_.landmarks)
+    np.testing.assert_allclose(whole.coef_, parts.coef_, atol=1e-8)
+
+
+def test_the_run_of_a_row_must_be_there(files):
+    pd.read_csv(files / "new.csv").drop(columns="run").to_csv(files / "bare.csv", index=False)
+    done = CliRunner().invoke(app, ["score", str(files / "m.eqsep"), str(files / "bare.csv")])
+    assert done.exit_code == 2
+    assert "'run' is missing: it says which run a row is of" in " ".join(done.output.split())
 
 
 def test_windows_go_on_while_rows_are_watched(files):

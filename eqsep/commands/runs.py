@@ -10,7 +10,7 @@ from eqsep.commands.dialects import Layout
 from eqsep.commands.inputs import InputSpec
 from eqsep.commands.reading import Choice, as_read, columns_for
 from eqsep.detector import Detector, PersistentAlarms, Runs
-from eqsep.errors import UserError
+from eqsep.errors import UserError, quoted
 from eqsep.tables.reading import Table
 
 
@@ -41,13 +41,19 @@ class RunReader:
         """The columns of a file that are read, those of the run too."""
 
         def choose(there: list[str]) -> Iterable[str]:
+            if self.spec.group is not None and self.spec.group not in there:
+                raise UserError(
+                    f"Column {self.spec.group!r} is missing: it says which run a row is of, and "
+                    f"windows and alarms that persist go on within a run. The table has "
+                    f"{quoted(there)}."
+                )
             run = self._there(there).groups
             return columns_for(self.detector, beside=[*beside, *run])(there)
 
         return choose
 
     def _there(self, names: list[str]) -> InputSpec:
-        """The group must be there; without times rows are taken in their order."""
+        """The same without times that are not there: then rows are in their order."""
         return self.spec if self.spec.time in names else replace(self.spec, time=None)
 
     def __call__(self, table: pa.Table) -> Table:

@@ -94,6 +94,11 @@ class Windows:
         return self.columns != tuple(f"x{i}" for i in range(len(self.columns)))
 
     @property
+    def names(self) -> list[str]:
+        """The columns of the table, and those of their windows."""
+        return [*self.columns, *(n for c in self.windowed for n in _names(c, self.length))]
+
+    @property
     def windowed(self) -> list[str]:
         """The columns that have windows."""
         return [name for name, kind in zip(self.columns, self.kinds, strict=True) if kind]
@@ -121,7 +126,7 @@ class Windows:
         values = np.column_stack([c.numbers(kind) for c, kind in of_kind if kind])
         runs = Runs() if runs is None else runs
         windows = self._windows(values, table.groups, runs)
-        names = (name for column in self.windowed for name in _names(column, self.length))
+        names = self.names[len(self.columns) :]
         kinds = (kind for kind in self.kinds if kind for _ in windows)
         arrays = np.stack(windows, axis=2).reshape(len(values), -1).T
         more = [Column(n, kind, array) for n, kind, array in zip(names, kinds, arrays, strict=True)]

@@ -104,4 +104,4 @@ def check_no_windows(windows: object) -> None:
     """Refuse windows, which the processes of a cluster cannot take."""
     if windows is not None:
         told = "Windows go on from row to row, and the processes of a cluster read pieces"
-        raise UserError(f"{told}: fit and score on one machine.", command=f"{told}: no --ray.")
+        raise UserError(f"{told}: work on one machine.", command=f"{told}: leave out --ray.")

@@ -114,6 +114,11 @@ class FeatureMapCodec(Codec):
         trees = parts["trees"]
         if trees is not None and trees.column.max(initial=0) >= len(Packing.of(encoder).first):
             damaged("its trees look at columns that its table has not")
+        windows = parts.get("windows")
+        if windows is not None and not set(windows.names) <= set(
+            getattr(encoder, "feature_names_in_", ())
+        ):
+            damaged("its windows have not the columns that its table has")
         if not POSITIVE.accepts(parts["kernel"].gamma, {}):
             damaged("the gamma of its kernel is no number above 0")
         bounds = {bound: int(parts[bound]) for bound in _BOUNDS}
