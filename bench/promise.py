@@ -367,7 +367,8 @@ def main() -> None:
     parser.add_argument("--by", choices=("row", "group", "time"), default="row")
     options = parser.parse_args()
     warnings.simplefilter("ignore", EqsepWarning)
-    print(f"{options.splits} divisions, {options.landmarks} landmarks: share of false alarms")
+    of = "Runs of a test bench" if options.by == "time" else f"{options.splits} divisions"
+    print(f"{of}, {options.landmarks} landmarks: share of false alarms")
     ways = {tell_grouped: options.by == "group", tell_timed: options.by == "time"}
     ways |= {tell_planted: options.planted}
     ways |= {tell_batches: options.fdr, tell: True}

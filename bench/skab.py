@@ -27,13 +27,13 @@ import numpy as np
 from tasks import DATA_HOME
 
 from eqsep import Detector
-from eqsep.checks import DependentRowsWarning
+from eqsep.checks import DependentRowsWarning, DriftWarning
 from eqsep.detector import CalibrationWarning, PersistentAlarms
 
 FIRST = 400  # rows that are learnt
 LEARNT = 280  # of these, where the later ones set the threshold
 WINDOWS, RULES = (None, 5, 10, 20), ((1, 1), (3, 5), (8, 10))
-WARNS = (DependentRowsWarning, CalibrationWarning)  # that the rate is none to rely on
+WARNS = (DependentRowsWarning, DriftWarning, CalibrationWarning)  # that no rate is to rely on
 FOLDERS = ("valve1", "valve2", "other")
 PUBLISHED = {  # F1, false alarms, missed
     "Conv-AE": (0.78, 13.6, 28.0),
