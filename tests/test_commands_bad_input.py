@@ -107,6 +107,13 @@ def nested(case):
     return path
 
 
+def of_type(case, kind):
+    path = case.folder / "typed.parquet"
+    columns = {"size": pa.array([b"abcd"] * 2, kind), "shape": ["flat"] * 2, "kind": ["normal"] * 2}
+    parquet.write_table(pa.table(columns), path)
+    return path
+
+
 def two_types(case):
     folder = case.folder / "two"
     folder.mkdir()
@@ -278,6 +285,23 @@ CASES = {
         lambda c: c.score(c.file("bad.jsonl", '{"size": 1, "shape": "flat"}\n{"size":\n')),
         "Line 2 of",
     ),
+    "long name of a column": (
+        lambda c: c.score(c.file("bad.csv", "a" * 200_000 + ",b\n1,2\n")),
+        "The first lines of",
+    ),
+    "JSON nested deep": (
+        lambda c: c.score(c.file("bad.jsonl", '{"size": ' + "[" * 100_000 + "]" * 100_000 + "}")),
+        "is nested too deep to be read",
+    ),
+    "bytes of one length": (
+        lambda c: c.fit(of_type(c, pa.binary(4))),
+        "holds values of type fixed_size_binary[4]: expected numbers",
+    ),
+    "large bytes": (
+        lambda c: c.score(of_type(c, pa.large_binary())),
+        "holds values of type large_binary: expected numbers",
+    ),
+    "nothing but a mark": (lambda c: c.score(c.file("bad.csv", b"\xef\xbb\xbf\n")), "is empty"),
     "unknown ending": (lambda c: c.fit(c.file("bad.xlsx", b"PK")), "has no known ending"),
     "empty folder": (lambda c: c.fit(c.folder / "out"), "holds no table"),
     "missing columns": (

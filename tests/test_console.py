@@ -46,9 +46,10 @@ def test_what_a_user_can_mend_is_a_sentence_and_exit_code_2(error, told, capsys)
 
 @pytest.mark.parametrize("error", [ValueError("x"), ImportError("x"), KeyError("x")], ids=repr)
 def test_any_other_error_is_a_fault_of_the_software(error, capsys):
-    with pytest.raises(type(error)), errors_told():
+    with pytest.raises(typer.Exit) as end, errors_told():
         raise error
-    assert capsys.readouterr().err == ""
+    assert end.value.exit_code == 70
+    assert f"{type(error).__name__}: " in capsys.readouterr().err
 
 
 def test_debugging_lets_every_error_through(capsys):

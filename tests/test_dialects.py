@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eqsep.commands.dialects import Dialect, Layout, detect, encoding_of
+from eqsep.commands.dialects import Dialect, Layout, detect
 from eqsep.commands.notation import Notation, date_order, decimal_mark, is_number, read_date
 from eqsep.commands.reading import cast, open_table
+from eqsep.commands.streams import encoding_of
 from eqsep.commands.texts import written
 from eqsep.errors import Note, UserError
 

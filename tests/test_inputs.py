@@ -1,5 +1,7 @@
 """Labelled rows from files: their columns, and what the column of labels says."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -7,15 +9,10 @@ import pytest
 
 from eqsep import Detector
 from eqsep.commands.dialects import Layout
-from eqsep.commands.inputs import (
-    MOST_KINDS,
-    WITHOUT,
-    InputSpec,
-    numbers_of,
-    read_label_column,
-    y_for,
-)
+from eqsep.commands.inputs import InputSpec
+from eqsep.commands.label_columns import MOST_KINDS, numbers_of, read_label_column, y_for
 from eqsep.errors import UserError
+from eqsep.labels import WITHOUT
 
 
 def labels_of(values, normal=None):
@@ -157,3 +154,40 @@ def test_more_labels_are_read_as_those_learnt_before(y, more, read):
     detector = Detector(n_landmarks=10, false_alarm_rate=0.1, random_state=0)
     detector.fit(X, None if y is None else np.resize(y, 60))
     assert y_for(detector, pa.chunked_array([pa.array(more)]), name="kind").tolist() == read
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "normal", "texts"),
+    [
+        (["Normal", "normal ", "NORMAL", "scan"], {}, "normal", ["normal"] * 3 + ["scan"]),
+        (["Fine", "bad", "fine"], {"normal": "FINE"}, "Fine", ["Fine", "bad", "Fine"]),
+        (["fine", "bad"], {"normal": "FINE"}, "fine", ["fine", "bad"]),
+        (["normal", "DoS", "dos"], {}, "normal", ["normal", "DoS", "DoS"]),
+        (["1.0", "2.0"], {"normal": "1.0"}, "1", ["1", "2"]),
+        ([1.0, 2.0], {"normal": "1.0"}, "1", ["1", "2"]),
+        ([1, 2, 2], {"normal": "1"}, "1", ["1", "2", "2"]),
+        (["-1", "0", "1"], {"missing": ["-1"]}, "0", [None, "0", "1"]),
+        ([-1, 0, 1], {"missing": ["-1"]}, "0", [None, "0", "1"]),
+        (["?", "normal", "scan"], {"missing": ["?"]}, "normal", [None, "normal", "scan"]),
+        (["none", "scan"], {"normal": "none"}, "none", ["none", "scan"]),  # not missing
+    ],
+)
+def test_labels_of_many_habits(values, options, normal, texts):
+    column = pa.chunked_array([pa.array(values)])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        labels = read_label_column(column, name="kind", **{"normal": None} | options)
+    assert (labels.normal, labels.texts.tolist()) == (normal, texts)
+    merged = len(set(values)) > len({t for t in texts if t}) + (None in texts)
+    told = [str(w.message) for w in caught]
+    assert [t.startswith("Labels of kind: ") for t in told] == [True] * merged
+
+
+def test_a_fitted_detector_knows_its_labels_in_any_spelling():
+    X = np.random.default_rng(0).normal(size=(60, 1))
+    y = np.resize(["Normal", "Normal", "Scan"], 60)
+    settings = {"n_landmarks": 10, "bandwidth": 1.0, "false_alarm_rate": 0.2}
+    detector = Detector(normal="Normal", **settings).fit(X, y)
+    column = pa.chunked_array([pa.array(["NORMAL", "scan ", "flood", "-1"])])
+    found = y_for(detector, column, name="kind", missing=["-1"])
+    assert found.tolist() == ["Normal", "Scan", "flood", None]

@@ -14,7 +14,8 @@ from rich.table import Table as Shown
 from rich.text import Text
 
 from eqsep.commands.console import counted
-from eqsep.commands.inputs import InputSpec, check_some_label, y_for
+from eqsep.commands.inputs import InputSpec
+from eqsep.commands.label_columns import check_some_label, y_for
 from eqsep.commands.reading import Choice, as_read, cast, columns_for, load_detector, whole_pieces
 from eqsep.detector import Detector, PersistentAlarms, learnt_before
 from eqsep.errors import UserError
@@ -117,7 +118,7 @@ def assess_files(
         spec.paths, _columns(detector, grouped, review.columns), layout=spec.layout
     )
     review = review.known_to(grouped, table.schema.names)
-    y = y_for(detector, table.column(spec.label), name=spec.label, normal=spec.normal)
+    y = y_for(detector, table.column(spec.label), name=spec.label, **spec.told)
     check_some_label(y, name=spec.label)
     rows, caution = as_read(table, detector), detector.caution_
     notes = [] if caution is None else [f"Said at the fit: {caution.message}"]

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -9,6 +10,7 @@ from contextvars import ContextVar
 from difflib import get_close_matches
 from typing import Any
 
+import click
 import typer
 from rich.console import Console
 
@@ -16,6 +18,7 @@ from eqsep.errors import Message, Note, UserError, quoted
 
 debugging = ContextVar("debugging", default=False)  # whether every error keeps its traceback
 BROKEN_PIPE = 141  # as a shell says of a command that SIGPIPE has ended
+FAULT = 70  # of the software: EX_SOFTWARE of BSD, as 1 says something else here
 TERMINATED = 143  # likewise of SIGTERM
 
 
@@ -33,7 +36,8 @@ class Screen(Console):
 def errors_told() -> Iterator[None]:
     """Turn an error that the user can mend into its message and exit code 2.
 
-    Any other is a fault of the software, and keeps its traceback; with `eqsep --debug …` all do.
+    Any other is a fault of the software: its traceback is shown, and it has an exit code of its
+    own. With `eqsep --debug …` errors of users keep their traceback too.
     """
     try:
         yield
@@ -50,6 +54,15 @@ def errors_told() -> Iterator[None]:
         with suppress(BrokenPipeError):
             tell(f"Error: {sentence(error)}", style="red")
         raise typer.Exit(2) from error
+    except (click.ClickException, click.exceptions.Exit, click.Abort):
+        raise
+    except Exception as error:
+        if debugging.get():
+            raise
+        with suppress(BrokenPipeError):
+            tell("".join(traceback.format_exception(error)))
+            tell("This is a fault of eqsep, not of your input: please report it.", style="red")
+        raise typer.Exit(FAULT) from error
 
 
 @contextmanager

@@ -26,13 +26,6 @@ from eqsep.errors import UserError, quoted
 
 _MARKS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas"}  # the likelier ones first
 _NOWHERE = "\x1f"  # a delimiter of files that have one column
-_BOMS = {
-    codecs.BOM_UTF8: "utf-8",
-    codecs.BOM_UTF32_LE: "utf-32-le",  # begins as that of UTF-16 does
-    codecs.BOM_UTF32_BE: "utf-32-be",
-    codecs.BOM_UTF16_LE: "utf-16-le",
-    codecs.BOM_UTF16_BE: "utf-16-be",
-}
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+$")
 _SAMPLED = 200  # lines that are divided
 _LOOKED_AT = 60  # rows of which values are looked at
@@ -57,7 +50,7 @@ class Layout:
     skip : int or None
         How many lines stand before the table.
     missing : tuple of str or None
-        What stands for a missing value.
+        What stands for a missing value, as COLUMN=TEXT in one column.
     """
 
     delimiter: str | None = None
@@ -86,6 +79,17 @@ class Layout:
         if self.skip is not None and self.skip < 0:
             raise UserError(f"--skip expects a number of lines, got {self.skip}.")
         _check_encoding(self.encoding)
+
+    def missing_in(self, column: str) -> tuple[str, ...]:
+        """What stands for a missing value in a column: as usual, where nobody has said."""
+        return (*(() if self.said_missing() else MISSING), *self.said_missing(column))
+
+    def said_missing(self, column: str | None = None) -> tuple[str, ...]:
+        """What somebody has said to stand for a missing value: everywhere, or in a column too."""
+        said = self.missing or ()
+        mine = () if column is None else (w for w in said if w.startswith(f"{column}="))
+        own = (word.removeprefix(f"{column}=") for word in mine)
+        return (*(word for word in said if "=" not in word), *own)
 
     def words(self) -> list[str]:
         """The options that say the same.
@@ -145,24 +149,6 @@ class Dialect:
     def notations_tried(self) -> list[Notation]:
         """In which notations numbers are looked for, the likely ones first."""
         return notations(self.decimal, self.thousands, delimiter=self.delimiter)
-
-
-def encoding_of(head: bytes, layout: Layout) -> tuple[str, int]:
-    """The encoding of a file that begins so, and how many bytes only say which it is."""
-    mark = next((bom for bom in _BOMS if head.startswith(bom)), b"")
-    if layout.encoding is not None:
-        same = mark and codecs.lookup(_BOMS[mark]).name.startswith(
-            codecs.lookup(layout.encoding).name
-        )
-        return (_BOMS[mark] if same else layout.encoding), len(mark) if same else 0
-    if mark:
-        return _BOMS[mark], len(mark)
-    even, odd = head[0:4096:2], head[1:4096:2]
-    if odd.count(0) > len(odd) / 3 and not even.count(0):
-        return "utf-16-le", 0
-    if even.count(0) > len(even) / 3 and not odd.count(0):
-        return "utf-16-be", 0
-    return "utf-8", 0
 
 
 def _check_encoding(encoding: str | None) -> None:
@@ -358,7 +344,7 @@ def _numbered(names: Iterable[str]) -> list[str]:
 
 def _values(rows: Sequence[Row], width: int, layout: Layout) -> list[list[str]]:
     """The values of each column in the first rows, without missing ones."""
-    gone = {m.casefold() for m in (MISSING if layout.missing is None else layout.missing)} | {""}
+    gone = {m.casefold() for m in layout.said_missing() or MISSING} | {""}
     whole = [row for row in rows[:_LOOKED_AT] if len(row) == width]
     columns = zip(*whole, strict=True) if whole else [()] * width
     return [[v for v in map(str.strip, column) if v.casefold() not in gone] for column in columns]

@@ -16,7 +16,8 @@ from rich.text import Text
 from sklearn.base import BaseEstimator
 
 from eqsep.checks import DataWarning, Finding, check_columns, check_labels, warn_of
-from eqsep.commands.inputs import InputSpec, LabelColumn
+from eqsep.commands.inputs import InputSpec
+from eqsep.commands.label_columns import LabelColumn
 from eqsep.detector import Detector
 from eqsep.detector.fitting import check_parameters
 from eqsep.detector.grouping import Grouping

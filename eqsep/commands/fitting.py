@@ -12,7 +12,8 @@ import numpy as np
 from rich.console import Console
 
 from eqsep.commands.console import counted, progress
-from eqsep.commands.inputs import InputSpec, LabelColumn, check_labelled, check_some_label, y_for
+from eqsep.commands.inputs import InputSpec
+from eqsep.commands.label_columns import LabelColumn, check_labelled, check_some_label, y_for
 from eqsep.commands.reading import check_not_read, load_detector
 from eqsep.commands.training_data import (
     TrainingData,
@@ -188,7 +189,7 @@ def _changed(
         spec = spec.grouped_like(detector)
         (rows, column), y = spec.read_like(detector), None
         if column is not None:
-            y = y_for(detector, column, name=str(spec.label), normal=spec.normal)
+            y = y_for(detector, column, name=str(spec.label), **spec.told)
             if spec.seen:
                 rows, y = _of_seen(rows, y, detector, spec)
         say(counted(rows.n_rows, "row"))

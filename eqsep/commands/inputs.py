@@ -1,8 +1,6 @@
 """The labelled rows of files: which columns they have, and what the column of labels says."""
 
-import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eqsep.commands.dialects import Layout
+from eqsep.commands.label_columns import NUMBER, LabelColumn, label_texts, read_label_column
 from eqsep.commands.reading import (
     Choice,
     as_read,
@@ -24,13 +23,9 @@ from eqsep.detector import Detector
 from eqsep.detector.holdout import NUMERIC, with_groups
 from eqsep.detector.windows import Windows
 from eqsep.errors import UserError, quoted
-from eqsep.labels import NORMAL, USUAL_NORMAL, WITHOUT
-from eqsep.tables.column import Column, column_of, objects, text_of
+from eqsep.tables.column import Column, objects
 from eqsep.tables.reading import Table, read_table
 
-MOST_KINDS = 500  # more labels than that are ids or measurements
-_NUMBER = r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
-_TRUTHS = {"false": "0", "true": "1"}
 _FEW = 20  # distinct values: so few are names, even where most of them are numbers
 _MOSTLY = 0.9  # the share of numbers from which on the others are taken for mistakes
 
@@ -72,11 +67,17 @@ class InputSpec:
         return [name for name in (self.group, self.time) if name is not None]
 
     @property
+    def told(self) -> dict[str, Any]:
+        """What somebody has said of the labels: the normal one, and those that are none."""
+        none = () if self.label is None else self.layout.said_missing(self.label)
+        return {"normal": self.normal, "missing": none}
+
+    @property
     def beside(self) -> list[str]:
         """The same, and last the column of labels."""
         return self.groups + ([] if self.label is None else [self.label])
 
-    def read(self, like: Detector | None = None) -> "tuple[Table, LabelColumn | None]":
+    def read(self, like: Detector | None = None) -> tuple[Table, LabelColumn | None]:
         """The rows without what is left out, and their labels; read `like` a model, or anew."""
         self.check()
         rows, column = self._inferred() if like is None else self.read_like(like)
@@ -84,7 +85,7 @@ class InputSpec:
             rows = Windows.of(rows, self.window).transform(rows)
         if self.label is None or column is None:
             return rows, None
-        labels = read_label_column(column, name=self.label, normal=self.normal)
+        labels = read_label_column(column, name=self.label, **self.told)
         if self.seen:
             kept = np.flatnonzero(labels.seen(self.seen))
             return rows.take(kept), labels.take(kept)
@@ -174,7 +175,7 @@ def _column(table: pa.Table, name: str, *, reads: Sequence[str]) -> Column:
     types = (found for kind in reads if (found := cast(column, kind)).type != column.type)
     column = next(types, column)
     if reads == ["text"] and not pa.types.is_string(column.type):
-        column = pa.chunked_array([pa.array(_texts(column, name), pa.string())])
+        column = pa.chunked_array([pa.array(label_texts(column, name), pa.string())])
     found = read_table(pa.table({name: column}), name="Detector")
     return found.columns[0]
 
@@ -187,160 +188,10 @@ def _check_numbers(table: pa.Table, *, names: Iterable[str]) -> None:
         values = pc.unique(table.column(field.name).drop_null())
         if len(values) <= _FEW:
             continue
-        is_number = pc.match_substring_regex(values, f"^{_NUMBER}$")
+        is_number = pc.match_substring_regex(values, f"^{NUMBER}$")
         others = values.filter(pc.invert(is_number))
         if 1 - len(others) / len(values) >= _MOSTLY and len(others):
             raise UserError(
                 f"Column {field.name!r} holds numbers and also {others[0].as_py()!r}: correct it, "
                 f"leave the column out with --drop, or take its values as names with --names."
             )
-
-
-@dataclass(frozen=True)
-class LabelColumn:
-    """Labels as text, None where missing, and which of them is normal."""
-
-    texts: np.ndarray
-    normal: str
-    name: str
-
-    @property
-    def y(self) -> np.ndarray:
-        """What a detector takes: 0 and 1 as numbers, other labels as names."""
-        return numbers_of(self.texts) if self.are_numbers else self.texts
-
-    @property
-    def are_numbers(self) -> bool:
-        return self.normal == "0" and set(self.texts) <= {"0", "1", None}
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """The rows of each kind, the normal one first and those without a label last."""
-        return self.ordered(Counter(self.texts.tolist()))
-
-    def ordered(self, found: Mapping[str | None, int]) -> dict[str, int]:
-        """How often each label was found, in that order."""
-        kinds = sorted(text for text in found if text not in (None, self.normal))
-        named = {kind: found[kind] for kind in (self.normal, *kinds) if found.get(kind)}
-        return named | ({WITHOUT: found[None]} if found.get(None) else {})
-
-    def take(self, rows: np.ndarray) -> "LabelColumn":
-        """Those of some rows."""
-        return replace(self, texts=self.texts[rows])
-
-    def seen(self, kinds: Sequence[str]) -> np.ndarray:
-        """Which rows stay where only these kinds of anomaly are seen."""
-        known = {text for text in self.texts if text not in (None, self.normal)}
-        unknown = [kind for kind in kinds if kind not in known]
-        if unknown:
-            raise UserError(
-                f"--seen {quoted(unknown)} is no kind in column {self.name!r}, which holds "
-                f"{quoted(sorted(known))} beside {self.normal!r}."
-            )
-        return np.array([text in (None, self.normal, *kinds) for text in self.texts], dtype=bool)
-
-
-def read_label_column(column: pa.ChunkedArray, *, name: str, normal: str | None) -> LabelColumn:
-    """The labels in a column; without a word for the normal ones "normal", 0 or False is it."""
-    texts = _texts(column, name)
-    check_some_label(texts, name=name)
-    known = sorted({text for text in texts if text is not None})
-    if len(known) > MOST_KINDS:
-        raise UserError(
-            f"Column {name!r} holds {len(known):,} different labels: expected names of kinds, at "
-            f"most {MOST_KINDS}. Pass the column that holds them."
-        )
-    usual = [text for text in map(str, USUAL_NORMAL) if text in known]
-    if normal is None and usual:
-        normal = usual[0]
-    elif normal is None:
-        raise UserError(
-            f"Say which label of column {name!r} is normal: --normal LABEL. It holds "
-            f"{quoted(known)}."
-            + " If these are all anomalies, and rows without a label stand for the others, pass "
-            "--normal normal." * (None in texts)
-        )
-    normal = _TRUTHS.get(normal.lower(), normal) if set(known) <= {"0", "1"} else normal
-    if normal not in known and None not in texts:
-        raise UserError(
-            f"Column {name!r} holds no row labelled {normal!r}, which is to be the normal one: it "
-            f"holds {quoted(known)}. Name the normal label with --normal."
-        )
-    return LabelColumn(texts, normal, name)
-
-
-def y_for(
-    detector: Detector, column: pa.ChunkedArray, *, name: str, normal: str | None = None
-) -> np.ndarray:
-    """The labels of more rows, as those that a fitted detector has learnt.
-
-    `normal` is what the column calls normal rows, where that is not what the detector does.
-    """
-    texts = _texts(column, name)
-    labels = detector.labels_.labels
-    are_truths = set(texts) <= {"0", "1", None}
-    by_number = are_truths if labels is None else not labels.by_name
-    if normal is not None:
-        word = NORMAL if labels is None else text_of(labels.classes[0])
-        other = "1" if by_number else "anomaly" if are_truths else None
-        texts = _translated(texts, normal, name=name, word="0" if by_number else word, other=other)
-    return numbers_of(texts) if by_number else texts
-
-
-def _translated(
-    texts: np.ndarray, normal: str, *, name: str, word: str, other: str | None
-) -> np.ndarray:
-    """Labels of which one is normal in the words of a model; all others are as they were or one."""
-    known = sorted({text for text in texts if text is not None})
-    normal = _TRUTHS.get(normal.lower(), normal) if set(known) <= {"0", "1"} else normal
-    if normal not in known:
-        raise UserError(
-            f"--normal {normal!r} is no label in column {name!r}, which holds {quoted(known)}. "
-            f"Name the one of normal rows, or leave out --normal where there are none."
-        )
-    words = {text: other or text for text in known} | {None: None, normal: word}
-    return objects(words[text] for text in texts)
-
-
-def _texts(column: pa.ChunkedArray, name: str) -> np.ndarray:
-    """Labels as text: 1 and 1.0 alike, and false and true as 0 and 1; None where one is missing."""
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    array = column.unify_dictionaries().combine_chunks()
-    distinct = column_of(name, array.dictionary.to_numpy(zero_copy_only=False)).texts()
-    known = {text for text in distinct if text}
-    short: dict[str, str] = {}
-    if known and all(text.lower() in _TRUTHS for text in known):
-        short = {text: _TRUTHS[text.lower()] for text in known}
-    elif all(re.fullmatch(_NUMBER, text) for text in known):
-        short = {text: text_of(float(text)) for text in known}
-    texts = objects([*(short.get(text, text) if text else None for text in distinct), None])
-    found: np.ndarray = texts[array.indices.fill_null(len(distinct)).to_numpy()]
-    return found
-
-
-def check_some_label(texts: np.ndarray, *, name: str) -> None:
-    """Refuse labels of which all are missing."""
-    if all(text is None for text in texts):
-        raise UserError(f"Column {name!r} holds no label: every value is missing.")
-
-
-def check_labelled(detector: Detector, label: str | None) -> None:
-    """Refuse learnt rows without the column of their labels, where the detector knows labels."""
-    if label is None and detector.labels_.labels is not None:
-        raise UserError(
-            "The model has learnt labels: pass their column as --label, with the labels that these "
-            "rows had, empty where they had none."
-        )
-
-
-def numbers_of(texts: Iterable[Any]) -> np.ndarray:
-    """0 / 1 as numbers, None where missing; refuses other labels."""
-    texts = list(texts)
-    other = {text for text in texts if text not in ("0", "1", None)}
-    if other:
-        raise UserError(
-            f"The model knows the labels 0 and 1, and these rows have {quoted(sorted(other))}. "
-            f"Say which of them is normal, --normal LABEL, or fit a model to names of kinds."
-        )
-    return objects(None if text is None else int(text) for text in texts)

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from eqsep.commands.inputs import InputSpec, LabelColumn
+from eqsep.commands.inputs import InputSpec
+from eqsep.commands.label_columns import LabelColumn
 from eqsep.commands.reading import files_of
 from eqsep.commands.streams import STANDARD_INPUT
 from eqsep.commands.training_data import TrainingData, is_large

@@ -8,15 +8,24 @@ import os
 import select
 import sys
 import threading
+import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from eqsep.commands.dialects import Layout, encoding_of
+from eqsep.commands.dialects import Layout
 from eqsep.errors import UserError
 
 STANDARD_INPUT = "-"
+_BOMS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32-le",  # begins as that of UTF-16 does
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
 _HEAD = 2**18  # bytes of which the dialect is found out
 _LONGEST_LINE = 2**22  # bytes of a header
 _FIRST = 4096  # bytes that show an encoding
@@ -60,13 +69,14 @@ class _Reading(io.RawIOBase):
         raise NotImplementedError
 
     def end(self) -> None:
-        """Give nothing more to whoever reads on, and wait for what is being read.
-
-        A thread that were still reading when Python ends would abort the process.
-        """
+        """Give nothing more to whoever reads on, and wait for what is being read."""
         self._unwanted = True
+        self._end_source()
         with self._lock:
             pass
+
+    def _end_source(self) -> None:
+        """Likewise of the stream that this one reads."""
 
 
 class _StandardInput(_Reading):
@@ -89,6 +99,10 @@ class Rejoined(_Reading):
     def __init__(self, first: bytes, rest: Any) -> None:
         super().__init__()
         self._first, self._rest = first, rest
+
+    def _end_source(self) -> None:
+        if isinstance(self._rest, _Reading):
+            self._rest.end()
 
     def _next(self, n: int) -> bytes:
         data: bytes = self._first[:n] or self._rest.read(n)
@@ -122,6 +136,9 @@ class _Transcoded(_Parts):
         self._stream, self._encoding, self._name = stream, encoding, name
         self._decoder = codecs.getincrementaldecoder(encoding)()
 
+    def _end_source(self) -> None:
+        self._stream.end()
+
     def _part(self) -> tuple[bytes, bool]:
         data = self._stream.read(_HEAD)
         try:
@@ -143,6 +160,34 @@ class Lines(_Parts):
         rows = csv.writer(out, lineterminator="\n")
         rows.writerows(self._split(decoded(line)) for line in lines if line.strip())
         return out.getvalue().encode(), not lines
+
+
+def encoding_of(head: bytes, layout: Layout) -> tuple[str, int]:
+    """The encoding of a file that begins so, and how many bytes only say which it is."""
+    mark = next((bom for bom in _BOMS if head.startswith(bom)), b"")
+    if layout.encoding is not None:
+        same = mark and codecs.lookup(_BOMS[mark]).name.startswith(
+            codecs.lookup(layout.encoding).name
+        )
+        return (_BOMS[mark] if same else layout.encoding), len(mark) if same else 0
+    if mark:
+        return _BOMS[mark], len(mark)
+    even, odd = head[0:4096:2], head[1:4096:2]
+    if odd.count(0) > len(odd) / 3 and not even.count(0):
+        return "utf-16-le", 0
+    if even.count(0) > len(even) / 3 and not odd.count(0):
+        return "utf-16-be", 0
+    return "utf-8", 0
+
+
+def await_release(stream: "weakref.ref[Any]") -> None:
+    """Wait until nobody holds a stream any more, a second at most.
+
+    A thread of pyarrow that still held one when Python ends would abort the process.
+    """
+    deadline = time.monotonic() + 1
+    while stream() is not None and time.monotonic() < deadline:
+        time.sleep(0.001)
 
 
 def decoded_head(raw: Any, layout: Layout, *, name: str) -> tuple[bytes, Rejoined]:

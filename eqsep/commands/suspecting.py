@@ -8,7 +8,8 @@ import pyarrow as pa
 from rich.console import Console
 
 from eqsep.commands.console import counted, tell
-from eqsep.commands.inputs import InputSpec, check_labelled, y_for
+from eqsep.commands.inputs import InputSpec
+from eqsep.commands.label_columns import check_labelled, y_for
 from eqsep.commands.reading import (
     all_columns,
     as_read,
@@ -51,7 +52,7 @@ def list_suspects(
     rows = spec.with_groups(as_read(table, detector), table)
     y = None
     if spec.label is not None:
-        y = y_for(detector, table.column(spec.label), name=spec.label, normal=spec.normal)
+        y = y_for(detector, table.column(spec.label), name=spec.label, **spec.told)
     places = suspects(detector, rows, y, n=most)
     found = rows.take(places)
     score = detector.score_samples(found) if len(places) else np.empty(0)

@@ -6,6 +6,7 @@ comes as strings: a model reads them as its own kinds of column, in every piece 
 
 import io
 import json
+import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from eqsep.commands.streams import (
     STANDARD_INPUT,
     Lines,
     Rejoined,
+    await_release,
     decoded,
     decoded_head,
     not_encoded,
@@ -55,20 +57,30 @@ class CsvFile:
         """All rows, in types that all values of a column allow; some columns as they are."""
         from eqsep.commands.texts import understood
 
-        table = self._decoded(self._parsed(arrow_csv.read_csv, columns))
+        table = self._decoded(self._parsed(arrow_csv.read_csv, self._from_first(), columns))
         return understood(table, self.layout, as_text=as_text)
 
     def pieces(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """The rows as strings, some thousand at a time."""
-        batches = self._parsed(arrow_csv.open_csv, columns)
-        yield self._decoded(batches.schema.empty_table())
-        for batch in batches:
-            yield self._decoded(pa.Table.from_batches([batch]))
+        rows: Any = self._from_first()
+        held, batches = weakref.ref(rows), None
+        try:
+            batches = self._parsed(arrow_csv.open_csv, rows, columns)
+            rows = None
+            yield self._decoded(batches.schema.empty_table())
+            for batch in batches:
+                yield self._decoded(pa.Table.from_batches([batch]))
+        finally:
+            self.rows.end()
+            rows = batches = None
+            await_release(held)
 
-    def _parsed(self, parse: Callable[..., Any], columns: Sequence[str]) -> Any:
+    def _from_first(self) -> io.BufferedReader:
+        """The rows after a blank line, which is skipped: pyarrow refuses files without any."""
+        return io.BufferedReader(Rejoined(b"\n", self.rows), _BLOCK)
+
+    def _parsed(self, parse: Callable[..., Any], rows: Any, columns: Sequence[str]) -> Any:
         """The rows, with columns of text as bytes: whether these are UTF-8 is seen afterwards."""
-        # A blank line is skipped, and pyarrow refuses files without any.
-        rows = io.BufferedReader(Rejoined(b"\n", self.rows), _BLOCK)
         return parse(
             rows,
             read_options=arrow_csv.ReadOptions(column_names=self.columns, block_size=_BLOCK),

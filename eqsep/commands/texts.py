@@ -74,9 +74,10 @@ def understood(table: pa.Table, layout: Layout, *, as_text: Iterable[str] = ()) 
     usual = notations(layout.decimal, layout.thousands, delimiter=",")
     gone: dict[str, set[str]] = {}
     for i, field in enumerate(table.schema):
-        if not is_text(field.type) or (field.name in as_text and layout.missing is None):
+        said = layout.said_missing(field.name)
+        if not is_text(field.type) or (field.name in as_text and not said):
             continue
-        column, tokens = without_missing(table.column(i), layout.missing)
+        column, tokens = without_missing(table.column(i), layout.missing_in(field.name))
         for token in tokens:
             gone.setdefault(token, set()).add(field.name)
         found = Understood(column)
@@ -86,8 +87,9 @@ def understood(table: pa.Table, layout: Layout, *, as_text: Iterable[str] = ()) 
             found = _inferred(column, tried, comma=certain and tried[0].decimal == ",")
         if found.said:
             warn(Note(f"{field.name}: {found.said}."))
-        new, said = pa.field(field.name, found.column.type), _with_missing(found, tokens, layout)
-        table = table.set_column(i, new if said is None else annotated(new, said), found.column)
+        new, notation = pa.field(field.name, found.column.type), _with_missing(found, tokens, said)
+        new = new if notation is None else annotated(new, notation)
+        table = table.set_column(i, new, found.column)
     if gone:
         columns = sorted(set().union(*gone.values()))
         warn(
@@ -99,19 +101,19 @@ def understood(table: pa.Table, layout: Layout, *, as_text: Iterable[str] = ()) 
 _LIST = f"The list is {', '.join(m for m in MISSING if m)}, in any case; --missing changes it."
 
 
-def _with_missing(found: Understood, tokens: Sequence[str], layout: Layout) -> Notation | None:
+def _with_missing(found: Understood, tokens: Sequence[str], said: Sequence[str]) -> Notation | None:
     """The notation, with what stands for a missing value where a model must know."""
-    if layout.missing is None and not (tokens and is_text(found.column.type)):
+    if not said and not (tokens and is_text(found.column.type)):
         return found.notation
-    words = tokens if layout.missing is None else [m.casefold() for m in layout.missing]
+    words = {*tokens, *(word.casefold() for word in said)}
     return replace(found.notation or _PLAIN, missing=tuple(sorted(words)))
 
 
 def without_missing(
-    column: pa.ChunkedArray, missing: Sequence[str] | None
+    column: pa.ChunkedArray, missing: Sequence[str] = MISSING
 ) -> tuple[pa.ChunkedArray, list[str]]:
     """The column with null for what stands for a missing value, and which such words it has."""
-    words = [m.casefold() for m in (MISSING if missing is None else missing)]
+    words = [m.casefold() for m in missing]
     lower = pc.utf8_lower(pc.utf8_trim_whitespace(column))
     there = pc.is_in(lower, value_set=pa.array(["", *words], column.type))
     if not pc.any(there).as_py():
@@ -243,10 +245,10 @@ def cast_as(column: Any, reads: str, written: Sequence[Notation]) -> Any:
     written : sequence of Notation
         How the column is written, as its file shows it, then as the model knows it.
     """
-    missing = next((n.missing for n in written if n.missing), None)
+    missing = next((n.missing for n in written if n.missing), ())
     if reads == "text":
-        return column if missing is None else without_missing(column, missing)[0]
-    column, _ = without_missing(column, missing)
+        return without_missing(column, missing)[0] if missing else column
+    column, _ = without_missing(column, (*MISSING, *missing))
     if reads in ("number", "duration"):
         for notation in written or [_PLAIN]:
             plain = plain_numbers(column, notation)

@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 
 from eqsep.batches.sampling import LabelledRows, Strata, sample_size
-from eqsep.commands.inputs import (
+from eqsep.commands.inputs import InputSpec
+from eqsep.commands.label_columns import (
     MOST_KINDS,
-    InputSpec,
     LabelColumn,
+    as_label,
     numbers_of,
     read_label_column,
 )
@@ -193,7 +194,9 @@ def sample_files(spec: InputSpec, like: Detector | None, rng: np.random.Generato
 
 
 def _may_be_normal(text: str | None, normal: str | None) -> bool:
-    return text is None or (text.lower() in _USUAL if normal is None else text == normal)
+    if text is None or normal is not None:
+        return text is None or as_label(str(normal), [text]) == text
+    return text.strip().casefold() in _USUAL
 
 
 @dataclass(frozen=True)
@@ -220,7 +223,7 @@ def _in_batches(spec: InputSpec, like: Detector | None, sample: FileSample) -> T
         return TrainingData(rows, None, {NORMAL: sample.n_rows}, reader, None)
     written = list(sample.counts)
     column = pa.chunked_array([pa.array(written, pa.string())])
-    labels = read_label_column(column, name=spec.label, normal=spec.normal)
+    labels = read_label_column(column, name=spec.label, **spec.told)
     kept = labels.seen(spec.seen) if spec.seen else np.ones(len(written), dtype=bool)
     text = dict(zip(written, labels.texts, strict=True))
     known = [name for name, wanted in zip(written, kept, strict=True) if wanted]
