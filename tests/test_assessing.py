@@ -1,6 +1,9 @@
 """`eqsep test`: a model on labelled files, refused where it has learnt them."""
 
+import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -113,5 +116,39 @@ def test_a_model_of_groups_knows_those_that_it_has_learnt(tmp_path):
     page = tmp_path / "page.html"
     result = run("test", model, tmp_path / "fresh.csv", "--label", "kind", "--report", page)
     assert result.exit_code == 0, result.output
-    assert "promised at most 20.00% of those of new groups" in result.stdout
-    assert "that takes many groups" in page.read_text()
+    assert re.search(
+        r"promised at most 20.00% of those of new groups, on average: mean over 30 groups [\d.]+% "
+        r"\[[\d.]+%, [\d.]+%\], as promised; at worst",
+        result.stdout,
+    )
+    assert "mean over 30 groups" in page.read_text()
+
+
+def test_a_column_that_holds_no_times_is_refused(home):
+    result = run(
+        "test", home / "model.eqsep", home / "new.csv", "--label", "kind", "--time", "channel"
+    )
+    assert result.exit_code == 2
+    assert re.search(
+        r"--time expects dates, or numbers by which rows are put in order, and", result.stderr
+    )
+
+
+def test_the_report_is_written_even_where_nobody_reads_what_is_printed(home):
+    page = home / "unread.html"
+    words = ("test", home / "model.eqsep", home / "new.csv", "--label", "kind", "--report", page)
+    read, write = os.pipe()
+    os.close(read)
+    ended = subprocess.run([sys.executable, "-m", "eqsep", *map(str, words)], stdout=write)
+    os.close(write)
+    assert ended.returncode == 141
+    assert "Which kinds are found" in page.read_text()
+
+
+def test_rows_that_are_all_normal_measure_false_alarms_alone(home):
+    lines = (home / "new.csv").read_text().splitlines()
+    normal = home / "normal.csv"
+    normal.write_text("\n".join([lines[0], *(line for line in lines if ",normal," in line)]))
+    result = run("test", home / "model.eqsep", normal, "--label", "kind")
+    assert result.exit_code == 0, result.output
+    assert "No row is an anomaly, so that false alarms alone are measured" in result.stdout

@@ -1,10 +1,13 @@
 """The monitor: a word that rows have changed is seldom wrong, and soon said when it is right."""
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from report_page import Page
 
 from eqsep import Detector, Monitor
 from eqsep.cli import app
@@ -102,6 +105,9 @@ def test_states_that_are_saved_in_between_change_nothing(detector, tmp_path, siz
     assert again.delta == 0.05
     for mine, other in zip(again.shifts(), whole.shifts(), strict=True):
         assert_allclose(mine.standard_errors, other.standard_errors, rtol=1e-6)
+    assert_allclose(again.history.martingale, whole.history.martingale)
+    assert_array_equal(again.history.alarms, whole.history.alarms)
+    assert again.history.rows.tolist() == list(range(50, 401, 50))
 
 
 def test_columns_are_compared_by_the_last_two_blocks_of_rows(detector):
@@ -127,12 +133,46 @@ def test_what_a_model_learns_begins_a_new_episode(detector, tmp_path):
     detector.partial_fit(more)
     watched = monitor.update(rng.normal(size=(100, 2)))
     assert (watched.episode, watched.rows, watched.broken_at) == (2, 100, None)
-    loaded = Monitor.load(tmp_path / "state", detector).watched
-    assert (loaded.episode, loaded.rows) == (2, 0)
+    assert (monitor.before.episode, monitor.before.rows) == (1, 200)
+    loaded = Monitor.load(tmp_path / "state", detector)
+    assert (loaded.watched.episode, loaded.watched.rows) == (2, 0)
+    assert loaded.before.rows == 200
+    assert not len(loaded.history.rows)
     detector.forget(more)
     assert monitor.update(rng.normal(size=(10, 2))).episode == 3
     detector.false_alarm_rate = 0.1  # teaches nothing
     assert monitor.update(rng.normal(size=(10, 2))).episode == 3
+
+
+def test_the_history_is_what_was_seen_at_each_point(detector):
+    X = np.random.default_rng(9).normal((0.0, 0.4), 1, size=(1_040, 2))
+    monitor, points = Monitor(detector), []
+    for part in np.split(X, np.arange(50, 1_040, 50)):
+        watched = monitor.update(part)
+        points.append((watched.rows, watched.martingale, watched.alarms))
+        if watched.rows == 1_000:
+            shifts = {one.column: one.standard_errors for one in monitor.shifts()}
+    history = Monitor(detector)
+    history.update(X)
+    history = history.history
+    drawn = zip(history.rows, history.martingale, history.alarms, strict=True)
+    assert_allclose(list(drawn), points[:-1])
+    assert history.shift_rows.tolist() == [500, 1_000]
+    assert {name: moves[1] for name, moves in history.shifts.items()} == pytest.approx(shifts)
+
+
+def test_a_state_without_a_history_goes_on(detector, tmp_path):
+    monitor, path = Monitor(detector), tmp_path / "state"
+    monitor.update(np.random.default_rng(1).normal(size=(120, 2)))
+    monitor.save(path)
+    with np.load(path) as kept:
+        old = {name: kept[name] for name in kept if name not in ("points", "moves")}
+    with path.open("wb") as file:
+        np.savez(file, **old)
+    loaded = Monitor.load(path, detector)
+    loaded.update(np.random.default_rng(2).normal(size=(100, 2)))
+    assert loaded.watched.rows == 220
+    assert loaded.history.rows.tolist() == [150, 200]
 
 
 def test_ranks_are_those_among_all_before():
@@ -183,3 +223,40 @@ def test_the_command_goes_on_from_its_state(detector, tmp_path, capsys):
     with pytest.raises(SystemExit):
         app(["watch", str(tmp_path / "m.eqsep"), a, "--state", state, "--delta", "0.2"])
     assert "was begun with --delta 0.01: leave it out" in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_command_says_why_an_episode_begins_selects_rows_and_draws(detector, tmp_path, capsys):
+    rng = np.random.default_rng(6)
+    rows = np.vstack([rng.normal(size=(600, 2)), [[9.0, 9.0]]])
+    model, a, empty = (str(tmp_path / name) for name in ("m.eqsep", "a.csv", "empty.csv"))
+    np.savetxt(a, rows, delimiter=",", header="a,b", comments="")
+    Path(empty).write_text("a,b\n")
+    page, picked, state = (str(tmp_path / name) for name in ("page.html", "picked.csv", "state"))
+    detector.save(model)
+
+    def watch(*words):
+        with pytest.raises(SystemExit) as ended:
+            app(["watch", model, *words])
+        told = capsys.readouterr()
+        return ended.value.code, " ".join(told.out.split()), " ".join(told.err.split())
+
+    code, told, _ = watch(a, "--state", state, "--fdr", "0.1", "--alarms", picked)
+    assert code == 0
+    assert "new episode" not in told
+    assert re.search(r"selected \d+ rows?, of which at most 10% .* in a memory of 20 rows", told)
+    lines = Path(picked).read_text().splitlines()
+    assert lines[0] == "row,score,p_value"
+    assert lines[-1].startswith("601,")
+    detector.partial_fit(rng.normal(size=(200, 2))).save(model)
+    code, told, _ = watch(a, "--state", state, "--report", page)
+    assert "new episode the model has changed since episode 1, of 601 rows" in told
+    shown = Page(Path(page).read_text())
+    assert "Episode 2 has begun since the model has changed" in shown.whole
+    assert [line[0] for line in shown.rows("Shift by column")[1:]] != []
+    assert "The martingale, " in shown.whole
+    before = Path(state).read_bytes()
+    code, _, told = watch(empty, "--state", state)
+    assert code == 2
+    assert "empty.csv has no rows" in told
+    assert Path(state).read_bytes() == before
+    assert "pass both, or neither" in watch(a, "--fdr", "0.1")[2]

@@ -92,3 +92,13 @@ def test_the_command_refuses_rows_that_were_learnt_unless_told(detector, rows, t
         held = len(load_model(out).calibration_.rows)
         assert held > len(detector.calibration_.rows)
         out.unlink()
+
+
+def test_anomalies_alone_are_known_again_by_the_landmarks():
+    rng = np.random.default_rng(0)
+    normal, pump = rng.normal(size=(600, 2)), rng.normal((6, 0), 0.5, size=(20, 2))
+    detector = Detector(n_landmarks=60, bandwidth=1.0, random_state=0)
+    detector.fit(np.vstack([normal, pump]), ["normal"] * 600 + ["pump"] * 20)
+    with pytest.warns(RepeatedRowsWarning, match="20 of the 20 anomalies were learnt before"):
+        detector.partial_fit(pump, ["pump"] * 20)
+    detector.partial_fit(pump + 0.01, ["pump"] * 20)  # others: not a word

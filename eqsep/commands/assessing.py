@@ -61,7 +61,7 @@ class ReviewSpec:
 
     def review(self, table: pa.Table) -> Review:
         """The same, with the values of the columns."""
-        day, time = (None, None) if self.time is None else _days(table.column(self.time))
+        day, time = (None, None) if self.time is None else _days(table.column(self.time), self.time)
         if self.persist is not None and time is None and self.group is None:
             raise UserError(
                 "--persist counts in how soon faults are found: pass --time, when each row was "
@@ -79,14 +79,18 @@ class ReviewSpec:
         )
 
 
-def _days(column: pa.ChunkedArray) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """The day of each row, and its time: of numbers no day, of what are no times each value."""
+def _days(column: pa.ChunkedArray, name: str) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """The day of each row, and its time: of numbers no day; refuses what are no times."""
     numbers, dates = cast(column, "number"), cast(column, "date")
     if pa.types.is_integer(numbers.type) or pa.types.is_floating(numbers.type):
         return None, numbers.to_numpy()
     if pa.types.is_timestamp(dates.type) or pa.types.is_date(dates.type):
         return _texts(pc.strftime(dates, format="%Y-%m-%d")), dates.to_numpy().astype("M8[us]")
-    return _texts(column), None
+    raise UserError(
+        f"--time expects dates, or numbers by which rows are put in order, and column {name!r} "
+        f"holds {next((text for text in _texts(column).tolist() if text), '')!r}. Pass the column "
+        f"of times; whom or what rows are about is --entity."
+    )
 
 
 def _texts(column: pa.ChunkedArray) -> np.ndarray:
@@ -131,6 +135,11 @@ def assess_files(
     if len(known) < len(kind):
         notes.append(f"Left out: {counted(len(kind) - len(known), 'row')} {WITHOUT}.")
     _check_normal(kind, spec.label)
+    if set(kind[known].tolist()) == {NORMAL}:
+        notes.append(
+            "No row is an anomaly, so that false alarms alone are measured: add labelled anomalies "
+            "to see what is found."
+        )
     report = assessment_report(
         detector,
         rows.take(known),
@@ -256,10 +265,10 @@ def told_promise(report: AssessmentReport) -> str:
     found = report.assessment
     told = f"{_percent(found.false_alarms)} normal rows"
     if found.by_group:
-        return (
-            f"{told}; promised at most {report.rate:.2%} of those of new groups, on average over "
-            f"groups: whether that is kept takes many of them"
-        )
+        promised = f"promised at most {report.rate:.2%} of those of new groups, on average"
+        if found.groups is None:
+            return f"{told}; {promised} over groups: pass their column to see whether it is kept"
+        return f"{told}; {promised}: {found.groups}"
     if found.promise is None:
         return f"{told}; too few rows calibrate to promise {report.rate:.2%}"
     verdict = found.promise.verdict
@@ -301,6 +310,8 @@ def _top_table(found: Assessment) -> Shown:
     for one in found.top:
         what = "incidents" if one.incidents else "rows"
         among = "of all" if one.among == "all" else f"of each {one.among} ({one.groups:,})"
+        if one.among == "alarms":
+            among = f"of alarms that look alike ({one.groups:,})"
         looked = (f"{one.precision.total:,}", f"{one.precision.count:,}")
         shown.add_row(f"{what} {among}", *looked, _ends(one.precision), _ends(one.recall))
     return shown

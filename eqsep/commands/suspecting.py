@@ -83,7 +83,11 @@ def tell_suspects(console: Console, detector: Detector, n: int, out: str) -> Non
     if n:
         text = f"{counted(n, 'row')}, the highest score first, of {held:,} that set the threshold"
     elif not detector.one_class_:
-        text = "No row is listed: those labelled normal set the threshold"
+        text = (
+            "No row is listed: those labelled normal set the threshold, and none of them is to be "
+            "judged. To label more, look at the highest scores of new rows (eqsep score --most 20) "
+            "and teach what you find with eqsep learn --judged"
+        )
     else:
         text = (
             "No row is listed: none of these is without a label and among those that set the "

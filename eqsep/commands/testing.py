@@ -72,8 +72,9 @@ def run_test(  # noqa: PLR0913  the options of a command
             found = assessing.assess_files(
                 model, spec, review, rate=false_alarm_rate, learnt_too=learnt_too
             )
+        if report is not None:
+            write_report(found, report)  # before all that is printed, which nobody may read on
         console = Screen()
         assessing.tell_assessment(console, found)
         if report is not None:
-            write_report(found, report)
             console.print(f"\nreport: {report}", soft_wrap=True, markup=False)

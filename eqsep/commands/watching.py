@@ -8,11 +8,13 @@ import typer
 
 from eqsep.commands.console import Screen, counted, errors_told, progress, warnings_told
 from eqsep.commands.dialects import Layout
-from eqsep.commands.options import Model, Rows, Seed, reads_tables
+from eqsep.commands.options import Model, Report, Rows, Seed, reads_tables
 from eqsep.errors import UserError
 
 if TYPE_CHECKING:
-    from eqsep.monitor import Monitor
+    from eqsep.detector import Detector
+    from eqsep.monitor import Monitor, OnlineSelector
+    from eqsep.tables.reading import Table
 
 _COLUMNS = 3  # that have moved most are named
 _FAR = 4.0  # standard errors, beyond which a column has moved
@@ -31,6 +33,14 @@ def run_watch(  # noqa: PLR0913  the options of a command
         typer.Option(metavar="CHANCE", help="Of saying wrongly that rows have changed; else 0.01."),
     ] = None,
     random_state: Seed = 0,
+    fdr: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Select rows as they come: of these, may be false."),
+    ] = None,
+    alarms: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where the selected rows go, as CSV.")
+    ] = None,
+    report: Report = None,
     exit_code: Annotated[
         bool, typer.Option("--exit-code", help="End with 1 where rows have changed.")
     ] = False,
@@ -39,11 +49,78 @@ def run_watch(  # noqa: PLR0913  the options of a command
 ) -> None:
     """Watch rows as they come: are they still as those that set the model's threshold?"""
     with errors_told():
+        from eqsep.commands.writing import check_report_out
+        from eqsep.report import watch_report, write_report
+
+        check_report_out(report, [model, *rows])
+        selection = Selection(fdr, alarms)
         with warnings_told():
-            monitor = watch_files(model, rows, state, layout=layout, begin=(delta, random_state))
-        tell_watched(Screen(), monitor)
+            monitor = watch_files(
+                model,
+                rows,
+                state,
+                layout=layout,
+                begin=(delta, random_state),
+                selection=selection,
+            )
+        if report is not None:
+            page = watch_report(monitor, title=f"{model.name}, watched", far=_FAR)
+            write_report(page, report)
+        console = Screen()
+        tell_watched(console, monitor)
+        selection.tell(console)
+        if report is not None:
+            console.print(f"{'report':11} {report}", soft_wrap=True, markup=False)
         broken = monitor.watched.broken_at is not None
     raise typer.Exit(1 if exit_code and broken else 0)
+
+
+class Selection:
+    """Rows that are selected as they come, where a share of false alarms is asked for."""
+
+    def __init__(self, fdr: float | None, out: Path | None) -> None:
+        if (fdr is None) != (out is None):
+            raise UserError(
+                "--fdr selects rows as they come, and --alarms says where they go: pass both, or "
+                "neither."
+            )
+        self.fdr, self.out = fdr, out
+        self._selector: OnlineSelector | None = None
+        self._found: list[str] = []
+
+    def begin(self, detector: "Detector") -> None:
+        """For the rows of this model."""
+        from eqsep.monitor import OnlineSelector
+
+        if self.fdr is not None:
+            self._selector = OnlineSelector(detector, fdr=self.fdr)
+
+    def take(self, rows: "Table", *, before: int) -> None:
+        """Decide on some more rows, so many after the first."""
+        if self._selector is None:
+            return
+        score = self._selector.detector.score_samples(rows)
+        p = self._selector.detector.calibration_.p_value(score)
+        for i in self._selector.decide(p).nonzero()[0].tolist():
+            self._found.append(f"{before + i + 1},{score[i]:.6g},{p[i]:.6g}\n")
+
+    def write(self) -> None:
+        """The rows that were selected: their numbers, scores and p-values."""
+        from eqsep.files import written_whole
+
+        if self.out is not None:
+            with written_whole(self.out) as file:
+                file.write("".join(["row,score,p_value\n", *self._found]).encode())
+
+    def tell(self, console: Screen) -> None:
+        """How many rows were selected, and what is promised of them."""
+        if self._selector is not None:
+            told = (
+                f"{counted(self._selector.alarms, 'row')}, of which at most {self.fdr:.0%} are "
+                f"normal on average, in a memory of {counted(self._selector.memory, 'row')}: "
+                f"{self.out}"
+            )
+            console.print(f"{'selected':11} {told}", markup=False, soft_wrap=True)
 
 
 def watch_files(
@@ -53,6 +130,7 @@ def watch_files(
     *,
     layout: Layout,
     begin: tuple[float | None, int],
+    selection: Selection,
 ) -> "Monitor":
     """Watch the rows of files piece by piece, and keep the state.
 
@@ -63,6 +141,7 @@ def watch_files(
         errors_placed,
         files_of,
         load_detector,
+        no_rows,
         pieces,
     )
     from eqsep.commands.scoring import reader_of
@@ -81,17 +160,26 @@ def watch_files(
             raise UserError(f"{state} was begun with --delta {monitor.delta:g}: leave it out.")
     else:
         monitor = Monitor(detector, delta=0.01 if delta is None else delta, random_state=seed)
+    if selection.out is not None:
+        check_model_out(selection.out)
+        check_not_read(selection.out, [model, *inputs])
+    selection.begin(detector)
     done = 0
     with progress("rows") as say:
         reader = reader_of(detector)
         for name, table in pieces(inputs, reader.columns(), layout=layout):
             with errors_placed(name, before=done):
                 if table.num_rows:
-                    monitor.update(reader(table))
+                    rows = reader(table)
+                    monitor.update(rows)
+                    selection.take(rows, before=done)
             done += table.num_rows
             say(counted(done, "row"))
+    if not done:
+        raise no_rows(paths)
     if state is not None:
         monitor.save(state)
+    selection.write()
     return monitor
 
 
@@ -109,8 +197,15 @@ def tell_watched(console: Screen, monitor: "Monitor") -> None:
     rate, promised = watched.alarm_rate, monitor.detector.false_alarm_rate
     far = [shift for shift in monitor.shifts() if abs(shift.standard_errors) > _FAR]
     moved = ", ".join(f"{s.column} {s.standard_errors:+.1f}" for s in far[:_COLUMNS])
-    lines = {
-        "rows": f"{watched.rows:,} in episode {watched.episode}",
+    lines = {"rows": f"{watched.rows:,} in episode {watched.episode}"}
+    if monitor.before is not None:
+        ended = monitor.before
+        lines["new episode"] = (
+            f"the model has changed since episode {ended.episode}, of {counted(ended.rows, 'row')} "
+            f"(martingale at its highest {ended.highest:.3g}): its scores are others, and the "
+            f"watch begins anew"
+        )
+    lines |= {
         "changed": told,
         "alarms": f"{rate:.2%} of the rows; {promised:.2%} of normal ones are promised",
         "moved": f"{moved} (means, in standard errors)" if far else "no column",

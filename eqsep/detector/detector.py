@@ -252,7 +252,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
             return self
         Z, labels, partial = accumulated(self, X, y, groups, time, judged)
         known, held = self.labels_, partial.held_out.encoded(self.feature_map_)
-        warn_of_repeats(self, held[0])
+        warn_of_repeats(self, held[0], Z[labels.code > 0])
         self.labels_ = partial.known
         sums = widened(self.statistics_, 1 + len(self.kinds_)) + partial.statistics
         self._record(sums, self.calibration_.held + held)

@@ -18,6 +18,7 @@ from eqsep.labels import RowLabels
 from eqsep.tables.reading import Table, read_table
 
 _ALIKE = 0.02  # the share of new rows that may be equal to learnt ones, whatever the table
+_FEWEST, _MOST_OF = 3, 0.9  # anomalies that are landmarks: so many, and this share, are no chance
 _SURE = 0.01  # the chance at which more than that is no chance any more
 
 
@@ -104,9 +105,21 @@ def repeats(detector: Any, rows: np.ndarray) -> Repeats:
     return Repeats(len(rows), found, min(chance, 1.0))
 
 
-def warn_of_repeats(detector: Any, rows: np.ndarray) -> None:
-    """Warn where rows, encoded, that are to be held out show that some were learnt before."""
+def warn_of_repeats(detector: Any, rows: np.ndarray, anomalies: np.ndarray) -> None:
+    """Warn where rows, encoded, show that some were learnt before.
+
+    Of normal ones those that are to be held out do. Of anomalies, those that have become landmarks
+    in the first fit: of few anomalies all.
+    """
     found = repeats(detector, rows)
+    landmarks = set(_as_bytes(detector.feature_map_.landmarks))
+    again = sum(row in landmarks for row in _as_bytes(anomalies))
+    if not len(rows) and again >= max(_FEWEST, _MOST_OF * len(anomalies)):
+        _warn(
+            f"{again:,} of the {len(anomalies):,} anomalies were learnt before: they are landmarks "
+            f"of the first fit.",
+            instead="Learn rows once; forget(X, y) takes them out again.",
+        )
     if found.are_learnt:
         _warn(
             f"About {found.share:.0%} of the normal rows were learnt before: of {found.checked:,} "

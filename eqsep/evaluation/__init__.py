@@ -38,7 +38,7 @@ from eqsep.evaluation.precision import (
     prevalence_by_kind,
 )
 from eqsep.evaluation.promise import Promise, kept_promises
-from eqsep.evaluation.review import Cost, Review, Share, TopScores
+from eqsep.evaluation.review import Cost, GroupRates, Review, Share, TopScores
 from eqsep.evaluation.schedule import Schedule
 from eqsep.evaluation.scores import anomaly_average_precision, anomaly_score
 
@@ -55,6 +55,7 @@ __all__ = [
     "DetectionDelay",
     "Difference",
     "Fixed",
+    "GroupRates",
     "Interval",
     "KindDelay",
     "Learning",

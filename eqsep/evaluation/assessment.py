@@ -4,7 +4,7 @@ Every row here has a verdict already; nothing is fitted.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,8 +15,18 @@ from eqsep.evaluation.delay import DetectionDelay, detection_delay
 from eqsep.evaluation.intervals import Interval, average_precision_interval, roc_auc_interval
 from eqsep.evaluation.kinds import OVERALL, anomalous_kinds
 from eqsep.evaluation.promise import Promise, kept_promises
-from eqsep.evaluation.review import Cost, Review, Share, TopScores, costs_of, top_scores
+from eqsep.evaluation.review import (
+    Cost,
+    GroupRates,
+    Review,
+    Share,
+    TopScores,
+    alike,
+    costs_of,
+    top_scores,
+)
 from eqsep.labels import NORMAL
+from eqsep.tables.reading import read_table
 
 _RESAMPLES = 300
 
@@ -70,6 +80,9 @@ class Assessment:
     by_group : bool
         Whether whole groups calibrate: the promise is one of new groups then, whose rows are alike,
         so that a count of rows cannot tell whether it is kept.
+    groups : GroupRates or None
+        The rate of each group and their mean, where whole groups calibrate and those of the rows
+        are known.
     names : dict of str to dict of str to int
         For each label the alarms among its rows, by the name that the detector gives them.
     named_right : Share
@@ -90,6 +103,7 @@ class Assessment:
     false_alarms: Share
     promise: Promise | None
     by_group: bool
+    groups: GroupRates | None
     names: dict[str, dict[str, int]]
     named_right: Share
     unseen_right: Share
@@ -161,10 +175,14 @@ def assess(
         false_alarms=_share(alarm[~is_anomaly]),
         promise=promise,
         by_group=len(detector.calibration_.groups) > 0,
+        groups=_group_rates(detector, X, alarm, is_anomaly),
         names=names,
         named_right=_named(names, {name: name for name in known}),
         unseen_right=_named(names, dict.fromkeys(unseen, "unseen")),
-        top=tuple(top_scores(score, is_anomaly, review)),
+        top=(
+            *top_scores(score, is_anomaly, review),
+            *_incidents(detector, X, score, is_anomaly, review),
+        ),
         costs=costs_of(score, is_anomaly, threshold, review),
         review=review,
         delay=_delay(alarm, kind, review, normal=normal),
@@ -189,6 +207,33 @@ def _check(score: np.ndarray, kind: np.ndarray, review: Review, *, normal: str) 
             f"{sorted(set(kind.tolist()))}. Say which is the normal one: normal=..."
         )
     review.check(len(score))
+
+
+def _incidents(
+    detector: Any, X: Any, score: np.ndarray, is_anomaly: np.ndarray, review: Review
+) -> Iterator[TopScores]:
+    """The highest incidents of alarms that look alike."""
+    alarm = score > float(detector.threshold_)
+    feature_map, first = detector.feature_map_, np.argsort(~alarm, kind="stable")
+    rows = feature_map.rows(X)[alarm]
+    return alike(score[alarm], is_anomaly[first], rows, kernel=feature_map.kernel, review=review)
+
+
+def _group_rates(
+    detector: Any, X: Any, alarm: np.ndarray, is_anomaly: np.ndarray
+) -> GroupRates | None:
+    """The rate of false alarms of each group, where whole groups calibrate and are known here."""
+    grouping = detector.feature_map_.grouping
+    groups = None if grouping is None else read_table(X, name="assess").groups
+    if grouping is None or groups is None:
+        return None
+    units = grouping.units(groups, key=detector.feature_map_.holdout_key)[~is_anomaly]
+    _, place, n_rows = np.unique(units, return_inverse=True, return_counts=True)
+    if len(n_rows) < 2:
+        return None
+    rates = np.bincount(place, weights=alarm[~is_anomaly]) / n_rows
+    rate = float(detector.false_alarm_rate)
+    return GroupRates.of(rates, promised=rate, unit=grouping.unit)
 
 
 def _promise(detector: Any, score: np.ndarray) -> Promise | None:

@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import binomtest
+from scipy.stats import binomtest, t
 
 from eqsep.errors import UserError
 from eqsep.labels import UNLABELLED, label_codes
+
+ALIKE = 0.2  # the kernel value above which two alarms look alike
+MOST_ALARMS = 3000  # the highest, that are compared with each other
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,20 +98,74 @@ class Share:
 
 
 @dataclass(frozen=True)
+class GroupRates:
+    """The share of normal rows that raise an alarm, group by group.
+
+    Attributes
+    ----------
+    rates : tuple of float
+        Of each group, in rising order.
+    promised : float
+        At most this is promised of their mean.
+    low, high : float
+        The ends of the 95 % interval of the mean (Student's), for groups that are drawn alike.
+    unit : str
+        What a group is, in a word.
+
+    Examples
+    --------
+    >>> rate = GroupRates.of([0.0, 0.02, 0.01, 0.03], promised=0.05, unit="group")
+    >>> print(rate)
+    mean over 4 groups 1.50% [0.00%, 3.55%], as promised; at worst 3.00%
+    """
+
+    rates: tuple[float, ...]
+    promised: float
+    low: float
+    high: float
+    unit: str
+
+    @classmethod
+    def of(cls, rates: Any, *, promised: float, unit: str) -> "GroupRates":
+        """The same of the rates of two groups or more."""
+        ordered = np.sort(np.asarray(rates, dtype=float))
+        error = ordered.std(ddof=1) / np.sqrt(len(ordered)) * t.ppf(0.975, len(ordered) - 1)
+        low, high = max(ordered.mean() - error, 0.0), min(ordered.mean() + error, 1.0)
+        return cls(tuple(ordered.tolist()), promised, float(low), float(high), unit)
+
+    @property
+    def mean(self) -> float:
+        """The mean over groups, each of which counts the same."""
+        return float(np.mean(self.rates))
+
+    @property
+    def verdict(self) -> str:
+        """Whether the promise is kept, as far as chance lets one tell."""
+        return "more than chance explains" if self.low > self.promised else "as promised"
+
+    def __str__(self) -> str:
+        return (
+            f"mean over {len(self.rates):,} {self.unit}s {self.mean:.2%} [{self.low:.2%}, "
+            f"{self.high:.2%}], {self.verdict}; at worst {self.rates[-1]:.2%}"
+        )
+
+
+@dataclass(frozen=True)
 class TopScores:
     """What is found where the highest scores are looked at, and nothing else.
 
     Attributes
     ----------
-    among : {"all", "day", "entity"}
-        Of what the highest are taken: of all, or of each day or entity.
+    among : {"all", "day", "entity", "alarms"}
+        Of what the highest are taken: of all, of each day or entity, or of the alarms.
     incidents : bool
-        Whether the rows of one entity, on one day where days are known, are one incident. It
-        scores as its highest row, and is anomalous where one of its rows is.
+        Whether the rows of one entity, on one day where days are known, or alarms that look alike
+        are one incident. It scores as its highest row, and is anomalous where one of its rows is.
     groups : int
-        How many days or entities there are.
+        How many days, entities, or incidents of alarms there are.
     precision, recall : Share
-        Of those that are looked at, and of all rows or incidents, the anomalous ones.
+        Of those that are looked at, and of all rows or incidents, the anomalous ones. Of alarms
+        that look alike, recall is that of rows: those of the incidents that are looked at.
     """
 
     among: str
@@ -154,6 +211,46 @@ def top_scores(score: np.ndarray, is_anomaly: np.ndarray, review: Review) -> Ite
         np.logical_or.at(anomalous, incident, is_anomaly)
         of_group[incident] = group
         yield _highest(high, anomalous, of_group, among=among, top=review.top, incidents=True)
+
+
+def alike(
+    score: np.ndarray, is_anomaly: np.ndarray, rows: np.ndarray, *, kernel: Any, review: Review
+) -> Iterator[TopScores]:
+    """The highest incidents, where alarms that look alike are one; nothing without two alarms.
+
+    From the highest on, an alarm joins the incident whose first row it is most like, by the kernel
+    of the detector, or begins another.
+
+    Parameters
+    ----------
+    score : ndarray of shape (n_alarms,)
+    is_anomaly : ndarray of bool of shape (n_rows,)
+        Of all rows, the alarms first.
+    rows : ndarray of shape (n_alarms, n_columns)
+        The alarms, encoded.
+    """
+    order = np.argsort(-score, kind="stable")[:MOST_ALARMS]
+    if len(order) < 2:
+        return
+    likeness = np.asarray(kernel(rows[order], rows[order]), dtype=float)
+    firsts: list[int] = []
+    incident = np.empty(len(order), dtype=int)
+    for i in range(len(order)):
+        best = int(np.argmax(likeness[i, firsts])) if firsts else -1
+        if best < 0 or likeness[i, firsts[best]] <= ALIKE:
+            firsts.append(i)
+            best = len(firsts) - 1
+        incident[i] = best
+    hits = is_anomaly[order]
+    looked = min(review.top, len(firsts))
+    anomalous = len(np.unique(incident[hits & (incident < looked)]))
+    yield TopScores(
+        "alarms",
+        True,
+        len(firsts),
+        Share.counted(anomalous, looked),
+        Share.counted(int(hits[incident < looked].sum()), int(is_anomaly.sum())),
+    )
 
 
 def _highest(

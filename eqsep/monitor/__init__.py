@@ -3,9 +3,11 @@
 | module | what it knows |
 |---|---|
 | `monitor` | rows in their order, the state that is kept, columns that move, the rate of alarms |
+| `online` | rows selected as they come, few of the alarms false |
 | `martingale` | ranks among all scores before, and a bet against their being uniform |
 """
 
-from eqsep.monitor.monitor import ColumnShift, Monitor, Watched
+from eqsep.monitor.monitor import ColumnShift, History, Monitor, Watched
+from eqsep.monitor.online import OnlineSelector
 
-__all__ = ["ColumnShift", "Monitor", "Watched"]
+__all__ = ["ColumnShift", "History", "Monitor", "OnlineSelector", "Watched"]

@@ -19,6 +19,7 @@ from eqsep.monitor.martingale import SequentialRanks, SimpleJumper
 
 _FORM = "eqsep monitor 1"
 _BLOCK = 500  # rows: columns are compared by those of the last two blocks
+_STEP = 50  # rows between the points of the history
 _ARRAYS = ("accounts", "scores", "sums", "squares")
 
 
@@ -60,6 +61,28 @@ class Watched:
         return self.alarms / max(self.rows, 1)
 
 
+@dataclass(frozen=True, eq=False)
+class History:
+    """An episode over time.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_points,)
+        After how many rows.
+    martingale, alarms : ndarray of shape (n_points,)
+        The capital then, and how many rows had raised an alarm.
+    shift_rows : ndarray of shape (n_blocks,)
+    shifts : dict of str to ndarray of shape (n_blocks,)
+        How far the mean of each column had moved, in standard errors.
+    """
+
+    rows: np.ndarray
+    martingale: np.ndarray
+    alarms: np.ndarray
+    shift_rows: np.ndarray
+    shifts: dict[str, np.ndarray]
+
+
 class Monitor:
     """Watches rows as they come, and says when they are no longer exchangeable with the old ones.
 
@@ -81,6 +104,8 @@ class Monitor:
     ----------
     watched : Watched
         What was seen in the present episode.
+    before : Watched or None
+        What was seen in the episode before, which a change of the model has ended.
 
     Examples
     --------
@@ -98,6 +123,7 @@ class Monitor:
     """
 
     watched: Watched
+    before: Watched | None = None
     model_: str
 
     def __init__(self, detector: Detector, *, delta: float = 0.01, random_state: int = 0) -> None:
@@ -123,20 +149,28 @@ class Monitor:
         self._ranks, self._jumper = SequentialRanks(calibration.ordered), SimpleJumper()
         self._sums = np.zeros((2, calibration.rows.shape[1]))  # of the last block, and this one
         self._squares = np.zeros_like(self._sums)
+        self._points, self._moves = np.empty((0, 3)), np.empty((0, 1 + len(self._columns)))
 
     def update(self, X: Any) -> Watched:
         """Watch the rows of a table, in their order; what was seen in this episode so far."""
         if fingerprint(self.detector) != self.model_:
+            self.before = self.watched
             self._begin(self.watched.episode + 1)
         Z = self.detector.feature_map_.rows(X)
         scores = scorer_of(self.detector).scores(Z)
         self._sum_up(Z)
         highest, broken_at = self.watched.highest, self.watched.broken_at
-        for score, tie in zip(scores.tolist(), self._ties(len(scores)), strict=True):
+        so_far = self.watched.alarms + np.cumsum(scores > self.detector.threshold_)
+        points = []
+        ties = self._ties(len(scores))
+        for score, tie, alarms in zip(scores.tolist(), ties, so_far.tolist(), strict=True):
             self._jumper.bet(self._ranks.p_value(score, tie=tie))
             highest = max(highest, self._jumper.capital)
             if broken_at is None and highest >= 1 / self.delta:
                 broken_at = self._jumper.n
+            if self._jumper.n % _STEP == 0:
+                points.append((self._jumper.n, self._jumper.capital, alarms))
+        self._points = np.vstack([self._points, np.reshape(points, (-1, 3))])
         self.watched = Watched(
             episode=self.watched.episode,
             rows=self.watched.rows + len(scores),
@@ -157,6 +191,8 @@ class Monitor:
             self._sums[1] += part.sum(axis=0, dtype=float)
             self._squares[1] += np.square(part, dtype=float).sum(axis=0)
             there += len(part)
+            if len(part) and there % _BLOCK == 0:
+                self._moves = np.vstack([self._moves, [there, *self._moved(there)]])
 
     def _ties(self, n: int) -> list[float]:
         """The next draws that break ties: the same ones, however the rows are divided."""
@@ -170,26 +206,46 @@ class Monitor:
         values, the one that has moved most. Of many columns some are 3 standard errors away by
         chance.
         """
+        moved = self._moved(self.watched.rows)
+        found = [
+            ColumnShift(column, float(errors))
+            for column, errors in zip(self._columns, moved, strict=True)
+        ]
+        known = [shift for shift in found if not np.isnan(shift.standard_errors)]
+        return sorted(known, key=lambda shift: -abs(shift.standard_errors))
+
+    @property
+    def history(self) -> History:
+        """The present episode over time: a point for every 50 rows, shifts for every 500."""
+        rows, martingale, alarms = self._points.T
+        shift_rows, *moves = self._moves.T
+        shifts = dict(zip(self._columns, moves, strict=True))
+        return History(rows, martingale, alarms, shift_rows, shifts)
+
+    @property
+    def _columns(self) -> list[str]:
+        """The columns that are encoded, by the names that the table gives them."""
+        names = getattr(self.detector.feature_map_.encoder, "feature_names_in_", None)
+        places = dict.fromkeys(self.detector.feature_map_.source.tolist())
+        return [f"x{place}" if names is None else str(names[place]) for place in places]
+
+    def _moved(self, rows: int) -> np.ndarray:
+        """How far the mean of each column has moved after so many rows; NaN of fewer than two."""
+        source = self.detector.feature_map_.source.tolist()
+        farthest = dict.fromkeys(source, np.nan)
         held = self.detector.calibration_.rows[self.detector.calibration_.counting].astype(float)
-        rows, encoder = self.watched.rows, self.detector.feature_map_.encoder
         n = rows if rows <= _BLOCK else _BLOCK + (rows - 1) % _BLOCK + 1
         if n < 2 or len(held) < 2:
-            return []
+            return np.array(list(farthest.values()))
         mean = self._sums.sum(axis=0) / n
         spread = np.maximum(self._squares.sum(axis=0) / n - mean**2, 0) / n + held.var(
             axis=0
         ) / len(held)
         away = (mean - held.mean(axis=0)) / np.sqrt(np.maximum(spread, 1e-12))
-        names = getattr(encoder, "feature_names_in_", None)
-        farthest: dict[int, float] = {}
-        for column, errors in zip(self.detector.feature_map_.source.tolist(), away, strict=True):
-            if abs(errors) >= abs(farthest.get(column, 0.0)):
-                farthest[column] = float(errors)
-        found = [
-            ColumnShift(f"x{column}" if names is None else str(names[column]), errors)
-            for column, errors in farthest.items()
-        ]
-        return sorted(found, key=lambda shift: -abs(shift.standard_errors))
+        for column, errors in zip(source, away.tolist(), strict=True):
+            if not abs(errors) < abs(farthest[column]):
+                farthest[column] = errors
+        return np.array(list(farthest.values()))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write what was seen to a file, without pickle: `load` goes on as if never stopped."""
@@ -203,6 +259,8 @@ class Monitor:
                 scores=np.array(self._ranks.ordered),
                 sums=self._sums,
                 squares=self._squares,
+                points=self._points,
+                moves=self._moves,
             )
 
     @classmethod
@@ -212,6 +270,7 @@ class Monitor:
             with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as kept:
                 words = json.loads(str(kept["words"]))
                 accounts, scores, sums, squares = (kept[name].astype(float) for name in _ARRAYS)
+                points, moves = kept.get("points"), kept.get("moves")
             if words.pop("form") != _FORM:
                 raise ValueError("another form")
             delta, seed, model = (words.pop(name) for name in ("delta", "random_state", "model"))
@@ -225,11 +284,14 @@ class Monitor:
             ) from error
         monitor = cls(detector, delta=delta, random_state=seed)
         if model != monitor.model_:
+            monitor.before = watched
             monitor._begin(watched.episode + 1)
             return monitor
         monitor.watched, monitor._sums, monitor._squares = watched, sums, squares
         monitor._ranks = SequentialRanks(scores)
         monitor._jumper.accounts, monitor._jumper.n = tuple(accounts.tolist()), watched.rows
+        if points is not None and moves is not None:  # else it was written without a history
+            monitor._points, monitor._moves = points.astype(float), moves.astype(float)
         return monitor
 
 

@@ -11,6 +11,7 @@ on axes, and `ax_` and `figure_` are where it was drawn.
 | `promise` | promised against measured false alarms |
 | `closedness` | the score as one column goes far out |
 | `backtest` | what methods had caught, over time |
+| `drift` | a watch, over time |
 | `history` | a training, epoch by epoch |
 | `look` | the colours and axes of all of them |
 | `saving`, `svg` | figures as files, and as a part of an HTML page |
@@ -18,6 +19,7 @@ on axes, and `ax_` and `figure_` are where it was drawn.
 
 from eqsep.plots.backtest import BacktestDisplay
 from eqsep.plots.closedness import ClosednessDisplay
+from eqsep.plots.drift import DriftDisplay
 from eqsep.plots.history import HistoryDisplay
 from eqsep.plots.look import ANOMALY_COLOUR, NORMAL_COLOUR, SCORE_COLOURS
 from eqsep.plots.precision_recall import PrecisionRecallByKindDisplay
@@ -32,6 +34,7 @@ __all__ = [
     "SCORE_COLOURS",
     "BacktestDisplay",
     "ClosednessDisplay",
+    "DriftDisplay",
     "HistoryDisplay",
     "Panel",
     "PrecisionRecallByKindDisplay",

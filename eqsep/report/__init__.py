@@ -1,5 +1,5 @@
-"""Reports: one self-contained HTML page of a fitted detector, of a test, a backtest or an
-evaluation.
+"""Reports: one self-contained HTML page of a fitted detector, of a test, a backtest, a watch
+or an evaluation.
 
 Computing gives plain records; rendering only reads them.
 
@@ -12,6 +12,7 @@ Computing gives plain records; rendering only reads them.
 | `evaluations` | the report of an evaluation: each kind seen in turn, several methods |
 | `assessments` | the report of a test: a model on labelled rows that one has |
 | `backtests` | the report of a backtest: period by period |
+| `watches` | the report of a watch: an episode over time |
 | `pictures` | records as SVG, by the displays of `eqsep.plots` |
 | `page` | records as HTML, and HTML as a file |
 """
@@ -21,6 +22,7 @@ from eqsep.report.backtests import BacktestReport
 from eqsep.report.detectors import DetectorReport, HeldOut, Usage, detector_report
 from eqsep.report.evaluations import EvaluationReport, evaluation_report
 from eqsep.report.page import html, write_report
+from eqsep.report.watches import WatchReport, watch_report
 
 __all__ = [
     "AssessmentReport",
@@ -29,9 +31,11 @@ __all__ = [
     "EvaluationReport",
     "HeldOut",
     "Usage",
+    "WatchReport",
     "assessment_report",
     "detector_report",
     "evaluation_report",
     "html",
+    "watch_report",
     "write_report",
 ]

@@ -13,8 +13,9 @@ from eqsep.report.assessments import AssessmentReport
 from eqsep.report.backtests import BacktestReport
 from eqsep.report.detectors import DetectorReport
 from eqsep.report.evaluations import EvaluationReport
+from eqsep.report.watches import WatchReport
 
-Report = DetectorReport | AssessmentReport | EvaluationReport | BacktestReport
+Report = DetectorReport | AssessmentReport | EvaluationReport | BacktestReport | WatchReport
 
 _DATE = re.compile(r"\b(\d{4}-\d\d-\d\d(?:T(?=\d)|\b))")  # splits into text, date, text, …
 MOST_PICTURES = 24  # of columns; the table names all of them
@@ -33,7 +34,7 @@ def html(report: Report) -> str:
     )
     environment.filters |= {"share": share, "number": number, "signed": signed}
     environment.filters |= {"word": shlex.quote, "literal": repr, "split_dates": _DATE.split}
-    names = ("curves", "scores", "promises", "closedness", "backtest")
+    names = ("curves", "scores", "promises", "closedness", "backtest", "drift")
     draw = {name: getattr(pictures, f"{name}_picture") for name in names}
     page = environment.get_template(report.template)
     return page.render(report=report, draw=draw, version=__version__, most_pictures=MOST_PICTURES)

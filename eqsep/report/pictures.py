@@ -9,12 +9,14 @@ from eqsep.evaluation import OVERALL, Backtest, Curve
 from eqsep.plots import (
     BacktestDisplay,
     ClosednessDisplay,
+    DriftDisplay,
     PrecisionRecallByKindDisplay,
     PromiseDisplay,
     ScoreHistogramDisplay,
 )
 from eqsep.plots.svg import inline_svg
 from eqsep.report.measured import Measured
+from eqsep.report.watches import WatchReport
 
 _WIDTH = 3.8  # inches: so that letters are readable on a telephone
 
@@ -78,3 +80,16 @@ def backtest_picture(found: Backtest, *, name: str) -> str:
     return inline_svg(
         figure, name=name, text=f"Anomalies over time, {total:,} in the end; caught: {caught}."
     )
+
+
+def drift_picture(report: WatchReport, quantity: str, *, name: str) -> str:
+    """An episode over time: the martingale, the share of alarms, or the columns that move."""
+    limit = {"martingale": 1 / report.delta, "alarms": report.rate, "shifts": report.far}[quantity]
+    figure = Figure(figsize=(_WIDTH, 2.5), layout="constrained")
+    DriftDisplay(history=report.history, quantity=quantity, limit=limit).plot(ax=figure.subplots())
+    now = {
+        "martingale": f"The martingale, {report.watched.martingale:.3g} in the end",
+        "alarms": f"The share of alarms so far, {report.watched.alarm_rate:.2%} in the end",
+        "shifts": "Columns that have moved most, in standard errors",
+    }[quantity]
+    return inline_svg(figure, name=name, text=f"{now}, over {report.watched.rows:,} rows.")

@@ -1,0 +1,104 @@
+"""Online selection: rows that come one after the other, and few of the alarms false.
+
+A row is decided on when it comes. LORD with decaying memory (Rebjock, Kurt, Januschowski and
+Callot, 2021) calls it an anomaly where its p-value is at most
+
+    fdr (1 / m + sum over earlier alarms, s rows ago, of d^s gamma_s),    d = 1 - 1 / m
+
+for a memory of m rows. Counted with the weights d^s, and with one alarm to begin with, at most a
+share of `fdr` of the alarms in the memory is false on average, at all times.
+
+The rules without a memory (LORD++, SAFFRON, ADDIS, and those for batches) lower their level below
+1 / n after some dozen rows without an alarm, and no p-value by n held-out rows is below that: where
+anomalies are one row in a hundred they find next to none of them (`bench/online.py`). Here the
+level is never below fdr / m. The package online-fdr has the rule too; it keeps all earlier alarms,
+and asks for its own p-values one by one.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from eqsep.detector.selection import calibrating, checked_fdr
+from eqsep.errors import UserError
+
+_SCALE = 0.07720838  # so that all gamma sum up to 1
+_FORGOTTEN = 40  # memories after which an alarm counts nothing
+
+
+class OnlineSelector:
+    """Selects anomalies among rows as they come, at most a share of the alarms falsely.
+
+    Parameters
+    ----------
+    detector : Detector
+        Fitted, without groups and times.
+    fdr : float, default=0.1
+        The share of the alarms that may be false, in the memory and on average.
+    memory : int, default=None
+        For how many rows an alarm counts, about: fdr (n + 1) by default, for n held-out normal
+        rows, which is the longest for which a single row can be selected.
+
+    Attributes
+    ----------
+    rows, alarms : int
+        How many came, and were selected.
+
+    Examples
+    --------
+    >>> from eqsep import Detector
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2500, 2))
+    >>> detector = Detector(n_landmarks=50, bandwidth=1.0, random_state=0).fit(X)
+    >>> selector = OnlineSelector(detector, fdr=0.1)
+    >>> selector.memory, round(selector.level, 4)
+    (50, 0.0054)
+    >>> selector.select([[0.0, 0.0], [9.0, 0.0], [0.5, 0.0]])
+    array([False,  True, False])
+    """
+
+    def __init__(self, detector: Any, *, fdr: float = 0.1, memory: int | None = None) -> None:
+        self.fdr, n = checked_fdr(fdr), calibrating(detector)
+        longest = int(self.fdr * (n + 1) + 1e-9)
+        self.memory = longest if memory is None else int(memory)
+        if not 2 <= self.memory <= longest:
+            least = 2 if memory is None else self.memory
+            told = (
+                f"A memory of {max(least, 2):,} rows takes {max(least, 2) / self.fdr - 1:,.0f} "
+                f"held-out normal rows, and there are {n:,}: with fewer no row could be selected. "
+                f"Add normal rows, or allow a higher"
+            )
+            raise UserError(f"{told} fdr.", command=f"{told} --fdr.")
+        self.detector, self.rows, self.alarms = detector, 0, 0
+        self._places = np.empty(0)  # of the alarms that still count
+
+    @property
+    def level(self) -> float:
+        """The p-value at or below which the next row is selected."""
+        place = self.rows + 1
+        ago = place - self._places
+        bonus = (np.power(1 - 1 / self.memory, ago) * _gamma(ago)).sum()
+        base = max(float(_gamma(np.array([place]))[0]), 1 / self.memory)
+        return self.fdr * (base + float(bonus))
+
+    def select(self, X: Any) -> np.ndarray:
+        """Which rows of a table, in their order, are called anomalies."""
+        return self.decide(self.detector.p_value(X))
+
+    def decide(self, p: np.ndarray) -> np.ndarray:
+        """The same of rows with these p-values."""
+        mask = np.zeros(len(p), dtype=bool)
+        for i, value in enumerate(p.tolist()):
+            mask[i] = value <= self.level + 1e-12
+            self.rows += 1
+            if mask[i]:
+                self._places = np.append(self._places, self.rows)
+            if len(self._places) and self.rows - self._places[0] > _FORGOTTEN * self.memory:
+                self._places = self._places[1:]
+        self.alarms += int(mask.sum())
+        return mask
+
+
+def _gamma(k: np.ndarray) -> np.ndarray:
+    weights: np.ndarray = _SCALE * np.log(np.maximum(k, 2)) / (k * np.exp(np.sqrt(np.log(k))))
+    return weights

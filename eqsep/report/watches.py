@@ -1,0 +1,67 @@
+"""The report of a watch: an episode of a monitor over time."""
+
+from dataclasses import dataclass
+
+from eqsep.monitor import ColumnShift, History, Monitor, Watched
+
+
+@dataclass(frozen=True, eq=False)
+class WatchReport:
+    """All that the page of a watch shows.
+
+    Attributes
+    ----------
+    title : str
+    delta : float
+        The chance of saying wrongly that rows have changed.
+    rate : float
+        The promised rate of false alarms.
+    far : float
+        From how many standard errors on a column has moved.
+    watched : Watched
+    before : Watched or None
+        The episode before, where a change of the model has just ended it.
+    history : History
+    shifts : tuple of ColumnShift
+        The farthest first.
+    """
+
+    title: str
+    delta: float
+    rate: float
+    far: float
+    watched: Watched
+    before: Watched | None
+    history: History
+    shifts: tuple[ColumnShift, ...]
+
+    template = "watch.html.jinja"
+
+
+def watch_report(
+    monitor: Monitor, *, title: str = "Rows, watched", far: float = 4.0
+) -> WatchReport:
+    """What there is to tell of the present episode of a monitor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eqsep import Detector, Monitor
+    >>> X = np.random.default_rng(0).normal(size=(1500, 2))
+    >>> detector = Detector(n_landmarks=50, bandwidth=1.0, random_state=0).fit(X[:900])
+    >>> monitor = Monitor(detector)
+    >>> monitor.update(X[900:]).rows
+    600
+    >>> len(watch_report(monitor).history.rows)
+    12
+    """
+    return WatchReport(
+        title,
+        monitor.delta,
+        float(monitor.detector.false_alarm_rate),
+        far,
+        monitor.watched,
+        monitor.before,
+        monitor.history,
+        tuple(monitor.shifts()),
+    )
