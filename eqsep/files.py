@@ -22,6 +22,7 @@ FORMATS = {
     "ipc": "arrow",
 }
 READ_AS_TEXT = dict.fromkeys(("tsv", "txt", "data"), "csv")  # read alone
+SHEETS = dict.fromkeys(("xlsx", "xlsm", "xls", "xlsb", "ods"), "sheet")  # likewise
 
 
 def ending_of(path: str | os.PathLike[str]) -> str:

@@ -302,7 +302,7 @@ CASES = {
         "holds values of type large_binary: expected numbers",
     ),
     "nothing but a mark": (lambda c: c.score(c.file("bad.csv", b"\xef\xbb\xbf\n")), "is empty"),
-    "unknown ending": (lambda c: c.fit(c.file("bad.xlsx", b"PK")), "has no known ending"),
+    "unknown ending": (lambda c: c.fit(c.file("bad.docx", b"PK")), "has no known ending"),
     "empty folder": (lambda c: c.fit(c.folder / "out"), "holds no table"),
     "missing columns": (
         lambda c: c.score(c.csv(c.frame.drop(columns="size"))),

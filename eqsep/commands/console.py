@@ -10,7 +10,6 @@ from contextvars import ContextVar
 from difflib import get_close_matches
 from typing import Any
 
-import click
 import typer
 from rich.console import Console
 
@@ -54,7 +53,7 @@ def errors_told() -> Iterator[None]:
         with suppress(BrokenPipeError):
             tell(f"Error: {sentence(error)}", style="red")
         raise typer.Exit(2) from error
-    except (click.ClickException, click.exceptions.Exit, click.Abort):
+    except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
     except Exception as error:
         if debugging.get():

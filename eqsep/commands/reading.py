@@ -21,13 +21,13 @@ from eqsep.commands.text_files import ROWS_AT_ONCE, CsvFile, JsonFile, check_onc
 from eqsep.detector import Detector
 from eqsep.detector.scoring import checked_rate
 from eqsep.errors import UserError, quoted
-from eqsep.files import FORMATS, READ_AS_TEXT, ending_of
+from eqsep.files import FORMATS, READ_AS_TEXT, SHEETS, ending_of
 from eqsep.persistence import ModelFileError, load_model
 from eqsep.persistence.container import MAGIC
 from eqsep.tables.column import UnreadableError
 from eqsep.tables.reading import PLAINLY, Table, read_table
 
-_FORMATS = FORMATS | READ_AS_TEXT
+_FORMATS = FORMATS | READ_AS_TEXT | SHEETS
 _LAST_BYTES = {"parquet": b"PAR1", "arrow": b"ARROW1"}
 _TYPES = {
     "number": pa.float64(),
@@ -120,6 +120,11 @@ def open_table(path: str, *, layout: Layout) -> Iterator[ArrowFile | CsvFile | J
             data = dataset.dataset(path, format=kind)
             check_once(data.schema.names, path)
             yield ArrowFile(path, data)
+        elif kind == "sheet":
+            from eqsep.commands.sheets import open_sheet
+
+            with open_sheet(path, layout) as sheet:
+                yield sheet
         elif path == STANDARD_INPUT or kind:
             with open_text(path, layout) as file:
                 yield file
@@ -220,7 +225,7 @@ def is_table(path: Path) -> bool:
 
 def _endings() -> str:
     return ", ".join(f".{ending}" for ending in ("csv", "csv.gz", "tsv", "txt", "jsonl")) + (
-        ", .parquet, .arrow or .feather"
+        ", .parquet, .arrow, .feather or .xlsx"
     )
 
 

@@ -1,0 +1,107 @@
+"""Spreadsheets: read as the text of a CSV file would be, with the types of their cells."""
+
+import datetime as dt
+import sys
+import zipfile
+from xml.sax.saxutils import escape
+
+import pytest
+
+from eqsep.commands.dialects import Layout
+from eqsep.commands.reading import open_table
+from eqsep.errors import MissingExtraError, Note, UserError
+
+MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+PACKAGE = "http://schemas.openxmlformats.org/package/2006"
+OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+FIRST = dt.datetime(1899, 12, 30)
+
+
+def cell(value):
+    if isinstance(value, str):
+        return f'<c t="inlineStr"><is><t>{escape(value)}</t></is></c>'
+    if isinstance(value, dt.datetime):
+        return f'<c s="1"><v>{(value - FIRST).days}</v></c>'
+    return "<c/>" if value is None else f"<c><v>{value}</v></c>"
+
+
+def workbook(path, **sheets):
+    """A spreadsheet as small as one can be; the second style is of dates."""
+    names = list(sheets)
+    kinds = "".join(
+        f'<Relationship Id="r{i}" Type="{OFFICE}/worksheet" Target="worksheets/s{i}.xml"/>'
+        for i in range(len(names))
+    )
+    kinds += f'<Relationship Id="st" Type="{OFFICE}/styles" Target="styles.xml"/>'
+    listed = "".join(
+        f'<sheet name="{name}" sheetId="{i + 1}" r:id="r{i}"/>' for i, name in enumerate(names)
+    )
+    top = f'<Relationship Id="w" Type="{OFFICE}/officeDocument" Target="xl/workbook.xml"/>'
+    relations = f'<Relationships xmlns="{PACKAGE}/relationships">'
+    files = {
+        "[Content_Types].xml": f'<Types xmlns="{PACKAGE}/content-types"/>',
+        "_rels/.rels": f"{relations}{top}</Relationships>",
+        "xl/_rels/workbook.xml.rels": f"{relations}{kinds}</Relationships>",
+        "xl/workbook.xml": f'<workbook xmlns="{MAIN}" xmlns:r="{OFFICE}"><sheets>{listed}</sheets>'
+        "</workbook>",
+        "xl/styles.xml": f'<styleSheet xmlns="{MAIN}"><cellXfs count="2"><xf numFmtId="0"/>'
+        '<xf numFmtId="14"/></cellXfs></styleSheet>',
+    }
+    for i, rows in enumerate(sheets.values()):
+        data = "".join(f"<row>{''.join(map(cell, row))}</row>" for row in rows)
+        text = f'<worksheet xmlns="{MAIN}"><sheetData>{data}</sheetData></worksheet>'
+        files[f"xl/worksheets/s{i}.xml"] = text
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return path
+
+
+def read(path):
+    with open_table(str(path), layout=Layout()) as file:
+        return file.whole(file.columns).to_pydict()
+
+
+def test_cells_keep_their_types_and_titles_are_left_out(tmp_path):
+    pytest.importorskip("python_calamine", reason="needs eqsep[excel]")
+    day = dt.datetime(2024, 12, 31)
+    rows = [
+        ["Report of May", None, None, None],
+        ["day", "amount", "zip", "kind"],
+        [day, 1.5, "01234", "normal"],
+        [day, 2, "00007", "n/a"],
+    ]
+    path = workbook(tmp_path / "t.xlsx", empty=[], data=rows)
+    with pytest.warns(Note) as told:
+        found = read(path)
+    assert found == {
+        "day": [day, day],
+        "amount": [1.5, 2.0],
+        "zip": ["01234", "00007"],
+        "kind": ["normal", None],
+    }
+    said = [str(warning.message) for warning in told]
+    assert "The sheet 'data' was read, one of 2." in said
+    assert "1 line before the table left out." in said
+
+
+def test_decimal_commas_in_text_are_understood(tmp_path):
+    pytest.importorskip("python_calamine", reason="needs eqsep[excel]")
+    path = workbook(tmp_path / "t.xlsx", data=[["a", "b"], ["1.234,5", 1], ["2,5", 2]])
+    with pytest.warns(Note, match="a: numbers with decimal comma"):
+        assert read(path) == {"a": [1234.5, 2.5], "b": [1, 2]}
+
+
+def test_what_is_no_spreadsheet_is_refused(tmp_path):
+    pytest.importorskip("python_calamine", reason="needs eqsep[excel]")
+    (tmp_path / "bad.xlsx").write_bytes(b"PK no")
+    with pytest.raises(UserError, match="cannot be read"):
+        read(tmp_path / "bad.xlsx")
+    with pytest.raises(UserError, match="is empty"):
+        read(workbook(tmp_path / "t.xlsx", data=[]))
+
+
+def test_without_the_extra_one_sentence_says_so(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "python_calamine", None)
+    with pytest.raises(MissingExtraError, match=r'pip install "eqsep\[excel\]"'):
+        read(workbook(tmp_path / "t.xlsx", data=[["a"], [1]]))
