@@ -119,7 +119,7 @@ def assess_files(
     detector = load_detector(model, rows=spec.paths, rate=rate)
     grouped = spec.grouped_like(detector)
     table = whole_pieces(
-        spec.paths, _columns(detector, grouped, review.columns), layout=spec.layout
+        spec.paths, _columns(detector, grouped, review.columns), layout=spec.layout, like=detector
     )
     review = review.known_to(grouped, table.schema.names)
     y = y_for(detector, table.column(spec.label), name=spec.label, **spec.told)

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING
 
 from eqsep.commands.aligned import aligned
 from eqsep.commands.notation import (
@@ -23,6 +24,9 @@ from eqsep.commands.notation import (
     read_date,
 )
 from eqsep.errors import UserError, quoted
+
+if TYPE_CHECKING:
+    from eqsep.commands.bad_rows import BadRows
 
 _MARKS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas"}  # the likelier ones first
 _NOWHERE = "\x1f"  # a delimiter of files that have one column
@@ -51,6 +55,8 @@ class Layout:
         How many lines stand before the table.
     missing : tuple of str or None
         What stands for a missing value, as COLUMN=TEXT in one column.
+    bad_rows : BadRows or None
+        Where rows go that cannot be read; else the first one is an error.
     """
 
     delimiter: str | None = None
@@ -60,6 +66,7 @@ class Layout:
     encoding: str | None = None
     skip: int | None = None
     missing: tuple[str, ...] | None = None
+    bad_rows: "BadRows | None" = None
 
     def __post_init__(self) -> None:
         given = self.delimiter
@@ -102,7 +109,9 @@ class Layout:
         said: list[str] = []
         for part in fields(self):
             value = getattr(self, part.name)
-            if isinstance(value, bool):
+            if part.name == "bad_rows":
+                said += [] if value is None else ["--bad-rows", str(value.path)]
+            elif isinstance(value, bool):
                 said += ["--header" if value else "--no-header"]
             elif value is not None:
                 each = value if isinstance(value, tuple) else (value,)

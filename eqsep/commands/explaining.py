@@ -39,7 +39,7 @@ def explain_files(
     done = candidates = 0
     in_file: Counter[str] = Counter()
     reader = reader_of(detector)
-    for name, table in pieces(paths, reader.columns(), layout=layout):
+    for name, table in pieces(paths, reader.columns(), layout=layout, like=detector):
         if not table.num_rows:
             continue
         with errors_placed(name, before=in_file[name]):

@@ -93,7 +93,9 @@ class InputSpec:
 
     def read_like(self, model: Detector) -> "tuple[Table, pa.ChunkedArray | None]":
         """The rows as a model takes them, with their groups, and the column of labels."""
-        table = whole_pieces(self.paths, columns_for(model, beside=self.beside), layout=self.layout)
+        table = whole_pieces(
+            self.paths, columns_for(model, beside=self.beside), layout=self.layout, like=model
+        )
         labels = None if self.label is None else table.column(self.label)
         windows, rows = model.feature_map_.windows, self.with_groups(as_read(table, model), table)
         return rows if windows is None else windows.transform(rows), labels

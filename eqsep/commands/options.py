@@ -8,8 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from eqsep.commands.console import errors_told
+from eqsep.commands.console import counted, errors_told, tell
 from eqsep.commands.dialects import Layout
+from eqsep.errors import UserError
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that eqsep fit wrote.")]
 Rows = Annotated[
@@ -139,6 +140,14 @@ _TEXT_FILES: dict[str, Any] = {
             rich_help_panel=_PANEL,
         ),
     ],
+    "bad_rows": Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Rows that cannot be read go there, with number and reason, and the others go on.",
+            rich_help_panel=_PANEL,
+        ),
+    ],
 }
 
 
@@ -150,8 +159,13 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
         said = {name: options.pop(name) for name in _TEXT_FILES}
         with errors_told():
             said["missing"] = tuple(said["missing"]) if said["missing"] else None
-            layout = Layout(**said)
-        command(**options, layout=layout)
+            layout = _layout(said, ray=options.get("ray"))
+        try:
+            command(**options, layout=layout)
+        finally:
+            if layout.bad_rows is not None:
+                n = counted(len(layout.bad_rows.found), "row")
+                tell(f"Note: {n} could not be read: {layout.bad_rows.path}.")
 
     own = inspect.signature(command)
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -163,3 +177,15 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = own.replace(parameters=[*kept, *more])  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in (*kept, *more)} | {"return": None}
     return run
+
+
+def _layout(said: dict[str, Any], *, ray: str | None) -> Layout:
+    """What the options say."""
+    bad = said.pop("bad_rows")
+    if bad is None:
+        return Layout(**said)
+    if ray is not None:
+        raise UserError("--bad-rows and --ray contradict each other: read the rows here.")
+    from eqsep.commands.bad_rows import BadRows
+
+    return Layout(**said, bad_rows=BadRows(bad))

@@ -1,24 +1,22 @@
 """What commands read: tables from files and folders, whole or piece by piece, and models."""
 
 import gzip
-import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import dataset
 
-from eqsep.batches.sources import record_batches
 from eqsep.commands.console import meant
 from eqsep.commands.dialects import Layout
 from eqsep.commands.streams import STANDARD_INPUT
-from eqsep.commands.text_files import ROWS_AT_ONCE, CsvFile, JsonFile, check_once, open_text
+from eqsep.commands.text_files import CsvFile, JsonFile, open_text
 from eqsep.detector import Detector
+from eqsep.detector.holdout import NUMERIC
 from eqsep.detector.scoring import checked_rate
 from eqsep.errors import UserError, quoted
 from eqsep.files import FORMATS, READ_AS_TEXT, SHEETS, ending_of
@@ -27,8 +25,10 @@ from eqsep.persistence.container import MAGIC
 from eqsep.tables.column import UnreadableError
 from eqsep.tables.reading import PLAINLY, Table, read_table
 
+if TYPE_CHECKING:
+    from eqsep.commands.arrow_files import ArrowFile
+
 _FORMATS = FORMATS | READ_AS_TEXT | SHEETS
-_LAST_BYTES = {"parquet": b"PAR1", "arrow": b"ARROW1"}
 _TYPES = {
     "number": pa.float64(),
     "duration": pa.float64(),
@@ -36,40 +36,6 @@ _TYPES = {
     "boolean": pa.bool_(),
 }  # of text that is written plainly
 Choice = Callable[[list[str]], Iterable[str]]  # from the columns of a file to those wanted of it
-
-
-@dataclass(frozen=True)
-class ArrowFile:
-    """A Parquet or Arrow file: columns with types of their own."""
-
-    name: str
-    data: dataset.Dataset
-
-    @property
-    def columns(self) -> list[str]:
-        return self.data.schema.names
-
-    def whole(self, columns: Sequence[str], *, as_text: Iterable[str] = ()) -> pa.Table:  # noqa: ARG002
-        """All rows, in the types that the file has."""
-        return self._checked(self.data.to_table(columns=list(columns)))
-
-    def pieces(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Some thousand rows at a time."""
-        yield self._checked(self.data.schema.empty_table().select(list(columns)))
-        for batch in record_batches(self.data, list(columns), ROWS_AT_ONCE):
-            yield self._checked(pa.Table.from_batches([batch]))
-
-    def _checked(self, table: pa.Table) -> pa.Table:
-        for i, field in enumerate(table.schema):
-            if pa.types.is_string_view(field.type):  # not all of pyarrow knows it
-                table = table.set_column(i, field.name, table.column(i).cast(pa.string()))
-            value = getattr(field.type, "value_type", field.type)
-            if pa.types.is_nested(field.type) or "binary" in str(value):
-                raise UserError(
-                    f"Column {field.name!r} of {self.name} holds values of type {field.type}: "
-                    f"expected numbers, truth values, text, dates or durations. Leave it out."
-                )
-        return table
 
 
 def files_of(paths: Iterable[str]) -> list[str]:
@@ -111,15 +77,16 @@ def check_not_read(out: str | Path | None, paths: Iterable[str | Path]) -> None:
 
 
 @contextmanager
-def open_table(path: str, *, layout: Layout) -> Iterator[ArrowFile | CsvFile | JsonFile]:
+def open_table(path: str, *, layout: Layout) -> "Iterator[ArrowFile | CsvFile | JsonFile]":
     """A file, or standard input, as a table; errors of its content name it."""
+    if layout.bad_rows is not None:
+        layout.bad_rows.check(path)
     try:
         kind = _FORMATS.get(ending_of(path))
-        if kind in _LAST_BYTES:
-            _check_whole(path, kind)
-            data = dataset.dataset(path, format=kind)
-            check_once(data.schema.names, path)
-            yield ArrowFile(path, data)
+        if kind in ("parquet", "arrow"):
+            from eqsep.commands.arrow_files import arrow_file
+
+            yield arrow_file(path, kind)
         elif kind == "sheet":
             from eqsep.commands.sheets import open_sheet
 
@@ -134,18 +101,6 @@ def open_table(path: str, *, layout: Layout) -> Iterator[ArrowFile | CsvFile | J
         name = "Standard input" if path == STANDARD_INPUT else path
         reason = " ".join(str(error).split()).rstrip(".")
         raise UserError(f"{name} cannot be read: {reason}. Check that it is whole.") from error
-
-
-def _check_whole(path: str, kind: str) -> None:
-    """Refuse a file that was cut off, or is of another kind: its last bytes tell."""
-    last = _LAST_BYTES[kind]
-    with Path(path).open("rb") as file:
-        file.seek(max(file.seek(0, os.SEEK_END) - len(last), 0))
-        if file.read() != last:
-            raise UserError(
-                f"{path} cannot be read: it does not end as a file of {kind.capitalize()} does. "
-                f"Check that it is whole."
-            )
 
 
 def whole(
@@ -196,14 +151,38 @@ def no_rows(paths: Iterable[str]) -> UserError:
 
 
 def pieces(
-    paths: Sequence[str], choose: Choice, *, layout: Layout
+    paths: Sequence[str], choose: Choice, *, layout: Layout, like: Detector | None = None
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Some thousand rows at a time, each with the name of their file; text files give strings."""
+    """Some thousand rows at a time, each with the name of their file; text files give strings.
+
+    Rows that a detector `like` this one cannot read are left out where bad ones are set aside.
+    """
     for path in files_of(paths):
+        before = 0
         with open_table(path, layout=layout) as file:
             columns = chosen(choose(file.columns), file.columns, name=file.name)
             for table in file.pieces(columns):
+                rows = table.num_rows
+                if layout.bad_rows is not None and like is not None:
+                    bad = _unreadable(table, like)
+                    table = layout.bad_rows.without(table, file.name, bad, before=before)
+                before += rows
                 yield file.name, table
+
+
+def _unreadable(table: pa.Table, detector: Detector) -> dict[str, pa.ChunkedArray]:
+    """Which values of each column a detector cannot read, where there are such."""
+    from eqsep.commands.bad_rows import unreadable
+
+    bad: dict[str, Any] = {}
+    for name, learnt in detector.feature_map_.table_columns.items():
+        if learnt is None or name not in table.schema.names:
+            continue
+        column = _like(table, name, learnt.reads, detector.feature_map_.encoder.notation_)
+        if learnt.reads in NUMERIC and pa.types.is_string(column.type):
+            mask = unreadable(column, name, learnt.reads)
+            bad |= {} if mask is None else {name: mask}
+    return bad
 
 
 def chosen(wanted: Iterable[str], there: Sequence[str], *, name: str) -> list[str]:
@@ -365,9 +344,12 @@ def errors_placed(name: str, *, before: int) -> Iterator[None]:
         raise error.at(name) from error
 
 
-def whole_pieces(paths: Sequence[str], choose: Choice, *, layout: Layout) -> pa.Table:
+def whole_pieces(
+    paths: Sequence[str], choose: Choice, *, layout: Layout, like: Detector
+) -> pa.Table:
     """All rows of the files, as they are written: text files give strings."""
-    tables = [table for _, table in pieces(paths, choose, layout=layout) if table.num_rows]
+    parts = pieces(paths, choose, layout=layout, like=like)
+    tables = [table for _, table in parts if table.num_rows]
     if not tables:
         raise no_rows(paths)
     return joined(tables)

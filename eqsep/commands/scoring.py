@@ -339,7 +339,7 @@ def _answers(
     reader = reader_of(detector, persist=wanted.persist)
     highest = None if wanted.most is None else Highest(wanted.most)
     done: Counter[str] = Counter()
-    for name, table in pieces(paths, choose, layout=layout):
+    for name, table in pieces(paths, choose, layout=layout, like=detector):
         with errors_placed(name, before=done[name]):
             answers = _answer(reader, name, table, kept or [], highest, wanted=wanted)
         done[name] += table.num_rows

@@ -47,7 +47,9 @@ def list_suspects(
     detector = load_detector(model, rows=spec.paths)
     check_labelled(detector, spec.label)
     spec = spec.grouped_like(detector)
-    table = whole_pieces(spec.paths, all_columns(detector, spec.beside), layout=spec.layout)
+    table = whole_pieces(
+        spec.paths, all_columns(detector, spec.beside), layout=spec.layout, like=detector
+    )
     _check_names(table.schema.names)
     rows = spec.with_groups(as_read(table, detector), table)
     y = None

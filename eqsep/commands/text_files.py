@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -33,6 +33,9 @@ from eqsep.commands.streams import (
 )
 from eqsep.errors import Note, UserError, quoted, warn
 from eqsep.tables.reading import PLAINLY
+
+if TYPE_CHECKING:
+    from eqsep.commands.bad_rows import BadRows
 
 ROWS_AT_ONCE = 8192
 NOT_UTF8 = "Some text is not UTF-8 and was read as cp1252, of Western Europe; --encoding says it."
@@ -58,6 +61,7 @@ class CsvFile:
         from eqsep.commands.texts import understood
 
         table = self._decoded(self._parsed(arrow_csv.read_csv, self._from_first(), columns))
+        table = _without_bad(table, self.name, self.layout, but=as_text)
         return understood(table, self.layout, as_text=as_text)
 
     def pieces(self, columns: Sequence[str]) -> Iterator[pa.Table]:
@@ -81,11 +85,16 @@ class CsvFile:
 
     def _parsed(self, parse: Callable[..., Any], rows: Any, columns: Sequence[str]) -> Any:
         """The rows, with columns of text as bytes: whether these are UTF-8 is seen afterwards."""
+        bad = self.layout.bad_rows  # without threads, these have numbers
         return parse(
             rows,
-            read_options=arrow_csv.ReadOptions(column_names=self.columns, block_size=_BLOCK),
+            read_options=arrow_csv.ReadOptions(
+                column_names=self.columns, block_size=_BLOCK, use_threads=bad is None
+            ),
             parse_options=arrow_csv.ParseOptions(
-                delimiter=self.dialect.delimiter, newlines_in_values=True
+                delimiter=self.dialect.delimiter,
+                newlines_in_values=True,
+                invalid_row_handler=None if bad is None else bad.handler(self.name),
             ),
             convert_options=arrow_csv.ConvertOptions(
                 include_columns=list(columns), column_types=dict.fromkeys(columns, pa.binary())
@@ -198,27 +207,52 @@ def csv_file(name: str, head: bytes, stream: Any, layout: Layout, *, tabs: bool 
 
 
 def _json_file(name: str, lines: Iterable[bytes], layout: Layout) -> JsonFile:
-    rows = _json_rows(lines, name)
+    rows = _json_rows(lines, name, layout.bad_rows)
     first = list(islice(rows, ROWS_AT_ONCE))
     columns = list(dict.fromkeys(key for row in first for key in row))
     return JsonFile(name, columns, chain(first, rows), layout)
 
 
-def _json_rows(lines: Iterable[bytes], name: str) -> Iterator[dict[str, Any]]:
+def _json_rows(
+    lines: Iterable[bytes], name: str, bad: "BadRows | None"
+) -> Iterator[dict[str, Any]]:
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-        except ValueError as error:
-            raise UserError(f"Line {number:,} of {name} is no JSON: {error}.") from error
-        except RecursionError as error:
-            raise UserError(f"Line {number:,} of {name} is nested too deep to be read.") from error
-        if not isinstance(row, dict):
-            raise UserError(
-                f"Line {number:,} of {name} is no JSON object: expected {{'column': value, …}}."
-            )
-        yield row
+            yield _json_row(line)
+        except UserError as error:
+            if bad is None:
+                raise error.at(f"Line {number:,} of {name}") from error
+            bad.add(name, number, str(error), decoded(line).strip())
+
+
+def _json_row(line: bytes) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise UserError(f"This is no JSON: {error}.") from error
+    except RecursionError as error:
+        raise UserError("This is nested too deep to be read.") from error
+    if not isinstance(row, dict):
+        raise UserError("This is no JSON object: expected {'column': value, …}.")
+    return row
+
+
+def _without_bad(table: pa.Table, name: str, layout: Layout, *, but: Iterable[str]) -> pa.Table:
+    """The table without rows that have a word in a column of numbers, where these are wanted."""
+    if layout.bad_rows is None:
+        return table
+    from eqsep.commands.bad_rows import no_numbers
+    from eqsep.commands.texts import without_missing
+
+    bad: dict[str, Any] = {}
+    for column in set(table.schema.names) - set(but):
+        values, _ = without_missing(table.column(column), layout.missing_in(column))
+        mask = no_numbers(values)
+        if mask is not None:
+            bad[column] = mask
+    return layout.bad_rows.without(table, name, bad, before=0) if bad else table
 
 
 def _text(value: Any) -> str | None:

@@ -186,7 +186,7 @@ class FileSample:
 def sample_files(spec: InputSpec, like: Detector | None, rng: np.random.Generator) -> FileSample:
     """A sample of the rows of the files."""
     sample = FileSample()
-    for file, table in pieces(spec.paths, spec.columns(like), layout=spec.layout):
+    for file, table in pieces(spec.paths, spec.columns(like), layout=spec.layout, like=like):
         sample.add(spec, file, table, rng)
         if len(sample.counts) > 10 * MOST_KINDS:
             break  # refused when they are read
@@ -281,7 +281,7 @@ class _Reader:
     def __call__(self) -> Iterator[tuple[Table, np.ndarray | None]]:
         waiting: list[tuple[pa.Table, np.ndarray]] = []
         columns = self.spec.columns(self.like)
-        for _, table in pieces(self.spec.paths, columns, layout=self.spec.layout):
+        for _, table in pieces(self.spec.paths, columns, layout=self.spec.layout, like=self.like):
             written = self.spec.written_labels(table)
             if self.labels is not None:
                 there = np.array([text in self.labels for text in written], dtype=bool)

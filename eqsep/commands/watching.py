@@ -167,7 +167,7 @@ def watch_files(
     done = 0
     with progress("rows") as say:
         reader = reader_of(detector)
-        for name, table in pieces(inputs, reader.columns(), layout=layout):
+        for name, table in pieces(inputs, reader.columns(), layout=layout, like=detector):
             with errors_placed(name, before=done):
                 if table.num_rows:
                     rows = reader(table)
