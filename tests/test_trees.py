@@ -155,9 +155,22 @@ def test_the_vote_finds_what_the_kernel_does_not(fitted):
     found, _, _ = fitted
     new, y_new = striped(2000, seed=1)
     mute = detector().fit(*fitted[1:])
-    mute.feature_map_ = replace(mute.feature_map_, vote_weight=0.0)
+    mute.feature_map_ = replace(mute.feature_map_, trees=None)
     ours, without = (average_precision_score(y_new, d.score_samples(new)) for d in (found, mute))
     assert ours > without + 0.1
+
+
+def test_a_row_that_trees_are_sure_of_is_as_anomalous_as_one_far_away(fitted):
+    """Where rows are trusted, a row scores its vote at least; where doubted, it is added alone."""
+    found, rows, _ = fitted
+    doubted = replace(found.feature_map_, doubted=True)
+    away, votes = np.array([0.2, 0.9]), np.array([0.7, 0.1])
+    v = found.feature_map_.vote_weight
+    assert_allclose(found.feature_map_.with_votes(away, votes), [0.7 + 0.7 * v, 0.9 + 0.1 * v])
+    assert_allclose(doubted.with_votes(away, votes), away + v * votes)
+    Z = found.feature_map_.rows(rows)
+    votes = found.feature_map_.votes(Z, found.leaf_votes_)
+    assert (found.score_samples(rows) >= (1 + v) * votes).all()
 
 
 def test_the_vote_is_that_of_learnt_rows_alone(fitted):

@@ -34,7 +34,7 @@ MOST_NORMAL, MOST_ANOMALOUS, LANDMARKS = 3000, 1000, 1000
 RATE = 1 / 8  # n^(1 / (4 + d)), as for densities, for rows that vary in four directions or so
 MOST_HELD_NORMAL, MOST_HELD_ANOMALOUS = 2000, 500
 VOTE_WEIGHTS = (0.005, 0.03, 0.3, 1.0)  # that are compared
-AS_FOUND = 0.0125  # differences in average precision that are chance
+AS_FOUND = 0.0075  # differences in average precision, as a share of it, that are chance
 DOUBTED_VOTE_WEIGHT = 1.0
 N_TREES = 25  # that are looked at
 
@@ -101,7 +101,7 @@ class Choice:
         """
         inverse /= self._finer
         found = self._mean(lambda look: look.vote_quality(inverse, alpha=self._alpha))
-        return VOTE_WEIGHTS[int(np.flatnonzero(found >= found.max() - AS_FOUND)[0])]
+        return VOTE_WEIGHTS[int(np.flatnonzero(found >= (1 - AS_FOUND) * found.max())[0])]
 
     def _mean(self, quality: Callable[["_Look"], np.ndarray]) -> np.ndarray:
         """Over the looks, each of which has a thread."""

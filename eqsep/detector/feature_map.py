@@ -206,10 +206,15 @@ class FeatureMap:
         return self.ellipsoid.excess(rows[:, self._deviations])
 
     def votes(self, rows: np.ndarray, of_leaf: np.ndarray) -> np.ndarray:
-        """What the vote of the trees counts in the score of encoded rows."""
+        """How anomalous encoded rows are by the vote of the trees, from 0 to 1."""
         if self.trees is None:
             return np.zeros(len(rows))
-        return self.vote_weight * self.trees.mean(self.packing(rows), of_leaf)
+        return self.trees.mean(self.packing(rows), of_leaf)
+
+    def with_votes(self, away: np.ndarray, votes: np.ndarray) -> np.ndarray:
+        """|1 - f|, or where rows are trusted the vote if it is more, and the vote by its weight."""
+        least = away if self.doubted else np.maximum(away, votes)
+        return least + self.vote_weight * votes
 
     @cached_property
     def _deviations(self) -> np.ndarray:

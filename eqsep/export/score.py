@@ -55,7 +55,8 @@ class ScoreGraph:
         coarseness = max(1.0, (rows.shape[1] / MANY) ** 0.5)
         eps = float(np.finfo(np.float32).eps)
         feature_map = self.detector.feature_map_
-        others = feature_map.excess(rows) + feature_map.votes(rows, self.detector.leaf_votes_)
+        t = feature_map.votes(rows, self.detector.leaf_votes_)
+        others = feature_map.excess(rows) + (1 + feature_map.vote_weight) * t
         return eps * (f + ROUNDINGS * coarseness * error + others)
 
     @cached_property
@@ -79,14 +80,16 @@ class ScoreGraph:
         sums = graph("MatMul", graph.cast(total, np.float64), coef.astype(float))
         sums = graph.cast(graph.cast(sums, np.float32), np.float64)  # as the library rounds it
         score = graph("Abs", graph("Sub", 1.0, _column(graph, sums, 0)))
+        feature_map = self.detector.feature_map_
+        if feature_map.trees is not None:
+            t = self._votes(graph, rows, feature_map.trees)
+            score = score if feature_map.doubted else graph("Max", score, t)
+            score = graph("Add", score, graph("Mul", t, feature_map.vote_weight))
         if weight:
             g = graph("Clip", _column(graph, sums, 1), 0.0, MOST_ALIKE)
             score = graph("Add", score, graph("Mul", g, weight))
-        ellipsoid = self.detector.feature_map_.ellipsoid
-        if ellipsoid is not None and rows.numbers:
-            score = graph("Add", score, self._excess(graph, rows.numbers, ellipsoid))
-        if self.detector.feature_map_.trees is not None:
-            score = graph("Add", score, self._votes(graph, rows, self.detector.feature_map_.trees))
+        if feature_map.ellipsoid is not None and rows.numbers:
+            score = graph("Add", score, self._excess(graph, rows.numbers, feature_map.ellipsoid))
         return score
 
     def _widest(self, graph: Graph, rows: Encoded) -> Value:
@@ -109,14 +112,13 @@ class ScoreGraph:
         return graph("Mul", graph("Min", steps, FARTHEST), ellipsoid.weight)
 
     def _votes(self, graph: Graph, rows: Encoded, trees: Trees) -> Value:
-        """What the trees' vote counts.  -> (n,)"""
+        """How anomalous the rows are by the vote of the trees.  -> (n,)"""
         is_leaf = trees.column < 0
         tree = np.searchsorted(trees.root, np.arange(len(trees.column)), side="right") - 1
         node = np.arange(len(tree)) - trees.root[tree]  # numbered in each tree
         true, false = (
             np.where(is_leaf, 0, side - trees.root[tree]) for side in (trees.left, trees.right)
         )
-        share = self.detector.feature_map_.vote_weight / len(trees.root)
         votes = graph(
             "TreeEnsembleRegressor",
             self._packed(graph, rows),
@@ -133,7 +135,7 @@ class ScoreGraph:
             target_treeids=tree[is_leaf],
             target_nodeids=node[is_leaf],
             target_ids=np.zeros(is_leaf.sum(), dtype=int),
-            target_weights=share * self.detector.leaf_votes_[trees.left[is_leaf]],
+            target_weights=self.detector.leaf_votes_[trees.left[is_leaf]] / len(trees.root),
         )
         return graph.cast(_column(graph, votes, 0), np.float64)
 
