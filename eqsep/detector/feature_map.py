@@ -26,13 +26,7 @@ from eqsep.engine.tensors import DeviceMap
 from eqsep.engine.trees import Trees, same_trees
 from eqsep.labels import RowLabels
 from eqsep.renames import DEPRECATED, parameter
-from eqsep.tables.encoder import (
-    TableEncoder,
-    aligned,
-    output_groups,
-    output_weights,
-    state_of,
-)
+from eqsep.tables.encoder import TableEncoder, aligned, output_groups, output_weights, state_of
 from eqsep.tables.encodings import Category, Number
 from eqsep.tables.reading import Table, read_table
 

@@ -84,13 +84,13 @@ class Scorer:
 
     def scores(self, Z: np.ndarray) -> np.ndarray:
         """|1 - f| and what trees, g and columns out of step count.  (n, n_columns) -> (n,)"""
-        weight = self.feature_map.likeness_weight
+        feature_map, weight = self.feature_map, self.feature_map.likeness_weight
         functions = [self.coef[:, 0]]
         if weight and self.anomaly_coef.any():
             functions.append(self.anomaly_coef)
         f, *likeness = self.kernel_map.combine(Z, np.column_stack(functions)).astype(float).T
-        votes = self.feature_map.votes(Z, self.leaf_votes)
-        score = self.feature_map.with_votes(np.abs(1 - f), votes) + self.feature_map.excess(Z)
+        score: np.ndarray = feature_map.excess(Z)
+        score += feature_map.with_votes(np.abs(1 - f), feature_map.votes(Z, self.leaf_votes))
         for g in likeness:
             score += weight * np.clip(g, 0, MOST_ALIKE)
         return score
