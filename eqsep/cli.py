@@ -122,6 +122,10 @@ def fit(  # noqa: PLR0913  the options of a command
         float | None,
         typer.Option(metavar="SHARE", help="Of models that keep that rate; else it is the mean."),
     ] = None,
+    unseen_rate: Annotated[
+        float,
+        typer.Option(metavar="SHARE", help="Of rows of a seen kind that may be called unseen."),
+    ] = 0.05,
     like: Annotated[
         Path | None,
         typer.Option(metavar="MODEL", help="Encode as this model does, to merge the two later."),
@@ -144,6 +148,7 @@ def fit(  # noqa: PLR0913  the options of a command
         check_report_out(report, [*rows, *([] if like is None else [like])], beside=out)
         settings = _settings(landmarks, random_state, unlabelled)
         settings |= {"false_alarm_rate": false_alarm_rate, "confidence": confidence}
+        settings |= {"unseen_rate": unseen_rate}
         with warnings_told() as warned:
             detector, data = fitting.fit_files(spec, out, settings, like=like, ray=ray)
         console = Screen()

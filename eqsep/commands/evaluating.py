@@ -19,9 +19,9 @@ from eqsep.checks import DataWarning, Finding, check_columns, check_labels, warn
 from eqsep.commands.inputs import InputSpec
 from eqsep.commands.label_columns import LabelColumn
 from eqsep.detector import Detector
-from eqsep.detector.fitting import check_parameters
 from eqsep.detector.grouping import Grouping
 from eqsep.detector.holdout import check_dependence
+from eqsep.detector.parameters import check_parameters
 from eqsep.errors import UserError, quoted
 from eqsep.evaluation import (
     Interval,

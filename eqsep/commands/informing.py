@@ -4,13 +4,17 @@ from pathlib import Path
 
 from rich.console import Console
 
+from eqsep.commands.console import counted
 from eqsep.commands.fitting import tell_fitted
 from eqsep.commands.reading import load_detector
 from eqsep.detector import Detector
+from eqsep.detector.naming import has_promise, rows_for, short_kinds
 from eqsep.labels import NORMAL
 from eqsep.persistence.container import origin
 
-_TOLD = ("normal", "false_alarm_rate", "confidence", "feature_map", "device", "width")
+_TOLD = (
+    *("normal", "false_alarm_rate", "confidence", "unseen_rate", "feature_map", "device", "width"),
+)
 
 
 def tell_info(console: Console, path: Path) -> None:
@@ -22,6 +26,7 @@ def tell_info(console: Console, path: Path) -> None:
     lines |= {
         **_groups(detector),
         "learnt": _rows(detector),
+        **_names(detector),
         "landmarks": f"{len(detector.feature_map_.landmarks):,}",
         "settings": _settings(detector),
         "written by": f"eqsep {made_by}, format {version}",
@@ -61,3 +66,19 @@ def _settings(detector: Detector) -> str:
     given = {k: v for k, v in detector.get_params(deep=False).items() if k not in _TOLD}
     order = sorted(given, key=lambda name: (given[name] == defaults[name], name))
     return ", ".join(f"{name}={given[name]!r}" for name in order)
+
+
+def _names(detector: Detector) -> dict[str, str]:
+    """How often a row of a seen kind may be called unseen, and the kinds too rare for that."""
+    if not detector.kinds_:
+        return {}
+    if not has_promise(detector):
+        return {"names": "without a promise: the model is of an older file. Fit anew to have one"}
+    rate, short = detector.unseen_rate, short_kinds(detector)
+    told = f"{100 * rate:.4g}% of the rows of a seen kind may be called unseen"
+    unit = "row" if detector.feature_map_.grouping is None else detector.feature_map_.grouping.unit
+    rare = (
+        f"kind {kind} has {counted(n, unit)}, {rows_for(rate):,} are needed for that"
+        for kind, n in sorted(short.items())
+    )
+    return {"names": "; ".join([told, *rare])}

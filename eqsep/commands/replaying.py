@@ -16,7 +16,7 @@ from eqsep.commands.console import counted, meant
 from eqsep.commands.inputs import InputSpec
 from eqsep.commands.reading import load_detector
 from eqsep.detector import Detector, learnt_before
-from eqsep.detector.fitting import check_parameters
+from eqsep.detector.parameters import check_parameters
 from eqsep.errors import UserError, quoted
 from eqsep.evaluation import (
     Backtest,

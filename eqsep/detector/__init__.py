@@ -3,6 +3,7 @@
 | module | what it knows |
 |---|---|
 | `detector` | the estimator |
+| `parameters` | those that no detector can be fitted with |
 | `fitting` | a fit: what is agreed on first, and what rows teach under it, as sums that add up |
 | `streams` | a first fit to batches of rows |
 | `trust` | what the labels of a first fit say of rows that nobody has called anomalous |
@@ -14,6 +15,7 @@
 | `persisting` | alarms that must persist for some rows of a run |
 | `bandwidth` | the choice of the kernel's bandwidth, without an unseen kind to look at |
 | `scoring` | score, p-value, alarm and kind of encoded rows; the calibration behind them |
+| `naming` | which seen kinds an alarm may be of, by learnt rows of each |
 | `promise` | what held-out rows can promise of one model, with a confidence |
 | `selection` | of a batch of rows those to call anomalies, few of them falsely |
 | `contamination` | anomalies among the rows that calibrate, which nobody has labelled |

@@ -5,29 +5,30 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from eqsep.checks import Finding, check_row_labels, warn_of
+from eqsep.checks import Finding, warn_of
 from eqsep.detector.explanation import Explanation, explain_rows
 from eqsep.detector.feature_map import FeatureMap
 from eqsep.detector.fitting import (
     FitContext,
     PartialStatistics,
     check_fitted,
-    check_parameters,
+    classes_of,
     first_fit,
     record_context,
 )
 from eqsep.detector.holdout import row_hashes, with_groups
-from eqsep.detector.learning import accumulated, left_without, merged, warn_of_far_rows
-from eqsep.detector.repeats import warn_of_repeats
+from eqsep.detector.learning import accumulated, learnt_with, left_without, merged, warn_of_rows
+from eqsep.detector.naming import KindRows, kind_p_values
+from eqsep.detector.parameters import check_parameters
 from eqsep.detector.scoring import Calibration, Held, checked_promise, scorer_of, solved, verdicts
 from eqsep.detector.streams import fit_stream, read
+from eqsep.detector.trust import accuracy
 from eqsep.detector.windows import grouped
-from eqsep.engine.nystroem import Statistics, widened
-from eqsep.labels import UNLABELLED, RowLabels, read_row_labels
+from eqsep.engine.nystroem import Statistics
+from eqsep.labels import RowLabels, read_row_labels
 from eqsep.renames import DEPRECATED, parameter
 from eqsep.tables.reading import is_stream, read_table
 
@@ -54,6 +55,9 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
     confidence : float, default=None
         With 0.95 the threshold is so high that 95 of 100 models keep the rate, not all of them on
         average. It may be set after fitting too.
+    unseen_rate : float, default=0.05
+        The share of rows of a seen kind that may be called "unseen": the lower, the more names an
+        alarm has. It may be set after fitting too.
     n_landmarks : int, default=1400
         How many rows become landmarks, up to a third of them anomalous. Time to score grows with
         it, time to fit with its square.
@@ -98,6 +102,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         What leaves of trees vote; none where no anomaly was labelled at the first fit.
     calibration_ : Calibration
         The held-out normal rows and their scores.
+    kind_rows_ : KindRows
+        Learnt rows of the seen kinds, by which alarms are named.
     one_class_ : bool
         Whether rows without a label are normal ones, of which some calibrate, in the first fit and
         in all that is learnt later: by default where no row of the first fit was labelled normal.
@@ -131,6 +137,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
     caution_: Finding | None
     statistics_: Statistics
     calibration_: Calibration
+    kind_rows_: KindRows
     anomaly_coef_: np.ndarray
     leaf_votes_: np.ndarray
     labels_: RowLabels
@@ -143,6 +150,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         normal: Any = None,
         false_alarm_rate: float = 0.01,
         confidence: float | None = None,
+        unseen_rate: float = 0.05,
         n_landmarks: int = 1400,
         bandwidth: float | None = None,
         alpha: float = 0.1,
@@ -157,6 +165,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         self.normal = normal
         self.false_alarm_rate = false_alarm_rate
         self.confidence = confidence
+        self.unseen_rate = unseen_rate
         self.n_landmarks = n_landmarks
         self.bandwidth = bandwidth
         self.alpha = alpha
@@ -251,13 +260,9 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
                 self.partial_fit(table, labels, judged=judged)
             return self
         Z, labels, partial = accumulated(self, X, y, groups, time, judged)
-        known, held = self.labels_, partial.held_out.encoded(self.feature_map_)
-        warn_of_repeats(self, held[0], Z[labels.code > 0])
-        self.labels_ = partial.known
-        sums = widened(self.statistics_, 1 + len(self.kinds_)) + partial.statistics
-        self._record(sums, self.calibration_.held + held)
-        warn_of(check_row_labels(labels, known=known))
-        warn_of_far_rows(self, Z, labels, known=known.kinds, judged=judged)
+        known = self.labels_
+        self._record(*learnt_with(self, partial, Z[labels.code > 0]))
+        warn_of_rows(self, Z, labels, known=known, judged=judged)
         return self
 
     def merge(self, other: "Detector") -> Self:
@@ -276,9 +281,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         """
         check_is_fitted(self)
         check_is_fitted(other)
-        self.labels_, statistics, held = merged(self, other)
         self.caution_ = self.caution_ or other.caution_
-        return self._record(statistics, held)
+        return self._record(*merged(self, other))
 
     def forget(
         self, X: Any, y: Any = None, groups: Any = None, time: Any = None, judged: bool = False
@@ -289,8 +293,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         row is left is not a seen one any more.
         """
         *_, partial = accumulated(self, X, y, groups, time, judged)
-        self.labels_, statistics, held = left_without(self, partial)
-        return self._record(statistics, held)
+        return self._record(*left_without(self, partial))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """0 where a row is normal, near 1 or above where it is not; far away at least 1."""
@@ -308,9 +311,14 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         return label
 
     def predict_kind(self, X: Any) -> np.ndarray:
-        """ "normal" for a row that passes; for an alarm the seen kind it resembles, or "unseen"."""
+        """ "normal" for a row that passes; for an alarm its seen kind, "a or b", or "unseen"."""
         check_is_fitted(self)
         return verdicts(self, X)["kind"].astype(str)
+
+    def kind_p_values(self, X: Any) -> np.ndarray:
+        """The p-value of each of `kinds_` for each row: above `unseen_rate`, it names an alarm."""
+        check_is_fitted(self)
+        return kind_p_values(self, self.feature_map_.rows(X))
 
     def p_value(self, X: Any) -> np.ndarray:
         """The chance that a new normal row scores as high as each row does."""
@@ -337,12 +345,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of labelled rows told right, normal from anomalous."""
-        check_is_fitted(self)
-        alarm = self.decision_function(X) > 0
-        labels = read_row_labels(y, n_rows=len(alarm), normal=self.normal, known=self.labels_)
-        known = labels.code != UNLABELLED
-        weight = None if sample_weight is None else np.asarray(sample_weight)[known]
-        return float(accuracy_score(labels.code[known] > 0, alarm[known], sample_weight=weight))
+        return accuracy(self, X, y, sample_weight)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted detector to one file, without pickle; `eqsep.load_model` reads it."""
@@ -371,20 +374,19 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
 
     def _begin(self, context: FitContext, partial: PartialStatistics) -> Self:
         """Record a first fit: its context, and what all rows teach in it."""
-        self.labels_ = partial.known
         record_context(self, context)
-        self._record(partial.statistics, partial.held_out.encoded(self.feature_map_))
+        held = partial.held_out.encoded(self.feature_map_)
+        self._record(partial.known, partial.statistics, held, partial.kind_rows)
         self.promised_rate_, self.promised_confidence_ = checked_promise(self)
         self.calibration_.warn_if_short(*checked_promise(self))
         warn_of([*context.findings, *check_fitted(self)])
         return self
 
-    def _record(self, statistics: Statistics, held: Held) -> Self:
-        labels = self.labels_.labels
-        self.classes_ = np.arange(2) if labels is None or labels.by_name else labels.classes
-        if self.classes_.dtype.kind == "f" and not (self.classes_ % 1).any():
-            self.classes_ = self.classes_.astype(int)  # floats only because a label was missing
-        self.statistics_ = statistics
+    def _record(
+        self, labels: RowLabels, statistics: Statistics, held: Held, kind_rows: KindRows
+    ) -> Self:
+        self.labels_, self.classes_ = labels, classes_of(labels)
+        self.statistics_, self.kind_rows_ = statistics, kind_rows
         self.coef_, self.anomaly_coef_, self.leaf_votes_ = solved(self, statistics)
         key = self.feature_map_.holdout_key
         held = held.sorted(lambda rows: row_hashes(rows, key=key))

@@ -90,9 +90,8 @@ class FeatureMap:
     holdout_columns : ndarray of int
         The table's columns whose values decide whether a row is held out: all but ids.
     holdout_key, holdout_bound : int
-        A normal row is in the calibration set where the hash of its values under the key is below
-        the bound: it never depends on other rows than equal ones, so that pieces of the data give
-        what the whole gives.
+        A normal row calibrates where the hash of its values under the key is below the bound: by no
+        other rows than equal ones, so that pieces of the data give what the whole gives.
     anomaly_bound : int
         The bound of labelled anomalies of `held_kinds`, which tell how high anomalies score; 0
         where none are held out, since normal rows are trusted or labelled anomalies are few.
@@ -111,6 +110,8 @@ class FeatureMap:
         How rows that belong together are held out; `holdout_bound` is then that of groups.
     windows : Windows or None
         Columns over the last rows of a run that are added to a table before it is encoded.
+    kind_bounds : dict of str to int, or None
+        Of kinds with many rows, the bound of those by which alarms are named; None in older files.
     """
 
     encoder: TableEncoder
@@ -129,6 +130,7 @@ class FeatureMap:
     vote_weight: float = 0.0
     grouping: Grouping | None = None
     windows: Windows | None = None
+    kind_bounds: dict[str, int] | None = None
 
     @cached_property
     def kernel_map(self) -> KernelMap:
@@ -157,8 +159,8 @@ class FeatureMap:
     @property
     def _agreed(self) -> tuple[Any, ...]:
         held_out = (self.holdout_key, self.holdout_bound, self.anomaly_bound, self.held_kinds)
-        told = (self.grouping, self.windows)
-        return *held_out, self.doubted, self.likeness_weight, self.vote_weight, *told
+        told = (self.doubted, self.grouping, self.windows, self.kind_bounds)
+        return *held_out, *told, self.likeness_weight, self.vote_weight
 
     @cached_property
     def packing(self) -> Packing:
@@ -291,8 +293,8 @@ def deviations(encoder: TableEncoder) -> np.ndarray:
     found = []
     for j, column in enumerate(encoder.columns_):
         if isinstance(column, Number) and "standard" in column.forms:
-            first = int(np.searchsorted(encoder.source_, j))
-            found.append(int(place[first + column.forms.index("standard")]))
+            first = np.searchsorted(encoder.source_, j) + column.forms.index("standard")
+            found.append(int(place[first]))
     return np.array(found, dtype=int)
 
 
@@ -304,9 +306,9 @@ def make_feature_map(
     *,
     doubted: bool = False,
 ) -> tuple[FeatureMap, np.ndarray]:
-    """The feature map of a table's first rows, and these rows encoded.
+    """The feature map of a table's first rows, by the detector's parameters; and these, encoded.
 
-    Held-out rows have no part in it. Of the `detector` the parameters count.
+    Held-out rows have no part in it.
 
     Parameters
     ----------
@@ -350,6 +352,7 @@ def make_feature_map(
         vote_weight,
         grouping,
         None if detector.window is None else Windows.of(table, detector.window),
+        {},
     ), Z
 
 

@@ -8,7 +8,6 @@ add up in any order.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -25,18 +24,16 @@ from eqsep.checks import (
     check_threshold,
 )
 from eqsep.detector.contamination import MOST
-from eqsep.detector.feature_map import FeatureMap, given_bandwidth, make_feature_map, name_columns
+from eqsep.detector.feature_map import FeatureMap, make_feature_map, name_columns
 from eqsep.detector.holdout import check_dependence
-from eqsep.detector.scoring import MOST_HELD, NO_GROUPS, Held, checked_promise, held_out
+from eqsep.detector.naming import KindRows, thinned
+from eqsep.detector.scoring import MOST_HELD, NO_GROUPS, Held, held_out
 from eqsep.detector.trust import is_calibration_doubted, is_doubted, opened
-from eqsep.detector.windows import Windows, check_window
+from eqsep.detector.windows import Windows
 from eqsep.engine.nystroem import Statistics, widened
-from eqsep.errors import UserError
 from eqsep.labels import UNLABELLED, RowLabels, read_row_labels
 from eqsep.tables.reading import Table, read_table
 
-DEVICES = ("cpu", "cuda", "auto")
-UNLABELLED_ROWS = ("auto", "trusted", "doubted")
 Names = Mapping[str, frozenset[str]]  # some names of some columns
 
 
@@ -134,6 +131,8 @@ class PartialStatistics:
     statistics : Statistics
         The sums over the rows that are learnt.
     held_out : HeldOut
+    kind_rows : KindRows
+        Some of the learnt rows of the seen kinds, to name alarms by.
     known : RowLabels
         How labels are read, and the kinds known so far; no rows.
     n_normal : int
@@ -144,6 +143,7 @@ class PartialStatistics:
 
     statistics: Statistics
     held_out: HeldOut
+    kind_rows: KindRows
     known: RowLabels
     n_normal: int
     confirmed_names: Names
@@ -159,6 +159,7 @@ class PartialStatistics:
         return PartialStatistics(
             mine + widened(other.statistics, 1 + len(kinds), columns=columns),
             self.held_out + replace(other.held_out, code=np.array(columns)[other.held_out.code]),
+            self.kind_rows + other.kind_rows,
             self.known.joined(other.known),
             self.n_normal + other.n_normal,
             {**self.confirmed_names, **names},
@@ -187,6 +188,15 @@ def record_context(detector: Any, context: FitContext) -> None:
     name_columns(detector)
 
 
+def classes_of(known: RowLabels) -> np.ndarray:
+    """The two labels that `predict` answers with."""
+    labels = known.labels
+    classes = np.arange(2) if labels is None or labels.by_name else labels.classes
+    if classes.dtype.kind == "f" and not (classes % 1).any():
+        classes = classes.astype(int)  # floats only because a label was missing
+    return classes
+
+
 def first_fit(
     detector: Any, rng: np.random.RandomState, table: Table, labels: RowLabels, *, given: bool
 ) -> tuple[FitContext, PartialStatistics]:
@@ -213,7 +223,8 @@ def first_fit(
     found += check_order(table, labels.code, detector=detector, feature_map=feature_map)
     context = FitContext.of(detector, feature_map, labels, one_class=one_class)
     context = replace(context, findings=tuple(found))
-    return context, accumulate_encoded(context, table, labels, Z)
+    partial = accumulate_encoded(context, table, labels, Z)
+    return (context, partial) if detector.feature_map is not None else thin(context, partial)
 
 
 def check_order(
@@ -256,6 +267,7 @@ def accumulate_encoded(
     return PartialStatistics(
         _sums(context, Z[learnt], labels.code[learnt], n_kinds=len(labels.kinds)),
         HeldOut(table.take(kept), hashes[kept], labels.code[kept]),
+        KindRows.of(feature_map, Z, labels, learnt, hashes),
         labels.of_no_row(),
         int((labels.code == 0).sum()),
         _confirmed(context, table, learnt),
@@ -281,13 +293,15 @@ def hold_out_at_most(
     lower = context.holding_out_below(bound, anomalous=anomalous)
     leaves = concerned & (held.hashes >= bound)
     kept, moved = np.flatnonzero(~leaves), np.flatnonzero(leaves)
-    table, n_kinds = held.table.take(moved), len(partial.known.kinds)
+    table, labels = held.table.take(moved), replace(partial.known, code=held.code[moved])
+    Z, all_rows = lower.feature_map.rows(table), np.arange(len(moved))
     more = PartialStatistics(
-        _sums(lower, lower.feature_map.rows(table), held.code[moved], n_kinds=n_kinds),
+        _sums(lower, Z, labels.code, n_kinds=len(labels.kinds)),
         held.take(moved[:0]),
+        KindRows.of(lower.feature_map, Z, labels, all_rows, held.hashes[moved]),
         partial.known,
         0,
-        _confirmed(lower, table, np.arange(len(moved))),
+        _confirmed(lower, table, all_rows),
     )
     return lower, replace(partial, held_out=held.take(kept)) + more
 
@@ -296,6 +310,7 @@ def bounded(
     context: FitContext, partial: PartialStatistics
 ) -> tuple[FitContext, PartialStatistics]:
     """The same, or lower bounds where more rows are held out than are ever needed."""
+    context, partial = thin(context, partial, most=2.0)
     if context.feature_map.grouping is not None:
         return context, partial  # of large groups some rows calibrate
     for most, anomalous in ((MOST_HELD, False), (MOST, True)):
@@ -308,10 +323,19 @@ def settled(
     context: FitContext, partial: PartialStatistics
 ) -> tuple[FitContext, PartialStatistics]:
     """The bound that all rows together ask for: the one that a fit in memory would have chosen."""
+    context, partial = thin(context, partial)
     if context.feature_map.grouping is not None:
         return context, partial
     doubted = context.feature_map.anomaly_bound > 0
     return hold_out_at_most(context, partial, most=held_out(partial.n_normal, doubted=doubted))
+
+
+def thin(
+    context: FitContext, partial: PartialStatistics, *, most: float = 1.0
+) -> tuple[FitContext, PartialStatistics]:
+    """The same with fewer rows to name alarms by, where there are more than it takes."""
+    feature_map, kept = thinned(context.feature_map, partial.kind_rows, most=most)
+    return replace(context, feature_map=feature_map), replace(partial, kind_rows=kept)
 
 
 def _sums(context: FitContext, Z: np.ndarray, code: np.ndarray, *, n_kinds: int) -> Statistics:
@@ -353,47 +377,3 @@ def check_fitted(detector: Any) -> list[Finding]:
     found += check_dates(detector.feature_map_.encoder)
     rate, doubted = detector.promised_rate_, is_calibration_doubted(detector)
     return found + check_threshold(detector.threshold_, rate=rate, doubted=doubted)
-
-
-def check_parameters(detector: Any) -> None:
-    """Refuse what no detector can be fitted with."""
-    checked_promise(detector)
-    if not isinstance(detector.n_landmarks, Integral) or detector.n_landmarks < 2:
-        told = f"must be a whole number of at least 2, got {detector.n_landmarks!r}."
-        raise UserError(f"n_landmarks {told}", command=f"--landmarks {told}")
-    bandwidth = given_bandwidth(detector)
-    for name, value in (
-        ("alpha", detector.alpha),
-        ("unlabelled_weight", detector.unlabelled_weight),
-        ("bandwidth", 1.0 if bandwidth is None else bandwidth),
-    ):
-        if not isinstance(value, Real) or not 0 < float(value) < np.inf:
-            raise UserError(f"{name} must be a number above 0, got {value!r}.")
-    if detector.unlabelled not in UNLABELLED_ROWS:
-        told = f"must be one of {list(UNLABELLED_ROWS)}, got {detector.unlabelled!r}."
-        raise UserError(f"unlabelled {told}", command=f"--unlabelled {told}")
-    if detector.device not in DEVICES:
-        raise UserError(f"device must be one of {list(DEVICES)}, got {detector.device!r}.")
-    if not isinstance(detector.feature_map, FeatureMap | None):
-        raise UserError(
-            f"feature_map must be the feature_map_ of a fitted detector, got a "
-            f"{type(detector.feature_map).__name__}."
-        )
-    if detector.window is not None:
-        check_window(detector)
-    _check_doubt(detector)
-
-
-def _check_doubt(detector: Any) -> None:
-    """Refuse a word on unlabelled rows that the feature map contradicts."""
-    asked, given = detector.unlabelled, detector.feature_map
-    if given is None or asked == "auto" or (asked == "doubted") == given.doubted:
-        return
-    taken = "doubted" if given.doubted else "trusted"
-    raise UserError(
-        f"unlabelled={asked!r} contradicts feature_map, in which rows are {taken}: that is settled "
-        f"at the first fit. Leave out unlabelled=, or fit the detector that it is from anew, with "
-        f"unlabelled={asked!r} and labelled anomalies.",
-        command=f"The model that --like names was to take rows as {asked}, and they are {taken} in "
-        f"it, since it knew no labelled anomaly. Fit it anew with some.",
-    )

@@ -1,14 +1,20 @@
 """Learning on: what is merged and forgotten, what was not learnt well, what to judge next."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from eqsep.checks import (
+    check_row_labels,
+    warn_of,
+)
 from eqsep.detector.fitting import PartialStatistics, accumulate_encoded, context_of
 from eqsep.detector.holdout import with_groups
-from eqsep.detector.repeats import held_normal, warn_of_common_rows
-from eqsep.detector.scoring import LIKE, NO_GROUPS, Held, scorer_of
+from eqsep.detector.naming import KindRows, has_promise, prediction_sets, rows_for, short_kinds
+from eqsep.detector.repeats import held_normal, warn_of_common_rows, warn_of_repeats
+from eqsep.detector.scoring import NO_GROUPS, Held, scorer_of
 from eqsep.detector.trust import is_calibration_doubted
 from eqsep.engine.nystroem import Statistics, narrowed, widened
 from eqsep.errors import EqsepWarning, UserError, warn
@@ -18,6 +24,10 @@ from eqsep.tables.reading import Table, read_table
 _FEWEST = 5  # normal rows: one that raises an alarm is a false one, as promised
 _TIMES = 5  # the promised rate: more alarms than that among normal rows are not chance
 _FAR = 0.9  # a score that says that a row is near no landmark, whatever the threshold
+
+
+Learnt = tuple[RowLabels, Statistics, Held, KindRows]
+Beside = tuple[np.ndarray, ...]  # rows, and what stands beside each, if anything
 
 
 class NewKindWarning(EqsepWarning):
@@ -73,8 +83,20 @@ def check_mergeable(detector: Any, other: Any) -> None:
             )
 
 
-def merged(detector: Any, other: Any) -> tuple[RowLabels, Statistics, Held]:
-    """How labels are read, the sums over the rows of both, and all held-out rows."""
+def learnt_with(detector: Any, partial: PartialStatistics, anomalies: np.ndarray) -> Learnt:
+    """How labels are read, the sums and all rows that are kept, once more rows are learnt.
+
+    Warns where these were learnt before, the encoded `anomalies` among them too.
+    """
+    held = partial.held_out.encoded(detector.feature_map_)
+    warn_of_repeats(detector, held.rows, anomalies)
+    sums = widened(detector.statistics_, 1 + len(partial.known.kinds)) + partial.statistics
+    kind_rows = detector.kind_rows_ + partial.kind_rows
+    return partial.known, sums, detector.calibration_.held + held, kind_rows
+
+
+def merged(detector: Any, other: Any) -> Learnt:
+    """How labels are read, the sums over the rows of both, and all rows that are kept."""
     check_mergeable(detector, other)
     warn_of_common_rows(detector, other)
     kinds = tuple(dict.fromkeys((*detector.kinds_, *other.kinds_)))
@@ -83,20 +105,25 @@ def merged(detector: Any, other: Any) -> tuple[RowLabels, Statistics, Held]:
     theirs = widened(other.statistics_, 1 + len(kinds), columns=columns)
     sums = widened(detector.statistics_, 1 + len(kinds)) + theirs
     held = detector.calibration_.held + other.calibration_.held
-    return replace(detector.labels_, kinds=kinds, labels=labels), sums, held
+    kind_rows = detector.kind_rows_ + other.kind_rows_
+    return replace(detector.labels_, kinds=kinds, labels=labels), sums, held, kind_rows
 
 
-def left_without(detector: Any, partial: PartialStatistics) -> tuple[RowLabels, Statistics, Held]:
-    """How labels are read, the sums and held-out rows, once rows are forgotten; kinds have rows."""
+def left_without(detector: Any, partial: PartialStatistics) -> Learnt:
+    """How labels are read, the sums and kept rows, once rows are forgotten; kinds have rows."""
     check_learnt(detector, partial)
     had, gone = detector.calibration_.held, partial.held_out.encoded(detector.feature_map_)
-    kept = _left(had.rows, gone.rows, had.groups, gone.groups)
+    kept = _held_left((had.rows, had.groups), (gone.rows, gone.groups))
     groups = had.groups[kept] if len(had.groups) else NO_GROUPS
-    held = Held(had.rows[kept], had.anomalies[_left(had.anomalies, gone.anomalies)], groups)
+    held = Held(
+        had.rows[kept], had.anomalies[_held_left((had.anomalies,), (gone.anomalies,))], groups
+    )
     left = detector.statistics_ - partial.statistics
     there = [0, *(1 + i for i, weight in enumerate(left.weight[1:]) if weight > 1e-9)]
     kinds = tuple(detector.kinds_[i - 1] for i in there[1:])
-    return replace(detector.labels_, kinds=kinds), narrowed(left, there), held
+    mine, theirs = ((p.rows, p.kind, p.groups) for p in (detector.kind_rows_, partial.kind_rows))
+    kind_rows = detector.kind_rows_.take(_left(mine, theirs)[0])
+    return replace(detector.labels_, kinds=kinds), narrowed(left, there), held, kind_rows
 
 
 def check_learnt(detector: Any, partial: PartialStatistics) -> None:
@@ -115,15 +142,16 @@ def check_learnt(detector: Any, partial: PartialStatistics) -> None:
     )
 
 
-def warn_of_far_rows(
-    detector: Any, Z: np.ndarray, labels: RowLabels, *, known: tuple[str, ...], judged: bool = False
+def warn_of_rows(
+    detector: Any, Z: np.ndarray, labels: RowLabels, *, known: RowLabels, judged: bool = False
 ) -> None:
-    """Warn of rows that, once learnt, are not told as their labels say.
+    """Warn of labels unlike those before, and of rows that are not told as their labels say.
 
     Landmarks come from the first fit: rows that are near none of them are hardly learnt. Looked at
     are normal rows, of which few should raise an alarm, and each kind beyond `known`, most of whose
     rows should raise one that names it. Rows that were `judged` raised one, whatever they are.
     """
+    warn_of(check_row_labels(labels, known=known))
     scorer = scorer_of(detector)
     normal, limit = Z[labels.code == 0], _FAR if judged else min(detector.threshold_, _FAR)
     high = scorer.away(normal) > limit
@@ -134,24 +162,48 @@ def warn_of_far_rows(
             f"landmark of the first fit is near them. Fit anew with these rows among the others",
             judged=not judged,
         )
-    for position, kind in enumerate(labels.kinds[len(known) :], start=len(known)):
-        rows = Z[labels.code == position + 1]
-        alarm = scorer.scores(rows) > detector.threshold_
-        named = alarm & (scorer.likeness(rows)[:, position] > LIKE)
-        passes = alarm.mean() < 0.5
-        if passes or named.mean() < 0.5:
-            advice = "no landmark of the first fit is near them. Fit anew with these rows too."
-            if passes:
-                advice = (
-                    f"they lie among normal rows, or near no landmark of the first fit. If {kind!r}"
-                    f" is another word for normal, correct the labels and learn them from the "
-                    f"model as it was before; else fit anew with these rows too."
-                )
-            _warn(
-                f"The kind {kind!r} is new, and of its rows ({len(rows):,}) {alarm.mean():.0%} "
-                f"raise an alarm and {named.mean():.0%} are named by it now that they are learnt: "
-                f"{advice}"
+    for code, kind in enumerate(labels.kinds[len(known.kinds) :], start=1 + len(known.kinds)):
+        rows = Z[labels.code == code]
+        alarm = float(np.mean(scorer.scores(rows) > detector.threshold_))
+        named, other = _names_of(detector, rows, kind)
+        if alarm < 0.5:
+            advice = (
+                f"they lie among normal rows, or near no landmark of the first fit. If {kind!r}"
+                f" is another word for normal, correct the labels and learn them from the "
+                f"model as it was before; else fit anew with these rows too."
             )
+        elif named >= 0.5:
+            continue
+        elif other is not None:
+            advice = (
+                f"most look like {other!r}. If both are one kind, give them one name; else alarms "
+                f"of it will be called {kind!r} or {other!r}."
+            )
+        else:
+            advice = (
+                f"no landmark of the first fit is near them, and they are too few to be named "
+                f"without ({rows_for(detector.unseen_rate):,} are needed). Fit anew with these "
+                f"rows too."
+            )
+        _warn(
+            f"The kind {kind!r} is new, and of its rows ({len(rows):,}) {alarm:.0%} raise an "
+            f"alarm and {named:.0%} are told from other kinds now that they are learnt: {advice}"
+        )
+
+
+def _names_of(detector: Any, rows: np.ndarray, kind: str) -> tuple[float, str | None]:
+    """The share of a kind's rows that are taken for it, and another that more are taken for.
+
+    Each row is judged without itself; where the rows are too few, all are by their likeness.
+    """
+    if has_promise(detector) and kind not in short_kinds(detector):
+        shares = detector.kind_rows_.naming.taken_for(kind)
+    else:
+        sets, _ = prediction_sets(detector, rows)
+        shares = dict(zip(detector.kinds_, sets.mean(axis=0).tolist(), strict=True))
+    named = shares.pop(kind, 0.0)
+    other = max(shares, key=lambda name: shares[name], default=None)
+    return named, other if other is not None and shares[other] > named else None
 
 
 def suspects(
@@ -215,23 +267,36 @@ def _warn(message: str, *, judged: bool = False) -> None:
     warn(NewKindWarning(f"{message}{more}" if judged else message, command=command))
 
 
-def _left(
-    rows: np.ndarray,
-    gone: np.ndarray,
-    groups: np.ndarray = NO_GROUPS,
-    gone_groups: np.ndarray = NO_GROUPS,
-) -> np.ndarray:
-    """The places of the rows that stay; rows are equal where their groups are too."""
-    places: dict[bytes, list[int]] = {}
-    for i, row in enumerate(np.ascontiguousarray(rows)):
-        places.setdefault(row.tobytes() + groups[i : i + 1].tobytes(), []).append(i)
-    drop = []
-    for i, row in enumerate(np.ascontiguousarray(gone)):
-        name = row.tobytes() + gone_groups[i : i + 1].tobytes()
-        if not places.get(name):
-            raise UserError(
-                "Cannot forget a row that was not learnt: one that is to be held out is not among "
-                "those that are. Pass rows and labels as they were learnt."
-            )
-        drop.append(places[name].pop())
-    return np.delete(np.arange(len(rows)), drop)
+def _held_left(had: Beside, gone: Beside) -> np.ndarray:
+    """The places of the held-out rows that stay."""
+    kept, is_lacking = _left(had, gone)
+    if is_lacking:
+        raise UserError(
+            "Cannot forget a row that was not learnt: one that is to be held out is not among "
+            "those that are. Pass rows and labels as they were learnt."
+        )
+    return kept
+
+
+def _left(had: Beside, gone: Beside) -> tuple[np.ndarray, bool]:
+    """The places of the rows that stay, and whether one that is to go is not there.
+
+    Rows are equal where all that stands beside them is.
+    """
+    places: dict[tuple[bytes, ...], list[int]] = {}
+    for i, row in enumerate(_contents(had)):
+        places.setdefault(row, []).append(i)
+    gone_places = [places[row].pop() for row in _contents(gone) if places.get(row)]
+    return np.delete(np.arange(len(had[0])), gone_places), len(gone_places) < len(gone[0])
+
+
+def _contents(beside: Beside) -> Iterable[tuple[bytes, ...]]:
+    """What each row and all that stands beside it is made of."""
+    parts = [np.ascontiguousarray(part) for part in beside if len(part)]
+    return zip(
+        *(
+            [one.item().encode() if part.dtype.kind == "U" else one.tobytes() for one in part]
+            for part in parts
+        ),
+        strict=True,
+    )

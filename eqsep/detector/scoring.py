@@ -29,8 +29,6 @@ PLENTY = 25  # of so many normal rows one may always be held out
 MOST_ALIKE = 1.5  # of g
 RIDGE = 300.0  # the penalty of g for one labelled anomaly
 FEW = 100  # labelled anomalies: below, doubted rows are followed less closely
-LIKE = 0.5  # the likeness from which on an alarm is called by the name of a kind
-UNSEEN = "unseen"
 VERDICTS = ("score", "p_value", "alarm", "kind")
 NO_GROUPS = np.empty(0, dtype=np.uint64)
 
@@ -148,16 +146,6 @@ def leaf_votes(feature_map: Any, statistics: Statistics) -> np.ndarray:
     return votes
 
 
-def named_kinds(detector: Any, Z: np.ndarray) -> np.ndarray:
-    """The seen kind that each encoded row, an alarm, is like; "unseen" where it is like none."""
-    kind = np.full(len(Z), UNSEEN, dtype=object)
-    if detector.kinds_ and len(Z):
-        likeness = scorer_of(detector).likeness(Z)
-        named = likeness.max(axis=1) > LIKE
-        kind[named] = np.array(detector.kinds_, dtype=object)[likeness.argmax(axis=1)[named]]
-    return kind
-
-
 def verdicts(detector: Any, X: Any, *, threshold: float | None = None) -> dict[str, np.ndarray]:
     """Score, p_value, alarm and kind of each row of the table `X`, as columns.
 
@@ -176,7 +164,10 @@ def verdicts(detector: Any, X: Any, *, threshold: float | None = None) -> dict[s
     score = scorer_of(detector).scores(Z)
     alarm = score > (detector.threshold_ if threshold is None else threshold)
     kind = np.full(len(score), NORMAL, dtype=object)
-    kind[alarm] = named_kinds(detector, Z[alarm])
+    if alarm.any():
+        from eqsep.detector.naming import named_kinds  # names know the scorer
+
+        kind[alarm] = named_kinds(detector, Z[alarm])
     p_value = detector.calibration_.p_value(score)
     return dict(zip(VERDICTS, (score, p_value, alarm, kind), strict=True))
 

@@ -28,6 +28,7 @@ from eqsep.detector.fitting import (
     first_fit,
     settled,
 )
+from eqsep.detector.naming import with_expected_bounds
 from eqsep.detector.scoring import held_out
 from eqsep.detector.trust import is_doubted, opened
 from eqsep.errors import UserError
@@ -247,11 +248,9 @@ def agree(detector: Any, rng: np.random.RandomState, summary: StreamSummary) -> 
 def _scaled_bounds(
     feature_map: FeatureMap, labels: RowLabels, counts: np.ndarray, *, more: float
 ) -> FeatureMap:
-    """The same with the bounds that so many rows of each label ask for, with some slack.
-
-    That is so many times `more` normal rows than there are in the sample.
-    """
+    """The same with the bounds that so many rows of each label ask for; of normal ones `more`."""
     n_normal = int(counts[labels.code == 0].sum())
+    feature_map = with_expected_bounds(feature_map, labels, counts)
     if feature_map.grouping is not None:
         return replace(feature_map, grouping=feature_map.grouping.scaled(more))
     share = held_out(n_normal, doubted=feature_map.anomaly_bound > 0) / n_normal

@@ -7,10 +7,11 @@ anomaly that nobody has noticed.
 from typing import Any
 
 import numpy as np
+from sklearn.metrics import accuracy_score
 
 from eqsep.detector.scoring import STEP, held_out
 from eqsep.errors import UserError
-from eqsep.labels import UNLABELLED, RowLabels, listed
+from eqsep.labels import UNLABELLED, RowLabels, listed, read_row_labels
 
 
 def opened(
@@ -90,3 +91,12 @@ def _normal_unsaid(told: str, other: str) -> UserError:
     return UserError(
         f"{wanted} normal=..., or {other}", command=f"{wanted} --normal LABEL, or {other}"
     )
+
+
+def accuracy(detector: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """The share of labelled rows that a fitted detector tells right, normal from anomalous."""
+    alarm = detector.decision_function(X) > 0
+    labels = read_row_labels(y, n_rows=len(alarm), normal=detector.normal, known=detector.labels_)
+    known = labels.code != UNLABELLED
+    weight = None if sample_weight is None else np.asarray(sample_weight)[known]
+    return float(accuracy_score(labels.code[known] > 0, alarm[known], sample_weight=weight))

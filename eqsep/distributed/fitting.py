@@ -11,7 +11,8 @@ from sklearn.utils import check_random_state
 from eqsep.batches import sampling
 from eqsep.batches.sources import Source
 from eqsep.detector.detector import Detector, recorded
-from eqsep.detector.fitting import FitContext, PartialStatistics, accumulate, check_parameters
+from eqsep.detector.fitting import FitContext, PartialStatistics, accumulate
+from eqsep.detector.parameters import check_parameters
 from eqsep.detector.streams import StreamSummary, fit_summarised, read, seed_of, summarise
 from eqsep.detector.windows import with_group_columns
 from eqsep.distributed.cluster import check_no_windows, cluster

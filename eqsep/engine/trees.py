@@ -75,24 +75,45 @@ class Trees:
         classes = [np.flatnonzero(is_anomaly == c) for c in (0, 1)]
         if not all(len(places) for places in classes):
             return None
-        seeds = rng.randint(2**31 - 1, size=n)
-        trees: list[Any] = [None] * n
+        places = zip(classes, (MOST_NORMAL, MOST_ANOMALOUS), strict=True)
+        draws = [[(one, min(len(one), most)) for one, most in places]] * n
+        return cls._joined(
+            [tree.tree_ for tree in _grown(rows, is_anomaly, draws, rng, least=least)]
+        )
 
-        def grow(part: slice) -> None:
-            for i in range(n)[part]:
-                one = np.random.RandomState(seeds[i])
-                drawn = [
-                    one.choice(places, min(len(places), most))
-                    for places, most in zip(classes, (MOST_NORMAL, MOST_ANOMALOUS), strict=True)
-                ]
-                y = np.repeat([0, 1], [len(places) for places in drawn])
-                tree = DecisionTreeClassifier(
-                    max_features="sqrt", min_samples_leaf=least, random_state=one
-                )
-                trees[i] = tree.fit(rows[np.concatenate(drawn)], y).tree_
+    @classmethod
+    def of_kinds(
+        cls, rows: np.ndarray, code: np.ndarray, parts: list[np.ndarray], rng: Any, *, n: int
+    ) -> tuple[Self, np.ndarray]:
+        """Trees that tell kinds of rows apart, and the share of each kind in each leaf.
 
-        in_threads(grow, n, steps=len(rows) * rows.shape[1] * n)
-        return cls._joined(trees)
+        Parameters
+        ----------
+        code : ndarray of int of shape (n_rows,)
+            The kind of each row, from 0 on.
+        parts : list of ndarray of int
+            The places of rows on bootstrap samples of which `n` trees each are grown.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rows = np.array([[0.0], [1.0], [8.0], [9.0]], dtype=np.float32)
+        >>> kinds, rng = np.array([0, 0, 1, 1]), np.random.RandomState(0)
+        >>> trees, shares = Trees.of_kinds(rows, kinds, [np.arange(4), np.array([0, 1])], rng, n=50)
+        >>> trees.means(np.array([[9.0]], dtype=np.float32), shares, n_parts=2).round()
+        array([[[0., 1.],
+                [1., 0.]]])
+        """
+        draws = [[(places, len(places))] for places in parts for _ in range(n)]
+        grown = _grown(rows, code, draws, rng)
+        trees = cls._joined([tree.tree_ for tree in grown])
+        shares = np.zeros((trees.n_leaves, 1 + int(code.max())))
+        first = 0
+        for tree in grown:
+            of_leaves = tree.tree_.value[tree.tree_.children_left < 0, 0]
+            shares[first : first + len(of_leaves), tree.classes_] = of_leaves
+            first += len(of_leaves)
+        return trees, shares
 
     @classmethod
     def _joined(cls, trees: list[Any]) -> Self:
@@ -147,6 +168,46 @@ class Trees:
 
         in_threads(fill, len(rows), steps=10 * len(rows) * len(self.root))
         return out
+
+    def means(self, rows: np.ndarray, of_leaf: np.ndarray, *, n_parts: int) -> np.ndarray:
+        """The same of several numbers, over equal parts of the trees.  -> (n, n_parts, t)"""
+        out = np.empty((len(rows), n_parts, of_leaf.shape[1]))
+
+        def fill(part: slice) -> None:
+            for start in range(part.start, part.stop, _AT_ONCE):
+                some = slice(start, min(start + _AT_ONCE, part.stop))
+                by_part = np.split(self.leaves(rows[some]), n_parts, axis=1)
+                for i, leaves in enumerate(by_part):
+                    out[some, i] = sum(of_leaf[of_tree] for of_tree in leaves.T) / leaves.shape[1]
+
+        in_threads(fill, len(rows), steps=10 * len(rows) * len(self.root) * of_leaf.shape[1])
+        return out
+
+
+def _grown(
+    rows: np.ndarray,
+    code: np.ndarray,
+    draws: list[list[tuple[np.ndarray, int]]],
+    rng: np.random.RandomState,
+    *,
+    least: int = 1,
+) -> list[Any]:
+    """scikit-learn's trees, each grown as in a random forest on so many rows of some, drawn."""
+    n = len(draws)
+    seeds = rng.randint(2**31 - 1, size=n)
+    trees: list[Any] = [None] * n
+
+    def grow(part: slice) -> None:
+        for i in range(n)[part]:
+            one = np.random.RandomState(seeds[i])
+            drawn = np.concatenate([one.choice(places, size) for places, size in draws[i]])
+            tree = DecisionTreeClassifier(
+                max_features="sqrt", min_samples_leaf=least, random_state=one
+            )
+            trees[i] = tree.fit(rows[drawn], code[drawn])
+
+    in_threads(grow, n, steps=len(rows) * rows.shape[1] * n)
+    return trees
 
 
 def same_trees(some: Trees | None, others: Trees | None) -> bool:

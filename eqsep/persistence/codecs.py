@@ -188,13 +188,13 @@ def items(item: Schema, *, least: int = 0) -> Schema:
     )
 
 
-def entries(entry: Schema, *, among: Collection[str]) -> Schema:
-    """A dict with some of these keys, each value of which fits the schema."""
+def entries(entry: Schema, *, among: Collection[str] | None = None) -> Schema:
+    """A dict with some of these keys, or any, each value of which fits the schema."""
     return Schema(
         f"a dict of {entry.description}",
         lambda value, sizes: (
             type(value) is dict
-            and set(value) <= set(among)
+            and (among is None or set(value) <= set(among))
             and all(entry.accepts(each, sizes) for each in value.values())
         ),
     )
@@ -273,6 +273,10 @@ class RecordCodec(Codec):
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
 
     def decode(self, parts: dict[str, Any], name: str) -> Any:
+        return self.cls(name)(**self.checked(parts, name))
+
+    def checked(self, parts: dict[str, Any], name: str) -> dict[str, Any]:
+        """The parts, if they are what the fields may be."""
         cls = self.cls(name)
         no_default = (dataclasses.MISSING, dataclasses.MISSING)
         required = [
@@ -280,7 +284,7 @@ class RecordCodec(Codec):
         ]
         check_names(parts, name, required=required, optional=self.fields)
         check(parts, {k: v for k, v in self.fields.items() if k in parts}, name, sizes={})
-        return cls(**parts)
+        return parts
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from eqsep.persistence.codecs import (
     check,
     check_names,
     either,
+    entries,
     instance,
     sized,
     word,
@@ -31,6 +32,7 @@ from eqsep.persistence.codecs import (
 from eqsep.persistence.container import damaged
 from eqsep.persistence.encoders import EncoderCodec
 from eqsep.persistence.groupings import GROUPINGS
+from eqsep.persistence.naming import KEY, KIND_ROWS, KindRowsCodec, check_kind_rows
 from eqsep.tables.encoder import output_weights
 
 _SINGLE, _DOUBLE = "float32", "float64"
@@ -38,17 +40,13 @@ _COUNT = Schema(
     "a finite number of at least 0",
     lambda value, sizes: (type(value) is float and value == 0) or POSITIVE.accepts(value, sizes),
 )
-_KEY = Schema(
-    "a whole number of 32 bits",
-    lambda value, sizes: type(value) is int and 0 <= value < 2**32,  # noqa: ARG005
-)
 _FEATURE_MAP: Mapping[str, Schema] = {
     "encoder": instance("encoder.TableEncoder"),
     "landmarks": bounded("m", "k", dtype=_SINGLE),
     "is_normal": array("m", kinds="b"),
     "kernel": instance("kernels.Laplacian"),
     "holdout_columns": array(None, kinds="i"),
-    "holdout_key": _KEY,
+    "holdout_key": KEY,
     "holdout_bound": BOUND,
     "anomaly_bound": BOUND,
     "held_kinds": TEXTS,
@@ -59,7 +57,10 @@ _FEATURE_MAP: Mapping[str, Schema] = {
     "vote_weight": _COUNT,
     "grouping": either(word(None), instance("grouping.Grouping")),
 }
-_WINDOWS = {"windows": either(word(None), instance("windows.Windows"))}  # not in older files
+_OPTIONAL: Mapping[str, Schema] = {  # not in older files
+    "windows": either(word(None), instance("windows.Windows")),
+    "kind_bounds": either(word(None), entries(BOUND)),
+}
 _MOST_POWERS, _POWERS = 16, frozenset(2**i for i in range(16))
 _BOUNDS = ("holdout_bound", "anomaly_bound")
 _DERIVED = ("n_features_in_", "feature_names_in_", "classes_", "leaf_votes_", "device")
@@ -96,12 +97,15 @@ class FeatureMapCodec(Codec):
     def encode(self, value: Any) -> dict[str, Any]:
         parts = {part: getattr(value, part) for part in _FEATURE_MAP}
         parts |= {} if value.windows is None else {"windows": value.windows}
-        bounds = {bound: np.uint64(parts[bound]) for bound in _BOUNDS}
+        bounds: dict[str, Any] = {bound: np.uint64(parts[bound]) for bound in _BOUNDS}
+        if value.kind_bounds is not None:
+            bounds["kind_bounds"] = {k: np.uint64(v) for k, v in value.kind_bounds.items()}
         return parts | bounds | {"held_kinds": list(value.held_kinds)}
 
     def decode(self, parts: dict[str, Any], name: str) -> Any:
-        check_names(parts, name, required=_FEATURE_MAP, optional=_WINDOWS)
-        check({"windows": None} | parts, {**_FEATURE_MAP, **_WINDOWS}, name, sizes={})
+        check_names(parts, name, required=_FEATURE_MAP, optional=_OPTIONAL)
+        parts = dict.fromkeys(_OPTIONAL) | parts
+        check(parts, {**_FEATURE_MAP, **_OPTIONAL}, name, sizes={})
         encoder, columns = parts["encoder"], parts["holdout_columns"].astype(int)
         if int((output_weights(encoder) > 0).sum()) != parts["landmarks"].shape[1]:
             damaged("its landmarks have not the columns that its table has")
@@ -121,7 +125,9 @@ class FeatureMapCodec(Codec):
             damaged("its windows have not the columns that its table has")
         if not POSITIVE.accepts(parts["kernel"].gamma, {}):
             damaged("the gamma of its kernel is no number above 0")
-        bounds = {bound: int(parts[bound]) for bound in _BOUNDS}
+        bounds: dict[str, Any] = {bound: int(parts[bound]) for bound in _BOUNDS}
+        of_kinds = parts["kind_bounds"]
+        bounds["kind_bounds"] = of_kinds and {k: int(v) for k, v in of_kinds.items()}
         kinds = tuple(parts["held_kinds"])
         return self.cls(name)(**parts | bounds | {"holdout_columns": columns, "held_kinds": kinds})
 
@@ -251,6 +257,7 @@ class DetectorCodec(EstimatorCodec):
             detector.promised_confidence_ = None
         if "caution_" not in parts:  # in older files
             detector.caution_ = None
+        check_kind_rows(detector, there="kind_rows_" in parts)
         if detector.feature_map_.likeness_weight and detector.statistics_.anomalous is None:
             damaged("the sums of its anomalous rows are not there")
         trees, leaves = detector.feature_map_.trees, detector.statistics_.leaves
@@ -272,6 +279,7 @@ DETECTORS: dict[str, Codec] = {
                 "normal": either(word(None), LABEL),
                 "false_alarm_rate": RATE,
                 "confidence": either(word(None), RATE),
+                "unseen_rate": RATE,
                 "alpha": POSITIVE,
                 "unlabelled": word("auto", "trusted", "doubted"),
                 "unlabelled_weight": POSITIVE,
@@ -296,6 +304,7 @@ DETECTORS: dict[str, Codec] = {
             "promised_confidence_": either(word(None), RATE),
             "caution_": either(word(None), instance("checks.Finding")),
             "left_out_": TEXTS,  # columns that the command was told to leave out
+            "kind_rows_": instance("naming.KindRows"),
         },
     )
 }
@@ -311,6 +320,7 @@ DETECTOR_PIECES: dict[str, Codec] = {
             "groups": array(None, kinds="u"),
         },
     ),
+    "detector.KindRows": KindRowsCodec("eqsep.detector.naming", KIND_ROWS),
     **GROUPINGS,
     "engine.Ellipsoid": RecordCodec(
         "eqsep.engine.ellipsoid",

@@ -1,0 +1,399 @@
+"""Names of alarms: prediction sets over the seen kinds, with a promise.
+
+For each seen kind k a row has a p-value of "this row is of kind k": its rank among learnt rows of
+that kind, by how unlike the kind each is. No row judges itself: rows are divided into folds, and
+those of a fold are judged by the others, as the row is (cross-conformal prediction). A row is
+unlike a kind where few trees vote for it or where no row of the kind is near, by whichever of the
+two is rarer among rows of the kind. Kinds with a p-value above the rate that the user allows are
+the names of the row, so that a row of a seen kind is without its name at no more than that rate.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from eqsep.detector.holdout import row_hashes
+from eqsep.detector.scoring import NO_GROUPS, scorer_of
+from eqsep.engine.compiled import SparseManhattan, in_threads
+from eqsep.engine.trees import Trees
+from eqsep.errors import UserError
+from eqsep.labels import RowLabels
+
+UNSEEN, OR = "unseen", " or "
+N_FOLDS, TREES_OF_A_FOLD = 5, 40
+MOST_ROWS, FEWEST_ROWS, MOST_VALUES = 1000, 200, 200_000  # that are kept of a kind
+MOST_NEAR = 250  # rows of a kind to which distances are taken
+LIKE = 0.5  # the likeness from which on an alarm is called by the name of a kind without a promise
+RIVAL = 0.1  # the share of votes from which on a kind is named beside others
+_AT_ONCE = 1024  # rows held as distances
+
+
+@dataclass(frozen=True, eq=False)
+class KindRows:
+    """Learnt rows of the seen kinds, by which alarms are named.
+
+    Attributes
+    ----------
+    rows : ndarray of float32 of shape (n, n_packed)
+        Packed, as trees see them.
+    kind : ndarray of str of shape (n,)
+    groups : ndarray of uint64 of shape (n,)
+        A hash of the group of each; empty where rows are held out one by one.
+    key : int
+        That of the hashes.
+    """
+
+    rows: np.ndarray
+    kind: np.ndarray
+    groups: np.ndarray
+    key: int
+
+    @classmethod
+    def of(
+        cls,
+        feature_map: Any,
+        Z: np.ndarray,
+        labels: RowLabels,
+        learnt: np.ndarray,
+        hashes: np.ndarray,
+    ) -> "KindRows":
+        """Those of the anomalies among learnt rows that the feature map's bounds keep.
+
+        The hashes, of all rows, are those of groups where whole groups are held out.
+        """
+        bounds = feature_map.kind_bounds
+        places = learnt[labels.code[learnt] > 0][: 0 if bounds is None else None]
+        kind = np.array(("", *labels.kinds))[labels.code[places]]
+        groups = NO_GROUPS if feature_map.grouping is None else hashes[places]
+        rows = feature_map.packing(Z[places])
+        return cls(rows, kind, groups, feature_map.holdout_key).below(bounds or {})
+
+    def __add__(self, more: "KindRows") -> "KindRows":
+        rows, kind = np.concatenate([self.rows, more.rows]), np.concatenate([self.kind, more.kind])
+        return KindRows(rows, kind, np.concatenate([self.groups, more.groups]), self.key)
+
+    def below(self, bounds: Mapping[str, int]) -> "KindRows":
+        """Those with a hash below the bound of their kind; of kinds without a bound all."""
+        hashes, kept = self.hashes(), np.ones(len(self.kind), dtype=bool)
+        for name, bound in bounds.items():
+            kept &= (self.kind != name) | (hashes < np.uint64(bound))
+        return self.take(np.flatnonzero(kept))
+
+    def take(self, places: np.ndarray) -> "KindRows":
+        """Some of them."""
+        groups = self.groups[places] if len(self.groups) else self.groups
+        return KindRows(self.rows[places], self.kind[places], groups, self.key)
+
+    def hashes(self) -> np.ndarray:
+        """A hash of each row, which depends on no other rows than equal ones of its kind."""
+        out = np.empty(len(self.rows), dtype=np.uint64)
+        for name in np.unique(self.kind):
+            places = self.kind == name
+            out[places] = row_hashes(self.rows[places], key=self.key)
+        return out
+
+    def n_units(self, kind: str) -> int:
+        """How many rows, or groups of rows, there are of a kind."""
+        of_kind = self.kind == kind
+        return len(np.unique(self.groups[of_kind])) if len(self.groups) else int(of_kind.sum())
+
+    @cached_property
+    def naming(self) -> "Naming":
+        """What tells the kinds apart, made when it is first asked for, or from a model's file."""
+        return Naming.of(self)
+
+
+def thinned(feature_map: Any, kept: KindRows, *, most: float = 1.0) -> tuple[Any, KindRows]:
+    """Lower bounds, under which at most so many rows of each kind are kept to name alarms by.
+
+    Up to `most` times as many are left alone. All is as if the bounds had been these from the
+    start.
+    """
+    limit = rows_kept(kept.rows.shape[1])
+    names, counts = np.unique(kept.kind, return_counts=True)
+    large = names[counts > most * limit]
+    if feature_map.kind_bounds is None or not len(large):
+        return feature_map, kept
+    hashes = kept.hashes()
+    lower = {k: int(np.sort(hashes[kept.kind == k])[limit]) for k in large.tolist()}
+    bounds = {**feature_map.kind_bounds, **lower}
+    return replace(feature_map, kind_bounds=bounds), kept.below(lower)
+
+
+def with_expected_bounds(feature_map: Any, labels: RowLabels, counts: np.ndarray) -> Any:
+    """The same with bounds below which about twice as many rows as it takes lie.
+
+    Each of the labels is that of so many rows.
+    """
+    most = 2 * rows_kept(len(feature_map.packing.first))
+    n_rows = {k: int(counts[labels.code == i].sum()) for i, k in enumerate(labels.kinds, start=1)}
+    bounds = {kind: int(most / n * (2**64 - 1)) for kind, n in n_rows.items() if n > most}
+    return replace(feature_map, kind_bounds=bounds)
+
+
+def rows_kept(n_columns: int) -> int:
+    """How many rows of a kind are kept at most: 1,000, of wide ones fewer."""
+    return min(MOST_ROWS, max(FEWEST_ROWS, MOST_VALUES // max(n_columns, 1)))
+
+
+class _Peers(NamedTuple):
+    """The rows of one kind, each judged without its fold.
+
+    By how unlike the kind they are: the lack of votes and the distances, in order; and for each
+    fold the larger rank of the two, in order, with the weight of each row and all that are higher.
+    """
+
+    lacking: np.ndarray
+    distance: np.ndarray
+    folds: tuple[tuple[np.ndarray, np.ndarray], ...]
+    n_units: int
+
+    @classmethod
+    def of(
+        cls, lacking: np.ndarray, distance: np.ndarray, fold: np.ndarray, groups: np.ndarray
+    ) -> "_Peers":
+        peers, weight = cls(np.sort(lacking), np.sort(distance), (), len(fold)), np.ones(len(fold))
+        if len(groups):
+            _, place, n_rows = np.unique(groups, return_inverse=True, return_counts=True)
+            peers, weight = peers._replace(n_units=len(n_rows)), 1 / n_rows[place]
+        rank = peers.rank(lacking, distance)
+        folds = []
+        for f in range(N_FOLDS):
+            order = np.flatnonzero(fold == f)[np.argsort(rank[fold == f], kind="stable")]
+            from_the_top = np.append(np.cumsum(weight[order][::-1])[::-1], 0.0)
+            folds.append((rank[order], from_the_top))
+        return peers._replace(folds=tuple(folds))
+
+    def rank(self, lacking: np.ndarray, distance: np.ndarray) -> np.ndarray:
+        """The share of the rows that are less unlike the kind, in the way in which it is larger."""
+        ranks = (
+            np.searchsorted(ordered, values, side="left")
+            for ordered, values in ((self.lacking, lacking), (self.distance, distance))
+        )
+        larger: np.ndarray = np.maximum(*ranks)
+        return larger
+
+    def p_value(self, lacking: np.ndarray, distance: np.ndarray) -> np.ndarray:
+        """Of rows that each fold's judges have judged.  (n, n_folds), (n, n_folds) -> (n,)"""
+        as_unlike = np.ones(len(lacking))
+        if sum(len(ordered) > 0 for ordered, _ in self.folds) < 2:
+            return as_unlike / (self.n_units + 1)  # none is judged by others of its kind
+        for f, (ordered, from_the_top) in enumerate(self.folds):
+            rank = self.rank(lacking[:, f], distance[:, f])
+            as_unlike += from_the_top[np.searchsorted(ordered, rank, side="left")]
+        p: np.ndarray = as_unlike / (self.n_units + 1)
+        return p
+
+
+@dataclass(frozen=True, eq=False)
+class Naming:
+    """What tells the seen kinds apart: their rows, and trees; and how the rows themselves fare.
+
+    Attributes
+    ----------
+    kept : KindRows
+        In the order of kinds, those of a kind by their hashes.
+    fold : ndarray of int of shape (n,)
+    trees : Trees
+        Of each fold as many, grown without its rows.
+    shares : ndarray of shape (n_leaves, n_kinds)
+        Of the kinds, in alphabetical order, in each leaf.
+    lacking, distance : ndarray of shape (n,)
+        How unlike its kind each row is, judged without its fold: the share of trees that do not
+        vote for the kind, and the distance to the nearest row of it.
+    """
+
+    kept: KindRows
+    fold: np.ndarray
+    trees: Trees
+    shares: np.ndarray
+    lacking: np.ndarray
+    distance: np.ndarray
+
+    @classmethod
+    def of(cls, kept: KindRows) -> "Naming":
+        """By these rows; their order does not matter."""
+        kept = kept.take(np.lexsort((kept.hashes(), kept.kind)))
+        code = np.unique(kept.kind, return_inverse=True)[1]
+        fold, rows = _folds(kept, code), np.arange(len(code))
+        parts = [np.flatnonzero(fold != f) for f in range(N_FOLDS)]
+        parts = [part if len(part) else rows for part in parts]  # a lonely row
+        rng = np.random.RandomState(kept.key % 2**32)
+        trees, shares = Trees.of_kinds(kept.rows, code, parts, rng, n=TREES_OF_A_FOLD)
+        bare = cls(kept, fold, trees, shares, np.empty(0), np.empty(0))
+        lacking, distance = (unlike[rows, fold, code] for unlike in bare.judged(kept.rows))
+        return replace(bare, lacking=lacking, distance=distance)
+
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """In alphabetical order."""
+        return tuple(np.unique(self.kept.kind).tolist())
+
+    @cached_property
+    def peers(self) -> tuple[_Peers, ...]:
+        """The rows of each kind."""
+        kept, peers = self.kept, []
+        for kind in self.kinds:
+            own = kept.kind == kind
+            groups = kept.groups[own] if len(kept.groups) else NO_GROUPS
+            peers.append(_Peers.of(self.lacking[own], self.distance[own], self.fold[own], groups))
+        return tuple(peers)
+
+    def taken_for(self, kind: str) -> dict[str, float]:
+        """The share of the rows of a kind that trees without their fold take for each kind."""
+        own = self.kept.kind == kind
+        lacking, _ = self.judged(self.kept.rows[own])
+        times = np.bincount(lacking[np.arange(own.sum()), self.fold[own]].argmin(axis=1))
+        return {k: n / own.sum() for k, n in zip(self.kinds, times.tolist(), strict=False) if n}
+
+    def __call__(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """P-values and shares of votes, by kind, of packed rows.  -> (n, n_kinds) twice"""
+        lacking, distance = self.judged(rows)
+        p = [peer.p_value(lacking[..., k], distance[..., k]) for k, peer in enumerate(self.peers)]
+        return np.column_stack(p), 1 - lacking.mean(axis=1)
+
+    def judged(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The lack of votes and the distance, without each fold.  -> (n, n_folds, n_kinds) twice"""
+        distances, first, cells = self._near
+        nearest = np.full((len(rows), len(self.kinds) * N_FOLDS), np.inf)
+
+        def fill(part: slice) -> None:
+            for start in range(part.start, part.stop, _AT_ONCE):
+                some = slice(start, min(start + _AT_ONCE, part.stop))
+                nearest[some, cells] = np.minimum.reduceat(distances(rows[some]), first, axis=1)
+
+        in_threads(fill, len(rows), steps=rows.size * len(first) * MOST_NEAR // N_FOLDS)
+        by_fold = nearest.reshape(len(rows), len(self.kinds), N_FOLDS)
+        without = [np.delete(by_fold, f, axis=2).min(axis=2) for f in range(N_FOLDS)]
+        votes = self.trees.means(rows, self.shares, n_parts=N_FOLDS)
+        return 1 - votes, np.stack(without, axis=1)
+
+    @cached_property
+    def _near(self) -> tuple[SparseManhattan, np.ndarray, np.ndarray]:
+        """The distances to some rows of each kind, and where those of each kind and fold begin."""
+        code = np.searchsorted(self.kinds, self.kept.kind)
+        some = np.flatnonzero(np.arange(len(code)) - np.searchsorted(code, code) < MOST_NEAR)
+        cell = code[some] * N_FOLDS + self.fold[some]
+        order = np.argsort(cell, kind="stable")
+        cells, first = np.unique(cell[order], return_index=True)
+        return SparseManhattan(self.kept.rows[some[order]]), first, cells
+
+
+def _folds(kept: KindRows, code: np.ndarray) -> np.ndarray:
+    """The fold of each row: the rows of a kind in turn, or whole groups."""
+    if len(kept.groups):
+        fold: np.ndarray = np.unique(kept.groups, return_inverse=True)[1] % N_FOLDS
+        return fold
+    first = np.searchsorted(code, code)  # rows stand in the order of kinds
+    return (np.arange(len(code)) - first) % N_FOLDS
+
+
+def checked_unseen_rate(rate: float) -> float:
+    """A rate of rows of seen kinds that are called unseen, as a number between 0 and 1."""
+    if not isinstance(rate, Real) or not 0 < rate < 1:
+        told = (
+            f"must be a number between 0 and 1, got {rate!r}. "
+            f"0.05 lets one row in twenty of a seen kind be called unseen."
+        )
+        raise UserError(f"unseen_rate {told}", command=f"--unseen-rate {told}")
+    return float(rate)
+
+
+def rows_for(rate: float) -> int:
+    """How many rows of a kind it takes to promise a rate: 1 / rate - 1.
+
+    Examples
+    --------
+    >>> [rows_for(rate) for rate in (0.01, 0.05, 0.1)]
+    [99, 19, 9]
+    """
+    return math.ceil(1 / rate - 1 - 1e-9)
+
+
+def short_kinds(detector: Any) -> dict[str, int]:
+    """The kinds with too few rows, or groups of rows, for a promise; and how many they have."""
+    needed = rows_for(checked_unseen_rate(detector.unseen_rate))
+    units = {kind: detector.kind_rows_.n_units(kind) for kind in detector.kinds_}
+    return {kind: n for kind, n in units.items() if n < needed}
+
+
+def has_promise(detector: Any) -> bool:
+    """Whether names come with a promise: those of a model of an older file do not."""
+    return detector.feature_map_.kind_bounds is not None
+
+
+def kind_p_values(detector: Any, Z: np.ndarray) -> np.ndarray:
+    """The p-value of "this row is of kind k" for encoded rows.  (n, n_columns) -> (n, n_kinds)"""
+    if not has_promise(detector):
+        raise UserError(
+            "The model is of a file that has no rows of its kinds to compare with: names come "
+            "without p-values. Fit anew."
+        )
+    return _judged(detector, Z)[0]
+
+
+def _judged(detector: Any, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The p-values and votes of all kinds; of one of which no row is kept, 1 and 0."""
+    p, votes = np.ones((len(Z), len(detector.kinds_))), np.zeros((len(Z), len(detector.kinds_)))
+    if len(detector.kind_rows_.rows) and len(Z):
+        naming = detector.kind_rows_.naming
+        columns = [detector.kinds_.index(kind) for kind in naming.kinds]
+        p[:, columns], votes[:, columns] = naming(detector.feature_map_.packing(Z))
+    return p, votes
+
+
+def _like(detector: Any, Z: np.ndarray) -> np.ndarray:
+    """Which kind each encoded row is like by its ridge regression, if any.  -> (n, n_kinds)"""
+    likeness = scorer_of(detector).likeness(Z)
+    most: np.ndarray = likeness.argmax(axis=1)[:, None] == np.arange(likeness.shape[1])
+    return most & (likeness > LIKE)
+
+
+def prediction_sets(detector: Any, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which kinds each encoded row may be of, and in which order they are told.
+
+    Those with a p-value above the rate; of a kind with n rows, too few for that, above 1 / (n + 1),
+    or by likeness, as all are in a model of an older file. The kind that most trees vote for joins
+    the others, and so does one with many votes: one name alone has no rival.
+    """
+    is_like = _like(detector, Z)
+    if not has_promise(detector):
+        return is_like, is_like.astype(float)
+    p, votes = _judged(detector, Z)
+    short, rate = short_kinds(detector), checked_unseen_rate(detector.unseen_rate)
+    least = np.array([1 / (short[k] + 1) if k in short else rate for k in detector.kinds_])
+    sets = (p > least + 1e-9) | (is_like & np.isin(detector.kinds_, list(short)))
+    rivals = votes >= np.minimum(votes.max(axis=1, keepdims=True), RIVAL)
+    return sets | (rivals & sets.any(axis=1, keepdims=True)), votes
+
+
+def named_kinds(detector: Any, Z: np.ndarray) -> np.ndarray:
+    """The seen kinds that each encoded row, an alarm, may be of: "a", "a or b", or "unseen"."""
+    kind = np.full(len(Z), UNSEEN, dtype=object)
+    if not detector.kinds_ or not len(Z):
+        return kind
+    sets, order = prediction_sets(detector, Z)
+    names = np.array(detector.kinds_, dtype=object)
+    size, place = sets.sum(axis=1), np.argsort(np.argsort(names))
+    kind[size == 1] = names[sets[size == 1].argmax(axis=1)]
+    for i in np.flatnonzero(size > 1).tolist():
+        first = np.lexsort((place, -order[i]))
+        kind[i] = OR.join(names[first[sets[i, first]]])
+    return kind
+
+
+def names_in(said: str, kinds: Iterable[str]) -> tuple[str, ...]:
+    """The kinds that an alarm is named by.
+
+    Examples
+    --------
+    >>> names_in("dos or probe", ["probe", "scan", "dos"]), names_in("unseen", ["dos"])
+    (('dos', 'probe'), ())
+    """
+    known = set(kinds)
+    return (said,) if said in known else tuple(k for k in said.split(OR) if k in known)

@@ -1,0 +1,60 @@
+"""The parameters of a detector: what none can be fitted with is refused."""
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from eqsep.detector.feature_map import FeatureMap, given_bandwidth
+from eqsep.detector.naming import checked_unseen_rate
+from eqsep.detector.scoring import checked_promise
+from eqsep.detector.windows import check_window
+from eqsep.errors import UserError
+
+DEVICES = ("cpu", "cuda", "auto")
+UNLABELLED_ROWS = ("auto", "trusted", "doubted")
+
+
+def check_parameters(detector: Any) -> None:
+    """Refuse what no detector can be fitted with."""
+    checked_promise(detector)
+    checked_unseen_rate(detector.unseen_rate)
+    if not isinstance(detector.n_landmarks, Integral) or detector.n_landmarks < 2:
+        told = f"must be a whole number of at least 2, got {detector.n_landmarks!r}."
+        raise UserError(f"n_landmarks {told}", command=f"--landmarks {told}")
+    bandwidth = given_bandwidth(detector)
+    for name, value in (
+        ("alpha", detector.alpha),
+        ("unlabelled_weight", detector.unlabelled_weight),
+        ("bandwidth", 1.0 if bandwidth is None else bandwidth),
+    ):
+        if not isinstance(value, Real) or not 0 < float(value) < np.inf:
+            raise UserError(f"{name} must be a number above 0, got {value!r}.")
+    if detector.unlabelled not in UNLABELLED_ROWS:
+        told = f"must be one of {list(UNLABELLED_ROWS)}, got {detector.unlabelled!r}."
+        raise UserError(f"unlabelled {told}", command=f"--unlabelled {told}")
+    if detector.device not in DEVICES:
+        raise UserError(f"device must be one of {list(DEVICES)}, got {detector.device!r}.")
+    if not isinstance(detector.feature_map, FeatureMap | None):
+        raise UserError(
+            f"feature_map must be the feature_map_ of a fitted detector, got a "
+            f"{type(detector.feature_map).__name__}."
+        )
+    if detector.window is not None:
+        check_window(detector)
+    _check_doubt(detector)
+
+
+def _check_doubt(detector: Any) -> None:
+    """Refuse a word on unlabelled rows that the feature map contradicts."""
+    asked, given = detector.unlabelled, detector.feature_map
+    if given is None or asked == "auto" or (asked == "doubted") == given.doubted:
+        return
+    taken = "doubted" if given.doubted else "trusted"
+    raise UserError(
+        f"unlabelled={asked!r} contradicts feature_map, in which rows are {taken}: that is settled "
+        f"at the first fit. Leave out unlabelled=, or fit the detector that it is from anew, with "
+        f"unlabelled={asked!r} and labelled anomalies.",
+        command=f"The model that --like names was to take rows as {asked}, and they are {taken} in "
+        f"it, since it knew no labelled anomaly. Fit it anew with some.",
+    )
