@@ -160,9 +160,9 @@ def test_more_labels_are_read_as_those_learnt_before(y, more, read):
     ("values", "options", "normal", "texts"),
     [
         (["Normal", "normal ", "NORMAL", "scan"], {}, "normal", ["normal"] * 3 + ["scan"]),
-        (["Fine", "bad", "fine"], {"normal": "FINE"}, "Fine", ["Fine", "bad", "Fine"]),
+        (["Fine", "bad", "fine"], {"normal": "FINE"}, "fine", ["fine", "bad", "fine"]),
         (["fine", "bad"], {"normal": "FINE"}, "fine", ["fine", "bad"]),
-        (["normal", "DoS", "dos"], {}, "normal", ["normal", "DoS", "DoS"]),
+        (["normal", "DoS", "dos"], {}, "normal", ["normal", "dos", "dos"]),
         (["1.0", "2.0"], {"normal": "1.0"}, "1", ["1", "2"]),
         ([1.0, 2.0], {"normal": "1.0"}, "1", ["1", "2"]),
         ([1, 2, 2], {"normal": "1"}, "1", ["1", "2", "2"]),

@@ -22,10 +22,11 @@ from eqsep.commands.reading import (
 from eqsep.detector import Detector
 from eqsep.detector.holdout import NUMERIC, with_groups
 from eqsep.detector.windows import Windows
-from eqsep.errors import UserError, quoted
+from eqsep.errors import Note, UserError, quoted, warn
 from eqsep.tables.column import Column, objects
 from eqsep.tables.reading import Table, read_table
 
+_FIRST = 1000  # rows that are looked at before all of them
 _FEW = 20  # distinct values: so few are names, even where most of them are numbers
 _MOSTLY = 0.9  # the share of numbers from which on the others are taken for mistakes
 
@@ -155,6 +156,7 @@ class InputSpec:
     def with_names(self, table: pa.Table) -> pa.Table:
         """The table with columns of names as such; refuses numbers with words among them."""
         _check_numbers(table, names=self.names)
+        _note_same(table)
         for name in self.names:
             column = table.column(name)
             if not pa.types.is_dictionary(column.type):
@@ -180,6 +182,23 @@ def _column(table: pa.Table, name: str, *, reads: Sequence[str]) -> Column:
         column = pa.chunked_array([pa.array(label_texts(column, name), pa.string())])
     found = read_table(pa.table({name: column}), name="Detector")
     return found.columns[0]
+
+
+def _note_same(table: pa.Table) -> None:
+    """Name the columns that say nothing: without a value, or with the same one in all rows."""
+    distinct = {
+        name: pc.unique(column.slice(0, _FIRST))
+        for name, column in zip(table.schema.names, table.columns, strict=True)
+    }
+    few = {name: found for name, found in distinct.items() if len(found) == 1}
+    same = {name: pc.unique(table.column(name)) for name in few}
+    same = {name: found[0].is_valid for name, found in same.items() if len(found) == 1}
+    empty = [name for name, is_valid in same.items() if not is_valid]
+    constant = [name for name, is_valid in same.items() if is_valid]
+    if empty:
+        warn(Note(f"Without any value: {quoted(empty)}. A value there will be new."))
+    if constant and table.num_rows > 1:
+        warn(Note(f"The same in all rows: {quoted(constant)}. Another value there will be new."))
 
 
 def _check_numbers(table: pa.Table, *, names: Iterable[str]) -> None:

@@ -54,6 +54,7 @@ class LabelColumn:
     def seen(self, kinds: Sequence[str]) -> np.ndarray:
         """Which rows stay where only these kinds of anomaly are seen."""
         known = {text for text in self.texts if text not in (None, self.normal)}
+        kinds = [as_label(kind, known) for kind in kinds]
         unknown = [kind for kind in kinds if kind not in known]
         if unknown:
             raise UserError(
@@ -127,7 +128,7 @@ def _alike(texts: np.ndarray, name: str, *, known: Iterable[str]) -> np.ndarray:
         groups.setdefault(_folded(text), set()).add(text)
     usual = {_folded(text): text for text in known}
     words = {
-        text: usual.get(folded, min(group).strip())
+        text: usual.get(folded, max(group, key=str.strip).strip())  # small letters come last
         for folded, group in groups.items()
         for text in group
     }

@@ -1,0 +1,99 @@
+"""Tables as people send them, through the commands: the right answer, or one clear sentence."""
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+from typer.testing import CliRunner
+
+from eqsep.cli import app
+
+N = 160
+RNG = np.random.default_rng(0)
+KIND = np.resize(["normal"] * 8 + ["hot", "stuck"], N)
+SIZE = RNG.normal(size=N).round(3) + 5 * (KIND == "hot")
+SHAPE = np.resize(["round", "flat", "flat"], N)
+
+
+def table(*, mark=",", decimal=".", kind=KIND, header="size{0}shape{0}kind", more=()):
+    """The rows in a dialect, with more columns beside them."""
+    sizes = [f"{size:.3f}".replace(".", decimal) for size in SIZE]
+    columns = [sizes, SHAPE, kind, *more]
+    return "\n".join([header.format(mark), *map(mark.join, zip(*columns, strict=True)), ""])
+
+
+def spelt(kinds):
+    """Labels in three spellings."""
+    return [(k, k.upper(), f"{k} ")[i % 3] for i, k in enumerate(kinds)]
+
+
+plain = table()
+ODDITIES = {
+    "a German export": table(mark=";", decimal=",").encode("cp1252"),
+    "UTF-16 from Excel": table(mark="\t").encode("utf-16"),
+    "lone carriage returns": plain.replace("\n", "\r").encode(),
+    "a title and a blank line": f"Machine 7, May\n\n{table(mark=';')}".encode(),
+    "units below the names": table(
+        header="size{0}shape{0}kind{0}w{0}\n[mm]{0}{0}{0}[kg]{0}", more=[["1.5"] * N, [""] * N]
+    ).encode(),
+    "labels in three spellings": table(kind=spelt(KIND)).encode(),
+    "missing values": table(
+        more=[np.resize(["n/a", "1.5", "-", "?"], N)], header="size{0}shape{0}kind{0}x"
+    ).encode(),
+    "an empty and a constant column": table(
+        more=[[""] * N, ["7"] * N], header="size{0}shape{0}kind{0}e{0}c"
+    ).encode(),
+    "columns of spaces": "\n".join(
+        f"{a:>10}  {b:<8}  {c}"
+        for a, b, c in (line.split(",") for line in plain.splitlines())
+    ).encode(),
+    "a byte-order mark and blank lines": b"\xef\xbb\xbf\n\n" + plain.encode(),
+}  # fmt: skip
+
+
+def run(*words):
+    result = CliRunner().invoke(app, [str(w) for w in words])
+    assert result.exit_code == 0, result.stderr
+    assert "Traceback" not in result.stderr
+    return result
+
+
+@pytest.fixture(scope="module")
+def scores(tmp_path_factory):
+    """Those of the rows in a plain file."""
+    return scored(plain.encode(), tmp_path_factory.mktemp("plain"))
+
+
+def scored(data, folder):
+    """The scores of the rows by a model of them, after all other commands have read them."""
+    rows, model, out = folder / "t.csv", folder / "m.eqsep", folder / "s.parquet"
+    rows.write_bytes(data)
+    run("fit", rows, "--label", "kind", "--landmarks", 20, "--out", model)
+    run("score", model, rows, "--out", out)
+    run("explain", model, rows, "--most", 1)
+    run("learn", model, rows, "--label", "kind", "--again", "--out", folder / "n.eqsep")
+    return parquet.read_table(out).select(["score", "alarm", "kind"])
+
+
+@pytest.mark.parametrize("name", ODDITIES)
+def test_an_oddity_is_read_as_the_plain_file(name, scores, tmp_path):
+    found = scored(ODDITIES[name], tmp_path)
+    assert found.num_rows == N
+    if name not in ("units below the names", "missing values", "an empty and a constant column"):
+        assert found.equals(scores)  # these have more columns
+
+
+@pytest.mark.parametrize("name", ["a German export", "labels in three spellings"])
+def test_an_oddity_is_evaluated(name, tmp_path):
+    (tmp_path / "t.csv").write_bytes(ODDITIES[name])
+    words = ("--label", "kind", "--landmarks", 20, "--seen", "hot")
+    assert (
+        "eqsep            seen 1.000, unseen" in run("evaluate", tmp_path / "t.csv", *words).stdout
+    )
+
+
+def test_columns_that_say_nothing_are_named(tmp_path):
+    (tmp_path / "t.csv").write_bytes(ODDITIES["an empty and a constant column"])
+    words = ("--label", "kind", "--landmarks", 20, "--out", tmp_path / "m.eqsep")
+    told = run("fit", tmp_path / "t.csv", *words).stderr
+    assert "Note: Without any value: 'e'." in told
+    assert "Note: The same in all rows: 'c'." in told
