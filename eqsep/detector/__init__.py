@@ -2,7 +2,9 @@
 
 | module | what it knows |
 |---|---|
-| `detector` | the estimator |
+| `detector` | the estimator: what it learns |
+| `answers` | what it says of rows once it is fitted |
+| `probability` | the chance that a row is an anomaly |
 | `parameters` | those that no detector can be fitted with |
 | `fitting` | a fit: what is agreed on first, and what rows teach under it, as sums that add up |
 | `streams` | a first fit to batches of rows |

@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from eqsep.checks import Finding, warn_of
-from eqsep.detector.explanation import Explanation, explain_rows
+from eqsep.detector.answers import Answers
 from eqsep.detector.feature_map import FeatureMap
 from eqsep.detector.fitting import (
     FitContext,
@@ -21,11 +21,10 @@ from eqsep.detector.fitting import (
 )
 from eqsep.detector.holdout import row_hashes, with_groups
 from eqsep.detector.learning import accumulated, learnt_with, left_without, merged, warn_of_rows
-from eqsep.detector.naming import KindRows, kind_p_values
+from eqsep.detector.naming import KindRows
 from eqsep.detector.parameters import check_parameters
-from eqsep.detector.scoring import Calibration, Held, checked_promise, scorer_of, solved, verdicts
+from eqsep.detector.scoring import Calibration, Held, checked_promise, scorer_of, solved
 from eqsep.detector.streams import fit_stream, read
-from eqsep.detector.trust import accuracy
 from eqsep.detector.windows import grouped
 from eqsep.engine.nystroem import Statistics
 from eqsep.labels import RowLabels, read_row_labels
@@ -33,7 +32,7 @@ from eqsep.renames import DEPRECATED, parameter
 from eqsep.tables.reading import is_stream, read_table
 
 
-class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn: no types
+class Detector(Answers, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scikit-learn
     """Alarms for the kinds of anomaly that were seen, and for those that were not.
 
     A table's rows are encoded, and f(x) = Σ_j a_j k(x, c_j) is learnt over landmarks c_j with a
@@ -294,58 +293,6 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-
         """
         *_, partial = accumulated(self, X, y, groups, time, judged)
         return self._record(*left_without(self, partial))
-
-    def score_samples(self, X: Any) -> np.ndarray:
-        """0 where a row is normal, near 1 or above where it is not; far away at least 1."""
-        check_is_fitted(self)
-        return scorer_of(self).scores(self.feature_map_.rows(X))
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """How far the score of each row is above the threshold; above 0 it is an alarm."""
-        return self.score_samples(X) - self.threshold_
-
-    def predict(self, X: Any) -> np.ndarray:
-        """1 for an alarm, 0 for a row that passes; or the labels, where these are numbers."""
-        alarm = self.decision_function(X) > 0
-        label: np.ndarray = self.classes_[alarm.astype(int)]
-        return label
-
-    def predict_kind(self, X: Any) -> np.ndarray:
-        """ "normal" for a row that passes; for an alarm its seen kind, "a or b", or "unseen"."""
-        check_is_fitted(self)
-        return verdicts(self, X)["kind"].astype(str)
-
-    def kind_p_values(self, X: Any) -> np.ndarray:
-        """The p-value of each of `kinds_` for each row: above `unseen_rate`, it names an alarm."""
-        check_is_fitted(self)
-        return kind_p_values(self, self.feature_map_.rows(X))
-
-    def p_value(self, X: Any) -> np.ndarray:
-        """The chance that a new normal row scores as high as each row does."""
-        score = self.score_samples(X)
-        return self.calibration_.p_value(score)
-
-    def select(self, X: Any, *, fdr: float = 0.1) -> np.ndarray:
-        """Which rows of the batch `X` are anomalies, at most a share of `fdr` of them falsely."""
-        from eqsep.detector.selection import calibrating, selected  # imports scipy.stats
-
-        return selected(self.p_value(X), fdr=fdr, n_calibrating=calibrating(self))
-
-    def explain(self, X: Any, *, top: int = 5) -> list[Explanation]:
-        """Why each row has its score: the columns that drive it, and the nearest normal row.
-
-        Parameters
-        ----------
-        top : int, default=5
-            How many columns are named; the others are summed up.
-        """
-        check_is_fitted(self)
-        table = self.feature_map_.aligned(read_table(X, name=type(self).__name__))
-        return explain_rows(self, table, top=top)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of labelled rows told right, normal from anomalous."""
-        return accuracy(self, X, y, sample_weight)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted detector to one file, without pickle; `eqsep.load_model` reads it."""

@@ -1,0 +1,102 @@
+"""What a fitted detector says of rows, in scikit-learn's words and in its own."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from eqsep.detector.explanation import Explanation, explain_rows
+from eqsep.detector.feature_map import FeatureMap
+from eqsep.detector.naming import kind_p_values
+from eqsep.detector.probability import probabilities
+from eqsep.detector.scoring import Calibration, scorer_of, verdicts
+from eqsep.detector.trust import accuracy
+from eqsep.tables.reading import read_table
+
+
+class Answers:
+    """Scores, alarms, names, chances and reasons: the methods of a `Detector` once it is fitted."""
+
+    feature_map_: FeatureMap
+    calibration_: Calibration
+    classes_: np.ndarray
+    threshold_: Any
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """0 where a row is normal, near 1 or above where it is not; far away at least 1."""
+        check_is_fitted(self)
+        return scorer_of(self).scores(self.feature_map_.rows(X))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """How far the score of each row is above the threshold; above 0 it is an alarm."""
+        above: np.ndarray = self.score_samples(X) - self.threshold_
+        return above
+
+    def predict(self, X: Any) -> np.ndarray:
+        """1 for an alarm, 0 for a row that passes; or the labels, where these are numbers."""
+        alarm = self.decision_function(X) > 0
+        label: np.ndarray = self.classes_[alarm.astype(int)]
+        return label
+
+    def predict_kind(self, X: Any) -> np.ndarray:
+        """ "normal" for a row that passes; for an alarm its seen kind, "a or b", or "unseen"."""
+        check_is_fitted(self)
+        return verdicts(self, X)["kind"].astype(str)
+
+    def kind_p_values(self, X: Any) -> np.ndarray:
+        """The p-value of each of `kinds_` for each row: above `unseen_rate`, it names an alarm."""
+        check_is_fitted(self)
+        return kind_p_values(self, self.feature_map_.rows(X))
+
+    def p_value(self, X: Any) -> np.ndarray:
+        """The chance that a new normal row scores as high as each row does."""
+        score = self.score_samples(X)
+        return self.calibration_.p_value(score)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The chances that each row is normal, and anomalous: a column for each of `classes_`.
+
+        An anomaly has c / (q + c), with q the chance that a new normal row scores higher (`p_value`
+        without its steps) and c that of a row at the threshold, the rate of false alarms: 1/2 at
+        the threshold. That is the share of anomalies among rows that score as high, where they are
+        as common as false alarms and all of them score so high.
+
+        Examples
+        --------
+        >>> from eqsep import Detector
+        >>> X = np.random.default_rng(0).normal(size=(900, 2))
+        >>> detector = Detector(bandwidth=1.0, n_landmarks=50, random_state=0).fit(X)
+        >>> detector.predict_proba([[0.0, 0.0], [0.0, 9.0]]).round(2)
+        array([[0.98, 0.02],
+               [0.17, 0.83]])
+        """
+        return probabilities(self, self.score_samples(X))
+
+    def select(self, X: Any, *, fdr: float = 0.1) -> np.ndarray:
+        """Which rows of the batch `X` are anomalies, at most a share of `fdr` of them falsely."""
+        from eqsep.detector.selection import calibrating, selected  # imports scipy.stats
+
+        return selected(self.p_value(X), fdr=fdr, n_calibrating=calibrating(self))
+
+    def explain(self, X: Any, *, top: int = 5) -> list[Explanation]:
+        """Why each row has its score: the columns that drive it, and the nearest normal row.
+
+        Parameters
+        ----------
+        top : int, default=5
+            How many columns are named; the others are summed up.
+        """
+        check_is_fitted(self)
+        table = self.feature_map_.aligned(read_table(X, name=type(self).__name__))
+        return explain_rows(self, table, top=top)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of labelled rows told right, normal from anomalous."""
+        return accuracy(self, X, y, sample_weight)
+
+    def fit_predict(self, X: Any, y: Any = None, **told: Any) -> np.ndarray:
+        """Fit, and say of the same rows what `predict` does; `told` are other arguments of `fit`.
+
+        Rows that were learnt raise fewer alarms than new ones: the promise is for these.
+        """
+        return self.fit(X, y, **told).predict(X)  # type: ignore[attr-defined,no-any-return]

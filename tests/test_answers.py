@@ -1,0 +1,90 @@
+"""What a fitted detector says of rows: chances, and the words of scikit-learn."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from eqsep import Detector
+from eqsep.detector.probability import survival
+
+QUICK = {"bandwidth": 1.0, "n_landmarks": 60, "random_state": 0}
+RNG = np.random.default_rng(0)
+NORMAL, PUMP = RNG.normal(size=(900, 2)), RNG.normal((6, 0), 0.5, size=(20, 2))
+X, KIND = np.vstack([NORMAL, PUMP]), np.repeat(["normal", "pump"], [900, 20])
+NEW = np.vstack([RNG.normal(size=(500, 2)), RNG.normal(scale=4, size=(500, 2))])
+
+
+@pytest.fixture(scope="module")
+def detector():
+    return Detector(**QUICK).fit(X, KIND)
+
+
+def labelled(**parameters):
+    return Detector(**QUICK, **parameters).fit(X, KIND)
+
+
+def few_rows():
+    with pytest.warns(UserWarning, match="cannot be promised"):
+        return Detector(**QUICK).fit(NORMAL[:60])
+
+
+FITTED = {
+    "names": labelled,
+    "many alarms": lambda: labelled(false_alarm_rate=0.2),
+    "confidence": lambda: labelled(false_alarm_rate=0.1, confidence=0.9),
+    "signs": lambda: Detector(normal=1, **QUICK).fit(X, np.where(KIND == "normal", 1, -1)),
+    "few rows": few_rows,
+    "groups": lambda: Detector(false_alarm_rate=0.1, **QUICK).fit(
+        NORMAL, groups=np.arange(900) // 10
+    ),
+}
+
+
+@pytest.mark.parametrize("fitted", FITTED.values(), ids=FITTED)
+def test_the_larger_chance_is_what_predict_says(fitted):
+    fitted = fitted()
+    chance = fitted.predict_proba(NEW)
+    assert chance.shape == (len(NEW), 2)
+    assert_allclose(chance.sum(axis=1), 1)
+    assert_array_equal(fitted.classes_[chance.argmax(axis=1)], fitted.predict(NEW))
+    assert fitted.decision_function(NEW).max() > 0
+
+
+def test_chances_tell_rows_apart_that_share_a_p_value(detector):
+    score = np.unique(detector.score_samples(NEW))
+    assert len(np.unique(detector.calibration_.p_value(score))) < len(score)
+    assert (np.diff(survival(detector.calibration_, score)) < 0).all()
+
+
+def test_the_chance_of_a_normal_row_is_the_p_value_without_its_steps(detector):
+    p, n = detector.p_value(NEW), detector.calibration_.n_units
+    q = survival(detector.calibration_, detector.score_samples(NEW))
+    assert (q <= p).all()
+    assert (p - q <= 1 / (n + 1) + 1e-12).all()
+
+
+def test_at_the_threshold_both_chances_are_equal_and_the_rate_decides(detector):
+    q = survival(detector.calibration_, np.array([detector.threshold_]))
+    assert_allclose(q, detector.false_alarm_rate)
+    chance = detector.predict_proba(NEW)[:, 1]
+    q = survival(detector.calibration_, detector.score_samples(NEW))
+    assert_allclose(chance, 0.01 / (q + 0.01))
+
+
+def test_without_a_row_that_calibrates_a_chance_is_an_even_one_up_to_the_threshold(detector):
+    calibration = detector.calibration_
+    none = type(calibration)(calibration.rows[:0], calibration.scores[:0])
+    assert survival(none, np.array([0.0, 0.5, 1.0])).tolist() == [1, 1, 0.5]
+
+
+def test_normal_rows_that_all_score_0_leave_no_chance_to_others(detector):
+    flat = type(detector.calibration_)(np.zeros((9, 1)), np.zeros(9))
+    assert survival(flat, np.array([0.0, 0.1])).round(6).tolist() == [1, 0]
+
+
+def test_fit_predict_is_fit_and_predict():
+    groups = np.arange(len(X)) // 10
+    once = Detector(false_alarm_rate=0.1, **QUICK)
+    two = Detector(false_alarm_rate=0.1, **QUICK).fit(X, KIND, groups=groups)
+    assert_array_equal(once.fit_predict(X, KIND, groups=groups), two.predict(X))
+    assert two.predict(X).sum() > 20
