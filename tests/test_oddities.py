@@ -97,3 +97,27 @@ def test_columns_that_say_nothing_are_named(tmp_path):
     told = run("fit", tmp_path / "t.csv", *words).stderr
     assert "Note: Without any value: 'e'." in told
     assert "Note: The same in all rows: 'c'." in told
+
+
+def test_what_is_kept_has_types_in_parquet(scores, tmp_path):
+    rows, model, out = (tmp_path / name for name in ("t.csv", "m.eqsep", "s.parquet"))
+    more = [
+        [str(10_000 + i) for i in range(N)],
+        [f"{i:05d}" for i in range(N)],
+        [f"2024-01-{1 + i % 28:02d}" for i in range(N)],
+        [f"a{i}" for i in range(N)],
+    ]
+    header = "size{0}shape{0}kind{0}id{0}zip{0}day{0}name"
+    rows.write_text(table(more=more, header=header))
+    drop = [word for name in ("id", "zip", "day", "name") for word in ("--drop", name)]
+    run("fit", rows, "--label", "kind", "--landmarks", 20, "--out", model, *drop)
+    keep = [word.replace("drop", "keep") for word in drop]
+    run("score", model, rows, *keep, "--out", out)
+    found = parquet.read_table(out)
+    kept = [str(found.schema.field(name).type) for name in ("id", "zip", "day", "name")]
+    assert kept == ["int64", "string", "timestamp[us]", "string"]
+    assert found.column("id")[-1].as_py() == 10_000 + N - 1
+    assert found.select(scores.schema.names).equals(scores)
+    rows.write_text(rows.read_text().splitlines()[0] + "\n")  # no row shows a type
+    run("score", model, rows, *keep, "--out", out)
+    assert parquet.read_table(out).num_rows == 0

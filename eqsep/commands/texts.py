@@ -145,6 +145,22 @@ def _inferred(column: Any, tried: Sequence[Notation], *, comma: bool) -> Underst
     return _in_notation(column, tried) or _dates(column) or Understood(column)
 
 
+def plain_type(column: Any) -> pa.DataType:
+    """The type that all values of a column of text allow as they are written; else a string."""
+    found = _inferred(column, [], comma=False).column.type
+    known = (pa.int64(), pa.float64(), pa.timestamp("us"))
+    return found if found in known and _casts(column, found) else pa.string()
+
+
+def _casts(column: Any, kind: pa.DataType) -> bool:
+    """Whether a column can be cast as it is, without a space being taken away."""
+    try:
+        pc.cast(column, kind)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
 def _cast(column: Any, kind: pa.DataType) -> Any:
     """The column in a type, or None where some value is not of it; spaces around one are none."""
     for part in (column.slice(0, _FIRST), column):

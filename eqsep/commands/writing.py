@@ -122,21 +122,53 @@ def _packed(file: BinaryIO, out: str) -> AbstractContextManager[Any]:
 @contextmanager
 def _writer(file: Any, kind: str) -> Iterator[Write]:
     opened: list[Any] = []
+    schema: pa.Schema | None = None
 
     def write(table: pa.Table) -> None:
+        nonlocal schema
         if kind in _ENCODERS:
             file.write(_ENCODERS[kind](table, not opened))
             opened.append(file)
             return
         if not opened:
-            opened.append(_OPENERS[kind](file, table.schema))
-        opened[0].write_table(table)
+            schema = _with_types(table)
+            if not table.num_rows:
+                return  # there is nothing yet that shows types
+            opened.append(_OPENERS[kind](file, schema))
+        opened[0].write_table(_in_types(table, schema))
 
     try:
         yield write
+        if not opened and schema is not None:
+            opened.append(_OPENERS[kind](file, schema))
     finally:
         if opened and kind in _OPENERS:
             opened[0].close()
+
+
+def _with_types(table: pa.Table) -> pa.Schema:
+    """The schema of scores, with what is kept beside them of text files in types of its own."""
+    kept = range(max(table.schema.get_field_index("score"), 0))
+    texts = [i for i in kept if pa.types.is_string(table.schema.field(i).type)]
+    schema = table.schema
+    if not texts or not table.num_rows:
+        return schema
+    from eqsep.commands.texts import plain_type
+
+    for i in texts:
+        schema = schema.set(i, pa.field(schema.names[i], plain_type(table.column(i))))
+    return schema
+
+
+def _in_types(table: pa.Table, schema: pa.Schema | None) -> pa.Table:
+    if schema is None or table.schema.equals(schema):
+        return table
+    try:
+        return table.cast(schema)
+    except pa.ArrowInvalid as error:
+        raise UserError(
+            f"A column that is kept is not of one type in all rows: {error}. Keep it in a CSV file."
+        ) from error
 
 
 def _csv(table: pa.Table, first: bool) -> bytes:
