@@ -7,7 +7,7 @@ from sklearn.base import is_outlier_detector
 from sklearn.metrics import average_precision_score
 
 from eqsep.errors import UserError
-from eqsep.labels import read_labels
+from eqsep.labels import label_objects, read_labels
 
 
 def anomaly_score(estimator: Any, X: Any, *, normal: Any = None) -> np.ndarray:
@@ -52,8 +52,15 @@ def anomaly_score(estimator: Any, X: Any, *, normal: Any = None) -> np.ndarray:
 def anomaly_average_precision(estimator: Any, X: Any, y: Any, *, normal: Any = None) -> float:
     """The average precision of a fitted estimator on labels of any kind, names included.
 
-    scikit-learn's own scorers go by the order of the labels, which for names is the alphabet's;
-    this one knows which is normal. Pass it as `scoring=`.
+    scikit-learn's own scorers go by the order of the labels, which for names is the alphabet's, and
+    refuse several kinds; this one knows which is normal. Pass it as `scoring=`. Rows without a
+    label (None, NaN) are left out.
+
+    Parameters
+    ----------
+    normal : label, default=None
+        Which label is normal: the estimator's own `normal` where it has one, in a pipeline too;
+        else 0, False or "normal", whichever occurs.
 
     Examples
     --------
@@ -66,10 +73,19 @@ def anomaly_average_precision(estimator: Any, X: Any, y: Any, *, normal: Any = N
     >>> cross_val_score(model, X, kind, scoring=anomaly_average_precision, cv=halves)
     array([1.])
     """
-    labels = read_labels(y, normal=normal)
-    return float(
-        average_precision_score(labels.encode(y), anomaly_score(estimator, X, normal=normal))
-    )
+    y = label_objects(y, len(y))
+    known = np.flatnonzero([label is not None for label in y])
+    normal = _own_normal(estimator) if normal is None else normal
+    labels, given = read_labels(y[known], normal=normal), y[known]
+    of_classes = normal if normal in getattr(estimator, "classes_", np.arange(2)).tolist() else None
+    score = anomaly_score(estimator, X, normal=of_classes)
+    return float(average_precision_score(labels.encode(given), score[known]))
+
+
+def _own_normal(estimator: Any) -> Any:
+    """What an estimator, or a step of a pipeline, was told is normal; None where nothing was."""
+    told = {name.split("__")[-1]: value for name, value in estimator.get_params().items()}
+    return told.get("normal")
 
 
 def _place_of_normal(classes: list[Any], normal: Any) -> int:
