@@ -4,6 +4,7 @@ import re
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from report_page import Page, payments
 from typer.testing import CliRunner
@@ -199,3 +200,36 @@ def test_commands_that_write_no_report_do_not_import_matplotlib():
         "sys.exit('matplotlib' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("labels", [["normal"], ["normal", "fraud"], [None], ["normal"] * 2])
+def test_few_normal_rows_have_a_report_or_one_sentence_says_why_not(labels, tmp_path):
+    text = "".join(f"{i}.5,{i * i},{label or 'normal'}\n" for i, label in enumerate(labels))
+    (tmp_path / "rows.csv").write_text("a,b,kind\n" + text)
+    told = ("--drop", "kind") if labels == [None] else ("--label", "kind")
+    report = tmp_path / "report.html"
+    words = (*told, "--out", tmp_path / "m", "--report", report)
+    result = run("fit", tmp_path / "rows.csv", *words)
+    enough = labels.count("normal") > 1
+    assert result.exit_code == (0 if enough else 2), result.output
+    assert report.exists() == enough
+    if not enough:
+        assert "which takes 2 normal rows at least, got 1. Add normal rows" in result.stderr
+        assert "The model is written" in result.stderr
+        assert (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize("n_groups", [2, 3])
+def test_few_groups_have_a_report_or_one_sentence_says_why_not(n_groups, tmp_path):
+    rng, lines = np.random.default_rng(0), ["machine,a,kind"]
+    for group in range(n_groups):  # and beside each of them one of anomalies alone
+        lines += [f"m{group},{x:.3f},normal" for x in rng.normal(size=20)]
+        lines += [f"x{group},{x:.3f},fraud" for x in rng.normal(5, size=5)]
+    (tmp_path / "rows.csv").write_text("\n".join(lines))
+    report = tmp_path / "report.html"
+    words = ("--label", "kind", "--group", "machine", "--out", tmp_path / "m", "--report", report)
+    result = run("fit", tmp_path / "rows.csv", *words)
+    assert result.exit_code == (0 if n_groups == 3 else 2), result.output
+    assert report.exists() == (n_groups == 3)
+    if n_groups == 2:
+        assert "takes 3 groups with normal rows at least, got 2" in result.stderr

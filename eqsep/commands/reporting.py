@@ -112,10 +112,12 @@ def _held_out(detector: Detector, known: _Known) -> HeldOut:
     else:
         grouping = detector.feature_map_.grouping
         assert grouping is not None  # the rows were learnt with their groups
-        test, near = _chosen_groups(grouping, known.table.groups)
+        is_normal = known.kind == known.normal
+        test, near = _chosen_groups(grouping, known.table.groups, is_normal)
         test |= np.isin(known.kind.astype(str), unseen)
     train = np.flatnonzero(~test & ~near & ~np.isin(known.kind.astype(str), unseen))
     rows = np.flatnonzero(test & (known.kind != None))  # noqa: E711  one by one
+    _check_enough(known, rows, train, grouping=detector.feature_map_.grouping)
     trial = Detector(**detector.get_params(deep=False))
     with python_warnings.catch_warnings():
         python_warnings.simplefilter("ignore")  # said of the first fit already
@@ -129,6 +131,26 @@ def _held_out(detector: Detector, known: _Known) -> HeldOut:
         detector=trial,
         usual=known.table.take(np.flatnonzero(known.kind == known.normal)),
         note=_note(known, trial, n_train=len(train), n_test=len(rows), unseen=unseen),
+    )
+
+
+def _check_enough(
+    known: _Known, rows: np.ndarray, train: np.ndarray, *, grouping: Grouping | None
+) -> None:
+    """Refuse a report where too few normal rows are left to fit to, or to measure on."""
+    learnt, held = (part[known.kind[part] == known.normal] for part in (train, rows))
+    what, needed = "normal row", 2
+    if grouping is not None and known.table.groups is not None:
+        units = grouping.units(known.table.groups, key=0)
+        learnt, held = np.unique(units[learnt]), np.unique(units[held])
+        what, needed = grouping.unit, 3
+    if len(held) and len(learnt) >= needed - 1:
+        return
+    of = "" if needed == 2 else " with normal rows"
+    raise UserError(
+        f"The model is written, but no report: it is measured on normal rows that a second fit "
+        f"does not learn, which takes {needed} {what}s{of} at least, got "
+        f"{len(held) + len(learnt):,}. Add normal rows, or leave out --report."
     )
 
 
@@ -148,15 +170,18 @@ def _chosen(kind: np.ndarray, unseen: Sequence[str], *, normal: str) -> np.ndarr
     return test
 
 
-def _chosen_groups(grouping: Grouping, groups: RowGroups) -> tuple[np.ndarray, np.ndarray]:
+def _chosen_groups(
+    grouping: Grouping, groups: RowGroups, is_normal: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """Which rows are held out where whole groups are, and which lie in gaps beside them.
 
-    Those of a share of the groups, one at least.
+    Those of a share of the groups that have normal rows, one at least where two are left.
     """
-    hashes = np.unique(units := grouping.units(groups, key=0))
-    n = max(min(int(_HELD * len(hashes)), len(hashes) - 2), 1)
-    test = units < hashes[n]
-    return test, ~test & grouping.near(groups, key=0, bound=int(hashes[n]))
+    units = grouping.units(groups, key=0)
+    hashes = np.unique(units[is_normal])
+    bound = hashes[max(min(int(_HELD * len(hashes)), len(hashes) - 2), int(len(hashes) > 2))]
+    test = units < bound
+    return test, ~test & grouping.near(groups, key=0, bound=int(bound))
 
 
 def _row_names(detector: Detector, known: _Known, rows: np.ndarray) -> list[str]:
