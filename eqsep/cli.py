@@ -36,7 +36,7 @@ from eqsep.commands.options import (
     Window,
     reads_tables,
 )
-from eqsep.errors import UserError
+from eqsep.errors import UserError, visible
 
 if TYPE_CHECKING:
     from eqsep.commands.inputs import InputSpec
@@ -235,7 +235,7 @@ def explain(  # noqa: PLR0913
         wanted = Wanted(most, top, only_alarms, false_alarm_rate)
         with warnings_told():
             for text in explaining.explain_files(model, rows, layout=layout, wanted=wanted):
-                typer.echo(text)
+                typer.echo(visible(text))
 
 
 @app.command()
@@ -253,7 +253,7 @@ def merge(
         with warnings_told():
             detector = fitting.merge_models(models, out, again=again)
         held = counted(len(detector.calibration_.scores), "held-out normal row")
-        Screen().print(f"{len(models)} models, {held}: {out}", soft_wrap=True)
+        Screen().print(f"{len(models)} models, {held}: {out}", soft_wrap=True, markup=False)
 
 
 @app.command()
@@ -278,7 +278,7 @@ def export(
         check_model_out(onnx)
         check_not_read(onnx, [model])
         load_detector(model).to_onnx(onnx)
-        Screen().print(f"ONNX graph: {onnx}", soft_wrap=True)
+        Screen().print(f"ONNX graph: {onnx}", soft_wrap=True, markup=False)
 
 
 @app.command()

@@ -1,6 +1,7 @@
 """Errors that the caller can mend, and warnings; any other exception is a fault of the software."""
 
 import os
+import re
 import warnings
 from collections.abc import Iterable
 from inspect import currentframe
@@ -8,6 +9,9 @@ from pathlib import Path
 from typing import Self
 
 _PACKAGE = f"{Path(__file__).parent}{os.sep}"
+_OBEYED = re.compile(
+    r"[^\t\n -~\u00a0-\U0010ffff]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 class Message(Exception):
@@ -72,6 +76,19 @@ def warn(warning: Warning) -> None:
     while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back
     warnings.warn(warning, stacklevel=level)
+
+
+def visible(text: str) -> str:
+    """Text without what a terminal would obey: escapes, controls, and turns of direction.
+
+    Ends of lines and tabs stay; halves of characters, which cannot be written, go.
+
+    Examples
+    --------
+    >>> print(visible("\x1b[31mred\x07"))
+    \\x1b[31mred\\x07
+    """
+    return _OBEYED.sub(lambda found: repr(found[0])[1:-1], text)
 
 
 def quoted(names: Iterable[str], *, most: int = 12) -> str:

@@ -2,12 +2,14 @@
 
 import errno
 import os
+import re
 import secrets
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,6 +25,8 @@ FORMATS = {
 }
 READ_AS_TEXT = dict.fromkeys(("tsv", "txt", "data"), "csv")  # read alone
 SHEETS = dict.fromkeys(("xlsx", "xlsm", "xls", "xlsb", "ods"), "sheet")  # likewise
+_PART = re.compile(r"\.eqsep-[0-9a-f]{16}\.part")
+_YOUNG = 60.0  # seconds in which a file that is being written may not be locked yet
 
 
 def ending_of(path: str | os.PathLike[str]) -> str:
@@ -44,7 +48,8 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     no reader meets half of it; the content reaches the disk before the name does, so a loss of
     power leaves the old file or the new one. Whatever ends the block otherwise, an error, an
     interruption or SIGTERM, leaves `path` as it was and nothing beside it. Where `path` is a
-    link, the file that it points to is replaced.
+    link, the file that it points to is replaced. What others have left beside it who were killed
+    outright is removed.
 
     Parameters
     ----------
@@ -68,15 +73,78 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         raise FileNotFoundError(errno.ENOENT, "There is no such folder", str(path.parent))
     beside = path.with_name(f".eqsep-{secrets.token_hex(8)}.part")
     with _ended_in_order():
+        _remove_abandoned(path.parent)
         try:
             with beside.open("xb") as file:
+                with suppress(OSError):
+                    _lock(file)
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
+                os.utime(beside)  # young once more, as it is not locked when it is renamed
             beside.replace(path)
         finally:
             beside.unlink(missing_ok=True)
     _settle(path.parent)
+
+
+@contextmanager
+def changed_alone(path: Path, *, on_wait: Callable[[], None]) -> Iterator[None]:
+    """Let nobody else change a file that is read and then replaced: others wait for their turn.
+
+    Parameters
+    ----------
+    path : Path
+    on_wait : callable
+        Called where somebody else has it.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "count")
+    ...     _ = path.write_bytes(b"1")
+    ...     with changed_alone(path, on_wait=lambda: None), written_whole(path) as file:
+    ...         _ = file.write(b"2")
+    ...     path.read_bytes()
+    b'2'
+    """
+    while True:
+        with path.open("rb") as file:
+            try:
+                _lock(file)
+            except BlockingIOError:
+                on_wait()
+                _lock(file, wait=True)
+            except OSError:  # there are no locks here
+                yield
+                return
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):  # not replaced meanwhile
+                yield
+                return
+
+
+def _lock(file: BinaryIO, *, wait: bool = False) -> None:
+    """Lock a file until it is closed.
+
+    BlockingIOError says that somebody else has it, any other OSError that there are no locks.
+    """
+    if os.name != "posix":
+        raise OSError(errno.ENOTSUP, "No locks")
+    import fcntl
+
+    fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove what was being written by processes that are no more: nobody has locked it."""
+    for path in folder.glob(".eqsep-*.part"):
+        with suppress(OSError):
+            if not _PART.fullmatch(path.name) or time.time() - path.stat().st_mtime < _YOUNG:
+                continue
+            with path.open("r+b") as file:
+                _lock(file)
+                path.unlink()
 
 
 @contextmanager

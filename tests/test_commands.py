@@ -31,6 +31,7 @@ from eqsep.commands.text_files import ROWS_AT_ONCE
 from eqsep.commands.writing import table_writer
 from eqsep.datasets import make_mixed_demo
 from eqsep.errors import UserError
+from eqsep.files import changed_alone
 
 ANSWERS = ["score", "p_value", "alarm", "kind"]
 SIX_DIGITS = 5e-6  # how far a number of so many is off at most
@@ -693,6 +694,24 @@ def test_highest_rows_are_found_piece_by_piece():
     (table,) = ranked(pieces, most=30)
     best = np.argsort(-scores, kind="stable")[:30]
     assert table.column("row").to_pylist() == best.tolist()
+
+
+@pytest.mark.filterwarnings("ignore::eqsep.detector.NewKindWarning")  # scores are compared
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs locks")
+def test_two_commands_that_change_a_model_wait_for_each_other(folder, model, tmp_path):
+    path = tmp_path / "m.eqsep"
+    path.write_bytes(model.read_bytes())
+    rows = payments(2)
+    with changed_alone(path, on_wait=pytest.fail):
+        other = eqsep("learn", path, folder / "new.csv", "--label", "kind", "--out", path)
+        assert b"waiting" in other.stderr.readline()
+        load_model(path).partial_fit(rows.drop(columns="kind"), rows["kind"]).save(path)
+    other.communicate(timeout=60)
+    assert other.returncode == 0
+    before, after = (load_model(one).statistics_.weight.sum() for one in (model, path))
+    held = [len(load_model(one).calibration_.scores) for one in (model, path)]
+    n_new = len(rows) + len(pd.read_csv(folder / "new.csv"))
+    assert after - before + held[1] - held[0] == pytest.approx(n_new)
 
 
 @pytest.mark.filterwarnings("ignore::eqsep.detector.NewKindWarning")  # scores are compared

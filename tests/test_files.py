@@ -1,15 +1,17 @@
 """Files written whole or not at all: whatever ends the writing, no half and no rest is left."""
 
+import errno
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from eqsep.files import written_whole
+from eqsep.files import changed_alone, written_whole
 
 
 def names_in(folder):
@@ -109,7 +111,7 @@ def test_the_content_reaches_the_disk_before_the_name_does(tmp_path, monkeypatch
 
 TERMINATED = """
 import os, signal, sys
-from eqsep.files import written_whole
+from eqsep.files import changed_alone, written_whole
 with written_whole(sys.argv[1]) as file:
     file.write(b"half")
     os.kill(os.getpid(), signal.SIGTERM)
@@ -158,3 +160,76 @@ def test_another_thread_may_write_too(tmp_path):
     thread.start()
     thread.join()
     assert (tmp_path / "rows.csv").read_bytes() == b"new"
+
+
+def abandoned(folder, *, age, name=f".eqsep-{'0' * 16}.part"):
+    path = folder / name
+    path.write_bytes(b"half")
+    os.utime(path, (then := path.stat().st_mtime - age, then))
+    return path
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs locks")
+def test_what_killed_processes_have_left_is_removed_by_the_next_write(tmp_path):
+    code = (
+        "import os, sys; from eqsep.files import written_whole\n"
+        "with written_whole(sys.argv[1]) as file:\n"
+        "    file.write(b'half'); file.flush(); os.kill(os.getpid(), 9)"
+    )
+    path = tmp_path / "rows.csv"
+    subprocess.run([sys.executable, "-c", code, path], check=False)
+    [left] = tmp_path.iterdir()
+    os.utime(left, (0, 0))
+    write(path)
+    assert names_in(tmp_path) == ["rows.csv"]
+
+
+def test_what_is_young_or_has_another_name_is_left_alone(tmp_path):
+    kept = [
+        abandoned(tmp_path, age=5),
+        abandoned(tmp_path, age=999, name=".eqsep-mine.part"),
+        abandoned(tmp_path, age=999, name="eqsep.part"),
+    ]
+    write(tmp_path / "rows.csv")
+    assert names_in(tmp_path) == sorted(["rows.csv", *(path.name for path in kept)])
+
+
+def test_what_somebody_writes_for_long_is_left_alone(tmp_path):
+    with written_whole(tmp_path / "first") as file:
+        os.utime(file.name, (0, 0))
+        write(tmp_path / "second")
+        file.write(b"late")
+    assert names_in(tmp_path) == ["first", "second"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs locks")
+def test_changes_of_a_file_wait_for_each_other_and_none_is_lost(tmp_path):
+    path, waits = tmp_path / "count", []
+    path.write_bytes(b"0")
+
+    def count():
+        for _ in range(20):
+            with changed_alone(path, on_wait=lambda: waits.append(1)):
+                n = int(path.read_bytes())
+                time.sleep(0.001)
+                write(path, b"%d" % (n + 1))
+
+    threads = [threading.Thread(target=count) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert path.read_bytes() == b"60"
+    assert waits
+
+
+def test_without_locks_a_file_is_changed_as_ever(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    old, path = abandoned(tmp_path, age=999), tmp_path / "rows.csv"
+    path.write_bytes(b"old")
+    with changed_alone(path, on_wait=pytest.fail):
+        write(path)
+    assert names_in(tmp_path) == [old.name, "rows.csv"]  # who knows whether somebody writes it

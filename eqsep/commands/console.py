@@ -11,9 +11,10 @@ from difflib import get_close_matches
 from typing import Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
-from eqsep.errors import Message, Note, UserError, quoted
+from eqsep.errors import Message, Note, UserError, quoted, visible
 
 debugging = ContextVar("debugging", default=False)  # whether every error keeps its traceback
 BROKEN_PIPE = 141  # as a shell says of a command that SIGPIPE has ended
@@ -26,6 +27,13 @@ class Screen(Console):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, **options)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        """What is shown; nothing of it is a command to the terminal but Rich's own styles."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else visible(text), style, control)
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError  # Rich would end with exit code 1, which says something else here

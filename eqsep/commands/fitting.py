@@ -3,7 +3,7 @@
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from eqsep.commands.console import counted, progress
+from eqsep.commands.console import counted, progress, tell
 from eqsep.commands.inputs import InputSpec
 from eqsep.commands.label_columns import LabelColumn, check_labelled, check_some_label, y_for
 from eqsep.commands.reading import check_not_read, load_detector
@@ -27,6 +27,7 @@ from eqsep.detector.grouping import groups_needed
 from eqsep.detector.promise import CONFIDENCE
 from eqsep.detector.trust import is_calibration_doubted
 from eqsep.errors import UserError
+from eqsep.files import changed_alone
 from eqsep.labels import NORMAL, WITHOUT
 from eqsep.report.learnt import trust_in
 from eqsep.tables.column import objects, text_of
@@ -184,8 +185,8 @@ def _changed(
     """The model when rows of files have changed it, written, and the rows of each kind."""
     check_model_out(out)
     check_not_read(out, spec.paths)  # the model itself may learn on
-    detector = load_detector(model, rows=spec.paths)
-    with progress("reading") as say:
+    with _alone(model, out), progress("reading") as say:
+        detector = load_detector(model, rows=spec.paths)
         spec = spec.grouped_like(detector)
         (rows, column), y = spec.read_like(detector), None
         if column is not None:
@@ -197,6 +198,14 @@ def _changed(
         detector.save(out)
     labels = [None] * rows.n_rows if y is None else y
     return detector, dict(Counter(sorted(WITHOUT if k is None else str(k) for k in labels)))
+
+
+def _alone(model: Path, out: Path) -> AbstractContextManager[None]:
+    """Let nobody else change a model that is to be replaced: what he learns would be lost."""
+    if not model.is_file() or model.resolve() != out.resolve():
+        return nullcontext()
+    wait = f"Note: {model} is being changed by another command: waiting for it."
+    return changed_alone(model, on_wait=lambda: tell(wait))
 
 
 def _of_seen(

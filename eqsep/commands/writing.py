@@ -17,7 +17,7 @@ from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
 from eqsep.commands.reading import check_not_read
-from eqsep.errors import UserError
+from eqsep.errors import UserError, visible
 from eqsep.files import FORMATS, ending_of, written_whole
 
 STANDARD_OUTPUT = "-"
@@ -93,11 +93,13 @@ def check_report_out(
 def table_writer(out: str, kind: str) -> Iterator[Write]:
     """A function that appends a table; the file is there when all went well, and only then.
 
-    Standard output, devices and pipes are written to as they are.
+    Standard output, devices and pipes are written to as they are; a terminal sees no control
+    characters.
     """
     path = Path(out)
     if out == STANDARD_OUTPUT:
-        with _writer(sys.stdout.buffer, kind) as write:
+        file = _Terminal(sys.stdout.buffer) if sys.stdout.isatty() else sys.stdout.buffer
+        with _writer(file, kind) as write:
             yield write
         sys.stdout.buffer.flush()
     elif path.exists() and not path.is_file():
@@ -110,6 +112,16 @@ def table_writer(out: str, kind: str) -> Iterator[Write]:
             _writer(packed, kind) as write,
         ):
             yield write
+
+
+class _Terminal:
+    """A terminal, which would obey the control characters of a table: it sees them as text."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def write(self, data: bytes) -> None:
+        self._file.write(visible(data.decode()).encode())
 
 
 def _packed(file: BinaryIO, out: str) -> AbstractContextManager[Any]:

@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from eqsep.evaluation import Backtest
-from eqsep.plots.look import FAINT, INK, KIND_COLOURS, NORMAL_COLOUR, frame, new_axes
+from eqsep.plots.look import FAINT, INK, KIND_COLOURS, NORMAL_COLOUR, as_text, frame, new_axes
 
 
 class BacktestDisplay:
@@ -39,11 +39,11 @@ class BacktestDisplay:
         colours = cycle((NORMAL_COLOUR, *KIND_COLOURS))
         for method, colour in zip(self.found.methods, colours, strict=False):
             caught = np.cumsum([one.caught[method] for one in periods])
-            self.ax_.plot(at, caught, color=colour, linewidth=2, label=method)
+            self.ax_.plot(at, caught, color=colour, linewidth=2, label=as_text(method))
         for one in self.found.kinds[self.found.methods[0]]:
             self.ax_.plot([one.appeared] * 2, [0, 0.03 * max(come[-1], 1)], color=INK, linewidth=1)
         places = np.unique(np.linspace(0, len(periods) - 1, 3).astype(int))
-        self.ax_.set_xticks(at[places], [periods[i].name for i in places.tolist()])
+        self.ax_.set_xticks(at[places], [as_text(periods[i].name) for i in places.tolist()])
         self.ax_.set_ylim(0, None)
         frame(self.ax_, y_label="so far")
         self.ax_.legend(frameon=False, fontsize="small")

@@ -7,7 +7,15 @@ from matplotlib.axes import Axes
 
 from eqsep.detector.closedness import NEAR, NEW_NAME, ColumnClosedness, closedness_by_column
 from eqsep.errors import UserError
-from eqsep.plots.look import ANOMALY_COLOUR, FAINT, INK, NORMAL_COLOUR, frame, new_axes
+from eqsep.plots.look import (
+    ANOMALY_COLOUR,
+    FAINT,
+    INK,
+    NORMAL_COLOUR,
+    as_text,
+    frame,
+    new_axes,
+)
 
 _LONGEST, _SHORT = 16, 6  # letters of a name on the axis, and of a number beside two others
 
@@ -92,7 +100,7 @@ class ClosednessDisplay:
         else:
             self._numbers(told.position)
         self.ax_.set_ylim(0, max(1.05, float(told.score.max()) * 1.05))
-        frame(self.ax_, title=told.column if title is None else title, y_label="score")
+        frame(self.ax_, title=as_text(told.column) if title is None else title, y_label="score")
         return self
 
     def _numbers(self, position: np.ndarray) -> None:
@@ -130,4 +138,4 @@ class ClosednessDisplay:
 
 
 def _shortened(name: str) -> str:
-    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+    return as_text(name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…")

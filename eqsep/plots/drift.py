@@ -6,7 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from eqsep.monitor import History
-from eqsep.plots.look import FAINT, INK, KIND_COLOURS, NORMAL_COLOUR, frame, new_axes
+from eqsep.plots.look import FAINT, INK, KIND_COLOURS, NORMAL_COLOUR, as_text, frame, new_axes
 
 _COLUMNS = 4  # that have moved most are drawn
 _FEW = 200  # rows before which a share of alarms is mostly chance
@@ -69,7 +69,8 @@ class DriftDisplay:
         colours = cycle((NORMAL_COLOUR, *KIND_COLOURS))
         most = sorted(shifts, key=lambda name: -far[name])[:_COLUMNS]
         for name, colour in zip(most, colours, strict=False):
-            self.ax_.plot(rows, shifts[name], color=colour, marker="o", markersize=3, label=name)
+            label = as_text(name)
+            self.ax_.plot(rows, shifts[name], color=colour, marker="o", markersize=3, label=label)
         self.ax_.axhline(0, color=FAINT, linewidth=1)
         if len(rows):
             self.ax_.legend(frameon=False, fontsize="small")

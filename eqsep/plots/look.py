@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 
+from eqsep.errors import visible
+
 # Blue and vermilion of Okabe and Ito: told apart under every common colour blindness.
 NORMAL_COLOUR, ANOMALY_COLOUR = "#0072B2", "#D55E00"
 KIND_COLOURS = (ANOMALY_COLOUR, "#CC79A7", "#009E73", "#E69F00", "#7E57C2", "#8D6E63", "#8F8F00")
@@ -27,6 +29,17 @@ class Look(NamedTuple):
 def is_normal(label: Any) -> bool:
     """Whether a label is the usual one of normal rows."""
     return label in (0, "normal")
+
+
+def as_text(name: str) -> str:
+    """A name as it is: what stands between dollars is no mathematics, and no character a control.
+
+    Examples
+    --------
+    >>> print(as_text("$ per item, in $"))
+    \\$ per item, in \\$
+    """
+    return visible(name).replace("$", r"\$")
 
 
 def looks(labels: Iterable[Any], *, normal: Any = None) -> dict[Any, Look]:

@@ -9,7 +9,7 @@ from matplotlib.lines import Line2D
 from eqsep.evaluation import anomaly_score
 from eqsep.evaluation.kinds import OVERALL
 from eqsep.evaluation.precision import Curve, precision_recall_by_kind
-from eqsep.plots.look import INK, frame, looks, new_axes
+from eqsep.plots.look import INK, as_text, frame, looks, new_axes
 
 
 class PrecisionRecallByKindDisplay:
@@ -114,7 +114,7 @@ class PrecisionRecallByKindDisplay:
                 linestyle="-" if self._is_seen(name) else (0, (4, 2)),
                 linewidth=1.6,
                 drawstyle="steps-pre",
-                label=f"{name}{self._word(name)}: {curve.average_precision:.3f}",
+                label=f"{as_text(name)}{self._word(name)}: {curve.average_precision:.3f}",
                 clip_on=False,
             )
         self.ax_.set(xlim=(0, 1), ylim=(0, 1.02))

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from eqsep.errors import UserError
 from eqsep.evaluation import anomaly_score
-from eqsep.plots.look import INK, SCORE_COLOURS, is_normal, looks, new_axes
+from eqsep.plots.look import INK, SCORE_COLOURS, as_text, is_normal, looks, new_axes
 
 _NAMES = {0: "normal (0)", 1: "anomaly (1)"}
 
@@ -186,7 +186,7 @@ class RegionDisplay:
                 marker=marker,
                 edgecolors="white",
                 linewidths=0.8,
-                label=_NAMES.get(label, str(label)),
+                label=_NAMES.get(label, as_text(str(label))),
                 zorder=3,
             )
         self.ax_.legend(

@@ -9,7 +9,7 @@ from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
 
 from eqsep.evaluation.histogram import ScoreHistogram, score_histogram
-from eqsep.plots.look import FAINT, INK, frame, looks, new_axes
+from eqsep.plots.look import FAINT, INK, as_text, frame, looks, new_axes
 
 _HEIGHT = 0.82  # of the highest bar, where kinds are one apart
 
@@ -117,8 +117,8 @@ class ScoreHistogramDisplay:
 
     def _named(self, name: str) -> str:
         if self.seen is None or name == next(iter(self.histogram.shares)):
-            return name
-        return f"{name}\n({'seen' if name in self.seen else 'unseen'})"
+            return as_text(name)
+        return f"{as_text(name)}\n({'seen' if name in self.seen else 'unseen'})"
 
     def _threshold(self) -> Line2D | None:
         at = self.histogram.threshold

@@ -1,6 +1,9 @@
 """Figures as a part of an HTML page, in the colours of the page."""
 
 import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from io import StringIO
 from xml.etree import ElementTree
 
@@ -44,7 +47,7 @@ def inline_svg(figure: Figure, *, name: str, text: str) -> str:
     for ax in figure.axes:
         ax.patch.set_visible(False)
     file = StringIO()
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), _glyphs_of_the_page():
         figure.savefig(file, format="svg")
     svg = ElementTree.fromstring(_NO_XML.sub("\ufffd", file.getvalue()))
     for parent in list(svg.iter()):
@@ -59,6 +62,14 @@ def inline_svg(figure: Figure, *, name: str, text: str) -> str:
     title.text = text
     svg.insert(0, title)
     return ElementTree.tostring(svg, encoding="unicode")
+
+
+@contextmanager
+def _glyphs_of_the_page() -> Iterator[None]:
+    """Words stay words, and the page has letters that the font here may lack."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
+        yield
 
 
 def _references(svg: ElementTree.Element) -> set[str]:
