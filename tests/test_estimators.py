@@ -153,3 +153,12 @@ def test_shuffled_labels_are_learnt_too(estimator):
         fitted = clone(estimator).fit(split.X_train, rng.permutation(split.y_train))
         wrong.append(average_precision_score(split.y_test, fitted.decision_function(split.X_test)))
     assert np.mean(wrong) < right - 0.2
+
+
+def test_frames_that_a_transformer_gives_are_read_by_their_names(split):
+    pipeline = make_pipeline(StandardScaler(), Detector(n_landmarks=20, random_state=0))
+    arrays = clone(pipeline).fit(split.X_train, split.y_train)
+    for library in ("pandas", "polars"):
+        frames = clone(pipeline).set_output(transform=library).fit(split.X_train, split.y_train)
+        assert frames[-1].feature_names_in_.tolist() == ["x0", "x1"]
+        assert_array_equal(frames.predict_proba(split.X_test), arrays.predict_proba(split.X_test))

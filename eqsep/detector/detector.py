@@ -29,7 +29,7 @@ from eqsep.detector.windows import grouped
 from eqsep.engine.nystroem import Statistics
 from eqsep.labels import RowLabels, read_row_labels
 from eqsep.renames import DEPRECATED, parameter
-from eqsep.tables.reading import is_stream, read_table
+from eqsep.tables.reading import is_stream, large_in_batches, read_table
 
 
 class Detector(Answers, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scikit-learn
@@ -185,6 +185,7 @@ class Detector(Answers, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         tags.input_tags.string = True
+        tags.input_tags.sparse = True
         return tags
 
     def fit(self, X: Any, y: Any = None, groups: Any = None, time: Any = None) -> Self:
@@ -192,10 +193,11 @@ class Detector(Answers, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
         Parameters
         ----------
-        X : frame of pandas or polars, table of pyarrow, array, list of rows or of dicts, or batches
-            Batches are a `pyarrow.dataset.Dataset`, a function that returns an iterator, or an
-            iterable, of tables or pairs (table, labels): they may be more than memory holds, and
-            are read twice; an iterator, which comes once, is read once.
+        X : frame of pandas or polars, table of pyarrow, array, sparse matrix, list of rows or dicts
+            Or batches of them: a `pyarrow.dataset.Dataset`, a function that returns an iterator, or
+            an iterable, of tables or pairs (table, labels): they may be more than memory holds, and
+            are read twice; an iterator, which comes once, is read once. A sparse matrix of more
+            than 40 million values, zeros too, is learnt in batches.
         y : array-like of shape (n_rows,), default=None
             0 / 1, or names of kinds beside the normal one; None or NaN where nothing is known. Of
             batches that are no pairs, the name of the column of labels.
@@ -222,6 +224,7 @@ class Detector(Answers, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         if self.width != DEPRECATED:
             parameter(self, "bandwidth")  # warns
         name, rng = type(self).__name__, check_random_state(self.random_state)
+        X, y = large_in_batches(X, y)
         if is_stream(X):
             return self._begin(*fit_stream(self, rng, grouped(self, X, y, groups, time)))
         table = with_groups(read_table(X, name=name), groups, time)
@@ -253,6 +256,7 @@ class Detector(Answers, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         """
         if not hasattr(self, "feature_map_") and not judged:
             return self.fit(X, y, groups, time)
+        X, y = large_in_batches(X, y)
         if is_stream(X):
             source = grouped(self, X, y, groups, time)
             for table, labels in read(source, name=type(self).__name__):

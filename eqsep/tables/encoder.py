@@ -128,6 +128,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         tags.input_tags.string = True
+        tags.input_tags.sparse = True
         return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  scikit-learn's contract

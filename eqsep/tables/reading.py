@@ -20,6 +20,9 @@ from eqsep.tables.column import Column, column_of, objects
 
 NOTATION = b"eqsep.notation"  # in the metadata of a field: how text wrote the values
 PLAINLY = {NOTATION: b"{}"}
+MOST_CELLS = 2**28  # numbers that a sparse matrix is made dense to
+LARGE, AT_ONCE = 40_000_000, 4_000_000  # those that are learnt in batches, and those of a batch
+SMALL_SAMPLE = 1000  # rows of which a fit to batches holds all values, at least
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,41 @@ def is_stream(X: Any) -> bool:
     return is_dataset(X) or callable(X) or hasattr(X, "__iter__")
 
 
+def row_parts(X: Any) -> list[Any]:
+    """`X` as it is, or a sparse matrix as slices of rows that can be made dense one by one."""
+    if not _is_sparse(X):
+        return [X]
+    X, rows = X.tocsr(), max(AT_ONCE // max(X.shape[1], 1), 1)
+    return [X[start : start + rows] for start in range(0, max(X.shape[0], 1), rows)]
+
+
+def large_in_batches(X: Any, y: Any) -> tuple[Any, Any]:
+    """Rows and labels as they are; of a large sparse matrix a list of pairs of some of both.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> X, y = large_in_batches(csr_array((50_000, 1000)), [0, 1] * 25_000)
+    >>> is_stream(X), y, [rows.shape for rows, _ in X[:2]]
+    (True, None, [(4000, 1000), (4000, 1000)])
+    """
+    if not _is_sparse(X) or X.shape[0] * X.shape[1] <= LARGE:
+        return X, y
+    if y is not None and len(y) != X.shape[0]:
+        raise UserError(
+            f"Found input variables with inconsistent numbers of samples: X has {X.shape[0]} rows, "
+            f"y has {len(y)} labels. Pass one label a row, None where it is not known."
+        )
+    if SMALL_SAMPLE * X.shape[1] > MOST_CELLS:
+        raise _too_wide(*X.shape)
+    parts = row_parts(X)
+    if y is None:
+        return parts, None
+    labels = objects(y) if isinstance(y, list | tuple) else np.asarray(y)
+    ends = np.cumsum([part.shape[0] for part in parts])[:-1]
+    return list(zip(parts, np.split(labels, ends), strict=True)), None
+
+
 def is_dataset(X: Any) -> bool:
     """Whether `X` is a `pyarrow.dataset.Dataset`, whose module has then been imported."""
     module = sys.modules.get("pyarrow.dataset")
@@ -175,6 +213,8 @@ def _adapter(X: Any) -> Callable[[Any], _Pieces]:
         library = kind.__module__.split(".")[0]
         if library in _ADAPTERS:
             return _ADAPTERS[library]
+    if _is_sparse(X):
+        return _from_sparse
     if isinstance(X, list | tuple) and X and not is_foreign(X[0]):
         return _from_dicts if isinstance(X[0], Mapping) else _from_rows
     return _from_array
@@ -259,9 +299,28 @@ def _from_rows(rows: Sequence[Any]) -> _Pieces:
     return list(range(widths[0])), values, set(), len(rows)
 
 
+def _is_sparse(X: Any) -> bool:
+    return bool(issparse(X)) and len(getattr(X, "shape", ())) == 2
+
+
+def _from_sparse(X: Any) -> _Pieces:
+    """A matrix of SciPy, in which what is not written is 0."""
+    n_rows, n_columns = X.shape
+    if n_rows * n_columns > MOST_CELLS:
+        raise _too_wide(n_rows, n_columns)
+    return list(range(n_columns)), list(X.T.toarray(order="C")), set(), n_rows
+
+
+def _too_wide(n_rows: int, n_columns: int) -> UserError:
+    return UserError(
+        f"A sparse matrix of {n_rows:,} rows and {n_columns:,} columns takes "
+        f"{n_rows * n_columns * 8 / 1e9:,.0f} GB of memory as a table, which holds every value: "
+        f"expected at most {MOST_CELLS * 8 / 1e9:.0f} GB at a time. Pass fewer rows, or reduce the "
+        f"columns first, by sklearn.decomposition.TruncatedSVD for example."
+    )
+
+
 def _from_array(X: Any) -> _Pieces:
-    if issparse(X):
-        raise UserTypeError("Sparse data was passed, but dense data is required. Use X.toarray().")
     if isinstance(X, Mapping):
         raise UserError("Expected a table of rows and columns, got a dict. Pass a row as [row].")
     array = to_numpy(X)
