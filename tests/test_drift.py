@@ -101,7 +101,7 @@ def test_the_model_goes_on_saying_it(tmp_path):
     assert "held out by time block; times by column 't', not learnt" in told.output
     frame = rows("jump")[:200].drop(columns="t")
     report = detector_report(again, HeldOut(frame, np.full(200, "normal")))
-    assert found.caution_.message in report.warnings[0]
+    assert found.caution_.message in [step.finding for step in report.answer.steps]
 
 
 def test_a_merged_model_says_what_one_of_its_models_says():

@@ -206,15 +206,15 @@ def test_the_page_says_what_the_records_hold(report, text):
     promise = next(p for p in report.measured.promises if p.rate == 0.05)
     assert own[2].startswith(f"{promise.measured:.2%} ")
     ends = {line[0]: line for line in read.rows("Closedness by column")}
-    assert set(ends) == {"column", *(c.column for c in report.closedness)}
-    for column in report.closedness:
-        verdict = "late" if column.is_late else "close" if column.closed else "no"
-        assert ends[column.column][1] == verdict
+    assert set(ends) == {"column", *(one.name for one in report.columns)}
+    for one in report.columns:
+        column = one.closedness
+        assert ends[column.column][1] == one.word
         below, above = ends[column.column][2:4]
         for cell, where in ((below, "below"), (above, "above")):
             late = any(end.is_late for end in column.ends if end.where == where)
             assert cell.endswith("late") == late
-    assert any(column.is_late for column in report.closedness)
+    assert any(one.closedness.is_late for one in report.columns)
     assert len(read.all("article")) == len(report.alarms) == 12
 
 
@@ -239,10 +239,11 @@ def test_several_columns_that_others_drown_are_warned_of(detector, new, monkeypa
     held = HeldOut(new.X, new.kind)
     for columns, warned in ((few, 0), ([*few, replace(few[0], column="rpm")], 1)):
         monkeypatch.setattr("eqsep.report.detectors.closedness_by_column", lambda *_, c=columns: c)
-        warnings = detector_report(detector, held).warnings
-        assert len(warnings) == warned
-    assert "In 3 columns (a, b, rpm)" in warnings[0]
-    assert "--drop" in warnings[0]
+        steps = detector_report(detector, held).answer.steps
+        drowned = [step.why for step in steps if step.what == "Learn fewer columns"]
+        assert len(drowned) == warned
+    assert "In 3 columns (a, b, rpm)" in drowned[0]
+    assert "--drop" in drowned[0]
 
 
 def shown(alarms, row):

@@ -25,6 +25,7 @@ def rows(tmp_path):
     return path
 
 
+SHAPING, HELD = "of these, shape the score", "held out, to set the threshold"
 FAST = ("--landmarks", 60, "--false-alarm-rate", 0.05)
 
 
@@ -50,7 +51,12 @@ def test_fit_writes_a_report_with_unseen_kinds_and_ids(rows):
         ("time", "by"),
     ]
     counts = dict(read.rows("Rows by kind")[1:])
+    shaping, held = (int(counts.pop(name)) for name in (SHAPING, HELD))
     assert counts == {"normal": "480", "takeover": "20", "all": "500"}
+    assert shaping + held == 500
+    assert f"was set by {held} normal rows of the fit" in read.whole
+    assert "Of 600 rows 250 were held out" in read.whole  # of 480 and 20, and five kinds of 20
+    assert "fitted alike to the other 350" in read.whole
 
 
 def test_numbers_as_labels_are_told_in_words_and_standard_input_is_read_once(rows):

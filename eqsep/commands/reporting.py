@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from eqsep.checks import Finding, check_columns
 from eqsep.commands.inputs import InputSpec
 from eqsep.commands.label_columns import LabelColumn
 from eqsep.commands.reading import files_of
@@ -40,11 +41,25 @@ def fit_report(
         _held_out(detector, known),
         counts={_called(kind, data.labels): n for kind, n in data.counts.items()},
         title=f"Anomalies in {', '.join(Path(name).name for name in spec.paths)}",
-        warnings=warnings,
+        warnings=_weighed(warnings, known, detector),
         usage=Usage(model=str(model), label=spec.label or "kind"),
     )
     asked = dict.fromkeys(spec.drop, "by --drop")
     return replace(report, learnt=replace(report.learnt, dropped=report.learnt.dropped | asked))
+
+
+def _weighed(warnings: Sequence[str], known: "_Known", detector: Detector) -> list[str | Finding]:
+    """What was warned of; the findings on columns as such, so that the page can order them."""
+    seen = np.isin(known.kind.astype(str), list(detector.kinds_))
+    code = np.where(seen, 1, np.where(known.kind == known.normal, 0, -1))
+    there = [column for column in known.table.columns if len(column.values)]
+    found = [
+        finding
+        for finding in check_columns(replace(known.table, columns=there), code)
+        if any(finding.message in text for text in warnings)
+    ]
+    others = [text for text in warnings if not any(one.message in text for one in found)]
+    return [*found, *others]
 
 
 @dataclass(frozen=True)
@@ -197,11 +212,15 @@ def _note(
     known: _Known, trial: Detector, *, n_train: int, n_test: int, unseen: Sequence[str]
 ) -> str:
     whole = "rows" if known.all_rows else "rows that were drawn first, as the files are large,"
+    n_all = len(known.kind)
+    apart = n_all - n_train - n_test
     text = (
-        f"Measured on {n_test:,} held-out {whole} by a second detector that was fitted alike to "
-        f"{n_train:,} others; its threshold is {trial.threshold_:.3f}. The model itself has learnt "
-        f"all rows: more than what is measured here."
+        f"Of {n_all:,} {whole} {n_test:,} were held out and measured by a second detector that was "
+        f"fitted alike to the other {n_train:,}; its threshold is {trial.threshold_:.3f}."
     )
+    if apart:
+        text += f" {apart:,} too near to these, or without a label, are in neither."
+    text += " The model itself was fitted to all rows: to more than what is measured here."
     if unseen:
         text += f" The kinds that were not shown, {', '.join(unseen)}, are in the test alone."
     return text

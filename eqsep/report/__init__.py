@@ -8,6 +8,8 @@ Computing gives plain records; rendering only reads them.
 | `detectors` | the report of a detector: all parts of it |
 | `learnt` | what a detector has learnt and promises |
 | `measured` | what it finds among rows that it has not learnt |
+| `advice` | what is caught, and what to do next |
+| `columns` | what one strange value of each column does |
 | `alarms` | the highest alarms of each kind, with their reasons |
 | `evaluations` | the report of an evaluation: each kind seen in turn, several methods |
 | `assessments` | the report of a test: a model on labelled rows that one has |

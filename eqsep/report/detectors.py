@@ -6,15 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.detector import ColumnClosedness, Detector, closedness_by_column
+from eqsep.checks import Finding
+from eqsep.detector import Detector, closedness_by_column
 from eqsep.errors import UserError
 from eqsep.labels import WITHOUT
+from eqsep.report.advice import Answer, answer
 from eqsep.report.alarms import Alarm, top_alarms
+from eqsep.report.columns import ColumnVerdict, column_verdicts, that_matter
 from eqsep.report.learnt import Learnt, learnt_by
 from eqsep.report.measured import Measured, measured_on
 from eqsep.tables.reading import read_table
 
-_SEVERAL = 3  # columns that others drown: worth a warning
 _MOST_VARIED = 5_000  # normal rows whose range is taken
 
 
@@ -70,6 +72,8 @@ class DetectorReport:
     Attributes
     ----------
     title : str
+    answer : Answer
+        What is caught, what is not, and what to do next.
     learnt : Learnt
     measured : Measured or None
         None where no row was held out.
@@ -77,22 +81,35 @@ class DetectorReport:
         Which rows were measured on.
     alarms : tuple of Alarm
         Among the held-out rows.
-    closedness : tuple of ColumnClosedness
+    columns : tuple of ColumnVerdict
+        What one strange value of each does.
     warnings : tuple of str
-        What to look at in the data.
+        What to look at in the data, beside what the answer says.
     usage : Usage
     """
 
     title: str
+    answer: Answer
     learnt: Learnt
     measured: Measured | None
     note: str
     alarms: tuple[Alarm, ...]
-    closedness: tuple[ColumnClosedness, ...]
+    columns: tuple[ColumnVerdict, ...]
     warnings: tuple[str, ...]
     usage: Usage
 
     template = "detector.html.jinja"
+
+    @property
+    def shown(self) -> tuple[ColumnVerdict, ...]:
+        """The columns that matter: all of them, unless they are many."""
+        return that_matter(self.columns)
+
+    @property
+    def folded(self) -> tuple[ColumnVerdict, ...]:
+        """The others."""
+        shown = {one.name for one in self.shown}
+        return tuple(one for one in self.columns if one.name not in shown)
 
 
 def detector_report(
@@ -101,7 +118,7 @@ def detector_report(
     *,
     counts: Mapping[str, int] | None = None,
     title: str = "A detector of anomalies",
-    warnings: Sequence[str] = (),
+    warnings: Sequence[str | Finding] = (),
     usage: Usage | None = None,
 ) -> DetectorReport:
     """Measure a fitted detector on held-out rows, and gather what there is to tell of it.
@@ -114,8 +131,8 @@ def detector_report(
     counts : mapping of str to int, default=None
         How many rows of each kind were learnt, where that is known.
     title : str
-    warnings : sequence of str
-        What to look at in the data.
+    warnings : sequence of str or Finding
+        What to look at in the data. What a check has found is weighed among the steps to do next.
     usage : Usage, default=None
         For the lines that show how to go on.
 
@@ -126,7 +143,7 @@ def detector_report(
     >>> old, new = (make_mixed_demo(n_samples=600, random_state=seed) for seed in (0, 1))
     >>> detector = Detector(n_landmarks=50, false_alarm_rate=0.05, random_state=0)
     >>> report = detector_report(detector.fit(old.X, old.kind), HeldOut(new.X, new.kind))
-    >>> report.measured.together["seen"].rows, len(report.closedness)
+    >>> report.measured.together["seen"].rows, len(report.columns)
     (60, 10)
     """
     table = read_table(held.X, name="detector_report")
@@ -147,35 +164,31 @@ def detector_report(
     trial = held.detector or detector
     usual = table.take(normal) if held.usual is None else read_table(held.usual, name="usual")
     varied = np.random.default_rng(0).permutation(usual.n_rows)[:_MOST_VARIED]
-    closedness = closedness_by_column(detector, usual.take(varied))
+    measured = measured_on(trial, table, kind, normal=word, doubted=held.doubted)
+    alarms = top_alarms(trial, table, kind, names=names)
+    columns = column_verdicts(
+        closedness_by_column(detector, usual.take(varied)),
+        reads=learnt.columns,
+        usual=usual,
+        alarms=alarms,
+    )
+    findings = [one for one in warnings if isinstance(one, Finding)]
+    first = answer(detector, learnt=learnt, measured=measured, columns=columns, findings=findings)
     return DetectorReport(
         title=title,
+        answer=first,
         learnt=learnt,
-        measured=measured_on(trial, table, kind, normal=word, doubted=held.doubted),
+        measured=measured,
         note=held.note,
-        alarms=top_alarms(trial, table, kind, names=names),
-        closedness=closedness,
-        warnings=(*warnings, *_caution(detector, warnings), *_drowned(closedness)),
+        alarms=alarms,
+        columns=columns,
+        warnings=_others(warnings, first),
         usage=usage or Usage(),
     )
 
 
-def _caution(detector: Detector, warnings: Sequence[str]) -> list[str]:
-    """What the fit has found that breaks the promise, unless it is among the warnings."""
-    caution = detector.caution_
-    if caution is None or any(caution.message in warning for warning in warnings):
-        return []
-    return [f"{caution.message} {caution.option}"]
-
-
-def _drowned(closedness: Sequence[ColumnClosedness]) -> list[str]:
-    """A sentence where several columns of numbers are drowned by the others."""
-    names = [column.column for column in closedness if column.is_drowned]
-    if len(names) < _SEVERAL:
-        return []
-    return [
-        f"In {len(names)} columns ({', '.join(names)}) one strange value alone raises an alarm "
-        f"only far beyond those of normal rows, or never: the other columns drown it. Leave out "
-        f"columns that have no part in what goes wrong, such as ids, operators' names or dates, "
-        f"with --drop COLUMN."
-    ]
+def _others(warnings: Sequence[str | Finding], told: Answer) -> tuple[str, ...]:
+    """The warnings, without those that the answer gives."""
+    texts = [f"{w.message} {w.option}" if isinstance(w, Finding) else w for w in warnings]
+    given = [step.finding for step in told.steps if step.finding]
+    return tuple(text for text in texts if not any(message in text for message in given))

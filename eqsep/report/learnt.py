@@ -18,7 +18,7 @@ class Learnt:
     normal : str
         The label of normal rows.
     counts : dict of str to int
-        The rows of each kind that were learnt, in the order in which they are shown.
+        The rows of each kind that the fit was given, in the order in which they are shown.
     seen : tuple of str
         The kinds of anomaly that it knows.
     trust : str
@@ -42,6 +42,9 @@ class Learnt:
         The groups that calibrate, where rows are held out by group; else 0.
     unit, promised_of : str
         What is held out then, "group" or "time block", and what the promise is for.
+    held : int
+        All rows that were held out of the learning: those below, and labelled anomalies beside
+        them that tell how many of the former are anomalies.
     calibrating : int
         The normal rows that were held out to set the threshold.
     left_out : int
@@ -65,14 +68,23 @@ class Learnt:
     groups: int
     unit: str
     promised_of: str
+    held: int
     calibrating: int
     left_out: int
     threshold: float
 
     @property
     def rows(self) -> int:
-        """All rows that were learnt."""
+        """All rows of the fit."""
         return sum(self.counts.values())
+
+    @property
+    def shaping(self) -> int | None:
+        """Those that shape the score, as all do that are not held out; None where nobody knows.
+
+        Of rows in groups some are neither: they lie too near to those that are held out.
+        """
+        return None if self.groups or self.rows <= self.held else self.rows - self.held
 
 
 def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> Learnt:
@@ -104,6 +116,7 @@ def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> 
         groups=detector.calibration_.n_units if grouping else 0,
         unit=grouping.unit if grouping else "row",
         promised_of=grouping.promised if grouping else "",
+        held=len(detector.calibration_.scores) + len(detector.calibration_.anomaly_scores),
         calibrating=len(detector.calibration_.scores) - left_out,
         left_out=left_out,
         threshold=detector.threshold_,

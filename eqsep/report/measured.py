@@ -1,6 +1,6 @@
 """What a detector finds among rows that it has not learnt."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -34,12 +34,15 @@ class FoundKind:
         Average precision against all normal rows, with its interval and what chance gets.
     caught : float
         The share of its rows that raise an alarm.
+    caught_at : dict of float to float
+        The same at other rates of false alarms than the one that is asked for.
     """
 
     kind: str
     rows: int
     precision: Interval
     caught: float
+    caught_at: dict[float, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -124,6 +127,16 @@ def measured_on(
     seen = [name for name in names if name in detector.kinds_]
     unseen = [name for name in names if name not in detector.kinds_]
 
+    promises = (
+        ()
+        if detector.feature_map_.grouping  # that is of new groups, of which there are few
+        else kept_promises(
+            score[is_normal],
+            calibration=detector.calibration_.ordered,
+            rates=sorted({*RATES, float(detector.false_alarm_rate)}),
+        )
+    )
+
     def intervals(wanted: list[str]) -> dict[str, Interval]:
         rows = is_normal | np.isin(kind, wanted)
         return average_precision_interval(
@@ -135,7 +148,8 @@ def measured_on(
         )
 
     def found(name: str, rows: np.ndarray, precision: Interval) -> FoundKind:
-        return FoundKind(name, int(rows.sum()), precision, float(alarm[rows].mean()))
+        at = {one.rate: float(np.mean(score[rows] > one.threshold)) for one in promises}
+        return FoundKind(name, int(rows.sum()), precision, float(alarm[rows].mean()), at)
 
     def together(wanted: list[str], name: str) -> dict[str, FoundKind]:
         if not wanted:
@@ -154,13 +168,7 @@ def measured_on(
         | (together(names, "overall") if seen and unseen else {}),
         curves=precision_recall_by_kind(score, kind, normal=normal) if names else {},
         histogram=score_histogram(score, kind, normal=normal, threshold=threshold),
-        promises=()
-        if detector.feature_map_.grouping  # that is of new groups, of which there are few
-        else kept_promises(
-            score[is_normal],
-            calibration=detector.calibration_.ordered,
-            rates=sorted({*RATES, float(detector.false_alarm_rate)}),
-        ),
+        promises=promises,
         by_group=_group_shares(detector, X, alarm, is_normal),
     )
 

@@ -18,7 +18,6 @@ from eqsep.report.watches import WatchReport
 Report = DetectorReport | AssessmentReport | EvaluationReport | BacktestReport | WatchReport
 
 _DATE = re.compile(r"\b(\d{4}-\d\d-\d\d(?:T(?=\d)|\b))")  # splits into text, date, text, …
-MOST_PICTURES = 24  # of columns; the table names all of them
 
 
 def html(report: Report) -> str:
@@ -37,7 +36,7 @@ def html(report: Report) -> str:
     names = ("curves", "scores", "promises", "closedness", "backtest", "drift")
     draw = {name: getattr(pictures, f"{name}_picture") for name in names}
     page = environment.get_template(report.template)
-    return page.render(report=report, draw=draw, version=__version__, most_pictures=MOST_PICTURES)
+    return page.render(report=report, draw=draw, version=__version__)
 
 
 def write_report(report: Report, path: str | os.PathLike[str]) -> Path:

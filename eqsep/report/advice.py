@@ -1,0 +1,202 @@
+"""What a detector catches and what not, and what to do next, the most gain first."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from eqsep.checks import Finding, LeakingColumnWarning, check_dates, check_threshold
+from eqsep.detector import Detector
+from eqsep.report.columns import ColumnVerdict
+from eqsep.report.learnt import Learnt
+from eqsep.report.measured import FoundKind, Measured
+
+MOST = 5  # points: who is told more does nothing
+_CAUGHT, _MISSED = 0.8, 0.2  # shares of a kind that raise an alarm: most of it, hardly any
+_FEW = 30  # rows of a kind: fewer teach little
+_GAIN = 0.1  # of the share that is caught: less is no reason for more false alarms
+_HIGHEST = 0.05  # rate of false alarms that is advised
+_SEVERAL = 3  # columns that others drown: worth a word
+_MOST_NAMES = 10  # of them that are named
+
+
+@dataclass(frozen=True)
+class Step:
+    """A thing to do next.
+
+    Attributes
+    ----------
+    what : str
+        In a few words.
+    why : str
+        What was found, and how to go about it.
+    finding : str
+        The message of the check behind it, which need not be told again; else nothing.
+    """
+
+    what: str
+    why: str
+    finding: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a detector catches, in three parts of the measured kinds.
+
+    Attributes
+    ----------
+    caught, in_part, missed : tuple of FoundKind
+        Of which at least 80 % raise an alarm, fewer, and hardly any; the most first.
+    steps : tuple of Step
+        What to do next, the most gain first; at most five.
+    """
+
+    caught: tuple[FoundKind, ...]
+    in_part: tuple[FoundKind, ...]
+    missed: tuple[FoundKind, ...]
+    steps: tuple[Step, ...]
+
+
+def answer(
+    detector: Detector,
+    *,
+    learnt: Learnt,
+    measured: Measured,
+    columns: Sequence[ColumnVerdict],
+    findings: Sequence[Finding] = (),
+) -> Answer:
+    """What there is to say first of a fitted detector.
+
+    Parameters
+    ----------
+    findings : sequence of Finding
+        What checks have found in the rows that were learnt.
+    """
+    kinds = sorted((*measured.seen, *measured.unseen), key=lambda one: -one.caught)
+    steps = (
+        *_leaks(findings),
+        *_outgrown(detector, columns, findings),
+        *_threshold(learnt),
+        *_cautions(detector),
+        *_promise(learnt),
+        *_few_rows(learnt, measured),
+        *_more_alarms(learnt, kinds),
+        *_drowned(columns),
+        *_unmeasured(learnt, measured),
+    )
+    return Answer(
+        caught=tuple(one for one in kinds if one.caught >= _CAUGHT),
+        in_part=tuple(one for one in kinds if _MISSED <= one.caught < _CAUGHT),
+        missed=tuple(one for one in kinds if one.caught < _MISSED),
+        steps=steps[:MOST],
+    )
+
+
+def _leaks(findings: Sequence[Finding]) -> Iterator[Step]:
+    """Columns that give the label away: nothing that is measured holds then."""
+    for one in findings:
+        if one.category is LeakingColumnWarning:
+            why = f"{one.message} {one.option} All that this page measures rests on it."
+            yield Step("Check for a leak of the label", why, one.message)
+
+
+def _outgrown(
+    detector: Detector, columns: Sequence[ColumnVerdict], findings: Sequence[Finding]
+) -> Iterator[Step]:
+    """Columns by which all rows to come raise an alarm."""
+    known = [*check_dates(detector.feature_map_.encoder), *findings]
+    for column in columns:
+        if column.outgrown is None:
+            continue
+        side = "from {} on" if column.outgrown == "above" else "down from {}"
+        why = (
+            f"Rows to come raise an alarm {side.format(column.since)}, whatever else they hold, as "
+            f"nothing like that was learnt. Fit without the column: --drop {column.name!r}; or, "
+            f"where it matters, fit anew before."
+        )
+        told = f"Column {column.name!r} "
+        message = next((one.message for one in known if one.message.startswith(told)), "")
+        yield Step(f"Leave out the column {column.name}", why, message)
+
+
+def _threshold(learnt: Learnt) -> Iterator[Step]:
+    """A threshold near 1, above which little is left."""
+    doubted = learnt.doubted is not None
+    for one in check_threshold(learnt.threshold, rate=learnt.rate, doubted=doubted):
+        yield Step("Lower the threshold", f"{one.message} {one.option}", one.message)
+
+
+def _cautions(detector: Detector) -> Iterator[Step]:
+    """What breaks the promise: rows in runs, rows that change over time."""
+    one = detector.caution_
+    if one is not None:
+        yield Step("Do not rely on the promise yet", f"{one.message} {one.option}", one.message)
+
+
+def _promise(learnt: Learnt) -> Iterator[Step]:
+    if not learnt.promised:
+        why = (
+            f"Too few rows calibrate to promise {learnt.rate:.2%}: the least rate that they allow "
+            f"on average is {learnt.least_rate:.2%}. Pass more of them, or --false-alarm-rate."
+        )
+        yield Step("Add normal rows", why)
+
+
+def _few_rows(learnt: Learnt, measured: Measured) -> Iterator[Step]:
+    """Seen kinds with few rows, unless they are caught all the same."""
+    found = {one.kind: one for one in measured.seen}
+    few = {kind: learnt.counts[kind] for kind in learnt.seen if learnt.counts.get(kind)}
+    for kind, n in sorted(few.items(), key=lambda item: item[1]):
+        one = found.get(kind)
+        if n >= _FEW or (one is not None and one.caught >= _CAUGHT):
+            continue
+        rows = f"{n} row{'s' * (n != 1)} of it {'was' if n == 1 else 'were'} learnt"
+        held = (
+            "none was left to measure"
+            if one is None
+            else f"{one.caught:.0%} of {one.rows} held out raise an alarm"
+        )
+        yield Step(f"Label more rows of {kind}", f"{rows}, and {held}.")
+
+
+def _more_alarms(learnt: Learnt, kinds: Sequence[FoundKind]) -> Iterator[Step]:
+    """A higher rate of false alarms, where it catches much more of what is missed."""
+    for rate in sorted({rate for one in kinds for rate in one.caught_at}):
+        gains = [one for one in kinds if one.caught_at.get(rate, 0) - one.caught >= _GAIN]
+        if not learnt.rate < rate <= _HIGHEST or not gains:
+            continue
+        told = (f"{one.caught_at[rate]:.0%} of {one.kind}, not {one.caught:.0%}" for one in gains)
+        why = (
+            f"At {rate:.2%} instead of {learnt.rate:.2%} the model catches {'; '.join(told)}. That "
+            f"takes no new fit: eqsep score --false-alarm-rate {rate:g}."
+        )
+        yield Step("Allow more false alarms, if a miss costs more", why)
+        return
+
+
+def _drowned(columns: Sequence[ColumnVerdict]) -> Iterator[Step]:
+    """Several columns of numbers that are drowned by the others."""
+    names = [one.name for one in columns if one.closedness.is_drowned]
+    if len(names) >= _SEVERAL:
+        shown = names if len(names) <= _MOST_NAMES else [*names[:_MOST_NAMES], "…"]
+        why = (
+            f"In {len(names)} columns ({', '.join(shown)}) one strange value alone raises an alarm "
+            f"only far beyond those of normal rows, or never: the other columns drown it. Leave "
+            f"out columns that have no part in what goes wrong, such as ids, operators' names or "
+            f"dates, with --drop COLUMN."
+        )
+        yield Step("Learn fewer columns", why)
+
+
+def _unmeasured(learnt: Learnt, measured: Measured) -> Iterator[Step]:
+    """What nobody knows yet: kinds that were never seen, or any at all."""
+    if not learnt.seen:
+        why = (
+            "All rows were taken as normal, so that this page cannot say what is caught: label "
+            "some anomalies and fit with --label, or measure with eqsep test."
+        )
+        yield Step("Label some anomalies", why)
+    elif not measured.unseen and len(learnt.seen) > 1:
+        why = (
+            "No kind was left out of the training: eqsep evaluate lets one kind at a time be the "
+            "seen one, and measures the others."
+        )
+        yield Step("Measure what is found of kinds never seen", why)

@@ -1,0 +1,147 @@
+"""What a report says first: what is caught, what is not, what to do; and which columns matter."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from report_page import Page
+from typer.testing import CliRunner
+
+from eqsep import Detector
+from eqsep.checks import Finding, LeakingColumnWarning
+from eqsep.cli import app
+from eqsep.detector import ColumnClosedness, End
+from eqsep.report import HeldOut, detector_report, html
+from eqsep.report.advice import answer
+from eqsep.report.columns import ColumnVerdict, column_verdicts, that_matter
+from eqsep.tables.reading import read_table
+
+RNG = np.random.default_rng(0)
+CLOSE = (End("below", 1.0, "-9", 0.1), End("above", 1.0, "9", 0.1), End("missing", 1.0))
+
+
+def closedness(name, ends=CLOSE):
+    return ColumnClosedness(name, (), None, np.zeros((0, 3)), 0.5, ends)
+
+
+def word(ends, *, reads="numbers", values=(3.0, 1.0, 2.0)):
+    usual = read_table(pd.DataFrame({"a": np.resize(values, 30)}), name="usual")
+    (one,) = column_verdicts([closedness("a", ends)], reads={"a": reads}, usual=usual, alarms=())
+    return one.word, one.style
+
+
+def test_a_column_that_rows_outgrow_is_a_finding():
+    assert word(CLOSE) == ("close", "good")
+    assert word(CLOSE, reads="dates") == ("all later rows", "bad")
+    assert word(CLOSE, values=np.arange(30.0)) == ("all later rows", "bad")
+    quiet = (CLOSE[0], End("above", 0.1), CLOSE[2])
+    assert word(quiet, reads="dates") == ("no", "bad")  # later rows raise no alarm, earlier ones do
+
+
+def test_missing_values_that_alone_raise_no_alarm_are_named():
+    assert word((*CLOSE[:2], End("missing", 0.1))) == ("no, where missing", "late")
+    assert word((CLOSE[0], End("above", 0.1), End("missing", 0.1))) == ("no", "bad")
+    late = (CLOSE[0], End("above", 1.0, "90", 4.0), CLOSE[2])
+    assert word(late) == ("late", "late")
+
+
+def test_of_many_columns_ten_matter():
+    columns = [ColumnVerdict(closedness(f"c{i}")) for i in range(13)]
+    assert that_matter(columns[:12]) == tuple(columns[:12])
+    columns[7] = replace(columns[7], weight=0.4)
+    columns[9] = replace(columns[9], outgrown="above")
+    columns[11] = ColumnVerdict(closedness("c11", (End("above", 0.0),)))
+    assert [one.name for one in that_matter(columns)[:3]] == ["c9", "c7", "c11"]
+    assert len(that_matter(columns)) == 10
+
+
+@pytest.fixture(scope="module")
+def wide():
+    X = RNG.normal(size=(900, 14))
+    X[:60, 3] += 9
+    X[60:70, 5] += 1
+    y = np.array(["leak"] * 60 + ["rare"] * 10 + ["normal"] * 830)
+    train = np.arange(900) % 2 == 0
+    detector = Detector(n_landmarks=60, bandwidth=0.5, false_alarm_rate=0.05, random_state=0)
+    detector.fit(X[train], y[train])
+    counts = {"normal": 415, "leak": 30, "rare": 5}
+    return detector, detector_report(detector, HeldOut(X[~train], y[~train]), counts=counts)
+
+
+def test_the_page_of_a_wide_table_folds_what_matters_less(wide):
+    read = Page(html(wide[1]))
+    shown = [line[0] for line in read.rows("Closedness by column")[1:]]
+    folded = [line[0] for line in read.rows("Closedness of the other columns")[1:]]
+    assert shown[0] == "x3"  # most of the alarms are for it
+    assert (len(shown), len(folded)) == (10, 4)
+    assert {*shown, *folded} == {f"x{i}" for i in range(14)}
+    assert len(read.all("details")) == 2
+
+
+def test_the_page_begins_with_what_is_caught_and_what_is_not(wide):
+    report = wide[1]
+    caught = {one.kind: one.caught for one in report.measured.seen}
+    assert [one.kind for one in report.answer.caught] == ["leak"]
+    assert [one.kind for one in (*report.answer.in_part, *report.answer.missed)] == ["rare"]
+    page = Page(html(report))
+    assert page.all("h2")[0]["text"] == "In short"
+    assert f"rare {caught['rare']:.0%}." in [p["text"] for p in page.all("p")][2]
+    few = next(step for step in report.answer.steps if step.what == "Label more rows of rare")
+    assert few.why.startswith("5 rows of it were learnt, and ")
+
+
+def test_numbers_of_rows_add_up(wide):
+    learnt = wide[1].learnt
+    assert learnt.shaping + learnt.held == learnt.rows == 450
+    assert learnt.held == len(wide[0].calibration_.scores)
+    rows = dict(Page(html(wide[1])).rows("Rows by kind")[1:])
+    assert int(rows["of these, shape the score"]) == learnt.shaping
+
+
+def steps(wide, **changed):
+    detector, report = wide
+    parts = {name: changed.pop(name, getattr(report, name)) for name in ("measured", "columns")}
+    learnt = replace(report.learnt, **{k: v for k, v in changed.items() if k != "findings"})
+    told = answer(detector, learnt=learnt, findings=changed.get("findings", ()), **parts)
+    return [step.what for step in told.steps]
+
+
+def test_steps_come_by_gain_and_are_five_at_most(wide):
+    leak = Finding(LeakingColumnWarning, "Column 'x3' tells all.", "Leave it.", "--drop 'x3'.")
+    beyond = (replace(wide[1].columns[0], outgrown="above"), *wide[1].columns[1:])
+    first = ["Check for a leak of the label", "Leave out the column x0", "Lower the threshold"]
+    told = steps(wide, findings=[leak], columns=beyond, threshold=0.99, promised=False)
+    assert told[:4] == [*first, "Add normal rows"]
+    assert len(told) == 5
+    assert "Lower the threshold" not in steps(wide)
+
+
+def test_a_higher_rate_is_advised_where_it_catches_much_more(wide):
+    (one,) = (one for one in wide[1].measured.seen if one.kind == "rare")
+    for gain, advised in ((0.3, True), (0.05, False)):
+        better = replace(one, caught=0.2, caught_at={0.05: 0.2 + gain})
+        measured = replace(wide[1].measured, seen=(better,))
+        told = steps(wide, measured=measured, rate=0.01)
+        assert ("Allow more false alarms, if a miss costs more" in told) == advised
+
+
+def test_a_fit_weighs_what_it_warns_of(tmp_path):
+    n = 400
+    is_bad = np.arange(n) % 8 == 0
+    rows = {
+        "when": pd.date_range("2025-01-01", periods=n, freq="D"),
+        "size": RNG.normal(size=n),
+        "code": np.where(is_bad, "E", "ok"),
+        "kind": np.where(is_bad, "fault", "normal"),
+    }
+    pd.DataFrame(rows).to_csv(tmp_path / "rows.csv", index=False)
+    words = ["--label", "kind", "--landmarks", "40", "--false-alarm-rate", "0.1"]
+    words += ["--out", str(tmp_path / "m"), "--report", str(tmp_path / "r.html")]
+    result = CliRunner().invoke(app, ["fit", str(tmp_path / "rows.csv"), *words])
+    assert result.exit_code == 0, result.output
+    page = Page((tmp_path / "r.html").read_text())
+    told = [item["text"] for item in page.all("li") if "." in item["text"]]
+    assert told[0].startswith("Check for a leak of the label. Column 'code' alone tells")
+    assert told[1].startswith("Leave out the column when. Rows to come raise an alarm from 202")
+    assert page.whole.count("alone tells every anomalous row") == 1  # and no second time below
