@@ -391,13 +391,13 @@ def test_labels_that_may_be_misspelt_are_told(folder, model, tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False)
     words = (tmp_path / "t.csv", "--label", "kind", "--out", tmp_path / "m.eqsep")
     told = run("fit", *words, *FAST).stderr
-    assert "Labels 'Takeover ', 'takeover' differ only by case or blanks" in told
+    assert "Labels of kind: 'Takeover ', 'takeover' are one, 'takeover'." in told
     assert "Label 'tkeover' has one row" in told
     good = run("fit", folder / "train.csv", *words[1:], *FAST).stderr
     assert "Label" not in good
     frame[frame["kind"] != "takeover"].to_csv(tmp_path / "t.csv", index=False)
     told = run("learn", model, *words, "--again").stderr
-    assert "Labels 'Takeover ', 'takeover' differ only by case or blanks" in told
+    assert "Labels of kind: 'Takeover ' is taken for 'takeover'." in told
 
 
 def test_without_labels_all_rows_are_normal(folder, tmp_path):

@@ -133,9 +133,11 @@ def _alike(texts: np.ndarray, name: str, *, known: Iterable[str]) -> np.ndarray:
         for text in group
     }
     for group in groups.values():
+        one = words[min(group)]
         if len(group) > 1:
-            one = words[min(group)]
             warn(Note(f"Labels of {name}: {quoted(sorted(group))} are one, {one!r}."))
+        elif one not in group:
+            warn(Note(f"Labels of {name}: {quoted(group)} is taken for {one!r}."))
     if all(text == word for text, word in words.items()):
         return texts
     return objects(None if text is None else words[text] for text in texts)

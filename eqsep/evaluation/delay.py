@@ -91,6 +91,13 @@ def detection_delay(
     normal : str, default="normal"
     persist : callable, default=None
         From alarms in order, and their runs, to those that stay: `PersistentAlarms(3, 5).update`.
+
+    Examples
+    --------
+    >>> kind = ["normal", "leak", "leak", "leak", "normal", "jam"]
+    >>> found = detection_delay([0, 0, 0, 1, 1, 0], kind)
+    >>> [(one.kind, one.found.count, one.rows) for one in found.kinds]
+    [('jam', 0, ()), ('leak', 1, (2,)), ('overall', 1, (2,))]
     """
     alarm, kind = np.asarray(alarm).astype(bool), np.asarray(kind).astype(str)
     seconds, by_date = _times(time, len(kind))
