@@ -107,6 +107,14 @@ def nested(case):
     return path
 
 
+def no_text(case):
+    path = case.folder / "whole.parquet"
+    shape = pa.Array.from_buffers(pa.string(), 1, pa.array([b"\xff\xfe"]).buffers())
+    columns = {"size": [1.0], "shape": shape, "kind": ["normal"]}
+    parquet.write_table(pa.table(columns), path, store_schema=False, use_dictionary=False)
+    return path.rename(case.folder / "bad.parquet")
+
+
 def of_type(case, kind):
     path = case.folder / "typed.parquet"
     columns = {"size": pa.array([b"abcd"] * 2, kind), "shape": ["flat"] * 2, "kind": ["normal"] * 2}
@@ -280,6 +288,14 @@ CASES = {
         "bad.parquet cannot be read: ",
     ),
     "truncated gzip": (lambda c: c.fit(cut_gzip(c)), "bad.csv.gz cannot be read"),
+    "Parquet with bytes of no text": (
+        lambda c: c.fit(no_text(c)),
+        "bad.parquet cannot be read: ",
+    ),
+    "Parquet with bytes of no text, to score": (
+        lambda c: c.score(no_text(c)),
+        "bad.parquet cannot be read: ",
+    ),
     "nested values": (lambda c: c.fit(nested(c)), "'size' of"),
     "bad JSON": (
         lambda c: c.score(c.file("bad.jsonl", '{"size": 1, "shape": "flat"}\n{"size":\n')),

@@ -41,6 +41,8 @@ class ArrowFile:
             if pa.types.is_string_view(field.type):  # not all of pyarrow knows it
                 table = table.set_column(i, field.name, table.column(i).cast(pa.string()))
             value = getattr(field.type, "value_type", field.type)
+            if "string" in str(value):
+                table.column(i).validate(full=True)  # a damaged file may hold bytes of no text
             if pa.types.is_nested(field.type) or "binary" in str(value):
                 raise UserError(
                     f"Column {field.name!r} of {self.name} holds values of type {field.type}: "
