@@ -15,6 +15,7 @@ looked, and goes on, says so once: ``warnings.simplefilter("ignore", DateColumnW
 | rows that are like those before them | `DependentRowsWarning` |
 | rows that change over time | `DriftWarning` |
 | times that begin anew | `TimeOrderWarning` |
+| rows that are copies of each other | `CopiedRowsWarning` |
 | rows to doubt, and no labelled anomaly by which to tell | `UnusedDoubtWarning` |
 """
 
@@ -82,6 +83,10 @@ class DriftWarning(DataWarning):
 
 class TimeOrderWarning(DataWarning):
     """Times begin anew from row to row, as where several runs stand below each other."""
+
+
+class CopiedRowsWarning(DataWarning):
+    """Each row is there as often as the others, copied: it is learnt once."""
 
 
 class UnusedDoubtWarning(DataWarning):

@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from eqsep import Detector, load_model
+from eqsep.checks import CopiedRowsWarning
 from eqsep.cli import app
 from eqsep.detector import RepeatedRowsWarning, learnt_before
 
@@ -102,3 +103,49 @@ def test_anomalies_alone_are_known_again_by_the_landmarks():
     with pytest.warns(RepeatedRowsWarning, match="20 of the 20 anomalies were learnt before"):
         detector.partial_fit(pump, ["pump"] * 20)
     detector.partial_fit(pump + 0.01, ["pump"] * 20)  # others: not a word
+
+
+def copied(*, times, seed=0, n=200):
+    rng = np.random.default_rng(seed)
+    return rng.permutation(np.repeat(rng.normal(size=(n, 3)), times, axis=0))
+
+
+def small(X, y=None, **params):
+    return Detector(bandwidth=1.0, n_landmarks=60, random_state=0, **params).fit(X, y)
+
+
+def test_copied_rows_are_learnt_once_and_the_promise_is_kept():
+    rates = []
+    for seed in range(12):
+        with pytest.warns(CopiedRowsWarning, match="10 times: of 2,000 normal rows 200 are dist"):
+            detector = small(copied(times=10, seed=seed), false_alarm_rate=0.05)
+        new = np.random.default_rng(99).normal(size=(4000, 3))
+        rates.append(detector.predict(new).mean())
+    assert detector.calibration_.n_units == 99
+    assert np.mean(rates) == pytest.approx(0.05, abs=0.008)  # 0.072 where copies calibrate
+
+
+def test_a_file_that_was_doubled_is_as_the_file():
+    X, y = copied(times=1), np.repeat([0, 0, 0, 1], 50)
+    with pytest.warns(CopiedRowsWarning):
+        twice = small(np.vstack([X, X]), np.hstack([y, y]), false_alarm_rate=0.05)
+    once = small(X, y, false_alarm_rate=0.05)
+    np.testing.assert_array_equal(twice.score_samples(X), once.score_samples(X))
+
+
+@pytest.mark.filterwarnings("ignore::eqsep.detector.CalibrationWarning")
+@pytest.mark.filterwarnings("error::eqsep.checks.CopiedRowsWarning")
+@pytest.mark.parametrize(
+    "X",
+    [
+        copied(times=1),
+        np.random.default_rng(0).integers(0, 6, size=(900, 2)).astype(float),  # equal by chance
+        np.repeat(np.arange(10.0)[:, None], 5, axis=0),  # too few to tell
+        np.vstack([copied(times=1), np.zeros((300, 3))]),  # a machine that stands still
+        np.vstack([copied(times=2), copied(times=1, seed=1)]),
+    ],
+    ids=["once", "values of few columns", "few", "one state", "partly"],
+)
+def test_rows_that_are_equal_otherwise_are_all_learnt(X):
+    detector = small(X)
+    assert detector.statistics_.weight[0] + len(detector.calibration_.rows) == len(X)

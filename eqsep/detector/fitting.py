@@ -25,7 +25,7 @@ from eqsep.checks import (
 )
 from eqsep.detector.contamination import MOST
 from eqsep.detector.feature_map import FeatureMap, make_feature_map, name_columns
-from eqsep.detector.holdout import check_dependence
+from eqsep.detector.holdout import check_dependence, without_copies
 from eqsep.detector.naming import KindRows, thinned
 from eqsep.detector.scoring import MOST_HELD, NO_GROUPS, Held, held_out
 from eqsep.detector.trust import is_calibration_doubted, is_doubted, opened
@@ -207,9 +207,11 @@ def first_fit(
     given : bool
         Whether labels were passed at all.
     """
-    counts = np.ones(len(labels.code))
     found = check_row_labels(labels)
-    labels, one_class = opened(detector, labels, counts, given=given)
+    labels, one_class = opened(detector, labels, np.ones(len(labels.code)), given=given)
+    if detector.feature_map is None and detector.window is None:
+        table, labels, copies = without_copies(table, labels)
+        found += copies
     found += check_columns(table, labels.code)
     feature_map = detector.feature_map
     if feature_map is None:

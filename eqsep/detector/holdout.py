@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from eqsep.checks import DependentRowsWarning, Finding
+from eqsep.checks import CopiedRowsWarning, DependentRowsWarning, Finding
 from eqsep.detector.contamination import COMMON, held_out_anomalies
 from eqsep.detector.grouping import Grouping
 from eqsep.detector.scoring import held_out
@@ -26,6 +26,8 @@ from eqsep.tables.reading import RowGroups, Table
 NUMERIC = ("number", "date", "duration")
 _LOOKED_AT = 20_000  # rows in whose order rows that follow each other are looked for
 _FEWEST_ROWS, _FEWEST_VALUES = 100, 10
+_FEWEST_DISTINCT = 20  # rows: fewer may be there equally often by chance
+_COPIED = 0.9  # the share of distinct rows that are there equally often where they were copied
 _FOLLOWS = 0.5  # the correlation with the row before, of the upper quarter of columns; 0 by chance
 Division = tuple[np.ndarray, np.ndarray, np.ndarray]  # learnt rows, calibrating ones, all hashes
 Bounds = tuple[int, int, tuple[str, ...]]  # of normal rows, of anomalies, and their kinds
@@ -198,6 +200,41 @@ def check_grouped(grouping: Grouping | None, groups: RowGroups | None) -> None:
             raise UserError(
                 f"The first fit was not told {word}: leave it out, or fit anew with it.",
             )
+
+
+def without_copies(table: Table, labels: RowLabels) -> tuple[Table, RowLabels, list[Finding]]:
+    """Each row once where all were copied, as often as each other, and then a finding; else all.
+
+    A copy of a row that is learnt says nothing of new ones, and must not calibrate. Rows that are
+    equal by chance, as those of a few names are, are not there equally often, and stay.
+    """
+    normal = labels.code == 0
+    if table.groups is not None or normal.sum() < 2 * _FEWEST_DISTINCT:
+        return table, labels, []
+    keys = np.zeros(table.n_rows, dtype=np.uint64)
+    for j in sorted(range(len(table.columns)), key=lambda j: table.columns[j].kind not in NUMERIC):
+        values = contents(table, np.array([j]), [table.columns[j].kind])[:, 0]
+        halves = (
+            half.astype(float) for half in (keys >> np.uint64(32), keys & np.uint64(2**32 - 1))
+        )
+        keys = row_keys(np.column_stack([*halves, values]), rng=np.random.RandomState(0))
+        times = np.unique(keys[normal], return_counts=True)[1]
+        if (times == 1).sum() > (1 - _COPIED) * normal.sum():  # and with more columns more
+            return table, labels, []
+    usual = int(np.bincount(times).argmax())
+    if usual < 2 or len(times) < _FEWEST_DISTINCT or (times == usual).mean() < _COPIED:
+        return table, labels, []
+    both = np.unique(
+        np.column_stack([keys, labels.code.astype(np.uint64)]), axis=0, return_index=True
+    )
+    kept = np.sort(both[1])
+    told = (
+        f"Each row is there {usual} times: of {normal.sum():,} normal rows {len(times):,} are "
+        f"distinct. Each is learnt once, as copies of a row promise nothing of new ones:"
+    )
+    advice = "if they were measured anew each time, add a column that tells them apart."
+    found = Finding(CopiedRowsWarning, told, advice, advice)
+    return table.take(kept), replace(labels, code=labels.code[kept]), [found]
 
 
 def check_dependence(table: Table, code: np.ndarray) -> list[Finding]:
