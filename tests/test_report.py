@@ -402,3 +402,11 @@ def test_the_page_of_an_evaluation_has_a_matrix_for_each_method(evaluation):
             by_kind = evaluation[1].cells[method, line[0]].by_kind
             assert line[1:] == [f"{by_kind[kind].value:.3f}" for kind in header[1:]]
     assert read.whole.count('class="shade own"') == 4
+
+
+def test_pages_use_a_desktop_and_print_whole(either):
+    style = either.all("style")[0]["text"]
+    assert float(re.search(r"footer { max-width: (\d+)rem", style)[1]) * 16 >= 1700
+    printed = style.split("@media print")[1]
+    for rule in ("details::details-content { content-visibility: visible", "tr, .tiles div, li {"):
+        assert rule in printed

@@ -145,3 +145,16 @@ def test_a_fit_weighs_what_it_warns_of(tmp_path):
     assert told[0].startswith("Check for a leak of the label. Column 'code' alone tells")
     assert told[1].startswith("Leave out the column when. Rows to come raise an alarm from 202")
     assert page.whole.count("alone tells every anomalous row") == 1  # and no second time below
+
+
+def test_rows_that_are_the_same_are_one_alarm(wide):
+    detector, _ = wide
+    X = RNG.normal(size=(40, 14))
+    X[:5] = X[0] + 9
+    X[5, 3] = 40
+    kind = np.array(["leak"] * 6 + ["normal"] * 34)
+    report = detector_report(detector, HeldOut(X, kind))
+    leaks = {one.row: one.alike for one in report.alarms if one.label == "leak"}
+    assert leaks == {"row 1": 5, "row 6": 1}
+    card = next(a for a in Page(html(report)).all("article") if "row 1" in a["text"])
+    assert "row 1 and 4 rows more, alike" in " ".join(card["text"].split())

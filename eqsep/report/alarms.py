@@ -1,7 +1,8 @@
 """The highest alarms of each kind, with their reasons."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
@@ -27,6 +28,9 @@ class Alarm:
     p_value : float
         The chance that a new normal row scores as high.
     explanation : Explanation
+    alike : int
+        How many rows with the same label it stands for, itself among them: to the detector they
+        are the same.
     """
 
     row: str
@@ -34,6 +38,7 @@ class Alarm:
     said: str
     p_value: float
     explanation: Explanation
+    alike: int = 1
 
     @property
     def score(self) -> float:
@@ -62,6 +67,8 @@ def top_alarms(
 ) -> tuple[Alarm, ...]:
     """The highest alarms, from every label in turn, so that no kind hides the others.
 
+    Rows that are the same to the detector are one alarm.
+
     Parameters
     ----------
     table : Table
@@ -76,11 +83,14 @@ def top_alarms(
     """
     score = detector.score_samples(table)
     above = score > detector.threshold_
-    turns = []
+    turns: list[tuple[int, str, int]] = []
+    sizes: dict[int, int] = {}
     for label in np.unique(kind[above]):
         rows = np.flatnonzero(above & (kind == label))
-        highest = rows[np.argsort(-score[rows], kind="stable")][:most]
-        turns += [(turn, str(label), row) for turn, row in enumerate(highest.tolist())]
+        rows = rows[np.argsort(-score[rows], kind="stable")]
+        groups = list(islice(_groups(detector, table, rows, score), most))
+        sizes |= {group[0]: len(group) for group in groups}
+        turns += [(turn, str(label), group[0]) for turn, group in enumerate(groups)]
     chosen = np.array([row for _, _, row in sorted(turns)[:most]], dtype=int)
     chosen = chosen[np.argsort(-score[chosen], kind="stable")]
     if not len(chosen):
@@ -93,4 +103,19 @@ def top_alarms(
         detector.explain(picked, top=reasons),
         strict=True,
     )
-    return tuple(Alarm(names[i], str(kind[i]), said, p, why) for i, said, p, why in told)
+    return tuple(Alarm(names[i], str(kind[i]), said, p, why, sizes[i]) for i, said, p, why in told)
+
+
+def _groups(
+    detector: Detector, table: Table, rows: np.ndarray, score: np.ndarray
+) -> Iterator[list[int]]:
+    """Rows that go down in their score, those together that are the same to the detector."""
+    start = 0
+    while start < len(rows):
+        tied = rows[start:][score[rows[start:]] == score[rows[start]]]
+        start += len(tied)
+        alike: dict[bytes, list[int]] = {}
+        encoded = detector.feature_map_.rows(table.take(tied)) if len(tied) > 1 else tied[:, None]
+        for row, values in zip(tied.tolist(), encoded, strict=True):
+            alike.setdefault(values.tobytes(), []).append(row)
+        yield from alike.values()
