@@ -1,5 +1,5 @@
 # make demo   set up, then show equality separation on built-in data
-# make test   set up, then lint, types, tests, doctests and the README's blocks
+# make test   set up, then lint, types, tests, doctests and the pages' code blocks
 # make coverage   the same tests, and the share of lines that they run: at least 95%
 # make test-oldest   the tests with the lowest version of every dependency, in .venv-oldest
 # make test-dist   the tests from the source distribution, as it is unpacked and installed elsewhere

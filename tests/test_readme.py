@@ -183,6 +183,20 @@ def test_the_blocks_run_in_order(page, tmp_path, monkeypatch, home_of):
 
 
 @every_page
+def test_every_block_is_one_that_is_run_or_text(page):
+    opened = re.findall(r"^[ >]*(?:```|~~~)(\w+)$", page.read_text(), re.MULTILINE)
+    found = [block.language for block in blocks(page) if block.language in LANGUAGES]
+    assert found == opened
+
+
+def test_what_is_to_be_typed_in_the_first_minutes_fits_its_box():
+    """Eighty letters at 1280 pixels."""
+    for _, text in FENCE.findall((ROOT / "docs" / "quickstart.md").read_text()):
+        typed = re.findall(r"^(?:>>> |\.\.\. |\$ |eqsep |pip |    ).*", text, re.MULTILINE)
+        assert [line for line in typed if len(line) > 80] == []
+
+
+@every_page
 def test_commands_within_a_line_run_too(page):
     """`make TARGET` and `pip install "eqsep[...]"` between backticks; Python's files are there."""
     for command in re.findall(r"`((?:make|pip|python) [^`]+)`", page.read_text()):
@@ -230,8 +244,8 @@ def cells(text, corner):
     return [line for line in lines if line and not set(line[0]) <= set(":- ")]
 
 
-def test_the_api_page_lists_every_public_name():
-    text = (ROOT / "docs" / "api.md").read_text()
+def test_the_api_pages_list_every_public_name():
+    text = "".join(page.read_text() for page in ROOT.glob("docs/api_*.md"))
     public = {
         f"{module.__name__}.{name}"
         for module in DOCUMENTED
