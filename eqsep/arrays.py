@@ -83,3 +83,20 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = np.float6
             f"{estimator.n_features_in_} features as input."
         )
     return X
+
+
+def check_weight(sample_weight: Any, *, n: int) -> np.ndarray:
+    """One finite weight >= 0 a row, not all of them zero; ones where none are given."""
+    if sample_weight is None:
+        return np.ones(n)
+    weight = np.asarray(to_numpy(sample_weight), dtype=np.float64)
+    if weight.shape != (n,):
+        raise UserError(
+            f"sample_weight.shape == {weight.shape}, expected ({n},): one weight for each row."
+        )
+    if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()):
+        raise UserError(
+            "sample_weight must be finite, not negative and not all zero; "
+            f"got values from {weight.min()} to {weight.max()}."
+        )
+    return weight

@@ -74,14 +74,23 @@ def split():
     return make_gaussians(noise_multiplier=1.0, n_samples=120, random_state=0)
 
 
+EQUIVALENCE = "check_sample_weight_equivalence_on_{}_data".format
+
+
 def excused(estimator):
     """What an old scikit-learn asks in vain: before 1.7, a check says which of the classes is which
     by the first row, once before and once after it shuffles them. It fails for all of two classes.
+
+    And what no detector does: rows that calibrate do so once, whatever their weight, and copies of
+    a row each for itself. In the sums a weight of 2 is the row twice: see test_weighting.py.
     """
+    if isinstance(estimator, Detector):
+        once = "a row of weight 2 calibrates once, two copies of it twice"
+        return {EQUIVALENCE("dense"): once, EQUIVALENCE("sparse"): once}
     is_old = tuple(map(int, sklearn.__version__.split(".")[:2])) < (1, 7)
     if not (is_old and has_fit_parameter(estimator, "sample_weight")):
         return {}
-    return {"check_sample_weight_equivalence_on_dense_data": "compares a class with the other"}
+    return {EQUIVALENCE("dense"): "compares a class with the other"}
 
 
 CHECKED = [*SOLVED, *trained(BRIEFER), *DETECTORS]

@@ -53,7 +53,11 @@ def joined(parts: Sequence[Table]) -> Table:
     """
     columns = [_joined([part.columns[j] for part in parts]) for j in range(len(parts[0].columns))]
     groups = RowGroups.join([part.groups for part in parts])
-    return Table(columns, parts[0].named, sum(part.n_rows for part in parts), groups)
+    n_rows, weight = [part.n_rows for part in parts], None
+    if any(part.weight is not None for part in parts):
+        weights = zip((part.weight for part in parts), n_rows, strict=True)
+        weight = np.concatenate([np.ones(n) if w is None else w for w, n in weights])
+    return Table(columns, parts[0].named, sum(n_rows), groups, weight)
 
 
 def _joined(parts: list[Column]) -> Column:

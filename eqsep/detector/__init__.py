@@ -11,6 +11,7 @@
 | `trust` | what the labels of a first fit say of rows that nobody has called anomalous |
 | `feature_map` | what is fixed at the first fit: encoding, landmarks, bandwidth, who is held out |
 | `holdout` | which rows are held out of a fit, by a hash |
+| `weighting` | what rows count, where somebody says so |
 | `grouping` | rows that belong together, and are held out together |
 | `drift` | whether rows in time change, by fits that look forwards |
 | `windows` | mean, deviation, slope and change over the last rows of a run, as columns |

@@ -188,7 +188,9 @@ class Detector(Answers, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         tags.input_tags.sparse = True
         return tags
 
-    def fit(self, X: Any, y: Any = None, groups: Any = None, time: Any = None) -> Self:
+    def fit(
+        self, X: Any, y: Any = None, groups: Any = None, time: Any = None, sample_weight: Any = None
+    ) -> Self:
         """Learn what is normal, and the kinds of anomaly that are labelled.
 
         Parameters
@@ -204,6 +206,10 @@ class Detector(Answers, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         groups, time : array-like of shape (n_rows,) or str, default=None
             The recording, machine or card of each row, and when it was taken (numbers, dates), or
             the names of such columns of `X`. Then whole groups, or blocks of time, calibrate.
+        sample_weight : array-like of shape (n_rows,) or str, default=None
+            What each row counts, or the name of such a column of `X`. A weight of 2 is the row
+            twice in all sums over learnt rows; 0 leaves it out. A row that calibrates does so once,
+            whatever its weight: the promise is for rows as they come.
 
         Notes
         -----
@@ -224,10 +230,15 @@ class Detector(Answers, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         if self.width != DEPRECATED:
             parameter(self, "bandwidth")  # warns
         name, rng = type(self).__name__, check_random_state(self.random_state)
-        X, y = large_in_batches(X, y)
+        X, y = large_in_batches(X, y) if sample_weight is None else (X, y)
         if is_stream(X):
-            return self._begin(*fit_stream(self, rng, grouped(self, X, y, groups, time)))
+            source = grouped(self, X, y, groups, time, sample_weight)
+            return self._begin(*fit_stream(self, rng, source))
         table = with_groups(read_table(X, name=name), groups, time)
+        if sample_weight is not None:
+            from eqsep.detector.weighting import weighted  # few rows have weights
+
+            table, y = weighted(table, y, sample_weight)
         labels = read_row_labels(y, n_rows=table.n_rows, normal=self.normal)
         return self._begin(*first_fit(self, rng, table, labels, given=y is not None))
 
@@ -239,6 +250,7 @@ class Detector(Answers, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         groups: Any = None,
         time: Any = None,
         judged: bool = False,
+        sample_weight: Any = None,
     ) -> Self:
         """Learn more rows: what all pieces together teach is what one fit teaches.
 
@@ -247,7 +259,7 @@ class Detector(Answers, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
         Parameters
         ----------
-        X, y, groups, time
+        X, y, groups, time, sample_weight
             As in `fit`; a piece may hold anomalies alone.
         classes : array-like, default=None
             Not needed; for tools that pass it.
@@ -255,14 +267,15 @@ class Detector(Answers, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
             Whether rows were judged because they raised an alarm: then none of them calibrates.
         """
         if not hasattr(self, "feature_map_") and not judged:
-            return self.fit(X, y, groups, time)
-        X, y = large_in_batches(X, y)
+            return self.fit(X, y, groups, time, sample_weight)
+        X, y = large_in_batches(X, y) if sample_weight is None else (X, y)
         if is_stream(X):
-            source = grouped(self, X, y, groups, time)
+            source = grouped(self, X, y, groups, time, sample_weight)
             for table, labels in read(source, name=type(self).__name__):
                 self.partial_fit(table, labels, judged=judged)
             return self
-        Z, labels, partial = accumulated(self, X, y, groups, time, judged)
+        told = {"judged": judged, "sample_weight": sample_weight}
+        Z, labels, partial = accumulated(self, X, y, groups, time, **told)
         known = self.labels_
         self._record(*learnt_with(self, partial, Z[labels.code > 0]))
         warn_of_rows(self, Z, labels, known=known, judged=judged)
@@ -288,14 +301,21 @@ class Detector(Answers, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         return self._record(*merged(self, other))
 
     def forget(
-        self, X: Any, y: Any = None, groups: Any = None, time: Any = None, judged: bool = False
+        self,
+        X: Any,
+        y: Any = None,
+        groups: Any = None,
+        time: Any = None,
+        judged: bool = False,
+        sample_weight: Any = None,
     ) -> Self:
-        """Unlearn rows that were learnt, with the labels, groups and times they had, or `judged`.
+        """Unlearn rows that were learnt, with the labels, groups, times and weights that they had.
 
         Landmarks taken from such rows, and the encoding of the columns, stay. A kind of which no
         row is left is not a seen one any more.
         """
-        *_, partial = accumulated(self, X, y, groups, time, judged)
+        told = {"judged": judged, "sample_weight": sample_weight}
+        *_, partial = accumulated(self, X, y, groups, time, **told)
         return self._record(*left_without(self, partial))
 
     def save(self, path: str | os.PathLike[str]) -> None:

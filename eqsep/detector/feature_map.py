@@ -332,7 +332,7 @@ def make_feature_map(
     encoder = TableEncoder(numeric_encoding="both").fit(table.take(np.flatnonzero(trains)))
     Z = encoded(encoder, table)
     is_anomaly = labels.is_anomaly[trains]
-    learnt, packing = Z[trains], Packing.of(encoder)
+    learnt, normal, packing = Z[trains], trains & (labels.code <= 0), Packing.of(encoder)
     landmarks = choose_landmarks(learnt, is_anomaly, n=detector.n_landmarks, rng=rng)
     source = encoder.source_[output_weights(encoder) > 0][packing.first]
     rows = Rows(learnt, is_anomaly, packing, source, None if grouping is None else hashes[trains])
@@ -347,7 +347,7 @@ def make_feature_map(
         *bounds,
         doubted,
         LIKENESS_WEIGHTS[doubted],
-        _ellipsoid(learnt[is_anomaly == 0][:, deviations(encoder)], rng, doubted=doubted),
+        _ellipsoid(Z[normal][:, deviations(encoder)], table.weights(normal), rng, doubted=doubted),
         Trees.grown(packing(learnt), is_anomaly, rng, least=FEWEST_IN_A_LEAF[doubted]),
         vote_weight,
         grouping,
@@ -369,9 +369,9 @@ def _chosen(
     return inverse, choice.vote_weight(inverse)
 
 
-def _ellipsoid(rows: np.ndarray, rng: np.random.RandomState, *, doubted: bool) -> Ellipsoid | None:
+def _ellipsoid(rows: np.ndarray, weight: Any, rng: Any, *, doubted: bool) -> Ellipsoid | None:
     """The ellipsoid of normal rows; anomalies among them stretch it, so that it counts less."""
-    found = Ellipsoid.of(rows, rng)
+    found = Ellipsoid.of(rows, rng, weight)
     return replace(found, weight=found.weight / 3) if found is not None and doubted else found
 
 

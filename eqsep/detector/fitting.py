@@ -267,7 +267,7 @@ def accumulate_encoded(
     *parts, hashes = feature_map.divided(table, labels)
     learnt, kept = map(np.flatnonzero, parts)
     return PartialStatistics(
-        _sums(context, Z[learnt], labels.code[learnt], n_kinds=len(labels.kinds)),
+        _sums(context, Z[learnt], labels.code[learnt], len(labels.kinds), table.weights(learnt)),
         HeldOut(table.take(kept), hashes[kept], labels.code[kept]),
         KindRows.of(feature_map, Z, labels, learnt, hashes),
         labels.of_no_row(),
@@ -298,7 +298,7 @@ def hold_out_at_most(
     table, labels = held.table.take(moved), replace(partial.known, code=held.code[moved])
     Z, all_rows = lower.feature_map.rows(table), np.arange(len(moved))
     more = PartialStatistics(
-        _sums(lower, Z, labels.code, n_kinds=len(labels.kinds)),
+        _sums(lower, Z, labels.code, len(labels.kinds), table.weight),
         held.take(moved[:0]),
         KindRows.of(lower.feature_map, Z, labels, all_rows, held.hashes[moved]),
         partial.known,
@@ -340,8 +340,11 @@ def thin(
     return replace(context, feature_map=feature_map), replace(partial, kind_rows=kept)
 
 
-def _sums(context: FitContext, Z: np.ndarray, code: np.ndarray, *, n_kinds: int) -> Statistics:
+def _sums(
+    context: FitContext, Z: np.ndarray, code: np.ndarray, n_kinds: int, counts: np.ndarray | None
+) -> Statistics:
     weight = np.where(code == UNLABELLED, context.unlabelled_weight, 1.0)
+    weight = weight if counts is None else weight * counts
     target = np.zeros((len(code), 1 + n_kinds))
     target[np.arange(len(code)), np.maximum(code, 0)] = 1.0
     kernel_map = context.feature_map.on(context.device)

@@ -35,7 +35,12 @@ class NewKindWarning(EqsepWarning):
 
 
 def rows_to_learn(
-    detector: Any, X: Any, y: Any, groups: Any = None, time: Any = None
+    detector: Any,
+    X: Any,
+    y: Any,
+    groups: Any = None,
+    time: Any = None,
+    sample_weight: Any = None,
 ) -> tuple[Table, RowLabels]:
     """More rows as the feature map of a fitted detector takes them, and their labels.
 
@@ -50,15 +55,20 @@ def rows_to_learn(
             given if given is not None else name
             for given, name in zip((groups, time), known, strict=True)
         )
-    table = detector.feature_map_.aligned(with_groups(table, groups, time))
+    table = with_groups(table, groups, time)
+    if sample_weight is not None:
+        from eqsep.detector.weighting import weighted  # few rows have weights
+
+        table, y = weighted(table, y, sample_weight)
+    table = detector.feature_map_.aligned(table)
     return table, context.row_labels(y, n_rows=table.n_rows)
 
 
 def accumulated(
-    detector: Any, X: Any, y: Any, groups: Any, time: Any, judged: bool
+    detector: Any, X: Any, y: Any, groups: Any, time: Any, *, judged: bool, sample_weight: Any
 ) -> tuple[np.ndarray, RowLabels, PartialStatistics]:
     """More rows encoded, their labels, and what they teach; none calibrates that was `judged`."""
-    table, labels = rows_to_learn(detector, X, y, groups, time)
+    table, labels = rows_to_learn(detector, X, y, groups, time, sample_weight)
     Z = detector.feature_map_.rows(table)
     return Z, labels, accumulate_encoded(context_of(detector, judged=judged), table, labels, Z)
 

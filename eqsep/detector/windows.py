@@ -250,13 +250,20 @@ def widened(windows: Windows, table: Table, grouping: Grouping | None) -> Table:
     return windows.transform(table, group, time if time in there else None)
 
 
-def grouped(detector: Any, X: Any, y: Any, groups: Any, time: Any) -> Source:
+def grouped(
+    detector: Any, X: Any, y: Any, groups: Any, time: Any, sample_weight: Any = None
+) -> Source:
     """The batches of `X`, with the group and the time of each row from columns of these names.
 
+    Its weight too.
     Where the detector takes windows, with these: they go on from batch to batch.
     """
     name = type(detector).__name__
     source = with_group_columns(source_of(X, y, name=name), groups, time, name=name)
+    if sample_weight is not None:
+        from eqsep.detector.weighting import with_weight_column  # few rows have weights
+
+        source = with_weight_column(source, sample_weight, name=name)
     window = detector.window
     for feature_map in (detector.feature_map, getattr(detector, "feature_map_", None)):
         window = window if feature_map is None else feature_map.windows

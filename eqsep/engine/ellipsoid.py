@@ -49,10 +49,13 @@ class Ellipsoid:
     weight: float
 
     @classmethod
-    def of(cls, rows: np.ndarray, rng: np.random.RandomState) -> Self | None:
+    def of(
+        cls, rows: np.ndarray, rng: np.random.RandomState, weight: np.ndarray | None = None
+    ) -> Self | None:
         """The ellipsoid of some normal rows; None where less than two columns vary, or too many.
 
-        The covariance is that of Ledoit and Wolf, which few rows do not lead astray.
+        The covariance is that of Ledoit and Wolf, which few rows do not lead astray. A row with a
+        weight of 2 counts as two.
 
         Examples
         --------
@@ -64,34 +67,71 @@ class Ellipsoid:
         array([0. , 5.9])
         """
         if len(rows) > MOST_ROWS:
-            rows = rows[rng.permutation(len(rows))[:MOST_ROWS]]
+            some = rng.permutation(len(rows))[:MOST_ROWS]
+            rows, weight = rows[some], None if weight is None else weight[some]
         rows = rows.astype(float)
-        spread = rows.std(axis=0) if len(rows) else np.zeros(rows.shape[1])
+        spread = _deviation(rows, weight) if len(rows) else np.zeros(rows.shape[1])
         varies = spread > _CONSTANT
         if not 2 <= varies.sum() <= MOST_COLUMNS:
             return None
-        centre = rows.mean(axis=0)
-        covariance, _ = ledoit_wolf((rows - centre)[:, varies] / spread[varies])
+        centre = np.average(rows, axis=0, weights=weight)
+        covariance = _covariance((rows - centre)[:, varies] / spread[varies], weight)
         sizes, directions = np.linalg.eigh(covariance)
         sizes = np.maximum(sizes, sizes[-1] * 1e-9)
         axes = np.zeros((rows.shape[1], int(varies.sum())))
         axes[varies] = directions / np.sqrt(sizes) / spread[varies, None]
         unexplained = float(np.mean(1 / ((directions**2 / sizes).sum(axis=1))))
         distance = _distances(rows, centre, axes)
-        edge = float(np.quantile(distance, EDGE))
-        beyond = np.log(distance[distance > edge] / edge) if edge > 0 else np.empty(0)
-        if not len(beyond):
+        edge = _quantile(distance, EDGE, weight)
+        out = np.flatnonzero(distance > edge)
+        if edge <= 0 or not len(out):
             return None
-        tail = max(float(beyond.mean()), 1e-3)
+        beyond = np.log(distance[out] / edge)
+        tail = max(float(np.average(beyond, weights=None if weight is None else weight[out])), 1e-3)
         trust = min(1.0, _GAUSSIAN / (axes.shape[1] ** 0.5 * tail))
-        weight = STEP * min(max(1 / unexplained - 1, 0.0), MOST_TRUSTED) * trust
-        return cls(centre, axes, edge, tail, weight)
+        step = STEP * min(max(1 / unexplained - 1, 0.0), MOST_TRUSTED) * trust
+        return cls(centre, axes, edge, tail, step)
 
     def excess(self, rows: np.ndarray) -> np.ndarray:
         """What the steps of each row beyond the edge count.  (n, n_columns) -> (n,)"""
         distance = np.maximum(_distances(rows, self.centre, self.axes), self.edge)
         steps: np.ndarray = np.minimum(np.log(distance / self.edge) / self.tail, FARTHEST)
         return self.weight * steps
+
+
+def _deviation(rows: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    if weight is None:
+        deviation: np.ndarray = rows.std(axis=0)
+        return deviation
+    centre = np.average(rows, axis=0, weights=weight)
+    return np.asarray(np.sqrt(np.average((rows - centre) ** 2, axis=0, weights=weight)))
+
+
+def _covariance(rows: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
+    """That of Ledoit and Wolf of centred rows."""
+    if weight is None:
+        covariance: np.ndarray = ledoit_wolf(rows)[0]
+        return covariance
+    n, n_columns = weight.sum(), rows.shape[1]
+    raw = (rows * weight[:, None]).T @ rows / n
+    mean, square = np.trace(raw) / n_columns, np.sum(raw**2)
+    spread = square / n_columns - mean**2
+    noise = (weight @ (rows**2).sum(axis=1) ** 2 / n - square) / (n_columns * n)
+    shrinkage = min(max(noise, 0.0) / spread, 1.0) if spread > 0 else 0.0
+    return np.asarray((1 - shrinkage) * raw + shrinkage * mean * np.eye(n_columns))
+
+
+def _quantile(values: np.ndarray, share: float, weight: np.ndarray | None) -> float:
+    """That of NumPy, which is linear between values, of values that count so much."""
+    if weight is None:
+        return float(np.quantile(values, share))
+    order = np.argsort(values, kind="stable")
+    counted = np.cumsum(weight[order])
+    place = max(share * (counted[-1] - 1), 0.0)
+    below, part = int(place), place % 1
+    at = np.searchsorted(counted, [below, below + 1], side="right")
+    low, high = values[order][np.minimum(at, len(values) - 1)]
+    return float(low + part * (high - low))
 
 
 def _distances(rows: np.ndarray, centre: np.ndarray, axes: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from eqsep.arrays import is_foreign, to_numpy, validate_rows
+from eqsep.arrays import check_weight, is_foreign, to_numpy, validate_rows
 from eqsep.errors import UserError
 from eqsep.labels import Labels, read_labels
 
@@ -96,20 +96,3 @@ def check_both_classes(is_anomaly: np.ndarray) -> None:
             "normal and anomalous rows are needed: expected 2 classes of positive weight, got "
             "one class only once rows of weight 0 are left out. Give both classes some weight."
         )
-
-
-def check_weight(sample_weight: Any, *, n: int) -> np.ndarray:
-    """One finite weight >= 0 a row, not all of them zero; ones where none are given."""
-    if sample_weight is None:
-        return np.ones(n)
-    weight = np.asarray(to_numpy(sample_weight), dtype=np.float64)
-    if weight.shape != (n,):
-        raise UserError(
-            f"sample_weight.shape == {weight.shape}, expected ({n},): one weight for each row."
-        )
-    if not (np.isfinite(weight).all() and (weight >= 0).all() and weight.any()):
-        raise UserError(
-            "sample_weight must be finite, not negative and not all zero; "
-            f"got values from {weight.min()} to {weight.max()}."
-        )
-    return weight

@@ -1,5 +1,6 @@
 """The transformer from mixed tables to matrices of floats."""
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -310,7 +311,7 @@ def aligned(encoder: TableEncoder, X: Any) -> Table:
     check_is_fitted(encoder)
     table = read_table(X, name=type(encoder).__name__)
     named = hasattr(encoder, "feature_names_in_")
-    return Table(encoder._matched(table), named, table.n_rows, table.groups)
+    return replace(table, columns=encoder._matched(table), named=named)
 
 
 def output_weights(encoder: TableEncoder) -> np.ndarray:

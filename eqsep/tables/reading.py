@@ -60,12 +60,16 @@ class RowGroups:
 
 @dataclass(frozen=True)
 class Table:
-    """The columns of a table; `named` says whether the names are the caller's own."""
+    """The columns of a table; `named` says whether the names are the caller's own.
+
+    Beside them are the groups of the rows, and what each row counts: None is 1.
+    """
 
     columns: list[Column]
     named: bool
     n_rows: int
     groups: RowGroups | None = None
+    weight: np.ndarray | None = None
 
     def take(self, rows: np.ndarray) -> "Table":
         """Some of the rows, by position; a dropped column need not have any."""
@@ -73,7 +77,11 @@ class Table:
             replace(c, values=c.values[rows] if len(c.values) else c.values) for c in self.columns
         ]
         groups = None if self.groups is None else self.groups.take(rows)
-        return Table(columns, self.named, len(rows), groups)
+        return Table(columns, self.named, len(rows), groups, self.weights(rows))
+
+    def weights(self, rows: np.ndarray) -> np.ndarray | None:
+        """What some of the rows count."""
+        return None if self.weight is None else self.weight[rows]
 
 
 @dataclass(frozen=True)
