@@ -19,7 +19,7 @@ from sklearn.preprocessing import QuantileTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from eqsep.tables import TableEncoder
-from eqsep.tables.encoder import decoded, encoder_of, state_of
+from eqsep.tables.encoder import ColumnMatchWarning, decoded, encoder_of, state_of
 
 FORMS = ["quantile", "standard", "both"]
 every_form = pytest.mark.parametrize("columns", FORMS)
@@ -489,3 +489,14 @@ def test_values_are_told_as_short_as_single_precision_knows_them(x):
     encoder = TableEncoder(numeric_encoding="both").fit(values[:, None])
     outputs = encoder.transform([[x]])[0].astype(np.float32).astype(float)
     assert decoded(encoder, 0, outputs) == f"{x:.6g}"
+
+
+def test_the_work_of_matching_columns_does_not_grow_with_their_square(monkeypatch):
+    names = [f"c{i}" for i in range(200)]
+    encoder = TableEncoder().fit([dict.fromkeys(names, 1.0), dict.fromkeys(names, 2.0)])
+    listed = []
+    real = TableEncoder._names
+    monkeypatch.setattr(TableEncoder, "_names", lambda self: listed.append(1) or real(self))
+    with pytest.warns(ColumnMatchWarning, match="new"):
+        encoder.transform([dict.fromkeys([*reversed(names), "new"], 1.5)])
+    assert 0 < len(listed) < 10  # and not once for each column

@@ -103,14 +103,14 @@ class CsvFile:
 
     def _decoded(self, table: pa.Table) -> pa.Table:
         """The table with bytes as strings, empty ones missing, and how these are written."""
-        for i, field in enumerate(table.schema):
+        columns = []
+        for name, coded in zip(table.column_names, table.columns, strict=True):
             try:
-                column = table.column(i).cast(pa.string())
+                column = coded.cast(pa.string())
             except pa.ArrowInvalid:
-                column = self._western(table.column(i), field.name)
-            column = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
-            table = table.set_column(i, self._field(field.name), column)
-        return table
+                column = self._western(coded, name)
+            columns.append(pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column))
+        return pa.table(columns, schema=pa.schema(map(self._field, table.column_names)))
 
     def _field(self, name: str) -> pa.Field:
         """A column of strings, and how these are written."""

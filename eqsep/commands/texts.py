@@ -73,11 +73,12 @@ def understood(table: pa.Table, layout: Layout, *, as_text: Iterable[str] = ()) 
     """
     usual = notations(layout.decimal, layout.thousands, delimiter=",")
     gone: dict[str, set[str]] = {}
+    fields, columns = list(table.schema), table.columns
     for i, field in enumerate(table.schema):
         said = layout.said_missing(field.name)
         if not is_text(field.type) or (field.name in as_text and not said):
             continue
-        column, tokens = without_missing(table.column(i), layout.missing_in(field.name))
+        column, tokens = without_missing(columns[i], layout.missing_in(field.name))
         for token in tokens:
             gone.setdefault(token, set()).add(field.name)
         found = Understood(column)
@@ -88,14 +89,12 @@ def understood(table: pa.Table, layout: Layout, *, as_text: Iterable[str] = ()) 
         if found.said:
             warn(Note(f"{field.name}: {found.said}."))
         new, notation = pa.field(field.name, found.column.type), _with_missing(found, tokens, said)
-        new = new if notation is None else annotated(new, notation)
-        table = table.set_column(i, new, found.column)
+        fields[i] = new if notation is None else annotated(new, notation)
+        columns[i] = found.column
     if gone:
-        columns = sorted(set().union(*gone.values()))
-        warn(
-            Note(f"Taken as missing: {quoted(sorted(gone))} in {quoted(columns, most=4)}. {_LIST}")
-        )
-    return table
+        names = sorted(set().union(*gone.values()))
+        warn(Note(f"Taken as missing: {quoted(sorted(gone))} in {quoted(names, most=4)}. {_LIST}"))
+    return pa.table(columns, schema=pa.schema(fields))
 
 
 _LIST = f"The list is {', '.join(m for m in MISSING if m)}, in any case; --missing changes it."

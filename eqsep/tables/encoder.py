@@ -288,7 +288,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _by_name(self, table: Table) -> list[Column]:
         given = {column.name: column for column in table.columns}
-        wanted = [name for name in self._names() if name not in self.dropped_]
+        names = dict.fromkeys(self._names())
+        wanted = [name for name in names if name not in self.dropped_]
         absent = [name for name in wanted if name not in given]
         if absent:
             told = (
@@ -299,11 +300,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 f"{told} with None where a value is not known.",
                 command=f"{told} empty where a value is not known.",
             )
-        extra = [name for name in given if name not in set(self._names())]
+        extra = [name for name in given if name not in names]
         if extra:
             warn(ColumnMatchWarning(f"Columns {extra} were not there in training and are ignored."))
         empty = np.empty(0, dtype=object)  # a dropped column need not be there
-        return [given.get(name, Column(name, "text", empty)) for name in self._names()]
+        return [given.get(name, Column(name, "text", empty)) for name in names]
 
 
 def aligned(encoder: TableEncoder, X: Any) -> Table:
