@@ -298,9 +298,9 @@ def _kinds_table(found: Assessment, overall: AssessedKind) -> Shown:
 
 
 def _names_table(report: AssessmentReport) -> Shown:
-    shown = _table("label", "alarms", *report.names)
+    shown = _table("label", "alarms", *report.measured.given)
     for kind, given in report.assessment.names.items():
-        counts = [f"{given[name]:,}" if name in given else "" for name in report.names]
+        counts = [f"{given[name]:,}" if name in given else "" for name in report.measured.given]
         shown.add_row(Text(kind), f"{sum(given.values()):,}", *counts)
     return shown
 

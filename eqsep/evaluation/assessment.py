@@ -164,7 +164,7 @@ def assess(
     _check(score, kind, review, normal=normal)
     threshold, known = float(detector.threshold_), tuple(detector.kinds_)
     alarm, is_anomaly = score > threshold, kind != normal
-    names = _names(kind, alarm, detector.predict_kind(X))
+    names = names_given(kind, alarm, detector.predict_kind(X))
     assessed = _assessed(score, kind, alarm, normal=normal, random_state=random_state, known=known)
     promise = _promise(detector, score[~is_anomaly])
     unseen = [name for name in names if name not in (normal, *known)]
@@ -251,7 +251,7 @@ def _share(hit: np.ndarray) -> Share:
     return Share.counted(int(np.sum(hit)), len(hit))
 
 
-def _names(kind: np.ndarray, alarm: np.ndarray, said: np.ndarray) -> dict[str, dict[str, int]]:
+def names_given(kind: np.ndarray, alarm: np.ndarray, said: np.ndarray) -> dict[str, dict[str, int]]:
     """For each label, how often its alarms are given each name, the most frequent first."""
     return {
         name: dict(Counter(said[alarm & (kind == name)].tolist()).most_common())

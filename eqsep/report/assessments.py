@@ -48,12 +48,6 @@ class AssessmentReport:
     template = "assessment.html.jinja"
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """All names that alarms are given, those of kinds first and "unseen" last."""
-        given = {name for counts in self.assessment.names.values() for name in counts}
-        return tuple(sorted(given, key=lambda name: (name == "unseen", name)))
-
-    @property
     def delays(self) -> tuple[tuple[str, Share, str, str], ...]:
         """Of each kind the episodes that are found, and the delay in rows and in time, as text."""
         delay = self.assessment.delay

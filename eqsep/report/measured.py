@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from eqsep.detector import Detector
+from eqsep.detector.naming import UNSEEN
 from eqsep.evaluation import (
     OVERALL,
     Curve,
@@ -17,6 +18,7 @@ from eqsep.evaluation import (
     precision_recall_by_kind,
     score_histogram,
 )
+from eqsep.evaluation.assessment import names_given
 from eqsep.evaluation.promise import RATES
 
 _RESAMPLES = 300
@@ -84,6 +86,8 @@ class Measured:
         None where whole groups calibrate.
     by_group : GroupShares or None
         Then the shares of groups, where there are two at least.
+    names : dict of str to dict of str to int
+        For each label the alarms among its rows, by the name that the detector gives them.
     """
 
     normal: str
@@ -96,6 +100,13 @@ class Measured:
     histogram: ScoreHistogram
     promises: tuple[Promise, ...]
     by_group: GroupShares | None = None
+    names: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """All names that alarms are given, those of kinds first and "unseen" last."""
+        given = {name for counts in self.names.values() for name in counts}
+        return tuple(sorted(given, key=lambda name: (name == UNSEEN, name)))
 
 
 def measured_on(
@@ -170,6 +181,7 @@ def measured_on(
         histogram=score_histogram(score, kind, normal=normal, threshold=threshold),
         promises=promises,
         by_group=_group_shares(detector, X, alarm, is_normal),
+        names=names_given(kind, alarm, detector.predict_kind(X)),
     )
 
 
