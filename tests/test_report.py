@@ -193,6 +193,17 @@ def test_kinds_are_measured_apart_by_whether_they_were_seen(report, detector, ne
     assert measured.together["unseen"].precision.value == pytest.approx(other["overall"])
 
 
+def test_the_names_that_alarms_are_given_are_counted_by_label(report, text, detector, new):
+    measured, said = report.measured, detector.predict_kind(new.X)
+    alarms = detector.predict(new.X) == 1
+    for kind, given in measured.names.items():
+        assert sum(given.values()) == (alarms & (new.kind == kind)).sum()
+    takeovers = (new.kind == "takeover") & (said == "takeover")
+    assert measured.names["takeover"]["takeover"] == takeovers.sum() > 0
+    assert measured.given[-1] == "unseen"
+    assert "Which names are given" in text
+
+
 def test_the_page_says_what_the_records_hold(report, text):
     read = Page(text)
     lines = read.rows("Average precision by kind")

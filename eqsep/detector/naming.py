@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -141,7 +141,8 @@ def rows_kept(n_columns: int) -> int:
     return min(MOST_ROWS, max(FEWEST_ROWS, MOST_VALUES // max(n_columns, 1)))
 
 
-class _Peers(NamedTuple):
+@dataclass(frozen=True)
+class _Peers:
     """The rows of one kind, each judged without its fold.
 
     By how unlike the kind they are: the lack of votes and the distances, in order; and for each
@@ -160,14 +161,14 @@ class _Peers(NamedTuple):
         peers, weight = cls(np.sort(lacking), np.sort(distance), (), len(fold)), np.ones(len(fold))
         if len(groups):
             _, place, n_rows = np.unique(groups, return_inverse=True, return_counts=True)
-            peers, weight = peers._replace(n_units=len(n_rows)), 1 / n_rows[place]
+            peers, weight = replace(peers, n_units=len(n_rows)), 1 / n_rows[place]
         rank = peers.rank(lacking, distance)
         folds = []
         for f in range(N_FOLDS):
             order = np.flatnonzero(fold == f)[np.argsort(rank[fold == f], kind="stable")]
             from_the_top = np.append(np.cumsum(weight[order][::-1])[::-1], 0.0)
             folds.append((rank[order], from_the_top))
-        return peers._replace(folds=tuple(folds))
+        return replace(peers, folds=tuple(folds))
 
     def rank(self, lacking: np.ndarray, distance: np.ndarray) -> np.ndarray:
         """The share of the rows that are less unlike the kind, in the way in which it is larger."""

@@ -77,8 +77,8 @@ class OnlineSelector:
         """The p-value at or below which the next row is selected."""
         place = self.rows + 1
         ago = place - self._places
-        bonus = (np.power(1 - 1 / self.memory, ago) * _gamma(ago)).sum()
-        base = max(float(_gamma(np.array([place]))[0]), 1 / self.memory)
+        bonus = (np.power(1 - 1 / self.memory, ago) * _shares(ago)).sum()
+        base = max(float(_shares(np.array([place]))[0]), 1 / self.memory)
         return self.fdr * (base + float(bonus))
 
     def select(self, X: Any) -> np.ndarray:
@@ -99,6 +99,6 @@ class OnlineSelector:
         return mask
 
 
-def _gamma(k: np.ndarray) -> np.ndarray:
+def _shares(k: np.ndarray) -> np.ndarray:
     weights: np.ndarray = _SCALE * np.log(np.maximum(k, 2)) / (k * np.exp(np.sqrt(np.log(k))))
     return weights
