@@ -115,6 +115,9 @@ def test_steps_come_by_gain_and_are_five_at_most(wide):
     assert told[:4] == [*first, "Add normal rows"]
     assert len(told) == 5
     assert "Lower the threshold" not in steps(wide)
+    caught = tuple(one for one in wide[1].measured.seen if one.kind == "leak")
+    measured = replace(wide[1].measured, seen=caught)
+    assert "Lower the threshold" not in steps(wide, threshold=0.99, measured=measured)
 
 
 def test_a_higher_rate_is_advised_where_it_catches_much_more(wide):

@@ -74,7 +74,7 @@ def answer(
     steps = (
         *_leaks(findings),
         *_outgrown(detector, columns, findings),
-        *_threshold(learnt),
+        *_threshold(learnt, kinds),
         *_cautions(detector),
         *_promise(learnt),
         *_few_rows(learnt, measured),
@@ -117,8 +117,10 @@ def _outgrown(
         yield Step(f"Leave out the column {column.name}", why, message)
 
 
-def _threshold(learnt: Learnt) -> Iterator[Step]:
-    """A threshold near 1, above which little is left."""
+def _threshold(learnt: Learnt, kinds: Sequence[FoundKind]) -> Iterator[Step]:
+    """A threshold near 1, unless all that is measured gets above it nevertheless."""
+    if kinds and all(one.caught >= _CAUGHT for one in kinds):
+        return
     doubted = learnt.doubted is not None
     for one in check_threshold(learnt.threshold, rate=learnt.rate, doubted=doubted):
         yield Step("Lower the threshold", f"{one.message} {one.option}", one.message)
