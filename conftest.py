@@ -13,3 +13,5 @@ def pytest_configure(config):
     """
     # Made-up tables have dates, and columns that tell all.
     config.addinivalue_line("filterwarnings", "ignore::eqsep.checks.DataWarning")
+    # mlflow, where it is installed, would rather have types, in classes of its own too.
+    config.addinivalue_line("filterwarnings", r"ignore:.*\btype hint:UserWarning")
