@@ -97,4 +97,6 @@ def test_the_command_learns_and_forgets_seen_kinds_alone(fitted, tmp_path):
     result = run("forget", out, "--seen", "fraud")
     assert result.exit_code == 0, result.output
     assert_allclose(load_model(out).coef_, load_model(model).coef_, atol=1e-6)
-    assert "is no kind in column 'kind'" in run("learn", model, "--seen", "froud").stderr
+    told = run("learn", model, "--seen", "froud").stderr
+    assert "is no kind in column 'kind'" in told
+    assert "Did you mean 'fraud'?" in told

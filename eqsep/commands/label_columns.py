@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from eqsep.commands.console import meant
 from eqsep.detector import Detector
 from eqsep.errors import Note, UserError, quoted, warn
 from eqsep.labels import NORMAL, USUAL_NORMAL, WITHOUT
@@ -59,7 +60,7 @@ class LabelColumn:
         if unknown:
             raise UserError(
                 f"--seen {quoted(unknown)} is no kind in column {self.name!r}, which holds "
-                f"{quoted(sorted(known))} beside {self.normal!r}."
+                f"{quoted(sorted(known))} beside {self.normal!r}.{meant(unknown, sorted(known))}"
             )
         return np.array([text in (None, self.normal, *kinds) for text in self.texts], dtype=bool)
 
