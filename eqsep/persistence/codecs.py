@@ -22,6 +22,7 @@ from eqsep.persistence.container import ModelFileError
 from eqsep.renames import DEPRECATED, parameters
 
 Sizes = dict[str, int]
+_LEAST_BYTES = 4  # of a float: nothing learns in half precision
 LARGE = 1e30  # sums of so large numbers are finite in single precision
 
 
@@ -62,15 +63,20 @@ def _agrees(size: int, axis: str | int | None, sizes: Sizes) -> bool:
     return size >= 1 and sizes.setdefault(axis, size) == size
 
 
-def array(*axes: str | int | None, kinds: str = "f") -> Schema:
-    """An array with these axes, of one of these kinds of dtype."""
+def array(*axes: str | int | None, kinds: str = "f", finite: bool = True) -> Schema:
+    """An array with these axes, of one of these kinds of dtype; floats in full, and finite."""
     shape = ", ".join("any" if axis is None else str(axis) for axis in axes)
 
     def accepts(value: Any, sizes: Sizes) -> bool:
         right = type(value) is np.ndarray and value.dtype.kind in kinds
-        return right and fits(value.shape, axes, sizes)
+        if not right or not fits(value.shape, axes, sizes):
+            return False
+        if kinds == "f" and value.dtype.itemsize < _LEAST_BYTES:
+            return False
+        return value.dtype.kind != "f" or not finite or bool(np.isfinite(value).all())
 
-    return Schema(f"an array of shape ({shape})", accepts)
+    told = " of finite numbers" if kinds == "f" and finite else ""
+    return Schema(f"an array of shape ({shape}){told}", accepts)
 
 
 def bounded(*axes: str | int | None, dtype: str) -> Schema:
@@ -83,11 +89,12 @@ def bounded(*axes: str | int | None, dtype: str) -> Schema:
         with np.errstate(invalid="ignore"):  # a NaN that signals
             return bool(np.abs(value).max(initial=0) <= LARGE)
 
-    return Schema(f"{shaped.description} of finite numbers as {dtype}", accepts)
+    return Schema(f"{shaped.description} as {dtype}", accepts)
 
 
 def _is_number(value: Any, sizes: Sizes) -> bool:  # noqa: ARG001  the shape of all of them
-    return type(value) in (int, float) or isinstance(value, np.integer | np.floating)
+    is_number = type(value) in (int, float) or isinstance(value, np.integer | np.floating)
+    return is_number and -math.inf < value < math.inf
 
 
 def _is_positive(value: Any, sizes: Sizes) -> bool:
@@ -114,7 +121,7 @@ def _are_texts(value: Any, sizes: Sizes) -> bool:  # noqa: ARG001
     )
 
 
-NUMBER = Schema("a number", _is_number)
+NUMBER = Schema("a finite number", _is_number)
 POSITIVE = Schema("a finite number above 0", _is_positive)
 WHOLE = Schema("a whole number of at least 1", _is_whole)
 FLAG = Schema("True or False", _is_flag)

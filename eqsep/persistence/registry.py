@@ -42,6 +42,7 @@ _HEADS = tuple(
     for head in ("GaussianBump", "TanhBump", "Ridge", "Sigmoid", "RadialBasis")
 )
 _KERNELS = tuple(f"kernels.{k}" for k in ("RBF", "Exponential", "Laplacian", "PairwiseKernel"))
+_DEVICE = word("auto", "cpu", "cuda")
 _FRAME = instance("planes.Frame", length=lambda frame: len(frame.centre), axis="d")
 _COLUMNS = instance("columns.Columns", length=lambda c: len(c.frame.centre), axis="d")
 _NETWORK = instance("network.Network", length=n_inputs, axis="d")
@@ -108,9 +109,9 @@ _PIECES: dict[str, Codec] = {
     "networks.History": RecordCodec(
         "eqsep.networks.plan",
         {
-            "loss": array("epochs", "k"),
-            "validation_loss": array("epochs", "k"),
-            "sigma": array("epochs", None, "k"),
+            "loss": array("epochs", "k", finite=False),
+            "validation_loss": array("epochs", "k", finite=False),
+            "sigma": array("epochs", None, "k", finite=False),
             "best_epoch": array("k", kinds="i"),
         },
         needs_torch=True,
@@ -187,6 +188,7 @@ ESTIMATORS: dict[str, Codec] = {
             {
                 **_DOOR,
                 "score_by": word("membership", "distance"),
+                "device": _DEVICE,
                 "columns_": _COLUMNS,
                 "network_": _NETWORK,
                 "history_": _HISTORY,
@@ -202,6 +204,7 @@ ESTIMATORS: dict[str, Codec] = {
         (
             {
                 **_DOOR,
+                "device": _DEVICE,
                 "columns_": _COLUMNS,
                 "network_": _NETWORK,
                 "centre_": array("k", "code"),
