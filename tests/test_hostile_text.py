@@ -120,3 +120,20 @@ def test_a_report_of_names_with_dollars_and_controls_warns_of_nothing(tmp_path, 
     assert result.exit_code == 0, result.output
     assert DOLLARS in page.read_text()
     assert not [w for w in recwarn if "Glyph" in str(w.message)]
+
+
+@pytest.mark.parametrize("form", ["csv", "spreadsheet"])
+def test_formulas_are_warned_of_or_made_text_where_that_is_asked_for(form, tmp_path):
+    rows, model = written(tmp_path, column="a", kind="=1+1"), tmp_path / "m"
+    assert run("fit", rows, "--label", "kind", "--out", model).exit_code == 0
+    rows.write_text("a,b,note\n0.1,=1+1,-5\n9.5,=1+1,@x\n0.2,=1+1,+SUM(A1)\n")
+    result = run("score", model, rows, "--keep", "note", "--keep", "b", "--format", form)
+    assert result.exit_code == 0, result.output
+    cells = [line.split(",")[:3] for line in result.stdout.splitlines()[1:4]]
+    mark = "'" if form == "spreadsheet" else ""
+    assert [cell[1:] for cell in cells] == [
+        ["-5", f"{mark}=1+1"],
+        [f"{mark}@x", f"{mark}=1+1"],
+        [f"{mark}+SUM(A1)", f"{mark}=1+1"],
+    ]
+    assert ("--format spreadsheet" in result.stderr) == (form == "csv")

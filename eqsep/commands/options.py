@@ -85,7 +85,10 @@ TableOut = Annotated[
     ),
 ]
 Form = Annotated[
-    str | None, typer.Option("--format", metavar="FORM", help="csv, jsonl, parquet or arrow.")
+    str | None,
+    typer.Option(
+        "--format", metavar="FORM", help="csv, jsonl, parquet, arrow, spreadsheet: safe CSV."
+    ),
 ]
 Report = Annotated[Path | None, typer.Option(metavar="FILE", help="Write a report: one HTML page.")]
 Ray = Annotated[

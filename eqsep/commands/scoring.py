@@ -199,7 +199,7 @@ def score_files(
         score = scored if wanted.ray is None else scored_on_ray
         tables = tally.counted(score(detector, inputs, layout=layout, wanted=wanted), say)
         for table in tables if wanted.most is None else ranked(tables, most=wanted.most):
-            write(shortened(table) if kind == "csv" else table)
+            write(shortened(table, kind))
             tally.written += table.num_rows
     warn_of(check_beyond(tally.beyond, n_rows=tally.rows))
     return replace(tally.outcome(ranked=wanted.most is not None), needed=needed)

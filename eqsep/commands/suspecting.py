@@ -66,7 +66,7 @@ def list_suspects(
     picked = table.take(pa.array(places, pa.int64()))
     answer = pa.table(answers | {name: picked.column(name) for name in table.schema.names})
     with table_writer(out, kind) as write:
-        write(shortened(answer) if kind == "csv" else answer)
+        write(shortened(answer, kind))
     return detector, len(places)
 
 

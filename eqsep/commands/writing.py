@@ -5,22 +5,32 @@ import gzip
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import compute as pc
 from pyarrow import csv as arrow_csv
 from pyarrow import parquet
 
 from eqsep.commands.reading import check_not_read
-from eqsep.errors import UserError, visible
+from eqsep.errors import EqsepWarning, UserError, visible, warn
 from eqsep.files import FORMATS, ending_of, written_whole
 
 STANDARD_OUTPUT = "-"
+SPREADSHEET = "spreadsheet"  # CSV in which nothing is a formula
+_AS_TEXT = ("csv", SPREADSHEET)
+_FORMULA = re.compile(r"^[=@\t\r]|^[+-].*[A-Za-z(|!]")
+_RUN = (
+    "Some texts of the output begin with =, +, - or @: a spreadsheet would run them as formulas. "
+    f"With --format {SPREADSHEET} they are written as text, after an apostrophe."
+)
 _DIGITS, _LEAST = 6, 1e-300
 Write = Callable[[pa.Table], None]
 
@@ -33,12 +43,14 @@ def output_format(out: str, wanted: str | None) -> str:
     >>> output_format("scores.csv.gz", None), output_format("-", None), output_format("-", "jsonl")
     ('csv', 'csv', 'jsonl')
     """
+    if wanted == SPREADSHEET:
+        return SPREADSHEET
     kind = FORMATS.get(wanted or ("csv" if out == STANDARD_OUTPUT else ending_of(out)))
     if kind is None:
         said = f"--format {wanted}" if wanted else out
         raise UserError(
             f"{said} is no known form of a table: expected one of {', '.join(FORMATS)}, as the end "
-            f"of the name or as --format."
+            f"of the name or as --format, or --format {SPREADSHEET}."
         )
     if kind in ("parquet", "arrow") and (out == STANDARD_OUTPUT or out.endswith(".gz")):
         raise UserError(f"{kind} goes to a file of its own, not to {out}: pass --format csv.")
@@ -183,15 +195,41 @@ def _in_types(table: pa.Table, schema: pa.Schema | None) -> pa.Table:
         ) from error
 
 
-def _csv(table: pa.Table, first: bool) -> bytes:
+def _csv(table: pa.Table, first: bool, *, safe: bool = False) -> bytes:
     for i, field in enumerate(table.schema):
         if pa.types.is_nested(field.type):
             texts = pa.array(map(_in_words, table.column(i).to_pylist()), pa.string())
             table = table.set_column(i, field.name, texts)
+    table = _without_formulas(table, safe=safe)
     header = io.StringIO()
     if first:
         csv.writer(header, lineterminator="\n").writerow(table.schema.names)
     return header.getvalue().encode() + _csv_rows(table)
+
+
+def _without_formulas(table: pa.Table, *, safe: bool) -> pa.Table:
+    """The table; with texts that a spreadsheet would run as formulas quoted if it is to be `safe`.
+
+    Else they are warned of.
+    """
+    risky = False
+    for i, field in enumerate(table.schema):
+        if not pa.types.is_string(field.type):
+            continue
+        column = table.column(i)
+        formulas = pc.match_substring_regex(column, _FORMULA.pattern)
+        if not pc.any(formulas).as_py():
+            continue
+        risky = True
+        if safe:
+            quoted = pc.binary_join_element_wise("'", column, "")
+            table = table.set_column(i, field.name, pc.if_else(formulas, quoted, column))
+    names = [f"'{name}" if _FORMULA.search(name) else name for name in table.column_names]
+    if safe:
+        return table.rename_columns(names)
+    if risky or names != table.column_names:
+        warn(EqsepWarning(_RUN))
+    return table
 
 
 def _csv_rows(table: pa.Table) -> bytes:
@@ -224,15 +262,21 @@ def _jsonl(table: pa.Table, first: bool) -> bytes:  # noqa: ARG001  no header
     return "".join(lines).encode()
 
 
-_ENCODERS: dict[str, Callable[[pa.Table, bool], bytes]] = {"csv": _csv, "jsonl": _jsonl}
+_ENCODERS: dict[str, Callable[[pa.Table, bool], bytes]] = {
+    "csv": _csv,
+    SPREADSHEET: partial(_csv, safe=True),
+    "jsonl": _jsonl,
+}
 _OPENERS: dict[str, Callable[[Any, pa.Schema], Any]] = {
     "parquet": lambda file, schema: parquet.ParquetWriter(file, schema, compression="zstd"),
     "arrow": pa.ipc.new_file,
 }
 
 
-def shortened(table: pa.Table) -> pa.Table:
-    """The table with scores and p-values of six digits, which is as much as a text needs."""
+def shortened(table: pa.Table, kind: str) -> pa.Table:
+    """In CSV, the table with scores and p-values of six digits: as much as a text needs."""
+    if kind not in _AS_TEXT:
+        return table
     for name in ("score", "p_value"):
         values = table.column(name).to_numpy()
         size = np.floor(np.log10(np.maximum(np.abs(values), _LEAST)))
