@@ -198,7 +198,13 @@ def classes_of(known: RowLabels) -> np.ndarray:
 
 
 def first_fit(
-    detector: Any, rng: np.random.RandomState, table: Table, labels: RowLabels, *, given: bool
+    detector: Any,
+    rng: np.random.RandomState,
+    table: Table,
+    labels: RowLabels,
+    *,
+    given: bool,
+    whole: bool = True,
 ) -> tuple[FitContext, PartialStatistics]:
     """The context that all rows, or the first ones, give, and what these rows teach.
 
@@ -206,10 +212,12 @@ def first_fit(
     ----------
     given : bool
         Whether labels were passed at all.
+    whole : bool, default=True
+        Whether these are all rows: only then it is known which are copies of others.
     """
     found = check_row_labels(labels)
     labels, one_class = opened(detector, labels, np.ones(len(labels.code)), given=given)
-    if detector.feature_map is None and detector.window is None:
+    if whole and detector.feature_map is None and detector.window is None:
         table, labels, copies = without_copies(table, labels)
         found += copies
     found += check_columns(table, labels.code)

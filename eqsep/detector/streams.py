@@ -318,7 +318,7 @@ def _fit_rows(
     detector: Any, rng: np.random.RandomState, table: Table, y: np.ndarray, *, given: bool
 ) -> _Fit:
     labels = read_row_labels(y if given else None, n_rows=table.n_rows, normal=detector.normal)
-    return first_fit(detector, rng, table, labels, given=given)
+    return first_fit(detector, rng, table, labels, given=given, whole=False)
 
 
 def _no_rows() -> UserError:
