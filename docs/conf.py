@@ -61,7 +61,7 @@ html_math_renderer = "mathml"
 
 _BAR_OR_REFERENCE = re.compile(r"(?<!\\)\||(?<=\w)_(?!\w)")
 _LITERAL = re.compile(r"(``.+?``|`[^`]+`)")
-_EXAMPLE = re.compile(r"\]\((?:\.\./)?gallery/(plot_\w+)\.py\)")
+_EXAMPLE = re.compile(r"\]\((?:\.\./)?gallery/(\w+/plot_\w+)\.py\)")
 
 
 def setup(app: Sphinx) -> None:

@@ -9,6 +9,11 @@ import pytest
 from matplotlib import pyplot as plt
 
 GALLERY = Path(__file__).parents[1] / "docs" / "gallery"
+EXAMPLES = sorted(GALLERY.rglob("plot_*.py"))
+
+
+def name_of(example):
+    return example.relative_to(GALLERY).with_suffix("").as_posix()
 
 
 def all_functions_and_the_unseen_side(names):
@@ -29,6 +34,7 @@ def one_method_flags_the_inner_circle(names):
 def parts_add_up_and_a_kind_is_missed(names):
     assert names["explanation"].score == pytest.approx(names["parts"].sum())
     assert names["detector"].predict_kind(names["rows"])[0] == "unseen"
+    assert np.mean(names["new"].kind[names["first"]] != "normal") > 0.9
     kind, alarm = names["new"].kind, names["alarm"]
     assert alarm[kind == "sleeper"].mean() > 0.9
     assert alarm[kind == "card testing"].mean() < 0.1
@@ -81,16 +87,36 @@ def windows_see_the_oscillation(names):
         assert persistent.kinds[-1].found.count >= 18
 
 
+def an_illness_without_a_label_is_noticed(names):
+    called = names["called"]
+    assert called["underactive"] > 0.85
+    assert called["overactive"] > 0.8
+    assert called["normal"] < 0.04
+    assert names["lacking"] < 0.03
+
+
+def attacks_without_a_label_are_caught(names):
+    kinds = ["flood", "leak", "normal", "scan"]
+    detector, forest = (
+        dict(zip(kinds, shares, strict=True)) for shares in names["caught"].values()
+    )
+    assert min(detector[kind] for kind in ("flood", "leak", "scan")) > 0.9
+    assert detector["normal"] < 0.04
+    assert max(forest[kind] for kind in ("leak", "scan")) < 0.5
+
+
 FACTS = {
-    "plot_1_neuron": all_functions_and_the_unseen_side,
-    "plot_2_circles": one_method_flags_the_inner_circle,
-    "plot_3_detector": parts_add_up_and_a_kind_is_missed,
-    "plot_4_precision_recall": the_forest_pays_with_unseen_kinds,
-    "plot_5_threshold": promises_are_kept_on_average,
-    "plot_6_closed": closed_models_end,
-    "plot_7_learning_on": pieces_give_the_whole,
-    "plot_8_networks": bumps_flag_the_outer_circle,
-    "plot_9_sensors": windows_see_the_oscillation,
+    "jobs/plot_3_patients": an_illness_without_a_label_is_noticed,
+    "jobs/plot_4_intrusion": attacks_without_a_label_are_caught,
+    "theory/plot_1_neuron": all_functions_and_the_unseen_side,
+    "theory/plot_2_circles": one_method_flags_the_inner_circle,
+    "jobs/plot_1_payments": parts_add_up_and_a_kind_is_missed,
+    "jobs/plot_5_precision_recall": the_forest_pays_with_unseen_kinds,
+    "jobs/plot_6_threshold": promises_are_kept_on_average,
+    "theory/plot_3_closed": closed_models_end,
+    "jobs/plot_7_learning_on": pieces_give_the_whole,
+    "theory/plot_4_networks": bumps_flag_the_outer_circle,
+    "jobs/plot_2_sensors": windows_see_the_oscillation,
 }
 
 
@@ -103,15 +129,22 @@ def figures():
     plt.close("all")
 
 
-@pytest.mark.parametrize("example", sorted(GALLERY.glob("plot_*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_run_and_show_what_they_say(example, figures):
     names = runpy.run_path(str(example))
     assert len(figures()) >= 2
     for ax in (ax for figure in figures() for ax in figure.axes):
         assert ax.has_data()
         assert ax.get_title() or ax.get_title("left")
-    FACTS[example.stem](names)
+    FACTS[name_of(example)](names)
 
 
 def test_every_fact_has_its_example():
-    assert set(FACTS) == {path.stem for path in GALLERY.glob("plot_*.py")}
+    assert set(FACTS) == set(map(name_of, EXAMPLES))
+
+
+def test_jobs_come_before_theory():
+    jobs = [path.stem for path in EXAMPLES if path.parent.name == "jobs"]
+    assert [path.parent.name for path in EXAMPLES] == ["jobs"] * len(jobs) + ["theory"] * 4
+    wanted = ["plot_1_payments", "plot_2_sensors", "plot_3_patients", "plot_4_intrusion"]
+    assert jobs[:4] == wanted

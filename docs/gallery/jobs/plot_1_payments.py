@@ -1,6 +1,6 @@
 """
-The detector on a mixed table
-=============================
+Fraud triage: which payments to look at first
+=============================================
 
 `eqsep.Detector` takes a table as it is: dates, names, truth values, numbers with heavy tails, and
 missing values. Here are made-up card payments with six kinds of trouble. Two of them are labelled;
@@ -34,6 +34,16 @@ display.ax_.set_title("scores of new payments", pad=16)
 # it was not shown: card testing, a few cents paid online, lies too near to small payments that are
 # normal.
 #
+# The fifty to look at first
+# --------------------------
+#
+# Who can look at fifty payments a day takes those with the highest scores.
+
+first = np.argsort(-detector.score_samples(new.X))[:50]
+names, times = np.unique(new.kind[first], return_counts=True)
+print(dict(zip(names.tolist(), times.tolist(), strict=True)))
+
+# %%
 # Which kind, and why
 # -------------------
 #
