@@ -116,9 +116,12 @@ class Finding:
 
     def warning(self) -> DataWarning:
         """The warning that says it."""
-        return self.category(
-            f"{self.message} {self.advice}", command=f"{self.message} {self.option}"
-        )
+        return self.category(f"{self.message} {self.advice}", command=self.told)
+
+    @property
+    def told(self) -> str:
+        """What was found, and what to do about it with the options of the command."""
+        return f"{self.message} {self.option}"
 
 
 def warn_of(findings: Iterable[Finding]) -> None:
@@ -249,14 +252,10 @@ def check_labels(counts: Mapping[str, int], *, known: Iterable[str] = ()) -> lis
     alike: dict[str, set[str]] = {}
     for text in (*counts, *known):
         alike.setdefault(text.strip().casefold(), set()).add(text)
+    differ = "differ only by case or blanks:"
     same = "if they mean the same, write them alike."
     found = [
-        Finding(
-            LabelSpellingWarning,
-            f"Labels {quoted(sorted(texts))} differ only by case or blanks:",
-            same,
-            same,
-        )
+        Finding(LabelSpellingWarning, f"Labels {quoted(sorted(texts))} {differ}", same, same)
         for texts in alike.values()
         if len(texts) > 1 and texts & new
     ]

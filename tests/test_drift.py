@@ -97,7 +97,7 @@ def test_the_model_goes_on_saying_it(tmp_path):
     again = load_model(tmp_path / "model.eqsep")
     assert again.caution_ == found.caution_
     told = CliRunner().invoke(app, ["info", str(tmp_path / "model.eqsep")])
-    assert f"caution     {found.caution_.message}\n" in told.output
+    assert f"caution     {found.caution_.message} {found.caution_.option}\n" in told.output
     assert "held out by time block; times by column 't', not learnt" in told.output
     frame = rows("jump")[:200].drop(columns="t")
     report = detector_report(again, HeldOut(frame, np.full(200, "normal")))

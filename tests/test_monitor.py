@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from report_page import Page
 
 from eqsep import Detector, Monitor
+from eqsep.checks import DependentRowsWarning
 from eqsep.cli import app
 from eqsep.errors import UserError
 from eqsep.monitor.martingale import SequentialRanks, SimpleJumper
@@ -260,3 +261,35 @@ def test_the_command_says_why_an_episode_begins_selects_rows_and_draws(detector,
     assert "empty.csv has no rows" in told
     assert Path(state).read_bytes() == before
     assert "pass both, or neither" in watch(a, "--fdr", "0.1")[2]
+
+
+def test_what_the_fit_warned_of_is_said_again_and_voids_the_chance(tmp_path, capsys):
+    """Rows in runs: a bound on a false word would be none, and groups are no way round it."""
+    X = np.random.default_rng(0).normal(size=(1_000, 2)).cumsum(axis=0) / 10
+    with pytest.warns(DependentRowsWarning):
+        runs = Detector(n_landmarks=60, bandwidth=1.0, random_state=0).fit(X)
+    with pytest.warns(DependentRowsWarning, match="pass groups="):
+        monitor = Monitor(runs)
+    assert "not known" in monitor.chance
+    model, a, page = (str(tmp_path / name) for name in ("m.eqsep", "a.csv", "page.html"))
+    runs.save(model)
+    np.savetxt(a, X[:400] + 5, delimiter=",", header="a,b", comments="")
+    with pytest.raises(SystemExit):
+        app(["watch", model, a, "--report", page])
+    told = capsys.readouterr()
+    assert "changed yes" in (out := " ".join(told.out.split()))
+    assert "wrongly said with a chance that is not known" in out
+    assert "at most 0.01" not in out
+    assert "as --group" in " ".join(told.err.split())
+    shown = Page(Path(page).read_text()).whole
+    assert "Said at the fit: " in shown
+    assert "chance of at most" not in shown
+
+
+def test_groups_are_refused_and_no_detector_without_them_is_advised(detector):
+    X = np.random.default_rng(0).normal(size=(1_000, 2))
+    assert Monitor(detector).chance == "with a chance of at most 0.01"
+    detector = Detector(n_landmarks=60, bandwidth=1.0, false_alarm_rate=0.1, random_state=0)
+    detector.fit(X, groups=np.repeat(np.arange(50), 20))
+    with pytest.raises(UserError, match="would soon call them changed, by a detector that"):
+        Monitor(detector)

@@ -125,7 +125,7 @@ def assess_files(
     y = y_for(detector, table.column(spec.label), name=spec.label, **spec.told)
     check_some_label(y, name=spec.label)
     rows, caution = as_read(table, detector), detector.caution_
-    notes = [] if caution is None else [f"Said at the fit: {caution.message}"]
+    notes = [] if caution is None else [f"Said at the fit: {caution.told}"]
     if set(grouped.groups) <= set(table.schema.names):
         rows = grouped.with_groups(rows, table)
     rows = detector.feature_map_.aligned(rows)  # with windows, before rows are left out

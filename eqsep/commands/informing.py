@@ -22,7 +22,7 @@ def tell_info(console: Console, path: Path) -> None:
     detector = load_detector(path)
     tell_fitted(console, detector, {}, path)
     made_by, version, digest = origin(path.read_bytes())
-    lines = {} if detector.caution_ is None else {"caution": detector.caution_.message}
+    lines = {} if detector.caution_ is None else {"caution": detector.caution_.told}
     lines |= {
         **_groups(detector),
         "learnt": _rows(detector),

@@ -192,7 +192,7 @@ def tell_watched(console: Screen, monitor: "Monitor") -> None:
     else:
         told = (
             f"yes, since row {watched.broken_at:,} at the latest: {so_far}, above {limit:,.0f}; "
-            f"wrongly said with a chance of at most {monitor.delta:g}"
+            f"wrongly said {monitor.chance}"
         )
     rate, promised = watched.alarm_rate, monitor.detector.false_alarm_rate
     far = [shift for shift in monitor.shifts() if abs(shift.standard_errors) > _FAR]

@@ -13,7 +13,7 @@ import numpy as np
 
 from eqsep.detector import Detector
 from eqsep.detector.scoring import scorer_of
-from eqsep.errors import UserError
+from eqsep.errors import UserError, warn
 from eqsep.files import written_whole
 from eqsep.monitor.martingale import SequentialRanks, SimpleJumper
 
@@ -89,7 +89,9 @@ class Monitor:
     The rows that calibrate a detector stand for what it knows. While new rows come from where these
     came from, in any order, a false word that "exchangeability is broken" is said with a chance of
     at most `delta` in an episode, however long one looks. Rows that are mostly normal are meant, as
-    they come: not rows that were picked for their scores, and not a batch full of anomalies.
+    they come: not rows that were picked for their scores, and not a batch full of anomalies. Where
+    the fit has found that rows are alike or change over time (`caution_`), nothing bounds that
+    chance: the monitor warns of it once more.
 
     Parameters
     ----------
@@ -130,6 +132,8 @@ class Monitor:
         self.delta, self.random_state = _checked(delta, random_state)
         self.detector = detector
         self._begin(1)
+        if detector.caution_ is not None:
+            warn(detector.caution_.warning())
 
     def _begin(self, episode: int) -> None:
         """A new episode, with the rows that calibrate now."""
@@ -137,8 +141,13 @@ class Monitor:
         calibration = self.detector.calibration_
         if self.detector.feature_map_.grouping:
             raise UserError(
-                "Rows in groups or in time are not exchangeable one by one, so a monitor of rows "
-                "would soon call them changed. Watch by a detector that was fitted without groups."
+                "Rows in groups or in time are not exchangeable one by one: a monitor of rows "
+                "would soon call them changed, by a detector that was fitted without groups, too. "
+                "Compare the share of alarms among new groups with false_alarm_rate instead.",
+                command="A model that was fitted with --group or --time cannot be watched: rows "
+                "of one group are alike, and would soon be called changed, by a model without "
+                "groups, too. Measure new groups with eqsep test, where they are labelled, or "
+                "compare the share of alarms of eqsep score with the promised rate.",
             )
         if not len(calibration.counting):
             raise UserError(
@@ -213,6 +222,15 @@ class Monitor:
         ]
         known = [shift for shift in found if not np.isnan(shift.standard_errors)]
         return sorted(known, key=lambda shift: -abs(shift.standard_errors))
+
+    @property
+    def chance(self) -> str:
+        """How often it is wrongly said that rows have changed, in words."""
+        if self.detector.caution_ is not None:
+            return (
+                "with a chance that is not known: the fit found that its rows are not independent"
+            )
+        return f"with a chance of at most {self.delta:g}"
 
     @property
     def history(self) -> History:

@@ -130,7 +130,7 @@ def _cautions(detector: Detector) -> Iterator[Step]:
     """What breaks the promise: rows in runs, rows that change over time."""
     one = detector.caution_
     if one is not None:
-        yield Step("Do not rely on the promise yet", f"{one.message} {one.option}", one.message)
+        yield Step("Do not rely on the promise yet", one.told, one.message)
 
 
 def _promise(learnt: Learnt) -> Iterator[Step]:

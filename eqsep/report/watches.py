@@ -13,7 +13,11 @@ class WatchReport:
     ----------
     title : str
     delta : float
-        The chance of saying wrongly that rows have changed.
+        1 / delta is what the martingale must exceed.
+    chance : str
+        How often it is wrongly said that rows have changed, in words.
+    caution : str
+        What the fit has found that breaks its promise; else empty.
     rate : float
         The promised rate of false alarms.
     far : float
@@ -28,6 +32,8 @@ class WatchReport:
 
     title: str
     delta: float
+    chance: str
+    caution: str
     rate: float
     far: float
     watched: Watched
@@ -55,9 +61,12 @@ def watch_report(
     >>> len(watch_report(monitor).history.rows)
     12
     """
+    caution = monitor.detector.caution_
     return WatchReport(
         title,
         monitor.delta,
+        monitor.chance,
+        "" if caution is None else caution.told,
         float(monitor.detector.false_alarm_rate),
         far,
         monitor.watched,
