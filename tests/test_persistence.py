@@ -27,6 +27,7 @@ import eqsep
 from eqsep import (
     EqualitySeparator,
     KernelEqualitySeparator,
+    OneVsSet,
     load_model,
 )
 from eqsep.activations import TanhBump
@@ -728,3 +729,11 @@ def test_the_device_of_a_network_is_a_known_one(name, models, tmp_path):
 def test_arrays_are_finite_and_in_full_precision(value, fine):
     assert array(2).accepts(value, {}) == fine
     assert array(2, finite=False).accepts(value, {}) == (value.dtype != np.float16)
+
+
+def test_a_column_that_never_varied_is_kept(tmp_path):
+    X = np.column_stack([SPLIT.X_train, np.ones(len(SPLIT.X_train))])
+    model = OneVsSet().fit(X, SPLIT.y_train)
+    assert np.isinf(model.frame_.scale).any()
+    model.save(tmp_path / "m")
+    assert_array_equal(load_model(tmp_path / "m").decision_function(X), model.decision_function(X))

@@ -27,7 +27,7 @@ from saved_detectors import (
 )
 from sklearn.base import clone
 
-from eqsep import Detector, NegativeSampling
+from eqsep import Detector, NegativeSampling, load_model
 from eqsep.detector import RepeatedRowsWarning
 from eqsep.persistence import ModelFileError
 from eqsep.tables.encoder import state_of
@@ -185,3 +185,13 @@ def test_names_that_fill_more_than_a_header_are_refused(path):
     encoder.columns_[6] = replace(encoder.columns_[6], rare=["x" * 2**24])
     with pytest.raises(ModelFileError, match="Leave out columns of very many names"):
         detector.save(path)
+
+
+def test_a_kind_of_one_row_is_kept(tmp_path):
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    y = ["normal"] * 79 + ["fraud"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        detector = Detector(bandwidth=1.0, n_landmarks=20, random_state=0).fit(X, y)
+    detector.save(tmp_path / "m")
+    assert load_model(tmp_path / "m").kinds_ == ("fraud",)

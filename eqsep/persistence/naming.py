@@ -17,7 +17,7 @@ KEY = Schema(
     lambda value, sizes: type(value) is int and 0 <= value < 2**32,  # noqa: ARG005
 )
 _NONE = word(None)
-_DOUBLES = array(None, kinds="f")  # distances may be infinite
+_DOUBLES = array(None, finite=False)  # distances may be infinite
 KIND_ROWS: dict[str, Schema] = {
     "rows": bounded(None, None, dtype="float32"),
     "kind": array(None, kinds="U"),

@@ -42,6 +42,11 @@ _HEADS = tuple(
     for head in ("GaussianBump", "TanhBump", "Ridge", "Sigmoid", "RadialBasis")
 )
 _KERNELS = tuple(f"kernels.{k}" for k in ("RBF", "Exponential", "Laplacian", "PairwiseKernel"))
+_LENGTHS = array("d", finite=False)
+_SCALES = Schema(
+    f"{_LENGTHS.description} of numbers above 0",  # infinite for a column that never varied
+    lambda value, sizes: _LENGTHS.accepts(value, sizes) and bool((value > 0).all()),
+)
 _DEVICE = word("auto", "cpu", "cuda")
 _FRAME = instance("planes.Frame", length=lambda frame: len(frame.centre), axis="d")
 _COLUMNS = instance("columns.Columns", length=lambda c: len(c.frame.centre), axis="d")
@@ -88,7 +93,7 @@ _PIECES: dict[str, Codec] = {
         {"classes": CLASSES, "kinds": array(None, kinds="biufU"), "by_name": FLAG},
     ),
     "separators.Frame": RecordCodec(
-        "eqsep.separators.planes", {"centre": array("d"), "scale": array("d")}
+        "eqsep.separators.planes", {"centre": array("d"), "scale": _SCALES}
     ),
     "separators.Columns": RecordCodec(
         "eqsep.separators.columns", {"frame": instance("planes.Frame")}, needs_torch=True
