@@ -14,6 +14,8 @@ from eqsep.commands.console import Screen, counted, debugging, errors_told, warn
 from eqsep.commands.dialects import Layout
 from eqsep.commands.options import (
     Again,
+    Bandwidth,
+    Commands,
     Drop,
     Form,
     Group,
@@ -41,7 +43,7 @@ from eqsep.errors import UserError, visible
 if TYPE_CHECKING:
     from eqsep.commands.inputs import InputSpec
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_show_locals=False)
+app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_show_locals=False)
 app.add_typer(theory.app, name="theory", help="Closing numbers, VC dimensions and shattering.")
 app.add_typer(data.app, name="data", help="The files of real data sets: what, where, and fetch.")
 
@@ -131,6 +133,7 @@ def fit(  # noqa: PLR0913  the options of a command
         typer.Option(metavar="MODEL", help="Encode as this model does, to merge the two later."),
     ] = None,
     landmarks: Landmarks = None,
+    bandwidth: Bandwidth = None,
     random_state: Seed = 0,
     report: Report = None,
     ray: Ray = None,
@@ -147,6 +150,7 @@ def fit(  # noqa: PLR0913  the options of a command
         spec = _spec(rows, layout, labels | columns)
         check_report_out(report, [*rows, *([] if like is None else [like])], beside=out)
         settings = _settings(landmarks, random_state, unlabelled)
+        settings |= {} if bandwidth is None else {"bandwidth": bandwidth}
         settings |= {"false_alarm_rate": false_alarm_rate, "confidence": confidence}
         settings |= {"unseen_rate": unseen_rate}
         with warnings_told() as warned:
@@ -290,9 +294,11 @@ def evaluate(  # noqa: PLR0913
     seen: SeenInTurn = None,
     unlabelled: Unlabelled = "auto",
     against: Annotated[
-        str,
-        typer.Option(metavar="METHODS", help="Some of xgboost,random-forest,isolation-forest."),
-    ] = "",
+        list[str] | None,
+        typer.Option(
+            metavar="METHODS", help="Some of xgboost, random-forest, isolation-forest; repeatable."
+        ),
+    ] = None,
     drop: Drop = None,
     names: Names = None,
     group: Group = None,
@@ -316,7 +322,11 @@ def evaluate(  # noqa: PLR0913
         settings = _settings(landmarks, random_state, unlabelled)
         with warnings_told(), Screen(stderr=True).status("reading") as status:
             results = evaluating.evaluate_files(
-                spec, settings, against=against, seen=seen or (), on_method=status.update
+                spec,
+                settings,
+                against=",".join(against or ()),
+                seen=seen or (),
+                on_method=status.update,
             )
         console = Screen()
         evaluating.tell_results(console, results)

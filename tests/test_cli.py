@@ -164,3 +164,44 @@ def test_a_seed_that_cannot_be_is_refused(seed):
     result = run("fit", "rows.csv", "--out", "m.eqsep", "--random-state", seed)
     assert result.exit_code == 2
     assert "Invalid value for '--random-state'" in result.stderr
+
+
+def commands(app):
+    """The words of every command."""
+    groups = [(group.name, group.typer_instance) for group in app.registered_groups]
+    own = [(c.name or c.callback.__name__,) for c in app.registered_commands if not c.hidden]
+    return [(), *own, *((name, *words) for name, group in groups for words in commands(group))]
+
+
+@pytest.mark.parametrize("words", commands(app), ids=" ".join)
+def test_help_shows_flags_as_flags_and_is_not_cut_off(words):
+    result = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "80"})
+    assert result.exit_code == 0
+    assert "bool" not in result.stdout.lower()
+    assert not re.search(r"\w…", result.stdout)
+
+
+def test_equality_is_a_family_of_all_theory():
+    told = [
+        CliRunner().invoke(app, ["theory", "vc", family, "3"]).stdout
+        for family in ("equality", "epsilon-equality")
+    ]
+    assert told[0] == told[1]
+    assert "at most 10" in told[0]
+
+
+def test_a_bandwidth_is_taken_and_methods_are_gathered(tmp_path, monkeypatch):
+    path, taken = tmp_path / "rows.csv", []
+    path.write_text("a,kind\n" + "".join(f"{i % 7 + 0.5},normal\n" for i in range(60)) + "99,x\n")
+    words = ["fit", str(path), "--label", "kind", "--bandwidth", "1.5"]
+    assert CliRunner().invoke(app, [*words, "--out", str(tmp_path / "m")]).exit_code == 0
+    assert eqsep.load_model(tmp_path / "m").bandwidth == 1.5
+
+    def evaluate(*_, against, **__):
+        taken.append(against)
+        raise UserError("enough")
+
+    monkeypatch.setattr("eqsep.commands.evaluating.evaluate_files", evaluate)
+    against = ["--against", "xgboost", "--against", "random-forest,isolation-forest"]
+    CliRunner().invoke(app, ["evaluate", str(path), "--label", "kind", *against])
+    assert taken == ["xgboost,random-forest,isolation-forest"]

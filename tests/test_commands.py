@@ -509,7 +509,9 @@ def test_one_row_is_a_row_and_its_score_short(folder, model, tmp_path):
 
 def test_the_rate_is_that_after_the_first_piece(folder, model):
     rows = (folder / "new.csv", folder / "new.parquet")
-    assert re.search(r"1,200 rows, .* [\d,]+ rows/s", run("score", model, *rows).stderr)
+    assert re.search(
+        r"1,200 rows, .* [\d,]+ rows/s after the first piece", run("score", model, *rows).stderr
+    )
 
 
 def test_where_no_id_is_there_rows_are_numbered(model, expected, tmp_path):

@@ -241,6 +241,7 @@ def test_the_command_fetches_and_says_where_to(site, tmp_path, monkeypatch):
         (("fetch", "iris", "--data-home", "home"), "Unknown data set 'iris'"),
         (("fetch", "tides", "--data-home", "home"), "cannot be fetched"),
         (("fetch", "tides"), "No folder was named"),
+        (("fetch", "tides"), "--data-home FOLDER"),
         (("where",), "No folder was named"),
     ],
 )

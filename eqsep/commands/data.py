@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from eqsep.commands.console import Screen, errors_told
+from eqsep.commands.options import Commands
 
 if TYPE_CHECKING:
     from eqsep.datasets.catalogue import DataFile
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(cls=Commands, no_args_is_help=True)
 DataHome = Annotated[
     Path | None,
     typer.Option(

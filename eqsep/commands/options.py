@@ -7,10 +7,32 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from eqsep.commands.console import counted, errors_told, tell
 from eqsep.commands.dialects import Layout
 from eqsep.errors import UserError
+
+
+class Commands(TyperGroup):
+    """Commands whose help shows flags as flags, without a type."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            _show_flags(command.get_params(ctx))
+        return command
+
+    def get_params(self, ctx: Any) -> Any:
+        return _show_flags(super().get_params(ctx))
+
+
+def _show_flags(params: Any) -> Any:
+    for param in params:
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return params
+
 
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that eqsep fit wrote.")]
 Rows = Annotated[
@@ -71,6 +93,10 @@ Again = Annotated[
 ]
 Landmarks = Annotated[
     int | None, typer.Option(metavar="N", help="Rows that a model remembers; fewer are quicker.")
+]
+Bandwidth = Annotated[
+    float | None,
+    typer.Option(metavar="NUMBER", help="How far a row reaches; else chosen by the rows."),
 ]
 Rate = Annotated[
     float | None,

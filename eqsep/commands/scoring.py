@@ -389,7 +389,7 @@ def tell_outcome(console: Console, outcome: Outcome, out: str) -> None:
     rows, alarms = counted(outcome.rows, "row"), counted(outcome.alarms, "alarm")
     text = f"{rows}, {alarms} ({share:.1%}), {outcome.seconds:.1f} s"
     if outcome.rate is not None:
-        text += f", {outcome.rate:,.0f} rows/s"
+        text += f", {outcome.rate:,.0f} rows/s after the first piece"
     if outcome.needed is not None:
         text += f"; there could be {counted(outcome.needed, 'alarm')} or more at once, or none"
     if outcome.highest is not None:

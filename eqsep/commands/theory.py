@@ -9,17 +9,20 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from eqsep.commands.console import Screen, errors_told
+from eqsep.commands.options import Commands
 from eqsep.errors import UserError
 
 if TYPE_CHECKING:
     from eqsep.theory.certificate import Shattering
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(cls=Commands, no_args_is_help=True)
 ClosingFamily = Annotated[str, typer.Argument(metavar="FAMILY", help="rbf, equality, halfspace.")]
 PlaneFamily = Annotated[
     str,
     typer.Argument(
-        metavar="FAMILY", help="epsilon-equality, hyper-ridge, strict-equality, halfspace."
+        metavar="FAMILY",
+        help="equality (epsilon-equality), hyper-ridge, strict-equality, halfspace.",
+        callback=lambda family: "epsilon-equality" if family == "equality" else family,
     ),
 ]
 Dimension = Annotated[int, typer.Argument(metavar="N_FEATURES", help="The dimension.")]

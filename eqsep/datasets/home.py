@@ -76,7 +76,8 @@ def named_home(data_home: Any, *, wanted: str, source: str) -> Path:
         raise FileNotFoundError(
             f"No folder was named to look for {wanted} in: data_home is None and the variable "
             f"{VARIABLE} is not set. Put {wanted}, from {source}, into any folder, and name that "
-            f"folder: data_home=... or {VARIABLE}=...{_command(wanted.split('/')[0])}"
+            f"folder: data_home=... (--data-home FOLDER of the command), or {VARIABLE}=..."
+            f"{_command(wanted.split('/')[0])}"
         )
     return Path(home).expanduser()
 
