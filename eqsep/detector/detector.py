@@ -312,7 +312,9 @@ class Detector(Answers, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         """Unlearn rows that were learnt, with the labels, groups, times and weights that they had.
 
         Landmarks taken from such rows, and the encoding of the columns, stay. A kind of which no
-        row is left is not a seen one any more.
+        row is left is not a seen one any more. What is kept of learnt rows are sums: that a row was
+        never learnt, or with another label, is noticed where it would be held out, or where more is
+        to go than is there, and not else.
         """
         told = {"judged": judged, "sample_weight": sample_weight}
         *_, partial = accumulated(self, X, y, groups, time, **told)
