@@ -176,7 +176,7 @@ def _more_alarms(learnt: Learnt, kinds: Sequence[FoundKind]) -> Iterator[Step]:
 
 def _drowned(columns: Sequence[ColumnVerdict]) -> Iterator[Step]:
     """Several columns of numbers that are drowned by the others."""
-    names = [one.name for one in columns if one.closedness.is_drowned]
+    names = [one.name for one in columns if one.closedness.is_drowned and not one.outgrown]
     if len(names) >= _SEVERAL:
         shown = names if len(names) <= _MOST_NAMES else [*names[:_MOST_NAMES], "…"]
         why = (
