@@ -14,6 +14,7 @@ from eqsep.checks import DependentRowsWarning
 from eqsep.cli import app
 from eqsep.errors import UserError
 from eqsep.monitor.martingale import SequentialRanks, SimpleJumper
+from eqsep.monitor.recent import chance_at, far_off, too_many
 
 
 @pytest.fixture
@@ -293,3 +294,78 @@ def test_groups_are_refused_and_no_detector_without_them_is_advised(detector):
     detector.fit(X, groups=np.repeat(np.arange(50), 20))
     with pytest.raises(UserError, match="would soon call them changed, by a detector that"):
         Monitor(detector)
+
+
+def with_outliers(rng, *, share):
+    rows = rng.normal(size=(1_200, 2))
+    rows[rng.random(len(rows)) < share] = 9.0
+    return rows
+
+
+def folded(rng):
+    """One column moves, and the scores, the same on either side, stay as they are."""
+    rows = rng.normal(size=(1_200, 2))
+    return np.c_[rows[:, 0], np.abs(rows[:, 1])]
+
+
+def test_what_the_scores_do_not_show_is_to_be_looked_at(detector, tmp_path, capsys):
+    model, path, page = (str(tmp_path / name) for name in ("m.eqsep", "a.csv", "page.html"))
+    detector.save(model)
+
+    def watch(rows):
+        np.savetxt(path, rows, delimiter=",", header="a,b", comments="")
+        with pytest.raises(SystemExit) as ended:
+            app(["watch", model, path, "--exit-code", "--report", page])
+        told = " ".join(capsys.readouterr().out.split())
+        return ended.value.code, told, Page(Path(page).read_text()).whole
+
+    rng = np.random.default_rng(3)
+    code, told, shown = watch(rng.normal(size=(1_200, 2)))
+    assert code == 0
+    assert "changed no" in told
+    assert "look" not in told
+    assert "no sign of it" in shown
+    code, told, shown = watch(folded(rng))
+    assert code == 3
+    assert "changed no" in told
+    assert re.search(r"moved x1 \+\d\d\.\d \(means, .* by chance up to \d\.\d\)", told)
+    assert "look a column has moved farther than by chance report" in told
+    assert "not by the scores, but look" in shown
+    code, told, _ = watch(with_outliers(rng, share=0.08))
+    assert code == 3
+    assert "changed no" in told
+    assert "more alarms in the last 1,000 rows than are promised" in told
+    assert re.search(r"alarms \d+\.\d\d% of the rows, 1\d\.\d\d% of the last 1,000;", told)
+
+
+def test_recent_alarms_are_those_of_the_last_rows(detector, tmp_path):
+    rng, monitor = np.random.default_rng(4), Monitor(detector)
+    assert monitor.recent().rows == 0
+    monitor.update(with_outliers(rng, share=0.5))
+    before = monitor.watched.alarms
+    calm = np.zeros((1_030, 2))
+    monitor.update(calm)
+    assert (monitor.recent().rows, monitor.recent().alarms) == (1_030, 0)
+    assert monitor.watched.alarms == before > 500
+    assert not monitor.recent().too_many
+    monitor.save(tmp_path / "state")
+    assert Monitor.load(tmp_path / "state", detector).recent() == monitor.recent()
+
+
+def test_looks_are_wrong_at_most_so_often():
+    """2,000 episodes of 20 looks, by alarms above the 25th of 499 scores, and by five columns."""
+    rng, delta, looks = np.random.default_rng(0), 0.1, np.arange(50, 1_001, 50)
+    held, new = rng.random((2_000, 499)), rng.random((2_000, 1_000))
+    above = new > np.sort(held, axis=1)[:, [-25]]
+    alarms = above.cumsum(axis=1)[:, looks - 1]
+    most = []
+    for look, rows in enumerate(looks, start=1):
+        told = {"rank": 25, "n_held": 499, "chance": chance_at(look, delta=delta)}
+        most.append(next(n for n in range(rows + 1) if too_many(n, int(rows), **told)))
+    error = np.sqrt(delta * (1 - delta) / 2_000)
+    assert 0 < (alarms >= most).any(axis=1).mean() <= delta + 2 * error
+    off = rng.normal(size=(2_000, 20, 5)).cumsum(axis=1) / np.sqrt(np.arange(1, 21))[:, None]
+    far = [far_off(chance_at(look, delta=delta), rows=500, n_values=5) for look in range(1, 21)]
+    assert 0 < (np.abs(off) > np.array(far)[:, None]).any(axis=(1, 2)).mean() <= delta + 2 * error
+    assert far_off(delta, rows=99, n_values=5) == np.inf
+    assert not too_many(50, 50, rank=0, n_held=30, chance=0.5)

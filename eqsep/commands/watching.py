@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from eqsep.tables.reading import Table
 
 _COLUMNS = 3  # that have moved most are named
-_FAR = 4.0  # standard errors, beyond which a column has moved
+_CHANGED, _LOOK = 1, 3  # exit codes
 
 
 @reads_tables
@@ -42,7 +42,10 @@ def run_watch(  # noqa: PLR0913  the options of a command
     ] = None,
     report: Report = None,
     exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="End with 1 where rows have changed.")
+        bool,
+        typer.Option(
+            "--exit-code", help="End with 1 where rows have changed, else 3 where to look."
+        ),
     ] = False,
     *,
     layout: Layout,
@@ -64,15 +67,16 @@ def run_watch(  # noqa: PLR0913  the options of a command
                 selection=selection,
             )
         if report is not None:
-            page = watch_report(monitor, title=f"{model.name}, watched", far=_FAR)
+            page = watch_report(monitor, title=f"{model.name}, watched")
             write_report(page, report)
         console = Screen()
         tell_watched(console, monitor)
         selection.tell(console)
         if report is not None:
             console.print(f"{'report':11} {report}", soft_wrap=True, markup=False)
-        broken = monitor.watched.broken_at is not None
-    raise typer.Exit(1 if exit_code and broken else 0)
+        code = _LOOK if monitor.recent().told else 0
+        code = code if monitor.watched.broken_at is None else _CHANGED
+    raise typer.Exit(code if exit_code else 0)
 
 
 class Selection:
@@ -194,9 +198,9 @@ def tell_watched(console: Screen, monitor: "Monitor") -> None:
             f"yes, since row {watched.broken_at:,} at the latest: {so_far}, above {limit:,.0f}; "
             f"wrongly said {monitor.chance}"
         )
-    rate, promised = watched.alarm_rate, monitor.detector.false_alarm_rate
-    far = [shift for shift in monitor.shifts() if abs(shift.standard_errors) > _FAR]
-    moved = ", ".join(f"{s.column} {s.standard_errors:+.1f}" for s in far[:_COLUMNS])
+    recent, promised = monitor.recent(), monitor.detector.false_alarm_rate
+    named = recent.moved[:_COLUMNS]
+    moved = ", ".join(f"{s.column} {s.standard_errors:+.1f}" for s in named)
     lines = {"rows": f"{watched.rows:,} in episode {watched.episode}"}
     if monitor.before is not None:
         ended = monitor.before
@@ -207,8 +211,13 @@ def tell_watched(console: Screen, monitor: "Monitor") -> None:
         )
     lines |= {
         "changed": told,
-        "alarms": f"{rate:.2%} of the rows; {promised:.2%} of normal ones are promised",
-        "moved": f"{moved} (means, in standard errors)" if far else "no column",
+        "alarms": f"{watched.alarm_rate:.2%} of the rows, {recent.alarm_rate:.2%} of the last "
+        f"{recent.rows:,}; {promised:.2%} of normal ones are promised",
+        "moved": f"{moved} (means, in standard errors; by chance up to {recent.far:.1f})"
+        if named
+        else "no column",
     }
+    if recent.told:
+        lines["look"] = recent.told
     for name, text in lines.items():
         console.print(f"{name:11} {text}", markup=False, soft_wrap=True)

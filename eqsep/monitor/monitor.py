@@ -16,19 +16,13 @@ from eqsep.detector.scoring import scorer_of
 from eqsep.errors import UserError, warn
 from eqsep.files import written_whole
 from eqsep.monitor.martingale import SequentialRanks, SimpleJumper
+from eqsep.monitor.recent import ColumnShift, Recent, chance_at, far_off, too_many
 
 _FORM = "eqsep monitor 1"
 _BLOCK = 500  # rows: columns are compared by those of the last two blocks
 _STEP = 50  # rows between the points of the history
+_RECENT = 1_000  # rows by which recent alarms are counted, or a few more
 _ARRAYS = ("accounts", "scores", "sums", "squares")
-
-
-@dataclass(frozen=True)
-class ColumnShift:
-    """How far the mean of a column has moved, in standard errors; of its encoded values."""
-
-    column: str
-    standard_errors: float
 
 
 @dataclass(frozen=True)
@@ -213,7 +207,7 @@ class Monitor:
 
         The mean is that of the last 500 to 1,000 rows. Of a column that is encoded by several
         values, the one that has moved most. Of many columns some are 3 standard errors away by
-        chance.
+        chance: `recent` says from where on they have moved.
         """
         moved = self._moved(self.watched.rows)
         found = [
@@ -222,6 +216,28 @@ class Monitor:
         ]
         known = [shift for shift in found if not np.isnan(shift.standard_errors)]
         return sorted(known, key=lambda shift: -abs(shift.standard_errors))
+
+    def recent(self) -> Recent:
+        """What is to be looked at in the last rows: columns that have moved, too many alarms.
+
+        Each is wrongly said with a chance of at most delta in an episode, if one looks every 50
+        rows or less often; of columns as far as means of 100 rows and more are normal.
+        """
+        seen, calibration = self.watched, self.detector.calibration_
+        before = self._points[self._points[:, 0] <= seen.rows - _RECENT]
+        rows, alarms = before[-1, [0, 2]].astype(int).tolist() if len(before) else (0, 0)
+        rows, alarms = seen.rows - rows, seen.alarms - alarms
+        chance = chance_at(seen.rows // _STEP + 1, delta=self.delta)
+        rank = calibration.rank(self.detector.false_alarm_rate, self.detector.confidence)
+        n_held = len(calibration.counting)
+        far = far_off(chance, rows=seen.rows, n_values=calibration.rows.shape[1])
+        return Recent(
+            rows,
+            alarms,
+            too_many(alarms, rows, rank=rank, n_held=n_held, chance=chance),
+            far,
+            tuple(shift for shift in self.shifts() if abs(shift.standard_errors) > far),
+        )
 
     @property
     def chance(self) -> str:

@@ -84,7 +84,8 @@ def backtest_picture(found: Backtest, *, name: str) -> str:
 
 def drift_picture(report: WatchReport, quantity: str, *, name: str) -> str:
     """An episode over time: the martingale, the share of alarms, or the columns that move."""
-    limit = {"martingale": 1 / report.delta, "alarms": report.rate, "shifts": report.far}[quantity]
+    limits = {"martingale": 1 / report.delta, "alarms": report.rate, "shifts": report.recent.far}
+    limit = limits[quantity]
     figure = Figure(figsize=(_WIDTH, 2.5), layout="constrained")
     DriftDisplay(history=report.history, quantity=quantity, limit=limit).plot(ax=figure.subplots())
     now = {

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from eqsep.monitor import ColumnShift, History, Monitor, Watched
+from eqsep.monitor import ColumnShift, History, Monitor, Recent, Watched
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,9 +20,9 @@ class WatchReport:
         What the fit has found that breaks its promise; else empty.
     rate : float
         The promised rate of false alarms.
-    far : float
-        From how many standard errors on a column has moved.
     watched : Watched
+    recent : Recent
+        What is to be looked at in the last rows.
     before : Watched or None
         The episode before, where a change of the model has just ended it.
     history : History
@@ -35,8 +35,8 @@ class WatchReport:
     chance: str
     caution: str
     rate: float
-    far: float
     watched: Watched
+    recent: Recent
     before: Watched | None
     history: History
     shifts: tuple[ColumnShift, ...]
@@ -44,9 +44,7 @@ class WatchReport:
     template = "watch.html.jinja"
 
 
-def watch_report(
-    monitor: Monitor, *, title: str = "Rows, watched", far: float = 4.0
-) -> WatchReport:
+def watch_report(monitor: Monitor, *, title: str = "Rows, watched") -> WatchReport:
     """What there is to tell of the present episode of a monitor.
 
     Examples
@@ -68,8 +66,8 @@ def watch_report(
         monitor.chance,
         "" if caution is None else caution.told,
         float(monitor.detector.false_alarm_rate),
-        far,
         monitor.watched,
+        monitor.recent(),
         monitor.before,
         monitor.history,
         tuple(monitor.shifts()),
