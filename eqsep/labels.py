@@ -15,6 +15,7 @@ from eqsep.tables.column import objects
 UNLABELLED = -1  # the code of a row of which nothing is known
 NORMAL = "normal"  # what normal rows are called where nobody says another name
 WITHOUT = "without a label"  # how rows of which nothing is known are counted
+UNSEEN, OR = "unseen", " or "  # how alarms like no seen kind are called; between several names
 TRUTHS = ("0", "1", "false", "true")  # as texts: no names of kinds
 USUAL_NORMAL = (NORMAL, 0)  # labels of normal rows, where nobody says which; False is 0 too
 
@@ -373,8 +374,7 @@ def label_objects(y: Any, n_rows: int) -> np.ndarray:
 
 
 def _arrow_coded(y: Any) -> tuple[np.ndarray, np.ndarray]:
-    if hasattr(y, "combine_chunks"):
-        y = y.combine_chunks()
+    y = y.combine_chunks() if hasattr(y, "combine_chunks") else y
     if not hasattr(y, "dictionary"):
         y = y.dictionary_encode()
     place = y.indices.fill_null(UNLABELLED).to_numpy(zero_copy_only=False).astype(int)

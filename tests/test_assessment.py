@@ -9,6 +9,7 @@ from scipy.stats import binom
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from eqsep import Detector
+from eqsep.commands.assessing import told_promise
 from eqsep.detector.holdout import with_groups
 from eqsep.errors import UserError
 from eqsep.evaluation import Review, Share, assess, average_precision_by_kind, roc_auc_interval
@@ -21,6 +22,7 @@ class Fixed:
 
     feature_map_ = SimpleNamespace(
         grouping=None,
+        kind_bounds={},
         rows=lambda X: np.asarray(X, dtype=float)[:, None],
         kernel=lambda a, b: (a == b.T).astype(float),
     )
@@ -28,6 +30,8 @@ class Fixed:
     threshold_ = 0.5
     false_alarm_rate = 0.1
     confidence = None
+    unseen_rate = 0.2
+    kind_rows_ = SimpleNamespace(groups=(), n_units={"scan": 9}.get)
     calibration_ = SimpleNamespace(
         groups=(), ordered=np.linspace(0, 0.555, 19), rank=lambda rate, _: int(rate * 20 + 1e-9)
     )
@@ -66,13 +70,13 @@ def test_counts_are_those_made_by_hand():
 
 def test_names_are_counted_by_label():
     found = assess(Fixed(), SCORE, KIND)
-    assert found.names == {
+    assert {one.kind: one.given for one in found.names.kinds} == {
         "flood": {"unseen": 1, "scan": 1},
         "normal": {"unseen": 1},
         "scan": {"scan": 2},
     }
-    assert (found.named_right.count, found.named_right.total) == (2, 2)
-    assert (found.unseen_right.count, found.unseen_right.total) == (1, 2)
+    assert (found.names.alone.count, found.names.alone.total) == (2, 2)
+    assert (found.names.unseen_right.count, found.names.unseen_right.total) == (1, 2)
 
 
 def test_areas_are_those_of_scikit_learn():
@@ -231,4 +235,16 @@ def test_a_model_by_groups_is_judged_by_the_mean_over_groups():
     far = with_groups(read_table(X[800:] + 3, name="test"), group[800:])
     far = assess(detector, far, np.full(400, "normal"))
     assert far.groups.verdict == "more than chance explains"
-    assert assess(detector, X[800:], np.full(400, "normal")).groups is None
+    alone = assess(detector, X[800:], np.full(400, "normal"))
+    assert alone.groups is None
+    assert alone.promised_for == "new groups"
+
+
+def test_a_model_by_time_promises_new_time_blocks():
+    X = np.random.default_rng(0).normal(size=(500, 2))
+    detector = Detector(n_landmarks=60, bandwidth=1.0, false_alarm_rate=0.2, random_state=0)
+    detector.fit(X, time=np.arange(500))
+    found = assess(detector, X, np.full(500, "normal"))
+    assert found.promised_for == "new time blocks"
+    report = SimpleNamespace(assessment=found, rate=0.2)
+    assert "promised at most 20.00% of those of new time blocks" in told_promise(report)

@@ -196,11 +196,10 @@ def test_kinds_are_measured_apart_by_whether_they_were_seen(report, detector, ne
 def test_the_names_that_alarms_are_given_are_counted_by_label(report, text, detector, new):
     measured, said = report.measured, detector.predict_kind(new.X)
     alarms = detector.predict(new.X) == 1
-    for kind, given in measured.names.items():
-        assert sum(given.values()) == (alarms & (new.kind == kind)).sum()
-    takeovers = (new.kind == "takeover") & (said == "takeover")
-    assert measured.names["takeover"]["takeover"] == takeovers.sum() > 0
-    assert measured.given[-1] == "unseen"
+    for one in measured.names.kinds:
+        assert one.alarms == (alarms & (new.kind == one.kind)).sum()
+    takeover = next(one for one in measured.names.kinds if one.kind == "takeover")
+    assert takeover.alone == ((new.kind == "takeover") & (said == "takeover")).sum() > 0
     assert "Which names are given" in text
 
 

@@ -19,7 +19,7 @@ from eqsep.commands.label_columns import check_some_label, y_for
 from eqsep.commands.reading import Choice, as_read, cast, columns_for, load_detector, whole_pieces
 from eqsep.detector import Detector, PersistentAlarms, learnt_before
 from eqsep.errors import UserError
-from eqsep.evaluation import AssessedKind, Assessment, Interval, Review, Share
+from eqsep.evaluation import AssessedKind, Assessment, Interval, Names, Review, Share
 from eqsep.labels import NORMAL, WITHOUT, read_row_labels
 from eqsep.report.assessments import AssessmentReport, assessment_report
 from eqsep.tables.column import objects
@@ -235,10 +235,7 @@ def tell_assessment(console: Console, report: AssessmentReport) -> None:
         lines["found"] = (
             f"average precision {mean:.3f}, mean over {counted(len(found.kinds), 'kind')}"
         )
-    if found.named_right.total:
-        lines["named right"] = f"{_percent(found.named_right)} alarms of seen kinds"
-    if found.unseen_right.total:
-        lines["named unseen"] = f"{_percent(found.unseen_right)} alarms of unseen kinds"
+    lines |= told_names(found.names)
     for name, text in lines.items():
         console.print(f"{name:13} {text}", markup=False, soft_wrap=True)
     for note in report.notes:
@@ -246,8 +243,10 @@ def tell_assessment(console: Console, report: AssessmentReport) -> None:
     if found.overall is not None:
         console.print("\nWhat is found, with 95% intervals; the last two whatever the threshold:")
         console.print(_kinds_table(found, found.overall))
-        console.print("Alarms by label, and by the name that they are given:")
-        console.print(_names_table(report))
+        console.print(
+            "Alarms by label, and by names: their own alone, their own among several, and so on:"
+        )
+        console.print(_names_table(found.names))
         console.print(f"If the {found.review.top} highest scores are looked at:")
         console.print(_top_table(found))
     if found.delay is not None and found.delay.kinds:
@@ -264,16 +263,36 @@ def told_promise(report: AssessmentReport) -> str:
     """How many normal rows raise an alarm, and whether that is what was promised."""
     found = report.assessment
     told = f"{_percent(found.false_alarms)} normal rows"
-    if found.by_group:
-        promised = f"promised at most {report.rate:.2%} of those of new groups, on average"
+    if found.promised_for is not None:
+        promised = (
+            f"promised at most {report.rate:.2%} of those of {found.promised_for}, on average"
+        )
         if found.groups is None:
-            return f"{told}; {promised} over groups: pass their column to see whether it is kept"
+            return f"{told}; {promised} over them: add their column to see whether it is kept"
         return f"{told}; {promised}: {found.groups}"
     if found.promise is None:
         return f"{told}; too few rows calibrate to promise {report.rate:.2%}"
     verdict = found.promise.verdict
     than = verdict if verdict == "as promised" else f"{verdict} than chance explains"
     return f"{told}; promised {report.rate:.2%}: {than}"
+
+
+def told_names(names: Names) -> dict[str, str]:
+    """How often alarms are named right, and whether "unseen" is said as was promised."""
+    lines = {}
+    if names.alone.total:
+        lines["named right"] = f"{_percent(names.alone)} alarms of seen kinds: one name alone"
+        lines["among names"] = f"{_percent(names.among)} alarms of seen kinds: one or several"
+    if names.promise is not None:
+        kept = names.promise
+        kinds = "seen kinds" if set(kept.kinds) == set(names.seen) else ", ".join(kept.kinds)
+        verdict = f": {kept.verdict}" if kept.verdict else " on average over groups"
+        lines["called unseen"] = (
+            f"{_percent(kept.called)} rows of {kinds}; promised at most {kept.rate:.2%}{verdict}"
+        )
+    if names.unseen_right.total:
+        lines["named unseen"] = f"{_percent(names.unseen_right)} alarms of unseen kinds"
+    return lines
 
 
 def _percent(share: Share) -> str:
@@ -297,11 +316,12 @@ def _kinds_table(found: Assessment, overall: AssessedKind) -> Shown:
     return shown
 
 
-def _names_table(report: AssessmentReport) -> Shown:
-    shown = _table("label", "alarms", *report.measured.given)
-    for kind, given in report.assessment.names.items():
-        counts = [f"{given[name]:,}" if name in given else "" for name in report.measured.given]
-        shown.add_row(Text(kind), f"{sum(given.values()):,}", *counts)
+def _names_table(names: Names) -> Shown:
+    shown = _table("label", "alarms", "own name", "among several", "another", "unseen")
+    for one in names.kinds:
+        own = (one.alone, one.among) if one.kind in names.seen else (None, None)
+        counts = (one.alarms, *own, one.other, one.unseen)
+        shown.add_row(Text(one.kind), *("–" if n is None else f"{n:,}" for n in counts))
     return shown
 
 

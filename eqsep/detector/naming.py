@@ -9,7 +9,7 @@ the names of the row, so that a row of a seen kind is without its name at no mor
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
@@ -22,9 +22,8 @@ from eqsep.detector.scoring import NO_GROUPS, scorer_of
 from eqsep.engine.compiled import SparseManhattan, in_threads
 from eqsep.engine.trees import Trees
 from eqsep.errors import UserError
-from eqsep.labels import RowLabels
+from eqsep.labels import OR, UNSEEN, RowLabels
 
-UNSEEN, OR = "unseen", " or "
 N_FOLDS, TREES_OF_A_FOLD = 5, 40
 MOST_ROWS, FEWEST_ROWS, MOST_VALUES = 1000, 200, 200_000  # that are kept of a kind
 MOST_NEAR = 250  # rows of a kind to which distances are taken
@@ -386,15 +385,3 @@ def named_kinds(detector: Any, Z: np.ndarray) -> np.ndarray:
         first = np.lexsort((place, -order[i]))
         kind[i] = OR.join(names[first[sets[i, first]]])
     return kind
-
-
-def names_in(said: str, kinds: Iterable[str]) -> tuple[str, ...]:
-    """The kinds that an alarm is named by.
-
-    Examples
-    --------
-    >>> names_in("dos or probe", ["probe", "scan", "dos"]), names_in("unseen", ["dos"])
-    (('dos', 'probe'), ())
-    """
-    known = set(kinds)
-    return (said,) if said in known else tuple(k for k in said.split(OR) if k in known)

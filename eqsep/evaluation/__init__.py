@@ -31,6 +31,7 @@ from eqsep.evaluation.left_out import (
     cross_validate_kind,
     leave_one_kind_out,
 )
+from eqsep.evaluation.names import NamedKind, Names, NamesPromise
 from eqsep.evaluation.precision import (
     Curve,
     average_precision_by_kind,
@@ -60,6 +61,9 @@ __all__ = [
     "KindDelay",
     "Learning",
     "LeaveOneKindOut",
+    "NamedKind",
+    "Names",
+    "NamesPromise",
     "PairedComparison",
     "Period",
     "Promise",

@@ -3,7 +3,6 @@
 Every row here has a verdict already; nothing is fitted.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from eqsep.errors import UserError
 from eqsep.evaluation.delay import DetectionDelay, detection_delay
 from eqsep.evaluation.intervals import Interval, average_precision_interval, roc_auc_interval
 from eqsep.evaluation.kinds import OVERALL, anomalous_kinds
+from eqsep.evaluation.names import Names, names_given
 from eqsep.evaluation.promise import Promise, kept_promises
 from eqsep.evaluation.review import (
     Cost,
@@ -77,18 +77,14 @@ class Assessment:
     promise : Promise or None
         The rate that is expected at this threshold, and the verdict; None where too few rows
         calibrate to promise any, and where whole groups do.
-    by_group : bool
-        Whether whole groups calibrate: the promise is one of new groups then, whose rows are alike,
-        so that a count of rows cannot tell whether it is kept.
+    promised_for : str or None
+        "new groups" or "new time blocks", where whole ones calibrate: the promise is one of these
+        then, and their rows are alike, so that a count of rows cannot tell whether it is kept.
     groups : GroupRates or None
         The rate of each group and their mean, where whole groups calibrate and those of the rows
         are known.
-    names : dict of str to dict of str to int
-        For each label the alarms among its rows, by the name that the detector gives them.
-    named_right : Share
-        Of the alarms of seen kinds, those that are given the name of their kind.
-    unseen_right : Share
-        Of the alarms of unseen kinds, those that are called "unseen".
+    names : Names
+        Those that alarms are given, and whether "unseen" is said of rows of seen kinds as promised.
     top : tuple of TopScores
     costs : dict of str to Cost
         At the "present" threshold, and at the "best" one for these rows; empty without costs.
@@ -102,11 +98,9 @@ class Assessment:
     threshold: float
     false_alarms: Share
     promise: Promise | None
-    by_group: bool
+    promised_for: str | None
     groups: GroupRates | None
-    names: dict[str, dict[str, int]]
-    named_right: Share
-    unseen_right: Share
+    names: Names
     top: tuple[TopScores, ...]
     costs: dict[str, Cost]
     review: Review
@@ -164,21 +158,17 @@ def assess(
     _check(score, kind, review, normal=normal)
     threshold, known = float(detector.threshold_), tuple(detector.kinds_)
     alarm, is_anomaly = score > threshold, kind != normal
-    names = names_given(kind, alarm, detector.predict_kind(X))
     assessed = _assessed(score, kind, alarm, normal=normal, random_state=random_state, known=known)
-    promise = _promise(detector, score[~is_anomaly])
-    unseen = [name for name in names if name not in (normal, *known)]
+    promise, grouping = _promise(detector, score[~is_anomaly]), detector.feature_map_.grouping
     return Assessment(
         kinds=tuple(one for name, one in assessed.items() if name != OVERALL),
         overall=assessed.get(OVERALL),
         threshold=threshold,
         false_alarms=_share(alarm[~is_anomaly]),
         promise=promise,
-        by_group=len(detector.calibration_.groups) > 0,
+        promised_for=None if grouping is None else grouping.promised,
         groups=_group_rates(detector, X, alarm, is_anomaly),
-        names=names,
-        named_right=_named(names, {name: name for name in known}),
-        unseen_right=_named(names, dict.fromkeys(unseen, "unseen")),
+        names=names_given(detector, kind, alarm, detector.predict_kind(X), normal=normal),
         top=(
             *top_scores(score, is_anomaly, review),
             *_incidents(detector, X, score, is_anomaly, review),
@@ -249,21 +239,6 @@ def _promise(detector: Any, score: np.ndarray) -> Promise | None:
 
 def _share(hit: np.ndarray) -> Share:
     return Share.counted(int(np.sum(hit)), len(hit))
-
-
-def names_given(kind: np.ndarray, alarm: np.ndarray, said: np.ndarray) -> dict[str, dict[str, int]]:
-    """For each label, how often its alarms are given each name, the most frequent first."""
-    return {
-        name: dict(Counter(said[alarm & (kind == name)].tolist()).most_common())
-        for name in np.unique(kind).tolist()
-    }
-
-
-def _named(names: dict[str, dict[str, int]], right: dict[str, str]) -> Share:
-    """Of the alarms of some kinds, the share that is given the right name."""
-    given = [(names[kind], word) for kind, word in right.items() if kind in names]
-    hits = sum(counts.get(word, 0) for counts, word in given)
-    return Share.counted(hits, sum(sum(counts.values()) for counts, _ in given))
 
 
 def _assessed(

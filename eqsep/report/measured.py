@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from eqsep.detector import Detector
-from eqsep.detector.naming import UNSEEN
 from eqsep.evaluation import (
     OVERALL,
     Curve,
@@ -18,7 +17,7 @@ from eqsep.evaluation import (
     precision_recall_by_kind,
     score_histogram,
 )
-from eqsep.evaluation.assessment import names_given
+from eqsep.evaluation.names import Names, names_given
 from eqsep.evaluation.promise import RATES
 
 _RESAMPLES = 300
@@ -84,10 +83,10 @@ class Measured:
     histogram : ScoreHistogram
     promises : tuple of Promise
         None where whole groups calibrate.
+    names : Names
+        Those that alarms are given.
     by_group : GroupShares or None
-        Then the shares of groups, where there are two at least.
-    names : dict of str to dict of str to int
-        For each label the alarms among its rows, by the name that the detector gives them.
+        Where whole groups calibrate, the shares of groups, where there are two at least.
     """
 
     normal: str
@@ -99,14 +98,8 @@ class Measured:
     curves: dict[str, Curve]
     histogram: ScoreHistogram
     promises: tuple[Promise, ...]
+    names: Names
     by_group: GroupShares | None = None
-    names: dict[str, dict[str, int]] = field(default_factory=dict)
-
-    @property
-    def given(self) -> tuple[str, ...]:
-        """All names that alarms are given, those of kinds first and "unseen" last."""
-        given = {name for counts in self.names.values() for name in counts}
-        return tuple(sorted(given, key=lambda name: (name == UNSEEN, name)))
 
 
 def measured_on(
@@ -181,7 +174,7 @@ def measured_on(
         histogram=score_histogram(score, kind, normal=normal, threshold=threshold),
         promises=promises,
         by_group=_group_shares(detector, X, alarm, is_normal),
-        names=names_given(kind, alarm, detector.predict_kind(X)),
+        names=names_given(detector, kind, alarm, detector.predict_kind(X), normal=normal),
     )
 
 

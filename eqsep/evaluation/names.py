@@ -1,0 +1,182 @@
+"""The names that alarms are given beside the labels of their rows, and the promise of names."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from scipy.signal import convolve
+from scipy.stats import betabinom
+
+from eqsep.evaluation.review import Share
+from eqsep.labels import OR, UNSEEN
+
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class NamedKind:
+    """The alarms among the rows of one label, by the names that they are given.
+
+    Attributes
+    ----------
+    kind : str
+    rows : int
+        Alarms and others.
+    given : dict of str to int
+        How many alarms have each name, "a", "a or b" or "unseen"; the most frequent first.
+
+    Examples
+    --------
+    >>> pump = NamedKind("pump", 9, {"pump": 3, "valve or pump": 2, "valve": 1, "unseen": 1})
+    >>> pump.alarms, pump.alone, pump.among, pump.other, pump.unseen
+    (7, 3, 2, 1, 1)
+    """
+
+    kind: str
+    rows: int
+    given: dict[str, int]
+
+    @property
+    def alarms(self) -> int:
+        """How many of the rows raise an alarm."""
+        return sum(self.given.values())
+
+    @property
+    def alone(self) -> int:
+        """The alarms with one name, that of the kind."""
+        return self.given.get(self.kind, 0)
+
+    @property
+    def among(self) -> int:
+        """Those with several names, the kind's among them."""
+        own = f"{OR}{self.kind}{OR}"
+        several = (
+            n for said, n in self.given.items() if said != self.kind and own in OR + said + OR
+        )
+        return sum(several)
+
+    @property
+    def unseen(self) -> int:
+        """Those that are called "unseen"."""
+        return self.given.get(UNSEEN, 0)
+
+    @property
+    def other(self) -> int:
+        """Those with names of other kinds alone."""
+        return self.alarms - self.alone - self.among - self.unseen
+
+
+@dataclass(frozen=True)
+class NamesPromise:
+    """The rate at which rows of a seen kind may be called "unseen", and what new rows made of it.
+
+    Attributes
+    ----------
+    rate : float
+    kinds : tuple of str
+        Those of which there are rows here, and of which enough were learnt to promise the rate.
+    called : Share
+        Of all rows of these kinds, those that are called "unseen".
+    most_expected : float or None
+        At most this share is called so, with 95 % confidence, if the promise is kept. None where
+        groups of rows judge each other: rows of a group are alike, and their count cannot tell.
+    """
+
+    rate: float
+    kinds: tuple[str, ...]
+    called: Share
+    most_expected: float | None
+
+    @property
+    def verdict(self) -> str | None:
+        """Whether the promise is kept, as far as chance lets one tell."""
+        if self.most_expected is None:
+            return None
+        kept = self.called.value <= self.most_expected
+        return "as promised" if kept else "more than chance explains"
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names that alarms are given, label by label.
+
+    Attributes
+    ----------
+    kinds : tuple of NamedKind
+        Of every label, normal ones among them, in alphabetical order.
+    normal : str
+    seen : tuple of str
+        The kinds that the detector has learnt.
+    promise : NamesPromise or None
+        None where none can be made, or no row is of a kind of which it is made.
+    """
+
+    kinds: tuple[NamedKind, ...]
+    normal: str
+    seen: tuple[str, ...]
+    promise: NamesPromise | None
+
+    @property
+    def alone(self) -> Share:
+        """Of the alarms of seen kinds, those with one name, and that the right one."""
+        seen = self._of_seen()
+        return Share.counted(sum(one.alone for one in seen), sum(one.alarms for one in seen))
+
+    @property
+    def among(self) -> Share:
+        """Of the alarms of seen kinds, those with their kind among their names, or alone."""
+        seen = self._of_seen()
+        hits = sum(one.alone + one.among for one in seen)
+        return Share.counted(hits, sum(one.alarms for one in seen))
+
+    @property
+    def unseen_right(self) -> Share:
+        """Of the alarms of unseen kinds, those that are called "unseen"."""
+        unseen = [one for one in self.kinds if one.kind not in (self.normal, *self.seen)]
+        return Share.counted(sum(one.unseen for one in unseen), sum(one.alarms for one in unseen))
+
+    def _of_seen(self) -> list[NamedKind]:
+        return [one for one in self.kinds if one.kind in self.seen]
+
+
+def names_given(
+    detector: Any, kind: np.ndarray, alarm: np.ndarray, said: np.ndarray, *, normal: str
+) -> Names:
+    """What a detector has said of rows, alarms and others, whose labels are known."""
+
+    def one(name: str) -> NamedKind:
+        own = kind == name
+        return NamedKind(
+            name, int(own.sum()), dict(Counter(said[alarm & own].tolist()).most_common())
+        )
+
+    kinds = tuple(one(name) for name in np.unique(kind).tolist())
+    return Names(kinds, normal, tuple(detector.kinds_), _promise(detector, kinds))
+
+
+def _promise(detector: Any, kinds: Iterable[NamedKind]) -> NamesPromise | None:
+    """That of the kinds of which it can be made, if any."""
+    if detector.feature_map_.kind_bounds is None:  # a model of an older file
+        return None
+    rate, rows = float(detector.unseen_rate), detector.kind_rows_
+    learnt = {name: rows.n_units(name) for name in detector.kinds_}
+    rank = {name: math.floor(rate * (n + 1) + 1e-9) for name, n in learnt.items()}
+    promised = [one for one in kinds if rank.get(one.kind, 0) > 0]
+    called = Share.counted(sum(one.unseen for one in promised), sum(one.rows for one in promised))
+    if not called.total:
+        return None
+    chances = [_chances(one.rows, rank[one.kind], learnt[one.kind]) for one in promised]
+    below = np.cumsum(reduce(convolve, chances))  # of all together
+    most = int(np.searchsorted(below, (1 + _CONFIDENCE) / 2)) / called.total
+    names = tuple(one.kind for one in promised)
+    return NamesPromise(rate, names, called, None if len(rows.groups) else most)
+
+
+def _chances(m: int, k: int, n: int) -> np.ndarray:
+    """Of each count of m new rows that are as unlike a kind as the k-th of its n rows, or more."""
+    chances: np.ndarray = betabinom(m, k, n + 1 - k).pmf(np.arange(m + 1))
+    return chances
