@@ -15,6 +15,7 @@ from eqsep import Detector
 from eqsep.cli import app
 from eqsep.errors import UserError
 from eqsep.evaluation import Fixed, Learning, Retrained, Schedule, backtest
+from eqsep.evaluation.review import Share
 
 DETECTOR = Detector(n_landmarks=40, bandwidth=1.0, false_alarm_rate=0.05, random_state=0)
 PLAN = Schedule(every="1d", delay="3d", alarms=8, first=150)
@@ -50,6 +51,9 @@ def test_models_begin_when_labels_are_there_and_alarms_are_so_many_a_day(found):
     assert found.alarms["eqsep"].sum() == found.precision["eqsep"].total == 64
     assert found.recall["eqsep"].total == 8 * 3 + 5 * 3
     assert found.false_alarms["eqsep"].total == 8 * 60 - 39
+    shares = {str(n): Share.counted(n, 1_000) for n in (24, 1, 11)}
+    other = replace(found, false_alarms=shares, promised=dict.fromkeys(shares, 0.01))
+    assert [other.verdict(name) for name in shares] == ["more", "fewer", "as promised"]
 
 
 def test_a_kind_is_caught_with_its_first_rows_before_any_label(found):
@@ -58,6 +62,7 @@ def test_a_kind_is_caught_with_its_first_rows_before_any_label(found):
     assert pump.told == "with its first rows; known before the first period"
     assert (valve.kind, valve.appeared, valve.caught, valve.early.count) == ("valve", 4, 4, 12)
     assert valve.told == "with its first rows, before any label"
+    assert (pump.first, valve.first) == ("2026-01-07 00:00:01", "2026-01-10 00:00:08")
     assert found.recall["shadow"].value == 1
     assert found.kinds["logistic"][1].recall.value < 0.5  # it knows the other side alone
 
@@ -175,7 +180,9 @@ def test_the_command_plays_files_back_and_writes_a_page(file, tmp_path):
     assert result.exit_code == 0, result.output
     assert "480 rows in 8 periods, after 360 before the first model." in result.stdout
     assert re.search(r"eqsep +64 +60\.9% \[.*\] 100\.0%", result.stdout)
-    assert re.search(r"valve +2026-01-10 +15 of 15 \(12 of 12\): with its first", result.stdout)
+    assert re.search(
+        r"valve +2026-01-10 00:00:08 +15 of 15 \(12 of 12\): with its first", result.stdout
+    )
     read = Page(page.read_text())
     assert [line[0] for line in read.rows("Methods")[1:]] == ["eqsep", "shadow model.eqsep"]
     assert len(read.rows("Periods")) == 9

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator
 from eqsep.checks import DataWarning, Finding, check_columns, check_labels, warn_of
 from eqsep.commands.inputs import InputSpec
 from eqsep.commands.label_columns import LabelColumn
-from eqsep.detector import Detector
+from eqsep.detector import CalibrationWarning, Detector
 from eqsep.detector.grouping import Grouping
 from eqsep.detector.holdout import check_dependence
 from eqsep.detector.parameters import check_parameters
@@ -108,6 +108,7 @@ class _Ours:
     def fit(self, table: Table, *labels: np.ndarray) -> Self:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DataWarning)  # all rows are checked at once
+            warnings.simplefilter("ignore", CalibrationWarning)  # no threshold is measured
             self.detector.fit(table, *labels)
         return self
 

@@ -228,7 +228,8 @@ def load_detector(path: Path, *, rows: Iterable[str] = (), rate: float | None = 
         )
     if rate is not None:
         model.false_alarm_rate = checked_rate(rate)
-        model.calibration_.warn_if_short(rate, model.confidence)
+        grouping = model.feature_map_.grouping
+        model.calibration_.warn_if_short(rate, model.confidence, grouping=grouping)
     return model
 
 

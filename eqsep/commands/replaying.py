@@ -208,7 +208,8 @@ def _methods(found: Backtest) -> Shown:
     for name in found.methods:
         false = (Text("–"), "–")
         if name in found.promised:
-            false = (_share(found.false_alarms[name], 2), f"{found.promised[name]:.2%}")
+            promised = f"{found.promised[name]:.2%}: {found.verdict(name)}"
+            false = (_share(found.false_alarms[name], 2), promised)
         shares = _share(found.precision[name]), _share(found.recall[name])
         looked = f"{found.precision[name].total:,}"
         shown.add_row(Text(name), looked, *shares, *false, f"{found.seconds[name]:.1f} s")
@@ -225,7 +226,7 @@ def _kinds(found: Backtest) -> Shown:
             own = found.kinds[method][place]
             early = f" ({own.early.count} of {own.early.total})" if own.early.total else ""
             cells.append(Text(f"{own.recall.count} of {own.recall.total}{early}: {own.told}"))
-        shown.add_row(Text(one.kind), found.periods[one.appeared - 1].name, *cells)
+        shown.add_row(Text(one.kind), one.first, *cells)
     return shown
 
 

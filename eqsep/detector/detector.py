@@ -342,7 +342,7 @@ class Detector(Answers, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         """The score above which a row is called anomalous, for the present `false_alarm_rate`."""
         promise = checked_promise(self)
         if promise != (self.promised_rate_, self.promised_confidence_):  # set after the fit
-            self.calibration_.warn_if_short(*promise)
+            self.calibration_.warn_if_short(*promise, grouping=self.feature_map_.grouping)
         return self.calibration_.threshold(*promise)
 
     def _begin(self, context: FitContext, partial: PartialStatistics) -> Self:
@@ -351,7 +351,8 @@ class Detector(Answers, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         held = partial.held_out.encoded(self.feature_map_)
         self._record(partial.known, partial.statistics, held, partial.kind_rows)
         self.promised_rate_, self.promised_confidence_ = checked_promise(self)
-        self.calibration_.warn_if_short(*checked_promise(self))
+        promise = self.promised_rate_, self.promised_confidence_
+        self.calibration_.warn_if_short(*promise, grouping=self.feature_map_.grouping)
         warn_of([*context.findings, *check_fitted(self)])
         return self
 

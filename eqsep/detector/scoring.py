@@ -306,14 +306,17 @@ class Calibration:
         """The rate of false alarms on average, and where that of one model lies with 95 %."""
         return rate_interval(len(self.counting), self.rank(rate, confidence))
 
-    def warn_if_short(self, rate: float, confidence: float | None = None) -> None:
-        """Warn where there are too few rows to promise this rate."""
+    def warn_if_short(
+        self, rate: float, confidence: float | None = None, *, grouping: Any = None
+    ) -> None:
+        """Warn where there are too few rows, or groups or blocks of them, to promise this rate."""
         if self.rank(rate, confidence):
             return
         n, least, wanted = len(self.scores) - self.n_left_out, self.least_rate, 1 / rate - 1
-        certainly, what = "", "normal rows"
-        if len(self.groups):
-            n, what = self.n_units, "groups of normal rows"
+        certainly, what, more = "", "normal rows", "normal rows"
+        if grouping is not None:
+            n, what = self.n_units, f"{grouping.unit}s of normal rows"
+            more = "rows of a longer time" if grouping.edges else what
         if confidence is not None:
             certainly = f" with a confidence of {confidence:g}"
             least = least_certified(len(self.counting), confidence=confidence)
@@ -325,7 +328,7 @@ class Calibration:
             f"A false-alarm rate of {rate:g} cannot be promised{certainly}: it takes "
             f"{math.ceil(wanted - 1e-9):,} held-out {what}, and there are {n:,}"
             + f" beside {self.n_left_out:,} that are taken for anomalies" * (self.n_left_out > 0)
-            + f". Add {what}"
+            + f". Add {more}"
         )
         other = f", or set false_alarm_rate={enough:g}" if enough < 1 else ""
         option = f", or pass --false-alarm-rate {enough:g}" if enough < 1 else ""

@@ -50,6 +50,8 @@ class CaughtKind:
         Of its rows, those that were looked at.
     early : Share
         The same of the rows that came while no label of the kind was known.
+    first : str
+        When its first row came, of those from the first model on.
     appeared, caught : int and int or None
         The number of the period of its first row, counted from 1, and of the first one that was
         looked at.
@@ -58,6 +60,7 @@ class CaughtKind:
     kind: str
     recall: Share
     early: Share
+    first: str
     appeared: int
     caught: int | None
 
@@ -109,6 +112,13 @@ class Backtest:
     seconds: dict[str, float]
     alarms: dict[str, np.ndarray]
     waited: int
+
+    def verdict(self, method: str) -> str:
+        """Whether the share of false alarms is as promised, but for chance; else which it is."""
+        share, promised = self.false_alarms[method], self.promised[method]
+        if share.low > promised:
+            return "more"
+        return "fewer" if share.high < promised else "as promised"
 
     def folded(self, most: int) -> list[Period]:
         """The periods, or at most so many of several of them each."""
@@ -299,6 +309,7 @@ def _caught(run: _Run, name: str) -> list[CaughtKind]:
                 kind,
                 _share(run.alarms[name][np.concatenate(list(rows.values()))]),
                 _share(run.alarms[name][np.concatenate([np.empty(0, int), *early])]),
+                run.line.when(run.line.at[np.concatenate(list(rows.values()))].min()),
                 numbers.index(min(rows)) + 1,
                 numbers.index(min(caught)) + 1 if caught else None,
             )

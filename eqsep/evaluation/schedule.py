@@ -116,10 +116,13 @@ class Timeline:
 
     def name(self, period: int) -> str:
         """When a period begins, in words."""
-        start = period * self.every
+        return self.when(period * self.every)
+
+    def when(self, at: float) -> str:
+        """A time in words, or a place in the order of rows."""
         if not self.is_date:
-            return f"row {int(start) + 1:,}"
-        text = WRITERS["date"](start)
+            return f"row {int(at) + 1:,}"
+        text = WRITERS["date"](at)
         return text.removesuffix("T00:00:00").removesuffix(":00").replace("T", " ")
 
 
