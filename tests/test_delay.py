@@ -98,6 +98,8 @@ def test_the_command_and_its_page_say_how_soon(home):
     )
     assert done.exit_code == 0, done.output
     assert "the first alarm that persists" in done.output
+    assert "All other figures are of single alarms" in done.output
+    assert "all others are of single ones" in page.read_text()
     told = r"^ leak .*1 +1\.00 .* (\d+), at most \1 +(\d+) min, at most \2 min"
     line = re.search(told, done.output, re.MULTILINE)
     assert line is not None, done.output

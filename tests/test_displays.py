@@ -96,6 +96,20 @@ def test_bars_are_shares_and_the_threshold_is_the_detectors(detector, payments, 
     assert f"{share:.1%}" in {text.get_text() for text in display.ax_.texts}
 
 
+@pytest.mark.parametrize("threshold", [0.0, 0.3, 0.5, 0.7, 1.0])
+def test_the_words_above_the_scores_do_not_meet(ax, threshold):
+    display = ScoreHistogramDisplay.from_predictions(
+        np.linspace(0, 1, 20), ["normal"] * 20, threshold=threshold, ax=ax
+    )
+    display.figure_.canvas.draw()
+    above, told = (
+        next(text for text in display.ax_.texts if words in text.get_text()).get_window_extent()
+        for words in ("above it", "threshold")
+    )
+    assert told.x1 <= above.x0
+    assert told.x0 >= 0
+
+
 def test_scores_need_no_threshold_and_no_kind_of_anomaly(ax):
     display = ScoreHistogramDisplay.from_predictions([-1.0, 2.0], ["normal"] * 2, ax=ax)
     assert display.threshold_ is None

@@ -155,6 +155,13 @@ def test_an_explanation_names_the_window(detector):
     assert reasons["flow, mean of 5 rows"].value == f"{mean:.6g}"
 
 
+def test_an_explanation_shows_no_rounding(detector):
+    frame = sensors(seed=3, n_runs=1)
+    frame.loc[40:, "flow"] = 0.11  # frozen: the mean of five is another number, by its last digit
+    reasons = {reason.column: reason for reason in detector.explain(frame, top=20)[50].reasons}
+    assert reasons["flow, deviation of 5 rows"].value == "0"
+
+
 def test_blocks_of_time_are_wider_than_windows():
     in_time = Detector(window=20, **SETTINGS).fit(sensors(n_runs=20), time=np.arange(1200.0))
     grouping = in_time.feature_map_.grouping

@@ -247,13 +247,16 @@ def tell_assessment(console: Console, report: AssessmentReport) -> None:
             "Alarms by label, and by names: their own alone, their own among several, and so on:"
         )
         console.print(_names_table(found.names))
-        console.print(f"If the {found.review.top} highest scores are looked at:")
+        console.print(
+            f"If the {found.review.top} highest scores are looked at (alike: by the kernel):"
+        )
         console.print(_top_table(found))
     if found.delay is not None and found.delay.kinds:
         stay = " that persists" * found.delay.persistent
         console.print(f"How soon: of each stretch of rows of a kind, the first alarm{stay}:")
         console.print(_delays_table(report))
-        console.print(f"{report.false_episodes}\n", markup=False, soft_wrap=True)
+        rest = " All other figures are of single alarms, persistent or not." * bool(stay)
+        console.print(f"{report.false_episodes}{rest}\n", markup=False, soft_wrap=True)
     if found.costs:
         console.print("What it costs; the best threshold is the best one of these rows:")
         console.print(_costs_table(found))

@@ -390,8 +390,8 @@ def tell_outcome(console: Console, outcome: Outcome, out: str) -> None:
     text = f"{rows}, {alarms} ({share:.1%}), {outcome.seconds:.1f} s"
     if outcome.rate is not None:
         text += f", {outcome.rate:,.0f} rows/s after the first piece"
-    if outcome.needed is not None:
-        text += f"; there could be {counted(outcome.needed, 'alarm')} or more at once, or none"
+    if outcome.needed is not None and outcome.needed > 1:
+        text += f"; --fdr tells {outcome.needed:,} alarms or more, or none (fewer could be chance)"
     if outcome.highest is not None:
         text += f"; the {outcome.highest:,} highest"
     if out == STANDARD_OUTPUT:

@@ -10,7 +10,6 @@ from eqsep.commands.options import (
     Label,
     Model,
     NormalHere,
-    Persist,
     Rate,
     Report,
     Rows,
@@ -32,7 +31,13 @@ def run_test(  # noqa: PLR0913  the options of a command
         str | None,
         typer.Option(metavar="COLUMN", help="The run of each row, for delays; else the model's."),
     ] = None,
-    persist: Persist = None,
+    persist: Annotated[
+        str | None,
+        typer.Option(
+            metavar="K/N",
+            help="Delays of alarms with K of the last N rows of the run; the rest of single ones.",
+        ),
+    ] = None,
     entity: Annotated[
         str | None,
         typer.Option(

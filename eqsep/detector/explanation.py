@@ -10,11 +10,11 @@ import numpy as np
 from eqsep.detector.scoring import Scorer, scorer_of
 from eqsep.engine.compiled import SparseManhattan
 from eqsep.errors import UserError
-from eqsep.tables.column import Column
 from eqsep.tables.encoder import decoded
 from eqsep.tables.reading import Table
 
 AT_ONCE = 256  # rows
+ROUNDED = 1e-12  # of the largest value of a column: below, what windows of it hold is rounding
 LONGEST = 32  # columns that are exchanged one by one; the nearer ones go together
 
 
@@ -102,7 +102,7 @@ def explain_rows(detector: Any, table: Table, *, top: int) -> list[Explanation]:
     outputs = feature_map.outputs(normal)
     names = [column.name for column in table.columns]
     columns = np.unique(feature_map.source)
-    texts = cache(lambda j: _texts(table.columns[j], feature_map.table_columns))
+    texts = cache(lambda j: _texts(table, j, feature_map.table_columns))
 
     @cache
     def normal_values(i: int) -> dict[str, str]:
@@ -146,11 +146,19 @@ def _passing(detector: Any, normal: np.ndarray) -> np.ndarray:
     return normal[passes] if passes.any() else normal
 
 
-def _texts(column: Column, of_the_table: Collection[str]) -> list[str | None]:
-    """The values as they came; those of windows, which were computed, with six digits."""
+def _texts(table: Table, j: int, of_the_table: Collection[str]) -> list[str | None]:
+    """The values as they came; those of windows, which were computed, with six digits.
+
+    What rounding leaves of values that are all the same is 0.
+    """
+    column = table.columns[j]
     if column.name in of_the_table:
         return column.texts()
-    return [None if value != value else f"{value:.6g}" for value in column.values.tolist()]
+    source = next(one for one in table.columns if one.name == column.name.rsplit(", ", 1)[0])
+    size = np.abs(source.values)
+    least = ROUNDED * size[np.isfinite(size)].max(initial=0.0)
+    values = np.where(np.abs(column.values) <= least, 0.0, column.values)
+    return [None if value != value else f"{value:.6g}" for value in values.tolist()]
 
 
 def _shown(text: str | None) -> str:

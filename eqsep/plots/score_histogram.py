@@ -127,10 +127,12 @@ class ScoreHistogramDisplay:
         self.ax_.annotate(
             "above it", (1.01, 1.0), xycoords="axes fraction", fontsize="small", color=INK
         )
+        first, last = self.histogram.edges[[0, -1]]
         self.ax_.annotate(
-            f" threshold {at:.3f}",
+            f" threshold {at:.3f} ",
             (at, 1.0),
             xycoords=("data", "axes fraction"),
+            ha="right" if at > (first + last) / 2 else "left",  # not over the words beside it
             fontsize="small",
             color=INK,
         )
