@@ -1,6 +1,7 @@
 """Rows that were learnt before are noticed, and rows that merely look alike are not."""
 
 from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -95,14 +96,36 @@ def test_the_command_refuses_rows_that_were_learnt_unless_told(detector, rows, t
         out.unlink()
 
 
-def test_anomalies_alone_are_known_again_by_the_landmarks():
+def test_anomalies_alone_are_known_again_by_the_landmarks_of_an_older_model():
     rng = np.random.default_rng(0)
     normal, pump = rng.normal(size=(600, 2)), rng.normal((6, 0), 0.5, size=(20, 2))
     detector = Detector(n_landmarks=60, bandwidth=1.0, random_state=0)
     detector.fit(np.vstack([normal, pump]), ["normal"] * 600 + ["pump"] * 20)
+    detector.feature_map_ = replace(detector.feature_map_, kind_bounds=None)
+    detector.kind_rows_ = detector.kind_rows_.take(np.arange(0))
     with pytest.warns(RepeatedRowsWarning, match="20 of the 20 anomalies were learnt before"):
         detector.partial_fit(pump, ["pump"] * 20)
     detector.partial_fit(pump + 0.01, ["pump"] * 20)  # others: not a word
+
+
+def test_judged_anomalies_are_known_again_and_repeated_values_are_not():
+    """By the rows that are kept for names; of judged rows none calibrates."""
+    rng = np.random.default_rng(0)
+    detector = Detector(n_landmarks=60, bandwidth=1.0, random_state=0)
+    detector.fit(
+        np.vstack([rng.normal(size=(600, 2)), rng.normal((6, 0), 0.5, size=(200, 2))]),
+        ["normal"] * 600 + ["pump"] * 200,
+    )
+    judged = np.vstack([rng.normal((6, 0), 0.5, size=(30, 2)), rng.normal(size=(10, 2))])
+    kind = ["pump"] * 30 + ["normal"] * 10
+    detector.partial_fit(judged, kind, judged=True)  # new: not a word
+    with pytest.warns(RepeatedRowsWarning, match="About 100% of the rows of kind 'pump' were"):
+        deepcopy(detector).partial_fit(judged, kind, judged=True)
+    later = np.vstack([judged, rng.normal((6, 0), 0.5, size=(30, 2)), rng.normal(size=(200, 2))])
+    with pytest.warns(RepeatedRowsWarning, match="of 60 that are to be kept for names, 30 are"):
+        deepcopy(detector).partial_fit(later, [*kind, *["pump"] * 30, *["normal"] * 200])
+    whole = rng.integers(3, size=(400, 2)) + 20.0  # nine rows, again and again
+    detector.partial_fit(whole[:200], ["valve"] * 200).partial_fit(whole[200:], ["valve"] * 200)
 
 
 def copied(*, times, seed=0, n=200):

@@ -99,7 +99,7 @@ def learnt_with(detector: Any, partial: PartialStatistics, anomalies: np.ndarray
     Warns where these were learnt before, the encoded `anomalies` among them too.
     """
     held = partial.held_out.encoded(detector.feature_map_)
-    warn_of_repeats(detector, held.rows, anomalies)
+    warn_of_repeats(detector, held.rows, anomalies, partial.kind_rows)
     sums = widened(detector.statistics_, 1 + len(partial.known.kinds)) + partial.statistics
     kind_rows = detector.kind_rows_ + partial.kind_rows
     return partial.known, sums, detector.calibration_.held + held, kind_rows

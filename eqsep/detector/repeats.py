@@ -1,11 +1,12 @@
 """Rows that were learnt before: noticed by those that are held out, which a detector keeps.
 
 A normal row is held out by a hash of its values alone. So of rows that were learnt before, those
-that would be held out now are among the held-out ones already; of new rows they are not.
+that would be held out now are among the held-out ones already; of new rows they are not. By such a
+hash rows of the seen kinds are kept, too, by which alarms are named: of anomalies these tell.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy as np
 from scipy.stats import binom
 
 from eqsep.detector.fitting import context_of
+from eqsep.detector.naming import KindRows, has_promise
 from eqsep.errors import EqsepWarning, warn
 from eqsep.labels import RowLabels
 from eqsep.tables.reading import Table, read_table
@@ -97,27 +99,38 @@ def held_normal(detector: Any, table: Table, labels: RowLabels) -> np.ndarray:
 
 def repeats(detector: Any, rows: np.ndarray) -> Repeats:
     """How many of these rows, encoded, which are to be held out, the detector holds out already."""
-    known = Counter(_as_bytes(detector.calibration_.rows))
-    found = sum((known & Counter(_as_bytes(rows))).values())
-    twice, more = sum(n == 2 for n in known.values()), sum(n for n in known.values() if n > 2)
     share = detector.feature_map_.holdout_bound / 2**64  # of rows that are held out
-    chance = (2 * twice / max(share, 1e-9) + more) / max(known.total(), 1)
-    return Repeats(len(rows), found, min(chance, 1.0))
+    return _compared(_as_bytes(rows), known=_as_bytes(detector.calibration_.rows), share=share)
 
 
-def warn_of_repeats(detector: Any, rows: np.ndarray, anomalies: np.ndarray) -> None:
+def _compared(rows: Iterable[bytes], *, known: Iterable[bytes], share: float) -> Repeats:
+    """How many rows are among the known ones, which are a share of those that were learnt."""
+    there, given = Counter(known), Counter(rows)
+    twice, more = sum(n == 2 for n in there.values()), sum(n for n in there.values() if n > 2)
+    chance = (2 * twice / max(share, 1e-9) + more) / max(there.total(), 1)
+    return Repeats(given.total(), (there & given).total(), min(chance, 1.0))
+
+
+def warn_of_repeats(detector: Any, rows: np.ndarray, anomalies: np.ndarray, kept: KindRows) -> None:
     """Warn where rows, encoded, show that some were learnt before.
 
-    Of normal ones those that are to be held out do. Of anomalies, those that have become landmarks
-    in the first fit: of few anomalies all.
+    Of normal ones those that are to be held out do. Of anomalies those that are `kept` to name
+    alarms by; in a model of an older file, which has none, those that have become landmarks in the
+    first fit: of few anomalies all.
     """
     found = repeats(detector, rows)
-    landmarks = set(_as_bytes(detector.feature_map_.landmarks))
+    no_kept, landmarks = not has_promise(detector), set(_as_bytes(detector.feature_map_.landmarks))
     again = sum(row in landmarks for row in _as_bytes(anomalies))
-    if not len(rows) and again >= max(_FEWEST, _MOST_OF * len(anomalies)):
+    if no_kept and not len(rows) and again >= max(_FEWEST, _MOST_OF * len(anomalies)):
         _warn(
             f"{again:,} of the {len(anomalies):,} anomalies were learnt before: they are landmarks "
             f"of the first fit.",
+            instead="Learn rows once; forget(X, y) takes them out again.",
+        )
+    for kind, known in _repeated_kinds(detector, kept):
+        _warn(
+            f"About {known.share:.0%} of the rows of kind {kind!r} were learnt before: of "
+            f"{known.checked:,} that are to be kept for names, {known.found:,} are kept already.",
             instead="Learn rows once; forget(X, y) takes them out again.",
         )
     if found.are_learnt:
@@ -144,6 +157,16 @@ def _warn(what: str, *, instead: str) -> None:
     told = f"{what} Such rows count twice then, and the promised rate of false alarms suffers."
     command = f"{told} If that is meant, pass --again."
     warn(RepeatedRowsWarning(f"{told} {instead}", command=command))
+
+
+def _repeated_kinds(detector: Any, kept: KindRows) -> Iterator[tuple[str, Repeats]]:
+    """The kinds of which some of the rows that are to be kept are kept already."""
+    bounds, own = detector.feature_map_.kind_bounds or {}, detector.kind_rows_
+    for kind in np.unique(kept.kind).tolist():
+        given, known = (_as_bytes(one.rows[one.kind == kind]) for one in (kept, own))
+        found = _compared(given, known=known, share=bounds.get(kind, 2**64) / 2**64)
+        if found.found >= _FEWEST and found.are_learnt:
+            yield kind, found
 
 
 def _as_bytes(rows: np.ndarray) -> Iterable[bytes]:
