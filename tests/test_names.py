@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 from scipy.stats import betabinom
 
+from eqsep.cli import app
 from eqsep.commands.assessing import tell_assessment, told_names
 from eqsep.detector import Detector
 from eqsep.evaluation import NamedKind
@@ -104,3 +105,14 @@ def test_the_page_says_the_same(report):
     assert (
         text.count('<td class="shade own"') == 5
     )  # the names of four kinds, and of the unseen one
+
+
+def test_a_fit_says_which_kinds_have_too_few_rows_for_the_promise_of_names(tmp_path, capsys):
+    X, kind = rows_of(0, {"normal": 120, "clogged": 25, "rare": 5})
+    table = np.column_stack([X.round(3), kind])
+    np.savetxt(tmp_path / "t.csv", table, "%s", delimiter=",", header="a,b,kind", comments="")
+    words = ["--false-alarm-rate", "0.1", "--landmarks", "60", "--out", str(tmp_path / "m.eqsep")]
+    with pytest.raises(SystemExit):
+        app(["fit", str(tmp_path / "t.csv"), "--label", "kind", *words])
+    told = capsys.readouterr().out
+    assert "clogged, rare; names without a promise, which takes 19 rows: rare (5)\n" in told

@@ -24,6 +24,7 @@ from eqsep.commands.training_data import (
 from eqsep.commands.writing import check_model_out
 from eqsep.detector import Detector, RepeatedRowsWarning
 from eqsep.detector.grouping import groups_needed
+from eqsep.detector.naming import has_promise, rows_for, short_kinds
 from eqsep.detector.promise import CONFIDENCE
 from eqsep.detector.trust import is_calibration_doubted
 from eqsep.errors import UserError
@@ -263,7 +264,8 @@ def tell_fitted(
     lines = {name: text for name, text in lines.items() if text}
     lines |= {
         "columns": _columns(detector),
-        "seen kinds": ", ".join(sorted(detector.kinds_)) or "none",
+        "seen kinds": (", ".join(sorted(detector.kinds_)) or "none")
+        + _rare(detector) * bool(counts),
         "normal": trust_in(detector, counts, normal=normal),
         "threshold": f"{detector.threshold_:.3f}",
         "promise": _promise(detector),
@@ -278,6 +280,18 @@ def _by_kind(counts: Mapping[str, int]) -> str:
     """How many rows there are, and of each kind; nothing where there is none."""
     kinds = ", ".join(f"{n:,} {kind}" for kind, n in counts.items())
     return f"{sum(counts.values()):,}: {kinds}" if counts else ""
+
+
+def _rare(detector: Detector) -> str:
+    """The kinds with too few rows for the promise of names, the rarest first; if there are any."""
+    short = sorted(short_kinds(detector).items(), key=lambda kind: (kind[1], kind[0]))
+    if not short or not has_promise(detector):  # that of an older file is without for all kinds
+        return ""
+    unit = "row" if detector.feature_map_.grouping is None else detector.feature_map_.grouping.unit
+    told = ", ".join(f"{kind} ({n:,})" for kind, n in short[:3])
+    more = f" and {len(short) - 3} more" * (len(short) > 3)
+    needed = counted(rows_for(detector.unseen_rate), unit)
+    return f"; names without a promise, which takes {needed}: {told}{more}"
 
 
 def _columns(detector: Detector) -> str:
