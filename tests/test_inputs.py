@@ -11,7 +11,7 @@ from eqsep import Detector
 from eqsep.commands.dialects import Layout
 from eqsep.commands.inputs import InputSpec
 from eqsep.commands.label_columns import MOST_KINDS, numbers_of, read_label_column, y_for
-from eqsep.errors import UserError
+from eqsep.errors import Note, UserError
 from eqsep.labels import WITHOUT
 
 
@@ -189,5 +189,7 @@ def test_a_fitted_detector_knows_its_labels_in_any_spelling():
     settings = {"n_landmarks": 10, "bandwidth": 1.0, "false_alarm_rate": 0.2}
     detector = Detector(normal="Normal", **settings).fit(X, y)
     column = pa.chunked_array([pa.array(["NORMAL", "scan ", "flood", "-1"])])
-    found = y_for(detector, column, name="kind", missing=["-1"])
+    with pytest.warns(Note, match="is taken for") as told:
+        found = y_for(detector, column, name="kind", missing=["-1"])
+    assert len(told) == 2
     assert found.tolist() == ["Normal", "Scan", "flood", None]
