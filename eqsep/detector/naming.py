@@ -78,9 +78,11 @@ class KindRows:
 
     def below(self, bounds: Mapping[str, int]) -> "KindRows":
         """Those with a hash below the bound of their kind; of kinds without a bound all."""
-        hashes, kept = self.hashes(), np.ones(len(self.kind), dtype=bool)
+        if not bounds:
+            return self
+        kept = np.ones(len(self.kind), dtype=bool)
         for name, bound in bounds.items():
-            kept &= (self.kind != name) | (hashes < np.uint64(bound))
+            kept &= (self.kind != name) | (self.hashes < np.uint64(bound))
         return self.take(np.flatnonzero(kept))
 
     def take(self, places: np.ndarray) -> "KindRows":
@@ -88,6 +90,7 @@ class KindRows:
         groups = self.groups[places] if len(self.groups) else self.groups
         return KindRows(self.rows[places], self.kind[places], groups, self.key)
 
+    @cached_property
     def hashes(self) -> np.ndarray:
         """A hash of each row, which depends on no other rows than equal ones of its kind."""
         out = np.empty(len(self.rows), dtype=np.uint64)
@@ -118,8 +121,7 @@ def thinned(feature_map: Any, kept: KindRows, *, most: float = 1.0) -> tuple[Any
     large = names[counts > most * limit]
     if feature_map.kind_bounds is None or not len(large):
         return feature_map, kept
-    hashes = kept.hashes()
-    lower = {k: int(np.sort(hashes[kept.kind == k])[limit]) for k in large.tolist()}
+    lower = {k: int(np.sort(kept.hashes[kept.kind == k])[limit]) for k in large.tolist()}
     bounds = {**feature_map.kind_bounds, **lower}
     return replace(feature_map, kind_bounds=bounds), kept.below(lower)
 
@@ -218,7 +220,7 @@ class Naming:
     @classmethod
     def of(cls, kept: KindRows) -> "Naming":
         """By these rows; their order does not matter."""
-        kept = kept.take(np.lexsort((kept.hashes(), kept.kind)))
+        kept = kept.take(np.lexsort((kept.hashes, kept.kind)))
         code = np.unique(kept.kind, return_inverse=True)[1]
         fold, rows = _folds(kept, code), np.arange(len(code))
         parts = [np.flatnonzero(fold != f) for f in range(N_FOLDS)]
