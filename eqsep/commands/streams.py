@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 import weakref
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,8 +66,9 @@ class _Reading(io.RawIOBase):
         buffer[: len(data)] = data
         return len(data)
 
+    @abstractmethod
     def _next(self, n: int) -> bytes:
-        raise NotImplementedError
+        """At most so many bytes; none at the end."""
 
     def end(self) -> None:
         """Give nothing more to whoever reads on, and wait for what is being read."""
@@ -123,9 +125,9 @@ class _Parts(_Reading):
         data, self._ready = self._ready[:n], self._ready[n:]
         return data
 
+    @abstractmethod
     def _part(self) -> tuple[bytes, bool]:
         """Some bytes, and whether they are the last."""
-        raise NotImplementedError
 
 
 class _Transcoded(_Parts):

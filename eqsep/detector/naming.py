@@ -12,12 +12,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from eqsep.detector.holdout import row_hashes
+from eqsep.detector.promise import checked_share
 from eqsep.detector.scoring import NO_GROUPS, scorer_of
 from eqsep.engine.compiled import SparseManhattan, in_threads
 from eqsep.engine.trees import Trees
@@ -297,13 +297,8 @@ def _folds(kept: KindRows, code: np.ndarray) -> np.ndarray:
 
 def checked_unseen_rate(rate: float) -> float:
     """A rate of rows of seen kinds that are called unseen, as a number between 0 and 1."""
-    if not isinstance(rate, Real) or not 0 < rate < 1:
-        told = (
-            f"must be a number between 0 and 1, got {rate!r}. "
-            f"0.05 lets one row in twenty of a seen kind be called unseen."
-        )
-        raise UserError(f"unseen_rate {told}", command=f"--unseen-rate {told}")
-    return float(rate)
+    means = "0.05 lets one row in twenty of a seen kind be called unseen."
+    return checked_share(rate, name="unseen_rate", means=means)
 
 
 def rows_for(rate: float) -> int:

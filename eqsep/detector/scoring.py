@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from eqsep.detector.contamination import anomalies_among, counting
 from eqsep.detector.promise import (
     RateInterval,
     certified_rank,
+    checked_share,
     least_certified,
     rate_interval,
     rows_needed,
@@ -347,13 +347,8 @@ class Calibration:
 
 def checked_rate(rate: float) -> float:
     """A rate of false alarms as a number between 0 and 1."""
-    if not isinstance(rate, Real) or not 0 < rate < 1:
-        told = (
-            f"must be a number between 0 and 1, got {rate!r}. "
-            f"0.01 lets one normal row in a hundred raise an alarm."
-        )
-        raise UserError(f"false_alarm_rate {told}", command=f"--false-alarm-rate {told}")
-    return float(rate)
+    means = "0.01 lets one normal row in a hundred raise an alarm."
+    return checked_share(rate, name="false_alarm_rate", means=means)
 
 
 def checked_promise(detector: Any) -> tuple[float, float | None]:
@@ -361,13 +356,11 @@ def checked_promise(detector: Any) -> tuple[float, float | None]:
     rate, confidence = checked_rate(detector.false_alarm_rate), detector.confidence
     if confidence is None:
         return rate, None
-    if not isinstance(confidence, Real) or not 0 < float(confidence) < 1:
-        told = (
-            f"must be a number between 0 and 1, got {confidence!r}. With 0.95, 95 of 100 models "
-            f"keep the rate of false alarms; without it, it is kept on average."
-        )
-        raise UserError(f"confidence {told}", command=f"--confidence {told}")
-    return rate, float(confidence)
+    means = (
+        "With 0.95, 95 of 100 models keep the rate of false alarms; without it, it is kept on "
+        "average."
+    )
+    return rate, checked_share(confidence, name="confidence", means=means)
 
 
 def usable(n: int) -> int:

@@ -1,12 +1,12 @@
 """Selection: of a batch of rows those to call anomalies, few of them falsely."""
 
 import math
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy.stats import false_discovery_control
 
+from eqsep.detector.promise import checked_share
 from eqsep.detector.scoring import CalibrationWarning
 from eqsep.errors import UserError, warn
 
@@ -71,7 +71,4 @@ def alarms_needed(n_rows: int, *, fdr: float, n_calibrating: int) -> int:
 
 def checked_fdr(fdr: float) -> float:
     """A rate of false discoveries as a number between 0 and 1."""
-    if not isinstance(fdr, Real) or not 0 < float(fdr) < 1:
-        told = f"must be a number between 0 and 1, got {fdr!r}. With 0.1 one alarm in ten is false."
-        raise UserError(f"fdr {told}", command=f"--fdr {told}")
-    return float(fdr)
+    return checked_share(fdr, name="fdr", means="With 0.1 one alarm in ten is false.")
