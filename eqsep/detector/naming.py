@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 
 from eqsep.detector.holdout import row_hashes
-from eqsep.detector.promise import checked_share
-from eqsep.detector.scoring import NO_GROUPS, scorer_of
+from eqsep.detector.scoring import NO_GROUPS, checked_share, scorer_of
 from eqsep.engine.compiled import SparseManhattan, in_threads
 from eqsep.engine.trees import Trees
 from eqsep.errors import UserError

@@ -6,13 +6,10 @@ by luck more or less.
 """
 
 import math
-from numbers import Real
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import betainc, betaincinv
-
-from eqsep.errors import UserError
 
 CONFIDENCE = 0.95  # of the interval that is told of every model
 
@@ -60,17 +57,3 @@ def rows_needed(*, rate: float, confidence: float) -> int:
 def least_certified(n: int, *, confidence: float) -> float:
     """The least rate that the largest of n scores certifies."""
     return -math.expm1(math.log1p(-confidence) / n) if n else 1.0
-
-
-def checked_share(share: object, *, name: str, means: str) -> float:
-    """A parameter of this name as a number between 0 and 1; else an error that says what it means.
-
-    Examples
-    --------
-    >>> checked_share(0.1, name="fdr", means="With 0.1 one alarm in ten is false.")
-    0.1
-    """
-    if not isinstance(share, Real) or not 0 < float(share) < 1:
-        told = f"must be a number between 0 and 1, got {share!r}. {means}"
-        raise UserError(f"{name} {told}", command=f"--{name.replace('_', '-')} {told}")
-    return float(share)

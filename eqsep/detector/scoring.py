@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,6 @@ from eqsep.detector.contamination import anomalies_among, counting
 from eqsep.detector.promise import (
     RateInterval,
     certified_rank,
-    checked_share,
     least_certified,
     rate_interval,
     rows_needed,
@@ -343,6 +343,14 @@ class Calibration:
         as_high = from_the_top[np.searchsorted(ordered, score, side="left")]
         p: np.ndarray = (1 + as_high) / (self.n_units + 1)
         return p
+
+
+def checked_share(share: object, *, name: str, means: str) -> float:
+    """A parameter of this name as a number between 0 and 1; else an error says what it means."""
+    if not isinstance(share, Real) or not 0 < float(share) < 1:
+        told = f"must be a number between 0 and 1, got {share!r}. {means}"
+        raise UserError(f"{name} {told}", command=f"--{name.replace('_', '-')} {told}")
+    return float(share)
 
 
 def checked_rate(rate: float) -> float:
