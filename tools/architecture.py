@@ -26,6 +26,7 @@ LAYERS = [
     ["persistence", "export", "monitor"],
     ["plots"],
     ["distributed", "report"],
+    ["serve"],
     ["demo"],
     ["commands"],
     ["cli"],

@@ -1,0 +1,1 @@
+"""The service: what it keeps, its API and its console; needs the extra `eqsep[serve]`."""
