@@ -5,14 +5,21 @@ import gzip
 import io
 import json
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from eqsep.commands.dialects import Dialect, Layout, detect
-from eqsep.commands.notation import Notation, date_order, decimal_mark, is_number, read_date
+from eqsep.commands.notation import (
+    Notation,
+    date_order,
+    decimal_mark,
+    is_number,
+    read_date,
+    strange_numbers,
+)
 from eqsep.commands.reading import cast, open_table
 from eqsep.commands.streams import encoding_of
 from eqsep.commands.texts import written
@@ -54,7 +61,7 @@ class Writing:
     def number(self, value):
         text = f"{value:,}" if self.notation.thousands else str(value)
         marks = {",": self.notation.thousands, ".": self.notation.decimal}
-        return "".join(marks.get(c, c) for c in text)
+        return "".join(marks.get(c, c) for c in text) + (" " + self.notation.unit).rstrip()
 
     def value(self, name, value):
         if name in ("amount", "count"):
@@ -108,6 +115,13 @@ def many():
             yield f"{mark}, {encoding}", Writing(marks[mark], GERMAN, encoding=encoding)
     for order in ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%Y/%m/%d", "%d %b %Y"):
         yield f"dates {order}", Writing(";", GERMAN, order, said=("day: dates, ",))
+    for order in ("%d.%m.%y", "%d/%m/%y", "%m/%d/%y", "%d-%b-%y", "%d %b %y"):
+        said = ("years of two digits as 1969 to 2068",)
+        yield f"dates {order}", Writing(";", GERMAN, order, said=said)
+    for unit in ("€", "CHF", "°C", "l/min"):
+        for mark, notation in ((",", ENGLISH), (";", GERMAN), ("\t", FRENCH)):
+            said = (f" in {unit}.",)
+            yield f"{mark}, {unit}", Writing(mark, replace(notation, unit=unit), said=said)
     yield "dates of several forms", Writing(date="%B %d, %Y")
     for end in ("\r\n", "\r"):
         for mark in ("commas", "tabs"):
@@ -231,6 +245,14 @@ def test_notes_name_the_column_and_how_it_is_written(tmp_path):
         ("t\n12:30\n13:45:10\n", ["t"], [dt.time(12, 30)]),
         ("a|b\n1|x,y\n2|z,w\n", ["a", "b"], [1, "x,y"]),
         ("who,what\nx;y,1\nz;w,2\n", ["who", "what"], ["x;y", 1]),
+        ("a;b\n1,5 %;5‰\n-12%;0‰\n", ["a", "b"], [0.015, 0.005]),
+        ("a,b\n-$5,€ 7\n$1.5,€-8\n", ["a", "b"], [-5, 7]),
+        ("a;b\n5 €;1\n7,50 EUR;2\n", ["a", "b"], [5, 1]),  # one currency, spelt in two ways
+        ("a,b\n5 €,1\n7 $,2\n", ["a", "b"], ["5 €", 1]),  # two currencies are no numbers
+        ("a,b\n5 %,1\n7,2\n", ["a", "b"], ["5 %", 1]),  # 7 of what?
+        ("a,b\n5 apples,1\n7 apples,2\n", ["a", "b"], ["5 apples", 1]),
+        ("a,b\n40.1.24,1\n2.1.24,2\n", ["a", "b"], ["40.1.24", 1]),  # no day
+        ("5 €;x\n7 €;y\n", ["c1", "c2"], [5, "x"]),
     ],
 )  # fmt: skip
 def test_what_is_understood(text, columns, values, tmp_path):
@@ -278,6 +300,34 @@ def test_a_model_reads_what_its_own_notation_allows_and_the_file_does_not_say(tm
     assert read_like(other, table) == {"a": [1.234], "day": [dt.datetime(2024, 2, 1)]}
 
 
+def test_a_sign_is_a_unit_that_a_model_keeps(tmp_path):
+    fitted, later = tmp_path / "a.csv", tmp_path / "b.csv"
+    fitted.write_text("a;b;c\n1.234,50 €;5 %;1\n2 €;7 %;2\n")
+    table, notes = read(fitted)
+    assert notes[1:] == [
+        "a: numbers with decimal comma and thousands points in €.",
+        "b: numbers in %: 1 % is 0.01.",
+    ]
+    for text, a, b, c in (
+        ("1.234 €;5 %;3 kg", 1234, 0.05, 3),  # a unit where the model knows none
+        ("2,5;0,05;3", 2.5, 0.05, 3),  # none where it knows one
+        ("$2;5‰;3", "$2", "5‰", 3),  # another one is refused
+    ):
+        later.write_text(f"a;b;c\n{text}\n")
+        assert read_like(later, table) == {"a": [a], "b": [b], "c": [c]}
+
+
+def test_the_list_of_what_is_missing_is_that_which_is_used(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("a,b\n1,k.A.\n2,#DIV/0!\n3,5\n")
+    table, (note,) = read(path)
+    assert table.column("b").to_pylist() == [None, None, 5]
+    assert note.startswith("Taken as missing: '#div/0!', 'k.a.' in 'b'. The list is na, ")
+    table, (note,) = read(path, Layout(missing=("k.A.",)))
+    assert table.column("b").to_pylist() == [None, "#DIV/0!", "5"]
+    assert "The list is k.A., in any case" in note
+
+
 def test_packed_files_have_dialects_too(tmp_path):
     path = tmp_path / "table.csv.gz"
     path.write_bytes(gzip.compress(Writing(";", GERMAN, encoding="utf-16").text().encode("utf-16")))
@@ -313,6 +363,15 @@ def test_numbers_and_dates_are_known_by_their_form():
     assert zoned == dt.datetime(2024, 12, 31, 22, 30)
     with pytest.raises(ValueError, match="no date"):
         read_date("1.2.3", "day first")
+
+
+def test_values_that_are_no_numbers_as_the_others_are_found():
+    numbers = [f"{i},5 €" for i in range(40)]
+    assert strange_numbers(numbers) == []
+    others = ["leer", "1.5 €", "3 $", "3"]
+    assert strange_numbers([*numbers, *others]) == others
+    assert strange_numbers([*numbers[:19], "leer"]) == []  # few values are names
+    assert strange_numbers([*numbers, *map("word{}".format, range(6))]) == []
 
 
 def test_an_encoding_is_known_by_its_first_bytes():

@@ -93,6 +93,10 @@ def test_words_among_many_numbers_are_refused_unless_they_are_names(tmp_path):
     assert read(tmp_path, [*numbers[:19], "broken"]).columns[0].kind == "text"  # 20 are names
     with pytest.raises(UserError, match="broken"):
         read(tmp_path, [*numbers[:20], "broken"])
+    with pytest.raises(UserError, match=r"also 'leer'.* --missing 'x=leer'"):
+        read(tmp_path, ['"1,5 €"', *(f'"{i},5 €"' for i in range(2, 40)), "leer"])
+    with pytest.raises(UserError, match=r"also '7 £'.* with --names.$"):
+        read(tmp_path, ["7 £", *(f"{i} $" for i in range(2, 40))])
     many_words = [f"word{i}" for i in range(6)]  # 45 of 51 are numbers: less than nine in ten
     assert read(tmp_path, [*numbers, *many_words]).columns[0].kind == "text"
 

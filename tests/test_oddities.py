@@ -14,9 +14,9 @@ SIZE = RNG.normal(size=N).round(3) + 5 * (KIND == "hot")
 SHAPE = np.resize(["round", "flat", "flat"], N)
 
 
-def table(*, mark=",", decimal=".", kind=KIND, header="size{0}shape{0}kind", more=()):
+def table(*, mark=",", decimal=".", unit="", kind=KIND, header="size{0}shape{0}kind", more=()):
     """The rows in a dialect, with more columns beside them."""
-    sizes = [f"{size:.3f}".replace(".", decimal) for size in SIZE]
+    sizes = [f"{size:.3f}{unit}".replace(".", decimal) for size in SIZE]
     columns = [sizes, SHAPE, kind, *more]
     return "\n".join([header.format(mark), *map(mark.join, zip(*columns, strict=True)), ""])
 
@@ -29,6 +29,7 @@ def spelt(kinds):
 plain = table()
 ODDITIES = {
     "a German export": table(mark=";", decimal=",").encode("cp1252"),
+    "a unit beside each number": table(mark=";", decimal=",", unit=" bar").encode(),
     "UTF-16 from Excel": table(mark="\t").encode("utf-16"),
     "lone carriage returns": plain.replace("\n", "\r").encode(),
     "a title and a blank line": f"Machine 7, May\n\n{table(mark=';')}".encode(),

@@ -9,12 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eqsep.commands.notation import is_number
+from eqsep.commands.notation import strange_numbers
 from eqsep.errors import UserError
 from eqsep.tables.column import Column, UnreadableError, objects
 
-_FEW = 20  # distinct values: so few are names, even where most of them are numbers
-_MOSTLY = 0.9  # the share of numbers from which on the others are taken for mistakes
+_MOST = 0.1  # of the distinct values, that are set aside as mistakes
 
 
 @dataclass(frozen=True)
@@ -78,8 +77,8 @@ class BadRows:
 def no_numbers(column: Any) -> Any:
     """Which values of a column of text are none, where nearly all are numbers; else None."""
     values = pc.unique(column.drop_null()).to_pylist()
-    others = [value for value in values if not is_number(value)]
-    if len(values) <= _FEW or not others or len(others) > (1 - _MOSTLY) * len(values):
+    others = strange_numbers(values)
+    if not others or len(others) > _MOST * len(values):
         return None
     return pc.is_in(column, value_set=pa.array(others, column.type))
 

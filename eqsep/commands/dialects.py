@@ -22,6 +22,7 @@ from eqsep.commands.notation import (
     is_number,
     notations,
     read_date,
+    shared_unit,
 )
 from eqsep.errors import UserError, quoted
 
@@ -363,9 +364,10 @@ def _notation(values: Sequence[str], dialect: Dialect) -> Notation | None:
     """How a column of numbers or dates is written, as its first values show; else None."""
     if not values:
         return None
+    unit = shared_unit(values)
     for notation in dialect.notations_tried():
-        if all(map(notation.reads, values)):
-            return notation
+        if all(map(replace(notation, unit=unit).reads, values)):
+            return replace(notation, unit=unit)
     if all(map(is_iso_date, values)):
         return None
     try:

@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eqsep.commands.dialects import Layout
-from eqsep.commands.label_columns import NUMBER, LabelColumn, label_texts, read_label_column
+from eqsep.commands.label_columns import LabelColumn, label_texts, read_label_column
+from eqsep.commands.notation import is_number, strange_numbers
 from eqsep.commands.reading import (
     Choice,
     as_read,
@@ -27,8 +28,7 @@ from eqsep.tables.column import Column, objects
 from eqsep.tables.reading import Table, read_table
 
 _FIRST = 1000  # rows that are looked at before all of them
-_FEW = 20  # distinct values: so few are names, even where most of them are numbers
-_MOSTLY = 0.9  # the share of numbers from which on the others are taken for mistakes
+_FEW = 20  # distinct values, of which one at least is a number in a column of numbers
 
 
 @dataclass(frozen=True)
@@ -207,12 +207,14 @@ def _check_numbers(table: pa.Table, *, names: Iterable[str]) -> None:
         if not pa.types.is_string(field.type) or field.name in names:
             continue
         values = pc.unique(table.column(field.name).drop_null())
-        if len(values) <= _FEW:
+        if not any(map(is_number, values[:_FEW].to_pylist())):
             continue
-        is_number = pc.match_substring_regex(values, f"^{NUMBER}$")
-        others = values.filter(pc.invert(is_number))
-        if 1 - len(others) / len(values) >= _MOSTLY and len(others):
+        others = strange_numbers(values.to_pylist())
+        if others:
+            word = next((f"{field.name}={o}" for o in others if not is_number(o)), None)
+            told = "" if word is None else f" If that is a missing value, say --missing {word!r}."
             raise UserError(
-                f"Column {field.name!r} holds numbers and also {others[0].as_py()!r}: correct it, "
-                f"leave the column out with --drop, or take its values as names with --names."
+                f"Column {field.name!r} holds numbers and also {quoted(others, most=3)}: correct "
+                f"it, leave the column out with --drop, or take its values as names with --names."
+                f"{told}"
             )

@@ -1,24 +1,33 @@
 """How the values of a column are written in text: numbers, dates, and what stands for none.
 
-A decimal comma, thousands that are set apart, dates with the day first: patterns and words alone.
+A decimal comma, thousands that are set apart, a unit beside each number, dates with the day first:
+patterns and words alone.
 """
 
 import datetime as dt
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 MISSING = (
     *("", "na", "n/a", "n.a.", "#n/a", "<na>", "nan", "nat", "null", "(null)", "nil", "none"),
-    *("?", "-", "--", "—"),
-)  # in any case
+    *("?", "-", "--", "—", "k.a.", "k. a.", "n.v.", "#nv", "#value!", "#div/0!", "#num!", "#ref!"),
+)  # in any case; also of German tables and of spreadsheets
 THOUSANDS = {"": "", ".": r"\.", ",": ",", " ": "[ \u00a0\u202f\u2009]", "'": "['’]"}
 _ANY = {
     ",": "[. '’\u00a0\u202f]",
     ".": "[, '’\u00a0\u202f]",
 }  # thousands beside a decimal comma, or point
 _DECIMALS = {",": ",", ".": r"\."}
+_CURRENCIES = (
+    "€ EUR Euro $ US$ USD £ GBP CHF Fr. ¥ JPY CNY ₹ INR SEK NOK DKK kr PLN zł CZK Kč HUF CAD AUD"
+)
+_PHYSICAL = "% ‰ °C °F bar mbar Pa hPa kPa MPa mg g kg t µm mm cm m km l ml l/min m³ m/s km/h"
+_ELECTRIC = "V mV kV A mA W kW MW kWh Hz kHz MHz rpm ms s min h"
+_SAME_UNIT = {"EUR": "€", "Euro": "€"}
+_SHARES = {"%": -2, "‰": -3}  # of which power of ten one is
 _WORDS = {".": "points", ",": "commas", " ": "spaces", "'": "apostrophes"}
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _OTHER_MONTHS = {"mär": 3, "mrz": 3, "mai": 5, "okt": 10, "dez": 12}  # German ones
@@ -29,13 +38,15 @@ _DATES = tuple(
     for day in (
         r"(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})",
         r"(?P<a>\d{1,2})(?P<mark>[-/.])(?P<b>\d{1,2})(?P=mark)(?P<y>\d{4})",
-        r"(?P<a>\d{1,2})(?P<mark>/)(?P<b>\d{1,2})/(?P<y>\d{2})",
-        r"(?P<d>\d{1,2})\.?[- ]?(?P<name>[A-Za-zä]{3,9})\.?[- ,]*(?P<y>\d{4})",
+        r"(?P<a>\d{1,2})(?P<mark>[/.])(?P<b>\d{1,2})(?P=mark)(?P<y>\d{2})",
+        r"(?P<d>\d{1,2})\.?[- ]?(?P<name>[A-Za-zä]{3,9})\.?[- ,]*(?P<y>\d{4}|\d{2})",
         r"(?P<name>[A-Za-zä]{3,9})\.? +(?P<d>\d{1,2}),? +(?P<y>\d{4})",
     )
 )
 DAY_FIRST, MONTH_FIRST = "day first", "month first"
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}")
+_FEW = 20  # distinct values: so few are names, even where most of them are numbers
+_MOSTLY = 0.9  # the share of numbers from which on the others are taken for mistakes
 _CENTURY = 69  # two digits from here on are years of 1900
 
 
@@ -51,17 +62,34 @@ class Notation:
         "day first" or "month first", where dates are not as in 2024-12-31.
     missing : tuple of str
         What stands for a missing value, in small letters, where it is not as usual.
+    unit : str
+        What stands beside each number, such as "€" or "%"; "" is nothing.
     """
 
     decimal: str = "."
     thousands: str = ""
     dates: str = ""
     missing: tuple[str, ...] = ()
+    unit: str = ""
 
     @property
     def pattern(self) -> str:
         """The regular expression of its numbers."""
-        return _pattern(_DECIMALS[self.decimal], THOUSANDS[self.thousands])
+        number = _pattern(_DECIMALS[self.decimal], THOUSANDS[self.thousands])
+        if not self.unit:
+            return number
+        return rf"(?:\s*[+-]?{self.unit_pattern}{number}|{number}{self.unit_pattern}\s*)"
+
+    @property
+    def unit_pattern(self) -> str:
+        """The regular expression of its unit, in all spellings."""
+        spelt = [self.unit, *(other for other, one in _SAME_UNIT.items() if one == self.unit)]
+        return f"(?:{'|'.join(map(re.escape, spelt))})"
+
+    @property
+    def exponent(self) -> int:
+        """By which power of ten its numbers are multiplied: -2 where they are per cent."""
+        return _SHARES.get(self.unit, 0)
 
     def reads(self, text: str) -> bool:
         """Whether a text is a number.
@@ -91,7 +119,9 @@ class Notation:
             return f"dates, {self.dates}"
         marks = ["decimal comma"] * comma
         marks += [f"thousands {_WORDS[self.thousands]}"] if thousands else []
-        return f"numbers with {' and '.join(marks)}"
+        numbers = f"numbers with {' and '.join(marks)}" if marks else "numbers"
+        share = f": 1 {self.unit} is {10**self.exponent:g}" if self.exponent else ""
+        return f"{numbers} in {self.unit}{share}" if self.unit else numbers
 
 
 _PLAIN = Notation()
@@ -104,11 +134,65 @@ def _pattern(decimal: str, thousands: str) -> str:
 
 
 _ONE_OF = {mark: re.compile(_pattern(_DECIMALS[mark], _ANY[mark])) for mark in _DECIMALS}
+_BEFORE = "|".join(map(re.escape, _CURRENCIES.split()))
+_AFTER = "|".join([_BEFORE, *map(re.escape, f"{_PHYSICAL} {_ELECTRIC}".split())])
+_DIGITS = r"[+-]?[\d.,'’ \u00a0\u202f\u2009]*\d[.,]?"
+_BESIDE = re.compile(
+    rf"\s*(?P<sign>[+-]?)(?:(?P<before>{_BEFORE})\s*)?(?P<number>{_DIGITS})"
+    rf"(?:\s*(?P<after>{_AFTER}))?\s*"
+)
+
+
+def bare(text: str) -> tuple[str, str]:
+    """A number in some notation without the unit beside it, and the unit; a text as it is.
+
+    Examples
+    --------
+    >>> bare("-1.234,50 EUR"), bare("$5"), bare("12 apples")
+    (('-1.234,50', '€'), ('5', '$'), ('12 apples', ''))
+    """
+    found = _BESIDE.fullmatch(text)
+    unit = found and (found["before"] or found["after"])
+    if not found or not unit or (found["before"] and found["after"]):
+        return text, ""
+    return found["sign"] + found["number"], _SAME_UNIT.get(unit, unit)
+
+
+def shared_unit(texts: Iterable[str]) -> str:
+    """The unit that stands beside all of these numbers; "" where there is none.
+
+    Examples
+    --------
+    >>> shared_unit(["5 €", "7 EUR"]), shared_unit(["5 €", "7 $"]), shared_unit(["5 €", "7"])
+    ('€', '', '')
+    """
+    first = ""
+    for text in texts:
+        unit = bare(text)[1]
+        if not unit or unit != (first := first or unit):
+            return ""
+    return first
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a number in some notation."""
-    return any(pattern.fullmatch(text) for pattern in _ONE_OF.values())
+    """Whether a text is a number in some notation, with a unit or without."""
+    return any(pattern.fullmatch(bare(text)[0]) for pattern in _ONE_OF.values())
+
+
+def strange_numbers(values: Sequence[str]) -> list[str]:
+    """Which of some distinct values are no numbers as most of them: words, other units or marks.
+
+    Nothing where they are few, or not nearly all of them numbers.
+    """
+    numbers = [value for value in values if is_number(value)]
+    if len(values) <= _FEW or len(numbers) < _MOSTLY * len(values):
+        return []
+    unit = Counter(bare(value)[1] for value in numbers).most_common(1)[0][0]
+    same = [value for value in numbers if bare(value)[1] == unit]
+    comma, point = ({v for v in same if _ONE_OF[m].fullmatch(bare(v)[0])} for m in ",.")
+    other = min(comma - point, point - comma, key=len)
+    usual = {*same} - other
+    return [value for value in values if value not in usual]
 
 
 def is_iso_date(text: str) -> bool:
@@ -125,7 +209,8 @@ def decimal_mark(columns: Iterable[Sequence[str]]) -> str | None:
     (',', None)
     """
     shown = set()
-    for values in columns:
+    for column in columns:
+        values = [bare(value)[0] for value in column]
         comma, point = ({v for v in values if _ONE_OF[m].fullmatch(v)} for m in ",.")
         if len(comma | point) < len(set(values)) / 2:
             continue  # not a column of numbers

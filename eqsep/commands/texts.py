@@ -13,13 +13,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eqsep.commands.dialects import Layout
-from eqsep.commands.notation import MISSING, THOUSANDS, Notation, date_order, notations, read_date
+from eqsep.commands.notation import (
+    MISSING,
+    THOUSANDS,
+    Notation,
+    date_order,
+    notations,
+    read_date,
+    shared_unit,
+)
 from eqsep.errors import Note, quoted, warn
 from eqsep.tables.reading import NOTATION
 
 _DIGITS, _ZEROS = r"^\s*\d+\s*$", r"^\s*0\d+\s*$"
 _TRUTH = r"^(?i:true|false|0|1)$"
 _CLOCK = r"^\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?$"
+_SHORT_YEAR = r"^\s*(\d{1,2}[/.]\d{1,2}[/.]|\d{1,2}\.?[- ]?\pL+\.?[- ,]*)\d{2}(\D|$)"
 _FIRST = 1000  # values of a column that are tried before all of them
 _PLAIN = Notation()
 
@@ -55,9 +64,14 @@ def annotated(field: pa.Field, notation: Notation, *, certain: bool = True) -> p
 
 
 def written(field: pa.Field, known: dict[str, Any] | None) -> list[Notation]:
-    """How a column may be written, the likelier first: as its file shows, as a model knows."""
+    """How a column may be written, the likelier first: as its file shows, as a model knows.
+
+    Numbers in another unit than those that the model knows are not read.
+    """
     shown, certain = notation_of(field)
     learnt = None if known is None else Notation.of(known)
+    if shown is not None and learnt is not None and learnt.unit not in ("", shown.unit):
+        shown = replace(shown, unit="")
     both = (shown, learnt) if certain else (learnt, shown)
     there = [notation for notation in both if notation is not None]
     return there if any(notation != _PLAIN for notation in there) else []
@@ -93,11 +107,14 @@ def understood(table: pa.Table, layout: Layout, *, as_text: Iterable[str] = ()) 
         columns[i] = found.column
     if gone:
         names = sorted(set().union(*gone.values()))
-        warn(Note(f"Taken as missing: {quoted(sorted(gone))} in {quoted(names, most=4)}. {_LIST}"))
+        words = layout.said_missing() or [word for word in MISSING if word]
+        warn(
+            Note(
+                f"Taken as missing: {quoted(sorted(gone))} in {quoted(names, most=4)}. The list is "
+                f"{', '.join(words)}, in any case; --missing changes it."
+            )
+        )
     return pa.table(columns, schema=pa.schema(fields))
-
-
-_LIST = f"The list is {', '.join(m for m in MISSING if m)}, in any case; --missing changes it."
 
 
 def _with_missing(found: Understood, tokens: Sequence[str], said: Sequence[str]) -> Notation | None:
@@ -141,6 +158,8 @@ def _inferred(column: Any, tried: Sequence[Notation], *, comma: bool) -> Underst
     if _all(column, _CLOCK):
         times = clock_times(column)
         return Understood(column if times is None else times)
+    unit = shared_unit(pc.unique(column.slice(0, _FIRST).drop_null()).to_pylist())
+    tried = [replace(notation, unit=unit) for notation in tried]
     return _in_notation(column, tried) or _dates(column) or Understood(column)
 
 
@@ -191,7 +210,7 @@ def _in_notation(column: Any, tried: Sequence[Notation]) -> Understood | None:
             mark = THOUSANDS[notation.thousands]
             seen = bool(mark) and _some(column, rf"\d{mark}\d{{3}}")
             comma = notation.decimal == "," and _some(column, ",")
-            odd = seen or comma
+            odd = seen or comma or notation.unit
             whole = numbers if odd else _cast(column, pa.int64())
             said = notation.said(comma=comma, thousands=seen) if odd else ""
             return Understood(numbers if whole is None else whole, notation if odd else None, said)
@@ -204,13 +223,18 @@ def _some(column: Any, pattern: str) -> bool:
 
 def plain_numbers(column: Any, notation: Notation) -> Any:
     """The same texts, with the numbers among them as they are written elsewhere."""
-    if (notation.decimal, notation.thousands) == (".", ""):
+    if (notation.decimal, notation.thousands, notation.unit) == (".", "", ""):
         return column
     plain = column
+    if notation.unit:
+        plain = pc.replace_substring_regex(plain, rf"\s*{notation.unit_pattern}\s*", "")
     if notation.thousands:
         plain = pc.replace_substring_regex(plain, THOUSANDS[notation.thousands], "")
     if notation.decimal != ".":
         plain = pc.replace_substring(plain, notation.decimal, ".")
+    if notation.exponent:
+        trimmed = pc.utf8_trim_whitespace(plain)
+        plain = pc.binary_join_element_wise(trimmed, f"e{notation.exponent}", "")
     return pc.if_else(pc.match_substring_regex(column, f"^{notation.pattern}$"), plain, column)
 
 
@@ -222,7 +246,8 @@ def _dates(column: Any) -> Understood | None:
     if found is None:
         return None
     notation = Notation(dates=order)
-    return Understood(found, notation, notation.said())
+    short = ", years of two digits as 1969 to 2068" if _some(column, _SHORT_YEAR) else ""
+    return Understood(found, notation, notation.said() + short)
 
 
 def _date_like(column: Any) -> bool:

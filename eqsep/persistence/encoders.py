@@ -47,13 +47,16 @@ _MARKS = {
     "thousands": (".", ",", " ", "'"),
     "dates": ("day first", "month first"),
 }
+_LONGEST_UNIT = 8
 
 
 def _is_notation(value: Any) -> bool:
     """Whether it says how a column is written: marks that are known, and words of text."""
-    if type(value) is not dict or not set(value) <= {*_MARKS, "missing"}:
+    if type(value) is not dict or not set(value) <= {*_MARKS, "missing", "unit"}:
         return False
-    words = value.get("missing", [])
+    words, unit = value.get("missing", []), value.get("unit", "")
+    if type(unit) is not str or len(unit) > _LONGEST_UNIT:
+        return False
     known = all(value[mark] in some for mark, some in _MARKS.items() if mark in value)
     return known and type(words) is list and all(type(w) is str for w in words)
 
