@@ -161,6 +161,11 @@ def verdicts(detector: Any, X: Any, *, threshold: float | None = None) -> dict[s
     {'score': [0.8...], 'p_value': [0.01], 'alarm': [True], 'kind': ['unseen']}
     """
     Z = detector.feature_map_.rows(read_table(X, name=type(detector).__name__))
+    return encoded_verdicts(detector, Z, threshold=threshold)
+
+
+def encoded_verdicts(detector: Any, Z: np.ndarray, *, threshold: float | None) -> dict[str, Any]:
+    """The `verdicts` on rows that are encoded."""
     score = scorer_of(detector).scores(Z)
     alarm = score > (detector.threshold_ if threshold is None else threshold)
     kind = np.full(len(score), NORMAL, dtype=object)

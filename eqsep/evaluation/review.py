@@ -232,25 +232,41 @@ def alike(
     order = np.argsort(-score, kind="stable")[:MOST_ALARMS]
     if len(order) < 2:
         return
-    likeness = np.asarray(kernel(rows[order], rows[order]), dtype=float)
+    incident = incidents(rows[order], kernel=kernel)
+    hits = is_anomaly[order]
+    n_incidents = int(incident.max()) + 1
+    looked = min(review.top, n_incidents)
+    anomalous = len(np.unique(incident[hits & (incident < looked)]))
+    yield TopScores(
+        "alarms",
+        True,
+        n_incidents,
+        Share.counted(anomalous, looked),
+        Share.counted(int(hits[incident < looked].sum()), int(is_anomaly.sum())),
+    )
+
+
+def incidents(rows: np.ndarray, *, kernel: Any) -> np.ndarray:
+    """Which incident each of the encoded `rows` belongs to: those that look alike share one.
+
+    In their order, a row joins the incident whose first row it is most like, or begins another.
+
+    Examples
+    --------
+    >>> from eqsep.kernels import Laplacian
+    >>> incidents(np.array([[0.0], [9.0], [0.1]]), kernel=Laplacian(gamma=1.0)).tolist()
+    [0, 1, 0]
+    """
+    likeness = np.asarray(kernel(rows, rows), dtype=float)
     firsts: list[int] = []
-    incident = np.empty(len(order), dtype=int)
-    for i in range(len(order)):
+    incident = np.empty(len(rows), dtype=int)
+    for i in range(len(rows)):
         best = int(np.argmax(likeness[i, firsts])) if firsts else -1
         if best < 0 or likeness[i, firsts[best]] <= ALIKE:
             firsts.append(i)
             best = len(firsts) - 1
         incident[i] = best
-    hits = is_anomaly[order]
-    looked = min(review.top, len(firsts))
-    anomalous = len(np.unique(incident[hits & (incident < looked)]))
-    yield TopScores(
-        "alarms",
-        True,
-        len(firsts),
-        Share.counted(anomalous, looked),
-        Share.counted(int(hits[incident < looked].sum()), int(is_anomaly.sum())),
-    )
+    return incident
 
 
 def _highest(

@@ -6,7 +6,7 @@ import os
 from dataclasses import asdict, dataclass, fields
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from zipfile import BadZipFile
 
 import numpy as np
@@ -156,11 +156,14 @@ class Monitor:
 
     def update(self, X: Any) -> Watched:
         """Watch the rows of a table, in their order; what was seen in this episode so far."""
+        Z = self.detector.feature_map_.rows(X)
+        return self.update_scored(Z, scorer_of(self.detector).scores(Z))
+
+    def update_scored(self, Z: np.ndarray, scores: np.ndarray) -> Watched:
+        """The same for rows that were encoded and scored by the detector already."""
         if fingerprint(self.detector) != self.model_:
             self.before = self.watched
             self._begin(self.watched.episode + 1)
-        Z = self.detector.feature_map_.rows(X)
-        scores = scorer_of(self.detector).scores(Z)
         self._sum_up(Z)
         highest, broken_at = self.watched.highest, self.watched.broken_at
         so_far = self.watched.alarms + np.cumsum(scores > self.detector.threshold_)
@@ -283,25 +286,35 @@ class Monitor:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write what was seen to a file, without pickle: `load` goes on as if never stopped."""
+        with written_whole(path) as file:
+            self.write(file)
+
+    def write(self, file: BinaryIO) -> None:
+        """Write what was seen to an open file."""
         words = {"form": _FORM, "model": self.model_, "delta": self.delta}
         words |= {"random_state": self.random_state} | asdict(self.watched)
-        with written_whole(path) as file:
-            np.savez(
-                file,
-                words=np.array(json.dumps(words)),
-                accounts=np.array(self._jumper.accounts),
-                scores=np.array(self._ranks.ordered),
-                sums=self._sums,
-                squares=self._squares,
-                points=self._points,
-                moves=self._moves,
-            )
+        np.savez(
+            file,
+            words=np.array(json.dumps(words)),
+            accounts=np.array(self._jumper.accounts),
+            scores=np.array(self._ranks.ordered),
+            sums=self._sums,
+            squares=self._squares,
+            points=self._points,
+            moves=self._moves,
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], detector: Detector) -> "Monitor":
         """The monitor in a file; with a model that has changed since, a new episode begins."""
+        with Path(path).open("rb") as file:
+            return cls.read(file, detector, path=os.fspath(path))
+
+    @classmethod
+    def read(cls, file: BinaryIO, detector: Detector, *, path: str = "The file") -> "Monitor":
+        """The monitor in an open file, which messages call `path`."""
         try:
-            with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as kept:
+            with np.load(file, allow_pickle=False) as kept:
                 words = json.loads(str(kept["words"]))
                 accounts, scores, sums, squares = (kept[name].astype(float) for name in _ARRAYS)
                 points, moves = kept.get("points"), kept.get("moves")

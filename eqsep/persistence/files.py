@@ -80,6 +80,13 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     ...     load_model(Path(folder) / "xor.eqsep").predict(X)
     array([0, 1, 1, 0])
     """
+    data = model_bytes(estimator)
+    with written_whole(path) as file:
+        file.write(data)
+
+
+def model_bytes(estimator: Any) -> bytes:
+    """What `save_model` writes to a file."""
     if name_of(estimator) not in ESTIMATORS:
         raise ModelFileError(
             f"Only eqsep's separators and detectors can be saved, got {type(estimator).__name__}."
@@ -88,9 +95,8 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     writer = Writer()
     tree = writer.tree(estimator, type(estimator).__name__)
     data = pack(tree, writer.arrays, made_by=__version__)
-    _model(data)  # what cannot be read again is not written
-    with written_whole(path) as file:
-        file.write(data)
+    model_of(data)  # what cannot be read again is not written
+    return data
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
@@ -129,10 +135,11 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     >>> model.partial_fit([[5.1]], [1]).predict([[0.1], [5.0]])
     array([0, 1])
     """
-    return _model(_read(Path(path)))
+    return model_of(_read(Path(path)))
 
 
-def _model(data: bytes) -> Any:
+def model_of(data: bytes) -> Any:
+    """The separator or detector in the bytes of a model file; `load_model` says more."""
     tree, arrays = unpack(data)
     model = Reader(arrays, version=version_of(data)).model(tree)
     is_object = type(tree) is dict and "class" in tree

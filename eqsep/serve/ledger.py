@@ -1,0 +1,317 @@
+"""The ledger: models as logs of what they were taught, so that any version can be had again."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection, insert, select, update
+
+from eqsep.detector import Detector
+from eqsep.errors import UserError
+from eqsep.serve import schema
+from eqsep.serve.log import (
+    ADD,
+    FORGET,
+    LEARN,
+    MERGE,
+    REVERT,
+    Change,
+    Lesson,
+    Version,
+    content_of,
+    entry,
+    lesson_of,
+    line,
+    replaced,
+    values_of,
+    version_of,
+    written,
+)
+from eqsep.serve.store import Conflict, Missing, Store
+from eqsep.serve.teaching import check_servable, digest, done
+
+SNAPSHOT_EVERY = 25  # operations: so many are done again at most to have a version
+_KEPT = 6  # detectors in memory
+_ATTEMPTS = 20  # to write before other writers
+
+Within = Callable[[Connection, int], None]  # what else is written, given the version's number
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What comes out when a model's log is done again from its beginning.
+
+    Attributes
+    ----------
+    versions : int
+        How many were made again.
+    same_bits : bool
+        Whether every one of them holds the same bits as when it was first made.
+    largest_difference : float
+        Between a coefficient of the live detector and the one made again.
+    """
+
+    versions: int
+    same_bits: bool
+    largest_difference: float
+
+
+class Ledger:
+    """The models of a store, each with its log of versions.
+
+    A version is an operation (learn, forget, merge, or going back) done to its parent, and nothing
+    but that. Model files are kept of one in 25: others are made again from there, with the same
+    bits. Writers on several machines go one after the other, as each names the version that it
+    has seen as the live one.
+
+    Examples
+    --------
+    >>> rows = [{"x": float(x)} for x in np.random.default_rng(0).normal(size=600)]
+    >>> detector = Detector(bandwidth=1.0, n_landmarks=30, random_state=0).fit(rows)
+    >>> ledger = Ledger(Store("sqlite://"))
+    >>> first = ledger.add("pump", detector, by="ada")
+    >>> second = ledger.learn("pump", Lesson([{"x": 7.0}], ["leak"], judged=True), by="ada")
+    >>> ledger.detector(second.id).kinds_, ledger.live("pump").id == second.id
+    (('leak',), True)
+    >>> ledger.revert("pump", first.id, by="ada").digest == first.digest
+    True
+    >>> ledger.replay("pump").same_bits
+    True
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._detectors: OrderedDict[int, Detector] = OrderedDict()
+        self._lock = threading.RLock()
+
+    def names(self) -> list[str]:
+        """The models that there are."""
+        with self._store.reading() as connection:
+            query = select(schema.models.c.name).order_by(schema.models.c.name)
+            return list(connection.execute(query).scalars())
+
+    def add(
+        self, name: str, detector: Detector, *, by: str, settings: dict[str, Any] | None = None
+    ) -> Version:
+        """Keep a fitted detector as a model; its settings name the columns "entity" and "time"."""
+        check_servable(name, detector)
+        values = values_of(Change(ADD, by), name, None, digest(detector), depth=0)
+        with self._store.writing() as connection:
+            there = select(schema.models.c.name).where(schema.models.c.name == name)
+            if connection.execute(there).first():
+                raise UserError(
+                    f"There is a model {name!r} already: merge with it, or choose another name."
+                )
+            number = written(connection, values, detector)
+            connection.execute(
+                insert(schema.models).values(name=name, live=number, settings=settings or {})
+            )
+        self._keep(number, detector)
+        return self.version(number)
+
+    def settings(self, name: str) -> dict[str, Any]:
+        """What was set for a model."""
+        return dict(self._model(name).settings)
+
+    def set_settings(self, name: str, **changes: Any) -> None:
+        """Change settings of a model; None takes one away."""
+        with self._store.writing() as connection:
+            table = schema.models
+            row = connection.execute(select(table).where(table.c.name == name)).first()
+            if row is None:
+                raise _no_model(name)
+            there = {k: v for k, v in (row.settings | changes).items() if v is not None}
+            connection.execute(update(table).where(table.c.name == name).values(settings=there))
+
+    def live(self, name: str) -> Version:
+        """The version that raises alarms."""
+        return self.version(self._model(name).live)
+
+    def shadow(self, name: str) -> Version | None:
+        """The version that scores beside it, and raises none."""
+        number = self._model(name).shadow
+        return None if number is None else self.version(number)
+
+    def in_use(self, name: str) -> tuple[int, int | None, dict[str, Any]]:
+        """The numbers of the live version and of the shadow, and the settings."""
+        row = self._model(name)
+        return row.live, row.shadow, row.settings
+
+    def set_shadow(self, name: str, number: int | None) -> None:
+        """Let a version score in the live one's shadow; None ends that."""
+        if number is not None:
+            self._own(name, number)
+        with self._store.writing() as connection:
+            table = schema.models
+            connection.execute(update(table).where(table.c.name == name).values(shadow=number))
+
+    def version(self, number: int) -> Version:
+        """The version of a number."""
+        with self._store.reading() as connection:
+            return version_of(entry(connection, number))
+
+    def versions(self, name: str, *, limit: int = 100) -> list[Version]:
+        """The latest versions of a model, the newest first."""
+        table = schema.versions
+        query = select(table).where(table.c.model == name).order_by(table.c.id.desc()).limit(limit)
+        with self._store.reading() as connection:
+            return [version_of(row) for row in connection.execute(query)]
+
+    def detector(self, number: int) -> Detector:
+        """The detector of a version. It is shared: copy it before you change it."""
+        with self._lock:
+            if number not in self._detectors:
+                self._keep(number, self._made(number))
+            self._detectors.move_to_end(number)
+            return self._detectors[number]
+
+    def learnt(self, number: int, lesson: Lesson) -> tuple[Detector, tuple[str, ...]]:
+        """What a version would become by a lesson, and what is warned of; nothing is kept."""
+        return done(self.detector(number), LEARN, lesson)
+
+    def learn(
+        self, name: str, lesson: Lesson, *, by: str, note: str = "", within: Within | None = None
+    ) -> Version:
+        """Teach the live version labelled rows."""
+        return self._append(name, Change(LEARN, by, note, lesson), within)
+
+    def forget(
+        self, name: str, lesson: Lesson, *, by: str, note: str = "", within: Within | None = None
+    ) -> Version:
+        """Let the live version unlearn rows, with the labels that they were learnt with."""
+        return self._append(name, Change(FORGET, by, note, lesson), within)
+
+    def merge(self, name: str, other: Detector, *, by: str, note: str = "") -> Version:
+        """Take in what a detector with the same feature map has learnt elsewhere."""
+        self._model(name)
+        with self._store.writing() as connection:
+            values = values_of(Change(ADD, by, "to be merged"), name, None, digest(other), depth=0)
+            number = written(connection, values, other)
+        return self._append(name, Change(MERGE, by, note, source=number))
+
+    def revert(
+        self, name: str, number: int, *, by: str, note: str = "", within: Within | None = None
+    ) -> Version:
+        """Go back to a version: the live one holds its bits again."""
+        self._own(name, number)
+        return self._append(name, Change(REVERT, by, note, source=number), within)
+
+    def lesson(self, number: int) -> Lesson | None:
+        """What a version has learnt or forgotten."""
+        with self._store.reading() as connection:
+            return lesson_of(entry(connection, number))
+
+    def lineage(self, number: int) -> list[int]:
+        """The versions that a version is made of, the first one first.
+
+        Those that were gone back behind are not among them.
+        """
+        with self._store.reading() as connection:
+            return [row.id for row in line(connection, number)][::-1]
+
+    def replay(self, name: str) -> Replay:
+        """Do the log of the live version again from its beginning, without kept models between."""
+        live = self._model(name).live
+        with self._store.reading() as connection:
+            entries = list(line(connection, live))[::-1]
+            start = max(i for i, row in enumerate(entries) if _is_beginning(row))
+            detector = content_of(connection, entries[start].id)
+        same = digest(detector) == entries[start].digest
+        for row in entries[start + 1 :]:
+            detector = self._next(detector, row)
+            same &= digest(detector) == row.digest
+        difference = np.abs(detector.coef_ - self.detector(live).coef_).max(initial=0.0)
+        return Replay(len(entries) - start, bool(same), float(difference))
+
+    def _append(self, name: str, change: Change, within: Within | None = None) -> Version:
+        """Make a version of the live one, and let it be the live one; at once, or not at all."""
+        for _ in range(_ATTEMPTS):
+            parent = self._model(name).live
+            detector, told = self._changed(parent, change)
+            with self._store.writing() as connection:
+                number = _written(connection, name, parent, change, detector)
+                is_first = replaced(connection, name, parent, number)
+                if not is_first:
+                    connection.rollback()
+                elif within is not None:
+                    within(connection, number)
+            if is_first:
+                self._keep(number, detector)
+                return replace(self.version(number), warnings=told)
+        raise Conflict(
+            f"The model {name!r} was changed by others {_ATTEMPTS} times meanwhile: nothing was "
+            f"kept. Try again."
+        )
+
+    def _changed(self, parent: int, change: Change) -> tuple[Detector, tuple[str, ...]]:
+        if change.operation == REVERT:
+            return self.detector(change.source or 0), ()
+        more = change.lesson or self.detector(change.source or 0)
+        return done(self.detector(parent), change.operation, more)
+
+    def _made(self, number: int) -> Detector:
+        """The detector of a version, from the nearest one that is at hand."""
+        later: list[Any] = []
+        with self._store.reading() as connection:
+            for row in line(connection, number):
+                if row.id in self._detectors:
+                    detector = self._detectors[row.id]
+                    break
+                if row.depth == 0:
+                    detector = content_of(connection, row.id)
+                    break
+                later.append(row)
+        for row in reversed(later):
+            detector = self._next(detector, row)
+        return detector
+
+    def _next(self, detector: Detector, row: Any) -> Detector:
+        more = lesson_of(row) or self.detector(row.source)
+        return done(detector, row.operation, more)[0]
+
+    def _keep(self, number: int, detector: Detector) -> None:
+        with self._lock:
+            self._detectors[number] = detector
+            while len(self._detectors) > _KEPT:
+                self._detectors.popitem(last=False)
+
+    def forget_kept(self) -> None:
+        """Let detectors in memory go, once others have changed what the store holds of them."""
+        with self._lock:
+            self._detectors.clear()
+
+    def _model(self, name: str) -> Any:
+        with self._store.reading() as connection:
+            query = select(schema.models).where(schema.models.c.name == name)
+            row = connection.execute(query).first()
+        if row is None:
+            raise _no_model(name)
+        return row
+
+    def _own(self, name: str, number: int) -> None:
+        if self.version(number).model != name:
+            raise Missing(f"Version {number} is not one of the model {name!r}.")
+
+
+def _written(
+    connection: Connection, name: str, parent: int, change: Change, detector: Detector
+) -> int:
+    """Write a version that a change has made of its parent; one in 25 is kept whole."""
+    is_back = change.operation == REVERT
+    depth = entry(connection, change.source or 0).depth if is_back else 1
+    depth += 0 if is_back else entry(connection, parent).depth
+    depth = 0 if depth >= SNAPSHOT_EVERY else depth
+    values = values_of(change, name, parent, digest(detector), depth=depth)
+    return written(connection, values, None if is_back or depth else detector)
+
+
+def _is_beginning(row: Any) -> bool:
+    """Whether an entry is kept whole since nothing before it is there, or is there any more."""
+    return row.operation == ADD or (row.operation in (LEARN, FORGET) and row.lesson is None)
+
+
+def _no_model(name: str) -> Missing:
+    return Missing(f"There is no model {name!r}.")

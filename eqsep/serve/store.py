@@ -1,0 +1,131 @@
+"""The store: one database, in transactions that are done whole or not at all."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+
+from eqsep.errors import MissingExtraError, UserError
+
+_PATIENCE = 30.0  # seconds that a writer waits for another one
+
+
+class Missing(UserError):
+    """What was asked for is not in the store."""
+
+
+class Conflict(UserError):
+    """Other writers were first, again and again."""
+
+
+def now() -> float:
+    """Seconds since 1970."""
+    return time.time()
+
+
+class Store:
+    """A database with the tables of `eqsep.serve.schema`.
+
+    Parameters
+    ----------
+    url : str
+        As SQLAlchemy takes it: "sqlite:///folder/eqsep.db", "postgresql+psycopg://host/name".
+        A database that is empty or of an older version gets the tables of this one.
+
+    Examples
+    --------
+    >>> from sqlalchemy import select
+    >>> from eqsep.serve.schema import models
+    >>> store = Store("sqlite://")
+    >>> with store.reading() as connection:
+    ...     connection.execute(select(models.c.name)).all()
+    []
+    """
+
+    def __init__(self, url: str) -> None:
+        self.engine = _engine(url)
+        _migrate(self.engine)
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction: all that is done in it is kept once it ends, or nothing is."""
+        with self.engine.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection that sees one state of the store."""
+        with self.engine.connect().execution_options(reads=True) as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Give connections back."""
+        self.engine.dispose()
+
+
+def _engine(url: str) -> Engine:
+    try:
+        parsed = make_url(url)
+        told: dict[str, Any] = {"json_serializer": _json}
+        if parsed.get_backend_name() == "sqlite":
+            told["connect_args"] = {"timeout": _PATIENCE, "check_same_thread": False}
+            if parsed.database in (None, "", ":memory:"):
+                from sqlalchemy.pool import StaticPool  # one connection: it is the database
+
+                told["poolclass"] = StaticPool
+        engine = create_engine(parsed, **told)
+    except (ArgumentError, NoSuchModuleError) as error:
+        raise UserError(
+            f"No database is at {url!r}: expected sqlite:///FILE or "
+            f"postgresql+psycopg://USER:PASSWORD@HOST/NAME."
+        ) from error
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f'{url.split(":")[0]} needs the package {error.name}: pip install "eqsep[team]".'
+        ) from error
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _set_up_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _json(value: Any) -> str:
+    """JSON in which a float comes back with the same bits, and nothing is lost in silence."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def _set_up_sqlite(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # transactions begin when we say so
+    for setting in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+        connection.execute(f"PRAGMA {setting}")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    """Begin as a writer where it may write: two that have read cannot both go on to write."""
+    reads = connection.get_execution_options().get("reads", False)
+    connection.exec_driver_sql("BEGIN" if reads else "BEGIN IMMEDIATE")
+
+
+def _migrate(engine: Engine) -> None:
+    """Bring the tables to their present form, in one transaction."""
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    try:
+        with engine.begin() as connection:
+            if engine.dialect.name == "postgresql":  # workers that start together go one by one
+                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7236471)")
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+    except DBAPIError as error:
+        raise UserError(
+            f"The database {engine.url.render_as_string()} cannot be used: {error.orig}. Expected "
+            f"one that can be written, empty or with the tables of eqsep."
+        ) from error

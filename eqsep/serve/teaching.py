@@ -1,0 +1,82 @@
+"""What operations make of a detector, and a hash of all that it holds."""
+
+import copy
+import hashlib
+import threading
+import warnings
+from typing import Any
+
+import numpy as np
+
+from eqsep.detector import Detector
+from eqsep.errors import EqsepWarning, UserError
+from eqsep.serve.log import LEARN, Lesson
+
+_ONE_AT_A_TIME = threading.Lock()  # warnings are caught for all threads
+
+
+def digest(detector: Detector) -> str:
+    """A hash of all that a detector has learnt: sums, kept rows, kinds, and what is fixed."""
+    learnt = hashlib.sha256(repr((detector.kinds_, detector.threshold_)).encode())
+    sums, kept, fixed = detector.statistics_, detector.kind_rows_, detector.feature_map_
+    arrays = [sums.gram, sums.moment, sums.weight, sums.anomalous, sums.leaves]
+    arrays += [detector.calibration_.rows, kept.rows, kept.kind.astype("U"), fixed.landmarks]
+    arrays += [detector.coef_, detector.anomaly_coef_, detector.leaf_votes_]
+    for array in arrays:
+        learnt.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+    return learnt.hexdigest()
+
+
+def label_for(detector: Detector, label: str) -> Any:
+    """A label as the detector knows it: its own normal one, or its number."""
+    labels = detector.labels_.labels
+    if labels is None or labels.by_name:
+        normal = "normal" if labels is None else labels.classes[0]
+        return normal if label == "normal" else label
+    names = {"normal": labels.classes[0]} | {str(kind): kind for kind in labels.kinds}
+    if label not in names:
+        raise UserError(
+            f"This model was fitted to labels that are numbers, and knows {sorted(names)} alone: "
+            f"{label!r} cannot be learnt. Fit anew with names of kinds as labels."
+        )
+    return names[label]
+
+
+def done(
+    detector: Detector, operation: str, more: Lesson | Detector
+) -> tuple[Detector, tuple[str, ...]]:
+    """Another detector, which the operation has made of this one, and what it warned of."""
+    made = copy.copy(detector)  # what is learnt takes the place of what was there
+    with _ONE_AT_A_TIME, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if isinstance(more, Detector):
+            made.merge(more)
+        elif operation == LEARN:
+            made.partial_fit(**_told(more, detector))
+        else:
+            made.forget(**_told(more, detector))
+    told = (str(one.message) for one in caught if issubclass(one.category, EqsepWarning))
+    return made, tuple(dict.fromkeys(told))
+
+
+def _told(lesson: Lesson, detector: Detector) -> dict[str, Any]:
+    """A lesson as the methods of a detector take it."""
+    labels = [label_for(detector, label) for label in lesson.labels]
+    return {"X": lesson.rows, "y": labels, "judged": lesson.judged}
+
+
+def check_servable(name: str, detector: Any) -> None:
+    if not name or len(name) > 100 or not name.isprintable() or "/" in name:
+        raise UserError(
+            f"{name!r} cannot be a model's name: expected 1 to 100 printable characters, no slash."
+        )
+    if not isinstance(detector, Detector) or not hasattr(detector, "feature_map_"):
+        raise UserError(
+            f"A service needs a fitted Detector, got {type(detector).__name__}: fit one with "
+            f"eqsep fit."
+        )
+    if detector.feature_map_.windows is not None:
+        raise UserError(
+            "A model with --window reads the rows of a run in order, which a service of single "
+            "rows does not keep. Score files with eqsep score, or fit without --window."
+        )

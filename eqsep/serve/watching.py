@@ -1,0 +1,229 @@
+"""Watching: how many rows and alarms came, and whether rows still are as those learnt."""
+
+import io
+import secrets
+import threading
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+from sqlalchemy import Connection, and_, delete, func, insert, select, update
+
+from eqsep.detector import Detector
+from eqsep.errors import UserError
+from eqsep.monitor import Monitor
+from eqsep.monitor.recent import Recent
+from eqsep.serve import schema
+from eqsep.serve.ledger import Ledger
+from eqsep.serve.store import Store, now
+
+DELTA = 0.01  # the chance of a false word in an episode, over all workers
+_SAVED_EVERY = 20.0  # seconds
+_FORGOTTEN_AFTER = 86_400.0  # seconds without a word from a worker
+_MINUTE = 60
+
+
+@dataclass(frozen=True)
+class Minute:
+    """What came in one minute: `at` is when it began, in seconds since 1970."""
+
+    at: int
+    rows: int
+    alarms: int
+    shadow_alarms: int
+
+
+@dataclass(frozen=True)
+class Watch:
+    """How a model does.
+
+    Attributes
+    ----------
+    version : int
+        The live one: an episode begins with each version.
+    rows, alarms : int
+        That came in the episode.
+    promised : float
+        The share of normal rows that may raise an alarm.
+    martingale : float or None
+        The highest capital of a bet against rows being as those that calibrate. None where rows
+        cannot be watched, or none came.
+    broken_at : int or None
+        The row of the episode at which it was too high to be chance.
+    too_many : bool
+        Whether more of the last rows raised an alarm than the promise allows, anomalies included.
+    shifts : list of (str, float)
+        Columns whose mean has moved, in standard errors, the farthest first.
+    per_minute : list of Minute
+        The last hours, of all versions.
+    banner, advice : str or None
+        What is wrong, and what to do.
+    """
+
+    version: int
+    rows: int
+    alarms: int
+    promised: float
+    martingale: float | None
+    broken_at: int | None
+    too_many: bool
+    shifts: list[tuple[str, float]]
+    per_minute: list[Minute]
+    banner: str | None
+    advice: str | None
+
+    @property
+    def alarm_rate(self) -> float:
+        """The share of rows that raised an alarm."""
+        return self.alarms / max(self.rows, 1)
+
+
+class Watching:
+    """The watch over the models of a store, by each worker over the rows that it scores.
+
+    Parameters
+    ----------
+    store : Store
+    ledger : Ledger
+    workers : int, default=1
+        How many share the chance of a false word.
+    """
+
+    def __init__(self, store: Store, ledger: Ledger, *, workers: int = 1) -> None:
+        self._store, self._ledger, self._workers = store, ledger, workers
+        self._worker = secrets.token_hex(8)
+        self._monitors: dict[str, tuple[int, Monitor | None]] = {}
+        self._saved: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def update(self, name: str, number: int, Z: np.ndarray, scores: np.ndarray) -> None:
+        """Watch rows that a version has encoded and scored."""
+        with self._lock:
+            monitor = self._monitor(name, number)
+            if monitor is None:
+                return
+            monitor.update_scored(Z, scores)
+            if time.monotonic() - self._saved.get(name, 0.0) >= _SAVED_EVERY:
+                self._save(name, monitor)
+
+    def count(
+        self, connection: Connection, name: str, number: int, counted: dict[str, int]
+    ) -> None:
+        """Add rows, alarms and shadow alarms to those of the present minute."""
+        table, minute = schema.counts, int(now()) // _MINUTE * _MINUTE
+        key = {"model": name, "minute": minute, "version": number, "worker": self._worker}
+        mine = and_(*(table.c[column] == value for column, value in key.items()))
+        more = {column: table.c[column] + n for column, n in counted.items()}
+        if not connection.execute(update(table).where(mine).values(**more)).rowcount:
+            connection.execute(insert(table).values(**key, **counted))
+
+    def save(self) -> None:
+        """Keep the state of all monitors."""
+        with self._lock:
+            for name, (_, monitor) in self._monitors.items():
+                if monitor is not None:
+                    self._save(name, monitor)
+
+    def status(self, name: str, *, hours: float = 3.0) -> Watch:
+        """How a model does now."""
+        self.save()
+        number = self._ledger.live(name).id
+        detector = self._ledger.detector(number)
+        since = int(now() - hours * 3600) // _MINUTE * _MINUTE
+        with self._store.reading() as connection:
+            rows, alarms = _totals(connection, name, number)
+            minutes = _minutes(connection, name, since)
+            states = connection.execute(
+                select(schema.monitors.c.state).where(schema.monitors.c.model == name)
+            ).scalars()
+            monitors = [m for m in (_read(state, detector) for state in states) if m is not None]
+        worst = max(monitors, key=lambda monitor: monitor.watched.highest, default=None)
+        recent = None if worst is None else worst.recent()
+        broken = [m.watched.broken_at for m in monitors if m.watched.broken_at is not None]
+        watch = Watch(
+            version=number,
+            rows=rows,
+            alarms=alarms,
+            promised=detector.false_alarm_rate,
+            martingale=None if worst is None else worst.watched.highest,
+            broken_at=min(broken, default=None),
+            too_many=recent is not None and recent.too_many,
+            shifts=[]
+            if worst is None
+            else [(s.column, s.standard_errors) for s in worst.shifts()[:10]],
+            per_minute=minutes,
+            banner=None,
+            advice=None,
+        )
+        return _with_words(watch, recent)
+
+    def _monitor(self, name: str, number: int) -> Monitor | None:
+        """The monitor of the present episode; none where rows cannot be watched one by one."""
+        at, monitor = self._monitors.get(name, (None, None))
+        if at != number:
+            try:
+                monitor = Monitor(self._ledger.detector(number), delta=DELTA / self._workers)
+            except UserError:  # rows in groups, or nothing to compare with
+                monitor = None
+            self._monitors[name] = number, monitor
+        return monitor
+
+    def _save(self, name: str, monitor: Monitor) -> None:
+        file, table = io.BytesIO(), schema.monitors
+        monitor.write(file)
+        mine = (table.c.model == name) & (table.c.worker == self._worker)
+        values = {"at": now(), "state": file.getvalue()}
+        with self._store.writing() as connection:
+            if not connection.execute(update(table).where(mine).values(**values)).rowcount:
+                old = table.c.at < now() - _FORGOTTEN_AFTER
+                connection.execute(delete(table).where(old))
+                connection.execute(insert(table).values(model=name, worker=self._worker, **values))
+        self._saved[name] = time.monotonic()
+
+
+def _totals(connection: Connection, name: str, number: int) -> tuple[int, int]:
+    """The rows and alarms of a version."""
+    table = schema.counts
+    query = select(func.sum(table.c.rows), func.sum(table.c.alarms))
+    mine = (table.c.model == name) & (table.c.version == number)
+    rows, alarms = connection.execute(query.where(mine)).one()
+    return int(rows or 0), int(alarms or 0)
+
+
+def _minutes(connection: Connection, name: str, since: int) -> list[Minute]:
+    table = schema.counts
+    sums = (func.sum(table.c[column]) for column in ("rows", "alarms", "shadow_alarms"))
+    query = select(table.c.minute, *sums).group_by(table.c.minute).order_by(table.c.minute)
+    mine = (table.c.model == name) & (table.c.minute >= since)
+    return [Minute(*map(int, row)) for row in connection.execute(query.where(mine))]
+
+
+def _read(state: bytes, detector: Detector) -> Monitor | None:
+    """The monitor that a worker has kept, where its episode is the present one."""
+    try:
+        monitor = Monitor.read(io.BytesIO(state), detector)
+    except UserError:  # rows cannot be watched by this version
+        return None
+    return monitor if monitor.watched.rows else None
+
+
+def _with_words(watch: Watch, recent: Recent | None) -> Watch:
+    """The same with what is wrong, if anything, and what to do."""
+    moved = ", ".join(column for column, _ in watch.shifts[:3])
+    if watch.broken_at is not None:
+        return replace(
+            watch,
+            banner=f"Rows are no longer as those that were learnt (since row {watch.broken_at:,} "
+            f"of this version): the promised {watch.promised:.1%} of false alarms does not hold.",
+            advice=f"Look at the columns that have moved ({moved}). If the new rows are normal, "
+            f"judge rows of the queue, or fit anew with rows of now; if not, look at the alarms.",
+        )
+    if recent is not None and recent.too_many:
+        return replace(
+            watch,
+            banner=f"{recent.alarm_rate:.1%} of the last {recent.rows:,} rows raised an alarm, "
+            f"where {watch.promised:.1%} of normal ones may.",
+            advice="Either there are more anomalies, or normal rows are not as they were: judge "
+            "some of the latest alarms to know which.",
+        )
+    return watch
