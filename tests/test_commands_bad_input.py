@@ -265,7 +265,7 @@ CASES = {
     ),
     "ragged rows": (
         lambda c: c.fit(c.file("bad.csv", ROWS + "3,flat\n")),
-        "Expected 3 columns, got 2",
+        "expected 3 values, got 2",
     ),
     "other encoding than said": (
         lambda c: c.score(latin(c), "--encoding", "utf-8"),

@@ -11,30 +11,33 @@ from eqsep import Detector
 from eqsep.commands.dialects import Layout
 from eqsep.commands.inputs import InputSpec
 from eqsep.commands.label_columns import MOST_KINDS, numbers_of, read_label_column, y_for
-from eqsep.errors import Note, UserError
+from eqsep.errors import EqsepWarning, Note, UserError
 from eqsep.labels import WITHOUT
 
 
-def labels_of(values, normal=None):
+def labels_of(values, *normal):
     return read_label_column(pa.chunked_array([pa.array(values)]), name="kind", normal=normal)
 
 
 @pytest.mark.parametrize(
     ("values", "normal", "found", "texts"),
     [
-        (["normal", "scan", None], None, "normal", ["normal", "scan", None]),
-        (["0", "1", "normal"], None, "normal", ["0", "1", "normal"]),  # the name goes first
-        (["1", "0", ""], None, "0", ["1", "0", None]),
-        ([0.0, 1.0, 1.0], None, "0", ["0", "1", "1"]),
-        (["True", "false"], None, "0", ["1", "0"]),
-        ([True, False], "true", "1", ["1", "0"]),
-        (["true", "false", "scan"], "true", "true", ["true", "false", "scan"]),
-        (["fine", "scan"], "fine", "fine", ["fine", "scan"]),
-        (["2", "1.0"], "2", "2", ["2", "1"]),
+        (["normal", "scan", None], [], "normal", ["normal", "scan", None]),
+        (["0", "1", "normal"], [], "normal", ["0", "1", "normal"]),  # the name goes first
+        (["1", "0", ""], [], "0", ["1", "0", None]),
+        ([0.0, 1.0, 1.0], [], "0", ["0", "1", "1"]),
+        (["True", "false"], [], "0", ["1", "0"]),
+        ([True, False], ["true"], "1", ["1", "0"]),
+        (["true", "false", "scan"], ["true"], "true", ["true", "false", "scan"]),
+        (["fine", "scan"], ["fine"], "fine", ["fine", "scan"]),
+        (["2", "1.0"], ["2"], "2", ["2", "1"]),
+        (["OK", "i.O.", "scan"], ["ok", "I.O."], "OK", ["OK", "OK", "scan"]),
+        (["i.O.", "leak"], ["ok", "i.O."], "ok", ["ok", "leak"]),
+        (["normal", "0", "1"], ["normal", "0.0", "absent"], "normal", ["normal", "normal", "1"]),
     ],
 )
 def test_the_normal_label_is_known_or_said(values, normal, found, texts):
-    labels = labels_of(values, normal)
+    labels = labels_of(values, *normal)
     assert (labels.normal, labels.texts.tolist()) == (found, texts)
 
 
@@ -42,10 +45,18 @@ def test_numbers_are_labels_where_0_is_normal():
     assert labels_of([0, 1, 1]).are_numbers
     assert labels_of([0, 1, 1]).y.tolist() == [0, 1, 1]
     assert labels_of(["0", None, "1"]).y.tolist() == [0, None, 1]
-    for values, normal in ((["1", "0"], "1"), (["0", "2"], None), (["normal", "1"], None)):
-        labels = labels_of(values, normal)
+    for values, normal in ((["1", "0"], ["1"]), (["0", "2"], []), (["normal", "1"], [])):
+        labels = labels_of(values, *normal)
         assert not labels.are_numbers
         assert labels.y.tolist() == values
+
+
+def test_other_words_for_normal_rows_are_asked_for():
+    with pytest.warns(EqsepWarning, match=r"'i\.O\.' .* say --normal normal --normal i\.O\.\.$"):
+        labels = labels_of(["normal", "i.O.", "leak"])
+    assert labels.counts == {"normal": 1, "i.O.": 1, "leak": 1}
+    with pytest.raises(UserError, match=r"both 'ok'.* --normal normal --normal ok; else rename"):
+        labels_of(["normal", "ok", "leak"], "ok")
 
 
 def test_counts_begin_with_the_normal_kind_and_end_with_none():
@@ -104,7 +115,7 @@ def test_words_among_many_numbers_are_refused_unless_they_are_names(tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"label": None, "normal": "a"}, "pass their column as --label"),
+        ({"label": None, "normal": ["a"]}, "pass their column as --label"),
         ({"label": None, "seen": ["a"]}, "pass their column as --label"),
         ({"drop": ["kind"]}, "'kind' holds the labels"),
         ({"names": ["kind"]}, "'kind' holds the labels"),
@@ -164,23 +175,23 @@ def test_more_labels_are_read_as_those_learnt_before(y, more, read):
     ("values", "options", "normal", "texts"),
     [
         (["Normal", "normal ", "NORMAL", "scan"], {}, "normal", ["normal"] * 3 + ["scan"]),
-        (["Fine", "bad", "fine"], {"normal": "FINE"}, "fine", ["fine", "bad", "fine"]),
-        (["fine", "bad"], {"normal": "FINE"}, "fine", ["fine", "bad"]),
+        (["Fine", "bad", "fine"], {"normal": ["FINE"]}, "fine", ["fine", "bad", "fine"]),
+        (["fine", "bad"], {"normal": ["FINE"]}, "fine", ["fine", "bad"]),
         (["normal", "DoS", "dos"], {}, "normal", ["normal", "dos", "dos"]),
-        (["1.0", "2.0"], {"normal": "1.0"}, "1", ["1", "2"]),
-        ([1.0, 2.0], {"normal": "1.0"}, "1", ["1", "2"]),
-        ([1, 2, 2], {"normal": "1"}, "1", ["1", "2", "2"]),
+        (["1.0", "2.0"], {"normal": ["1.0"]}, "1", ["1", "2"]),
+        ([1.0, 2.0], {"normal": ["1.0"]}, "1", ["1", "2"]),
+        ([1, 2, 2], {"normal": ["1"]}, "1", ["1", "2", "2"]),
         (["-1", "0", "1"], {"missing": ["-1"]}, "0", [None, "0", "1"]),
         ([-1, 0, 1], {"missing": ["-1"]}, "0", [None, "0", "1"]),
         (["?", "normal", "scan"], {"missing": ["?"]}, "normal", [None, "normal", "scan"]),
-        (["none", "scan"], {"normal": "none"}, "none", ["none", "scan"]),  # not missing
+        (["none", "scan"], {"normal": ["none"]}, "none", ["none", "scan"]),  # not missing
     ],
 )
 def test_labels_of_many_habits(values, options, normal, texts):
     column = pa.chunked_array([pa.array(values)])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        labels = read_label_column(column, name="kind", **{"normal": None} | options)
+        labels = read_label_column(column, name="kind", **options)
     assert (labels.normal, labels.texts.tolist()) == (normal, texts)
     merged = len(set(values)) > len({t for t in texts if t}) + (None in texts)
     told = [str(w.message) for w in caught]

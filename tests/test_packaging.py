@@ -46,7 +46,9 @@ def test_what_is_imported_is_declared():
     used = {name for path in MODULES for name in imported(path)}
     assert set(BROUGHT) <= used
     used -= {"eqsep", *sys.stdlib_module_names, *BROUGHT}
-    users = [EXTRAS[extra] for extra in ("nn", "onnx", "ray", "excel", "serve", "team", "mcp", "images")]
+    users = [
+        EXTRAS[extra] for extra in ("nn", "onnx", "ray", "excel", "serve", "team", "mcp", "images")
+    ]
     declared = modules_of([*PROJECT["project"]["dependencies"], *(r for e in users for r in e)])
     assert used - declared == set()
 

@@ -38,5 +38,5 @@ def test_a_parse_error_on_a_pipe_ends_in_order(model, leave_open):
     rows = b"a,b\n" + b"0.5,0.5\n" * 300 + b"1,2,3\n" + b"0.5,0.5\n" * 300_000
     code, error = refused(model, rows, leave_open=leave_open)
     assert code == 2, error
-    assert "Expected 2 columns, got 3" in error
+    assert "expected 2 values, got 3" in error
     assert error.count("\n") == 1

@@ -15,6 +15,7 @@ MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 PACKAGE = "http://schemas.openxmlformats.org/package/2006"
 OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 FIRST = dt.datetime(1899, 12, 30)
+ANY = Layout()
 
 
 def cell(value):
@@ -57,8 +58,8 @@ def workbook(path, **sheets):
     return path
 
 
-def read(path):
-    with open_table(str(path), layout=Layout()) as file:
+def read(path, layout=ANY):
+    with open_table(str(path), layout=layout) as file:
         return file.whole(file.columns).to_pydict()
 
 
@@ -81,8 +82,17 @@ def test_cells_keep_their_types_and_titles_are_left_out(tmp_path):
         "kind": ["normal", None],
     }
     said = [str(warning.message) for warning in told]
-    assert "The sheet 'data' was read, one of 2." in said
+    assert "The sheet 'data' was read, of 'empty', 'data'; --sheet takes another." in said
     assert "1 line before the table left out." in said
+
+
+def test_a_sheet_is_chosen_by_its_name(tmp_path):
+    pytest.importorskip("python_calamine", reason="needs eqsep[excel]")
+    cover = [["Laboratory", "May"], ["made by", "Ada"]]
+    path = workbook(tmp_path / "t.xlsx", Cover=cover, Values=[["a", "b"], [1, 2], [3, 4]])
+    assert read(path, Layout(sheet="Values")) == {"a": [1, 3], "b": [2, 4]}
+    with pytest.raises(UserError, match=r"no sheet 'values': .* 'Values'\. Did you mean 'Values'"):
+        read(path, Layout(sheet="values"))
 
 
 def test_decimal_commas_in_text_are_understood(tmp_path):

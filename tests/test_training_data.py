@@ -85,15 +85,16 @@ def test_samples_of_files_merge_into_that_of_all(spec):
     assert rows.y.tolist() == [KINDS[i % 6] for i in rows.positions]
 
 
-@pytest.mark.parametrize("normal", [None, "flood"])
+@pytest.mark.parametrize("normal", [(), ("flood",), ("normal", "flood")])
 def test_anomalies_are_sampled_apart(spec, normal, monkeypatch):
     monkeypatch.setattr(sampling, "SAMPLE", 30)
     monkeypatch.setattr(sampling, "ANOMALIES", 0)
     sample = sample_files(replace(spec, normal=normal), None, np.random.default_rng(0))
-    assert sample.strata.n_normal == {None: 67, "flood": 16}[normal]
+    assert sample.strata.n_normal == {(): 67, ("flood",): 16, ("normal", "flood"): 83}[normal]
     others = 100 - sample.strata.n_normal
     drawn = sample.strata.sample().y
-    assert np.sum(drawn != (normal or "normal")) == min(others * 30 // 100 + 1, 10)
+    drawn_others = ~np.isin(drawn.astype(str), normal or ["normal"])
+    assert np.sum(drawn_others) == min(round(0.3 * others), 10)
 
 
 @pytest.mark.parametrize(

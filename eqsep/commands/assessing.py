@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table as Shown
 from rich.text import Text
 
-from eqsep.commands.console import counted
+from eqsep.commands.console import counted, told_counts
 from eqsep.commands.inputs import InputSpec
 from eqsep.commands.label_columns import check_some_label, y_for
 from eqsep.commands.reading import Choice, as_read, cast, columns_for, load_detector, whole_pieces
@@ -209,7 +209,6 @@ def _command(
     """The words that make the same test again."""
     options = {
         "--label": spec.label,
-        "--normal": spec.normal,
         "--time": review.time,
         "--group": review.group,
         "--persist": review.persist,
@@ -220,6 +219,7 @@ def _command(
         "--false-alarm-rate": rate,
     }
     words = [w for name, value in options.items() if value is not None for w in (name, str(value))]
+    words += [word for label in spec.normal for word in ("--normal", label)]
     words += ["--learnt-too"] * learnt_too + spec.layout.words()
     return shlex.join(["eqsep", "test", str(model), *spec.paths, *words, "--report", "report.html"])
 
@@ -227,8 +227,7 @@ def _command(
 def tell_assessment(console: Console, report: AssessmentReport) -> None:
     """False alarms against the promise, what is found of each kind, names, top scores and costs."""
     found = report.assessment
-    rows = ", ".join(f"{n:,} {kind}" for kind, n in report.counts.items())
-    lines = {"rows": f"{sum(report.counts.values()):,}: {rows}"}
+    lines = {"rows": f"{sum(report.counts.values()):,}: {told_counts(report.counts)}"}
     lines |= {"false alarms": told_promise(report)}
     if found.overall is not None:
         mean = found.mean_average_precision

@@ -75,7 +75,7 @@ def run_backtest(  # noqa: PLR0913  the options of a command
 
         check_report_out(report, [*rows, *([] if shadow is None else [shadow])])
         spec = InputSpec(
-            rows, layout, label=label, normal=normal, drop=drop or (), names=names or ()
+            rows, layout, label=label, normal=normal or (), drop=drop or (), names=names or ()
         )
         settings: dict[str, Any] = {"random_state": random_state}
         settings |= {} if landmarks is None else {"n_landmarks": landmarks}

@@ -1,6 +1,7 @@
 """Rows that cannot be read, set aside in a file of their own so that the others go on."""
 
 import csv
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,8 @@ from eqsep.commands.notation import strange_numbers
 from eqsep.errors import UserError
 from eqsep.tables.column import Column, UnreadableError, objects
 
+_RAGGED = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+): (.*)")
+_SHOWN = 80  # characters of a row
 _MOST = 0.1  # of the distinct values, that are set aside as mistakes
 
 
@@ -72,6 +75,19 @@ class BadRows:
                 reason = f"column {name!r} cannot be read: {row[name]!r}"
                 self.add(file, self.number(file, before + place), reason, text)
         return table.filter(kept)
+
+
+def ragged(name: str, reason: str) -> UserError | None:
+    """The error for a row with more values than names, or fewer, where it is that."""
+    found = _RAGGED.search(reason)
+    if found is None:
+        return None
+    row, expected, got, text = found.groups()
+    place = name if row is None else f"{name}, row {int(row):,}"
+    return UserError(
+        f"{place}: expected {expected} values, got {got}: {text[:_SHOWN]!r}. Correct it, or set "
+        f"such rows aside with --bad-rows FILE."
+    )
 
 
 def no_numbers(column: Any) -> Any:

@@ -4,7 +4,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from difflib import get_close_matches
@@ -168,3 +168,17 @@ def counted(n: int, what: str) -> str:
     ('1 row', '1,200 rows')
     """
     return f"{n:,} {what}" + "s" * (n != 1)
+
+
+def told_counts(counts: Mapping[str, int]) -> str:
+    """How many rows there are of each label, of which some may be numbers.
+
+    Examples
+    --------
+    >>> told_counts({"normal": 1200, "leak": 3}), told_counts({"0": 1200, "1": 3})
+    ('1,200 normal, 3 leak', '1,200 labelled 0, 3 labelled 1')
+    """
+    return ", ".join(
+        f"{n:,} {'labelled ' * label.lstrip('-').replace('.', '').isdigit()}{label}"
+        for label, n in counts.items()
+    )

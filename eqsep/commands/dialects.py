@@ -58,6 +58,8 @@ class Layout:
         What stands for a missing value, as COLUMN=TEXT in one column.
     bad_rows : BadRows or None
         Where rows go that cannot be read; else the first one is an error.
+    sheet : str or None
+        Which sheet of a spreadsheet is read; else the first that is not empty.
     """
 
     delimiter: str | None = None
@@ -68,6 +70,7 @@ class Layout:
     skip: int | None = None
     missing: tuple[str, ...] | None = None
     bad_rows: "BadRows | None" = None
+    sheet: str | None = None
 
     def __post_init__(self) -> None:
         given = self.delimiter

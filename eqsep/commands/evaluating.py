@@ -271,7 +271,7 @@ def _command(
     spec: InputSpec, settings: dict[str, Any], *, against: str, seen: Sequence[str]
 ) -> str:
     """The words that make the same evaluation again."""
-    options = [("--label", spec.label), ("--normal", spec.normal)]
+    options = [("--label", spec.label), *(("--normal", label) for label in spec.normal)]
     options += [("--seen", kind) for kind in seen]
     options += [("--group", spec.group), ("--time", spec.time)]
     options += [("--drop", name) for name in spec.drop] + [("--names", name) for name in spec.names]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from eqsep.commands.console import counted, progress, tell
+from eqsep.commands.console import counted, progress, tell, told_counts
 from eqsep.commands.inputs import InputSpec
 from eqsep.commands.label_columns import LabelColumn, check_labelled, check_some_label, y_for
 from eqsep.commands.reading import check_not_read, load_detector
@@ -278,8 +278,7 @@ def tell_fitted(
 
 def _by_kind(counts: Mapping[str, int]) -> str:
     """How many rows there are, and of each kind; nothing where there is none."""
-    kinds = ", ".join(f"{n:,} {kind}" for kind, n in counts.items())
-    return f"{sum(counts.values()):,}: {kinds}" if counts else ""
+    return f"{sum(counts.values()):,}: {told_counts(counts)}" if counts else ""
 
 
 def _rare(detector: Detector) -> str:

@@ -39,8 +39,8 @@ class InputSpec:
     ----------
     label : str or None
         The column of labels; without one all rows are normal.
-    normal : str or None
-        The label of normal rows.
+    normal : sequence of str
+        The label of normal rows, and other words for it.
     seen : sequence of str
         The kinds of anomaly to learn; rows of others are left out. Nothing is all of them.
     drop, names : sequence of str
@@ -54,7 +54,7 @@ class InputSpec:
     paths: Sequence[str]
     layout: Layout
     label: str | None = None
-    normal: str | None = None
+    normal: Sequence[str] = ()
     seen: Sequence[str] = ()
     drop: Sequence[str] = ()
     names: Sequence[str] = ()
@@ -125,7 +125,7 @@ class InputSpec:
             raise UserError(
                 f"Column {twice[0]!r} cannot be two of --label, --group, --time and --drop."
             )
-        if self.label is None and (self.normal is not None or self.seen):
+        if self.label is None and (self.normal or self.seen):
             raise UserError("--normal and --seen speak of labels: pass their column as --label.")
         if self.label in (*self.drop, *self.names):
             raise UserError(f"Column {self.label!r} holds the labels: it is not to --drop or name.")

@@ -1,6 +1,7 @@
 """What the column of labels of a file says: one spelling of each, and which of them is normal."""
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,13 +12,17 @@ import pyarrow as pa
 
 from eqsep.commands.console import meant
 from eqsep.detector import Detector
-from eqsep.errors import Note, UserError, quoted, warn
+from eqsep.errors import EqsepWarning, Note, UserError, quoted, warn
 from eqsep.labels import NORMAL, USUAL_NORMAL, WITHOUT
 from eqsep.tables.column import column_of, objects, text_of
 
 MOST_KINDS = 500  # more labels than that are ids or measurements
 NUMBER = r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
 _TRUTHS = {"false": "0", "true": "1"}
+_FINE = {
+    *("ok", "okay", "o.k.", "fine", "good", "pass", "passed", "healthy", "benign", "no finding"),
+    *("i.o.", "io", "in ordnung", "gut", "gutteil", "o.b.", "ohne befund", "bestanden", NORMAL),
+}  # words that people have for normal rows
 
 
 @dataclass(frozen=True)
@@ -66,15 +71,15 @@ class LabelColumn:
 
 
 def read_label_column(
-    column: pa.ChunkedArray, *, name: str, normal: str | None, missing: Sequence[str] = ()
+    column: pa.ChunkedArray, *, name: str, normal: Sequence[str] = (), missing: Sequence[str] = ()
 ) -> LabelColumn:
     """The labels in a column; without a word for the normal ones "normal", 0 or False is it.
 
-    Those in `missing` stand for no label.
+    Of several words for normal rows the first is their label. Those in `missing` stand for none.
     """
     texts = label_texts(column, name, missing=missing)
-    spelt = [NORMAL] if normal is None else [text for text in {*texts} if text == normal]
-    texts = _alike(texts, name, known=spelt)
+    spelt = [word for word in normal if word in {*texts}] if normal else [NORMAL]
+    texts = _one_normal(_alike(texts, name, known=spelt), normal)
     check_some_label(texts, name=name)
     known = sorted({text for text in texts if text is not None})
     if len(known) > MOST_KINDS:
@@ -83,22 +88,52 @@ def read_label_column(
             f"most {MOST_KINDS}. Pass the column that holds them."
         )
     usual = [text for text in map(str, USUAL_NORMAL) if text in known]
-    if normal is None and usual:
-        normal = usual[0]
-    elif normal is None:
+    if not normal and not usual:
         raise UserError(
             f"Say which label of column {name!r} is normal: --normal LABEL. It holds "
             f"{quoted(known)}."
             + " If these are all anomalies, and rows without a label stand for the others, pass "
             "--normal normal." * (None in texts)
         )
-    normal = as_label(normal, known)
-    if normal not in known and None not in texts:
+    label = as_label(normal[0], known) if normal else usual[0]
+    if label not in known and None not in texts:
         raise UserError(
-            f"Column {name!r} holds no row labelled {normal!r}, which is to be the normal one: it "
+            f"Column {name!r} holds no row labelled {label!r}, which is to be the normal one: it "
             f"holds {quoted(known)}. Name the normal label with --normal."
         )
-    return LabelColumn(texts, normal, name)
+    if NORMAL in known and label != NORMAL:
+        raise UserError(
+            f"Column {name!r} holds both {label!r}, which is to be the normal label, and "
+            f"{NORMAL!r}. If both are normal rows, say {_said(NORMAL, label)}; else rename one."
+        )
+    _warn_of_fine(known, label, name)
+    return LabelColumn(texts, label, name)
+
+
+def _one_normal(texts: np.ndarray, normal: Sequence[str]) -> np.ndarray:
+    """The labels with the first of some words for normal rows in place of the others."""
+    if len(normal) < 2:
+        return texts
+    known = {text for text in texts if text is not None}
+    first, *others = (as_label(word, known) for word in normal)
+    return objects(first if text in others else text for text in texts)
+
+
+def _warn_of_fine(known: Iterable[str], normal: str, name: str) -> None:
+    """Warn of kinds of anomaly by which people call normal rows."""
+    fine = sorted(text for text in known if _folded(text) in _FINE and text != normal)
+    if fine:
+        warn(
+            EqsepWarning(
+                f"Labels of {name}: {quoted(fine)} beside {normal!r}, the normal one, is taken for "
+                f"a kind of anomaly. If such rows are normal, too, say {_said(normal, *fine)}."
+            )
+        )
+
+
+def _said(*labels: str) -> str:
+    """The options that name these labels as normal ones."""
+    return shlex.join(word for label in labels for word in ("--normal", label))
 
 
 def as_label(said: str, known: Collection[str]) -> str:
@@ -149,23 +184,26 @@ def y_for(
     column: pa.ChunkedArray,
     *,
     name: str,
-    normal: str | None = None,
+    normal: Sequence[str] = (),
     missing: Sequence[str] = (),
 ) -> np.ndarray:
     """The labels of more rows, as those that a fitted detector has learnt.
 
-    `normal` is what the column calls normal rows, where that is not what the detector does; labels
-    in `missing` are none.
+    `normal` is what the column calls normal rows, where that is not what the detector does, or in
+    several words; labels in `missing` are none.
     """
     labels = detector.labels_.labels
     learnt = [] if labels is None else [text_of(labels.classes[0]), *detector.labels_.kinds]
     texts = _alike(label_texts(column, name, missing=missing), name, known=learnt)
+    texts = _one_normal(texts, normal)
     are_truths = set(texts) <= {"0", "1", None}
     by_number = are_truths if labels is None else not labels.by_name
-    if normal is not None:
-        word = NORMAL if labels is None else text_of(labels.classes[0])
+    word = NORMAL if labels is None else text_of(labels.classes[0])
+    if normal:
         other = "1" if by_number else "anomaly" if are_truths else None
-        texts = _translated(texts, normal, name=name, word="0" if by_number else word, other=other)
+        word = "0" if by_number else word
+        texts = _translated(texts, normal[0], name=name, word=word, other=other)
+    _warn_of_fine({*texts} - {None, *learnt}, word, name)
     return numbers_of(texts) if by_number else texts
 
 

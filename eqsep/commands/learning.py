@@ -51,7 +51,7 @@ def run_learn(  # noqa: PLR0913  the options of a command
     with errors_told():
         from eqsep.commands import fitting
 
-        spec = _spec(rows, layout, label=label, normal=normal, seen=seen or ())
+        spec = _spec(rows, layout, label=label, normal=normal or (), seen=seen or ())
         with warnings_told():
             detector, counts = fitting.learn_files(model, spec, out=out, again=again, judged=judged)
         fitting.tell_fitted(Screen(), detector, counts, out)
@@ -73,7 +73,7 @@ def run_forget(  # noqa: PLR0913
     with errors_told():
         from eqsep.commands import fitting
 
-        spec = _spec(rows, layout, label=label, normal=normal, seen=seen or ())
+        spec = _spec(rows, layout, label=label, normal=normal or (), seen=seen or ())
         with warnings_told():
             detector, counts = fitting.forget_files(model, spec, out=out, judged=judged)
         fitting.tell_fitted(Screen(), detector, {}, out, gone=counts)
@@ -95,7 +95,7 @@ def run_suspects(  # noqa: PLR0913
     with errors_told():
         from eqsep.commands import suspecting
 
-        spec = _spec(rows, layout, label=label, normal=normal)
+        spec = _spec(rows, layout, label=label, normal=normal or ())
         with warnings_told():
             detector, n = suspecting.list_suspects(model, spec, out, kind=form, most=most)
         suspecting.tell_suspects(Screen(), detector, n, out)

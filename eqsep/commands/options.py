@@ -38,7 +38,8 @@ Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that eqsep 
 Rows = Annotated[
     list[str],
     typer.Argument(
-        metavar="FILE", help="CSV, JSON lines, Parquet, Arrow, folders of them; - is the input."
+        metavar="FILE",
+        help="CSV, JSON lines, Parquet, Arrow, Excel, folders of them; - is the input.",
     ),
 ]
 ModelOut = Annotated[Path, typer.Option("--out", metavar="MODEL", help="The model to write.")]
@@ -48,12 +49,16 @@ LabelHad = Annotated[
     typer.Option(metavar="COLUMN", help="The column of the labels that the rows were learnt with."),
 ]
 Normal = Annotated[
-    str | None,
-    typer.Option(metavar="LABEL", help='The label of normal rows; else "normal", 0 or false.'),
+    list[str] | None,
+    typer.Option(
+        metavar="LABEL", help='The label of normal rows; else "normal", 0 or false; repeatable.'
+    ),
 ]
 NormalHere = Annotated[
-    str | None,
-    typer.Option(metavar="LABEL", help="The label of normal rows; else that of the model."),
+    list[str] | None,
+    typer.Option(
+        metavar="LABEL", help="The label of normal rows; else that of the model; repeatable."
+    ),
 ]
 Unlabelled = Annotated[
     str,
@@ -165,7 +170,16 @@ _TEXT_FILES: dict[str, Any] = {
         list[str] | None,
         typer.Option(
             metavar="TEXT",
-            help="Stands for a missing value, in place of n/a, ?, -, null, …; repeatable.",
+            help="Stands for a missing value, in place of n/a, ?, -, null, …; COLUMN=TEXT: beside "
+            "them in one column; repeatable.",
+            rich_help_panel=_PANEL,
+        ),
+    ],
+    "sheet": Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Of a spreadsheet; else the first that is not empty.",
             rich_help_panel=_PANEL,
         ),
     ],

@@ -100,7 +100,11 @@ def open_table(path: str, *, layout: Layout) -> "Iterator[ArrowFile | CsvFile | 
     except (pa.ArrowException, EOFError, gzip.BadGzipFile, zlib.error) as error:
         name = "Standard input" if path == STANDARD_INPUT else path
         reason = " ".join(str(error).split()).rstrip(".")
-        raise UserError(f"{name} cannot be read: {reason}. Check that it is whole.") from error
+        from eqsep.commands.bad_rows import ragged
+
+        raise ragged(name, reason) or UserError(
+            f"{name} cannot be read: {reason}. Check that it is whole."
+        ) from error
 
 
 def whole(

@@ -172,8 +172,8 @@ def _of_shadow(
 
 def _command(spec: InputSpec, time: str, schedule: Schedule, rivals: Rivals) -> str:
     """The words that make the same backtest again."""
-    options: list[tuple[str, Any]] = [("--label", spec.label), ("--normal", spec.normal)]
-    options += [("--time", time)]
+    options: list[tuple[str, Any]] = [("--label", spec.label), ("--time", time)]
+    options += [("--normal", label) for label in spec.normal]
     options += [(f"--{name}", value) for name, value in vars(schedule).items()]
     options += [("--refit", rivals.refit or None), ("--against", rivals.against)]
     options += [("--shadow", rivals.shadow), ("--landmarks", rivals.settings.get("n_landmarks"))]

@@ -1,4 +1,4 @@
-"""Spreadsheets as tables: the first sheet that is not empty, as the text of a CSV file."""
+"""Spreadsheets as tables: one sheet, as the text of a CSV file."""
 
 import csv
 import datetime as dt
@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from eqsep.commands.console import meant
 from eqsep.commands.dialects import Layout
 from eqsep.commands.streams import decoded_head
 from eqsep.commands.text_files import CsvFile, csv_file
-from eqsep.errors import MissingExtraError, Note, UserError, warn
+from eqsep.errors import MissingExtraError, Note, UserError, quoted, warn
 from eqsep.tables.column import text_of
 
 
@@ -20,13 +21,13 @@ def open_sheet(path: str, layout: Layout) -> Iterator[CsvFile]:
     """A spreadsheet, of which titles, headers and columns of text are understood as of CSV."""
     said = replace(layout, delimiter=",", encoding=None)
     data = io.StringIO()
-    csv.writer(data, lineterminator="\n").writerows(map(_texts, _rows(path)))
+    csv.writer(data, lineterminator="\n").writerows(map(_texts, _rows(path, layout.sheet)))
     head, stream = decoded_head(io.BytesIO(data.getvalue().encode()), said, name=path)
     yield csv_file(path, head, stream, said)
 
 
-def _rows(path: str) -> list[list[Any]]:
-    """The cells of the first sheet that has any."""
+def _rows(path: str, wanted: str | None) -> list[list[Any]]:
+    """The cells of the sheet that is wanted, or of the first that has any."""
     try:
         from python_calamine import CalamineError, CalamineWorkbook
     except ImportError as error:
@@ -36,14 +37,22 @@ def _rows(path: str) -> list[list[Any]]:
         ) from error
     try:
         book = CalamineWorkbook.from_path(path)
-        sheets = {name: book.get_sheet_by_name(name).to_python() for name in book.sheet_names}
+        there: list[str] = book.sheet_names
+        names = [name for name in there if wanted in (None, name)]
+        sheets = {name: book.get_sheet_by_name(name).to_python() for name in names}
     except CalamineError as error:
         raise UserError(f"{path} cannot be read: {error}. Check that it is whole.") from error
+    if wanted is not None and not names:
+        raise UserError(
+            f"{path} has no sheet {wanted!r}: its sheets are {quoted(there)}."
+            f"{meant([wanted], there)}"
+        )
     name = next((name for name, rows in sheets.items() if rows), None)
     if name is None:
         raise UserError(f"{path} is empty: expected a sheet with a header and rows below it.")
     if len(sheets) > 1:
-        warn(Note(f"The sheet {name!r} was read, one of {len(sheets)}."))
+        said = f"The sheet {name!r} was read, of {quoted(sheets)}; --sheet takes another."
+        warn(Note(said))
     return sheets[name]
 
 

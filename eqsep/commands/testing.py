@@ -69,7 +69,7 @@ def run_test(  # noqa: PLR0913  the options of a command
         from eqsep.report import write_report
 
         check_report_out(report, [model, *rows])
-        spec = InputSpec(rows, layout, label=label, normal=normal)
+        spec = InputSpec(rows, layout, label=label, normal=normal or ())
         review = assessing.ReviewSpec(
             *(top, time, entity, cost_alarm, cost_miss), group=group, persist=persist
         )

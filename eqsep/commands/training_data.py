@@ -193,9 +193,9 @@ def sample_files(spec: InputSpec, like: Detector | None, rng: np.random.Generato
     return sample
 
 
-def _may_be_normal(text: str | None, normal: str | None) -> bool:
-    if text is None or normal is not None:
-        return text is None or as_label(str(normal), [text]) == text
+def _may_be_normal(text: str | None, normal: Sequence[str]) -> bool:
+    if text is None or normal:
+        return text is None or any(as_label(word, [text]) == text for word in normal)
     return text.strip().casefold() in _USUAL
 
 
