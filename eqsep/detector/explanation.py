@@ -93,26 +93,17 @@ def explain_rows(detector: Any, table: Table, *, top: int) -> list[Explanation]:
         raise UserError(f"top must be at least 1, got {top!r}.")
     feature_map, scorer = detector.feature_map_, scorer_of(detector)
     Z = feature_map.rows(table)
-    normal = _passing(
-        detector,
-        np.concatenate([feature_map.landmarks[feature_map.is_normal], detector.calibration_.rows]),
-    )
-    distance = SparseManhattan(feature_map.packing(normal))
+    normal = _NormalRows(detector, [column.name for column in table.columns])
     likeness = scorer.likeness(Z) if detector.kinds_ else np.zeros((len(Z), 0))
-    outputs = feature_map.outputs(normal)
-    names = [column.name for column in table.columns]
-    columns = np.unique(feature_map.source)
+    names, columns = normal.names, normal.columns
     texts = cache(lambda j: _texts(table, j, feature_map.table_columns))
-
-    @cache
-    def normal_values(i: int) -> dict[str, str]:
-        return {names[j]: decoded(feature_map.encoder, j, outputs[i]) for j in columns.tolist()}
+    normal_values = cache(normal.values)
 
     out = []
     for start in range(0, len(Z), AT_ONCE):
         rows = Z[start : start + AT_ONCE]
-        nearest = distance(feature_map.packing(rows)).argmin(axis=1)
-        score, base, share = _shares(scorer, rows, normal[nearest], feature_map.source)
+        nearest = normal.distance(rows).argmin(axis=1)
+        score, base, share = _shares(scorer, rows, normal.rows[nearest], feature_map.source)
         order = np.argsort(-share, axis=1, kind="stable")[:, :top]
         for i, (n, best) in enumerate(zip(nearest.tolist(), order, strict=True)):
             there = normal_values(n)
@@ -138,6 +129,38 @@ def explain_rows(detector: Any, table: Table, *, top: int) -> list[Explanation]:
                 )
             )
     return out
+
+
+def nearest_normal_rows(detector: Any, table: Table, *, n: int) -> list[list[dict[str, str]]]:
+    """The `n` kept normal rows that are nearest to each row of an aligned table, the nearest first.
+
+    Like the one of an `Explanation`, in the units of the table.
+    """
+    normal = _NormalRows(detector, [column.name for column in table.columns])
+    order = normal.distance(detector.feature_map_.rows(table)).argsort(axis=1, kind="stable")
+    return [[normal.values(i) for i in near[:n].tolist()] for near in order]
+
+
+class _NormalRows:
+    """The normal rows that are kept and raise no alarm: how far they are, and their values."""
+
+    def __init__(self, detector: Any, names: list[str]) -> None:
+        feature_map = detector.feature_map_
+        landmarks = feature_map.landmarks[feature_map.is_normal]
+        self.rows = _passing(detector, np.concatenate([landmarks, detector.calibration_.rows]))
+        self.names, self.columns = names, np.unique(feature_map.source)
+        self._feature_map, self._outputs = feature_map, feature_map.outputs(self.rows)
+        self._distance = SparseManhattan(feature_map.packing(self.rows))
+
+    def distance(self, rows: np.ndarray) -> np.ndarray:
+        """To encoded rows.  (n, n_columns) -> (n, n_normal)"""
+        far: np.ndarray = self._distance(self._feature_map.packing(rows))
+        return far
+
+    def values(self, i: int) -> dict[str, str]:
+        """What the i-th one has in each column."""
+        encoder, there = self._feature_map.encoder, self._outputs[i]
+        return {self.names[j]: decoded(encoder, j, there) for j in self.columns.tolist()}
 
 
 def _passing(detector: Any, normal: np.ndarray) -> np.ndarray:

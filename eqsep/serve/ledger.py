@@ -4,7 +4,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from sqlalchemy import Connection, insert, select, update
@@ -35,9 +35,21 @@ from eqsep.serve.teaching import check_servable, digest, done
 
 SNAPSHOT_EVERY = 25  # operations: so many are done again at most to have a version
 _KEPT = 6  # detectors in memory
-_ATTEMPTS = 20  # to write before other writers
+ATTEMPTS = 20  # to write before other writers
 
-Within = Callable[[Connection, int], None]  # what else is written, given the version's number
+
+Within = Callable[[Connection, int, Detector], None]  # what else is written with a version
+
+
+class Alongside(TypedDict, total=False):
+    """What else is done in the transaction of a version, and the live one that was `seen`."""
+
+    within: Within | None
+    seen: int | None
+
+
+class Moved(Conflict):
+    """The live version is no longer the one that the caller has seen."""
 
 
 @dataclass(frozen=True)
@@ -173,16 +185,28 @@ class Ledger:
         return done(self.detector(number), LEARN, lesson)
 
     def learn(
-        self, name: str, lesson: Lesson, *, by: str, note: str = "", within: Within | None = None
+        self,
+        name: str,
+        lesson: Lesson,
+        *,
+        by: str,
+        note: str = "",
+        **more: Unpack[Alongside],
     ) -> Version:
         """Teach the live version labelled rows."""
-        return self._append(name, Change(LEARN, by, note, lesson), within)
+        return self._append(name, Change(LEARN, by, note, lesson), **more)
 
     def forget(
-        self, name: str, lesson: Lesson, *, by: str, note: str = "", within: Within | None = None
+        self,
+        name: str,
+        lesson: Lesson,
+        *,
+        by: str,
+        note: str = "",
+        **more: Unpack[Alongside],
     ) -> Version:
         """Let the live version unlearn rows, with the labels that they were learnt with."""
-        return self._append(name, Change(FORGET, by, note, lesson), within)
+        return self._append(name, Change(FORGET, by, note, lesson), **more)
 
     def merge(self, name: str, other: Detector, *, by: str, note: str = "") -> Version:
         """Take in what a detector with the same feature map has learnt elsewhere."""
@@ -193,11 +217,11 @@ class Ledger:
         return self._append(name, Change(MERGE, by, note, source=number))
 
     def revert(
-        self, name: str, number: int, *, by: str, note: str = "", within: Within | None = None
+        self, name: str, number: int, *, by: str, note: str = "", **more: Unpack[Alongside]
     ) -> Version:
         """Go back to a version: the live one holds its bits again."""
         self._own(name, number)
-        return self._append(name, Change(REVERT, by, note, source=number), within)
+        return self._append(name, Change(REVERT, by, note, source=number), **more)
 
     def lesson(self, number: int) -> Lesson | None:
         """What a version has learnt or forgotten."""
@@ -226,10 +250,19 @@ class Ledger:
         difference = np.abs(detector.coef_ - self.detector(live).coef_).max(initial=0.0)
         return Replay(len(entries) - start, bool(same), float(difference))
 
-    def _append(self, name: str, change: Change, within: Within | None = None) -> Version:
+    def _append(
+        self,
+        name: str,
+        change: Change,
+        *,
+        within: Within | None = None,
+        seen: int | None = None,
+    ) -> Version:
         """Make a version of the live one, and let it be the live one; at once, or not at all."""
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             parent = self._model(name).live
+            if seen is not None and parent != seen:
+                raise Moved(f"Version {parent} of {name!r} is live now, not {seen}: look again.")
             detector, told = self._changed(parent, change)
             with self._store.writing() as connection:
                 number = _written(connection, name, parent, change, detector)
@@ -237,12 +270,12 @@ class Ledger:
                 if not is_first:
                     connection.rollback()
                 elif within is not None:
-                    within(connection, number)
+                    within(connection, number, detector)
             if is_first:
                 self._keep(number, detector)
                 return replace(self.version(number), warnings=told)
         raise Conflict(
-            f"The model {name!r} was changed by others {_ATTEMPTS} times meanwhile: nothing was "
+            f"The model {name!r} was changed by others {ATTEMPTS} times meanwhile: nothing was "
             f"kept. Try again."
         )
 

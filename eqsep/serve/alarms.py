@@ -1,0 +1,202 @@
+"""Alarms as people look at them: what was said, why, what is said now, and what is alike."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from sqlalchemy import ColumnElement, and_, bindparam, func, select, update
+
+from eqsep.detector import Detector
+from eqsep.detector.explanation import nearest_normal_rows
+from eqsep.detector.scoring import VERDICTS as SAID
+from eqsep.detector.scoring import verdicts as judged
+from eqsep.evaluation.review import ALIKE, incidents
+from eqsep.labels import UNSEEN
+from eqsep.serve import schema
+from eqsep.serve.ledger import Ledger
+from eqsep.serve.log import Row
+from eqsep.serve.records import JUDGED, Alarm, Filter, Group, Page, Said, found
+from eqsep.serve.store import Missing, Store
+from eqsep.tables.reading import read_table
+
+MOST = 2_000  # rows that are looked at together
+_REASONS = 8
+_OPEN = Filter()
+
+
+class Alarms:
+    """The rows of a store that are to be looked at, or were."""
+
+    def __init__(self, store: Store, ledger: Ledger) -> None:
+        self._store, self._ledger = store, ledger
+
+    def get(self, number: int) -> Alarm:
+        """The row of a number."""
+        return self.some([number])[0]
+
+    def some(self, numbers: Sequence[int]) -> list[Alarm]:
+        """Rows by their numbers, in that order."""
+        query = select(schema.rows).where(_among(numbers))
+        there = {alarm.id: alarm for alarm in found(self._store, query)}
+        lacking = [number for number in numbers if number not in there]
+        if lacking:
+            raise Missing(f"There is no row {lacking[0]}.")
+        return [there[number] for number in numbers]
+
+    def inbox(self, name: str, wanted: Filter = _OPEN, *, limit: int = 50, offset: int = 0) -> Page:
+        """The rows of a model that are asked for, as the live version sees them."""
+        self.refresh(name)
+        table = schema.rows
+        where = and_(table.c.model == name, *wanted.conditions())
+        first = table.c.now_score.desc() if wanted.order == "score" else table.c.at.desc()
+        query = select(table).where(where).order_by(first, table.c.id.desc())
+        with self._store.reading() as connection:
+            counted = connection.execute(select(func.count()).select_from(table).where(where))
+            total = int(counted.scalar() or 0)
+        return Page(found(self._store, query.limit(limit).offset(offset)), total)
+
+    def kinds(self, name: str) -> dict[str, int]:
+        """How many open alarms there are of each kind, the most frequent first."""
+        self.refresh(name)
+        table = schema.rows
+        query = select(table.c.now_kind, func.count()).group_by(table.c.now_kind)
+        where = and_(table.c.model == name, *_OPEN.conditions())
+        with self._store.reading() as connection:
+            rows = connection.execute(query.where(where)).all()
+        return {kind: int(n) for kind, n in sorted(rows, key=lambda row: -row[1])}
+
+    def explained(self, number: int) -> Alarm:
+        """A row with the reasons of its score, by the version that scored it."""
+        alarm = self.get(number)
+        if alarm.reasons is not None:
+            return alarm
+        try:
+            detector = self._ledger.detector(alarm.said.version)
+        except Missing:  # purged
+            detector = self._live(alarm.model)
+        explanation = asdict(detector.explain([alarm.row], top=_REASONS)[0])
+        table = schema.rows
+        with self._store.writing() as connection:
+            changed = update(table).where(table.c.id == number).values(reasons=explanation)
+            connection.execute(changed)
+        return self.get(number)
+
+    def normal_rows(self, number: int, *, n: int = 5) -> list[dict[str, str]]:
+        """The normal rows nearest to a row, in the units of the table."""
+        alarm = self.get(number)
+        detector = self._live(alarm.model)
+        table = detector.feature_map_.aligned(read_table([alarm.row], name="The service"))
+        return nearest_normal_rows(detector, table, n=n)[0]
+
+    def alike(self, number: int, *, limit: int = 20) -> list[Alarm]:
+        """Open alarms that look like a row, the likest first."""
+        alarm = self.get(number)
+        others = [a for a in self._opened(alarm.model) if a.id != number]
+        if not others:
+            return []
+        feature_map = self._live(alarm.model).feature_map_
+        Z = feature_map.rows([a.row for a in (alarm, *others)])
+        likeness = np.asarray(feature_map.kernel(Z[:1], Z[1:]), dtype=float)[0]
+        order = np.argsort(-likeness, kind="stable")[:limit].tolist()
+        return [others[i] for i in order if likeness[i] > ALIKE]
+
+    def of_entity(self, number: int, *, limit: int = 50) -> list[Alarm]:
+        """What else is kept of a row's entity, the newest first."""
+        alarm = self.get(number)
+        if alarm.entity is None:
+            return []
+        table = schema.rows
+        where = and_(table.c.model == alarm.model, table.c.entity == alarm.entity)
+        query = select(table).where(where, table.c.id != number).order_by(table.c.at.desc())
+        return found(self._store, query.limit(limit))
+
+    def groups(self, name: str, *, limit: int = 20) -> list[Group]:
+        """Open alarms of no seen kind that look alike: the largest groups of two and more."""
+        unseen = [alarm for alarm in self._opened(name) if alarm.now.kind == UNSEEN]
+        unseen.sort(key=lambda alarm: -alarm.now.score)
+        if len(unseen) < 2:
+            return []
+        detector = self._live(name)
+        feature_map = detector.feature_map_
+        rows = feature_map.rows([alarm.row for alarm in unseen])
+        incident = incidents(rows, kernel=feature_map.kernel).tolist()
+        members: dict[int, list[Alarm]] = {}
+        for alarm, place in zip(unseen, incident, strict=True):
+            members.setdefault(place, []).append(alarm)
+        largest = sorted((m for m in members.values() if len(m) > 1), key=lambda m: -len(m))[:limit]
+        if not largest:
+            return []
+        reasons = detector.explain([alarms[0].row for alarms in largest], top=3)
+        return [
+            Group(alarms, [one.column for one in told.reasons if one.contribution > 0])
+            for alarms, told in zip(largest, reasons, strict=True)
+        ]
+
+    def assign(self, numbers: Sequence[int], assignee: str | None) -> None:
+        """Give rows to somebody, or to nobody."""
+        self._change(numbers, assignee=assignee or None)
+
+    def annotate(self, number: int, note: str) -> None:
+        """Write a note beside a row."""
+        self._change([number], note=note)
+
+    def refresh(self, name: str) -> None:
+        """Let the live version, if it is new, look at the newest rows that nobody has judged."""
+        table = schema.rows
+        live = self._ledger.in_use(name)[0]
+        stale = and_(table.c.model == name, table.c.state != JUDGED, table.c.now_version != live)
+        query = select(table.c.id, table.c.row).where(stale).order_by(table.c.id.desc())
+        with self._store.reading() as connection:
+            rows = connection.execute(query.limit(2 * MOST)).all()
+        if not rows:
+            return
+        answers = said_of(self._ledger.detector(live), live, [row.row for row in rows])
+        changed = [
+            {"number": row.id, **{f"now_{key}": value for key, value in asdict(said).items()}}
+            for row, said in zip(rows, answers, strict=True)
+        ]
+        one = update(table).where(table.c.id == bindparam("number"))
+        with self._store.writing() as connection:
+            connection.execute(one, changed)
+
+    def looked_at(self, name: str) -> list[Alarm]:
+        """The newest rows that nobody has judged: open alarms, and those that raise none."""
+        self.refresh(name)
+        table = schema.rows
+        where = and_(table.c.model == name, table.c.state != JUDGED)
+        return [
+            alarm
+            for is_alarm in (True, False)
+            for alarm in found(
+                self._store,
+                select(table)
+                .where(where, table.c.now_alarm == is_alarm)
+                .order_by(table.c.id.desc())
+                .limit(MOST),
+            )
+        ]
+
+    def _opened(self, name: str) -> list[Alarm]:
+        return self.inbox(name, limit=MOST).alarms
+
+    def _live(self, name: str) -> Detector:
+        return self._ledger.detector(self._ledger.in_use(name)[0])
+
+    def _change(self, numbers: Sequence[int], **values: Any) -> None:
+        self.some(numbers)
+        with self._store.writing() as connection:
+            connection.execute(update(schema.rows).where(_among(numbers)).values(**values))
+
+
+def said_of(detector: Detector, number: int, rows: list[Row]) -> list[Said]:
+    """What a version says of rows."""
+    if not rows:
+        return []
+    columns = judged(detector, rows)
+    said = zip(*(columns[name].tolist() for name in SAID), strict=True)
+    return [Said(number, score, p, alarm, kind) for score, p, alarm, kind in said]
+
+
+def _among(numbers: Iterable[int]) -> ColumnElement[bool]:
+    return schema.rows.c.id.in_(list(numbers))

@@ -1,0 +1,325 @@
+"""Verdicts: what people decide of rows, what that would change, and how it is taken back."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, and_, insert, select, update
+
+from eqsep.detector import Detector
+from eqsep.detector.scoring import scorer_of
+from eqsep.errors import UserError
+from eqsep.labels import NORMAL, OR, UNSEEN
+from eqsep.serve import schema
+from eqsep.serve.alarms import Alarms, said_of
+from eqsep.serve.ledger import ATTEMPTS, Ledger, Moved
+from eqsep.serve.log import Lesson, Version
+from eqsep.serve.records import JUDGED, OPEN, UNSURE, Alarm, Said, Verdict, verdict_of
+from eqsep.serve.store import Conflict, Missing, Store, now
+
+TRUE, FALSE, EXPECTED = "true", "false alarm", "expected"
+VERDICTS = (TRUE, FALSE, EXPECTED, UNSURE)
+TEACHING = (TRUE, FALSE)
+MOST_AT_ONCE = 1_000  # rows
+
+
+@dataclass(frozen=True)
+class Given:
+    """What verdicts have done: themselves, and the version that is live now."""
+
+    verdicts: list[Verdict]
+    version: Version
+
+
+@dataclass(frozen=True)
+class Change:
+    """A row, and what would be said of it."""
+
+    alarm: Alarm
+    then: Said
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What verdicts would change.
+
+    Attributes
+    ----------
+    rows : list of Change
+        The rows that they are of.
+    goes, rises, renamed : list of Change
+        Open alarms that would be none, rows that pass and would not, and alarms that would get
+        another name; among the newest rows that are kept.
+    n_looked_at : int
+        How many these are.
+    likeness : dict of str to (float, float)
+        How much the first row is like each kind, before and after: about 1 for a row of it.
+    threshold : (float, float)
+        Before and after.
+    warnings : tuple of str
+        What is to be known before it is done.
+    """
+
+    rows: list[Change]
+    goes: list[Change]
+    rises: list[Change]
+    renamed: list[Change]
+    n_looked_at: int
+    likeness: dict[str, tuple[float, float]]
+    threshold: tuple[float, float]
+    warnings: tuple[str, ...]
+
+
+class Verdicts:
+    """The verdicts of a store, which teach its models.
+
+    A true alarm teaches its row with its kind, a false one teaches it as a normal row. Rows that
+    were judged because they raised an alarm never calibrate; one that was drawn at random may. What
+    was expected, and what nobody is sure of, teaches nothing.
+    """
+
+    def __init__(self, store: Store, ledger: Ledger, alarms: Alarms) -> None:
+        self._store, self._ledger, self._alarms = store, ledger, alarms
+
+    def preview(self, numbers: Sequence[int], verdict: str, *, kind: str | None = None) -> Preview:
+        """What a verdict on rows would change; nothing is kept."""
+        alarms = self._judgeable(numbers, verdict, kind)
+        model = alarms[0].model
+        live = self._ledger.in_use(model)[0]
+        before = self._ledger.detector(live)
+        after, told = before, tuple[str, ...]()
+        if verdict in TEACHING:
+            after, told = self._ledger.learnt(live, _lesson(alarms, verdict, kind))
+        others = [a for a in self._alarms.looked_at(model) if a.id not in set(numbers)]
+        changes = _changes(after, live, others)
+        return Preview(
+            rows=_changes(after, live, alarms),
+            goes=[c for c in changes if c.alarm.now.alarm and not c.then.alarm],
+            rises=[c for c in changes if c.then.alarm and not c.alarm.now.alarm],
+            renamed=[
+                c
+                for c in changes
+                if c.then.alarm and c.alarm.now.alarm and c.then.kind != c.alarm.now.kind
+            ],
+            n_looked_at=len(others),
+            likeness=_likeness(before, after, alarms[0]),
+            threshold=(before.threshold_, after.threshold_),
+            warnings=told,
+        )
+
+    def give(
+        self,
+        numbers: Sequence[int],
+        verdict: str,
+        *,
+        kind: str | None = None,
+        note: str = "",
+        by: str,
+    ) -> Given:
+        """Decide of rows; what that teaches is learnt in the same transaction."""
+        alarms = self._judgeable(numbers, verdict, kind)
+        model = alarms[0].model
+        values = {"verdict": verdict, "kind": kind if verdict == TRUE else None, "note": note}
+
+        def write(connection: Connection, version: int | None, _: Detector | None) -> None:
+            _check_open(connection, numbers, by)
+            _write(connection, alarms, values | {"by": by, "version": version})
+
+        if verdict in TEACHING:
+            told = _told(alarms, verdict, kind)
+            lesson = _lesson(alarms, verdict, kind)
+            version = self._ledger.learn(model, lesson, by=by, note=told, within=write)
+        else:
+            with self._store.writing() as connection:
+                write(connection, None, None)
+            version = self._ledger.live(model)
+        given = [a.verdict for a in self._alarms.some(numbers) if a.verdict is not None]
+        return Given(given, version)
+
+    def undo(self, numbers: Sequence[int], *, by: str) -> Version:
+        """Take verdicts back, all of one model; the version that is live then.
+
+        Where they are all that the model was taught last, it goes back to the very version before.
+        What was taught earlier is forgotten: its sums are subtracted.
+        """
+        verdicts = [self.get(number) for number in numbers]
+        for verdict in verdicts:
+            if verdict.undone_at is not None:
+                raise Conflict(f"Verdict {verdict.id} was taken back by {verdict.undone_by}.")
+        model = _one_model(self._alarms.some([verdict.row for verdict in verdicts]))
+        lessons = {verdict.version for verdict in verdicts}
+        for lesson in sorted(lessons, key=lambda version: -(version or 0)):  # the newest first
+            self._undo(model, [v for v in verdicts if v.version == lesson], by)
+        return self._ledger.live(model)
+
+    def _undo(self, model: str, verdicts: list[Verdict], by: str) -> None:
+        """Take back verdicts of one lesson."""
+        alarms = self._alarms.some([verdict.row for verdict in verdicts])
+        numbers, lesson = [verdict.id for verdict in verdicts], verdicts[0].version
+        note = f"verdicts taken back: {', '.join(map(str, numbers))}"
+
+        def write(connection: Connection, *_: object) -> None:
+            _take_back(connection, numbers, [alarm.id for alarm in alarms], by)
+
+        for _ in range(ATTEMPTS):
+            live = self._ledger.in_use(model)[0]
+            line = self._ledger.lineage(live)
+            told: dict[str, Any] = {"by": by, "note": note, "within": write, "seen": live}
+            try:
+                if lesson is None or lesson not in line:  # the model knows nothing of it
+                    with self._store.writing() as connection:
+                        write(connection)
+                elif self._is_whole(lesson, numbers) and line[-1] == lesson:
+                    self._ledger.revert(model, line[-2], **told)
+                else:
+                    learnt = self._ledger.lesson(lesson)
+                    gone = Lesson(
+                        [alarm.row for alarm in alarms],
+                        [verdict.kind or NORMAL for verdict in verdicts],
+                        judged=learnt is None or learnt.judged,
+                    )
+                    self._ledger.forget(model, gone, **told)
+                return
+            except Moved:
+                continue
+        raise Conflict(f"Others change the model {model!r} all the time: try again.")
+
+    def get(self, number: int) -> Verdict:
+        """The verdict of a number."""
+        table = schema.verdicts
+        with self._store.reading() as connection:
+            row = connection.execute(select(table).where(table.c.id == number)).first()
+        if row is None:
+            raise Missing(f"There is no verdict {number}.")
+        return verdict_of(row)
+
+    def of_row(self, number: int) -> list[Verdict]:
+        """All verdicts on a row, those taken back too, the newest first."""
+        table = schema.verdicts
+        query = select(table).where(table.c.row == number).order_by(table.c.id.desc())
+        with self._store.reading() as connection:
+            return [verdict_of(row) for row in connection.execute(query)]
+
+    def latest(self, model: str, *, limit: int = 50) -> list[Verdict]:
+        """The latest verdicts on rows of a model, the newest first."""
+        table = schema.verdicts
+        query = select(table).where(table.c.model == model).order_by(table.c.id.desc())
+        with self._store.reading() as connection:
+            return [verdict_of(row) for row in connection.execute(query.limit(limit))]
+
+    def last_given(self, model: str) -> list[Verdict]:
+        """The verdicts that were given together last, and stand: what an undo takes back."""
+        standing = [v for v in self.latest(model) if v.undone_at is None]
+        return [v for v in standing if (v.at, v.by) == (standing[0].at, standing[0].by)]
+
+    def _is_whole(self, lesson: int, numbers: Sequence[int]) -> bool:
+        """Whether these verdicts are all that a version has learnt."""
+        table = schema.verdicts
+        with self._store.reading() as connection:
+            there = connection.execute(select(table.c.id).where(table.c.version == lesson))
+            return set(there.scalars()) == set(numbers)
+
+    def _judgeable(self, numbers: Sequence[int], verdict: str, kind: str | None) -> list[Alarm]:
+        """The rows that a verdict is on, or why it cannot be."""
+        if verdict not in VERDICTS:
+            raise UserError(f"A verdict is one of {', '.join(VERDICTS)}; got {verdict!r}.")
+        if not 0 < len(set(numbers)) == len(numbers) <= MOST_AT_ONCE:
+            raise UserError(
+                f"Expected 1 to {MOST_AT_ONCE:,} different rows to judge, got {len(numbers):,}."
+            )
+        if verdict == TRUE:
+            _check_kind(kind)
+        alarms = self._alarms.some(numbers)
+        _one_model(alarms)
+        for alarm in alarms:
+            if alarm.verdict is not None and alarm.verdict.verdict in TEACHING:
+                raise Conflict(
+                    f"Row {alarm.id} was judged by {alarm.verdict.by} already "
+                    f"({alarm.verdict.verdict}): take that back first."
+                )
+        return alarms
+
+
+def _one_model(alarms: list[Alarm]) -> str:
+    models = {alarm.model for alarm in alarms}
+    if len(models) != 1:
+        raise UserError(f"Expected rows of one model at a time, got {sorted(models)}.")
+    return models.pop()
+
+
+def _check_kind(kind: str | None) -> None:
+    reserved = (NORMAL, UNSEEN)
+    if not kind or not kind.strip() or kind != kind.strip() or len(kind) > 100:
+        raise UserError(f"A true alarm needs the name of its kind, up to 100 characters: {kind!r}.")
+    if kind in reserved or OR in kind or not kind.isprintable():
+        raise UserError(
+            f"{kind!r} cannot be the name of a kind: {', '.join(reserved)} and names with "
+            f"{OR.strip()!r} in them have a meaning of their own. Choose another."
+        )
+
+
+def _lesson(alarms: list[Alarm], verdict: str, kind: str | None) -> Lesson:
+    """What a verdict teaches."""
+    label = kind if verdict == TRUE and kind is not None else NORMAL
+    return Lesson([a.row for a in alarms], [label] * len(alarms), judged=_is_judged(alarms))
+
+
+def _is_judged(alarms: Iterable[Alarm]) -> bool:
+    """Whether some were judged since they stood out: then none calibrates."""
+    return not all(alarm.drawn for alarm in alarms)
+
+
+def _told(alarms: list[Alarm], verdict: str, kind: str | None) -> str:
+    count = "1 row" if len(alarms) == 1 else f"{len(alarms):,} rows"
+    return f"{count}: {verdict}" if verdict == FALSE else f"{count}: {kind}"
+
+
+def _check_open(connection: Connection, numbers: Sequence[int], by: str) -> None:
+    """See that nobody was first; what taught nothing makes way."""
+    table = schema.verdicts
+    standing = and_(table.c.row.in_(numbers), table.c.undone_at.is_(None))
+    taught = select(table.c.row, table.c.by).where(standing, table.c.verdict.in_(TEACHING))
+    first = connection.execute(taught).first()
+    if first is not None:
+        raise Conflict(f"Row {first.row} was judged by {first.by} just now: look at it again.")
+    connection.execute(update(table).where(standing).values(undone_at=now(), undone_by=by))
+
+
+def _write(connection: Connection, alarms: list[Alarm], values: dict[str, object]) -> None:
+    """Write verdicts down, beside their rows too."""
+    at = now()
+    connection.execute(
+        insert(schema.verdicts),
+        [{"row": alarm.id, "model": alarm.model, "at": at} | values for alarm in alarms],
+    )
+    state = UNSURE if values["verdict"] == UNSURE else JUDGED
+    among = schema.rows.c.id.in_([alarm.id for alarm in alarms])
+    connection.execute(update(schema.rows).where(among).values(state=state))
+
+
+def _take_back(
+    connection: Connection, numbers: Sequence[int], rows: Sequence[int], by: str
+) -> None:
+    table = schema.verdicts
+    mine = and_(table.c.id.in_(numbers), table.c.undone_at.is_(None))
+    gone = connection.execute(update(table).where(mine).values(undone_at=now(), undone_by=by))
+    if gone.rowcount != len(numbers):
+        raise Conflict("Somebody has taken one of these verdicts back just now: look again.")
+    # The live version has not looked at them meanwhile.
+    stale = {"state": OPEN, "now_version": 0}
+    connection.execute(update(schema.rows).where(schema.rows.c.id.in_(rows)).values(**stale))
+
+
+def _changes(detector: Detector, number: int, alarms: list[Alarm]) -> list[Change]:
+    said = said_of(detector, number, [alarm.row for alarm in alarms])
+    return [Change(alarm, then) for alarm, then in zip(alarms, said, strict=True)]
+
+
+def _likeness(before: Detector, after: Detector, alarm: Alarm) -> dict[str, tuple[float, float]]:
+    """How much a row is like each kind by both detectors; 0 where one does not know it."""
+    found = []
+    for detector in (before, after):
+        Z = detector.feature_map_.rows([alarm.row])
+        likeness = scorer_of(detector).likeness(Z)[0].tolist() if detector.kinds_ else []
+        found.append(dict(zip(detector.kinds_, likeness, strict=True)))
+    return {k: (found[0].get(k, 0.0), found[1].get(k, 0.0)) for k in {**found[0], **found[1]}}

@@ -1,0 +1,82 @@
+"""The workspace: all that a service keeps, and all that can be done with it."""
+
+from pathlib import Path
+from typing import Self
+
+from eqsep.serve.alarms import Alarms
+from eqsep.serve.intake import Intake
+from eqsep.serve.ledger import Ledger
+from eqsep.serve.people import People
+from eqsep.serve.purging import Purging
+from eqsep.serve.queue import Queue
+from eqsep.serve.store import Store
+from eqsep.serve.verdicts import Verdicts
+from eqsep.serve.watching import Watching
+
+
+class Workspace:
+    """A store and the rooms around it; the API, the console and the MCP server only call these.
+
+    Parameters
+    ----------
+    url : str
+        Of the database; see `eqsep.serve.store.Store`.
+    keep_quiet : float, default=0.05
+        The share of rows that raise no alarm which are kept; see `eqsep.serve.intake.Intake`.
+    workers : int, default=1
+        How many processes serve this store.
+
+    Attributes
+    ----------
+    ledger : Ledger
+        Models and their versions.
+    intake : Intake
+        Rows that come.
+    alarms : Alarms
+        Rows that are to be looked at.
+    verdicts : Verdicts
+    queue : Queue
+        Rows whose labels would help.
+    watching : Watching
+    people : People
+    purging : Purging
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eqsep import Detector
+    >>> rows = [{"x": float(x)} for x in np.random.default_rng(0).normal(size=600)]
+    >>> detector = Detector(bandwidth=1.0, n_landmarks=30, random_state=0).fit(rows)
+    >>> work = Workspace("sqlite://")
+    >>> version = work.ledger.add("pump", detector, by="ada")
+    >>> alarms = work.intake.take("pump", [{"x": x} for x in (5.0, 5.3, 5.5)])
+    >>> given = work.verdicts.give([a.id for a in alarms], "true", kind="leak", by="ada")
+    >>> work.intake.score("pump", [{"x": 5.4}])[0].kind
+    'leak'
+    >>> undone = work.verdicts.undo([verdict.id for verdict in given.verdicts], by="ada")
+    >>> undone.digest == version.digest
+    True
+    """
+
+    def __init__(self, url: str, *, keep_quiet: float = 0.05, workers: int = 1) -> None:
+        self.store = Store(url)
+        self.ledger = Ledger(self.store)
+        self.watching = Watching(self.store, self.ledger, workers=workers)
+        self.intake = Intake(self.store, self.ledger, self.watching, keep_quiet=keep_quiet)
+        self.alarms = Alarms(self.store, self.ledger)
+        self.verdicts = Verdicts(self.store, self.ledger, self.alarms)
+        self.queue = Queue(self.store, self.alarms)
+        self.people = People(self.store)
+        self.purging = Purging(self.store, self.ledger)
+
+    @classmethod
+    def in_folder(cls, folder: Path, *, keep_quiet: float = 0.05, workers: int = 1) -> Self:
+        """The workspace in a folder, which is made if it is not there."""
+        folder.mkdir(parents=True, exist_ok=True)
+        url = f"sqlite:///{folder.resolve() / 'eqsep.db'}"
+        return cls(url, keep_quiet=keep_quiet, workers=workers)
+
+    def close(self) -> None:
+        """Keep what is watched, and let the database go."""
+        self.watching.save()
+        self.store.close()
