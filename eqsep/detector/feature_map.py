@@ -266,22 +266,22 @@ class FeatureMap:
 def encoded(encoder: TableEncoder, X: Any) -> np.ndarray:
     """A table as weighted outputs in single precision, without those that count nothing."""
     table, weight = aligned(encoder, X), output_weights(encoder)
-    place = np.cumsum(weight > 0) - 1
+    counts = weight > 0
+    before = np.concatenate([[0], np.cumsum(counts)])
+    ends = np.searchsorted(encoder.source_, np.arange(len(encoder.columns_) + 1))
     learnt = [(j, column) for j, column in enumerate(encoder.columns_) if column is not None]
-    # Row by row, so that sums are taken in one order.
-    out = np.zeros((table.n_rows, int((weight > 0).sum())), dtype=np.float32)
+    out = np.zeros((table.n_rows, before[-1]), np.float32)  # row by row: sums have one order
 
     def encode(columns: slice) -> None:
         for j, column in learnt[columns]:
-            there = np.flatnonzero(encoder.source_ == j)
-            counts = weight[there] > 0
+            there = slice(ends[j], ends[j + 1])
             if isinstance(column, Category):  # one output of many: the others are 0 already
                 output, height = column.places(table.columns[j])
-                output = there[output]
-                out[np.arange(len(out)), place[output]] = height * weight[output]
+                output = output + there.start
+                out[np.arange(len(out)), before[output]] = height * weight[output]
             else:
-                block = column.encode(table.columns[j])
-                out[:, place[there[counts]]] = block[:, counts] * weight[there[counts]]
+                block = column.encode(table.columns[j]) * weight[there]
+                out[:, before[there.start] : before[there.stop]] = block[:, counts[there]]
 
     in_threads(encode, len(learnt), steps=out.size)
     return out

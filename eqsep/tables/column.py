@@ -9,6 +9,7 @@ import datetime as dt
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
@@ -172,6 +173,9 @@ def _column(name: str, values: np.ndarray) -> Column:
 def _object_column(name: str, values: list[Any]) -> Column:
     """A column of Python objects: of the one kind that all of them are, or mixed."""
     types = set(map(type, values))
+    if types <= {float, int}:  # the most frequent column
+        with suppress(OverflowError):  # an integer beyond all floats: it is bounded below
+            return Column(name, "number", _bounded(np.array(values, dtype=float)))
     gone = {t for t in types if t.__name__ in _MISSING_TYPES}
     for t in types - gone:
         _kind_of_type(t, name)  # refuses before values of that type are compared

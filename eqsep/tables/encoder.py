@@ -253,6 +253,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.n_features_in_ = len(learnt)
         counts = [0 if c is None else len(c.outputs) for c in learnt]
         self.source_ = np.repeat(np.arange(len(learnt)), counts)
+        self._weights = np.array([weight for c in learnt if c is not None for weight in c.weights])
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
@@ -317,8 +318,7 @@ def aligned(encoder: TableEncoder, X: Any) -> Table:
 
 def output_weights(encoder: TableEncoder) -> np.ndarray:
     """What each output counts in a distance between rows; 0 where another one says it all."""
-    learnt = [column for column in encoder.columns_ if column is not None]
-    return np.array([weight for column in learnt for weight in column.weights])
+    return encoder._weights
 
 
 def output_groups(encoder: TableEncoder) -> np.ndarray:

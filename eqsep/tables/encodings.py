@@ -6,6 +6,7 @@ that rise together with the value; `reads`, the kind of column that its values a
 """
 
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -93,8 +94,7 @@ class Number:
         return [weight[form] for form in self.forms] + [NAME_WEIGHT] * self.with_missing
 
     @property
-    def groups(self) -> list[int]:
-        """Outputs of one group rise together with the value: ranks and deviations do."""
+    def groups(self) -> list[int]:  # ranks and deviations rise together with the value
         return [0] * len(self.forms) + [1] * self.with_missing
 
     def value(self, outputs: np.ndarray) -> str:
@@ -134,8 +134,7 @@ class Number:
     def state(self) -> dict[str, Any]:
         return asdict(self) | {"kind": self.kind}
 
-    def _place_of_missing(self, form: str) -> float:
-        """That of the median where an output of its own says it; else outside all of training."""
+    def _place_of_missing(self, form: str) -> float:  # the median's, or outside all of training
         if form == "quantile":
             middle = float(self._ranks(np.array([self.centre]))[0])
             return middle if self.with_missing else _UNSEEN_RANK
@@ -143,29 +142,36 @@ class Number:
         return 0.0 if self.with_missing else float(least) - _UNSEEN_STEP
 
     @property
-    def _width(self) -> float:
-        """The range of training, or the size of the only value."""
+    def _width(self) -> float:  # the range of training, or the size of the only value
         return (self.knots[-1] - self.knots[0]) or abs(self.centre) or 1.0
 
     def _ranks(self, x: np.ndarray) -> np.ndarray:
         """Interpolated ranks; beyond the range of training towards -1 and 2, never arriving."""
-        knots, low, high = map(np.array, (self.knots, self.low, self.high))
+        knots, low, high, at = self._knots
         if len(knots) == 1:
             rank = np.full(len(x), 0.5)
         else:
-            at = (low + high) / 2
-            at[[0, -1]] = 0, 1
-            inside = np.clip(x, knots[0], knots[-1])
-            i = np.minimum(np.searchsorted(knots, inside, side="right") - 1, len(knots) - 2)
+            inside = np.minimum(np.maximum(x, knots[0]), knots[-1])
+            i = np.minimum(knots.searchsorted(inside, side="right") - 1, len(knots) - 2)
             share = (inside - knots[i]) / (knots[i + 1] - knots[i])
             rank = high[i] + share * (low[i + 1] - high[i])
             on_knot = inside == knots[i]
             rank[on_knot] = at[i[on_knot]]
             rank[inside == knots[-1]] = 1
         below, above = x < knots[0], x > knots[-1]
-        rank[below] = -_beyond(knots[0] - x[below], width=self._width)
-        rank[above] = 1 + _beyond(x[above] - knots[-1], width=self._width)
+        if below.any():
+            rank[below] = -_beyond(knots[0] - x[below], width=self._width)
+        if above.any():
+            rank[above] = 1 + _beyond(x[above] - knots[-1], width=self._width)
         return rank
+
+    @cached_property
+    def _knots(self) -> tuple[np.ndarray, ...]:
+        """The knots, the ranks of the first and the last row on each, and that of the knot."""
+        knots, low, high = map(np.array, (self.knots, self.low, self.high))
+        at = (low + high) / 2
+        at[[0, -1]] = 0, 1
+        return knots, low, high, at
 
     def _of_rank(self, rank: float) -> float:
         if rank < 0 or rank > 1:
@@ -180,12 +186,13 @@ class Number:
     def _deviations(self, x: np.ndarray) -> np.ndarray:
         """Robust deviations from the centre, by their logarithm where they are large."""
         with np.errstate(over="ignore"):  # a tiny scale: infinite, and bounded in the next line
-            z = np.clip((x - self.centre) / self.scale, -LARGEST, LARGEST)
+            z = np.minimum(np.maximum((x - self.centre) / self.scale, -LARGEST), LARGEST)
         size = np.abs(z)
         if len(self.knots) == 1:
             size += _JUMP * (size > 0)
         large = size > _LINEAR
-        size[large] = _LINEAR + np.log1p(size[large] - _LINEAR)
+        if large.any():
+            size[large] = _LINEAR + np.log1p(size[large] - _LINEAR)
         return np.copysign(size, z)
 
     def _of_deviation(self, value: float) -> float:
@@ -233,13 +240,11 @@ class Date:
         return self.elapsed.weights + [1.0] * (2 * len(self.cycles))
 
     @property
-    def groups(self) -> list[int]:
-        """Outputs of one group rise together; those of a circle do not."""
+    def groups(self) -> list[int]:  # the outputs of a circle do not rise together
         elapsed = self.elapsed.groups
         return elapsed + [elapsed[-1] + 1 + i for i in range(2 * len(self.cycles))]
 
     def value(self, outputs: np.ndarray) -> str:
-        """The date that the outputs of one row encode."""
         return self.elapsed.value(outputs[: len(self.elapsed.outputs)])
 
     def encode(self, column: Column) -> np.ndarray:
@@ -252,7 +257,6 @@ class Date:
         return np.hstack(parts)
 
     def describe(self, output: int, value: float) -> str:
-        """What the encoded value says: a date, or the two times of the circle that fit."""
         n_elapsed = len(self.elapsed.outputs)
         if output < n_elapsed:
             return self.elapsed.describe(output, value)
@@ -313,8 +317,7 @@ class Category:
         return [NAME_WEIGHT] * len(self.outputs)
 
     @property
-    def groups(self) -> list[int]:
-        """Outputs of one group rise together: each is one of its own."""
+    def groups(self) -> list[int]:  # each output is one of its own
         return list(range(len(self.outputs)))
 
     def value(self, outputs: np.ndarray) -> str:
@@ -332,13 +335,17 @@ class Category:
     def places(self, column: Column) -> tuple[np.ndarray, np.ndarray]:
         """The only output of each row that is not 0, and what it is.  (n,) -> (n,), (n,)"""
         names, rows = column.names(truths=self.boolean)
+        new, place = self._place_of
+        code = np.array([place.get(name, new) for name in names], np.intp)
+        return code[rows], np.where(code == new, FAR, 1.0)[rows]
+
+    @cached_property
+    def _place_of(self) -> tuple[int, dict[str | None, int]]:
+        """The output of new names, and that of each other one."""
         new = len(self.outputs) - 1
         place: dict[str | None, int] = {name: i for i, name in enumerate(self.frequent)}
         place |= dict.fromkeys(self.rare, len(self.frequent))
-        if self.with_missing:
-            place[None] = new - 1
-        code = np.array([place.get(name, new) for name in names], dtype=np.intp)
-        return code[rows], np.where(code == new, FAR, 1.0)[rows]
+        return new, place | ({None: new - 1} if self.with_missing else {})
 
     def describe(self, output: int, value: float) -> str:
         """What the encoded value says."""
