@@ -252,6 +252,15 @@ def test_notes_name_the_column_and_how_it_is_written(tmp_path):
         ("a,b\n5 %,1\n7,2\n", ["a", "b"], ["5 %", 1]),  # 7 of what?
         ("a,b\n5 apples,1\n7 apples,2\n", ["a", "b"], ["5 apples", 1]),
         ("a,b\n40.1.24,1\n2.1.24,2\n", ["a", "b"], ["40.1.24", 1]),  # no day
+        ("a|b\n--|---\n1|2\n3|4\n", ["a", "b"], [1, 2]),  # a line below the header
+        (
+            "Ward 7\nof May\n\n" + "".join(
+                f"{a:>4} {b:>4} {c:<4}\n"
+                for a, b, c in [("id", "tsh", "note"), ("----", "----", "----")]
+                + [(i, "" if i % 4 == 0 else i / 2, "ok" if i % 2 else "a b") for i in range(1, 30)]
+            ),
+            ["id", "tsh", "note"], [1, 0.5, "ok"],
+        ),  # one space between columns, titles, and a line below the header
         ("5 €;x\n7 €;y\n", ["c1", "c2"], [5, "x"]),
     ],
 )  # fmt: skip

@@ -52,7 +52,7 @@ def test_numbers_are_labels_where_0_is_normal():
 
 
 def test_other_words_for_normal_rows_are_asked_for():
-    with pytest.warns(EqsepWarning, match=r"'i\.O\.' .* say --normal normal --normal i\.O\.\.$"):
+    with pytest.warns(EqsepWarning, match=r"'i\.O\.' .* With --normal normal --normal i\.O\. such"):
         labels = labels_of(["normal", "i.O.", "leak"])
     assert labels.counts == {"normal": 1, "i.O.": 1, "leak": 1}
     with pytest.raises(UserError, match=r"both 'ok'.* --normal normal --normal ok; else rename"):
@@ -108,6 +108,8 @@ def test_words_among_many_numbers_are_refused_unless_they_are_names(tmp_path):
         read(tmp_path, ['"1,5 €"', *(f'"{i},5 €"' for i in range(2, 40)), "leer"])
     with pytest.raises(UserError, match=r"also '7 £'.* with --names.$"):
         read(tmp_path, ["7 £", *(f"{i} $" for i in range(2, 40))])
+    with pytest.raises(UserError, match="'x' holds dates and also 'Total'"):
+        read(tmp_path, [*(f"{i:02d}.05.24" for i in range(1, 31)), "Total"])
     many_words = [f"word{i}" for i in range(6)]  # 45 of 51 are numbers: less than nine in ten
     assert read(tmp_path, [*numbers, *many_words]).columns[0].kind == "text"
 

@@ -9,6 +9,8 @@ from eqsep.commands.notation import is_number
 _AGREED = 0.95  # of the lines, that must have one number of values if nothing else shows them
 _GAP = re.compile(r"\s{2,}|\t")
 _FEWEST = 3  # lines, below which blanks below each other say nothing
+_MANY = 10  # lines, from which on they say more than two spaces between values do
+MOST_TITLES = 12
 Row = list[str]
 
 
@@ -25,7 +27,10 @@ def aligned(lines: Sequence[str]) -> Callable[[str], Row] | None:
     by_gaps, by_spaces = _rows(lines, split_at_gaps), _rows(lines, str.split)
     starts = _starts(lines)
     fixed = partial(split_at, starts)
-    below = len(lines) >= _FEWEST and len(starts) > 1 and _some_numbers(_rows(lines, fixed))
+    by_place = _rows(lines, fixed)
+    below = len(lines) >= _FEWEST and len(starts) > 1 and _numeric(by_place) > 0
+    if len(lines) >= _MANY and len(starts) > 1 and _numeric(by_place) > _numeric(by_gaps) > 0:
+        return str.split if _agree(by_spaces, 1.0) else fixed  # one space between two values
     for least in (1.0, _AGREED):
         if _agree(by_gaps, least):
             joined = (value.split() for row in by_gaps[1:] for value in row)
@@ -38,6 +43,16 @@ def aligned(lines: Sequence[str]) -> Callable[[str], Row] | None:
             return str.split
         if below:
             return fixed
+    return None
+
+
+def aligned_below(lines: Sequence[str]) -> tuple[int, Callable[[str], Row]] | None:
+    """The same of lines below titles that a blank line ends, and how many lines these have."""
+    for n, line in enumerate(lines[:MOST_TITLES]):
+        if not line.strip() and len(lines) > n + _FEWEST:
+            split = aligned(lines[n + 1 :])
+            if split is not None:
+                return sum(bool(title.strip()) for title in lines[:n]), split
     return None
 
 
@@ -61,7 +76,7 @@ def _agree(rows: Sequence[Row], least: float) -> bool:
     """Whether this share of the rows has as many values as the first, and a column has numbers."""
     width = len(rows[0])
     same = sum(len(row) == width for row in rows)
-    return width > 1 and same >= least * len(rows) and _some_numbers(rows)
+    return width > 1 and same >= least * len(rows) and _numeric(rows) > 0
 
 
 def _starts(lines: Sequence[str]) -> tuple[int, ...]:
@@ -73,9 +88,15 @@ def _starts(lines: Sequence[str]) -> tuple[int, ...]:
     return tuple(i for i, j in zip(starts, ends, strict=True) if lines[0][i:j].strip())
 
 
-def _some_numbers(rows: Sequence[Row]) -> bool:
-    """Whether a column holds numbers alone below its first value."""
+def _numeric(rows: Sequence[Row]) -> int:
+    """How many columns hold numbers alone below their first value."""
     width = len(rows[0])
-    below = [row for row in rows[1:] if len(row) == width]
+    below = [row for row in rows[1:] if len(row) == width and not is_ruler(row)]
     columns = zip(*below, strict=True)
-    return any(any(column) and all(is_number(v) for v in column if v) for column in columns)
+    return sum(any(column) and all(is_number(v) for v in column if v) for column in columns)
+
+
+def is_ruler(row: Row) -> bool:
+    """Whether a row is a line drawn below the header."""
+    drawn = "".join(row).replace(" ", "")
+    return len(drawn) > len(row) and set(drawn) <= set("-=+:|_")

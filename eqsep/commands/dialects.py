@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
-from eqsep.commands.aligned import aligned
+from eqsep.commands.aligned import MOST_TITLES, aligned, aligned_below, is_ruler
 from eqsep.commands.notation import (
     MISSING,
     THOUSANDS,
@@ -35,7 +35,7 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+$")
 _SAMPLED = 200  # lines that are divided
 _LOOKED_AT = 60  # rows of which values are looked at
 _AGREED = 0.8  # of the rows, that must have one number of values
-_MOST_TITLES, _MOST_HEADERS = 12, 3
+_MOST_HEADERS = 3
 Row = list[str]
 
 
@@ -263,6 +263,8 @@ def _form(lines: Sequence[str], layout: Layout, *, tabs: bool) -> _Form:
         best = best if split is None else _split(lines, split)
     if best is not None:
         return best
+    if layout.skip is None and (below := aligned_below(lines)):
+        return replace(_split(lines, below[1]), titles=below[0])
     first = max(marks, key=lines[0].count, default=_NOWHERE)
     return _divided(lines, first if first in lines[0] else _NOWHERE)
 
@@ -281,7 +283,7 @@ def _after_titles(form: _Form) -> _Form:
     """The same without the lines before the table, each of one value, that begin many a report."""
     width = Counter(len(row) for row, _ in form.rows).most_common(1)[0][0]
     n = 0
-    for row, _ in form.rows[:_MOST_TITLES]:
+    for row, _ in form.rows[:MOST_TITLES]:
         if sum(bool(value.strip()) for value in row) > 1:
             break
         n += 1
@@ -298,6 +300,8 @@ def _header_rows(table: Sequence[Row], layout: Layout) -> int:
     if layout.header is not None:
         return int(layout.header)
     first, *others = table
+    if others and is_ruler(others[0]):
+        return 2
     rows = [row for row in others if len(row) == len(first)]
     at = [i for i, value in enumerate(first) if is_number(value)]
     if at:
@@ -337,6 +341,7 @@ def _is_header(row: Row, numeric: Sequence[int]) -> bool:
 
 def _names(rows: Sequence[Row]) -> tuple[str, ...]:
     """The names of columns, of several rows joined; a name without one to its right holds on."""
+    rows = [row for row in rows if not is_ruler(row)] or rows
     last = rows[-1]
     if len(rows) == 1:
         named = [value for value in last if value]
@@ -391,5 +396,5 @@ def _said(form: _Form, n: int, layout: Layout, *, tabs: bool) -> Iterable[str]:
         yield f"values are divided by {_MARKS[form.delimiter]}"
     if n == 0 and layout.header is None:
         yield "the first line holds values, so columns are called c1, c2, …"
-    if n > 1:
+    if n > 1 and not is_ruler(form.table[1]):
         yield f"the first {n} lines name the columns: {quoted(_names(form.table[:n]), most=3)}"

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from eqsep.commands.dialects import Layout
 from eqsep.commands.label_columns import LabelColumn, label_texts, read_label_column
-from eqsep.commands.notation import is_number, strange_numbers
+from eqsep.commands.notation import is_number, strange_dates, strange_numbers
 from eqsep.commands.reading import (
     Choice,
     as_read,
@@ -28,7 +28,7 @@ from eqsep.tables.column import Column, objects
 from eqsep.tables.reading import Table, read_table
 
 _FIRST = 1000  # rows that are looked at before all of them
-_FEW = 20  # distinct values, of which one at least is a number in a column of numbers
+_FEW = 20  # distinct values, of which one at least has a digit in a column of numbers or dates
 
 
 @dataclass(frozen=True)
@@ -202,19 +202,20 @@ def _note_same(table: pa.Table) -> None:
 
 
 def _check_numbers(table: pa.Table, *, names: Iterable[str]) -> None:
-    """Refuse a column of text that is nearly all numbers, unless it is said to hold names."""
+    """Refuse a column of text that is nearly all numbers, or dates, unless it holds names."""
     for field in table.schema:
         if not pa.types.is_string(field.type) or field.name in names:
             continue
         values = pc.unique(table.column(field.name).drop_null())
-        if not any(map(is_number, values[:_FEW].to_pylist())):
+        if not pc.any(pc.match_substring_regex(values[:_FEW], r"\d")).as_py():
             continue
-        others = strange_numbers(values.to_pylist())
-        if others:
+        texts = values.to_pylist()
+        found = {"numbers": strange_numbers(texts), "dates": strange_dates(texts)}
+        for what, others in ((what, others) for what, others in found.items() if others):
             word = next((f"{field.name}={o}" for o in others if not is_number(o)), None)
             told = "" if word is None else f" If that is a missing value, say --missing {word!r}."
             raise UserError(
-                f"Column {field.name!r} holds numbers and also {quoted(others, most=3)}: correct "
+                f"Column {field.name!r} holds {what} and also {quoted(others, most=3)}: correct "
                 f"it, leave the column out with --drop, or take its values as names with --names."
                 f"{told}"
             )

@@ -126,7 +126,7 @@ def _warn_of_fine(known: Iterable[str], normal: str, name: str) -> None:
         warn(
             EqsepWarning(
                 f"Labels of {name}: {quoted(fine)} beside {normal!r}, the normal one, is taken for "
-                f"a kind of anomaly. If such rows are normal, too, say {_said(normal, *fine)}."
+                f"a kind of anomaly. With {_said(normal, *fine)} such rows are normal, too."
             )
         )
 
@@ -160,7 +160,7 @@ def _folded(text: str) -> str:
 def _alike(texts: np.ndarray, name: str, *, known: Iterable[str]) -> np.ndarray:
     """Labels in one spelling, where they differ by case or blanks alone: a known one, if any."""
     groups: dict[str, set[str]] = {}
-    for text in {text for text in texts if text is not None}:
+    for text in sorted({text for text in texts if text is not None}):
         groups.setdefault(_folded(text), set()).add(text)
     usual = {_folded(text): text for text in known}
     words = {

@@ -195,6 +195,21 @@ def strange_numbers(values: Sequence[str]) -> list[str]:
     return [value for value in values if value not in usual]
 
 
+def strange_dates(values: Sequence[str]) -> list[str]:
+    """Which of some distinct values are no dates, where nearly all of many are."""
+    order = date_order(values)
+    others = [value for value in values if not _is_date(value, order)]
+    return others if len(values) > _FEW and len(others) <= (1 - _MOSTLY) * len(values) else []
+
+
+def _is_date(text: str, order: str) -> bool:
+    try:
+        read_date(text, order)
+    except ValueError:
+        return False
+    return True
+
+
 def is_iso_date(text: str) -> bool:
     """Whether a text begins as 2024-12-31 does."""
     return _ISO.match(text) is not None
