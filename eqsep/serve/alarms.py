@@ -18,6 +18,7 @@ from eqsep.serve.ledger import Ledger
 from eqsep.serve.log import Row
 from eqsep.serve.records import JUDGED, Alarm, Filter, Group, Page, Said, found
 from eqsep.serve.store import Missing, Store
+from eqsep.serve.teaching import rows_for
 from eqsep.tables.reading import read_table
 
 MOST = 2_000  # rows that are looked at together
@@ -75,7 +76,7 @@ class Alarms:
             detector = self._ledger.detector(alarm.said.version)
         except Missing:  # purged
             detector = self._live(alarm.model)
-        explanation = asdict(detector.explain([alarm.row], top=_REASONS)[0])
+        explanation = asdict(detector.explain(rows_for(detector, [alarm.row]), top=_REASONS)[0])
         table = schema.rows
         with self._store.writing() as connection:
             changed = update(table).where(table.c.id == number).values(reasons=explanation)
@@ -86,7 +87,9 @@ class Alarms:
         """The normal rows nearest to a row, in the units of the table."""
         alarm = self.get(number)
         detector = self._live(alarm.model)
-        table = detector.feature_map_.aligned(read_table([alarm.row], name="The service"))
+        table = detector.feature_map_.aligned(
+            read_table(rows_for(detector, [alarm.row]), name="The service")
+        )
         return nearest_normal_rows(detector, table, n=n)[0]
 
     def alike(self, number: int, *, limit: int = 20) -> list[Alarm]:
@@ -95,8 +98,9 @@ class Alarms:
         others = [a for a in self._opened(alarm.model) if a.id != number]
         if not others:
             return []
-        feature_map = self._live(alarm.model).feature_map_
-        Z = feature_map.rows([a.row for a in (alarm, *others)])
+        detector = self._live(alarm.model)
+        feature_map = detector.feature_map_
+        Z = feature_map.rows(rows_for(detector, [a.row for a in (alarm, *others)]))
         likeness = np.asarray(feature_map.kernel(Z[:1], Z[1:]), dtype=float)[0]
         order = np.argsort(-likeness, kind="stable")[:limit].tolist()
         return [others[i] for i in order if likeness[i] > ALIKE]
@@ -119,7 +123,7 @@ class Alarms:
             return []
         detector = self._live(name)
         feature_map = detector.feature_map_
-        rows = feature_map.rows([alarm.row for alarm in unseen])
+        rows = feature_map.rows(rows_for(detector, [alarm.row for alarm in unseen]))
         incident = incidents(rows, kernel=feature_map.kernel).tolist()
         members: dict[int, list[Alarm]] = {}
         for alarm, place in zip(unseen, incident, strict=True):
@@ -127,7 +131,8 @@ class Alarms:
         largest = sorted((m for m in members.values() if len(m) > 1), key=lambda m: -len(m))[:limit]
         if not largest:
             return []
-        reasons = detector.explain([alarms[0].row for alarms in largest], top=3)
+        firsts = rows_for(detector, [alarms[0].row for alarms in largest])
+        reasons = detector.explain(firsts, top=3)
         return [
             Group(alarms, [one.column for one in told.reasons if one.contribution > 0])
             for alarms, told in zip(largest, reasons, strict=True)
@@ -193,7 +198,7 @@ def said_of(detector: Detector, number: int, rows: list[Row]) -> list[Said]:
     """What a version says of rows."""
     if not rows:
         return []
-    columns = judged(detector, rows)
+    columns = judged(detector, rows_for(detector, rows))
     said = zip(*(columns[name].tolist() for name in SAID), strict=True)
     return [Said(number, score, p, alarm, kind) for score, p, alarm, kind in said]
 

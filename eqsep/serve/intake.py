@@ -15,8 +15,8 @@ from eqsep.serve import schema
 from eqsep.serve.ledger import Ledger
 from eqsep.serve.log import Row
 from eqsep.serve.store import Store, now
+from eqsep.serve.teaching import rows_for
 from eqsep.serve.watching import Watching
-from eqsep.tables.reading import read_table
 
 MOST_QUIET = 20_000  # rows of a model that raised no alarm and that nobody has judged
 _CLEARED_EVERY = 1_000  # such rows
@@ -91,7 +91,7 @@ class Intake:
         self._kept_quiet = 0
         self._lock = threading.Lock()
 
-    def score(self, name: str, rows: Any, *, version: int | None = None) -> list[Answer]:
+    def score(self, name: str, rows: list[Row], *, version: int | None = None) -> list[Answer]:
         """What a version, by default the live one, says of rows; nothing is kept."""
         number = self._ledger.in_use(name)[0] if version is None else version
         detector = self._ledger.detector(number)
@@ -155,10 +155,9 @@ class Intake:
         return [next(numbers) if kept else None for kept in keep]
 
 
-def _judged(detector: Detector, rows: Any) -> dict[str, Any]:
+def _judged(detector: Detector, rows: list[Row]) -> dict[str, Any]:
     """The encoded rows, and the columns score, p_value, alarm and kind."""
-    table = read_table(rows, name="The service")
-    Z = detector.feature_map_.rows(table)
+    Z = detector.feature_map_.rows(rows_for(detector, rows))
     return {"encoded": Z} | encoded_verdicts(detector, Z, threshold=None)
 
 

@@ -302,7 +302,9 @@ class Ledger:
         return detector
 
     def _next(self, detector: Detector, row: Any) -> Detector:
-        more = lesson_of(row) or self.detector(row.source)
+        more = self.detector(row.source) if row.operation == MERGE else lesson_of(row)
+        if more is None:
+            raise Missing(f"Version {row.id} was purged: what it held cannot be had again.")
         return done(detector, row.operation, more)[0]
 
     def _keep(self, number: int, detector: Detector) -> None:

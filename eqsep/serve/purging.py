@@ -68,6 +68,7 @@ class Purging:
             with self._store.writing() as connection:
                 done.append(_delete_rows(connection, name, entity))
         self._ledger.forget_kept()
+        self._store.scrub()
         return Purged(sum(done), len(lessons))
 
     def _lessons(self, name: str, column: str, entity: str) -> list[int]:

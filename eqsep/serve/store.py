@@ -66,6 +66,13 @@ class Store:
         with self.engine.connect().execution_options(reads=True) as connection:
             yield connection
 
+    def scrub(self) -> None:
+        """Leave nothing of what was deleted in files of the store itself, as far as it has any."""
+        if self.engine.dialect.name == "sqlite":  # deleted pages are zeros; the log has old ones
+            with self.engine.connect() as connection:
+                raw: Any = connection.connection.dbapi_connection
+                raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def close(self) -> None:
         """Give connections back."""
         self.engine.dispose()
@@ -104,7 +111,7 @@ def _json(value: Any) -> str:
 
 def _set_up_sqlite(connection: Any, _: Any) -> None:
     connection.isolation_level = None  # transactions begin when we say so
-    for setting in ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON"):
+    for setting in ("journal_mode=WAL", "synchronous=NORMAL", "secure_delete=ON"):
         connection.execute(f"PRAGMA {setting}")
 
 

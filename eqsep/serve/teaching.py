@@ -10,17 +10,19 @@ import numpy as np
 
 from eqsep.detector import Detector
 from eqsep.errors import EqsepWarning, UserError
-from eqsep.serve.log import LEARN, Lesson
+from eqsep.serve.log import LEARN, Lesson, Row
 
 _ONE_AT_A_TIME = threading.Lock()  # warnings are caught for all threads
 
 
 def digest(detector: Detector) -> str:
     """A hash of all that a detector has learnt: sums, kept rows, kinds, and what is fixed."""
-    learnt = hashlib.sha256(repr((detector.kinds_, detector.threshold_)).encode())
-    sums, kept, fixed = detector.statistics_, detector.kind_rows_, detector.feature_map_
+    sums, fixed, kept = detector.statistics_, detector.feature_map_, detector.kind_rows_
+    of_kinds = sorted(zip(kept.kind.tolist(), map(bytes, kept.rows), strict=True))
+    told = (detector.kinds_, detector.threshold_, of_kinds)  # in whatever order they were learnt
+    learnt = hashlib.sha256(repr(told).encode())
     arrays = [sums.gram, sums.moment, sums.weight, sums.anomalous, sums.leaves]
-    arrays += [detector.calibration_.rows, kept.rows, kept.kind.astype("U"), fixed.landmarks]
+    arrays += [detector.calibration_.rows, fixed.landmarks]
     arrays += [detector.coef_, detector.anomaly_coef_, detector.leaf_votes_]
     for array in arrays:
         learnt.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
@@ -59,10 +61,27 @@ def done(
     return made, tuple(dict.fromkeys(told))
 
 
+def rows_for(detector: Detector, rows: list[Row]) -> list[Any]:
+    """Rows with the columns that the detector knows; others, an entity's say, are left out.
+
+    Examples
+    --------
+    >>> detector = Detector(bandwidth=1.0, n_landmarks=9).fit([{"x": i % 7} for i in range(200)])
+    >>> rows_for(detector, [{"x": 1, "card": "c7"}])
+    [{'x': 1}]
+    """
+    feature_map = detector.feature_map_
+    names = [*feature_map.table_columns]
+    if not hasattr(feature_map.encoder, "feature_names_in_"):  # fitted to an array
+        return [[row.get(name) for name in names] for row in rows]
+    known = {*names, *(() if feature_map.grouping is None else feature_map.grouping.columns)}
+    return [{name: value for name, value in row.items() if name in known} for row in rows]
+
+
 def _told(lesson: Lesson, detector: Detector) -> dict[str, Any]:
     """A lesson as the methods of a detector take it."""
     labels = [label_for(detector, label) for label in lesson.labels]
-    return {"X": lesson.rows, "y": labels, "judged": lesson.judged}
+    return {"X": rows_for(detector, lesson.rows), "y": labels, "judged": lesson.judged}
 
 
 def check_servable(name: str, detector: Any) -> None:

@@ -16,6 +16,7 @@ from eqsep.serve.ledger import ATTEMPTS, Ledger, Moved
 from eqsep.serve.log import Lesson, Version
 from eqsep.serve.records import JUDGED, OPEN, UNSURE, Alarm, Said, Verdict, verdict_of
 from eqsep.serve.store import Conflict, Missing, Store, now
+from eqsep.serve.teaching import rows_for
 
 TRUE, FALSE, EXPECTED = "true", "false alarm", "expected"
 VERDICTS = (TRUE, FALSE, EXPECTED, UNSURE)
@@ -319,7 +320,7 @@ def _likeness(before: Detector, after: Detector, alarm: Alarm) -> dict[str, tupl
     """How much a row is like each kind by both detectors; 0 where one does not know it."""
     found = []
     for detector in (before, after):
-        Z = detector.feature_map_.rows([alarm.row])
+        Z = detector.feature_map_.rows(rows_for(detector, [alarm.row]))
         likeness = scorer_of(detector).likeness(Z)[0].tolist() if detector.kinds_ else []
         found.append(dict(zip(detector.kinds_, likeness, strict=True)))
     return {k: (found[0].get(k, 0.0), found[1].get(k, 0.0)) for k in {**found[0], **found[1]}}

@@ -1,0 +1,395 @@
+"""What the service keeps: models as logs, rows, verdicts, people; on SQLite and PostgreSQL."""
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from databases import HOMES, WHY_NOT, postgres_server
+from sqlalchemy import create_engine, select, text
+
+from eqsep import Detector
+from eqsep.errors import UserError
+from eqsep.serve import intake as intakes
+from eqsep.serve import ledger as ledgers
+from eqsep.serve import schema
+from eqsep.serve.log import Lesson
+from eqsep.serve.records import Filter
+from eqsep.serve.store import Conflict, Missing, Store
+from eqsep.serve.workspace import Workspace
+
+RNG = np.random.default_rng(0)
+
+
+def rows_at(centre, n, *, rng=RNG, card="c1", spread=0.4):
+    return [
+        {"x": float(x), "y": float(y), "card": card}
+        for x, y in rng.normal(centre, spread, size=(n, 2))
+    ]
+
+
+def without_card(rows):
+    return [{"x": row["x"], "y": row["y"]} for row in rows]
+
+
+@pytest.fixture(scope="module")
+def detector():
+    X = [{"x": x, "y": y} for x, y in np.random.default_rng(1).normal(size=(900, 2)).tolist()]
+    X += without_card(rows_at((6, 0), 40, rng=np.random.default_rng(2)))
+    y = ["normal"] * 900 + ["leak"] * 40
+    return Detector(bandwidth=1.0, n_landmarks=60, random_state=0).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    if not HOMES:
+        pytest.skip(WHY_NOT)
+    with postgres_server() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path):
+    """A database of its own for each test."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'eqsep.db'}"
+        return
+    server = request.getfixturevalue("postgres")
+    name = f"t{abs(hash(request.node.name)) % 10**9}"
+    engine = create_engine(server, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+    engine.dispose()
+    yield server.replace("/postgres?", f"/{name}?")
+
+
+@pytest.fixture
+def work(url, detector):
+    work = Workspace(url, keep_quiet=1.0)
+    work.ledger.add("pump", detector, by="ada", settings={"entity": "card"})
+    yield work
+    work.close()
+
+
+def taken(work, rows):
+    """The numbers of rows once they are taken in."""
+    return [answer.id for answer in work.intake.take("pump", rows)]
+
+
+def scores(work, rows):
+    return np.array([answer.score for answer in work.intake.score("pump", rows)])
+
+
+def test_migrations_end_at_the_tables_of_the_schema(url):
+    store = Store(url)
+    with store.engine.connect() as connection:
+        found = compare_metadata(MigrationContext.configure(connection), schema.metadata)
+    assert found == []
+    Store(url).close()  # a second time nothing is left to do
+    store.close()
+
+
+def test_a_version_can_be_had_again_with_the_same_bits(work, url, monkeypatch):
+    monkeypatch.setattr(ledgers, "SNAPSHOT_EVERY", 3)
+    for i in range(8):
+        work.ledger.learn("pump", Lesson(rows_at((0, 5 + i), 2), ["spill"] * 2, True), by="ada")
+    other = Workspace(url)
+    for version in work.ledger.versions("pump"):
+        made = other.ledger.detector(version.id)
+        assert ledgers.digest(made) == version.digest
+        assert made.statistics_.weight.sum() >= 900 * 0.8
+    with work.store.reading() as connection:
+        assert len(connection.execute(select(schema.snapshots.c.version)).all()) == 3
+    other.close()
+
+
+def test_replay_of_random_lessons_gives_the_live_model(work, detector):
+    rng = np.random.default_rng(3)
+    learnt = []
+    for step in range(40):
+        if learnt and rng.random() < 0.35:
+            lesson = learnt.pop(rng.integers(len(learnt)))
+            work.ledger.forget("pump", lesson, by="bob")
+        elif step == 20:
+            other = Detector(feature_map=detector.feature_map_, false_alarm_rate=0.2)
+            other.fit(without_card(rows_at((0, 0), 90, rng=rng)), ["normal"] * 90)
+            work.ledger.merge("pump", other, by="bob")
+        else:
+            label = str(rng.choice(["normal", "leak", "spill"]))
+            learnt.append(Lesson(rows_at(rng.normal(size=2) * 5, 1, rng=rng), [label], True))
+            work.ledger.learn("pump", learnt[-1], by="ada")
+    work.ledger.revert("pump", work.ledger.versions("pump")[5].id, by="ada")
+    replay = work.ledger.replay("pump")
+    assert replay.versions > 20
+    assert replay.same_bits
+    assert replay.largest_difference == 0
+
+
+def test_replay_notices_a_log_that_was_changed(work):
+    made = work.ledger.learn("pump", Lesson(rows_at((0, 5), 1), ["spill"], True), by="ada")
+    work.ledger.learn("pump", Lesson(rows_at((0, 5), 1), ["spill"], True), by="ada")
+    with work.store.writing() as connection:
+        table = schema.versions
+        lesson = {"rows": rows_at((3, 3), 1), "labels": ["spill"], "judged": True}
+        connection.execute(table.update().where(table.c.id == made.id).values(lesson=lesson))
+    replay = work.ledger.replay("pump")
+    assert not replay.same_bits
+    assert replay.largest_difference > 1e-9
+
+
+def test_two_writers_lose_nothing(work, url):
+    other, failures = Workspace(url), []
+
+    def teach(one):
+        try:
+            for _ in range(5):
+                one.ledger.learn("pump", Lesson([{"x": 0.0, "y": 7.0}], ["spill"], True), by="ada")
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=teach, args=(one,)) for one in (work, other)]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert failures == []
+    live = other.ledger.detector(other.ledger.live("pump").id)
+    spill = 1 + live.kinds_.index("spill")
+    assert live.statistics_.weight[spill] == 10
+    assert work.ledger.replay("pump").same_bits
+    other.close()
+
+
+def test_a_verdict_teaches_and_its_undo_gives_the_bits_back(work):
+    before = work.ledger.live("pump")
+    numbers = taken(work, rows_at((0, 6), 6, rng=np.random.default_rng(8)))
+    probe = [{"x": 0.1, "y": 6.1, "card": "c2"}, {"x": 0.0, "y": 0.0, "card": "c3"}]
+    was = scores(work, probe)
+    assert {a.now.kind for a in work.alarms.inbox("pump").alarms} == {"unseen"}
+    preview = work.verdicts.preview(numbers[:4], "true", kind="spill")
+    assert {change.then.kind for change in preview.renamed} == {"spill"}
+    assert preview.likeness["spill"][0] == 0 < preview.likeness["spill"][1]
+    assert work.ledger.live("pump") == before
+    given = work.verdicts.give(numbers[:4], "true", kind="spill", by="ada")
+    assert given.version.id != before.id
+    left = work.alarms.inbox("pump").alarms
+    assert {a.now.kind for a in left} == {"spill"}
+    assert {a.said.kind for a in left} == {"unseen"}
+    assert work.intake.score("pump", probe[:1])[0].kind == "spill"
+    work.verdicts.undo([v.id for v in work.verdicts.last_given("pump")], by="bob")
+    assert scores(work, probe).tobytes() == was.tobytes()
+    assert work.ledger.live("pump").digest == before.digest
+    assert work.alarms.inbox("pump").total == 6
+    assert [v.undone_by for v in work.verdicts.of_row(numbers[0])] == ["bob"]
+
+
+def test_the_undo_of_an_older_verdict_subtracts_it(work):
+    first, second = taken(work, rows_at((0, 6), 1) + rows_at((-6, 0), 1))
+    alone = work.verdicts.give([second], "false alarm", by="ada")
+    expected = scores(work, rows_at((0, 0), 50, rng=np.random.default_rng(4)))
+    work.verdicts.undo([alone.verdicts[0].id], by="ada")
+    given = work.verdicts.give([first], "true", kind="spill", by="ada")
+    work.verdicts.give([second], "false alarm", by="ada")
+    work.verdicts.undo([given.verdicts[0].id], by="ada")
+    assert work.ledger.live("pump").operation == "forget"
+    left = scores(work, rows_at((0, 0), 50, rng=np.random.default_rng(4)))
+    np.testing.assert_allclose(left, expected, atol=1e-9)
+    assert work.ledger.replay("pump").same_bits
+
+
+def test_one_of_several_verdicts_given_together_can_be_taken_back(work):
+    numbers = taken(work, rows_at((0, 6), 3))
+    given = work.verdicts.give(numbers, "true", kind="spill", by="ada")
+    work.verdicts.undo([given.verdicts[1].id], by="ada")
+    states = [alarm.state for alarm in work.alarms.some(numbers)]
+    assert states == ["judged", "open", "judged"]
+    live = work.ledger.detector(work.ledger.live("pump").id)
+    assert live.statistics_.weight[1 + live.kinds_.index("spill")] == pytest.approx(2)
+    with pytest.raises(Conflict, match="taken back by ada"):
+        work.verdicts.undo([given.verdicts[1].id], by="bob")
+
+
+def test_a_row_is_judged_once(work):
+    (number,) = taken(work, rows_at((0, 6), 1))
+    work.verdicts.give([number], "unsure", by="ada")
+    assert work.alarms.inbox("pump", Filter(state="unsure")).total == 1
+    version = work.ledger.live("pump")
+    work.verdicts.give([number], "expected", by="ada")
+    assert work.ledger.live("pump") == version  # neither teaches
+    work.verdicts.give([number], "false alarm", by="ada")
+    with pytest.raises(Conflict, match="judged by ada already"):
+        work.verdicts.give([number], "true", kind="spill", by="bob")
+    assert [v.verdict for v in work.verdicts.of_row(number)] == [
+        *("false alarm", "expected", "unsure")
+    ]
+
+
+def test_a_true_alarm_needs_a_name_that_can_be_one(work):
+    (number,) = taken(work, rows_at((0, 6), 1))
+    for kind in (None, "", " ", "normal", "unseen", "a or b", "x\n", "y" * 101):
+        with pytest.raises(UserError, match="kind"):
+            work.verdicts.give([number], "true", kind=kind, by="ada")
+    assert work.alarms.get(number).verdict is None
+
+
+def test_rows_judged_for_their_alarm_never_calibrate_and_drawn_ones_may(work):
+    def calibrating():
+        return len(work.ledger.detector(work.ledger.live("pump").id).calibration_.rows)
+
+    before = calibrating()
+    numbers = taken(work, rows_at((0, 0), 200) + rows_at((0, 6), 3))
+    alarms = work.alarms.some(numbers)
+    drawn = [a.id for a in alarms if a.drawn]
+    assert 60 < len(drawn) < 140
+    assert not any(a.drawn for a in alarms if a.said.alarm)
+    work.verdicts.give([a.id for a in alarms if not a.drawn], "false alarm", by="ada")
+    assert calibrating() == before
+    work.verdicts.give(drawn, "false alarm", by="ada")
+    assert calibrating() > before
+
+
+def test_the_queue_offers_random_rows_apart_from_the_highest(work):
+    taken(work, rows_at((0, 0), 150))
+    offered = work.queue.offered("pump", limit=30)
+    by_reason = {}
+    for one in offered:
+        by_reason.setdefault("random" in one.why, []).append(one.alarm)
+    assert all(a.drawn for a in by_reason[True])
+    assert not any(a.drawn for a in by_reason[False])
+    highest = [a.now.score for a in by_reason[False]]
+    assert highest == sorted(highest, reverse=True)
+    work.verdicts.give([a.id for a in by_reason[True][1:]], "false alarm", by="ada")
+    work.verdicts.give([by_reason[True][0].id], "true", kind="leak", by="ada")
+    missed = work.queue.missed("pump")
+    assert (missed.count, missed.total) == (1, len(by_reason[True]))
+
+
+def test_a_bad_row_has_an_error_of_its_own(work):
+    good, bad = {"x": 0.0, "y": 0.0}, {"x": 0.0, "y": [1]}
+    answers = work.intake.take("pump", [good, bad, good])
+    assert [answer.error is None for answer in answers] == [True, False, True]
+    assert answers[0].score == answers[2].score == work.intake.score("pump", [good])[0].score
+    assert work.watching.status("pump").rows == 2
+
+
+def test_quiet_rows_are_kept_up_to_a_number(work, monkeypatch):
+    monkeypatch.setattr(intakes, "MOST_QUIET", 30)
+    monkeypatch.setattr(intakes, "_CLEARED_EVERY", 10)
+    taken(work, rows_at((0, 0), 60))
+    assert work.alarms.inbox("pump", Filter(state="quiet")).total == 30
+
+
+def test_a_filter_is_obeyed(work):
+    numbers = taken(work, rows_at((0, 6), 3, card="c7") + rows_at((6, 0), 2, card="c8"))
+    work.alarms.assign(numbers[:2], "ada")
+    work.alarms.annotate(numbers[0], "look twice")
+
+    def total(**wanted):
+        return work.alarms.inbox("pump", Filter(**wanted)).total
+
+    assert (total(), total(kind="leak"), total(entity="c7")) == (5, 2, 3)
+    assert (total(assignee="ada"), total(assignee="")) == (2, 3)
+    highest = [a.now.score for a in work.alarms.some(numbers)]
+    assert total(min_score=sorted(highest)[2]) == sum(s >= sorted(highest)[2] for s in highest)
+    assert (total(min_score=9.0), total(since=2e10)) == (0, 0)
+    page = work.alarms.inbox("pump", Filter(order="score"), limit=2, offset=1)
+    assert len(page.alarms) == 2
+    assert page.alarms[0].now.score >= page.alarms[1].now.score
+    assert work.alarms.get(numbers[0]).note == "look twice"
+    assert work.alarms.kinds("pump") == {"unseen": 3, "leak": 2}
+
+
+def test_alarms_that_look_alike_are_grouped_and_explained(work):
+    numbers = taken(work, rows_at((0, 6), 4, card="c7") + rows_at((-6, 0), 2, card="c8"))
+    groups = work.alarms.groups("pump")
+    assert [sorted(a.id for a in group.alarms) for group in groups] == [numbers[:4], numbers[4:]]
+    assert [group.columns[0] for group in groups] == ["y", "x"]
+    assert {a.id for a in work.alarms.alike(numbers[0])} == set(numbers[1:4])
+    assert {a.id for a in work.alarms.of_entity(numbers[4])} == {numbers[5]}
+    assert work.alarms.get(numbers[0]).reasons is None
+    told = work.alarms.explained(numbers[0]).reasons
+    assert told["reasons"][0]["column"] == "y"
+    assert work.alarms.get(numbers[0]).reasons == told
+    near = work.alarms.normal_rows(numbers[0], n=3)
+    assert near[0] == told["nearest_normal"]
+    assert len(near) == 3
+
+
+def test_rows_that_drift_raise_the_banner_and_a_new_version_begins_anew(work):
+    taken(work, rows_at((0, 0), 300, rng=np.random.default_rng(5), spread=1))
+    assert work.watching.status("pump").banner is None
+    taken(work, rows_at((1.6, 0), 500, rng=np.random.default_rng(6), spread=1))
+    status = work.watching.status("pump")
+    assert 300 < status.broken_at < 800
+    assert "no longer as those that were learnt" in status.banner
+    assert status.shifts[0][0] == "x"
+    assert sum(minute.rows for minute in status.per_minute) == status.rows == 800
+    work.ledger.learn("pump", Lesson(rows_at((0, 5), 1), ["spill"], True), by="ada")
+    assert work.watching.status("pump").broken_at is None
+
+
+def test_a_shadow_scores_and_raises_no_alarm(work):
+    first = work.ledger.live("pump")
+    lesson = Lesson(rows_at((0, 6), 5), ["normal"] * 5, True)
+    work.ledger.learn("pump", lesson, by="ada")
+    work.ledger.set_shadow("pump", first.id)
+    (number,) = taken(work, [{"x": -6.0, "y": -6.0}])
+    alarm = work.alarms.get(number)
+    assert alarm.shadow_score == work.intake.score("pump", [alarm.row], version=first.id)[0].score
+    assert alarm.said.version != first.id
+    with pytest.raises(Missing):
+        work.ledger.set_shadow("pump", 10_000)
+
+
+def test_a_purge_leaves_nothing_of_an_entity(work, url, tmp_path):
+    secret = {"x": 0.25, "y": 6.5, "card": "SECRET-4711"}
+    start = work.ledger.live("pump")
+    numbers = taken(work, [secret, *rows_at((0, 6), 2, card="c8")])
+    work.verdicts.give(numbers[1:], "true", kind="spill", by="ada")
+    probe = rows_at((0, 0), 20)
+    expected = scores(work, probe)
+    work.verdicts.give(numbers[:1], "true", kind="spill", by="ada")
+    with_it = work.ledger.live("pump")
+    purged = work.purging.purge("pump", "SECRET-4711", by="ada")
+    assert (purged.rows, purged.lessons) == (1, 1)
+    np.testing.assert_allclose(scores(work, probe), expected, atol=1e-9)
+    with pytest.raises(Missing):
+        work.alarms.get(numbers[0])
+    with pytest.raises(Missing, match="purged"):
+        work.ledger.detector(with_it.id)
+    assert work.ledger.detector(start.id).kinds_ == ("leak",)
+    assert work.ledger.replay("pump").same_bits
+    work.close()
+    for file in tmp_path.iterdir() if url.startswith("sqlite") else ():
+        assert b"SECRET-4711" not in file.read_bytes()
+
+
+def test_people_have_roles_and_tokens_that_can_be_voided(work):
+    token = work.people.issue("ada", "judge", by="root")
+    person = work.people.check(token)
+    assert person.may("view")
+    assert person.may("judge")
+    assert not person.may("admin")
+    again = work.people.issue("ada", "view", by="root")
+    assert work.people.check(token) is None
+    assert work.people.check(again).role == "view"
+    work.people.revoke("ada", by="root")
+    assert work.people.check(again) is None
+    assert next(entry.action for entry in work.people.audit()) == "token revoked"
+    with work.store.reading() as connection:
+        kept = str(connection.execute(select(schema.people)).all())
+    assert token not in kept
+    with pytest.raises(UserError, match="role"):
+        work.people.issue("eve", "root", by="eve")
+
+
+def test_a_model_that_cannot_be_served_is_refused(work, detector):
+    with pytest.raises(UserError, match="already"):
+        work.ledger.add("pump", detector, by="ada")
+    with pytest.raises(UserError, match="fitted Detector"):
+        work.ledger.add("other", Detector(), by="ada")
+    with pytest.raises(UserError, match="no slash"):
+        work.ledger.add("a/b", detector, by="ada")
+    with pytest.raises(Missing, match="no model"):
+        work.intake.take("none", [{"x": 1.0}])
+    assert replace(work.ledger.live("pump")).operation == "add"
