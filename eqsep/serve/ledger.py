@@ -25,6 +25,7 @@ from eqsep.serve.log import (
     entry,
     lesson_of,
     line,
+    lineage,
     replaced,
     values_of,
     version_of,
@@ -234,13 +235,13 @@ class Ledger:
         Those that were gone back behind are not among them.
         """
         with self._store.reading() as connection:
-            return [row.id for row in line(connection, number)][::-1]
+            return lineage(connection, number)
 
     def replay(self, name: str) -> Replay:
         """Do the log of the live version again from its beginning, without kept models between."""
         live = self._model(name).live
         with self._store.reading() as connection:
-            entries = list(line(connection, live))[::-1]
+            entries = [entry(connection, number) for number in lineage(connection, live)]
             start = max(i for i, row in enumerate(entries) if _is_beginning(row))
             detector = content_of(connection, entries[start].id)
         same = digest(detector) == entries[start].digest

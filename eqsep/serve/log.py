@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, case, insert, select, update
 
 from eqsep.detector import Detector
 from eqsep.persistence.files import model_bytes, model_of
@@ -92,6 +92,17 @@ def line(connection: Connection, number: int) -> Iterator[Any]:
             continue
         yield row
         at = row.parent
+
+
+def lineage(connection: Connection, number: int) -> list[int]:
+    """The numbers of these entries, the first one first, at once."""
+    table = schema.versions
+    columns = (table.c.id, table.c.parent, table.c.operation, table.c.source)
+    there = select(*columns).where(table.c.id == number).cte(recursive=True)
+    before = case((there.c.operation == REVERT, there.c.source), else_=there.c.parent)
+    there = there.union(select(*columns).join(there, table.c.id == before))
+    query = select(there.c.id).where(there.c.operation != REVERT).order_by(there.c.id)
+    return list(connection.execute(query).scalars())  # what is before has a lower number
 
 
 def entry(connection: Connection, number: int) -> Any:
