@@ -84,12 +84,16 @@ class People:
         self._forget_tokens()
         return token
 
+    def known(self, token: str) -> Person | None:
+        """Whose token this is, if that was looked up a moment ago."""
+        with self._lock:
+            at, person = self._known.get(_hash(token), (0.0, None))
+        return person if time.monotonic() - at < _TRUSTED else None
+
     def check(self, token: str) -> Person | None:
         """Whose token this is, if anybody's."""
-        key = _hash(token)
-        with self._lock:
-            at, person = self._known.get(key, (0.0, None))
-        if person is not None and time.monotonic() - at < _TRUSTED:
+        person, key = self.known(token), _hash(token)
+        if person is not None:
             return person
         table = schema.people
         with self._store.reading() as connection:

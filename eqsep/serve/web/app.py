@@ -1,0 +1,108 @@
+"""The application: all routes behind one guard, and what is said when something goes wrong."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import orjson
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from eqsep import __version__
+from eqsep.errors import UserError
+from eqsep.serve.web import administration, faults, inference, review, scoring, session
+from eqsep.serve.web.guards import LOOPBACK, Guard, require
+from eqsep.serve.web.limits import Limits
+from eqsep.serve.web.metrics import MEDIA_TYPE as PROMETHEUS
+from eqsep.serve.web.service import Service
+from eqsep.serve.workspace import Workspace
+
+_ABOUT = """Score rows, judge alarms, and teach the model what was judged.
+
+Requests carry `Authorization: Bearer TOKEN`; the roles are view, judge and admin."""
+
+
+class Json(JSONResponse):
+    """JSON in which what is no number, or infinite, is null."""
+
+    def render(self, content: Any) -> bytes:
+        return orjson.dumps(content)
+
+
+def create_app(
+    ws: Workspace,
+    *,
+    limits: Limits | None = None,
+    hosts: frozenset[str] | None = LOOPBACK,
+) -> FastAPI:
+    """The service of a workspace as an ASGI application.
+
+    Parameters
+    ----------
+    ws : Workspace
+        It is closed when the application ends.
+    limits : Limits, default=None
+        None is `Limits()`.
+    hosts : frozenset of str or None
+        The names by which it may be called, by default those of this machine; None takes any.
+    """
+    service = Service(ws, limits or Limits())
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        service.batcher.start()
+        yield
+        await run_in_threadpool(service.batcher.stop)
+        ws.close()
+
+    app = FastAPI(
+        title="eqsep",
+        description=_ABOUT,
+        version=__version__,
+        lifespan=lifespan,
+        docs_url=None,  # its page takes scripts from another site
+        redoc_url=None,
+        default_response_class=Json,
+    )
+    for told in (HTTPException, RequestValidationError, UserError):
+        app.add_exception_handler(told, _told)
+    for part in (scoring, review, administration):
+        app.include_router(part.router(service), prefix="/api/v1")
+    app.include_router(inference.router(service))
+    app.include_router(_state(service))
+    app.include_router(session.router(ws))
+    app.add_middleware(Guard, people=ws.people, limits=service.limits, hosts=hosts)
+    return app
+
+
+def _state(service: Service) -> APIRouter:
+    routes = APIRouter(tags=["state"])
+
+    @routes.get("/health/live")
+    @routes.get("/health")
+    async def live() -> dict[str, str]:
+        """Whether the process runs."""
+        return {"status": "live"}
+
+    @routes.get("/health/ready")
+    def ready() -> dict[str, str]:
+        """Whether the store answers."""
+        service.ws.ledger.names()
+        return {"status": "ready"}
+
+    @routes.get("/metrics", response_class=Response)
+    def metrics(request: Request) -> Response:
+        """Figures for Prometheus: rows, alarms, latency, version, martingale."""
+        require(request, "view")
+        text = service.metrics.text(waiting=service.batcher.waiting)
+        return Response(text, media_type=PROMETHEUS)
+
+    return routes
+
+
+async def _told(request: Request, error: Exception) -> Response:
+    return faults.answer(error, request.url.path)

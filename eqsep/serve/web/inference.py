@@ -1,0 +1,267 @@
+"""The same scores by two protocols that clients know: Open Inference V2, and MLflow's server.
+
+Neither has room for what is wrong with one row: a request with a bad row is refused, and the
+message names the row.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from eqsep import __version__
+from eqsep.errors import UserError, quoted
+from eqsep.serve.intake import Answer
+from eqsep.serve.web.guards import require
+from eqsep.serve.web.rows import CheckedRows, counted_rows, csv_rows, parsed
+from eqsep.serve.web.service import Service
+
+JSON = "application/json"
+OUTPUTS = {"score": "FP64", "p_value": "FP64", "alarm": "BOOL", "kind": "BYTES"}
+_NUMBERS = {"FP64", "FP32", "FP16", "BOOL"} | {
+    f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)
+}
+_DATATYPES = {"number": "FP64", "duration": "FP64", "date": "BYTES"}
+_TENSOR = {
+    "type": "object",
+    "required": ["name", "shape", "datatype", "data"],
+    "properties": {
+        "name": {"type": "string"},
+        "shape": {"type": "array", "items": {"type": "integer"}},
+        "datatype": {"type": "string"},
+        "data": {"type": "array", "items": {}},
+    },
+}
+_TENSORS = {"type": "array", "items": _TENSOR}
+_INFER = {"type": "object", "required": ["inputs"], "properties": {"inputs": _TENSORS}}
+_INVOKE = {
+    "type": "object",
+    "properties": {
+        "dataframe_split": {"type": "object"},
+        "dataframe_records": {"type": "array", "items": {"type": "object"}},
+        "instances": {"type": "array", "items": {}},
+        "inputs": {},
+        "params": {"type": "object"},
+    },
+}
+
+
+def router(service: Service) -> APIRouter:
+    """Both protocols."""
+    routes = APIRouter()
+    routes.include_router(_open_inference(service), tags=["Open Inference Protocol V2"])
+    routes.include_router(_mlflow(service), tags=["MLflow"])
+    return routes
+
+
+def _open_inference(service: Service) -> APIRouter:
+    routes = APIRouter(prefix="/v2")
+
+    @routes.get("")
+    async def server() -> dict[str, Any]:
+        """The server's name and version."""
+        return {"name": "eqsep", "version": __version__, "extensions": []}
+
+    @routes.get("/health/live")
+    async def live() -> dict[str, bool]:
+        """Whether the server runs."""
+        return {"live": True}
+
+    @routes.get("/health/ready")
+    async def ready() -> dict[str, bool]:
+        """Whether the server can take requests."""
+        await run_in_threadpool(service.ws.ledger.names)
+        return {"ready": True}
+
+    @routes.get("/models/{name}/ready")
+    @routes.get("/models/{name}/versions/{version}/ready")
+    async def model_ready(request: Request, name: str) -> dict[str, Any]:
+        """Whether a model can take requests."""
+        require(request, "view")
+        await service.reader(name)
+        return {"name": name, "ready": True}
+
+    @routes.get("/models/{name}")
+    @routes.get("/models/{name}/versions/{version}")
+    async def metadata(request: Request, name: str) -> dict[str, Any]:
+        """The model's inputs, a tensor for each column, and its outputs."""
+        require(request, "view")
+        reads = (await service.reader(name)).reads
+        inputs = {column: _DATATYPES.get(kind, "BYTES") for column, kind in reads.items()}
+        version = await run_in_threadpool(lambda: service.ws.ledger.live(name).id)
+        return {
+            "name": name,
+            "versions": [str(version)],
+            "platform": "eqsep",
+            "inputs": [_described(*one) for one in inputs.items()],
+            "outputs": [_described(*one) for one in OUTPUTS.items()],
+        }
+
+    @routes.post("/models/{name}/infer", openapi_extra=_body(_INFER))
+    async def infer(request: Request, name: str) -> Response:
+        """Score rows that come as a tensor for each column."""
+        asked = parsed(await request.body())
+        if not isinstance(asked, dict) or not isinstance(asked.get("inputs"), list):
+            raise UserError('Expected an object with "inputs", a list of tensors.')
+        keep = _keep(request, asked.get("parameters"))
+        reader = await service.reader(name)
+        rows = counted_rows(_of_tensors(asked["inputs"], service.limits.columns), service.limits)
+        answers = await _all_answered(service, name, reader.check(rows), keep)
+        wanted = [output.get("name") for output in asked.get("outputs") or []] or list(OUTPUTS)
+        if not set(wanted) <= set(OUTPUTS):
+            raise UserError(f"Outputs are {quoted(OUTPUTS)}, got {quoted(map(str, wanted))}.")
+        body = {
+            "model_name": name,
+            "model_version": str(answers[0].version),
+            "outputs": [
+                _described(output, OUTPUTS[output], len(answers))
+                | {"data": [getattr(answer, output) for answer in answers]}
+                for output in wanted
+            ],
+        }
+        if isinstance(asked.get("id"), str):
+            body["id"] = asked["id"]
+        return Response(orjson.dumps(body), media_type=JSON)
+
+    return routes
+
+
+def _mlflow(service: Service) -> APIRouter:
+    routes = APIRouter()
+
+    @routes.get("/ping")
+    async def ping() -> Response:
+        """Whether the server runs, as MLflow's says it."""
+        return Response("\n", media_type=JSON)
+
+    @routes.get("/version")
+    async def version() -> Response:
+        """The version of the service."""
+        return Response(__version__, media_type="text/plain")
+
+    @routes.post("/invocations", openapi_extra=_body(_INVOKE))
+    async def invocations(request: Request, model: str | None = None) -> Response:
+        """Score rows as MLflow's server takes them; which model, where there are several."""
+        name = await run_in_threadpool(service.only_model) if model is None else model
+        reader, body = await service.reader(name), await request.body()
+        kind = request.headers.get("content-type", JSON).partition(";")[0].strip()
+        if kind == "text/csv":
+            keep = _keep(request, None)
+            checked = csv_rows(body, service.limits, reader=reader)
+        else:
+            asked = parsed(body)
+            if not isinstance(asked, dict):
+                raise UserError(f"Expected an object with one of {quoted(_FORMS)}.")
+            keep = _keep(request, asked.get("params"))
+            rows = _of_frame(asked, list(reader.reads))
+            checked = reader.check(counted_rows(rows, service.limits))
+        answers = await _all_answered(service, name, checked, keep)
+        told = [{name: getattr(answer, name) for name in OUTPUTS} for answer in answers]
+        return Response(orjson.dumps({"predictions": told}), media_type=JSON)
+
+    return routes
+
+
+async def _all_answered(
+    service: Service, name: str, checked: CheckedRows, keep: bool
+) -> list[Answer]:
+    if checked.errors:
+        first = checked.errors[0]
+        raise UserError(f"Row {first.row}: {first.error}.")
+    answers, errors = await service.answered(name, checked, keep=keep)
+    if errors:
+        raise UserError(f"Row {errors[0].row}: {errors[0].error}.")
+    return [answer for answer in answers if answer is not None]
+
+
+def _keep(request: Request, told: Any) -> bool:
+    """Whether rows are kept: unless the parameters of a request say `"keep": false`."""
+    keep = not (isinstance(told, dict) and told.get("keep") is False)
+    require(request, "judge" if keep else "view")
+    return keep
+
+
+def _of_tensors(tensors: list[Any], most: int) -> list[dict[str, Any]]:
+    """Tensors of shape (n,) or (n, 1), one a column, as rows."""
+    if len(tensors) > most:
+        raise UserError(f"Expected at most {most:,} tensors, got {len(tensors):,}.")
+    columns: dict[str, list[Any]] = {}
+    for tensor in tensors:
+        name, values = _column(tensor)
+        columns[name] = values
+    sizes = {len(values) for values in columns.values()}
+    if len(sizes) > 1:
+        raise UserError(f"Expected tensors of one length, got lengths {sorted(sizes)}.")
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _column(tensor: Any) -> tuple[str, list[Any]]:
+    try:
+        name, shape, datatype, data = (tensor[k] for k in ("name", "shape", "datatype", "data"))
+        if not isinstance(name, str) or not isinstance(data, list):
+            raise TypeError
+        values = [v[0] if isinstance(v, list) and len(v) == 1 else v for v in data]
+        if list(shape) not in ([len(values)], [len(values), 1]):
+            raise UserError(f"The tensor {name!r} has {len(values)} values, not those of {shape}.")
+    except (KeyError, TypeError) as error:
+        raise UserError('A tensor has "name", "shape" [n], "datatype" and "data".') from error
+    if datatype not in _NUMBERS and datatype != "BYTES":
+        raise UserError(f"The tensor {name!r} is of an unknown datatype.")
+    return name, values
+
+
+def _of_split(frame: Any, names: list[str]) -> list[Any]:
+    columns = frame.get("columns", names) if isinstance(frame, dict) else None
+    data = frame.get("data") if isinstance(frame, dict) else None
+    if not isinstance(columns, list) or not isinstance(data, list):
+        raise UserError('Expected "dataframe_split" with "columns" and "data".')
+    return [_named(row, columns) for row in data]
+
+
+def _of_records(records: Any, names: list[str]) -> list[Any]:
+    if not isinstance(records, list):
+        raise UserError("Expected a list of rows.")
+    return [_named(row, names) if isinstance(row, list) else row for row in records]
+
+
+def _of_inputs(inputs: Any, names: list[str]) -> list[Any]:
+    """A list of rows, or an object of columns."""
+    if not isinstance(inputs, dict):
+        return _of_records(inputs, names)
+    if not all(isinstance(values, list) for values in inputs.values()):
+        return [inputs]
+    if len({len(values) for values in inputs.values()}) > 1:
+        raise UserError("Expected columns of one length.")
+    return [dict(zip(inputs, row, strict=True)) for row in zip(*inputs.values(), strict=True)]
+
+
+_FORMS: dict[str, Callable[[Any, list[str]], list[Any]]] = {
+    "dataframe_split": _of_split,
+    "dataframe_records": _of_records,
+    "instances": _of_records,
+    "inputs": _of_inputs,
+}
+
+
+def _of_frame(asked: dict[str, Any], names: list[str]) -> list[Any]:
+    given = [form for form in _FORMS if form in asked]
+    if len(given) != 1:
+        raise UserError(f"Expected one of {quoted(_FORMS)}, got {quoted(asked)}.")
+    return _FORMS[given[0]](asked[given[0]], names)
+
+
+def _named(row: Any, names: list[Any]) -> Any:
+    """A list of values as a row; what is none is for the check to refuse."""
+    fits = isinstance(row, list) and len(row) == len(names)
+    return dict(zip(map(str, names), row, strict=True)) if fits else row
+
+
+def _described(name: str, datatype: str, n: int = -1) -> dict[str, Any]:
+    return {"name": name, "datatype": datatype, "shape": [n]}
+
+
+def _body(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"requestBody": {"required": True, "content": {JSON: {"schema": schema}}}}

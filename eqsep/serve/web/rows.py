@@ -1,0 +1,226 @@
+"""Rows as requests bring them, in JSON or CSV; each is checked against the model's columns alone.
+
+What one row lacks is said of that row, and the others are served.
+"""
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any
+
+import orjson
+
+from eqsep.detector import Detector
+from eqsep.errors import UserError, quoted
+from eqsep.serve.web.limits import Limits
+from eqsep.tables.column import LARGEST, Column, UnreadableError, objects
+
+_READ = {"number": "a number", "date": "a date as in 2026-01-31T12:00:00", "duration": "seconds"}
+_NUMBERS = {int, float, bool, type(None)}
+_PLAIN = {*_NUMBERS, str}
+_SHOWN = 60  # characters of a value in a message
+
+Row = dict[str, Any]
+
+
+class TooMany(UserError):
+    """A request is larger than the service takes."""
+
+
+@dataclass(frozen=True)
+class RowError:
+    """What is wrong with the row at this place of a request."""
+
+    row: int
+    error: str
+
+
+@dataclass(frozen=True)
+class CheckedRows:
+    """The good rows of a request, their places in it, and what is wrong with the others."""
+
+    n_rows: int
+    rows: list[Row] = field(default_factory=list)
+    places: list[int] = field(default_factory=list)
+    errors: list[RowError] = field(default_factory=list)
+
+    def spread(self, answers: Sequence[Any]) -> list[Any]:
+        """An answer for each row of the request: None where the row was bad."""
+        if len(answers) == self.n_rows:
+            return list(answers)
+        out: list[Any] = [None] * self.n_rows
+        for place, answer in zip(self.places, answers, strict=True):
+            out[place] = answer
+        return out
+
+
+class RowReader:
+    """Checks rows against the columns of a detector.
+
+    A row must have every column that the detector was fitted with; null says that a value is
+    missing. Columns that it does not know may come along: they are kept with the row.
+
+    Examples
+    --------
+    >>> detector = Detector(bandwidth=1.0, n_landmarks=30, random_state=0)
+    >>> detector = detector.fit([{"x": float(i % 7), "shape": "ab"[i % 2]} for i in range(600)])
+    >>> reader = RowReader(detector, Limits())
+    >>> checked = reader.check([{"x": 1, "shape": "a"}, {"x": "wide", "shape": "a"}, {"x": 2}])
+    >>> checked.places
+    [0]
+    >>> for error in checked.errors:
+    ...     print(error.row, error.error)
+    1 column 'x': expected a number, got 'wide'
+    2 missing columns: 'shape'. Pass null where a value is not known
+    """
+
+    def __init__(self, detector: Detector, limits: Limits) -> None:
+        learnt = detector.feature_map_.table_columns
+        self.reads = {n: getattr(c, "reads", "text") for n, c in learnt.items() if c is not None}
+        self._limits = limits
+        self._names = frozenset(self.reads)
+        self._readable = [name for name, reads in self.reads.items() if reads in _READ]
+        self._numbers = _getter([name for name in self._readable if self.reads[name] != "date"])
+        self._dates = [name for name in self._readable if self.reads[name] == "date"]
+
+    def check(self, rows: Sequence[Any]) -> CheckedRows:
+        """The rows that can be scored, and what is wrong with the others."""
+        checked = CheckedRows(len(rows))
+        for place, row in enumerate(rows):
+            told = self._problem(row)
+            if told is None:
+                checked.rows.append(row)
+                checked.places.append(place)
+            else:
+                checked.errors.append(RowError(place, told))
+        return checked
+
+    def of_texts(self, row: Row) -> Row:
+        """A row of texts, as CSV has it: numbers are read, and what is empty is missing."""
+        out: Row = {name: value if value != "" else None for name, value in row.items()}
+        for name in self._readable:
+            if isinstance(out.get(name), str) and self.reads[name] != "date":
+                out[name] = _number(out[name])
+        return out
+
+    def _problem(self, row: Any) -> str | None:
+        if type(row) is not dict:
+            return f"expected an object of columns and values, got {_shown(row)}"
+        if not row.keys() >= self._names:
+            absent = [name for name in self.reads if name not in row]
+            return f"missing columns: {quoted(absent)}. Pass null where a value is not known"
+        if len(row) > self._limits.columns:
+            return f"expected at most {self._limits.columns:,} columns, got {len(row):,}"
+        for name, value in row.items():
+            kind = type(value)
+            if kind is str:
+                if len(value) > self._limits.text or "\0" in value:
+                    return self._bad_text(name, value)
+            elif kind not in _PLAIN:
+                return f"column {_shown(name)}: expected a single value, got {_shown(value)}"
+        if self._dates or not _NUMBERS.issuperset(map(type, self._numbers(row))):
+            return next(
+                filter(None, (self._unread(name, row[name]) for name in self._readable)), None
+            )
+        return None
+
+    def _bad_text(self, name: str, value: str) -> str:
+        if "\0" in value:
+            return f"column {_shown(name)}: a text cannot hold the character U+0000"
+        most = f"expected at most {self._limits.text:,} characters, got {len(value):,}"
+        return f"column {_shown(name)}: {most}"
+
+    def _unread(self, name: str, value: Any) -> str | None:
+        """What is wrong with a value that must be a number, a date or a duration."""
+        try:
+            Column(name, "mixed", objects([value])).numbers(self.reads[name])
+        except UnreadableError:
+            return f"column {_shown(name)}: expected {_READ[self.reads[name]]}, got {_shown(value)}"
+        return None
+
+
+def json_rows(body: bytes, limits: Limits) -> list[Any]:
+    """The rows of `{"rows": [...]}`, or the one row that an object without `rows` is."""
+    read = parsed(body)
+    rows = read.get("rows", [read]) if isinstance(read, dict) else read
+    if not isinstance(rows, list):
+        raise UserError(f'Expected {{"rows": [...]}} or one row as an object, got {_shown(read)}.')
+    return counted_rows(rows, limits)
+
+
+def parsed(body: bytes) -> Any:
+    """What JSON says."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise UserError(f"Expected JSON in UTF-8: {error}.") from error
+
+
+def csv_rows(body: bytes, limits: Limits, *, reader: RowReader) -> CheckedRows:
+    """Rows of CSV in UTF-8: names in the first line, a comma between values, empty is missing."""
+    try:
+        lines = csv.reader(io.StringIO(body.decode("utf-8-sig"), newline=""), strict=True)
+        names = next(lines, [])
+        if len(set(names)) < len(names):
+            raise UserError("Expected every column's name once in the first line of the CSV.")
+        values = _lines(lines, limits)
+    except UnicodeDecodeError as error:
+        raise UserError("Expected CSV in UTF-8.") from error
+    except csv.Error as error:
+        raise UserError(f"The CSV cannot be read: {error}.") from error
+    width = f"expected {len(names)} values, as in the first line, got"
+    ragged = {i: f"{width} {len(v)}" for i, v in enumerate(values) if len(v) != len(names)}
+    rows = [reader.of_texts(dict(zip(names, line, strict=False))) for line in values]
+    checked = reader.check([row if i not in ragged else None for i, row in enumerate(rows)])
+    errors = [RowError(e.row, ragged.get(e.row, e.error)) for e in checked.errors]
+    return CheckedRows(checked.n_rows, checked.rows, checked.places, errors)
+
+
+def counted_rows(rows: list[Any], limits: Limits) -> list[Any]:
+    """The same rows, if there are any and not too many."""
+    if not rows:
+        raise UserError("Expected at least one row, got none.")
+    if len(rows) > limits.rows:
+        raise TooMany(
+            f"Expected at most {limits.rows:,} rows in a request, got {len(rows):,}: send them in "
+            f"several."
+        )
+    return rows
+
+
+def finite(value: Any) -> Any:
+    """A number as JSON can hold it: what is none is missing, and infinity is 1e300."""
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    return None if value != value else math.copysign(LARGEST, value)
+
+
+def _lines(lines: Iterable[list[str]], limits: Limits) -> list[list[str]]:
+    values = []
+    for line in lines:
+        if line:
+            values.append(line)
+        if len(values) > limits.rows:
+            break
+    return counted_rows(values, limits)
+
+
+def _number(text: str) -> Any:
+    try:
+        return finite(float(text))
+    except ValueError:
+        return text  # the check says what is wrong with it
+
+
+def _getter(names: list[str]) -> Callable[[Row], Iterable[Any]]:
+    if len(names) > 1:
+        return itemgetter(*names)
+    return lambda row: [row[name] for name in names]
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
