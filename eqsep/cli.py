@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eqsep import __version__
-from eqsep.commands import backtesting, data, learning, testing, theory, watching
+from eqsep.commands import assisting, backtesting, data, learning, testing, theory, watching
 from eqsep.commands.console import Screen, counted, debugging, errors_told, warnings_told
 from eqsep.commands.dialects import Layout
 from eqsep.commands.options import (
@@ -341,6 +341,7 @@ app.command("suspects")(learning.run_suspects)
 app.command("test")(testing.run_test)
 app.command("backtest")(backtesting.run_backtest)
 app.command("watch")(watching.run_watch)
+app.command("mcp")(assisting.run_mcp)
 
 
 def _spec(rows: list[str], layout: Layout, columns: dict[str, Any]) -> "InputSpec":

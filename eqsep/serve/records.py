@@ -56,6 +56,17 @@ class Verdict:
 
 
 @dataclass(frozen=True)
+class Proposal:
+    """A verdict that somebody proposes, and why."""
+
+    verdict: str
+    kind: str | None
+    note: str
+    by: str
+    at: float
+
+
+@dataclass(frozen=True)
 class Alarm:
     """A row that is kept: one that raised an alarm, or one of the random share that did not.
 
@@ -80,6 +91,8 @@ class Alarm:
     note : str
     reasons : dict or None
         Why it was said: None until it was asked for.
+    proposal : Proposal or None
+        A verdict that a program proposes: it does nothing until a person gives it.
     verdict : Verdict or None
         That stands.
     """
@@ -97,6 +110,7 @@ class Alarm:
     assignee: str | None
     note: str
     reasons: dict[str, Any] | None
+    proposal: Proposal | None = None
     verdict: Verdict | None = None
 
 
@@ -198,5 +212,6 @@ def _alarm(row: Any, verdict: Verdict | None) -> Alarm:
         assignee=row.assignee,
         note=row.note,
         reasons=row.reasons,
+        proposal=None if row.proposal is None else Proposal(**row.proposal),
         verdict=verdict,
     )

@@ -74,6 +74,7 @@ rows = Table(
     Column("state", String(20), nullable=False),  # open, unsure, judged
     Column("assignee", String(100)),
     Column("note", Text, nullable=False),
+    Column("proposal", JSON),  # a verdict that a person may confirm
     # What the live version says of it, so that the inbox follows what was learnt.
     Column("now_version", _ID, nullable=False),
     Column("now_score", Float, nullable=False),

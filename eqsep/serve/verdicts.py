@@ -1,10 +1,10 @@
 """Verdicts: what people decide of rows, what that would change, and how it is taken back."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import Connection, and_, insert, select, update
+from sqlalchemy import Connection, and_, insert, null, select, update
 
 from eqsep.detector import Detector
 from eqsep.detector.scoring import scorer_of
@@ -14,7 +14,7 @@ from eqsep.serve import schema
 from eqsep.serve.alarms import Alarms, said_of
 from eqsep.serve.ledger import ATTEMPTS, Ledger, Moved
 from eqsep.serve.log import Lesson, Version
-from eqsep.serve.records import JUDGED, OPEN, UNSURE, Alarm, Said, Verdict, verdict_of
+from eqsep.serve.records import JUDGED, OPEN, UNSURE, Alarm, Proposal, Said, Verdict, verdict_of
 from eqsep.serve.store import Conflict, Missing, Store, now
 from eqsep.serve.teaching import rows_for
 
@@ -136,6 +136,22 @@ class Verdicts:
             version = self._ledger.live(model)
         given = [a.verdict for a in self._alarms.some(numbers) if a.verdict is not None]
         return Given(given, version)
+
+    def propose(
+        self,
+        numbers: Sequence[int],
+        verdict: str,
+        *,
+        kind: str | None = None,
+        note: str = "",
+        by: str,
+    ) -> None:
+        """Propose a verdict, which a person may give; it replaces one proposed before."""
+        self._judgeable(numbers, verdict, kind)
+        proposal = Proposal(verdict, kind if verdict == TRUE else None, note, by, now())
+        among = schema.rows.c.id.in_(numbers)
+        with self._store.writing() as connection:
+            connection.execute(update(schema.rows).where(among).values(proposal=asdict(proposal)))
 
     def undo(self, numbers: Sequence[int], *, by: str) -> Version:
         """Take verdicts back, all of one model; the version that is live then.
@@ -295,7 +311,7 @@ def _write(connection: Connection, alarms: list[Alarm], values: dict[str, object
     )
     state = UNSURE if values["verdict"] == UNSURE else JUDGED
     among = schema.rows.c.id.in_([alarm.id for alarm in alarms])
-    connection.execute(update(schema.rows).where(among).values(state=state))
+    connection.execute(update(schema.rows).where(among).values(state=state, proposal=null()))
 
 
 def _take_back(

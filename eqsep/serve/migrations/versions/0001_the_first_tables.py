@@ -91,6 +91,7 @@ def upgrade() -> None:
         sa.Column("state", sa.String(length=20), nullable=False),
         sa.Column("assignee", sa.String(length=100), nullable=True),
         sa.Column("note", sa.Text(), nullable=False),
+        sa.Column("proposal", sa.JSON(), nullable=True),
         sa.Column(
             "now_version", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False
         ),
