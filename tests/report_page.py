@@ -37,6 +37,10 @@ class Page(HTMLParser):
     def all(self, *tags):
         return [element for element in self.elements if element["tag"] in tags]
 
+    def commands(self):
+        """The lines to copy."""
+        return [element["text"] for element in self.all("pre")]
+
     def rows(self, caption):
         """The cells of the table with this region or caption, row by row."""
         whole = self.whole.replace("<wbr>", "")

@@ -183,6 +183,16 @@ def test_a_figure_becomes_an_element_in_the_pages_colours_with_words(detector, p
     assert "var(--kind1)" in svg
 
 
+def test_words_are_in_the_ink_of_the_page():
+    ax = Figure().subplots()
+    ax.plot([0, 1], [0, 1], label="a line")
+    ax.legend()
+    svg = inline_svg(ax.figure, name="a", text="A line.")
+    words = [attrs for tag, attrs in Elements(svg).found if tag == "text"]
+    assert len(words) > 5
+    assert all("fill: var(--ink)" in attrs["style"] for attrs in words)
+
+
 def test_ids_of_two_figures_differ_and_lead_somewhere():
     texts = []
     for name in "ab":

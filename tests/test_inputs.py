@@ -129,6 +129,13 @@ def test_options_that_contradict_each_other_are_refused(options, message):
         InputSpec(["no.csv"], Layout(), **{"label": "kind", **options}).check()
 
 
+def test_options_that_labels_need_are_said_again():
+    layout = Layout(missing=("k.A.", "kind=-1", "x=0"))
+    spec = InputSpec(["t.csv"], layout, "kind", normal=["ok", "i. O."])
+    assert spec.label_words() == ("--normal", "ok", "--normal", "i. O.", "--missing", "kind=-1")
+    assert InputSpec(["t.csv"], Layout(), "kind", normal=["ok"]).label_words() == ()  # is known
+
+
 def test_columns_are_chosen_with_the_label_last():
     spec = InputSpec(["t.csv"], Layout(), "kind", drop=["id"], names=["x"])
     assert spec.columns(None)(["kind", "id", "x", "y"]) == ["x", "y", "kind"]

@@ -49,7 +49,7 @@ def report(detector, new):
         counts={"normal": 720, "takeover": 30, "skimming": 30},
         title="Payments & <others>",
         warnings=["Column 'a<b>' counts the rows."],
-        usage=Usage(model="my model.eqsep", label="what failed"),
+        usage=Usage("my model.eqsep", label="what failed", options=("--normal", "i. O.")),
     )
 
 
@@ -301,10 +301,13 @@ def test_the_users_word_for_normal_is_told_once_and_not_used_again(detector, new
 
 
 def test_what_users_wrote_is_escaped_and_shell_words_are_quoted(text):
+    text = re.sub('<span class="whole">|</span><wbr>', "", text)
     assert "Payments &amp; &lt;others&gt;" in text
     assert "&#39;a&lt;b&gt;&#39;" in text
     assert "eqsep score &#39;my model.eqsep&#39; new.csv" in text
-    assert "learn &#39;my model.eqsep&#39; labelled.csv --label &#39;what failed&#39;" in text
+    told = "labelled.csv --label &#39;what failed&#39; --normal &#39;i. O.&#39;"
+    for command in ("learn", "test"):
+        assert f"eqsep {command} &#39;my model.eqsep&#39; {told}" in text
 
 
 def test_a_detector_without_any_kind_has_a_page_too():

@@ -73,6 +73,14 @@ class InputSpec:
         none = () if self.label is None else self.layout.said_missing(self.label)
         return {"normal": self.normal, "missing": none}
 
+    def label_words(self) -> tuple[str, ...]:
+        """The options by which other files with the same labels are read."""
+        several = self.normal if len(self.normal) > 1 else ()
+        said = [("--normal", label) for label in several]
+        own = (word for word in self.layout.missing or () if word.startswith(f"{self.label}="))
+        said += [("--missing", word) for word in own]
+        return tuple(word for option in said for word in option)
+
     @property
     def beside(self) -> list[str]:
         """The same, and last the column of labels."""

@@ -42,7 +42,7 @@ def fit_report(
         counts={_called(kind, data.labels): n for kind, n in data.counts.items()},
         title=f"Anomalies in {', '.join(Path(name).name for name in spec.paths)}",
         warnings=_weighed(warnings, known, detector),
-        usage=Usage(model=str(model), label=spec.label or "kind"),
+        usage=Usage(model=str(model), label=spec.label or "kind", options=spec.label_words()),
     )
     asked = dict.fromkeys(spec.drop, "by --drop")
     return replace(report, learnt=replace(report.learnt, dropped=report.learnt.dropped | asked))

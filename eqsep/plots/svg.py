@@ -8,7 +8,9 @@ from io import StringIO
 from xml.etree import ElementTree
 
 import matplotlib as mpl
+from matplotlib.colors import same_color
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from eqsep.plots.look import FAINT, INK, KIND_COLOURS, NORMAL_COLOUR
 
@@ -46,6 +48,9 @@ def inline_svg(figure: Figure, *, name: str, text: str) -> str:
     figure.patch.set_visible(False)
     for ax in figure.axes:
         ax.patch.set_visible(False)
+    for words in figure.findobj(Text):
+        if same_color(words.get_color(), "black"):  # as legends are, and dark pages
+            words.set_color(INK)
     file = StringIO()
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), _glyphs_of_the_page():
         figure.savefig(file, format="svg")

@@ -58,11 +58,22 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class Usage:
-    """How the model is used from here on: its file, a file of new rows, the column of labels."""
+    """How the model is used from here on.
+
+    Attributes
+    ----------
+    model, rows : str
+        Its file, and a file of new rows.
+    label : str
+        The column of labels.
+    options : tuple of str
+        Words of the command that labels of the fit needed.
+    """
 
     model: str = "model.eqsep"
     rows: str = "new.csv"
     label: str = "kind"
+    options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

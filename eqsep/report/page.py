@@ -17,7 +17,9 @@ from eqsep.report.watches import WatchReport
 
 Report = DetectorReport | AssessmentReport | EvaluationReport | BacktestReport | WatchReport
 
-_DATE = re.compile(r"\b(\d{4}-\d\d-\d\d(?:T(?=\d)|\b))")  # splits into text, date, text, …
+_WHOLE = re.compile(
+    r"(\b\d{4}-\d\d-\d\d(?:T(?=\d)|\b)|(?<!\S)--[a-z][a-z-]*)"
+)  # splits into text, a date or an option that no line is to break in, text, …
 
 
 def html(report: Report) -> str:
@@ -32,7 +34,7 @@ def html(report: Report) -> str:
         lstrip_blocks=True,
     )
     environment.filters |= {"share": share, "number": number, "signed": signed}
-    environment.filters |= {"word": shlex.quote, "literal": repr, "split_dates": _DATE.split}
+    environment.filters |= {"word": shlex.quote, "literal": repr, "split_whole": _WHOLE.split}
     names = ("curves", "scores", "promises", "closedness", "backtest", "drift")
     draw = {name: getattr(pictures, f"{name}_picture") for name in names}
     page = environment.get_template(report.template)
