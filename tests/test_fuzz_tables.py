@@ -27,5 +27,5 @@ def test_a_fault_is_seen(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("ending", FUZZER["MAKERS"])
 def test_every_form_is_made(ending):
-    endings = {FUZZER["table_of"](seed)[0] for seed in range(100)}
+    endings = {FUZZER["table_of"](seed)[0] for seed in range(200)}
     assert ending in endings

@@ -2,60 +2,15 @@
 
 import datetime as dt
 import sys
-import zipfile
-from xml.sax.saxutils import escape
 
 import pytest
+from workbooks import workbook
 
 from eqsep.commands.dialects import Layout
 from eqsep.commands.reading import open_table
 from eqsep.errors import MissingExtraError, Note, UserError
 
-MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-PACKAGE = "http://schemas.openxmlformats.org/package/2006"
-OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-FIRST = dt.datetime(1899, 12, 30)
 ANY = Layout()
-
-
-def cell(value):
-    if isinstance(value, str):
-        return f'<c t="inlineStr"><is><t>{escape(value)}</t></is></c>'
-    if isinstance(value, dt.datetime):
-        return f'<c s="1"><v>{(value - FIRST).days}</v></c>'
-    return "<c/>" if value is None else f"<c><v>{value}</v></c>"
-
-
-def workbook(path, **sheets):
-    """A spreadsheet as small as one can be; the second style is of dates."""
-    names = list(sheets)
-    kinds = "".join(
-        f'<Relationship Id="r{i}" Type="{OFFICE}/worksheet" Target="worksheets/s{i}.xml"/>'
-        for i in range(len(names))
-    )
-    kinds += f'<Relationship Id="st" Type="{OFFICE}/styles" Target="styles.xml"/>'
-    listed = "".join(
-        f'<sheet name="{name}" sheetId="{i + 1}" r:id="r{i}"/>' for i, name in enumerate(names)
-    )
-    top = f'<Relationship Id="w" Type="{OFFICE}/officeDocument" Target="xl/workbook.xml"/>'
-    relations = f'<Relationships xmlns="{PACKAGE}/relationships">'
-    files = {
-        "[Content_Types].xml": f'<Types xmlns="{PACKAGE}/content-types"/>',
-        "_rels/.rels": f"{relations}{top}</Relationships>",
-        "xl/_rels/workbook.xml.rels": f"{relations}{kinds}</Relationships>",
-        "xl/workbook.xml": f'<workbook xmlns="{MAIN}" xmlns:r="{OFFICE}"><sheets>{listed}</sheets>'
-        "</workbook>",
-        "xl/styles.xml": f'<styleSheet xmlns="{MAIN}"><cellXfs count="2"><xf numFmtId="0"/>'
-        '<xf numFmtId="14"/></cellXfs></styleSheet>',
-    }
-    for i, rows in enumerate(sheets.values()):
-        data = "".join(f"<row>{''.join(map(cell, row))}</row>" for row in rows)
-        text = f'<worksheet xmlns="{MAIN}"><sheetData>{data}</sheetData></worksheet>'
-        files[f"xl/worksheets/s{i}.xml"] = text
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, text in files.items():
-            archive.writestr(name, text)
-    return path
 
 
 def read(path, layout=ANY):

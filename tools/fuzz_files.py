@@ -3,15 +3,19 @@
     python tools/fuzz_files.py                     5,000 files
     python tools/fuzz_files.py --files 200 --seed 7
 
-Anything but a model or a `ModelFileError` is printed with its seed, and ends the run with 1.
+Some are cut, replaced or removed while they are read, may not be read, are no files at all, or say
+that they are of a terabyte. Anything but a model, a `ModelFileError` or, where a file cannot be
+read, an `OSError` is printed with its seed, and ends the run with 1.
 """
 
 import argparse
+import os
 import random
 import sys
 import tempfile
 import warnings
 from collections import Counter
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +25,10 @@ from eqsep.persistence import ModelFileError
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from forged_files import damaged_copy, forged_copy
+from hostile_places import PLACES
+
+ODD_PLACES = 0.1  # of all files, that are no sound ones where they are
+BOMBS = 0.05
 
 
 def sound_files(folder: Path) -> list[bytes]:
@@ -50,15 +58,26 @@ def fuzz(seeds: range, folder: Path) -> tuple[Counter[str], list[str]]:
     for seed in seeds:
         rng = random.Random(seed)
         change = rng.choice([damaged_copy, forged_copy, forged_copy])
-        path.write_bytes(change(rng.choice(sound), rng.choice(sound), rng))
+        place = rng.choice(PLACES) if rng.random() < ODD_PLACES else None
+        data = rng.choice(sound)
+        path.write_bytes(data if place else change(data, rng.choice(sound), rng))
+        if place is None and rng.random() < BOMBS:
+            os.truncate(path, 2**40)  # which takes no room on the disk
         try:
-            load_model(path)
+            with place(path, np.random.default_rng(seed)) if place else nullcontext():
+                load_model(path)
             ended["read"] += 1
         except ModelFileError:
             ended["refused"] += 1
+        except OSError as fault:
+            ended["refused" if place else "wrong"] += 1
+            wrong += [] if place else [f"seed {seed}: {type(fault).__name__}: {fault}"]
         except Exception as fault:  # whatever it is: that is what is looked for
             ended["wrong"] += 1
             wrong.append(f"seed {seed}: {type(fault).__name__}: {fault}")
+        if path.is_dir():
+            path.rmdir()
+        path.unlink(missing_ok=True)
     return ended, wrong
 
 

@@ -4,18 +4,22 @@
     python tools/fuzz_tables.py --tables 200 --seed 7
 
 Each table is written in some dialect, damaged in some way, and given to `eqsep score`; every tenth
-is fitted to as well. A traceback, an exit code of a fault, or a table that takes too long is
-printed with the seed that makes it again, and ends the run with 1.
+is fitted to as well. Some are spreadsheets, some unpack to hundreds of times their size, some are
+cut, replaced or removed while they are read, may not be read, or are no files at all. A traceback,
+an exit code of a fault, a table that takes too long or too much memory, and an output that is half
+written are printed with the seed that makes them again, and end the run with 1.
 """
 
 import argparse
 import io
 import json
+import shutil
 import signal
 import sys
 import tempfile
 import warnings
 from collections import Counter
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +31,13 @@ from typer.testing import CliRunner
 from eqsep import Detector
 from eqsep.cli import app
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from hostile_places import PLACES
+from hostile_tables import gzip_bomb, spreadsheet
+
 COLUMNS = ("amount", "count", "day", "place", "kind")
 SECONDS = 30  # after which a table hangs
+MOST_MEMORY = 400  # MB that a command may take beside what it had
 ALLOWED = (0, 2)  # exit codes: answered, or refused with a sentence
 ODD_VALUES = (
     *("", " ", "n/a", "-", "?", "NaN", "inf", "-inf", "1e999", "0x10", "1_000", "٣", "½"),
@@ -130,6 +139,11 @@ def parquet_table(rng: np.random.Generator) -> bytes:
     return out.getvalue()
 
 
+def sheet_table(rng: np.random.Generator) -> bytes:
+    """A spreadsheet."""
+    return spreadsheet([list(COLUMNS), *rows_of(rng, int(rng.integers(1, 20)))], rng)
+
+
 def damaged(data: bytes, rng: np.random.Generator) -> bytes:
     """The same with some bytes changed, lost or repeated."""
     made = bytearray(data)
@@ -147,7 +161,13 @@ def damaged(data: bytes, rng: np.random.Generator) -> bytes:
     return bytes(made)
 
 
-MAKERS = {"csv": (text_table, 0.8), "jsonl": (json_table, 0.12), "parquet": (parquet_table, 0.08)}
+MAKERS = {
+    "csv": (text_table, 0.76),
+    "jsonl": (json_table, 0.11),
+    "parquet": (parquet_table, 0.08),
+    "xlsx": (sheet_table, 0.04),
+    "csv.gz": (gzip_bomb, 0.01),
+}
 
 
 def table_of(seed: int) -> tuple[str, bytes]:
@@ -160,18 +180,36 @@ def table_of(seed: int) -> tuple[str, bytes]:
     return ending, damaged(data, rng)
 
 
-def attempt(words: list[str]) -> tuple[int, str]:
-    """The exit code of a command, and what it said; 99 where it took too long."""
+def peak_memory(*, anew: bool = False) -> int:
+    """The most MB that this process has held, where the system tells; `anew` counts from now on."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return 0
+    if anew:
+        Path("/proc/self/clear_refs").write_text("5")
+    line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) // 1024
+
+
+def attempt(words: list[str], place: AbstractContextManager[None]) -> tuple[int, str]:
+    """The exit code of a command, and what it said; 99 where it took too long, 97 too much memory.
+
+    Meanwhile what it reads is in some `place`.
+    """
 
     def late(*_: Any) -> None:
         raise TimeoutError
 
     signal.signal(signal.SIGALRM, late)
-    signal.alarm(SECONDS)
-    try:
-        result = CliRunner().invoke(app, words)
-    finally:
-        signal.alarm(0)
+    before = peak_memory(anew=True)
+    with place:
+        signal.alarm(SECONDS)
+        try:
+            result = CliRunner().invoke(app, words)
+        finally:
+            signal.alarm(0)
+    if peak_memory() - before > MOST_MEMORY:
+        return 97, f"{peak_memory() - before} MB"
     fault = result.exception is not None and not isinstance(result.exception, SystemExit)
     code = 99 if isinstance(result.exception, TimeoutError) else 98 if fault else result.exit_code
     said = result.stderr if not fault else f"{type(result.exception).__name__}: {result.exception}"
@@ -196,19 +234,35 @@ def fuzz(seeds: range, folder: Path) -> tuple[Counter[int], list[str]]:
     wrong = []
     for seed in seeds:
         ending, data = table_of(seed)
-        path = folder / f"table.{ending}"
-        path.write_bytes(data)
-        commands = [["score", str(model), str(path), "--out", str(folder / "scores.csv")]]
+        path, out = folder / f"table.{ending}", folder / "out"
+        commands = [["score", str(model), str(path), "--out", str(out / "scores.csv")]]
         if seed % 10 == 0:
-            out = ["--landmarks", "20", "--out", str(folder / "new.eqsep")]
-            commands.append(["fit", str(path), "--label", "kind", *out])
+            new = ["--landmarks", "20", "--out", str(out / "new.eqsep")]
+            commands.append(["fit", str(path), "--label", "kind", *new])
+        rng = np.random.default_rng([seed, 1])
         for words in commands:
-            code, said = attempt(words)
+            out.mkdir()
+            path.write_bytes(data)
+            if rng.random() < 0.1:
+                words += ["--bad-rows", str(out / "bad.csv")]
+            there = PLACES[int(rng.integers(len(PLACES)))] if rng.random() < 0.1 else None
+            code, said = attempt(words, there(path, rng) if there else nullcontext())
             codes[code] += 1
-            if code not in ALLOWED or "Traceback" in said:
-                wrong.append(f"seed {seed}, {words[0]} of .{ending}: {code}, {said}")
-        path.unlink()
+            left = left_over(code, out)
+            if code not in ALLOWED or "Traceback" in said or left:
+                where = f" ({there.__name__})" if there else ""
+                wrong.append(f"seed {seed}, {words[0]} of .{ending}{where}: {code}, {said} {left}")
+            path.unlink(missing_ok=True)
+            shutil.rmtree(out)
     return codes, wrong
+
+
+def left_over(code: int, out: Path) -> str:
+    """What a command has left in its folder that should not be there, if anything."""
+    names = {path.name for path in out.iterdir()} - {"bad.csv"}
+    hidden = [name for name in names if name.startswith(".")]
+    wrong = hidden or (names if code else not names)
+    return f"it has left {sorted(names)}" if wrong else ""
 
 
 def main() -> int:

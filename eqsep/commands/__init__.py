@@ -9,7 +9,7 @@
 | `suspecting` | rows that set the threshold and may be anomalies |
 | `reporting` | the HTML page of a fit |
 | `reading`, `text_files`, `writing` | tables from and to files, whole or piece by piece; models |
-| `sheets`, `arrow_files` | spreadsheets, and files with types of their own |
+| `sheets`, `cells`, `arrow_files` | spreadsheets, and files with types of their own |
 | `bad_rows` | rows that cannot be read, set aside |
 | `streams`, `dialects`, `aligned` | the bytes of text files, and how these are written |
 | `notation`, `texts` | how values are written, and columns of text in types of their own |

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-from pyarrow import dataset
+from pyarrow import dataset, parquet
 
 from eqsep.batches.sources import record_batches
 from eqsep.commands.text_files import ROWS_AT_ONCE, check_once
@@ -57,6 +57,15 @@ def arrow_file(path: str, kind: str) -> ArrowFile:
     data = dataset.dataset(path, format=kind)
     check_once(data.schema.names, path)
     return ArrowFile(path, data)
+
+
+def count_values(path: str) -> int:
+    """How many values a Parquet file says that it holds, however small it is."""
+    try:
+        found = parquet.read_metadata(path)
+    except (pa.ArrowException, OSError):  # told when it is read
+        return 0
+    return found.num_rows * found.num_columns
 
 
 def _check_whole(path: str, kind: str) -> None:

@@ -19,6 +19,7 @@ from eqsep.errors import Message, Note, UserError, quoted, visible
 debugging = ContextVar("debugging", default=False)  # whether every error keeps its traceback
 BROKEN_PIPE = 141  # as a shell says of a command that SIGPIPE has ended
 FAULT = 70  # of the software: EX_SOFTWARE of BSD, as 1 says something else here
+_LONGEST_WORD = 1000  # characters: longer ones are shown in part
 TERMINATED = 143  # likewise of SIGTERM
 
 
@@ -63,6 +64,10 @@ def errors_told() -> Iterator[None]:
         raise typer.Exit(2) from error
     except (typer.Exit, typer.Abort, typer.BadParameter):
         raise
+    except MemoryError as error:
+        with suppress(BrokenPipeError):
+            tell("Error: There is not enough memory. Take fewer rows or columns.", style="red")
+        raise typer.Exit(2) from error
     except Exception as error:
         if debugging.get():
             raise
@@ -133,7 +138,9 @@ def sentence(message: Exception | str) -> str:
             text += " Change the rights to it, or pass another file."
         return text
     text = message.in_command() if isinstance(message, Message) else str(message)
-    return " ".join(text.split())
+    return " ".join(
+        f"{word[:100]}…" if len(word) > _LONGEST_WORD else word for word in text.split()
+    )
 
 
 def meant(absent: Sequence[str], there: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from eqsep.commands.console import counted, errors_told, tell
+from eqsep.commands.console import errors_told
 from eqsep.commands.dialects import Layout
 from eqsep.errors import UserError
 
@@ -203,12 +203,16 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
         with errors_told():
             said["missing"] = tuple(said["missing"]) if said["missing"] else None
             layout = _layout(said, ray=options.get("ray"))
-        try:
+        bad = layout.bad_rows
+        if bad is None:
             command(**options, layout=layout)
-        finally:
-            if layout.bad_rows is not None:
-                n = counted(len(layout.bad_rows.found), "row")
-                tell(f"Note: {n} could not be read: {layout.bad_rows.path}.")
+            return
+        with errors_told():
+            for used in options.values():
+                if isinstance(used, str | Path):
+                    bad.check(used)
+            with bad.written():
+                command(**options, layout=layout)
 
     own = inspect.signature(command)
     keyword = inspect.Parameter.KEYWORD_ONLY

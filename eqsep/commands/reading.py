@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eqsep.commands.console import meant
+from eqsep.commands.console import meant, sentence
 from eqsep.commands.dialects import Layout
-from eqsep.commands.streams import STANDARD_INPUT
+from eqsep.commands.streams import STANDARD_INPUT, read_unchanged
 from eqsep.commands.text_files import CsvFile, JsonFile, open_text
 from eqsep.detector import Detector
 from eqsep.detector.holdout import NUMERIC
@@ -81,30 +81,46 @@ def open_table(path: str, *, layout: Layout) -> "Iterator[ArrowFile | CsvFile | 
     """A file, or standard input, as a table; errors of its content name it."""
     if layout.bad_rows is not None:
         layout.bad_rows.check(path)
+    name = "Standard input" if path == STANDARD_INPUT else path
     try:
-        kind = _FORMATS.get(ending_of(path))
-        if kind in ("parquet", "arrow"):
-            from eqsep.commands.arrow_files import arrow_file
-
-            yield arrow_file(path, kind)
-        elif kind == "sheet":
-            from eqsep.commands.sheets import open_sheet
-
-            with open_sheet(path, layout) as sheet:
-                yield sheet
-        elif path == STANDARD_INPUT or kind:
-            with open_text(path, layout) as file:
-                yield file
-        else:
-            raise UserError(f"{path} has no known ending: expected {_endings()}. Rename it.")
+        kind = "csv" if path == STANDARD_INPUT else _FORMATS.get(ending_of(path))
+        with (
+            read_unchanged(path, may_grow=kind in ("csv", "jsonl")),
+            _opened(path, kind, layout) as f,
+        ):
+            yield f
     except (pa.ArrowException, EOFError, gzip.BadGzipFile, zlib.error) as error:
-        name = "Standard input" if path == STANDARD_INPUT else path
         reason = " ".join(str(error).split()).rstrip(".")
-        from eqsep.commands.bad_rows import ragged
+        from eqsep.commands.bad_rows import not_divided
 
-        raise ragged(name, reason) or UserError(
-            f"{name} cannot be read: {reason}. Check that it is whole."
-        ) from error
+        raise not_divided(name, reason) from error
+    except OSError as error:
+        if error.filename is not None or isinstance(error, BrokenPipeError):
+            raise
+        raise UserError(f"{name} cannot be read: {sentence(error)}") from error
+
+
+@contextmanager
+def _opened(
+    path: str, kind: str | None, layout: Layout
+) -> "Iterator[ArrowFile | CsvFile | JsonFile]":
+    if kind is None:
+        raise UserError(f"{path} has no known ending: expected {_endings()}. Rename it.")
+    if kind in ("csv", "jsonl"):
+        with open_text(path, layout) as file:
+            yield file
+        return
+    if not Path(path).is_file():
+        raise UserError(f"{path} is a pipe or a device: these are read as text alone. Copy it.")
+    if kind == "sheet":
+        from eqsep.commands.sheets import open_sheet
+
+        with open_sheet(path, layout) as sheet:
+            yield sheet
+        return
+    from eqsep.commands.arrow_files import arrow_file
+
+    yield arrow_file(path, kind)
 
 
 def whole(

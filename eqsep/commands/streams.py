@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import select
+import stat
 import sys
 import threading
 import time
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from eqsep.commands.dialects import Layout
-from eqsep.errors import UserError
+from eqsep.errors import EqsepWarning, UserError, warn
 
 STANDARD_INPUT = "-"
 _BOMS = {
@@ -28,9 +29,53 @@ _BOMS = {
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
 _HEAD = 2**18  # bytes of which the dialect is found out
-_LONGEST_LINE = 2**22  # bytes of a header
+_LONGEST_LINE = 2**22  # bytes
 _FIRST = 4096  # bytes that show an encoding
+_WAIT_FOR_WRITER = 10  # seconds
 _PATIENCE = 0.1  # seconds after which who waits for input asks whether it is still wanted
+
+
+@contextmanager
+def read_unchanged(path: str | os.PathLike[str], *, may_grow: bool = False) -> Iterator[None]:
+    """Refuse what was read of a file that was changed meanwhile: it may be half old, half new.
+
+    Where it `may_grow`, as a log does, rows that came at its end are warned of.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "rows.csv")
+    ...     _ = path.write_bytes(b"a,b")
+    ...     with read_unchanged(path):
+    ...         _ = path.write_bytes(b"a")
+    Traceback (most recent call last):
+    eqsep.errors.UserError: ...rows.csv was changed while it was read: ...
+    """
+    before = stamp_of(path)
+    yield
+    after = stamp_of(path)
+    if before is None or after is None or before == after:
+        return
+    if may_grow and after[0] == before[0] and after[1] > before[1]:
+        warn(EqsepWarning(f"{path} has grown while it was read: its last rows may be missing."))
+        return
+    raise UserError(
+        f"{path} was changed while it was read: what was read may be half old, half new. Try again "
+        f"when nobody writes to it."
+    )
+
+
+def stamp_of(path: str | os.PathLike[str]) -> tuple[int, int, int] | None:
+    """What changes with a file: which it is, its size and time; None where it is not there.
+
+    Pipes and devices, of which these say nothing, have none.
+    """
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return (found.st_ino, found.st_size, found.st_mtime_ns) if stat.S_ISREG(found.st_mode) else None
 
 
 @contextmanager
@@ -42,12 +87,38 @@ def raw_stream(path: str) -> Iterator[Any]:
             yield stream
         finally:
             stream.end()
-    elif path.endswith(".gz"):
-        with gzip.open(path, "rb") as file:
-            yield file
     else:
+        with _opened(path) as file:
+            yield gzip.GzipFile(fileobj=file) if path.endswith(".gz") else file
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Any]:
+    """A file; or a pipe that has a name, once somebody has opened it to write."""
+    if not stat.S_ISFIFO(Path(path).stat().st_mode):
         with Path(path).open("rb") as file:
             yield file
+        return
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as pipe:
+        first = _first_byte(pipe.fileno(), path)
+        os.set_blocking(pipe.fileno(), True)
+        yield io.BufferedReader(Rejoined(first, pipe))
+
+
+def _first_byte(handle: int, path: str) -> bytes:
+    """The first byte in a pipe, or none where somebody is there who has written nothing so far."""
+    deadline = time.monotonic() + _WAIT_FOR_WRITER
+    while time.monotonic() < deadline:
+        try:
+            if first := os.read(handle, 1):
+                return first
+        except BlockingIOError:
+            return b""
+        time.sleep(_PATIENCE)
+    raise UserError(
+        f"{path} is a pipe to which nobody writes: it was waited for {_WAIT_FOR_WRITER} seconds. "
+        f"Start what writes to it first."
+    )
 
 
 class _Reading(io.RawIOBase):
@@ -85,6 +156,8 @@ class _StandardInput(_Reading):
     """Standard input, of which a read that waits ends soon when it is told to."""
 
     def _next(self, n: int) -> bytes:
+        if sys.stdin is None:
+            raise UserError("Standard input is closed: pass a file, or rows in a pipe.")
         try:
             handle = sys.stdin.buffer.fileno()
         except (OSError, ValueError):  # none of the system's: a test's
@@ -152,12 +225,17 @@ class _Transcoded(_Parts):
 class Lines(_Parts):
     """Lines as those of a CSV file, divided into values by a function."""
 
-    def __init__(self, lines: Any, split: Callable[[str], list[str]]) -> None:
+    def __init__(self, lines: Iterator[bytes], split: Callable[[str], list[str]]) -> None:
         super().__init__()
         self._lines, self._split = lines, split
 
     def _part(self) -> tuple[bytes, bool]:
-        lines = self._lines.readlines(_HEAD)
+        lines, size = [], 0
+        for line in self._lines:
+            lines.append(line)
+            size += len(line)
+            if size > _HEAD:
+                break
         out = io.StringIO()
         rows = csv.writer(out, lineterminator="\n")
         rows.writerows(self._split(decoded(line)) for line in lines if line.strip())
@@ -222,6 +300,18 @@ def _read(stream: Any, n: int) -> bytes:
         parts.append(part)
         left -= len(part)
     return b"".join(parts)
+
+
+def lines_of(stream: Any, *, name: str) -> Iterator[bytes]:
+    """The lines of a stream; refuses one that is longer than any row should be."""
+    lines = io.BufferedReader(stream)
+    while line := lines.readline(_LONGEST_LINE + 1):
+        if len(line) > _LONGEST_LINE:
+            raise UserError(
+                f"A line of {name} is longer than {_LONGEST_LINE / 2**20:.0f} MB. Check that it is "
+                f"whole."
+            )
+        yield line
 
 
 def decoded(data: bytes) -> str:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from eqsep.commands.streams import (
     await_release,
     decoded,
     decoded_head,
+    lines_of,
     not_encoded,
     raw_stream,
 )
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 ROWS_AT_ONCE = 8192
 NOT_UTF8 = "Some text is not UTF-8 and was read as cp1252, of Western Europe; --encoding says it."
 _BLOCK = 2**20  # bytes that are parsed at once
+_MOST_JSON = 2**25  # likewise of JSON
 _TRUTHS = {True: "true", False: "false"}
 
 
@@ -139,14 +141,14 @@ class JsonFile:
 
     name: str
     columns: list[str]
-    rows: Iterator[dict[str, Any]]
+    rows: Iterator[list[dict[str, Any]]]
     layout: Layout
 
     def whole(self, columns: Sequence[str], *, as_text: Iterable[str] = ()) -> pa.Table:
         """All rows, in the types of their values; text in types that all of a column allow."""
         from eqsep.commands.texts import understood
 
-        rows = list(self.rows)
+        rows = list(chain.from_iterable(self.rows))
         texts = set(as_text)
         arrays = {}
         for column in columns:
@@ -163,7 +165,7 @@ class JsonFile:
 
     def pieces(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """The rows as strings, some thousand at a time."""
-        while rows := list(islice(self.rows, ROWS_AT_ONCE)):
+        for rows in self.rows:
             yield pa.table(
                 {c: pa.array([_text(row.get(c)) for row in rows], pa.string()) for c in columns}
             )
@@ -177,7 +179,7 @@ def open_text(path: str, layout: Layout) -> Iterator[CsvFile | JsonFile]:
         head, stream = decoded_head(raw, layout, name=name)
         try:
             if head.lstrip().startswith(b"{"):
-                yield _json_file(name, io.BufferedReader(Rejoined(head, stream)), layout)
+                yield _json_file(name, lines_of(Rejoined(head, stream), name=name), layout)
             else:
                 tabs = ".tsv" in Path(path).suffixes
                 yield csv_file(name, head, stream, layout, tabs=tabs)
@@ -202,29 +204,37 @@ def csv_file(name: str, head: bytes, stream: Any, layout: Layout, *, tabs: bool 
         warn(Note(NOT_UTF8))
     rows = Rejoined(head[before:], stream)
     if dialect.split is not None:
-        rows = Rejoined(b"", Lines(io.BufferedReader(rows), dialect.split))
+        rows = Rejoined(b"", Lines(lines_of(rows, name=name), dialect.split))
     return CsvFile(name, rows, dialect, layout)
 
 
 def _json_file(name: str, lines: Iterable[bytes], layout: Layout) -> JsonFile:
     rows = _json_rows(lines, name, layout.bad_rows)
-    first = list(islice(rows, ROWS_AT_ONCE))
+    first = next(rows)
     columns = list(dict.fromkeys(key for row in first for key in row))
-    return JsonFile(name, columns, chain(first, rows), layout)
+    return JsonFile(name, columns, chain([first], rows), layout)
 
 
 def _json_rows(
     lines: Iterable[bytes], name: str, bad: "BadRows | None"
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[list[dict[str, Any]]]:
+    """The rows, some thousand at a time, or fewer where they are long."""
+    rows: list[dict[str, Any]] = []
+    size = 0
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
         try:
-            yield _json_row(line)
+            rows.append(_json_row(line))
         except UserError as error:
             if bad is None:
                 raise error.at(f"Line {number:,} of {name}") from error
             bad.add(name, number, str(error), decoded(line).strip())
+        size += len(line)
+        if len(rows) >= ROWS_AT_ONCE or size > _MOST_JSON:
+            yield rows
+            rows, size = [], 0
+    yield rows
 
 
 def _json_row(line: bytes) -> dict[str, Any]:

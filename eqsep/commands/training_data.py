@@ -4,8 +4,11 @@ Large files are read three times: here for the labels and a sample, which shows 
 of text are, and twice by the detector, which takes the rows in batches of these types.
 """
 
+import gzip
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -24,10 +27,10 @@ from eqsep.commands.label_columns import (
 )
 from eqsep.commands.notation import Notation
 from eqsep.commands.reading import as_read, cast, files_of, joined, no_rows, pieces
-from eqsep.commands.streams import STANDARD_INPUT
+from eqsep.commands.streams import STANDARD_INPUT, stamp_of
 from eqsep.commands.texts import annotated, understood, written
 from eqsep.detector import Detector
-from eqsep.errors import UserError
+from eqsep.errors import UserError, quoted
 from eqsep.files import FORMATS, ending_of
 from eqsep.labels import NORMAL, USUAL_NORMAL
 from eqsep.tables.column import objects
@@ -35,7 +38,8 @@ from eqsep.tables.reading import Table, read_table
 
 LARGE = 2**28  # bytes of text from which on files are learnt in batches
 ROWS_AT_ONCE = 100_000  # of a batch
-_PACKED = 5  # how many bytes of text one of a compressed file stands for
+_PACKED = 5  # how many bytes of text one of a Parquet file stands for
+_NUMBER = 8  # bytes of a number
 _USUAL = {*map(str, USUAL_NORMAL), "0.0", "false"}  # as files write the labels of normal rows
 
 
@@ -75,8 +79,10 @@ def read_training_data(
     """The rows of files, at once where they are few."""
     if is_large(spec.paths):
         spec.check()
+        stamps = {file: stamp_of(file) for file in files_of(spec.paths)}
         sample = sample_files(spec, like, np.random.default_rng(random_state))
-        return _in_batches(spec, like, sample)
+        data = _in_batches(spec, like, sample)
+        return replace(data, rows=replace(data.rows, stamps=stamps))
     rows, labels = spec.read(like)
     if labels is None:
         return TrainingData(rows, None, {NORMAL: rows.n_rows}, rows, None)
@@ -105,13 +111,23 @@ def is_large(paths: Sequence[str]) -> bool:
     files = files_of(paths)
     if STANDARD_INPUT in files:
         return False
-    return sum(Path(file).stat().st_size * _swelling(file) for file in files) > LARGE
+    return sum(map(_size, files)) > LARGE
 
 
-def _swelling(file: str) -> int:
-    """How many bytes of text one byte of the file stands for."""
-    packed = file.endswith(".gz") or FORMATS.get(ending_of(file)) == "parquet"
-    return _PACKED if packed else 1
+def _size(file: str) -> int:
+    """About how many bytes of text a file holds; no more are counted than make it large."""
+    size = Path(file).stat().st_size
+    if FORMATS.get(ending_of(file)) == "parquet" and Path(file).is_file():
+        from eqsep.commands.arrow_files import count_values
+
+        return max(size * _PACKED, _NUMBER * count_values(file))
+    if not file.endswith(".gz") or size > LARGE or not Path(file).is_file():
+        return size
+    size = 0
+    with suppress(OSError, EOFError, zlib.error), gzip.open(file, "rb") as text:
+        while size <= LARGE and (part := text.read(2**20)):
+            size += len(part)
+    return size
 
 
 @dataclass(frozen=True)
@@ -267,12 +283,15 @@ class _Reader:
         Without it: what each column is read as, and how it is written.
     labels : mapping of str to label
         From labels as they are written to those a detector takes; rows of others are left out.
+    stamps : mapping of str to stamp
+        What must be as it was when the files were read first.
     """
 
     spec: InputSpec
     like: Detector | None
     kinds: Mapping[str, tuple[str, dict[str, Any] | None]]
     labels: Mapping[str | None, Any] | None = None
+    stamps: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, file: str) -> "_Reader":
         """The same of one file."""
@@ -281,6 +300,12 @@ class _Reader:
     def __call__(self) -> Iterator[tuple[Table, np.ndarray | None]]:
         waiting: list[tuple[pa.Table, np.ndarray]] = []
         columns = self.spec.columns(self.like)
+        changed = [file for file, stamp in self.stamps.items() if stamp_of(file) != stamp]
+        if changed:
+            raise UserError(
+                f"{quoted(changed)} was changed since it was first read: rows are read three times "
+                f"where they are many. Try again when nobody writes to it."
+            )
         for _, table in pieces(self.spec.paths, columns, layout=self.spec.layout, like=self.like):
             written = self.spec.written_labels(table)
             if self.labels is not None:

@@ -106,20 +106,31 @@ def unpack(data: bytes) -> tuple[Any, list[np.ndarray]]:
     view = memoryview(data)
     if start > end or hashlib.sha256(view[:end]).digest() != data[end:]:
         damaged("its checksum does not fit its bytes")
-    document = _header(data[PREFIX.size : start])
-    if type(document) is not dict or set(document) != {"eqsep", "model", "arrays"}:
-        damaged("its header lacks a key, or has one too many")
-    if type(document["arrays"]) is not list:
-        damaged("its list of arrays is none")
-    plan = [_entry(entry, room=end) for entry in document["arrays"]]
-    if sum(_size(dtype, shape) for dtype, shape, _ in plan) != end - start:
-        damaged("its arrays do not add up to its length")
+    document, plan = _plan(data[PREFIX.size : start], room=end - start)
     arrays = []
     for dtype, shape, order in plan:
         stop = start + _size(dtype, shape)
         arrays.append(_array(view[start:stop], dtype, shape, order))
         start = stop
     return document["model"], arrays
+
+
+def check_length(head: bytes, size: int) -> None:
+    """Refuse a file of which the header does not say that it is so long, before it is read."""
+    _plan(head[PREFIX.size :], room=size - len(head) - _DIGEST)
+
+
+def _plan(header: bytes, *, room: int) -> tuple[Any, list[tuple[np.dtype, tuple[int, ...], Order]]]:
+    """The header as a document, and its arrays, which take all of the room."""
+    document = _header(header)
+    if type(document) is not dict or set(document) != {"eqsep", "model", "arrays"}:
+        damaged("its header lacks a key, or has one too many")
+    if type(document["arrays"]) is not list:
+        damaged("its list of arrays is none")
+    plan = [_entry(entry, room=PREFIX.size + len(header) + room) for entry in document["arrays"]]
+    if sum(_size(dtype, shape) for dtype, shape, _ in plan) != room:
+        damaged("its arrays do not add up to its length")
+    return document, plan
 
 
 def origin(data: bytes) -> tuple[str, int, str]:

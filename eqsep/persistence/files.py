@@ -35,6 +35,7 @@ from eqsep.persistence.container import (
     PREFIX,
     VERSION,
     ModelFileError,
+    check_length,
     check_prefix,
     damaged,
     pack,
@@ -44,6 +45,7 @@ from eqsep.persistence.container import (
 from eqsep.persistence.registry import CODECS, ESTIMATORS, name_of, upgraded
 
 MOST_LEVELS = 40
+_LARGE = 2**28  # bytes from which on the header is read before the arrays
 _BITS = 64
 _FLOAT = re.compile("[0-9a-f]{16}")
 
@@ -157,8 +159,11 @@ def _read(path: Path) -> bytes:
         raise ModelFileError(f"{path} is a pipe, a socket or a device, not a model file.")
     with path.open("rb") as file:
         prefix = file.read(PREFIX.size)
-        check_prefix(prefix)
-        return prefix + file.read()
+        head = prefix + file.read(check_prefix(prefix))
+        size = path.stat().st_size
+        if size > _LARGE:  # a file may have a size and hardly any content
+            check_length(head, size)
+        return head + file.read(max(size - len(head), 0))
 
 
 class Writer:
