@@ -120,7 +120,7 @@ def many():
         yield f"dates {order}", Writing(";", GERMAN, order, said=said)
     for unit in ("€", "CHF", "°C", "l/min"):
         for mark, notation in ((",", ENGLISH), (";", GERMAN), ("\t", FRENCH)):
-            said = (f" in {unit}.",)
+            said = (f": numbers in {unit} with thousands",)
             yield f"{mark}, {unit}", Writing(mark, replace(notation, unit=unit), said=said)
     yield "dates of several forms", Writing(date="%B %d, %Y")
     for end in ("\r\n", "\r"):
@@ -252,6 +252,10 @@ def test_notes_name_the_column_and_how_it_is_written(tmp_path):
         ("a,b\n5 %,1\n7,2\n", ["a", "b"], ["5 %", 1]),  # 7 of what?
         ("a,b\n5 apples,1\n7 apples,2\n", ["a", "b"], ["5 apples", 1]),
         ("a,b\n40.1.24,1\n2.1.24,2\n", ["a", "b"], ["40.1.24", 1]),  # no day
+        ("a;b\n1.234,50-;(5)\n2;7\n", ["a", "b"], [-1234.5, -5]),
+        ("a,b\n($5.5),−5\n$2,7\n", ["a", "b"], [-5.5, -5]),
+        ("a;b\n5,5 €-;(5 %)\n2 €;7 %\n", ["a", "b"], [-5.5, -0.05]),
+        ("a,b\n5-,(5)\n7-,(7)\n", ["a", "b"], ["5-", "(5)"]),  # all of them: something else
         ("a|b\n--|---\n1|2\n3|4\n", ["a", "b"], [1, 2]),  # a line below the header
         (
             "Ward 7\nof May\n\n" + "".join(
@@ -314,7 +318,7 @@ def test_a_sign_is_a_unit_that_a_model_keeps(tmp_path):
     fitted.write_text("a;b;c\n1.234,50 €;5 %;1\n2 €;7 %;2\n")
     table, notes = read(fitted)
     assert notes[1:] == [
-        "a: numbers with decimal comma and thousands points in €.",
+        "a: numbers in € with decimal comma and thousands points.",
         "b: numbers in %: 1 % is 0.01.",
     ]
     for text, a, b, c in (

@@ -1,5 +1,7 @@
 """Tables as people send them, through the commands: the right answer, or one clear sentence."""
 
+import re
+
 import numpy as np
 import pytest
 from pyarrow import parquet
@@ -30,6 +32,7 @@ plain = table()
 ODDITIES = {
     "a German export": table(mark=";", decimal=",").encode("cp1252"),
     "a unit beside each number": table(mark=";", decimal=",", unit=" bar").encode(),
+    "the minus behind": re.sub(r"(?m)^-([\d.]+)", r"\1-", plain).encode(),
     "UTF-16 from Excel": table(mark="\t").encode("utf-16"),
     "lone carriage returns": plain.replace("\n", "\r").encode(),
     "a title and a blank line": f"Machine 7, May\n\n{table(mark=';')}".encode(),

@@ -18,11 +18,11 @@ from eqsep.commands.notation import (
     Notation,
     date_order,
     decimal_mark,
+    in_signs_of,
     is_iso_date,
     is_number,
     notations,
     read_date,
-    shared_unit,
 )
 from eqsep.errors import UserError, quoted
 
@@ -372,10 +372,9 @@ def _notation(values: Sequence[str], dialect: Dialect) -> Notation | None:
     """How a column of numbers or dates is written, as its first values show; else None."""
     if not values:
         return None
-    unit = shared_unit(values)
-    for notation in dialect.notations_tried():
-        if all(map(replace(notation, unit=unit).reads, values)):
-            return replace(notation, unit=unit)
+    for notation in in_signs_of(values, dialect.notations_tried()):
+        if all(map(notation.reads, values)):
+            return notation
     if all(map(is_iso_date, values)):
         return None
     try:

@@ -8,7 +8,7 @@ import datetime as dt
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 MISSING = (
@@ -64,6 +64,8 @@ class Notation:
         What stands for a missing value, in small letters, where it is not as usual.
     unit : str
         What stands beside each number, such as "€" or "%"; "" is nothing.
+    minus : str
+        "behind" in 5-, "brackets" in (5), "long" in −5; "" is before, as in -5.
     """
 
     decimal: str = "."
@@ -71,14 +73,15 @@ class Notation:
     dates: str = ""
     missing: tuple[str, ...] = ()
     unit: str = ""
+    minus: str = ""
 
     @property
     def pattern(self) -> str:
         """The regular expression of its numbers."""
         number = _pattern(_DECIMALS[self.decimal], THOUSANDS[self.thousands])
-        if not self.unit:
-            return number
-        return rf"(?:\s*[+-]?{self.unit_pattern}{number}|{number}{self.unit_pattern}\s*)"
+        if self.unit:
+            number = rf"(?:\s*[+-]?{self.unit_pattern}{number}|{number}{self.unit_pattern}\s*)"
+        return f"(?:{number}|{_MINUS[self.minus].format(number)})" if self.minus else number
 
     @property
     def unit_pattern(self) -> str:
@@ -119,12 +122,46 @@ class Notation:
             return f"dates, {self.dates}"
         marks = ["decimal comma"] * comma
         marks += [f"thousands {_WORDS[self.thousands]}"] if thousands else []
-        numbers = f"numbers with {' and '.join(marks)}" if marks else "numbers"
+        marks += [_MINUS_SAID[self.minus]] if self.minus else []
+        unit = f" in {self.unit}" if self.unit else ""
         share = f": 1 {self.unit} is {10**self.exponent:g}" if self.exponent else ""
-        return f"{numbers} in {self.unit}{share}" if self.unit else numbers
+        return f"numbers{unit}{' with ' * bool(marks)}{' and '.join(marks)}{share}"
 
 
 _PLAIN = Notation()
+_MINUS = {"behind": r"{}[-−]\s*", "brackets": r"\s*\({}\)\s*", "long": r"\s*−{}"}
+_MINUS_SAID = {
+    "behind": "the minus behind",
+    "brackets": "negative ones in brackets",
+    "long": "long minus signs",
+}
+_MINUS_IN = {
+    style: re.compile(pattern.format(r"([^-−()]*\d[^-−()]*)")) for style, pattern in _MINUS.items()
+}
+
+
+def without_minus(text: str) -> tuple[str, str]:
+    """A text without the minus that is not written before it as usual, and how that is written.
+
+    Examples
+    --------
+    >>> without_minus("5,50-"), without_minus("(5)"), without_minus("−5"), without_minus("-5")
+    (('5,50', 'behind'), ('5', 'brackets'), ('5', 'long'), ('-5', ''))
+    """
+    for style, pattern in _MINUS_IN.items():
+        if found := pattern.fullmatch(text):
+            return found[1], style
+    return text, ""
+
+
+def shared_minus(texts: Iterable[str]) -> str:
+    """How all negative numbers among these have their minus; "" where that is as usual.
+
+    Where all have one behind them, or brackets, these say something else.
+    """
+    styles = {without_minus(text)[1] for text in texts}
+    one = styles - {""}
+    return one.pop() if len(one) == 1 and styles != {"behind"} and styles != {"brackets"} else ""
 
 
 def _pattern(decimal: str, thousands: str) -> str:
@@ -151,11 +188,14 @@ def bare(text: str) -> tuple[str, str]:
     >>> bare("-1.234,50 EUR"), bare("$5"), bare("12 apples")
     (('-1.234,50', '€'), ('5', '$'), ('12 apples', ''))
     """
-    found = _BESIDE.fullmatch(text)
-    unit = found and (found["before"] or found["after"])
-    if not found or not unit or (found["before"] and found["after"]):
+    positive, minus = without_minus(text)
+    found = _BESIDE.fullmatch(positive)
+    if not found or (found["before"] and found["after"]):
         return text, ""
-    return found["sign"] + found["number"], _SAME_UNIT.get(unit, unit)
+    unit = found["before"] or found["after"] or ""
+    if not unit and not minus:
+        return text, ""
+    return "-" * bool(minus) + found["sign"] + found["number"], _SAME_UNIT.get(unit, unit)
 
 
 def shared_unit(texts: Iterable[str]) -> str:
@@ -172,6 +212,12 @@ def shared_unit(texts: Iterable[str]) -> str:
         if not unit or unit != (first := first or unit):
             return ""
     return first
+
+
+def in_signs_of(texts: Sequence[str], tried: Iterable[Notation]) -> list[Notation]:
+    """The notations with the unit and the minus that these texts show."""
+    unit, minus = shared_unit(texts), shared_minus(texts)
+    return [replace(notation, unit=unit, minus=minus) for notation in tried]
 
 
 def is_number(text: str) -> bool:

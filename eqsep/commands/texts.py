@@ -18,9 +18,9 @@ from eqsep.commands.notation import (
     THOUSANDS,
     Notation,
     date_order,
+    in_signs_of,
     notations,
     read_date,
-    shared_unit,
 )
 from eqsep.errors import Note, quoted, warn
 from eqsep.tables.reading import NOTATION
@@ -29,6 +29,11 @@ _DIGITS, _ZEROS = r"^\s*\d+\s*$", r"^\s*0\d+\s*$"
 _TRUTH = r"^(?i:true|false|0|1)$"
 _CLOCK = r"^\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?$"
 _SHORT_YEAR = r"^\s*(\d{1,2}[/.]\d{1,2}[/.]|\d{1,2}\.?[- ]?\pL+\.?[- ,]*)\d{2}(\D|$)"
+_MINUS = {
+    "behind": (r"^(.*)[-−]\s*$", r"-\1"),
+    "brackets": (r"^\s*\((.*)\)\s*$", r"-\1"),
+    "long": (r"^\s*−", "-"),
+}  # to a minus before the number
 _FIRST = 1000  # values of a column that are tried before all of them
 _PLAIN = Notation()
 
@@ -158,9 +163,8 @@ def _inferred(column: Any, tried: Sequence[Notation], *, comma: bool) -> Underst
     if _all(column, _CLOCK):
         times = clock_times(column)
         return Understood(column if times is None else times)
-    unit = shared_unit(pc.unique(column.slice(0, _FIRST).drop_null()).to_pylist())
-    tried = [replace(notation, unit=unit) for notation in tried]
-    return _in_notation(column, tried) or _dates(column) or Understood(column)
+    first = pc.unique(column.slice(0, _FIRST).drop_null()).to_pylist()
+    return _in_notation(column, in_signs_of(first, tried)) or _dates(column) or Understood(column)
 
 
 def plain_type(column: Any) -> pa.DataType:
@@ -210,7 +214,7 @@ def _in_notation(column: Any, tried: Sequence[Notation]) -> Understood | None:
             mark = THOUSANDS[notation.thousands]
             seen = bool(mark) and _some(column, rf"\d{mark}\d{{3}}")
             comma = notation.decimal == "," and _some(column, ",")
-            odd = seen or comma or notation.unit
+            odd = seen or comma or notation.unit or notation.minus
             whole = numbers if odd else _cast(column, pa.int64())
             said = notation.said(comma=comma, thousands=seen) if odd else ""
             return Understood(numbers if whole is None else whole, notation if odd else None, said)
@@ -223,9 +227,11 @@ def _some(column: Any, pattern: str) -> bool:
 
 def plain_numbers(column: Any, notation: Notation) -> Any:
     """The same texts, with the numbers among them as they are written elsewhere."""
-    if (notation.decimal, notation.thousands, notation.unit) == (".", "", ""):
+    if replace(notation, dates="", missing=()) == _PLAIN:
         return column
     plain = column
+    if notation.minus:
+        plain = pc.replace_substring_regex(plain, *_MINUS[notation.minus])
     if notation.unit:
         plain = pc.replace_substring_regex(plain, rf"\s*{notation.unit_pattern}\s*", "")
     if notation.thousands:

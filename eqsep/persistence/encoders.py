@@ -46,6 +46,7 @@ _MARKS = {
     "decimal": (",",),
     "thousands": (".", ",", " ", "'"),
     "dates": ("day first", "month first"),
+    "minus": ("behind", "brackets", "long"),
 }
 _LONGEST_UNIT = 8
 
