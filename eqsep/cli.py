@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eqsep import __version__
-from eqsep.commands import assisting, backtesting, data, learning, testing, theory, watching
+from eqsep.commands import (
+    assisting,
+    backtesting,
+    data,
+    learning,
+    serving,
+    testing,
+    theory,
+    watching,
+)
 from eqsep.commands.console import Screen, counted, debugging, errors_told, warnings_told
 from eqsep.commands.dialects import Layout
 from eqsep.commands.options import (
@@ -46,6 +55,7 @@ if TYPE_CHECKING:
 app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_show_locals=False)
 app.add_typer(theory.app, name="theory", help="Closing numbers, VC dimensions and shattering.")
 app.add_typer(data.app, name="data", help="The files of real data sets: what, where, and fetch.")
+app.add_typer(serving.app, name="serve", help="A service: an API, and a console to judge alarms.")
 
 
 def _show_version(wanted: bool) -> None:

@@ -31,7 +31,7 @@ def reader():
         (GOOD | {"shape": "x" * 41}, "at most 40 characters, got 41"),
         (GOOD | {"shape": "a\0b"}, "U+0000"),
         (GOOD | {str(i): 0 for i in range(30)}, "at most 20 columns, got 33"),
-        ([1, 2], "expected an object of columns and values, got [1, 2]"),
+        ([1, 2], "expected an object of columns and values, got a list"),
         (None, "expected an object of columns and values, got None"),
     ],
 )

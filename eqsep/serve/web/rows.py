@@ -222,5 +222,8 @@ def _getter(names: list[str]) -> Callable[[Row], Iterable[Any]]:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value)
+    """A value in a message: not all of a long one, and nothing of what is inside a list."""
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    text = repr(value[: _SHOWN + 1] if isinstance(value, str) else value)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

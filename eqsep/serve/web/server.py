@@ -1,0 +1,162 @@
+"""The server: the application on a socket, in one process or in several that share one store."""
+
+import json
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from uvicorn.supervisors import Multiprocess
+
+from eqsep.errors import UserError, visible
+from eqsep.serve.web.app import create_app
+from eqsep.serve.web.guards import LOOPBACK
+from eqsep.serve.web.limits import Limits
+from eqsep.serve.workspace import Workspace
+
+_ASKED = "EQSEP_SERVE"  # how processes that are started know what to serve
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_STARTED = 30.0  # seconds that a server has to start
+
+
+@dataclass(frozen=True)
+class Serving:
+    """What to serve, and where.
+
+    Attributes
+    ----------
+    database : str
+        The URL of the store.
+    host, port
+        Where to listen; the port 0 is any that is free.
+    workers : int
+        Processes; each scores on its own, and all share the store.
+    keep_quiet : float
+        The share of rows without an alarm that is kept.
+    names : tuple of str
+        Names by which the service may be called; none of them checks nothing. On this machine
+        alone, its own names.
+    """
+
+    database: str
+    host: str = "127.0.0.1"
+    port: int = 8000
+    workers: int = 1
+    keep_quiet: float = 0.05
+    names: tuple[str, ...] = ()
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach it."""
+        return self.host in _LOOPBACK
+
+    def workspace(self) -> Workspace:
+        """The store."""
+        return Workspace(self.database, keep_quiet=self.keep_quiet, workers=self.workers)
+
+    def application(self, ws: Workspace) -> FastAPI:
+        """All routes."""
+        hosts = frozenset(self.names) or None
+        return create_app(ws, hosts=LOOPBACK | (hosts or frozenset()) if self.is_local else hosts)
+
+    def bound(self) -> socket.socket:
+        """A socket that listens where it was asked for."""
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        sock = socket.socket(family)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind((self.host, self.port))
+        except OSError as error:
+            sock.close()
+            raise UserError(
+                f"{self.host}:{self.port} cannot be listened on: {error.strerror}. Pass another "
+                f"port, or --port 0 for any that is free."
+            ) from error
+        sock.set_inheritable(True)
+        return sock
+
+
+def serve(asked: Serving, sock: socket.socket) -> None:
+    """Serve until the process is told to end; what has come in is answered first."""
+    if asked.workers == 1:
+        ws = asked.workspace()
+        uvicorn.Server(_config(asked.application(ws))).run(sockets=[sock])
+        return
+    os.environ[_ASKED] = json.dumps(asdict(asked))
+    config = _config(f"{__name__}:application_asked_for", factory=True, workers=asked.workers)
+    Multiprocess(config, sockets=[sock]).run()
+
+
+def application_asked_for() -> FastAPI:
+    """The application of one of several processes, as the one that started it has asked."""
+    told = json.loads(os.environ[_ASKED])
+    asked = Serving(**told | {"names": tuple(told["names"])})
+    return asked.application(asked.workspace())
+
+
+@contextmanager
+def running(ws: Workspace, *, limits: Limits | None = None) -> Iterator[str]:
+    """A service in a thread of this process, at the address that is yielded.
+
+    Examples
+    --------
+    >>> from urllib.request import urlopen
+    >>> with running(Workspace("sqlite://")) as url:
+    ...     urlopen(f"{url}/health/live").read()
+    b'{"status":"live"}'
+    """
+    sock = Serving("", port=0).bound()
+    server = uvicorn.Server(_config(create_app(ws, limits=limits)))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
+    thread.start()
+    try:
+        until = time.monotonic() + _STARTED
+        while not server.started and thread.is_alive() and time.monotonic() < until:
+            time.sleep(0.01)
+        yield f"http://127.0.0.1:{sock.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        sock.close()
+
+
+class _OneLine(logging.Formatter):
+    """A log in which nobody can write a line, or obey a terminal, by what a request holds."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return visible(super().formatMessage(record)).replace("\n", "\\n")
+
+    def formatException(self, info: Any) -> str:
+        return visible(super().formatException(info))
+
+
+def _config(app: Any, **told: Any) -> uvicorn.Config:
+    log: dict[str, Any] = {
+        "version": 1,
+        "disable_existing_loggers": False,
+        "formatters": {"plain": {"()": _OneLine, "fmt": "%(asctime)s %(levelname)s %(message)s"}},
+        "handlers": {"err": {"class": "logging.StreamHandler", "formatter": "plain"}},
+        "loggers": {
+            name: {"handlers": ["err"], "level": "WARNING", "propagate": False}
+            for name in ("uvicorn", "eqsep.serve")
+        },
+    }
+    trusted = os.environ.get("FORWARDED_ALLOW_IPS")  # of a proxy that says who asks
+    return uvicorn.Config(
+        app,
+        access_log=False,
+        log_config=log,
+        proxy_headers=bool(trusted),
+        forwarded_allow_ips=trusted,
+        server_header=False,
+        timeout_graceful_shutdown=20,
+        timeout_worker_healthcheck=60,  # seconds; a process imports much before it answers
+        **told,
+    )

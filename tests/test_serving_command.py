@@ -1,0 +1,153 @@
+"""`eqsep serve` as a person starts it: one process or two, its words, and its end."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from urllib.error import URLError
+from urllib.request import Request, urlopen
+
+import pytest
+from served import HOT, small_detector
+from typer.testing import CliRunner
+
+from eqsep.cli import app
+from eqsep.serve.workspace import Workspace
+
+
+@pytest.fixture
+def model(tmp_path):
+    small_detector().save(tmp_path / "machines.eqsep")
+    return tmp_path / "machines.eqsep"
+
+
+def ask(url, token, body=None):
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    data = None if body is None else json.dumps(body).encode()
+    with urlopen(Request(url, data, headers), timeout=30) as answer:
+        return json.load(answer)
+
+
+def started(*words):
+    """The service as a process, its address and its token, once it answers."""
+    command = [sys.executable, "-m", "eqsep", "serve", *map(str, words), "--port", "0"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    told = {}
+    while "token" not in told:
+        line = process.stdout.readline()
+        assert line, process.stderr.read()
+        told.update([line.split(maxsplit=1)])
+    url, token = told["console"].strip(), told["token"].strip()
+    for _ in range(600):
+        try:
+            urlopen(f"{url}/health/ready", timeout=5).close()
+            break
+        except (URLError, OSError):
+            time.sleep(0.1)
+    return process, url, token
+
+
+def test_a_service_of_two_processes_is_started_used_and_ended_in_order(model, tmp_path):
+    words = (model, "--data", tmp_path / "kept", "--entity", "machine", "--workers", 2)
+    process, url, token = started(*words)
+    try:
+        (answer,) = ask(f"{url}/api/v1/models/machines/score", token, HOT)["answers"]
+        assert answer["alarm"]
+        told = ask(f"{url}/api/v1/models/machines", token)
+        assert told["settings"] == {"entity": "machine"}
+    finally:
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=60)
+    assert errors == ""
+    assert process.returncode in (0, -signal.SIGTERM)
+    ws = Workspace.in_folder(tmp_path / "kept")
+    assert ws.alarms.get(answer["id"]).entity == "m7"
+    ws.close()
+
+
+def run(*words):
+    return CliRunner().invoke(app, ["serve", *map(str, words)])
+
+
+@pytest.fixture
+def kept(tmp_path):
+    ws = Workspace.in_folder(tmp_path)
+    ws.ledger.add("machines", small_detector(), by="test")
+    ws.intake.take("machines", [HOT])
+    ws.verdicts.give([1], "true", kind="overheated", by="test")
+    yield tmp_path
+    ws.close()
+
+
+def test_replay_says_that_the_log_is_the_model(kept):
+    result = run("replay", "--data", kept)
+    assert result.exit_code == 0
+    told = "machines: 2 versions made again, the same bits; largest difference 0.0e+00"
+    assert result.output.strip() == told
+
+
+def test_replay_ends_with_1_where_the_log_was_changed(kept):
+    ws = Workspace.in_folder(kept)
+    with ws.store.writing() as connection:
+        lesson = connection.exec_driver_sql("SELECT lesson FROM versions WHERE id = 2").scalar()
+        changed = lesson.replace("140.0", "139.0")
+        assert changed != lesson
+        connection.exec_driver_sql("UPDATE versions SET lesson = ? WHERE id = 2", (changed,))
+    ws.close()
+    result = run("replay", "--data", kept, "--model", "machines")
+    assert result.exit_code == 1
+    assert "other bits" in result.output
+
+
+def test_a_token_is_issued_and_taken_back(kept):
+    result = run("token", "ada", "--role", "view", "--data", kept)
+    ws = Workspace.in_folder(kept)
+    token = result.output.strip()
+    assert ws.people.check(token).role == "view"
+    assert run("token", "ada", "--revoke", "--data", kept).output == "The token of ada is void.\n"
+    ws.close()
+    assert Workspace.in_folder(kept).people.check(token) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["replay", "--data", "nowhere"], "nowhere holds no service"),
+        (["token", "ada", "--data", "nowhere"], "nowhere holds no service"),
+        (["--entity", "card"], "--entity is a column of the rows of MODEL"),
+        (["nothing.eqsep"], "nothing.eqsep"),
+        (["--database", "nonsense"], "No database is at 'nonsense'"),
+        (["--keep-quiet", "7"], "keep_quiet is a share between 0 and 1"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_sentence(tmp_path, monkeypatch, words, told):
+    monkeypatch.chdir(tmp_path)
+    result = run(*words, *([] if words[0] in ("replay", "token") else ["--port", "0"]))
+    assert result.exit_code == 2
+    assert told in re.sub(r"\s+", " ", result.output)
+
+
+def test_a_port_that_is_taken_is_said(tmp_path, monkeypatch):
+    import socket
+
+    monkeypatch.chdir(tmp_path)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        result = run("--port", taken.getsockname()[1])
+    assert result.exit_code == 2
+    assert "cannot be listened on" in result.output
+
+
+def test_other_machines_are_warned_of_and_a_team_keeps_its_tokens(tmp_path, monkeypatch, model):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("eqsep.serve.web.server.serve", lambda *_: None)
+    url = f"sqlite:///{tmp_path / 'team.db'}"
+    words = (model, "--database", url, "--host", "0.0.0.0", "--port", "0", "--name", "Box.example")
+    first, second = run(*words), run(*words)
+    assert "can be reached from other machines" in first.output
+    assert "machines, added" in first.output
+    assert "added" not in second.output
+    assert "a new one: eqsep serve token NAME" in second.output
