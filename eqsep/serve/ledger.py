@@ -15,6 +15,7 @@ from eqsep.serve import schema
 from eqsep.serve.log import (
     ADD,
     FORGET,
+    IMPORT,
     LEARN,
     MERGE,
     REVERT,
@@ -169,7 +170,8 @@ class Ledger:
     def versions(self, name: str, *, limit: int = 100) -> list[Version]:
         """The latest versions of a model, the newest first."""
         table = schema.versions
-        query = select(table).where(table.c.model == name).order_by(table.c.id.desc()).limit(limit)
+        mine = (table.c.model == name) & (table.c.operation != IMPORT)
+        query = select(table).where(mine).order_by(table.c.id.desc()).limit(limit)
         with self._store.reading() as connection:
             return [version_of(row) for row in connection.execute(query)]
 
@@ -213,7 +215,7 @@ class Ledger:
         """Take in what a detector with the same feature map has learnt elsewhere."""
         self._model(name)
         with self._store.writing() as connection:
-            values = values_of(Change(ADD, by, "to be merged"), name, None, digest(other), depth=0)
+            values = values_of(Change(IMPORT, by), name, None, digest(other), depth=0)
             number = written(connection, values, other)
         return self._append(name, Change(MERGE, by, note, source=number))
 
@@ -328,7 +330,8 @@ class Ledger:
         return row
 
     def _own(self, name: str, number: int) -> None:
-        if self.version(number).model != name:
+        version = self.version(number)
+        if version.model != name or version.operation == IMPORT:
             raise Missing(f"Version {number} is not one of the model {name!r}.")
 
 

@@ -12,6 +12,7 @@ from eqsep.serve import schema
 from eqsep.serve.store import Missing, now
 
 ADD, LEARN, FORGET, MERGE, REVERT = "add", "learn", "forget", "merge", "revert"
+IMPORT = "import"  # what is merged: kept beside the log, and never live itself
 
 Row = dict[str, Any]
 
