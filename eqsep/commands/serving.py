@@ -33,7 +33,7 @@ Database = Annotated[
     str | None,
     typer.Option(metavar="URL", help="A database for a team: postgresql+psycopg://…"),
 ]
-_HERE = Path("eqsep-serve")
+HERE = Path("eqsep-serve")
 
 
 @app.command(_RUN)
@@ -42,7 +42,7 @@ def run(  # noqa: PLR0913  the options of a command
         Path | None,
         typer.Argument(metavar="[MODEL]", help="A file that eqsep fit wrote: it is added once."),
     ] = None,
-    data: Data = _HERE,
+    data: Data = HERE,
     database: Database = None,
     host: Annotated[str, typer.Option(help="Where to listen; 0.0.0.0 is everywhere.")] = (
         "127.0.0.1"
@@ -85,7 +85,7 @@ def run(  # noqa: PLR0913  the options of a command
 
 @app.command()
 def replay(
-    data: Data = _HERE,
+    data: Data = HERE,
     database: Database = None,
     model: Annotated[
         str | None, typer.Option(metavar="NAME", help="This model alone; else all.")
@@ -118,7 +118,7 @@ def token(
         str, typer.Option(metavar="ROLE", help="view, judge (gives verdicts) or admin.")
     ] = "judge",
     revoke: Annotated[bool, typer.Option("--revoke", help="Take the token back instead.")] = False,
-    data: Data = _HERE,
+    data: Data = HERE,
     database: Database = None,
 ) -> None:
     """Issue a token, in place of the one that this name had; it is shown this once."""
