@@ -19,6 +19,7 @@ from eqsep.detector.trust import is_calibration_doubted
 from eqsep.errors import UserError
 from eqsep.labels import NORMAL
 from eqsep.report import DetectorReport, HeldOut, Usage, detector_report
+from eqsep.report.outlook import LaterRows
 from eqsep.tables.reading import RowGroups, Table
 
 _HELD = 0.3  # the share of each kind that is kept from the second detector
@@ -146,7 +147,30 @@ def _held_out(detector: Detector, known: _Known) -> HeldOut:
         detector=trial,
         usual=known.table.take(np.flatnonzero(known.kind == known.normal)),
         note=_note(known, trial, n_train=len(train), n_test=len(rows), unseen=unseen),
+        later=_later(detector, known),
     )
+
+
+def _later(detector: Detector, known: _Known) -> LaterRows | None:
+    """The last rows, and a detector of those before; None where no times are known, or few rows."""
+    groups = known.table.groups
+    if groups is None or groups.columns[1] is None:
+        return None
+    is_normal = known.kind == known.normal
+    after = groups.time > np.quantile(groups.time[is_normal], 1 - _HELD)
+    shown = np.isin(known.kind.astype(str), [known.normal, *detector.kinds_])
+    before = np.flatnonzero(~after & (shown | (known.kind == None)))  # noqa: E711  one by one
+    rows = np.flatnonzero(after & (known.kind != None))  # noqa: E711
+    if not is_normal[rows].any():
+        return None
+    trial = Detector(**detector.get_params(deep=False))
+    with python_warnings.catch_warnings():
+        python_warnings.simplefilter("ignore")
+        try:
+            trial.fit(known.table.take(before), None if known.y is None else known.y[before])
+        except UserError:  # too few of some sort came first
+            return None
+    return LaterRows(known.table.take(rows), known.kind[rows].astype(str), trial, len(before))
 
 
 def _check_enough(

@@ -8,6 +8,7 @@ Computing gives plain records; rendering only reads them.
 | `detectors` | the report of a detector: all parts of it |
 | `learnt` | what a detector has learnt and promises |
 | `measured` | what it finds among rows that it has not learnt |
+| `outlook` | what rows to come bring: the work of alarms, and what changes with time |
 | `advice` | what is caught, and what to do next |
 | `columns` | what one strange value of each column does |
 | `alarms` | the highest alarms of each kind, with their reasons |

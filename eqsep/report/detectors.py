@@ -15,6 +15,7 @@ from eqsep.report.alarms import Alarm, top_alarms
 from eqsep.report.columns import ColumnVerdict, column_verdicts, that_matter
 from eqsep.report.learnt import Learnt, learnt_by
 from eqsep.report.measured import Measured, measured_on
+from eqsep.report.outlook import LaterRows, LaterShares, Workload, later_shares, workload
 from eqsep.tables.reading import read_table
 
 _MOST_VARIED = 5_000  # normal rows whose range is taken
@@ -44,6 +45,8 @@ class HeldOut:
     usual : table or None
         More normal rows, learnt or not: what is far out is measured by their range. By default
         the normal ones among `X`.
+    later : LaterRows or None
+        Where rows are in time: those that came last, and a detector of those before.
     """
 
     X: Any
@@ -54,6 +57,7 @@ class HeldOut:
     detector: Detector | None = None
     note: str = ""
     usual: Any = None
+    later: LaterRows | None = None
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,10 @@ class DetectorReport:
     warnings : tuple of str
         What to look at in the data, beside what the answer says.
     usage : Usage
+    workload : Workload or None
+        How many alarms there are to look at, where that is known.
+    later : LaterShares or None
+        Where rows are in time: what a detector of earlier rows makes of those that came last.
     """
 
     title: str
@@ -108,6 +116,8 @@ class DetectorReport:
     columns: tuple[ColumnVerdict, ...]
     warnings: tuple[str, ...]
     usage: Usage
+    workload: Workload | None = None
+    later: LaterShares | None = None
 
     template = "detector.html.jinja"
 
@@ -195,6 +205,8 @@ def detector_report(
         columns=columns,
         warnings=_others(warnings, first),
         usage=usage or Usage(),
+        workload=workload(learnt, measured),
+        later=None if held.later is None else later_shares(held.later, normal=held.normal),
     )
 
 

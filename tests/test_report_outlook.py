@@ -1,0 +1,64 @@
+"""What a report says of rows to come: the work of alarms, and what changes with time."""
+
+import numpy as np
+import pytest
+from report_page import Page
+from typer.testing import CliRunner
+
+from eqsep.cli import app
+from eqsep.report.outlook import Workload
+
+N = 400
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """The report of a fit to rows in time, of which the last ones lie elsewhere."""
+    folder = tmp_path_factory.mktemp("outlook")
+    rng = np.random.default_rng(0)
+    kind = np.where(np.arange(N) % 10 == 3, "hot", "normal")
+    size = rng.normal(size=N) + 6 * (kind == "hot") - 9 * (np.arange(N) > 0.71 * N)
+    days = np.datetime64("2024-01-01T00:00") + np.arange(N) * np.timedelta64(3, "h")
+    lines = [f"{day},{s:.3f},{k}" for day, s, k in zip(days, size, kind, strict=True)]
+    (folder / "rows.csv").write_text("\n".join(["day,size,kind", *lines]) + "\n")
+    told = ("--label", "kind", "--time", "day", "--false-alarm-rate", 0.1)
+    out = ("--out", folder / "m.eqsep", "--report", folder / "report.html")
+    fast = ("--landmarks", 40, "--bandwidth", 1)
+    command = ["fit", folder / "rows.csv", *told, *fast, *out]
+    result = CliRunner().invoke(app, list(map(str, command)))
+    assert result.exit_code == 0, result.output
+    return Page((folder / "report.html").read_text())
+
+
+def said(page, first):
+    """The paragraph that begins so."""
+    found = (one["text"] for one in page.all("p") if one["text"].startswith(first))
+    return " ".join(next(found).split())
+
+
+def number(text, after):
+    return float(text.split(after)[1].split()[0].rstrip("%"))
+
+
+def test_the_false_share_is_of_all_alarms():
+    assert Workload(0.1, 20.0, 5.0).false_share == 0.25
+    assert Workload(0.0, 0.0, 0.0).false_share == 0.0
+
+
+def test_the_work_of_alarms_adds_up(page):
+    work = said(page, "The work")
+    assert "anomalies of the seen kinds as in the fit, 10.0%" in work
+    alarms, false = number(work, "about "), number(work, "of which ")
+    on_average = number(said(page, "Of the normal rows of "), ", ")
+    assert false == pytest.approx(10 * on_average * 0.9, rel=0.02)  # of 900 in a thousand
+    assert false < alarms <= false + 100
+    commands = [" ".join(one["text"].split()) for one in page.all("code")]
+    assert any(one.endswith("--label kind --cost-alarm 5 --cost-miss 500") for one in commands)
+
+
+def test_later_rows_are_measured_by_a_detector_of_earlier_ones(page):
+    text = said(page, "Forwards in time")
+    assert number(text, "learnt the first ") == pytest.approx(0.7 * N, abs=3)
+    assert number(text, "came after, ") > 80
+    assert "where at most 10.00% is promised" in text
+    assert "Caught of hot: " in text
