@@ -49,6 +49,7 @@ _MARKS = {
     "minus": ("behind", "brackets", "long"),
 }
 _LONGEST_UNIT = 8
+_NOT_WEIGHED = "the columns of its table cannot be weighed"
 
 
 def _is_notation(value: Any) -> bool:
@@ -122,7 +123,10 @@ class EncoderCodec(Codec):
         _checked(parts["parameters"], _ENCODER_PARAMETERS, "parameters")
         columns = [None if c is None else _unpacked(c) for c in parts["columns"]]
         _check_names_of_columns(parts["names"], parts["dropped"], columns)
-        encoder = encoder_of(parts | {"columns": columns})
+        try:
+            encoder = encoder_of(parts | {"columns": columns})
+        except ZeroDivisionError:  # two values that are no deviation apart
+            damaged(_NOT_WEIGHED)
         _check_weights(encoder)
         return encoder
 
@@ -185,9 +189,6 @@ def _check_names_of_columns(names: Any, dropped: dict[str, str], columns: list[A
 
 def _check_weights(encoder: Any) -> None:
     """Refuse outputs that would not be finite, and a table of which nothing counts."""
-    try:
-        weights = output_weights(encoder).tolist()
-    except ZeroDivisionError:  # two values that are no deviation apart
-        weights = [math.nan]
+    weights = output_weights(encoder).tolist()
     if not all(0 <= weight <= math.sqrt(LARGE) for weight in weights) or not any(weights):
-        damaged("the columns of its table cannot be weighed")
+        damaged(_NOT_WEIGHED)
