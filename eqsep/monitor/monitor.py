@@ -5,6 +5,7 @@ import json
 import os
 from dataclasses import asdict, dataclass, fields
 from numbers import Integral, Real
+from operator import is_
 from pathlib import Path
 from typing import Any, BinaryIO
 from zipfile import BadZipFile
@@ -149,6 +150,7 @@ class Monitor:
                 "Fit it to more normal rows."
             )
         self.watched = Watched(episode=episode)
+        self._parts: tuple[np.ndarray, ...] = ()
         self._ranks, self._jumper = SequentialRanks(calibration.ordered), SimpleJumper()
         self._sums = np.zeros((2, calibration.rows.shape[1]))  # of the last block, and this one
         self._squares = np.zeros_like(self._sums)
@@ -161,9 +163,12 @@ class Monitor:
 
     def update_scored(self, Z: np.ndarray, scores: np.ndarray) -> Watched:
         """The same for rows that were encoded and scored by the detector already."""
-        if fingerprint(self.detector) != self.model_:
-            self.before = self.watched
-            self._begin(self.watched.episode + 1)
+        parts = _learnt(self.detector)
+        if len(self._parts) != len(parts) or not all(map(is_, parts, self._parts)):
+            self._parts = parts  # of the same arrays the hash is the same
+            if fingerprint(self.detector) != self.model_:
+                self.before = self.watched
+                self._begin(self.watched.episode + 1)
         self._sum_up(Z)
         highest, broken_at = self.watched.highest, self.watched.broken_at
         so_far = self.watched.alarms + np.cumsum(scores > self.detector.threshold_)
@@ -355,7 +360,11 @@ def _checked(delta: Any, random_state: Any) -> tuple[float, int]:
 def fingerprint(detector: Detector) -> str:
     """What a detector has learnt, as a hash: another one once that has changed."""
     learnt = hashlib.sha256()
-    parts = (detector.coef_, detector.anomaly_coef_, detector.leaf_votes_)
-    for part in (*parts, detector.calibration_.rows, detector.feature_map_.landmarks):
+    for part in _learnt(detector):
         learnt.update(np.ascontiguousarray(part).tobytes())
     return learnt.hexdigest()
+
+
+def _learnt(detector: Detector) -> tuple[np.ndarray, ...]:
+    parts = (detector.coef_, detector.anomaly_coef_, detector.leaf_votes_)
+    return *parts, detector.calibration_.rows, detector.feature_map_.landmarks

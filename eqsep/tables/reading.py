@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -287,6 +288,10 @@ def _check_frame(frame: Any, *, hint: str) -> None:
 
 def _from_dicts(rows: Sequence[Mapping[Any, Any]]) -> _Pieces:
     """Rows by name: a key that a row does not have is a missing value."""
+    names = list(rows[0])
+    if len(names) > 1 and all(row.keys() == rows[0].keys() for row in rows):
+        values = [objects(column) for column in zip(*map(itemgetter(*names), rows), strict=True)]
+        return names, values, set(), len(rows)
     names = list(dict.fromkeys(key for row in rows for key in row))
     return names, [objects(row.get(n) for row in rows) for n in names], set(), len(rows)
 

@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from eqsep import __version__
 from eqsep.errors import UserError
@@ -33,12 +34,21 @@ class Json(JSONResponse):
         return orjson.dumps(content)
 
 
+class Application(FastAPI):
+    """All routes, behind a guard."""
+
+    guard: ASGIApp
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.guard(scope, receive, send)
+
+
 def create_app(
     ws: Workspace,
     *,
     limits: Limits | None = None,
     hosts: frozenset[str] | None = LOOPBACK,
-) -> FastAPI:
+) -> Application:
     """The service of a workspace as an ASGI application.
 
     Parameters
@@ -59,7 +69,7 @@ def create_app(
         await run_in_threadpool(service.batcher.stop)
         ws.close()
 
-    app = FastAPI(
+    app = Application(
         title="eqsep",
         description=_ABOUT,
         version=__version__,
@@ -68,14 +78,15 @@ def create_app(
         redoc_url=None,
         default_response_class=Json,
     )
-    for told in (HTTPException, RequestValidationError, UserError):
+    for told in (HTTPException, RequestValidationError, UserError, Exception):
         app.add_exception_handler(told, _told)
     for part in (scoring, review, administration):
         app.include_router(part.router(service), prefix="/api/v1")
     app.include_router(inference.router(service))
     app.include_router(_state(service))
     app.include_router(session.router(ws))
-    app.add_middleware(Guard, people=ws.people, limits=service.limits, hosts=hosts)
+    inside = scoring.direct(service, super(Application, app).__call__)
+    app.guard = Guard(inside, people=ws.people, limits=service.limits, hosts=hosts)
     return app
 
 
@@ -105,4 +116,5 @@ def _state(service: Service) -> APIRouter:
 
 
 async def _told(request: Request, error: Exception) -> Response:
+    request.scope["told"] = error
     return faults.answer(error, request.url.path)

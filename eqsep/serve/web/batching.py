@@ -1,6 +1,7 @@
 """Micro-batches: requests that come together are scored together, in one transaction.
 
-One thread of a process scores. While it does, requests gather; the next batch is all of them.
+One thread of a process scores. While it does, requests gather; the next batch is all of them. A
+request that comes alone waits for nobody.
 """
 
 import asyncio
@@ -50,16 +51,20 @@ class Batcher:
         Rows of a batch; a request with more is a batch of its own.
     most : int
         Rows that may wait.
+    patience : float
+        Seconds that a batch waits at most for requests such as came with the last one.
     """
 
     take: Take
     at_once: int = 256
     most: int = 20_000
+    patience: float = 0.004
     waiting: int = 0
     _asked: deque[_Asked] = field(default_factory=deque)
     _ready: threading.Condition = field(default_factory=threading.Condition)
     _thread: threading.Thread | None = None
     _ends: bool = False
+    _last: int = 0
 
     def start(self) -> None:
         """Begin to score."""
@@ -92,10 +97,19 @@ class Batcher:
                 self._ready.wait_for(lambda: self._asked or self._ends)
                 if not self._asked:
                     return
+                self._gather()
                 batch = self._next()
             for same in _alike(batch):
                 self._score(same)
             _tell(batch)
+
+    def _gather(self) -> None:
+        """Wait a moment for as many requests as came together last: few batches cost less."""
+        if self._last > 1:
+            self._ready.wait_for(
+                lambda: len(self._asked) >= self._last or self._ends, timeout=self.patience
+            )
+        self._last = len(self._asked)
 
     def _next(self) -> list[_Asked]:
         """The requests that have waited longest, of so many rows as one batch has."""

@@ -149,6 +149,8 @@ class Guard:
             receive = await self._let_in(scope, asked, receive)
             await self.app(scope, receive, send_guarded)
         except Exception as error:
+            if scope.get("told") is error:  # by the application, in its last moment
+                return
             answer = _answer(error, asked)  # a fault of the software is logged by it
             if not begun:
                 await answer(scope, receive, send_guarded)

@@ -1,5 +1,6 @@
 """The API's hot half: rows come in, scores and reasons go out."""
 
+import re
 from dataclasses import asdict
 from typing import Any
 
@@ -7,6 +8,7 @@ import orjson
 from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from eqsep.serve.web.arrow import MEDIA_TYPE as ARROW
 from eqsep.serve.web.arrow import answers_stream
@@ -15,6 +17,8 @@ from eqsep.serve.web.rows import CheckedRows, RowError, TooMany
 from eqsep.serve.web.service import Service
 
 JSON = "application/json"
+_SCORE = re.compile(r"/api/v1/models/([^/]+)/score")
+_KEEPS = {b"": True, b"keep=true": True, b"keep=false": False}
 _MOST_EXPLAINED = 100  # rows of a request: reasons cost a hundred times what a score does
 _ROW = {"type": "object", "additionalProperties": True, "description": "Values by column."}
 _ROWS = {
@@ -95,14 +99,7 @@ def router(service: Service) -> APIRouter:
     @routes.post("/models/{name}/score", openapi_extra=ROWS_IN, responses=_SCORED)
     async def score(name: str, request: Request, keep: bool = True) -> Response:
         """Score rows. Alarms are kept for the inbox, unless `keep` is false: then nothing is."""
-        require(request, "judge" if keep else "view")
-        checked = await service.rows(request, name)
-        answers, errors = await service.answered(name, checked, keep=keep)
-        status = _status(answers)
-        if ARROW in request.headers.get("accept", "") and status == 200:
-            told = {error.row: error.error for error in errors}
-            return Response(answers_stream(answers, told), media_type=ARROW)
-        return _json(name, answers, errors, status)
+        return await _scored(service, name, request, keep=keep)
 
     @routes.post("/models/{name}/explain", openapi_extra=ROWS_IN, responses=_EXPLAINED)
     async def explain(name: str, request: Request, top: int = Query(5, ge=1, le=100)) -> Response:
@@ -113,6 +110,35 @@ def router(service: Service) -> APIRouter:
         return _json(name, answers, checked.errors, _status(answers))
 
     return routes
+
+
+def direct(service: Service, otherwise: ASGIApp) -> ASGIApp:
+    """Requests for scores straight to what answers them; all others to the routes.
+
+    Nearly all requests are for scores, and finding the route costs more than the score does.
+    """
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        keep = _KEEPS.get(scope.get("query_string", b""))
+        found = _SCORE.fullmatch(scope["path"]) if scope["type"] == "http" else None
+        if found is None or keep is None or scope["method"] != "POST":
+            await otherwise(scope, receive, send)
+            return
+        answer = await _scored(service, found[1], Request(scope, receive), keep=keep)
+        await answer(scope, receive, send)
+
+    return app
+
+
+async def _scored(service: Service, name: str, request: Request, *, keep: bool) -> Response:
+    require(request, "judge" if keep else "view")
+    checked = await service.rows(request, name)
+    answers, errors = await service.answered(name, checked, keep=keep)
+    status = _status(answers)
+    if ARROW in request.headers.get("accept", "") and status == 200:
+        told = {error.row: error.error for error in errors}
+        return Response(answers_stream(answers, told), media_type=ARROW)
+    return _json(name, answers, errors, status)
 
 
 def _explained(service: Service, name: str, checked: CheckedRows, top: int) -> list[Any]:

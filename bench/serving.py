@@ -1,0 +1,219 @@
+"""How many requests a second the service answers, and how soon, beside onnxruntime.
+
+    python bench/serving.py                 two minutes on two cores
+    python bench/serving.py --workers 2 --connections 32 --seconds 20
+
+The service runs in processes of its own, on loopback, with NSL-KDD's detector (1,400 landmarks, 41
+columns), and keeps what it is sent: each request is a row of the test data, checked, scored, named,
+watched, and written to SQLite where it raises an alarm, as one in three does. The load comes from
+another process, over connections that stay open and ask again once they are answered. onnxruntime
+is called in a process without any of that. Where other programs run meanwhile, the time that the
+processor spent on a request says more than the clock: it is printed beside it. NSL-KDD is looked
+for in $EQSEP_DATA, then in ../shared/data. Needs the extras `onnx`, `serve` and `bench`.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import numpy as np
+import onnxruntime
+import psutil
+import uvloop
+
+from eqsep import Detector, load_model
+from eqsep.datasets import load_nsl_kdd
+
+N_ROWS = 5_000
+
+
+@dataclass(frozen=True)
+class Load:
+    """What is asked of a service: by so many connections, for so long, so many rows a request."""
+
+    url: str
+    token: str
+    path: str
+    connections: int
+    seconds: float
+    n_rows: int = 1
+
+
+def requests(load: Load, rows: list[dict[str, Any]]) -> list[bytes]:
+    """Requests as they are sent, ready before the clock starts."""
+    host = load.url.removeprefix("http://")
+    head = f"POST {load.path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {load.token}\r\n"
+    out = []
+    for start in range(0, len(rows) - load.n_rows, load.n_rows):
+        body = json.dumps({"rows": rows[start : start + load.n_rows]}).encode()
+        kind = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        out.append((head + kind).encode() + body)
+    return out
+
+
+def times(load: Load, rows: list[dict[str, Any]]) -> tuple[list[float], float]:
+    """How long each request took, and all of them together."""
+    sent, taken = requests(load, rows), []
+
+    async def ask(first: int, until: float) -> None:
+        host, port = load.url.removeprefix("http://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        place = first
+        while time.perf_counter() < until:
+            start = time.perf_counter()
+            writer.write(sent[place % len(sent)])
+            head = await reader.readuntil(b"\r\n\r\n")
+            if not head.startswith(b"HTTP/1.1 200"):
+                raise RuntimeError(head.decode())
+            length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+            await reader.readexactly(length)
+            taken.append(time.perf_counter() - start)
+            place += 1
+        writer.close()
+
+    async def all_of_them(seconds: float) -> float:
+        start = time.perf_counter()
+        step = max(len(sent) // load.connections, 1)
+        until = start + seconds
+        await asyncio.gather(*(ask(i * step, until) for i in range(load.connections)))
+        return time.perf_counter() - start
+
+    uvloop.run(all_of_them(1.0))  # the first requests read the model, and compile
+    taken.clear()
+    return taken, uvloop.run(all_of_them(load.seconds))
+
+
+@contextmanager
+def service(
+    model: Path, folder: Path, *, workers: int
+) -> Iterator[tuple[str, str, psutil.Process]]:
+    """The service as a user starts it: its address, a token and its process."""
+    words = ["serve", model, "--data", folder, "--port", "0", "--workers", workers]
+    command = [sys.executable, "-m", "eqsep", *map(str, words)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        told: dict[str, str] = {}
+        while "token" not in told:
+            assert process.stdout is not None
+            name, value = process.stdout.readline().split(maxsplit=1)
+            told[name] = value.strip()
+        while True:
+            try:
+                urlopen(f"{told['console']}/health/ready").close()
+                break
+            except URLError:
+                time.sleep(0.2)
+        yield told["console"], told["token"], psutil.Process(process.pid)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def cpu_seconds(process: psutil.Process) -> float:
+    """What a process and those that it started have used."""
+    all_of_them = [process, *process.children(recursive=True)]
+    return sum(sum(one.cpu_times()[:2]) for one in all_of_them)
+
+
+def tell(name: str, taken: list[float], clock: float, cpu: float, n_rows: int = 1) -> None:
+    """One line."""
+    p50, p99 = np.quantile(taken, [0.5, 0.99]) * 1e3
+    print(
+        f"{name:34}{len(taken) * n_rows / clock:9,.0f} rows/s{p50:8.1f} ms p50{p99:8.1f} ms p99"
+        f"{cpu / len(taken) / n_rows * 1e3:9.3f} ms of a core a row"
+    )
+
+
+def in_process(name: str, task: Callable[[int], Any], *, n_rows: int, seconds: float) -> None:
+    """What one thread does when it only calls a function."""
+    taken: list[float] = []
+    task(0)
+    cpu, start = time.process_time(), time.perf_counter()
+    while time.perf_counter() - start < seconds:
+        begin = time.perf_counter()
+        task(len(taken) * n_rows % (N_ROWS - n_rows))
+        taken.append(time.perf_counter() - begin)
+    tell(name, taken, time.perf_counter() - start, time.process_time() - cpu, n_rows)
+
+
+def tell_onnx(detector: Detector, frame: Any, folder: Path, seconds: float) -> None:
+    """onnxruntime on the same model: it scores, and neither names, watches nor keeps."""
+    detector.to_onnx(folder / "model.onnx")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(
+        folder / "model.onnx", options, providers=["CPUExecutionProvider"]
+    )
+    columns = {
+        one.name: frame[one.name].to_numpy(dtype=object if "string" in one.type else float)
+        for one in session.get_inputs()
+    }
+    for n_rows in (1, 32, 100):
+
+        def run(start: int, n: int = n_rows) -> Any:
+            feed = {name: values[start : start + n] for name, values in columns.items()}
+            return session.run(["score", "p_value", "label"], feed)
+
+        name = f"onnxruntime, {n_rows} rows a call"
+        in_process(name, run, n_rows=n_rows, seconds=seconds / 2)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--connections", type=int, default=32)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--model", type=Path, help="a file with the detector, to fit it once")
+    asked = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"
+    home = os.environ.get("EQSEP_DATA", Path(__file__).parents[2] / "shared" / "data")
+    split = load_nsl_kdd(data_home=home, as_frame=True)
+    frame = split.X_test[:N_ROWS]
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        model = asked.model or folder / "nsl_kdd.eqsep"
+        if not model.exists():
+            Detector(random_state=0).fit(split.X_train, split.kind_train).save(model)
+        detector = load_model(model)
+        rows = json.loads(frame.to_json(orient="records"))
+        busy = os.getloadavg()[0]
+        print(f"{os.cpu_count()} cores, on which {busy:.1f} programs ran in the last minute")
+        print(f"{asked.workers} process(es) of the service, {asked.connections} connections")
+        with service(model, folder / "store", workers=asked.workers) as (url, token, process):
+            path = f"/api/v1/models/{model.stem}/score"
+            for told, query, n_rows, connections in (
+                ("service, 1 row a request", "", 1, asked.connections),
+                ("service, 1 row, nothing kept", "?keep=false", 1, asked.connections),
+                ("service, 1 row, 1 connection", "", 1, 1),
+                ("service, 100 rows a request", "", 100, 4),
+            ):
+                load = Load(url, token, path + query, connections, asked.seconds, n_rows)
+                cpu = cpu_seconds(process)
+                with get_context("spawn").Pool(1) as other:
+                    taken, clock = other.apply(times, (load, rows))
+                tell(told, taken, clock, cpu_seconds(process) - cpu, n_rows)
+        in_process(
+            "library, 1 row a call",
+            lambda i: detector.score_samples(rows[i : i + 1]),
+            n_rows=1,
+            seconds=asked.seconds / 2,
+        )
+        tell_onnx(detector, frame, folder, asked.seconds)
+
+
+if __name__ == "__main__":
+    main()
