@@ -356,6 +356,28 @@ def test_a_later_byte_that_is_no_utf8_is_western(tmp_path):
     assert any("cp1252" in note for note in notes)
 
 
+def test_letters_that_latin_1_lacks_are_those_of_cp1252(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_bytes("a,b\n1,“Köln” – 5 €\n2,x\n".encode("cp1252"))
+    assert read(path)[0].column("b")[0].as_py() == "“Köln” – 5 €"
+
+
+def test_newlines_in_quotes_belong_to_the_value_wherever_they_stand(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("a,b\n" + '1,"x\n\ny"\n' * 200_000)  # several blocks
+    with open_table(str(path), layout=ANY) as file:
+        tables = list(file.pieces(file.columns))
+    assert sum(table.num_rows for table in tables) == 200_000
+    assert {text for t in tables for text in t.column("b").unique().to_pylist()} == {"x\n\ny"}
+
+
+def test_thousands_go_before_what_semicolons_show(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("a;b\n1,234;x\n5,678;y\n")
+    assert read(path)[0].column("a").to_pylist() == [1.234, 5.678]
+    assert read(path, Layout(thousands=","))[0].column("a").to_pylist() == [1234, 5678]
+
+
 def test_bytes_of_no_text_are_refused(tmp_path):
     path = tmp_path / "table.csv"
     path.write_bytes(b"PK\x03\x04\0\0\0\0\x01\x02\0\x07" * 9)
