@@ -378,6 +378,12 @@ def test_thousands_go_before_what_semicolons_show(tmp_path):
     assert read(path, Layout(thousands=","))[0].column("a").to_pylist() == [1234, 5678]
 
 
+def test_blank_lines_below_a_title_are_no_columns(tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("A title alone\n\n\n\n\n\n")
+    assert read(path)[0].column_names == ["A title alone"]
+
+
 def test_bytes_of_no_text_are_refused(tmp_path):
     path = tmp_path / "table.csv"
     path.write_bytes(b"PK\x03\x04\0\0\0\0\x01\x02\0\x07" * 9)

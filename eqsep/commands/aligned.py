@@ -24,6 +24,8 @@ def aligned(lines: Sequence[str]) -> Callable[[str], Row] | None:
     ['page 3', '0.5']
     """
     lines = [line.expandtabs().rstrip() for line in lines if line.strip()]
+    if not lines:
+        return None
     by_gaps, by_spaces = _rows(lines, split_at_gaps), _rows(lines, str.split)
     starts = _starts(lines)
     fixed = partial(split_at, starts)
