@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from eqsep.commands.notation import is_number
+from eqsep.commands.notation import is_number, is_ruler
 
 _AGREED = 0.95  # of the lines, that must have one number of values if nothing else shows them
 _GAP = re.compile(r"\s{2,}|\t")
@@ -96,9 +96,3 @@ def _numeric(rows: Sequence[Row]) -> int:
     below = [row for row in rows[1:] if len(row) == width and not is_ruler(row)]
     columns = zip(*below, strict=True)
     return sum(any(column) and all(is_number(v) for v in column if v) for column in columns)
-
-
-def is_ruler(row: Row) -> bool:
-    """Whether a row is a line drawn below the header."""
-    drawn = "".join(row).replace(" ", "")
-    return len(drawn) > len(row) and set(drawn) <= set("-=+:|_")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
-from eqsep.commands.aligned import MOST_TITLES, aligned, aligned_below, is_ruler
+from eqsep.commands.aligned import MOST_TITLES, aligned, aligned_below
 from eqsep.commands.notation import (
     MISSING,
     THOUSANDS,
@@ -21,6 +21,7 @@ from eqsep.commands.notation import (
     in_signs_of,
     is_iso_date,
     is_number,
+    is_ruler,
     notations,
     read_date,
 )

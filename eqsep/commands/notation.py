@@ -256,6 +256,12 @@ def _is_date(text: str, order: str) -> bool:
     return True
 
 
+def is_ruler(row: Sequence[str]) -> bool:
+    """Whether a row is a line drawn below the header."""
+    drawn = "".join(row).replace(" ", "")
+    return len(drawn) > len(row) and set(drawn) <= set("-=+:|_")
+
+
 def is_iso_date(text: str) -> bool:
     """Whether a text begins as 2024-12-31 does."""
     return _ISO.match(text) is not None
