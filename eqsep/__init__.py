@@ -36,6 +36,7 @@ _HOMES = {
 _SUBMODULES = (
     "activations",
     "checks",
+    "client",
     "datasets",
     "detector",
     "distributed",

@@ -96,6 +96,7 @@ def test_using_a_separator_needs_neither_torch_nor_matplotlib():
 SUBMODULES = [
     "activations",
     "checks",
+    "client",
     "datasets",
     "detector",
     "distributed",

@@ -26,7 +26,7 @@ LAYERS = [
     ["persistence", "export", "monitor"],
     ["plots"],
     ["distributed", "report"],
-    ["serve"],
+    ["serve", "client"],
     ["demo"],
     ["commands"],
     ["cli"],
