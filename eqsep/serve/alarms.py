@@ -1,7 +1,7 @@
 """Alarms as people look at them: what was said, why, what is said now, and what is alike."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -69,19 +69,26 @@ class Alarms:
 
     def explained(self, number: int) -> Alarm:
         """A row with the reasons of its score, by the version that scored it."""
-        alarm = self.get(number)
-        if alarm.reasons is not None:
-            return alarm
-        try:
-            detector = self._ledger.detector(alarm.said.version)
-        except Missing:  # purged
-            detector = self._live(alarm.model)
-        explanation = asdict(detector.explain(rows_for(detector, [alarm.row]), top=_REASONS)[0])
-        table = schema.rows
-        with self._store.writing() as connection:
-            changed = update(table).where(table.c.id == number).values(reasons=explanation)
-            connection.execute(changed)
-        return self.get(number)
+        return self.with_reasons([self.get(number)])[0]
+
+    def with_reasons(self, alarms: Sequence[Alarm]) -> list[Alarm]:
+        """Rows with the reasons of their scores, by the versions that scored them."""
+        told: dict[int, dict[str, Any]] = {}
+        for version in {alarm.said.version for alarm in alarms if alarm.reasons is None}:
+            asked = [a for a in alarms if a.reasons is None and a.said.version == version]
+            try:
+                detector = self._ledger.detector(version)
+            except Missing:  # purged
+                detector = self._live(asked[0].model)
+            rows = rows_for(detector, [alarm.row for alarm in asked])
+            explained = detector.explain(rows, top=_REASONS)
+            told |= {a.id: asdict(one) for a, one in zip(asked, explained, strict=True)}
+        if told:
+            one_row = update(schema.rows).where(schema.rows.c.id == bindparam("number"))
+            values = [{"number": number, "reasons": why} for number, why in told.items()]
+            with self._store.writing() as connection:
+                connection.execute(one_row, values)
+        return [replace(alarm, reasons=told.get(alarm.id, alarm.reasons)) for alarm in alarms]
 
     def normal_rows(self, number: int, *, n: int = 5) -> list[dict[str, str]]:
         """The normal rows nearest to a row, in the units of the table."""
