@@ -15,6 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from eqsep import __version__
 from eqsep.errors import UserError
+from eqsep.serve.console import routes as console
 from eqsep.serve.web import administration, faults, inference, review, scoring, session
 from eqsep.serve.web.guards import LOOPBACK, Guard, require
 from eqsep.serve.web.limits import Limits
@@ -85,6 +86,7 @@ def create_app(
     app.include_router(inference.router(service))
     app.include_router(_state(service))
     app.include_router(session.router(ws))
+    app.include_router(console.router(ws))
     inside = scoring.direct(service, super(Application, app).__call__)
     app.guard = Guard(inside, people=ws.people, limits=service.limits, hosts=hosts)
     return app

@@ -1,0 +1,89 @@
+"""The screen of a model: what it has learnt, its versions, and going back."""
+
+from fastapi import APIRouter
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from eqsep.detector import Detector
+from eqsep.errors import UserError
+from eqsep.labels import NORMAL
+from eqsep.serve.console.formats import plural, score, share
+from eqsep.serve.console.pages import Pages, Posted, path_of
+from eqsep.serve.log import ADD, FORGET, LEARN, MERGE, REVERT
+from eqsep.serve.web import guards
+
+_OPERATIONS = {
+    ADD: "added",
+    LEARN: "learnt",
+    FORGET: "forgotten",
+    MERGE: "merged with",
+    REVERT: "back to",
+}
+
+
+def add_routes(routes: APIRouter, pages: Pages) -> None:
+    """Versions of a model: looking at them, going back, a shadow, and the log done again."""
+    ledger = pages.ws.ledger
+
+    @routes.get("/m/{model}/model")
+    def lessons(request: Request, model: str) -> Response:
+        live = ledger.live(model)
+        detector = ledger.detector(live.id)
+        return pages.show(
+            request,
+            "model.html",
+            heading="Model",
+            model=model,
+            live=live,
+            shadow=ledger.shadow(model),
+            versions=ledger.versions(model),
+            facts=_facts(detector),
+            kinds=sorted(detector.kinds_),
+            operations=_OPERATIONS,
+        )
+
+    @routes.post("/m/{model}/revert")
+    def revert(request: Request, model: str, form: Posted) -> Response:
+        person = guards.require(request, "admin")
+        ledger.revert(model, _version(form), by=person.name)
+        return RedirectResponse(f"{path_of(model)}/model", 303)
+
+    @routes.post("/m/{model}/shadow")
+    def shadow(request: Request, model: str, form: Posted) -> Response:
+        person = guards.require(request, "admin")
+        number = _version(form) if form.get("version") else None
+        ledger.set_shadow(model, number)
+        pages.ws.people.log(person.name, "shadow", model=model, version=number)
+        return RedirectResponse(f"{path_of(model)}/model", 303)
+
+    @routes.post("/m/{model}/replay")
+    def replay(request: Request, model: str) -> Response:
+        guards.require(request, "admin")
+        return pages.panel(
+            request,
+            "panel_replay.html",
+            heading="Replay",
+            model=model,
+            replay=ledger.replay(model),
+        )
+
+
+def _version(form: FormData) -> int:
+    text = str(form.get("version", ""))
+    if not text.isdecimal():
+        raise UserError(f"Expected the number of a version, got {text!r}.")
+    return int(text)
+
+
+def _facts(detector: Detector) -> list[tuple[str, str]]:
+    """What a model is, as words and values."""
+    weights = detector.statistics_.weight.tolist()
+    learnt = zip((NORMAL, *detector.kinds_), weights, strict=True)
+    return [
+        ("Rows learnt", ", ".join(f"{round(weight, 2):,.12g} {kind}" for kind, weight in learnt)),
+        ("Held out", plural(len(detector.calibration_.rows), "normal row") + " set the threshold"),
+        ("Threshold", score(detector.threshold_)),
+        ("Promise", f"{share(detector.false_alarm_rate)} of new normal rows raise an alarm"),
+        ("Landmarks", f"{len(detector.feature_map_.landmarks):,}"),
+    ]

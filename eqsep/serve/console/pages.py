@@ -1,0 +1,159 @@
+"""Templates to pages: what every page knows, and what is said when something fails."""
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Annotated, Any
+from urllib.parse import quote
+
+from fastapi import Depends
+from fastapi.routing import APIRoute
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from eqsep.errors import UserError
+from eqsep.serve.console.assets import Assets
+from eqsep.serve.console.formats import FILTERS
+from eqsep.serve.store import Conflict, Missing
+from eqsep.serve.web import guards
+from eqsep.serve.workspace import Workspace
+
+_OF_MODEL = ("inbox", "groups", "judge", "model", "watch")
+_STATUS = {Missing: 404, Conflict: 409}
+
+
+async def _posted(request: Request) -> FormData:
+    return await request.form()
+
+
+Posted = Annotated[FormData, Depends(_posted)]  # the fields of a form, in a view that may block
+
+
+@dataclass(frozen=True)
+class Screen:
+    """An entry of the sidebar."""
+
+    name: str
+    title: str
+    path: str
+
+
+class Pages:
+    """Makes pages of templates, for one workspace.
+
+    Parameters
+    ----------
+    ws : Workspace
+    """
+
+    def __init__(self, ws: Workspace) -> None:
+        self.ws = ws
+        self.assets = Assets()
+        self._environment = Environment(
+            loader=PackageLoader("eqsep.serve.console", "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.filters |= FILTERS
+        self._environment.globals |= {"static": self.assets.address}
+        self._environment.globals["m"] = self._environment.get_template("macros.html").module
+
+    def bare(self, template: str, **values: Any) -> HTMLResponse:
+        """A page outside the console: the one on which people sign in."""
+        return HTMLResponse(self._environment.get_template(template).render(values))
+
+    def show(
+        self,
+        request: Request,
+        template: str,
+        *,
+        heading: str,
+        model: str | None = None,
+        **values: Any,
+    ) -> HTMLResponse:
+        """A page: one of a model where that is given."""
+        names = self.ws.ledger.names()
+        status = values.pop("status", 200)
+        values.setdefault("current", heading.lower())
+        page = self._environment.get_template(template).render(
+            **self._known(request, model),
+            models=names,
+            screens=_screens(model or next(iter(names), None)),
+            heading=heading,
+            **values,
+        )
+        return HTMLResponse(page, status)
+
+    def panel(
+        self, request: Request, template: str, *, heading: str, model: str, **values: Any
+    ) -> HTMLResponse:
+        """A part of a page, for the script that puts it in its place; else a page of its own."""
+        changed = values.pop("changed_alarms", False)
+        if "hx-request" not in request.headers:
+            return self.show(
+                request, "panel_page.html", heading=heading, model=model, panel=template, **values
+            )
+        status = values.pop("status", 200)
+        part = self._environment.get_template(template)
+        content = part.render(**self._known(request, model), heading=heading, **values)
+        return HTMLResponse(
+            content, status, {"HX-Trigger-After-Swap": "alarms-changed"} if changed else None
+        )
+
+    def _known(self, request: Request, model: str | None) -> dict[str, Any]:
+        person = guards.person(request)
+        return {
+            "model": model,
+            "path": "" if model is None else path_of(model),
+            "here": str(request.url.path) + (f"?{request.url.query}" if request.url.query else ""),
+            "person": person,
+            "csrf": guards.csrf_token(request),
+            "may_judge": person.may("judge"),
+            "may_admin": person.may("admin"),
+        }
+
+    def route_class(self) -> type[APIRoute]:
+        """Routes whose errors are told on a page."""
+        pages = self
+
+        class TellingRoute(APIRoute):
+            def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+                handle = super().get_route_handler()
+
+                async def told(request: Request) -> Response:
+                    try:
+                        return await handle(request)
+                    except UserError as error:
+                        return pages.problem(request, str(error), _STATUS.get(type(error), 422))
+                    except HTTPException as error:
+                        return pages.problem(request, error.detail, error.status_code)
+
+                return told
+
+        return TellingRoute
+
+    def problem(self, request: Request, problem: str, status: int) -> Response:
+        """What was wrong, in the place where an answer was expected."""
+        if request.scope.get("person") is None:
+            raise HTTPException(status, problem)
+        if "hx-request" in request.headers:
+            part = self._environment.get_template("panel_problem.html").render(problem=problem)
+            return HTMLResponse(part, status)
+        return self.show(
+            request, "problem.html", heading="A problem", problem=problem, status=status
+        )
+
+
+def path_of(model: str) -> str:
+    """Where the screens of a model are."""
+    return f"/m/{quote(model, safe='')}"
+
+
+def _screens(model: str | None) -> list[Screen]:
+    own = [] if model is None else [(name, f"{path_of(model)}/{name}") for name in _OF_MODEL]
+    free = [(name, f"/{name}") for name in ("playground", "settings")]
+    return [Screen(name, name.capitalize(), path) for name, path in (*own, *free)]

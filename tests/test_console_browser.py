@@ -1,0 +1,322 @@
+"""The console in a real browser: the whole loop, the keys, hostile names, sizes, labels.
+
+Needs Debian's chromium; its own download of a browser is not used.
+"""
+
+import shutil
+import socket
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+import uvicorn
+from consoled import KIND, Consoled, consoled, pump_rows
+from playwright.sync_api import expect, sync_playwright
+
+from eqsep import KernelEqualitySeparator
+from eqsep.serve.records import Filter
+
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="chromium is not installed: apt-get install chromium"
+)
+OPTIONS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
+PATHS = (
+    *(f"/m/pumps/{name}" for name in ("inbox", "groups", "judge", "model", "watch")),
+    *("/settings", "/playground", "/m/hostile/inbox"),
+)
+
+
+@dataclass
+class Served:
+    """A service that listens, and the browser that looks at it."""
+
+    console: Consoled
+    home: str
+    browser: Any
+    signed_in: Any  # cookies of somebody who may do everything
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    console = consoled(f"sqlite:///{tmp_path_factory.mktemp('console') / 'eqsep.db'}")
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(console.app, log_level="error"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    thread.start()
+    while not server.started:
+        time.sleep(0.02)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(OPTIONS))
+        home = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with browser.new_context(base_url=home) as context:
+            page = context.new_page()
+            page.goto(f"/login#{console.tokens['admin']}")
+            page.wait_for_url("**/inbox")
+            yield Served(console, home, browser, context.storage_state())
+        browser.close()
+    server.should_exit = True
+    thread.join(10)
+    listener.close()
+
+
+@pytest.fixture
+def page(served):
+    """A page of somebody who may do everything; what the browser complains of fails the test."""
+    size = {"width": 1280, "height": 900}
+    context = served.browser.new_context(
+        base_url=served.home, viewport=size, storage_state=served.signed_in
+    )
+    context.set_default_timeout(10_000)
+    page = context.new_page()
+    wrong = []
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("dialog", lambda dialog: wrong.append(dialog.message))
+    page.on(
+        "console", lambda told: wrong.append(told.text) if told.type in ("error", "warning") else 0
+    )
+    yield page
+    assert wrong == []
+    context.close()
+
+
+def applied(page):
+    """Apply the verdict of the preview, once it is there."""
+    expect(page.locator("[data-apply]")).to_be_focused()
+    page.keyboard.press("Enter")
+
+
+def test_a_link_signs_in_and_leaves_no_token_behind(served):
+    with served.browser.new_context(base_url=served.home) as context:
+        page = context.new_page()
+        page.goto(f"/login#{served.console.tokens['view']}")
+        page.wait_for_url("**/inbox")
+        assert page.evaluate("document.cookie") == ""
+        page.go_back()
+        assert served.console.tokens["view"] not in page.url + page.content()
+
+
+def test_the_whole_loop(served, page):
+    ws = served.console.ws
+    probe = pump_rows((-7, -7), 6, seed=9) + pump_rows((0, 0), 6, seed=10)
+    before, first = ws.intake.score("pumps", probe), ws.ledger.live("pumps")
+
+    page.goto("/m/pumps/inbox?kind=unseen")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/alarms/*")
+    reasons = page.get_by_role("region", name="Why").get_by_role("rowheader")
+    expect(reasons).to_have_count(2)
+    assert set(reasons.all_inner_texts()) == {"heat", "load"}
+    expect(page.get_by_text("History of machine m3")).to_be_visible()
+
+    for box in page.locator("#alike input[name=id]").all()[:7]:
+        box.check()
+    page.keyboard.press("n")
+    page.keyboard.type("dry run")
+    page.keyboard.press("Enter")
+    preview = page.locator("#panel")
+    expect(preview.get_by_text("nothing is learnt yet")).to_be_visible()
+    told = ws.verdicts.preview(_chosen(page), "true", kind="dry run")
+    assert told.renamed
+    expect(preview).to_contain_text(f"would get another name: {len(told.renamed)}")
+    assert ws.ledger.live("pumps") == first
+
+    applied(page)
+    expect(page.locator("#given-title")).to_have_text("Learnt")
+    expect(preview).to_contain_text(f"{len(told.renamed)} open alarms have another name")
+    assert "dry run" in {answer.kind for answer in ws.intake.score("pumps", probe)}
+    page.keyboard.press("i")
+    page.wait_for_url("**/inbox")
+    named = page.locator(".alarms tbody .kind .chip", has_text="dry run")
+    expect(named).to_have_count(len(told.renamed))
+
+    page.keyboard.press("u")
+    expect(page.locator("#given-title")).to_have_text("Undone")
+    expect(preview).to_contain_text(f"Its bits are those of version {first.id}")
+    expect(named).to_have_count(0)
+    assert ws.ledger.live("pumps").digest == first.digest
+    after = ws.intake.score("pumps", probe)
+    assert [(a.score, a.p_value, a.kind) for a in after] == [
+        (b.score, b.p_value, b.kind) for b in before
+    ]
+
+
+def _chosen(page):
+    hidden = page.locator("#panel input[name=id]")
+    return [int(field.get_attribute("value")) for field in hidden.all()]
+
+
+def test_a_group_is_promoted_in_one_step(served, page):
+    ws, first = served.console.ws, served.console.ws.ledger.live("pumps")
+    page.goto("/m/pumps/groups")
+    group = page.locator("section.card").first
+    n = group.locator("input[type=hidden][name=id]").count()
+    assert n > 2
+    group.get_by_role("combobox").fill("flood")
+    group.get_by_role("button", name="Preview").click()
+    applied(page)
+    expect(page.locator("#given-title")).to_have_text("Learnt")
+    assert "flood" in ws.ledger.detector(ws.ledger.live("pumps").id).kinds_
+    expect(page.get_by_text("No groups")).to_be_visible()
+    page.keyboard.press("u")
+    expect(page.locator("#given-title")).to_have_text("Undone")
+    assert ws.ledger.live("pumps").digest == first.digest
+
+
+def test_keys_move_select_judge_and_undo(served, page):
+    page.goto("/m/pumps/inbox?kind=leak")
+    page.keyboard.press("1")
+    expect(page.locator("#say")).to_have_text("Choose an alarm first: j, or x to select")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    expect(page.locator("tr.here")).to_have_count(1)
+    number = page.locator("tr.here").get_attribute("data-id")
+    expect(page.locator("tr.here .open")).to_be_focused()
+    page.keyboard.press("x")
+    expect(page.locator("[data-selected]")).to_have_text("1 selected")
+    page.keyboard.press("2")  # expected
+    expect(page.locator("[data-apply]")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator("#say")).to_have_text("Preview closed: nothing was learnt")
+    page.keyboard.press("2")
+    applied(page)
+    expect(page.locator(f"tr[data-id='{number}']")).to_have_count(0)
+    expect(page.locator("tr.here .open")).to_be_focused()
+    assert served.console.ws.alarms.get(int(number)).verdict.verdict == "expected"
+    page.keyboard.press("u")
+    expect(page.locator(f"tr[data-id='{number}']")).to_have_count(1)
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    page.locator("input[data-all]").check()
+    expect(page.locator("[data-selected]")).to_have_text("3 selected")
+
+
+def test_alarms_that_arrive_are_told_and_do_not_disturb(served, page):
+    ws = served.console.ws
+    page.clock.install()
+    page.goto("/m/pumps/inbox?entity=m9")
+    expect(page.get_by_text("No alarm passes these filters")).to_be_visible()
+    ws.intake.take("pumps", pump_rows((6, 0), 2, seed=20, machine="m9"))
+    page.clock.run_for(6_000)
+    page.get_by_role("link", name="2 new alarms: show").click()
+    expect(page.locator(".alarms tbody tr")).to_have_count(2)
+    ws.purging.purge("pumps", "m9", by="test")
+
+
+def test_names_that_bite_do_nothing(served, page):
+    ids = [a.id for a in served.console.ws.alarms.inbox("hostile", Filter()).alarms]
+    for path in ("inbox", "groups", "judge", "model", "watch", f"alarms/{ids[0]}"):
+        page.goto(f"/m/hostile/{path}")
+        assert page.evaluate("window.pwned") is None
+    page.locator("[data-new-kind]").fill(KIND)
+    page.get_by_role("button", name="Preview").click()
+    applied(page)
+    expect(page.locator("#given-title")).to_have_text("Learnt")
+    expect(page.locator("#panel .chip").first).to_have_text(KIND)
+    for path in ("inbox", "model", "groups"):
+        page.goto(f"/m/hostile/{path}")
+        assert page.evaluate("window.pwned") is None
+
+
+@pytest.mark.parametrize("path", [*PATHS, "alarm"])
+def test_pages_fit_are_labelled_and_show_the_focus(served, page, path):
+    if path == "alarm":
+        alarms = served.console.ws.alarms.inbox("pumps", Filter()).alarms
+        path = f"/m/pumps/alarms/{alarms[0].id}"
+    page.goto(path)
+    for width in (390, 1280, 1920):
+        page.set_viewport_size({"width": width, "height": 900})
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            assert wide <= 0, f"{path} is {wide} pixels too wide at {width}, {scheme}"
+    assert page.evaluate(UNHEARD) == []
+    for _ in range(4):
+        page.keyboard.press("Tab")
+        focus = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+        assert focus != "none"
+
+
+# What somebody who hears the page would miss: names of controls, captions, the order of headings.
+UNHEARD = """() => {
+  const wrong = [];
+  const named = (e) => (e.labels && e.labels.length && e.labels[0].textContent.trim())
+    || e.getAttribute("aria-label") || e.getAttribute("aria-labelledby")
+    || (e.matches("button, a, summary") && e.textContent.trim());
+  const controls = "button, a, summary, select, textarea, input:not([type=hidden])";
+  for (const e of document.querySelectorAll(controls))
+    if (!named(e)) wrong.push("no name: " + e.outerHTML.slice(0, 80));
+  for (const table of document.querySelectorAll("table"))
+    if (!table.caption && !table.closest("[role=img]"))
+      wrong.push("no caption: " + table.outerHTML.slice(0, 80));
+  for (const img of document.querySelectorAll("img:not([alt])")) wrong.push("no alt: " + img.src);
+  for (const name of ["main", "nav", "h1"])
+    if (document.querySelectorAll(name).length < 1) wrong.push("no " + name);
+  let level = 0;
+  for (const h of document.querySelectorAll("main h1, main h2, main h3")) {
+    const next = Number(h.tagName[1]);
+    if (next > level + 1) wrong.push("heading skipped: " + h.textContent);
+    level = next;
+  }
+  const ids = [...document.querySelectorAll("[id]")].map((e) => e.id);
+  for (const id of ids) if (ids.indexOf(id) !== ids.lastIndexOf(id)) wrong.push("twice: " + id);
+  return wrong;
+}"""
+
+
+def test_the_watch_draws_its_picture(page):
+    page.goto("/m/pumps/watch")
+    expect(page.locator(".plot canvas")).to_be_visible()
+    page.get_by_text("As a table").click()
+    expect(page.get_by_role("table", name="Rows and alarms a minute")).to_be_visible()
+
+
+def test_the_playground_is_the_library(page):
+    page.goto("/playground")
+    X = np.random.default_rng(0).normal(size=(14, 2))
+    y = np.repeat([0, 1], 7)
+    model = KernelEqualitySeparator(kernel="rbf", gamma=1.5, alpha=0.2).fit(X, y)
+    points = [
+        {"x": a, "y": b, "kind": "seen" if label else "normal"}
+        for (a, b), label in zip(X.tolist(), y.tolist(), strict=True)
+    ]
+    script = """async (points) => {
+      const { kernelSeparator } = await import("/static/separators.js");
+      const separator = kernelSeparator(points, { gamma: 1.5, alpha: 0.2 });
+      return points.map(({ x, y }) => separator.score(x + 0.3, y) - separator.threshold);
+    }"""
+    found = page.evaluate(script, points)
+    np.testing.assert_allclose(found, model.decision_function(X + np.array([0.3, 0])), atol=1e-9)
+
+
+def test_the_playground_by_keys(page):
+    page.goto("/playground")
+    found = page.locator("#found-seen")
+    page.get_by_role("button", name="XOR").click()
+    expect(found).to_have_text("2 of 2")
+    expect(page.locator("#found-normal")).to_have_text("0 of 2")
+    page.get_by_label("halfspace").check()
+    wrong = page.locator("#found-normal").inner_text(), found.inner_text()
+    assert wrong != ("0 of 2", "2 of 2")  # no halfspace does XOR
+    page.get_by_role("button", name="Circles").click()
+    expect(page.locator("#found-unlearnt")).to_have_text("0 of 8")
+    page.get_by_label("equality").check()
+    expect(page.locator("#found-unlearnt")).to_have_text("8 of 8")
+    page.locator("#plane").focus()
+    page.keyboard.press("n")
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator("#told")).to_contain_text("point 2 of 46, normal, at 0.6")
+    page.keyboard.press("t")
+    expect(found).to_contain_text("of 21")
+    page.keyboard.press("Delete")
+    expect(found).to_contain_text("of 20")
+    box = page.locator("#plane").bounding_box()
+    page.mouse.click(box["x"] + 12, box["y"] + 12)
+    expect(page.locator("#found-normal")).to_contain_text("of 18")

@@ -1,0 +1,297 @@
+"""The console's pages as the server writes them: every view, without a browser and its scripts."""
+
+import re
+from importlib.resources import files
+
+import pytest
+from consoled import COLUMN, ENTITY, KIND, VALUE, consoled
+from fastapi.testclient import TestClient
+
+from eqsep.serve.console.assets import Assets
+from eqsep.serve.records import Filter
+
+HOME = "http://127.0.0.1"
+SCREENS = ("inbox", "groups", "judge", "model", "watch")
+STATIC = files("eqsep.serve.console") / "static"
+
+
+@pytest.fixture(scope="module")
+def console(tmp_path_factory):
+    made = consoled(f"sqlite:///{tmp_path_factory.mktemp('console') / 'eqsep.db'}")
+    yield made
+    made.ws.close()
+
+
+def signed_in(console, role="admin"):
+    client = TestClient(console.app, base_url=HOME)
+    answer = client.post("/login", data={"token": console.tokens[role]}, follow_redirects=False)
+    assert answer.status_code == 303
+    return client
+
+
+@pytest.fixture
+def client(console):
+    return signed_in(console)
+
+
+def csrf(client):
+    return re.search(r'name="csrf" value="([0-9a-f]+)"', client.get("/settings").text)[1]
+
+
+def post(client, path, **fields):
+    return client.post(path, data={"csrf": csrf(client), **fields})
+
+
+def open_alarms(console, model="pumps", kind=None):
+    return console.ws.alarms.inbox(model, Filter(kind=kind)).alarms
+
+
+@pytest.mark.parametrize("model", ["pumps", "hostile"])
+@pytest.mark.parametrize("screen", SCREENS)
+def test_every_screen_is_shown_without_inline_code(client, screen, model):
+    answer = client.get(f"/m/{model}/{screen}")
+    assert answer.status_code == 200
+    assert f"<h1>{screen.capitalize()}</h1>" in answer.text
+    assert_no_inline(answer.text)
+
+
+@pytest.mark.parametrize("path", ["/playground", "/settings", "/login"])
+def test_screens_of_no_model_are_shown_too(client, path):
+    answer = client.get(path)
+    assert answer.status_code == 200
+    assert_no_inline(answer.text)
+
+
+def assert_no_inline(page):
+    """No script, style or handler that the content security policy would have to allow."""
+    tags = "".join(re.findall(r"<[a-z][^>]*>", page))
+    tags = re.sub(r'"[^"]*"', '""', tags)  # what is in attributes is escaped, and is no code
+    assert not re.search(r"<script(?![^>]* src=)", tags)
+    assert "<style" not in tags
+    assert not re.search(r"\s(style|on\w+)=", tags)
+
+
+def test_an_alarm_has_reasons_normal_rows_history_and_alarms_like_it(console, client):
+    number = open_alarms(console, kind="unseen")[0].id
+    page = client.get(f"/m/pumps/alarms/{number}").text
+    for heading in ("Why", "The row beside normal ones", "Near-identical alarms"):
+        assert f">{heading}</h2>" in page
+    assert "History of machine m3" in page
+    assert re.search(r'<th scope="row">heat</th><td class="own">-\d', page)
+    assert page.count('name="id"') == 12  # itself, and eleven like it
+
+
+def test_alarms_of_another_model_are_not_there(console, client):
+    number = open_alarms(console, "hostile")[0].id
+    answer = client.get(f"/m/pumps/alarms/{number}")
+    assert answer.status_code == 404
+    assert f"There is no row {number}" in answer.text
+
+
+def test_without_scripts_a_verdict_is_previewed_given_and_taken_back(console, client):
+    ids = [alarm.id for alarm in open_alarms(console, kind="unseen")][:8]
+    before = console.ws.ledger.live("pumps")
+    shown = post(client, "/m/pumps/preview", id=ids, choice="new", new_kind="dry run")
+    assert "<html" in shown.text
+    renamed = len(console.ws.verdicts.preview(ids, "true", kind="dry run").renamed)
+    assert renamed > 0
+    assert f"Open alarms that would get another name: {renamed}" in shown.text
+    assert console.ws.ledger.live("pumps") == before
+    given = post(client, "/m/pumps/verdicts", id=ids, choice="new", new_kind="dry run")
+    assert f"<b>{renamed}</b> open alarms have another name" in given.text
+    assert len(open_alarms(console, kind="dry run")) == renamed
+    verdicts = re.findall(r'name="verdict" value="(\d+)"', given.text)
+    assert len(verdicts) == 8
+    undone = post(client, "/m/pumps/undo", verdict=verdicts)
+    assert f"Its bits are those of version {before.id}" in undone.text
+    assert console.ws.ledger.live("pumps").digest == before.digest
+    assert len(open_alarms(console, kind="unseen")) == 12
+
+
+def test_a_part_of_a_page_says_which_alarms_to_fetch_again(console, client):
+    number = open_alarms(console, kind="leak")[0].id
+    fields = {"csrf": csrf(client), "id": number, "choice": "verdict:expected"}
+    given = client.post("/m/pumps/verdicts", data=fields, headers={"HX-Request": "true"})
+    assert given.headers["HX-Trigger-After-Swap"] == "alarms-changed"
+    assert "<html" not in given.text
+    assert "teaches nothing" not in given.text
+    verdict = re.search(r'name="verdict" value="(\d+)"', given.text)[1]
+    post(client, "/m/pumps/undo", verdict=verdict)
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "status", "told"),
+    [
+        ("/m/pumps/preview", {"choice": "new", "new_kind": "a"}, 422, "none is selected"),
+        ("/m/pumps/preview", {"id": "1", "choice": "new"}, 422, "Name the new kind"),
+        ("/m/pumps/preview", {"id": "x", "choice": "new"}, 422, "Expected whole numbers"),
+        ("/m/pumps/preview", {"id": "1", "choice": "verdict:maybe"}, 422, "A verdict is one of"),
+        ("/m/pumps/preview", {"id": "9999", "choice": "kind:leak"}, 404, "no row 9999"),
+        ("/m/pumps/assign", {"to": "ada"}, 422, "none is selected"),
+        ("/m/pumps/revert", {"version": "first"}, 422, "number of a version"),
+        ("/m/pumps/purge", {"entity": "m1", "again": "m2"}, 422, "nothing was deleted"),
+        ("/settings/tokens", {"name": "", "role": "view"}, 422, "A name has"),
+    ],
+)
+def test_what_is_wrong_is_said_on_a_page(client, path, fields, status, told):
+    answer = post(client, path, **fields)
+    assert answer.status_code == status
+    assert told in answer.text
+    assert 'role="alert"' in answer.text
+
+
+def test_filters_choose_and_refuse(client):
+    assert client.get("/m/pumps/inbox?kind=leak").text.count('name="id"') == 3
+    assert client.get("/m/pumps/inbox?entity=m3").text.count('name="id"') == 12
+    assert "No alarm passes these filters" in client.get("/m/pumps/inbox?min_score=99").text
+    assert client.get("/m/pumps/inbox?state=quiet&entity=m1").text.count('name="id"') > 10
+    bad = client.get("/m/pumps/inbox?min_score=high")
+    assert (bad.status_code, "is a number" in bad.text) == (422, True)
+    assert client.get("/m/pumps/inbox?state=gone").status_code == 422
+
+
+def test_pages_of_the_inbox_hold_all_alarms_once(monkeypatch, client):
+    monkeypatch.setattr("eqsep.serve.console.inbox.PER_PAGE", 6)
+    seen = []
+    for number in (1, 2, 3):
+        page = client.get(f"/m/pumps/inbox?page={number}").text
+        seen += re.findall(r'name="id" value="(\d+)"', page)
+    assert len(seen) == len(set(seen)) == 15
+    assert 'rel="next"' not in page
+
+
+def test_those_who_only_look_have_no_forms_and_may_not_post(console):
+    looks = signed_in(console, "view")
+    page = looks.get("/m/pumps/inbox").text
+    assert 'id="verdict"' not in page
+    assert post(looks, "/m/pumps/preview", id=1, choice="kind:leak").status_code == 403
+    assert post(looks, "/m/pumps/verdicts", id=1, choice="kind:leak").status_code == 403
+    judges = signed_in(console, "judge")
+    assert 'id="verdict"' in judges.get("/m/pumps/inbox").text
+    for path in ("/m/pumps/revert", "/m/pumps/replay", "/m/pumps/purge", "/settings/tokens"):
+        assert post(judges, path).status_code == 403
+    assert "audit" not in judges.get("/settings").text
+
+
+def test_an_admin_issues_and_revokes_tokens(console, client):
+    page = post(client, "/settings/tokens", name="eve", role="judge").text
+    token = re.search(r'class="secret">([^<]+)<', page)[1]
+    assert console.ws.people.check(token).role == "judge"
+    assert token not in client.get("/settings").text
+    post(client, "/settings/revoke", name="eve")
+    assert console.ws.people.check(token) is None
+    assert ">token issued<" in client.get("/settings").text
+
+
+def test_a_note_an_assignee_and_columns_are_kept(console, client):
+    number = open_alarms(console, kind="leak")[0].id
+    post(client, f"/m/pumps/alarms/{number}/note", note="asked the plant", to="ada")
+    alarm = console.ws.alarms.get(number)
+    assert (alarm.note, alarm.assignee) == ("asked the plant", "ada")
+    assert client.get("/m/pumps/inbox?assignee=ada").text.count('name="id"') == 1
+    post(client, "/m/pumps/assign", id=number, to="")
+    assert console.ws.alarms.get(number).assignee is None
+    post(client, "/m/hostile/settings", entity="name", time="when")
+    assert console.ws.ledger.settings("hostile")["time"] == "when"
+
+
+def test_versions_can_be_gone_back_to_shadowed_and_replayed(console, client):
+    number = open_alarms(console, kind="leak")[0].id
+    first = console.ws.ledger.live("pumps")
+    post(client, "/m/pumps/verdicts", id=number, choice="kind:leak")
+    assert "The same bits" in post(client, "/m/pumps/replay").text
+    post(client, "/m/pumps/shadow", version=first.id)
+    assert console.ws.ledger.shadow("pumps").id == first.id
+    assert ">shadow</span>" in client.get("/m/pumps/model").text
+    post(client, "/m/pumps/shadow", version="")
+    assert console.ws.ledger.shadow("pumps") is None
+    post(client, "/m/pumps/revert", version=first.id)
+    assert console.ws.ledger.live("pumps").digest == first.digest
+
+
+def test_names_that_bite_are_escaped_everywhere(console, client):
+    ids = [alarm.id for alarm in open_alarms(console, "hostile")]
+    pages = [client.get(f"/m/hostile/{screen}").text for screen in SCREENS]
+    pages += [client.get(f"/m/hostile/alarms/{number}").text for number in ids]
+    pages.append(post(client, "/m/hostile/preview", id=ids, choice="new", new_kind=KIND).text)
+    given = post(client, "/m/hostile/verdicts", id=ids, choice="new", new_kind=KIND, note=VALUE)
+    pages += [given.text, *(client.get(f"/m/hostile/{screen}").text for screen in SCREENS)]
+    pages.append(client.get("/settings?model=hostile").text)
+    assert not [name for name in (COLUMN, VALUE, KIND, ENTITY) for page in pages if name in page]
+    assert any("&lt;img src=x" in page for page in pages)
+    for page in pages:
+        assert_no_inline(page)
+
+
+def test_an_empty_service_says_how_to_begin(tmp_path):
+    from eqsep.serve.web.app import create_app
+    from eqsep.serve.workspace import Workspace
+
+    ws = Workspace(f"sqlite:///{tmp_path / 'eqsep.db'}")
+    token = ws.people.issue("ada", "admin", by="test")
+    with TestClient(create_app(ws), base_url=HOME) as client:
+        assert client.get("/").url.path == "/login"
+        client.post("/login", data={"token": "wrong"})
+        assert "This token is not known" in client.get("/login?error=token").text
+        page = client.post("/login", data={"token": token}).text
+    assert "eqsep serve model.eqsep" in page
+
+
+def test_only_files_of_the_package_are_fetched(client):
+    for name in Assets().names():
+        answer = client.get(Assets().address(name))
+        assert answer.status_code == 200
+        assert "immutable" in answer.headers["Cache-Control"]
+        assert len(answer.content) < 300_000
+    for name in ("../routes.py", "..%2froutes.py", "%2e%2e/routes.py", "vendor/README.md", ""):
+        assert client.get(f"/static/{name}").status_code == 404
+
+
+def test_scripts_of_others_come_with_their_licences():
+    vendored = {entry.name for entry in (STATIC / "vendor").iterdir()}
+    scripts = {name for name in vendored if name.endswith(".js")}
+    assert scripts == {"htmx.min.js", "uPlot.iife.min.js"}
+    for name in scripts:
+        licence = (STATIC / "vendor" / f"{name.split('.')[0]}.LICENSE.txt").read_text()
+        assert "WARRANT" in licence
+
+
+SOFT = ("accent", "good", "bad", "warn", "unseen")
+PAIRS = [
+    *((f"--{name}", f"--{name}-soft") for name in (*SOFT, *(f"kind-{i}" for i in range(8)))),
+    *((f"--{text}", f"--{name}-soft") for name in ("warn", "bad") for text in ("text", "muted")),
+    *(
+        (f"--{text}", f"--{ground}")
+        for text in ("text", "muted", "accent", "bad")
+        for ground in ("surface", "ground", "raised", "accent-soft")
+    ),
+    ("--on-accent", "--accent"),
+]
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+def test_colours_have_the_contrast_of_aa(theme):
+    blocks = re.findall(r":root \{(.*?)\n\s*\}", (STATIC / "console.css").read_text(), re.S)
+    colours = [dict(re.findall(r"(--[\w-]+): (#[0-9a-f]{6})", block)) for block in blocks]
+    assert colours[0].keys() == colours[1].keys()
+    low = {pair: contrast(*(colours[theme][name] for name in pair)) for pair in PAIRS}
+    assert {pair: ratio for pair, ratio in low.items() if ratio < 4.5} == {}
+    for ground in ("--surface", "--ground"):  # borders of controls
+        assert contrast(colours[theme]["--control"], colours[theme][ground]) >= 3
+
+
+def contrast(one, other):
+    """The ratio of luminances as WCAG has it."""
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_the_contrast_is_that_of_wcag():
+    assert contrast("#000000", "#ffffff") == pytest.approx(21)
+    assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
