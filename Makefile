@@ -1,4 +1,5 @@
 # make demo   set up, then show equality separation on built-in data
+# make serve  set up, then serve that data with its console: open the address that it prints
 # make test   set up, then lint, types, tests, doctests and the pages' code blocks
 # make coverage   the same tests, and the share of lines that they run: at least 95%
 # make test-oldest   the tests with the lowest version of every dependency, in .venv-oldest
@@ -15,10 +16,13 @@ OLDEST := .venv-oldest/bin
 OLDEST_PIP := $(OLDEST)/pip install --quiet --disable-pip-version-check --constraint .venv-oldest/oldest.txt
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: demo reproduce test test-oldest test-dist lint types check coverage docs bench bench-networks bench-scale mutants clean
+.PHONY: demo serve reproduce test test-oldest test-dist lint types check coverage docs bench bench-networks bench-scale mutants clean
 
 demo: .venv/.run
 	$(BIN)/eqsep demo
+
+serve: .venv/.serve
+	$(BIN)/eqsep demo --serve
 
 reproduce: .venv/.dev
 	$(BIN)/python -m paper all $(if $(QUICK),--quick)
@@ -77,6 +81,10 @@ clean:
 
 .venv/.run: pyproject.toml constraints.txt | .venv/bin/python
 	$(PIP) --editable .
+	touch $@
+
+.venv/.serve: pyproject.toml constraints.txt | .venv/bin/python
+	$(PIP) --editable ".[serve]"
 	touch $@
 
 .venv/.dev: pyproject.toml constraints.txt | .venv/bin/python

@@ -86,9 +86,23 @@ def demo(
     theory: Annotated[
         bool, typer.Option("--theory", help="XOR, circles and closing numbers instead.")
     ] = False,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="The service and its console, with payments arriving.")
+    ] = False,
+    speed: Annotated[
+        float, typer.Option(metavar="N", help="Payments that arrive in a second, with --serve.")
+    ] = 3.0,
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="Where --serve listens; 0 is any free port.")
+    ] = 8765,
 ) -> None:
     """Find kinds of anomaly that nobody has seen, on built-in data: half a minute, no network."""
     with errors_told():
+        if serve:
+            from eqsep.commands.live_demo import serve_payments
+
+            serve_payments(Screen(), out, speed=speed, port=port)
+            return
         from eqsep.commands import demo as command
 
         show = command.show_theory if theory else command.show_payments
