@@ -378,6 +378,10 @@ def test_thousands_go_before_what_semicolons_show(tmp_path):
     assert read(path, Layout(thousands=","))[0].column("a").to_pylist() == [1234, 5678]
 
 
+def test_a_score_reads_0x10_as_a_fit_does():
+    assert cast(pa.chunked_array([["0x10", "0x1F"]]), "number").to_pylist() == [16.0, 31.0]
+
+
 def test_blank_lines_below_a_title_are_no_columns(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("A title alone\n\n\n\n\n\n")
