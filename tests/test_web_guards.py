@@ -2,6 +2,7 @@
 
 import json
 import logging
+from html.parser import HTMLParser
 from urllib.parse import quote
 
 import pytest
@@ -300,6 +301,40 @@ def test_hostile_names_and_values_come_back_as_json_alone(clients):
     assert alarm["alarm"]["verdict"]["kind"] == given["kind"]
     bad = client.post(SCORE, json=GOOD | {"heat": HOSTILE})
     assert bad.headers["content-type"] == "application/json"
+
+
+def inline(page):
+    """What the content security policy would refuse: scripts, handlers and styles in the page."""
+    found = []
+
+    class Tags(HTMLParser):
+        def handle_starttag(self, tag, attrs):
+            names = [name for name, _ in attrs]
+            found.extend(name for name in names if name.startswith("on") or name == "style")
+            found.extend([tag] * (tag == "style" or (tag == "script" and "src" not in names)))
+
+    Tags().feed(page)
+    return found
+
+
+@pytest.mark.parametrize("screen", ["inbox", "groups", "judge", "model", "watch"])
+def test_hostile_names_and_values_are_text_on_every_screen(service, clients, screen):
+    kind = "<img src=x onerror=alert(1)>"
+    row = GOOD | {"shape": HOSTILE, HOSTILE: HOSTILE, "heat": 140.0, "machine": HOSTILE}
+    rows = {"rows": [row, row]}
+    first, second = (a["id"] for a in clients["judge"].post(SCORE, json=rows).json()["answers"])
+    given = {"rows": [first], "verdict": "true", "kind": kind, "note": HOSTILE}
+    verdict = clients["judge"].post(f"{API}/verdicts", json=given).json()["verdicts"][0]["id"]
+    client = service.client()
+    login(client, service.tokens["admin"])
+    for path in (f"/m/machines/{screen}", f"/m/machines/alarms/{second}", "/settings"):
+        page = client.get(path)
+        assert page.status_code == 200, path
+        assert page.headers["content-type"].startswith("text/html")
+        assert "<script>alert" not in page.text
+        assert "<img src=x" not in page.text
+        assert inline(page.text) == []
+    clients["judge"].post(f"{API}/verdicts/{verdict}/undo")
 
 
 def test_a_fault_tells_nothing_of_the_inside(service, clients, monkeypatch, caplog):
