@@ -183,6 +183,13 @@ def test_an_admin_issues_and_revokes_tokens(console, client):
     assert ">token issued<" in client.get("/settings").text
 
 
+def test_the_settings_are_those_of_the_model_that_one_looks_at(client):
+    page = client.get("/m/pumps/model").text
+    assert 'href="/settings?model=pumps"' in page
+    assert "Columns of pumps" in client.get("/settings?model=pumps").text
+    assert client.get("/settings?model=gone").status_code == 404
+
+
 def test_a_note_an_assignee_and_columns_are_kept(console, client):
     number = open_alarms(console, kind="leak")[0].id
     post(client, f"/m/pumps/alarms/{number}/note", note="asked the plant", to="ada")

@@ -155,5 +155,9 @@ def path_of(model: str) -> str:
 
 def _screens(model: str | None) -> list[Screen]:
     own = [] if model is None else [(name, f"{path_of(model)}/{name}") for name in _OF_MODEL]
-    free = [(name, f"/{name}") for name in ("playground", "settings")]
+    free = [("playground", "/playground"), ("settings", _settings(model))]
     return [Screen(name, name.capitalize(), path) for name, path in (*own, *free)]
+
+
+def _settings(model: str | None) -> str:
+    return "/settings" if model is None else f"/settings?model={quote(model, safe='')}"
