@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sqlalchemy import Connection, and_, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from eqsep.detector import Detector
 from eqsep.errors import UserError
@@ -21,6 +21,12 @@ DELTA = 0.01  # the chance of a false word in an episode, over all workers
 _SAVED_EVERY = 20.0  # seconds
 _FORGOTTEN_AFTER = 86_400.0  # seconds without a word from a worker
 _MINUTE = 60
+_KEY, _COUNTED = ("model", "minute", "version", "worker"), ("rows", "alarms", "shadow_alarms")
+_ADDED = (  # made once: it is done with every batch of rows
+    update(schema.counts)
+    .where(*(schema.counts.c[column] == bindparam(f"its_{column}") for column in _KEY))
+    .values({c: schema.counts.c[c] + bindparam(f"more_{c}") for c in _COUNTED})
+)
 
 
 @dataclass(frozen=True)
@@ -112,9 +118,9 @@ class Watching:
         """Add rows, alarms and shadow alarms to those of the present minute."""
         table, minute = schema.counts, int(now()) // _MINUTE * _MINUTE
         key = {"model": name, "minute": minute, "version": number, "worker": self._worker}
-        mine = and_(*(table.c[column] == value for column, value in key.items()))
-        more = {column: table.c[column] + n for column, n in counted.items()}
-        if not connection.execute(update(table).where(mine).values(**more)).rowcount:
+        told = {f"its_{column}": value for column, value in key.items()}
+        told |= {f"more_{column}": n for column, n in counted.items()}
+        if not connection.execute(_ADDED, told).rowcount:
             connection.execute(insert(table).values(**key, **counted))
 
     def save(self) -> None:

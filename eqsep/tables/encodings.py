@@ -108,7 +108,7 @@ class Number:
         """The outputs side by side.  (n,) -> (n, k)"""
         x = column.numbers(self.unit)
         missing = np.isnan(x)
-        some = bool(missing.any())
+        some = np.count_nonzero(missing) > 0
         if some:
             x = np.where(missing, self.centre, x)
         out = np.empty((len(x), len(self.outputs)))
@@ -147,31 +147,30 @@ class Number:
 
     def _ranks(self, x: np.ndarray) -> np.ndarray:
         """Interpolated ranks; beyond the range of training towards -1 and 2, never arriving."""
-        knots, low, high, at = self._knots
+        knots, gap, high, rise, at = self._knots
         if len(knots) == 1:
             rank = np.full(len(x), 0.5)
         else:
             inside = np.minimum(np.maximum(x, knots[0]), knots[-1])
-            i = np.minimum(knots.searchsorted(inside, side="right") - 1, len(knots) - 2)
-            share = (inside - knots[i]) / (knots[i + 1] - knots[i])
-            rank = high[i] + share * (low[i + 1] - high[i])
-            on_knot = inside == knots[i]
-            rank[on_knot] = at[i[on_knot]]
+            i = np.minimum(knots.searchsorted(inside, side="right") - 1, len(gap) - 1)
+            below_it = knots[i]
+            rank = high[i] + (inside - below_it) / gap[i] * rise[i]
+            rank = np.where(inside == below_it, at[i], rank)
             rank[inside == knots[-1]] = 1
         below, above = x < knots[0], x > knots[-1]
-        if below.any():
+        if np.count_nonzero(below):
             rank[below] = -_beyond(knots[0] - x[below], width=self._width)
-        if above.any():
+        if np.count_nonzero(above):
             rank[above] = 1 + _beyond(x[above] - knots[-1], width=self._width)
         return rank
 
     @cached_property
     def _knots(self) -> tuple[np.ndarray, ...]:
-        """The knots, the ranks of the first and the last row on each, and that of the knot."""
+        """Knots, the gaps between, ranks of the last row on each, how they rise, and the knot's."""
         knots, low, high = map(np.array, (self.knots, self.low, self.high))
         at = (low + high) / 2
         at[[0, -1]] = 0, 1
-        return knots, low, high, at
+        return knots, np.diff(knots), high, low[1:] - high[:-1], at
 
     def _of_rank(self, rank: float) -> float:
         if rank < 0 or rank > 1:
@@ -191,7 +190,7 @@ class Number:
         if len(self.knots) == 1:
             size += _JUMP * (size > 0)
         large = size > _LINEAR
-        if large.any():
+        if np.count_nonzero(large):
             size[large] = _LINEAR + np.log1p(size[large] - _LINEAR)
         return np.copysign(size, z)
 
