@@ -82,7 +82,8 @@ class Alarms:
                 detector = self._live(asked[0].model)
             rows = rows_for(detector, [alarm.row for alarm in asked])
             explained = detector.explain(rows, top=_REASONS)
-            told |= {a.id: asdict(one) for a, one in zip(asked, explained, strict=True)}
+            for alarm, one in zip(asked, explained, strict=True):  # as it comes back from the store
+                told[alarm.id] = asdict(one) | {"reasons": [asdict(why) for why in one.reasons]}
         if told:
             one_row = update(schema.rows).where(schema.rows.c.id == bindparam("number"))
             values = [{"number": number, "reasons": why} for number, why in told.items()]
