@@ -4,20 +4,18 @@ Needs Debian's chromium; its own download of a browser is not used.
 """
 
 import shutil
-import socket
-import threading
-import time
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
-import uvicorn
 from consoled import KIND, Consoled, consoled, pump_rows
 from playwright.sync_api import expect, sync_playwright
 
 from eqsep import KernelEqualitySeparator
 from eqsep.serve.records import Filter
+from eqsep.serve.web.limits import Limits
+from eqsep.serve.web.server import running
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(
@@ -43,25 +41,14 @@ class Served:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     console = consoled(f"sqlite:///{tmp_path_factory.mktemp('console') / 'eqsep.db'}")
-    listener = socket.socket()
-    listener.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(console.app, log_level="error"))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-    thread.start()
-    while not server.started:
-        time.sleep(0.02)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(OPTIONS))
-        home = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    with running(console.ws, limits=Limits(requests=10_000)) as home, sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=list(OPTIONS))
         with browser.new_context(base_url=home) as context:
             page = context.new_page()
             page.goto(f"/login#{console.tokens['admin']}")
             page.wait_for_url("**/inbox")
             yield Served(console, home, browser, context.storage_state())
         browser.close()
-    server.should_exit = True
-    thread.join(10)
-    listener.close()
 
 
 @pytest.fixture

@@ -81,6 +81,22 @@ def test_an_alarm_has_reasons_normal_rows_history_and_alarms_like_it(console, cl
     assert page.count('name="id"') == 12  # itself, and eleven like it
 
 
+def test_what_a_program_proposes_waits_for_a_person(console, client):
+    number = open_alarms(console, kind="leak")[-1].id
+    console.ws.verdicts.propose([number], "true", kind="leak", note="as before", by="assistant")
+    page = client.get(f"/m/pumps/alarms/{number}").text
+    assert re.search(r"<b>assistant</b> proposes <span[^>]*>leak</span>", page)
+    assert 'value="kind:leak">Preview it</button>' in page
+    assert "proposed: leak" in client.get("/m/pumps/inbox").text
+    console.ws.verdicts.propose([number], "expected", note=VALUE, by=KIND)
+    page = client.get(f"/m/pumps/alarms/{number}").text
+    assert 'value="verdict:expected">Preview it</button>' in page
+    assert_no_inline(page)
+    given = post(client, "/m/pumps/verdicts", id=number, choice="verdict:expected").text
+    assert "proposed" not in client.get("/m/pumps/inbox").text
+    post(client, "/m/pumps/undo", verdict=re.search(r'name="verdict" value="(\d+)"', given)[1])
+
+
 def test_alarms_of_another_model_are_not_there(console, client):
     number = open_alarms(console, "hostile")[0].id
     answer = client.get(f"/m/pumps/alarms/{number}")

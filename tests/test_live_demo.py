@@ -24,34 +24,25 @@ def small(monkeypatch):
     monkeypatch.setattr(live_demo, "_BEFORE", 200)
 
 
-class Server:
-    """In place of uvicorn's: it ends once payments have arrived."""
-
-    seen: dict = {}  # noqa: RUF012
-
-    def __init__(self, config):
-        self.config = config
-
-    def run(self, sockets):
-        folder = Server.seen["folder"]
-        ws = Workspace.in_folder(folder)
-        while ws.watching.status("payments").rows <= 200:
-            time.sleep(0.02)
-        Server.seen["port"] = sockets[0].getsockname()[1]
-        ws.close()
+def until_payments_arrive(asked, listener):
+    """In place of the server: it ends once payments have arrived."""
+    ws = asked.workspace()
+    while ws.watching.status("payments").rows <= 200:
+        time.sleep(0.02)
+    assert listener.getsockname()[0] == "127.0.0.1"
+    ws.close()
 
 
 @pytest.mark.usefixtures("small")
 def test_it_serves_payments_that_arrive(monkeypatch, tmp_path):
-    monkeypatch.setattr(live_demo.uvicorn, "Server", Server)
-    Server.seen["folder"] = tmp_path / "out" / "serve"
+    monkeypatch.setattr(live_demo, "serve", until_payments_arrive)
+    folder = tmp_path / "out" / "serve"
     console = Console(file=io.StringIO(), width=300)
     live_demo.serve_payments(console, tmp_path / "out", speed=200, port=0)
     told = console.file.getvalue()
     assert all(kind in told for kind in FRAUDS)
-    port, token = re.search(r"http://127.0.0.1:(\d+)/login#(\S+)", told).groups()
-    assert int(port) == Server.seen["port"]
-    ws = Workspace.in_folder(Server.seen["folder"])
+    token = re.search(r"http://127.0.0.1:\d+/login#(\S+)", told)[1]
+    ws = Workspace.in_folder(folder)
     assert ws.people.check(token).role == "admin"
     alarms = ws.alarms.inbox("payments", Filter()).alarms
     assert "unseen" in {alarm.now.kind for alarm in alarms}
@@ -59,7 +50,7 @@ def test_it_serves_payments_that_arrive(monkeypatch, tmp_path):
     versions = ws.ledger.versions("payments")
     ws.close()
     live_demo.serve_payments(console, tmp_path / "out", speed=200, port=0)  # goes on from there
-    again = Workspace.in_folder(Server.seen["folder"])
+    again = Workspace.in_folder(folder)
     assert again.ledger.versions("payments") == versions
     again.close()
 
@@ -71,7 +62,7 @@ def test_what_cannot_be_is_said(tmp_path):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(UserError, match=f"Port {port} cannot be used .* by --port"):
+        with pytest.raises(UserError, match=f"127.0.0.1:{port} cannot be listened on"):
             live_demo.serve_payments(Console(), tmp_path, speed=1, port=port)
 
 

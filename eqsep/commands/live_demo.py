@@ -1,7 +1,6 @@
 """`eqsep demo --serve`: the service in a folder, with payments that arrive while one looks."""
 
 import os
-import socket
 import sys
 import webbrowser
 from contextlib import closing, suppress
@@ -16,9 +15,7 @@ from eqsep.demo.arrivals import ENTITY, FRAUDS, arriving, arriving_live, fitted_
 from eqsep.errors import MissingExtraError, UserError
 
 try:
-    import uvicorn
-
-    from eqsep.serve.web.app import create_app
+    from eqsep.serve.web.server import Serving, serve
     from eqsep.serve.workspace import Workspace
 except ModuleNotFoundError as error:
     raise MissingExtraError(
@@ -34,37 +31,21 @@ def serve_payments(console: Console, out: Path, *, speed: float, port: int) -> N
     if not 0 < speed <= 1_000:
         raise UserError(f"--speed expects up to 1,000 payments a second, got {speed:g}.")
     make_folder(out)
-    listener = _listener(port)
-    ws = Workspace.in_folder(out / FOLDER)
-    if MODEL not in ws.ledger.names():
-        with Screen(stderr=True).status("learning payments"):
-            _fill(ws)
-    token = ws.people.issue("demo", "admin", by=BY)
-    address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    _tell(console, f"{address}/login#{token}", out / FOLDER)
-    config = uvicorn.Config(create_app(ws), log_level="warning", timeout_graceful_shutdown=2)
-    with (
-        closing(listener),
-        closing(ws),
-        arriving_live(lambda rows: ws.intake.take(MODEL, rows), speed=speed),
-        suppress(KeyboardInterrupt),
-    ):
-        uvicorn.Server(config).run(sockets=[listener])
-
-
-def _listener(port: int) -> socket.socket:
-    """A socket of this machine alone; of any free port for 0."""
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind(("127.0.0.1", port))
-    except OSError as error:
-        listener.close()
-        raise UserError(
-            f"Port {port} cannot be used ({error.strerror}): choose another by --port, or --port 0 "
-            "for any that is free."
-        ) from error
-    return listener
+    folder = out / FOLDER
+    ws = Workspace.in_folder(folder)
+    asked = Serving(str(ws.store.engine.url), port=port)
+    with closing(ws), closing(asked.bound()) as listener:
+        if MODEL not in ws.ledger.names():
+            with Screen(stderr=True).status("learning payments"):
+                _fill(ws)
+        token = ws.people.issue("demo", "admin", by=BY)
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        _tell(console, f"{address}/login#{token}", folder)
+        with (
+            arriving_live(lambda rows: ws.intake.take(MODEL, rows), speed=speed),
+            suppress(KeyboardInterrupt),
+        ):
+            serve(asked, listener)
 
 
 def _fill(ws: Workspace) -> None:
