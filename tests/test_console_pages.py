@@ -7,6 +7,7 @@ import pytest
 from consoled import COLUMN, ENTITY, KIND, VALUE, consoled
 from fastapi.testclient import TestClient
 
+from eqsep.serve import teaching
 from eqsep.serve.console.assets import Assets
 from eqsep.serve.records import Filter
 
@@ -122,6 +123,28 @@ def test_without_scripts_a_verdict_is_previewed_given_and_taken_back(console, cl
     assert f"Its bits are those of version {before.id}" in undone.text
     assert console.ws.ledger.live("pumps").digest == before.digest
     assert len(open_alarms(console, kind="unseen")) == 12
+
+
+def test_what_was_previewed_is_not_learnt_a_second_time(console, client, monkeypatch):
+    lessons = []
+
+    def counted(detector, operation, more):
+        lessons.append(more)
+        return teaching.done(detector, operation, more)
+
+    monkeypatch.setattr("eqsep.serve.ledger.done", counted)
+    first, second = (alarm.id for alarm in open_alarms(console, kind="leak")[:2])
+    post(client, "/m/pumps/preview", id=first, choice="kind:leak")
+    post(client, "/m/pumps/verdicts", id=first, choice="kind:leak")
+    assert len(lessons) == 1
+    assert console.ws.ledger.replay("pumps").same_bits
+    learnt = len(lessons)
+    given = post(client, "/m/pumps/verdicts", id=second, choice="kind:leak").text
+    assert len(lessons) == learnt + 1  # another row, and another version
+    numbers = [verdict.id for verdict in console.ws.verdicts.latest("pumps", limit=2)]
+    assert str(numbers[0]) in given
+    for number in numbers:
+        post(client, "/m/pumps/undo", verdict=number)
 
 
 def test_a_part_of_a_page_says_which_alarms_to_fetch_again(console, client):

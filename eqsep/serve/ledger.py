@@ -99,6 +99,7 @@ class Ledger:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._detectors: OrderedDict[int, Detector] = OrderedDict()
+        self._previewed: tuple[int, Lesson, tuple[Detector, tuple[str, ...]]] | None = None
         self._lock = threading.RLock()
 
     def names(self) -> list[str]:
@@ -185,7 +186,9 @@ class Ledger:
 
     def learnt(self, number: int, lesson: Lesson) -> tuple[Detector, tuple[str, ...]]:
         """What a version would become by a lesson, and what is warned of; nothing is kept."""
-        return done(self.detector(number), LEARN, lesson)
+        would = done(self.detector(number), LEARN, lesson)
+        self._previewed = number, lesson, would
+        return would
 
     def learn(
         self,
@@ -285,6 +288,9 @@ class Ledger:
     def _changed(self, parent: int, change: Change) -> tuple[Detector, tuple[str, ...]]:
         if change.operation == REVERT:
             return self.detector(change.source or 0), ()
+        number, lesson, would = self._previewed or (None, None, None)
+        if would and change.operation == LEARN and (number, lesson) == (parent, change.lesson):
+            return would  # as it was previewed a moment ago
         more = change.lesson or self.detector(change.source or 0)
         return done(self.detector(parent), change.operation, more)
 
@@ -320,6 +326,7 @@ class Ledger:
         """Let detectors in memory go, once others have changed what the store holds of them."""
         with self._lock:
             self._detectors.clear()
+            self._previewed = None
 
     def _model(self, name: str) -> Any:
         with self._store.reading() as connection:
