@@ -73,7 +73,7 @@ def private_names(paths):
     own, used = set(), set()
     for path in paths:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 own.add(node.name)
             elif isinstance(node, ast.Name | ast.Attribute):
                 name = node.attr if isinstance(node, ast.Attribute) else node.id
