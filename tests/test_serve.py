@@ -191,6 +191,8 @@ def test_a_verdict_teaches_and_its_undo_gives_the_bits_back(work):
     assert work.ledger.live("pump").digest == before.digest
     assert work.alarms.inbox("pump").total == 20
     assert [v.undone_by for v in work.verdicts.of_row(numbers[0])] == ["bob"]
+    told = [(entry.who, entry.action) for entry in work.people.audit()]
+    assert told == [("bob", "undone"), ("ada", "verdict"), ("ada", "add")]
 
 
 def test_the_undo_of_an_older_verdict_subtracts_it(work):

@@ -32,6 +32,7 @@ from eqsep.serve.log import (
     version_of,
     written,
 )
+from eqsep.serve.people import noted
 from eqsep.serve.store import Conflict, Missing, Store
 from eqsep.serve.teaching import check_servable, digest, done
 
@@ -124,6 +125,7 @@ class Ledger:
             connection.execute(
                 insert(schema.models).values(name=name, live=number, settings=settings or {})
             )
+            connection.execute(noted(by, ADD, model=name, version=number))
         self._keep(number, detector)
         return self.version(number)
 
@@ -277,6 +279,9 @@ class Ledger:
                     connection.rollback()
                 elif within is not None:
                     within(connection, number, detector)
+                else:
+                    told_of = {"model": name, "version": number}
+                    connection.execute(noted(change.by, change.operation, **told_of))
             if is_first:
                 self._keep(number, detector)
                 return replace(self.version(number), warnings=told)

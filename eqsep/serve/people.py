@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import delete, insert, select
+from sqlalchemy import Insert, delete, insert, select
 
 from eqsep.errors import UserError
 from eqsep.serve import schema
@@ -80,7 +80,7 @@ class People:
             connection.execute(
                 insert(table).values(name=name, role=role, token=_hash(token), at=now())
             )
-            connection.execute(_entry(by, "token issued", name=name, role=role))
+            connection.execute(noted(by, "token issued", name=name, role=role))
         self._forget_tokens()
         return token
 
@@ -114,7 +114,7 @@ class People:
             gone = connection.execute(delete(schema.people).where(schema.people.c.name == name))
             if not gone.rowcount:
                 raise Missing(f"There is nobody called {name!r}.")
-            connection.execute(_entry(by, "token revoked", name=name))
+            connection.execute(noted(by, "token revoked", name=name))
         self._forget_tokens()
 
     def all(self) -> list[Person]:
@@ -126,7 +126,7 @@ class People:
     def log(self, who: str, action: str, **detail: Any) -> None:
         """Write down who did what."""
         with self._store.writing() as connection:
-            connection.execute(_entry(who, action, **detail))
+            connection.execute(noted(who, action, **detail))
 
     def audit(self, *, limit: int = 100) -> list[Entry]:
         """The latest lines of the log, the newest first."""
@@ -140,7 +140,8 @@ class People:
             self._known.clear()
 
 
-def _entry(who: str, action: str, **detail: Any) -> Any:
+def noted(who: str, action: str, **detail: Any) -> Insert:
+    """A line of the log, to be written in the transaction of what it tells of."""
     return insert(schema.audit).values(at=now(), who=who, action=action, detail=detail)
 
 

@@ -11,6 +11,7 @@ from eqsep.persistence.files import model_bytes
 from eqsep.serve import schema
 from eqsep.serve.ledger import Ledger
 from eqsep.serve.log import FORGET, LEARN, Lesson, Row
+from eqsep.serve.people import noted
 from eqsep.serve.store import Store
 
 
@@ -52,7 +53,7 @@ class Purging:
             connection.execute(update(table).where(table.c.id == number).values(depth=0))
             content = {"version": number, "content": model_bytes(detector)}
             connection.execute(insert(schema.snapshots).values(**content))
-            done.append(_delete_rows(connection, name, entity))
+            done.append(_delete_rows(connection, name, entity, by))
 
         # Each way of learning is forgotten in turn; what is gone from the log goes with the last.
         learnt = self._learnt(live, column, entity)
@@ -66,7 +67,7 @@ class Purging:
             self._ledger.revert(name, live, by=by, note="purged", within=write)
         elif not done:
             with self._store.writing() as connection:
-                done.append(_delete_rows(connection, name, entity))
+                done.append(_delete_rows(connection, name, entity, by))
         self._ledger.forget_kept()
         self._store.scrub()
         return Purged(sum(done), len(lessons))
@@ -119,9 +120,11 @@ def _delete_versions(connection: Connection, name: str, numbers: list[int]) -> N
     connection.execute(update(models).where(shadowed).values(shadow=None))
 
 
-def _delete_rows(connection: Connection, name: str, entity: str) -> int:
+def _delete_rows(connection: Connection, name: str, entity: str, by: str) -> int:
     table: Any = schema.rows
     mine = and_(table.c.model == name, table.c.entity == entity)
     judged = schema.verdicts.c.row.in_(select(table.c.id).where(mine))
     connection.execute(delete(schema.verdicts).where(judged))
-    return int(connection.execute(delete(table).where(mine)).rowcount)
+    n_rows = int(connection.execute(delete(table).where(mine)).rowcount)
+    connection.execute(noted(by, "purged", model=name, rows=n_rows))  # not whose: it is gone
+    return n_rows

@@ -14,6 +14,7 @@ from eqsep.serve import schema
 from eqsep.serve.alarms import Alarms, said_of
 from eqsep.serve.ledger import ATTEMPTS, Ledger, Moved
 from eqsep.serve.log import Lesson, Version
+from eqsep.serve.people import noted
 from eqsep.serve.records import JUDGED, OPEN, UNSURE, Alarm, Proposal, Said, Verdict, verdict_of
 from eqsep.serve.store import Conflict, Missing, Store, now
 from eqsep.serve.teaching import rows_for
@@ -309,8 +310,11 @@ def _write(connection: Connection, alarms: list[Alarm], values: dict[str, object
         insert(schema.verdicts),
         [{"row": alarm.id, "model": alarm.model, "at": at} | values for alarm in alarms],
     )
+    told = {key: values[key] for key in ("verdict", "kind", "version")}
+    rows = [alarm.id for alarm in alarms]
+    connection.execute(noted(str(values["by"]), "verdict", rows=rows, **told))
     state = UNSURE if values["verdict"] == UNSURE else JUDGED
-    among = schema.rows.c.id.in_([alarm.id for alarm in alarms])
+    among = schema.rows.c.id.in_(rows)
     connection.execute(update(schema.rows).where(among).values(state=state, proposal=null()))
 
 
@@ -322,6 +326,7 @@ def _take_back(
     gone = connection.execute(update(table).where(mine).values(undone_at=now(), undone_by=by))
     if gone.rowcount != len(numbers):
         raise Conflict("Somebody has taken one of these verdicts back just now: look again.")
+    connection.execute(noted(by, "undone", verdicts=list(numbers), rows=list(rows)))
     # The live version has not looked at them meanwhile.
     stale = {"state": OPEN, "now_version": 0}
     connection.execute(update(schema.rows).where(schema.rows.c.id.in_(rows)).values(**stale))

@@ -130,9 +130,7 @@ def _models(service: Service) -> APIRouter:
     def revert(request: Request, name: str, asked: Wanted) -> Version:
         """Go back to a version: the live one holds its bits again."""
         by = require(request, "admin").name
-        version = ws.ledger.revert(name, asked.version, by=by)
-        ws.people.log(by, "reverted", model=name, to=asked.version)
-        return version
+        return ws.ledger.revert(name, asked.version, by=by)
 
     @routes.post("/models/{name}/shadow")
     def shadow(request: Request, name: str, asked: Shadow) -> Model:
@@ -159,9 +157,7 @@ def _models(service: Service) -> APIRouter:
     def purge(request: Request, name: str, asked: Subject) -> Purged:
         """Forget what was learnt of an entity, and delete its rows. It cannot be undone."""
         by = require(request, "admin").name
-        purged = ws.purging.purge(name, asked.entity, by=by)
-        ws.people.log(by, "purged", model=name, rows=purged.rows)  # not whose: it is gone
-        return purged
+        return ws.purging.purge(name, asked.entity, by=by)
 
     return routes
 
@@ -205,16 +201,12 @@ def _people(service: Service) -> APIRouter:
 
 def _added(ws: Workspace, told: tuple[str, bytes, str]) -> Version:
     name, content, by = told
-    version = ws.ledger.add(name, model_of(content), by=by)
-    ws.people.log(by, "model added", model=name)
-    return version
+    return ws.ledger.add(name, model_of(content), by=by)
 
 
 def _merged(ws: Workspace, told: tuple[str, bytes, str]) -> Version:
     name, content, by = told
-    version = ws.ledger.merge(name, model_of(content), by=by)
-    ws.people.log(by, "merged", model=name)
-    return version
+    return ws.ledger.merge(name, model_of(content), by=by)
 
 
 def _model(service: Service, name: str) -> Model:

@@ -179,9 +179,7 @@ def _verdicts(service: Service) -> APIRouter:
         """Give a verdict on one row or many; the model learns it before the answer comes."""
         by = require(request, "judge").name
         kind, note = asked.kind, asked.note
-        given = ws.verdicts.give(asked.rows, asked.verdict, kind=kind, note=note, by=by)
-        ws.people.log(by, "verdict", rows=asked.rows, verdict=asked.verdict, kind=kind)
-        return given
+        return ws.verdicts.give(asked.rows, asked.verdict, kind=kind, note=note, by=by)
 
     @routes.post("/verdicts/preview")
     def preview(request: Request, asked: Judgement) -> Preview:
@@ -193,9 +191,7 @@ def _verdicts(service: Service) -> APIRouter:
     def undo_all(request: Request, asked: Undone) -> Version:
         """Take verdicts back, all of one model: it forgets them."""
         by = require(request, "judge").name
-        version = ws.verdicts.undo(asked.verdicts, by=by)
-        ws.people.log(by, "undone", verdicts=asked.verdicts)
-        return version
+        return ws.verdicts.undo(asked.verdicts, by=by)
 
     @routes.post("/verdicts/{id}/undo")
     def undo(request: Request, id: int) -> Version:
