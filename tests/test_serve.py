@@ -14,7 +14,7 @@ from eqsep import Detector
 from eqsep.errors import UserError
 from eqsep.serve import intake as intakes
 from eqsep.serve import ledger as ledgers
-from eqsep.serve import schema
+from eqsep.serve import schema, watching
 from eqsep.serve.log import Lesson
 from eqsep.serve.records import Filter
 from eqsep.serve.store import Conflict, Missing, Store
@@ -338,6 +338,23 @@ def test_rows_that_drift_raise_the_banner_and_a_new_version_begins_anew(work):
     assert sum(minute.rows for minute in status.per_minute) == status.rows == 800
     work.ledger.learn("pump", Lesson(rows_at((0, 5), 1), ["spill"], True), by="ada")
     assert work.watching.status("pump").broken_at is None
+
+
+def test_an_episode_ends_after_many_rows_unless_rows_have_changed(work, monkeypatch):
+    monkeypatch.setattr(watching, "MOST_WATCHED", 200)
+
+    def come(centre, seed):
+        rng = np.random.default_rng(seed)
+        for _ in range(5):
+            taken(work, rows_at(centre, 100, rng=rng, spread=1))
+        ((_, monitor),) = work.watching._monitors.values()
+        return monitor.watched
+
+    assert come((0, 0), 5).rows == 100  # the third episode has begun
+    changed = come((2, 0), 6)
+    assert changed.broken_at is not None
+    assert come((2, 0), 7) == changed
+    assert work.watching.status("pump").broken_at == changed.broken_at
 
 
 def test_a_shadow_scores_and_raises_no_alarm(work):

@@ -18,6 +18,7 @@ from eqsep.serve.ledger import Ledger
 from eqsep.serve.store import Store, now
 
 DELTA = 0.01  # the chance of a false word in an episode, over all workers
+MOST_WATCHED = 100_000  # rows of an episode: their scores are all kept
 _SAVED_EVERY = 20.0  # seconds
 _FORGOTTEN_AFTER = 86_400.0  # seconds without a word from a worker
 _MINUTE = 60
@@ -93,6 +94,10 @@ class Watching:
     ledger : Ledger
     workers : int, default=1
         How many share the chance of a false word.
+
+    Notes
+    -----
+    An episode ends with its version, or after 100,000 rows of a worker in which nothing was found.
     """
 
     def __init__(self, store: Store, ledger: Ledger, *, workers: int = 1) -> None:
@@ -106,7 +111,7 @@ class Watching:
         """Watch rows that a version has encoded and scored."""
         with self._lock:
             monitor = self._monitor(name, number)
-            if monitor is None:
+            if monitor is None or monitor.watched.rows >= MOST_WATCHED:  # broken, and said so
                 return
             monitor.update_scored(Z, scores)
             if time.monotonic() - self._saved.get(name, 0.0) >= _SAVED_EVERY:
@@ -166,7 +171,9 @@ class Watching:
     def _monitor(self, name: str, number: int) -> Monitor | None:
         """The monitor of the present episode; none where rows cannot be watched one by one."""
         at, monitor = self._monitors.get(name, (None, None))
-        if at != number:
+        seen = None if monitor is None else monitor.watched
+        is_over = seen is not None and seen.rows >= MOST_WATCHED and seen.broken_at is None
+        if at != number or is_over:
             try:
                 monitor = Monitor(self._ledger.detector(number), delta=DELTA / self._workers)
             except UserError:  # rows in groups, or nothing to compare with
