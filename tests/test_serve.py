@@ -221,6 +221,38 @@ def test_one_of_several_verdicts_given_together_can_be_taken_back(work):
         work.verdicts.undo([given.verdicts[1].id], by="bob")
 
 
+def test_going_back_and_forward_takes_verdicts_along(work):
+    first = work.ledger.live("pump")
+    numbers = taken(work, rows_at((0, 6), 3))
+    second = work.verdicts.give(numbers, "true", kind="spill", by="ada").version
+    work.verdicts.revert("pump", first.id, by="bob")
+    assert {alarm.state for alarm in work.alarms.some(numbers)} == {"open"}
+    assert work.verdicts.last_given("pump") == []
+    other = work.verdicts.give(numbers[:1], "false alarm", by="eve")
+    work.verdicts.revert("pump", second.id, by="bob")
+    standing = [alarm.verdict for alarm in work.alarms.some(numbers)]
+    assert [verdict.kind for verdict in standing] == ["spill"] * 3
+    with pytest.raises(Conflict, match="judged by ada already"):
+        work.verdicts.give(numbers[:1], "true", kind="spill", by="eve")
+    work.verdicts.undo([standing[0].id], by="ada")  # forgotten by another version
+    third = work.ledger.live("pump")
+    work.verdicts.revert("pump", other.version.id, by="bob")
+    work.verdicts.revert("pump", third.id, by="bob")
+    assert [a.state for a in work.alarms.some(numbers)] == ["open", "judged", "judged"]
+    live = work.ledger.detector(work.ledger.live("pump").id)
+    assert live.statistics_.weight[1 + live.kinds_.index("spill")] == pytest.approx(2)
+
+
+def test_verdicts_given_together_are_taken_back_together_however_many(work):
+    before = work.ledger.live("pump")
+    numbers = taken(work, rows_at((0, 6), 60))
+    work.verdicts.give(numbers, "true", kind="spill", by="ada")
+    (group,) = work.verdicts.together("pump")
+    assert len(group) == len(work.verdicts.last_given("pump")) == 60
+    work.verdicts.undo([verdict.id for verdict in group], by="ada")
+    assert work.ledger.live("pump").digest == before.digest
+
+
 def test_a_row_is_judged_once(work):
     (number,) = taken(work, rows_at((0, 6), 1))
     work.verdicts.give([number], "unsure", by="ada")
@@ -238,7 +270,7 @@ def test_a_row_is_judged_once(work):
 
 def test_a_true_alarm_needs_a_name_that_can_be_one(work):
     (number,) = taken(work, rows_at((0, 6), 1))
-    for kind in (None, "", " ", "normal", "unseen", "a or b", "x\n", "y" * 101):
+    for kind in (None, "", " ", "Leak", "Unsure", "normal", "unseen", "a or b", "x\n", "y" * 101):
         with pytest.raises(UserError, match="kind"):
             work.verdicts.give([number], "true", kind=kind, by="ada")
     assert work.alarms.get(number).verdict is None
@@ -309,6 +341,12 @@ def test_a_filter_is_obeyed(work):
     assert page.alarms[0].now.score >= page.alarms[1].now.score
     assert work.alarms.get(numbers[0]).note == "look twice"
     assert work.alarms.kinds("pump") == {"unseen": 3, "leak": 2}
+    with work.store.writing() as connection:
+        table = schema.rows
+        named = table.update().where(table.c.id == numbers[0]).values(now_kind="leak or spill")
+        connection.execute(named)
+    assert [total(kind=kind) for kind in ("leak", "spill", "pill")] == [3, 1, 0]
+    assert work.alarms.kinds("pump") == {"leak": 3, "unseen": 2, "spill": 1}
 
 
 def test_alarms_that_look_alike_are_grouped_and_explained(work):

@@ -1,6 +1,9 @@
 """Alarms as people look at them: what was said, why, what is said now, and what is alike."""
 
+import threading
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -12,7 +15,7 @@ from eqsep.detector.explanation import nearest_normal_rows
 from eqsep.detector.scoring import VERDICTS as SAID
 from eqsep.detector.scoring import verdicts as judged
 from eqsep.evaluation.review import ALIKE, incidents
-from eqsep.labels import UNSEEN
+from eqsep.labels import OR, UNSEEN
 from eqsep.serve import schema
 from eqsep.serve.ledger import Ledger
 from eqsep.serve.log import Row
@@ -31,6 +34,7 @@ class Alarms:
 
     def __init__(self, store: Store, ledger: Ledger) -> None:
         self._store, self._ledger = store, ledger
+        self._refreshing = threading.Lock()  # once, not by every request that comes after a lesson
 
     def get(self, number: int) -> Alarm:
         """The row of a number."""
@@ -58,35 +62,46 @@ class Alarms:
         return Page(found(self._store, query.limit(limit).offset(offset)), total)
 
     def kinds(self, name: str) -> dict[str, int]:
-        """How many open alarms there are of each kind, the most frequent first."""
+        """How many open alarms may be of each kind, the most frequent first."""
         self.refresh(name)
         table = schema.rows
         query = select(table.c.now_kind, func.count()).group_by(table.c.now_kind)
         where = and_(table.c.model == name, *_OPEN.conditions())
         with self._store.reading() as connection:
             rows = connection.execute(query.where(where)).all()
-        return {kind: int(n) for kind, n in sorted(rows, key=lambda row: -row[1])}
+        counted: Counter[str] = Counter()
+        for named, n in rows:
+            counted.update(dict.fromkeys(named.split(OR), int(n)))
+        return dict(counted.most_common())
 
     def explained(self, number: int) -> Alarm:
         """A row with the reasons of its score, by the version that scored it."""
-        return self.with_reasons([self.get(number)])[0]
+        alarm = self.get(number)
+        if alarm.reasons is not None:
+            return alarm
+        with suppress(Missing):  # it was purged
+            self._ledger.detector(alarm.said.version)
+        return self.with_reasons([alarm])[0]
 
     def with_reasons(self, alarms: Sequence[Alarm]) -> list[Alarm]:
-        """Rows with the reasons of their scores, by the versions that scored them."""
+        """Rows with the reasons of their scores, by the versions that scored them.
+
+        Where such a version is not at hand, the live one tells why it would; that is not kept.
+        """
         told: dict[int, dict[str, Any]] = {}
+        kept: list[int] = []
         for version in {alarm.said.version for alarm in alarms if alarm.reasons is None}:
             asked = [a for a in alarms if a.reasons is None and a.said.version == version]
-            try:
-                detector = self._ledger.detector(version)
-            except Missing:  # purged
-                detector = self._live(asked[0].model)
+            detector = self._ledger.at_hand(version)
+            kept += [] if detector is None else [alarm.id for alarm in asked]
+            detector = detector or self._live(asked[0].model)
             rows = rows_for(detector, [alarm.row for alarm in asked])
             explained = detector.explain(rows, top=_REASONS)
             for alarm, one in zip(asked, explained, strict=True):  # as it comes back from the store
                 told[alarm.id] = asdict(one) | {"reasons": [asdict(why) for why in one.reasons]}
-        if told:
+        if kept:
             one_row = update(schema.rows).where(schema.rows.c.id == bindparam("number"))
-            values = [{"number": number, "reasons": why} for number, why in told.items()]
+            values = [{"number": number, "reasons": told[number]} for number in kept]
             with self._store.writing() as connection:
                 connection.execute(one_row, values)
         return [replace(alarm, reasons=told.get(alarm.id, alarm.reasons)) for alarm in alarms]
@@ -156,6 +171,10 @@ class Alarms:
 
     def refresh(self, name: str) -> None:
         """Let the live version, if it is new, look at the newest rows that nobody has judged."""
+        with self._refreshing:
+            self._refresh(name)
+
+    def _refresh(self, name: str) -> None:
         table = schema.rows
         live = self._ledger.in_use(name)[0]
         stale = and_(table.c.model == name, table.c.state != JUDGED, table.c.now_version != live)

@@ -186,6 +186,11 @@ class Ledger:
             self._detectors.move_to_end(number)
             return self._detectors[number]
 
+    def at_hand(self, number: int) -> Detector | None:
+        """The detector of a version, if it is in memory."""
+        with self._lock:
+            return self._detectors.get(number)
+
     def learnt(self, number: int, lesson: Lesson) -> tuple[Detector, tuple[str, ...]]:
         """What a version would become by a lesson, and what is warned of; nothing is kept."""
         would = done(self.detector(number), LEARN, lesson)

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, select
+from sqlalchemy import Column, ColumnElement, Select, and_, or_, select
 
+from eqsep.labels import OR
 from eqsep.serve import schema
 from eqsep.serve.log import Row
 from eqsep.serve.store import Store
@@ -123,7 +124,8 @@ class Filter:
     state : {"open", "unsure", "judged", "cleared", "quiet"}, default="open"
         "cleared" are those that raised an alarm and no longer would, "quiet" those that never did.
     kind, entity, assignee : str, default=None
-        An assignee of "" is nobody.
+        A kind is one of those that a row is named: "a" finds "a" and "a or b". An assignee of ""
+        is nobody.
     min_score : float, default=None
     since : float, default=None
         In seconds since 1970.
@@ -148,10 +150,10 @@ class Filter:
             OPEN: and_(table.now_alarm, table.state == OPEN),
         }
         found = [alarms.get(self.state, table.state == self.state)]
-        for column in ("kind", "entity"):
-            value = getattr(self, column)
-            if value:
-                found.append(table["now_kind" if column == "kind" else column] == value)
+        if self.kind:
+            found.append(_may_be(table.now_kind, self.kind))
+        if self.entity:
+            found.append(table.entity == self.entity)
         if self.assignee is not None:
             found.append(
                 table.assignee == self.assignee if self.assignee else table.assignee.is_(None)
@@ -184,6 +186,16 @@ class Group:
 
     alarms: list[Alarm]
     columns: list[str]
+
+
+def _may_be(named: Column[str], kind: str) -> ColumnElement[bool]:
+    """Whether a row's name is a kind, or has it among others."""
+    return or_(
+        named == kind,
+        named.startswith(kind + OR, autoescape=True),
+        named.endswith(OR + kind, autoescape=True),
+        named.contains(OR + kind + OR, autoescape=True),
+    )
 
 
 def found(store: Store, query: Select[Any]) -> list[Alarm]:

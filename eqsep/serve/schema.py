@@ -100,6 +100,7 @@ verdicts = Table(
     Column("version", _ID),  # that has learnt it; none where it teaches nothing
     Column("undone_at", Float),
     Column("undone_by", String(100)),
+    Column("undone_version", _ID),  # that has forgotten it, where one has
 )
 
 counts = Table(

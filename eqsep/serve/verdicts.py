@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import Connection, and_, insert, null, select, update
+from sqlalchemy import Connection, func, select, update
 
 from eqsep.detector import Detector
 from eqsep.detector.scoring import scorer_of
@@ -13,15 +13,24 @@ from eqsep.labels import NORMAL, OR, UNSEEN
 from eqsep.serve import schema
 from eqsep.serve.alarms import Alarms, said_of
 from eqsep.serve.ledger import ATTEMPTS, Ledger, Moved
-from eqsep.serve.log import Lesson, Version
+from eqsep.serve.log import REVERT, Lesson, Version
 from eqsep.serve.people import noted
-from eqsep.serve.records import JUDGED, OPEN, UNSURE, Alarm, Proposal, Said, Verdict, verdict_of
+from eqsep.serve.records import UNSURE, Alarm, Proposal, Said, Verdict, verdict_of
+from eqsep.serve.standing import (
+    EXPECTED,
+    FALSE,
+    TEACHING,
+    TRUE,
+    VERDICTS,
+    check_open,
+    reconcile,
+    reopen,
+    take_back,
+    write_down,
+)
 from eqsep.serve.store import Conflict, Missing, Store, now
 from eqsep.serve.teaching import rows_for
 
-TRUE, FALSE, EXPECTED = "true", "false alarm", "expected"
-VERDICTS = (TRUE, FALSE, EXPECTED, UNSURE)
-TEACHING = (TRUE, FALSE)
 MOST_AT_ONCE = 1_000  # rows
 
 
@@ -124,8 +133,8 @@ class Verdicts:
         values = {"verdict": verdict, "kind": kind if verdict == TRUE else None, "note": note}
 
         def write(connection: Connection, version: int | None, _: Detector | None) -> None:
-            _check_open(connection, numbers, by)
-            _write(connection, alarms, values | {"by": by, "version": version})
+            check_open(connection, numbers, by)
+            write_down(connection, alarms, values | {"by": by, "version": version})
 
         if verdict in TEACHING:
             told = _told(alarms, verdict, kind)
@@ -176,8 +185,9 @@ class Verdicts:
         numbers, lesson = [verdict.id for verdict in verdicts], verdicts[0].version
         note = f"verdicts taken back: {', '.join(map(str, numbers))}"
 
-        def write(connection: Connection, *_: object) -> None:
-            _take_back(connection, numbers, [alarm.id for alarm in alarms], by)
+        def write(connection: Connection, version: int | None = None, *_: object) -> None:
+            take_back(connection, numbers, by, version)
+            reopen(connection, [alarm.id for alarm in alarms])
 
         for _ in range(ATTEMPTS):
             live = self._ledger.in_use(model)[0]
@@ -202,6 +212,15 @@ class Verdicts:
                 continue
         raise Conflict(f"Others change the model {model!r} all the time: try again.")
 
+    def revert(self, model: str, version: int, *, by: str) -> Version:
+        """Go back to a version: the verdicts stand that it has learnt, and no others."""
+
+        def write(connection: Connection, number: int, _: Detector) -> None:
+            reconcile(connection, model, number, by)
+            connection.execute(noted(by, REVERT, model=model, version=number, to=version))
+
+        return self._ledger.revert(model, version, by=by, within=write)
+
     def get(self, number: int) -> Verdict:
         """The verdict of a number."""
         table = schema.verdicts
@@ -225,10 +244,31 @@ class Verdicts:
         with self._store.reading() as connection:
             return [verdict_of(row) for row in connection.execute(query.limit(limit))]
 
+    def together(self, model: str, *, limit: int = 10) -> list[list[Verdict]]:
+        """The latest verdicts, those that were given and taken back at once together."""
+        table = schema.verdicts
+        parts = (table.c.at, table.c.by, table.c.undone_at)
+        newest = func.max(table.c.id)
+        query = select(*parts).where(table.c.model == model).group_by(*parts)
+        with self._store.reading() as connection:
+            keys = connection.execute(query.order_by(newest.desc()).limit(limit)).all()
+            return [
+                [
+                    verdict_of(row)
+                    for row in connection.execute(
+                        select(table)
+                        .where(table.c.model == model, table.c.at == at, table.c.by == by)
+                        .where(table.c.undone_at.is_not_distinct_from(undone_at))
+                        .order_by(table.c.id.desc())
+                    )
+                ]
+                for at, by, undone_at in keys
+            ]
+
     def last_given(self, model: str) -> list[Verdict]:
         """The verdicts that were given together last, and stand: what an undo takes back."""
-        standing = [v for v in self.latest(model) if v.undone_at is None]
-        return [v for v in standing if (v.at, v.by) == (standing[0].at, standing[0].by)]
+        groups = self.together(model, limit=50)
+        return next((group for group in groups if group[0].undone_at is None), [])
 
     def _is_whole(self, lesson: int, numbers: Sequence[int]) -> bool:
         """Whether these verdicts are all that a version has learnt."""
@@ -245,10 +285,11 @@ class Verdicts:
             raise UserError(
                 f"Expected 1 to {MOST_AT_ONCE:,} different rows to judge, got {len(numbers):,}."
             )
-        if verdict == TRUE:
-            _check_kind(kind)
         alarms = self._alarms.some(numbers)
-        _one_model(alarms)
+        model = _one_model(alarms)
+        if verdict == TRUE:
+            live = self._ledger.in_use(model)[0]
+            _check_kind(kind, known=self._ledger.detector(live).kinds_)
         for alarm in alarms:
             if alarm.verdict is not None and alarm.verdict.verdict in TEACHING:
                 raise Conflict(
@@ -265,15 +306,18 @@ def _one_model(alarms: list[Alarm]) -> str:
     return models.pop()
 
 
-def _check_kind(kind: str | None) -> None:
-    reserved = (NORMAL, UNSEEN)
+def _check_kind(kind: str | None, *, known: Iterable[str]) -> None:
+    reserved = (NORMAL, UNSEEN, FALSE, EXPECTED, UNSURE)
     if not kind or not kind.strip() or kind != kind.strip() or len(kind) > 100:
         raise UserError(f"A true alarm needs the name of its kind, up to 100 characters: {kind!r}.")
-    if kind in reserved or OR in kind or not kind.isprintable():
+    if kind.casefold() in reserved or OR in kind or not kind.isprintable():
         raise UserError(
             f"{kind!r} cannot be the name of a kind: {', '.join(reserved)} and names with "
             f"{OR.strip()!r} in them have a meaning of their own. Choose another."
         )
+    same = [name for name in known if name.casefold() == kind.casefold() and name != kind]
+    if same:
+        raise UserError(f"There is a kind {same[0]!r}, which {kind!r} would be taken for: use it.")
 
 
 def _lesson(alarms: list[Alarm], verdict: str, kind: str | None) -> Lesson:
@@ -290,46 +334,6 @@ def _is_judged(alarms: Iterable[Alarm]) -> bool:
 def _told(alarms: list[Alarm], verdict: str, kind: str | None) -> str:
     count = "1 row" if len(alarms) == 1 else f"{len(alarms):,} rows"
     return f"{count}: {verdict}" if verdict == FALSE else f"{count}: {kind}"
-
-
-def _check_open(connection: Connection, numbers: Sequence[int], by: str) -> None:
-    """See that nobody was first; what taught nothing makes way."""
-    table = schema.verdicts
-    standing = and_(table.c.row.in_(numbers), table.c.undone_at.is_(None))
-    taught = select(table.c.row, table.c.by).where(standing, table.c.verdict.in_(TEACHING))
-    first = connection.execute(taught).first()
-    if first is not None:
-        raise Conflict(f"Row {first.row} was judged by {first.by} just now: look at it again.")
-    connection.execute(update(table).where(standing).values(undone_at=now(), undone_by=by))
-
-
-def _write(connection: Connection, alarms: list[Alarm], values: dict[str, object]) -> None:
-    """Write verdicts down, beside their rows too."""
-    at = now()
-    connection.execute(
-        insert(schema.verdicts),
-        [{"row": alarm.id, "model": alarm.model, "at": at} | values for alarm in alarms],
-    )
-    told = {key: values[key] for key in ("verdict", "kind", "version")}
-    rows = [alarm.id for alarm in alarms]
-    connection.execute(noted(str(values["by"]), "verdict", rows=rows, **told))
-    state = UNSURE if values["verdict"] == UNSURE else JUDGED
-    among = schema.rows.c.id.in_(rows)
-    connection.execute(update(schema.rows).where(among).values(state=state, proposal=null()))
-
-
-def _take_back(
-    connection: Connection, numbers: Sequence[int], rows: Sequence[int], by: str
-) -> None:
-    table = schema.verdicts
-    mine = and_(table.c.id.in_(numbers), table.c.undone_at.is_(None))
-    gone = connection.execute(update(table).where(mine).values(undone_at=now(), undone_by=by))
-    if gone.rowcount != len(numbers):
-        raise Conflict("Somebody has taken one of these verdicts back just now: look again.")
-    connection.execute(noted(by, "undone", verdicts=list(numbers), rows=list(rows)))
-    # The live version has not looked at them meanwhile.
-    stale = {"state": OPEN, "now_version": 0}
-    connection.execute(update(schema.rows).where(schema.rows.c.id.in_(rows)).values(**stale))
 
 
 def _changes(detector: Detector, number: int, alarms: list[Alarm]) -> list[Change]:

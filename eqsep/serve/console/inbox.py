@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from eqsep.errors import UserError
 from eqsep.serve.console.pages import Pages
-from eqsep.serve.records import Alarm, Filter, Verdict
+from eqsep.serve.records import Alarm, Filter
 from eqsep.serve.store import Missing
 
 PER_PAGE = 50
@@ -100,20 +100,12 @@ def _with(kinds: dict[str, int], chosen: str) -> dict[str, int]:
     return kinds if not chosen or chosen in kinds else kinds | {chosen: 0}
 
 
-def _together(verdicts: list[Verdict]) -> list[list[Verdict]]:
-    """Verdicts that were given, or taken back, at once."""
-    found: dict[tuple[float, str, float | None], list[Verdict]] = {}
-    for verdict in verdicts:
-        found.setdefault((verdict.at, verdict.by, verdict.undone_at), []).append(verdict)
-    return list(found.values())
-
-
 def judging_values(pages: Pages, model: str) -> dict[str, Any]:
     """What a page with a form for verdicts needs."""
     ws = pages.ws
     return {
         "kinds": sorted(ws.ledger.detector(ws.ledger.live(model).id).kinds_),
-        "latest": _together(ws.verdicts.latest(model, limit=_VERDICTS))[:_LATEST],
+        "latest": ws.verdicts.together(model, limit=_LATEST),
     }
 
 

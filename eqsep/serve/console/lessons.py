@@ -46,7 +46,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
     @routes.post("/m/{model}/revert")
     def revert(request: Request, model: str, form: Posted) -> Response:
         person = guards.require(request, "admin")
-        ledger.revert(model, _version(form), by=person.name)
+        pages.ws.verdicts.revert(model, _version(form), by=person.name)
         return RedirectResponse(f"{path_of(model)}/model", 303)
 
     @routes.post("/m/{model}/shadow")

@@ -130,7 +130,7 @@ def _models(service: Service) -> APIRouter:
     def revert(request: Request, name: str, asked: Wanted) -> Version:
         """Go back to a version: the live one holds its bits again."""
         by = require(request, "admin").name
-        return ws.ledger.revert(name, asked.version, by=by)
+        return ws.verdicts.revert(name, asked.version, by=by)
 
     @routes.post("/models/{name}/shadow")
     def shadow(request: Request, name: str, asked: Shadow) -> Model:

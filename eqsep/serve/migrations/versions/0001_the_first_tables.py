@@ -124,6 +124,9 @@ def upgrade() -> None:
         sa.Column("version", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
         sa.Column("undone_at", sa.Float(), nullable=True),
         sa.Column("undone_by", sa.String(length=100), nullable=True),
+        sa.Column(
+            "undone_version", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True
+        ),
         sa.PrimaryKeyConstraint("id"),
     )
     with op.batch_alter_table("verdicts", schema=None) as batch_op:
