@@ -117,6 +117,9 @@ def test_the_whole_loop(served, page):
     expect(page.locator("#given-title")).to_have_text("Learnt")
     expect(preview).to_contain_text(f"{len(told.renamed)} open alarms have another name")
     assert "dry run" in {answer.kind for answer in ws.intake.score("pumps", probe)}
+    expect(page.locator("#alike input:checked")).to_have_count(0)
+    page.keyboard.press("i")
+    page.wait_for_url("**/inbox?kind=unseen")  # as it was left
     page.keyboard.press("i")
     page.wait_for_url("**/inbox")
     named = page.locator(".alarms tbody .kind .chip", has_text="dry run")
@@ -183,6 +186,52 @@ def test_keys_move_select_judge_and_undo(served, page):
     expect(page.get_by_role("dialog")).to_be_hidden()
     page.locator("input[data-all]").check()
     expect(page.locator("[data-selected]")).to_have_text("3 selected")
+
+
+def test_keys_judge_the_row_that_they_are_on(page):
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.goto("/m/pumps/inbox")
+    ticked, here = page.locator("input[name=id]:checked"), page.locator("tr.here")
+    page.keyboard.press("j")
+    page.keyboard.press("4")
+    expect(page.locator("[data-apply]")).to_be_focused()
+    expect(page.locator("[data-apply]")).to_be_in_viewport(ratio=1)
+    assert page.evaluate("scrollY") == 0
+    page.keyboard.press("Escape")
+    expect(ticked).to_have_count(0)
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    third = int(here.get_attribute("data-id"))
+    page.keyboard.press("n")
+    expect(page.locator("[data-new-kind]")).to_be_focused()
+    expect(here.locator("input:checked")).to_have_count(1)
+    page.keyboard.press("Escape")
+    expect(ticked).to_have_count(0)
+    page.keyboard.press("1")
+    expect(page.locator("[data-apply]")).to_be_focused()
+    assert _chosen(page) == [third]
+    page.keyboard.press("Escape")
+    page.keyboard.press("x")  # by hand: it stays
+    page.keyboard.press("1")
+    expect(page.locator("[data-apply]")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(ticked).to_have_count(1)
+
+
+def test_the_keys_stay_on_their_row_when_others_go(page):
+    page.goto("/m/pumps/inbox?kind=unseen")
+    for box in page.locator("input[name=id]").all()[:2]:
+        box.check()
+    for _ in range(4):
+        page.keyboard.press("j")
+    fourth = page.locator("tr.here").get_attribute("data-id")
+    page.keyboard.press("2")  # expected
+    applied(page)
+    expect(page.locator("tr[data-id]")).to_have_count(10)
+    expect(page.locator("tr.here")).to_have_attribute("data-id", fourth)
+    page.keyboard.press("u")
+    expect(page.locator("tr[data-id]")).to_have_count(12)
+    expect(page.locator("tr.here")).to_have_attribute("data-id", fourth)
 
 
 def test_alarms_that_arrive_are_told_and_do_not_disturb(served, page):

@@ -8,6 +8,8 @@ const one = (selector, from = document) => from.querySelector(selector);
 const rows = () => all(".alarms tr[data-id]");
 const say = (text) => { one("#say").textContent = text; };
 let at = -1; // the row that the keys are on
+let order = []; // the rows' numbers when they were last gone through
+let lent = null; // the box that a key ticked, until the preview is closed or applied
 
 /* Rows: j and k move, x selects. */
 
@@ -15,9 +17,18 @@ function go(to) {
   const found = rows();
   if (!found.length) return;
   at = Math.max(0, Math.min(found.length - 1, to));
+  order = found.map((row) => row.dataset.id);
   found.forEach((row, i) => row.classList.toggle("here", i === at));
   one(".open", found[at]).focus();
   found[at].scrollIntoView({ block: "nearest" });
+}
+
+/* The row the keys were on, or where it went the next that is left, or the last. */
+
+function stay() {
+  const left = rows().map((row) => row.dataset.id);
+  const next = order.slice(at).find((id) => left.includes(id));
+  go(next === undefined ? left.length - 1 : left.indexOf(next));
 }
 
 const boxes = () => all('input[name="id"][type="checkbox"]');
@@ -35,6 +46,7 @@ function count() {
 function select(row, wanted) {
   const box = row && one('input[name="id"]', row);
   if (!box) return;
+  if (box === lent) lent = null;
   box.checked = wanted ?? !box.checked;
   say(`Alarm ${box.value} ${box.checked ? "selected" : "no longer selected"}`);
   count();
@@ -43,6 +55,7 @@ function select(row, wanted) {
 document.addEventListener("change", (event) => {
   const { target } = event;
   if (target.matches("[data-go]")) target.form.submit();
+  if (target === lent) lent = null;
   if (target.matches("[data-all]")) {
     const within = target.dataset.all ? one(`#${target.dataset.all}`) : target.closest("table");
     for (const box of all('input[name="id"]', within)) box.checked = target.checked;
@@ -55,6 +68,17 @@ document.addEventListener("change", (event) => {
 function keepOrder() {
   const found = rows().map((row) => row.dataset.id);
   if (one("#list") && found.length) sessionStorage.setItem("alarms", JSON.stringify(found));
+  if (location.pathname.endsWith("/inbox")) sessionStorage.setItem("inbox", location.pathname + location.search);
+}
+
+/* The inbox as it was left, with its filters; on the inbox itself, without them. */
+
+function inbox() {
+  const link = one('.side a[href$="/inbox"]');
+  const kept = sessionStorage.getItem("inbox");
+  if (!link) return;
+  const same = kept?.split("?")[0] === link.pathname && location.pathname !== link.pathname;
+  location.assign(same ? kept : link.href);
 }
 
 function neighbour(step) {
@@ -69,37 +93,63 @@ function neighbour(step) {
 
 /* Verdicts: a number asks for the preview of the rows selected, or of the row that keys are on. */
 
+function release() {
+  if (lent) lent.checked = false;
+  lent = null;
+  count();
+}
+
+function take() {
+  release();
+  if (!one("#list") || boxes().some((box) => box.checked)) return true;
+  const row = rows()[at];
+  if (!row) {
+    say("Choose an alarm first: j, or x to select");
+    return false;
+  }
+  select(row, true);
+  lent = one('input[name="id"]', row);
+  return true;
+}
+
 function judge(key) {
   const button = one(`#verdict [data-key="${key}"]`);
-  if (!button) return;
-  if (one("#list") && !boxes().some((box) => box.checked)) {
-    if (at < 0) return say("Choose an alarm first: j, or x to select");
-    select(rows()[at], true);
-  }
-  button.click();
+  if (button && take()) button.click();
+}
+
+function name() {
+  const field = one("[data-new-kind]");
+  if (!field) return;
+  take();
+  field.focus();
 }
 
 function close() {
-  const apply = one("#panel [data-cancel]");
-  if (apply) {
+  const taken = lent;
+  release();
+  if (one("#panel [data-cancel]")) {
     one("#panel").replaceChildren();
     say("Preview closed: nothing was learnt");
-    if (rows().length) go(at);
-  }
+  } else if (!taken) return;
+  if (rows().length) go(at);
 }
 
 document.addEventListener("click", (event) => {
   if (event.target.closest("[data-cancel]")) close();
   if (event.target.closest("[data-help]")) one("#help").showModal();
+  if (event.target.closest("[data-inbox]")) {
+    event.preventDefault();
+    inbox();
+  }
 });
 
 const KEYS = {
   j: () => (one("#list") ? go(at + 1) : neighbour(1)),
   k: () => (one("#list") ? go(at - 1) : neighbour(-1)),
   x: () => select(rows()[at]),
-  n: () => one("[data-new-kind]")?.focus(),
+  n: name,
   u: () => one("[data-undo]")?.click(),
-  i: () => one('.side a[href$="/inbox"]')?.click(),
+  i: inbox,
   "?": () => one("#help").showModal(),
   Escape: close,
 };
@@ -121,15 +171,33 @@ document.addEventListener("keydown", (event) => {
   act();
 });
 
+/* The panel beside the alarms ends where the window does, so that what it shows moves no page. */
+
+function fit() {
+  const aside = one(".columns > .aside");
+  aside?.style.setProperty("--top", `${Math.max(0, aside.getBoundingClientRect().top)}px`);
+}
+
+addEventListener("scroll", fit, { passive: true });
+addEventListener("resize", fit);
+
 /* After a part of the page has been replaced, and its forms are htmx's. */
+
+document.addEventListener("alarms-changed", () => {
+  lent = null;
+  for (const box of all('[data-all], input[name="id"][type="checkbox"]')) box.checked = false;
+  count();
+});
 
 document.addEventListener("htmx:afterSettle", (event) => {
   count();
   keepOrder();
+  fit();
   const { target } = event.detail;
-  if (target.id === "list" && at >= 0) go(at);
+  if (target.id === "list" && at >= 0) stay();
   if (target.id !== "panel") return;
   say(one("h2, b", target)?.textContent ?? "");
+  target.closest(".aside")?.scrollTo(0, 0);
   one("[data-focus]", target)?.focus();
 });
 
@@ -137,6 +205,7 @@ document.addEventListener("htmx:sendError", () => say("The service does not answ
 document.addEventListener("DOMContentLoaded", () => {
   count();
   keepOrder();
+  fit();
   const nav = one(".side nav");
   nav.scrollLeft = (one("[aria-current]", nav)?.offsetLeft ?? 0) - 100; // on narrow screens it scrolls
 });
