@@ -87,6 +87,18 @@ def test_a_link_signs_in_and_leaves_no_token_behind(served):
         assert served.console.tokens["view"] not in page.url + page.content()
 
 
+def test_a_refused_token_forgets_not_where_one_was_going(served):
+    with served.browser.new_context(base_url=served.home) as context:
+        page = context.new_page()
+        page.goto("/m/pumps/judge")
+        page.get_by_label("Token").fill("wrong")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/login?error=token")
+        page.get_by_label("Token").fill(served.console.tokens["view"])
+        page.keyboard.press("Enter")
+        page.wait_for_url("**/m/pumps/judge")
+
+
 def test_the_whole_loop(served, page):
     ws = served.console.ws
     probe = pump_rows((-7, -7), 6, seed=9) + pump_rows((0, 0), 6, seed=10)
@@ -189,7 +201,7 @@ def test_keys_move_select_judge_and_undo(served, page):
 
 
 def test_keys_judge_the_row_that_they_are_on(page):
-    page.set_viewport_size({"width": 1280, "height": 800})
+    page.set_viewport_size({"width": 1280, "height": 620})
     page.goto("/m/pumps/inbox")
     ticked, here = page.locator("input[name=id]:checked"), page.locator("tr.here")
     page.keyboard.press("j")
@@ -232,6 +244,44 @@ def test_the_keys_stay_on_their_row_when_others_go(page):
     page.keyboard.press("u")
     expect(page.locator("tr[data-id]")).to_have_count(12)
     expect(page.locator("tr.here")).to_have_attribute("data-id", fourth)
+
+
+def test_figures_and_counts_follow_verdicts(page):
+    page.goto("/m/pumps/judge")
+    judged = page.locator("#missed b").last
+    expect(judged).to_have_text("0")
+    row = page.get_by_role("region", name="drawn at random").locator("input[name=id]").first
+    row.check()
+    page.keyboard.press("1")
+    applied(page)
+    expect(judged).to_have_text("1")
+    page.keyboard.press("u")
+    expect(judged).to_have_text("0")
+    page.goto("/m/pumps/inbox?kind=leak")
+    leaks = page.locator("#kind option:checked")
+    expect(leaks).to_have_text("leak (3)")
+    page.keyboard.press("j")
+    page.keyboard.press("2")
+    applied(page)
+    expect(leaks).to_have_text("leak (2)")
+    expect(page.locator("#total")).to_have_text("2 alarms")
+    page.keyboard.press("u")
+    expect(leaks).to_have_text("leak (3)")
+
+
+def test_going_back_asks_first(served, page):
+    ws = served.console.ws
+    alarm = ws.alarms.inbox("pumps", Filter(kind="leak")).alarms[0].id
+    given = ws.verdicts.give([alarm], "true", kind="leak", by="test").verdicts
+    live = ws.ledger.live("pumps")
+    page.goto("/m/pumps/model")
+    page.get_by_role("button", name="Back to version").last.click()
+    expect(page.locator("#revert-title")).to_be_visible()
+    expect(page.locator("#panel [data-focus]")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator("#revert-title")).to_have_count(0)
+    assert ws.ledger.live("pumps") == live
+    ws.verdicts.undo([verdict.id for verdict in given], by="test")
 
 
 def test_alarms_that_arrive_are_told_and_do_not_disturb(served, page):

@@ -158,6 +158,19 @@ def test_a_part_of_a_page_says_which_alarms_to_fetch_again(console, client):
     post(client, "/m/pumps/undo", verdict=verdict)
 
 
+def test_who_judges_what_another_judged_is_led_to_the_undo(console, client):
+    number = open_alarms(console, kind="leak")[0].id
+    fields = {"csrf": csrf(client), "id": number, "choice": "kind:leak"}
+    post(client, "/m/pumps/verdicts", id=number, choice="kind:leak")
+    answer = client.post("/m/pumps/verdicts", data=fields, headers={"HX-Request": "true"})
+    assert answer.status_code == 409
+    assert 'href="">Load this page again' in answer.text
+    assert "data-undo" in client.get(f"/m/pumps/alarms/{number}").text
+    alone = client.post("/m/pumps/verdicts", data=fields)  # its address shows nothing
+    assert "Load this page again" not in alone.text
+    post(client, "/m/pumps/undo", verdict=console.ws.verdicts.latest("pumps", limit=1)[0].id)
+
+
 @pytest.mark.parametrize(
     ("path", "fields", "status", "told"),
     [
@@ -207,6 +220,7 @@ def test_those_who_only_look_have_no_forms_and_may_not_post(console):
     assert post(looks, "/m/pumps/verdicts", id=1, choice="kind:leak").status_code == 403
     judges = signed_in(console, "judge")
     assert 'id="verdict"' in judges.get("/m/pumps/inbox").text
+    assert judges.get("/m/pumps/revert?version=1").status_code == 403
     for path in ("/m/pumps/revert", "/m/pumps/replay", "/m/pumps/purge", "/settings/tokens"):
         assert post(judges, path).status_code == 403
     assert "audit" not in judges.get("/settings").text
@@ -251,6 +265,9 @@ def test_versions_can_be_gone_back_to_shadowed_and_replayed(console, client):
     assert ">shadow</span>" in client.get("/m/pumps/model").text
     post(client, "/m/pumps/shadow", version="")
     assert console.ws.ledger.shadow("pumps") is None
+    asked = client.get("/m/pumps/revert", params={"version": first.id}).text
+    assert "This changes what every open alarm is called" in asked
+    assert console.ws.ledger.live("pumps").digest != first.digest  # nothing is done yet
     post(client, "/m/pumps/revert", version=first.id)
     assert console.ws.ledger.live("pumps").digest == first.digest
 

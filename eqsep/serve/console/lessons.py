@@ -1,7 +1,7 @@
 """The screen of a model: what it has learnt, its versions, and going back."""
 
 from fastapi import APIRouter
-from starlette.datastructures import FormData
+from starlette.datastructures import FormData, QueryParams
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
@@ -43,6 +43,17 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             operations=_OPERATIONS,
         )
 
+    @routes.get("/m/{model}/revert")
+    def asked(request: Request, model: str) -> Response:
+        guards.require(request, "admin")
+        return pages.panel(
+            request,
+            "panel_revert.html",
+            heading="Going back",
+            model=model,
+            version=ledger.version(_version(request.query_params)),
+        )
+
     @routes.post("/m/{model}/revert")
     def revert(request: Request, model: str, form: Posted) -> Response:
         person = guards.require(request, "admin")
@@ -69,7 +80,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
         )
 
 
-def _version(form: FormData) -> int:
+def _version(form: FormData | QueryParams) -> int:
     text = str(form.get("version", ""))
     if not text.isdecimal():
         raise UserError(f"Expected the number of a version, got {text!r}.")

@@ -141,11 +141,11 @@ class Pages:
         if request.scope.get("person") is None:
             raise HTTPException(status, problem)
         if "hx-request" in request.headers:
-            part = self._environment.get_template("panel_problem.html").render(problem=problem)
-            return HTMLResponse(part, status)
-        return self.show(
-            request, "problem.html", heading="A problem", problem=problem, status=status
-        )
+            part = self._environment.get_template("panel_problem.html")
+            again = status == _STATUS[Conflict]  # the page it was asked from is behind
+            return HTMLResponse(part.render(problem=problem, again=again), status)
+        values = {"problem": problem, "again": False, "status": status}
+        return self.show(request, "problem.html", heading="A problem", **values)
 
 
 def path_of(model: str) -> str:
