@@ -144,7 +144,7 @@ class Pages:
             part = self._environment.get_template("panel_problem.html")
             again = status == _STATUS[Conflict]  # the page it was asked from is behind
             return HTMLResponse(part.render(problem=problem, again=again), status)
-        values = {"problem": problem, "again": False, "status": status}
+        values: dict[str, Any] = {"problem": problem, "again": False, "status": status}
         return self.show(request, "problem.html", heading="A problem", **values)
 
 
