@@ -357,6 +357,20 @@ UNHEARD = """() => {
 }"""
 
 
+def test_on_a_telephone_verdicts_come_before_long_tables(served, page):
+    page.set_viewport_size({"width": 390, "height": 844})
+    alarms = served.console.ws.alarms.inbox("pumps", Filter(kind="unseen")).alarms
+    page.goto(f"/m/pumps/alarms/{alarms[0].id}")
+    tops = [
+        page.locator(one).bounding_box()["y"] for one in ("#why-title", "#verdict", "#rows-title")
+    ]
+    assert tops == sorted(tops)
+    page.goto("/m/pumps/groups")
+    row = page.locator(".alarms tbody tr").first
+    score, chip = (row.locator(one).bounding_box() for one in (".bar", ".chip"))
+    assert score["x"] + score["width"] <= chip["x"]
+
+
 def test_the_watch_draws_its_picture(page):
     page.goto("/m/pumps/watch")
     expect(page.locator(".plot canvas")).to_be_visible()
