@@ -37,10 +37,11 @@ class Detector(Answers, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
 
     A table's rows are encoded, and f(x) = Σ_j a_j k(x, c_j) is learnt over landmarks c_j with a
     local kernel k, the mean of exp(-gamma p ||x - c||_1) over p = 1, 2, 4, 8, 16: 1 at normal rows,
-    0 at anomalous ones. The score is |1 - f(x)| + w g(x) + e(x) + v t(x): far from everything it is
-    at least 1, so the normal region is closed. Where normal rows are doubted, g is the likeness to
-    labelled anomalies. e is above 0 where columns do not move together as in normal rows
-    (`eqsep.engine.ellipsoid`), t is what trees vote (`eqsep.engine.trees`). Bandwidth and v are
+    0 at anomalous ones. The score is max(|1 - f(x)|, t(x)) + e(x) + v t(x): far from everything it
+    is at least 1, so the normal region is closed. Where normal rows are doubted it is
+    |1 - f(x)| + w g(x) + e(x) + v t(x), with g the likeness to labelled anomalies. e is above 0
+    where columns do not move together as in normal rows (`eqsep.engine.ellipsoid`), t is what trees
+    vote (`eqsep.engine.trees`). Bandwidth and v are
     chosen from the data (`eqsep.detector.bandwidth`), the threshold by split conformal prediction
     from held-out normal rows, so that a new normal row raises an alarm at the promised rate.
 
