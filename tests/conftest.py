@@ -1,6 +1,7 @@
 """What several test files share: real data, where there is some, and files of a few rows."""
 
 import os
+import secrets
 from pathlib import Path
 
 import numpy as np
@@ -77,3 +78,29 @@ def small_split():
         kind_test=kind_test,
         feature_names=tuple("abcd"),
     )
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """The start of a URL of a PostgreSQL server that runs for the tests alone."""
+    from databases import HOMES, WHY_NOT, postgres_server
+
+    if not HOMES:
+        pytest.skip(WHY_NOT)
+    with postgres_server() as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path):
+    """The URL of a new database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'eqsep.db'}"
+    from sqlalchemy import create_engine, text
+
+    server, name = request.getfixturevalue("postgres"), f"t{secrets.token_hex(6)}"
+    engine = create_engine(server, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+    engine.dispose()
+    return server.replace("/postgres?", f"/{name}?")

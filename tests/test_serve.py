@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from databases import HOMES, WHY_NOT, postgres_server
-from sqlalchemy import create_engine, select, text
+from sqlalchemy import select
 
 from eqsep import Detector
 from eqsep.errors import UserError
@@ -47,29 +46,6 @@ def detector():
     X += without_card(rows_at((6, 0), 40, rng=np.random.default_rng(2)))
     y = ["normal"] * 900 + ["leak"] * 40
     return Detector(bandwidth=1.0, n_landmarks=60, random_state=0).fit(X, y)
-
-
-@pytest.fixture(scope="module")
-def postgres():
-    if not HOMES:
-        pytest.skip(WHY_NOT)
-    with postgres_server() as url:
-        yield url
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request, tmp_path):
-    """A database of its own for each test."""
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path / 'eqsep.db'}"
-        return
-    server = request.getfixturevalue("postgres")
-    name = f"t{abs(hash(request.node.name)) % 10**9}"
-    engine = create_engine(server, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.execute(text(f"CREATE DATABASE {name}"))
-    engine.dispose()
-    yield server.replace("/postgres?", f"/{name}?")
 
 
 @pytest.fixture

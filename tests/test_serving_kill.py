@@ -4,30 +4,12 @@ import multiprocessing
 import runpy
 from pathlib import Path
 
-import pytest
-from databases import HOMES, WHY_NOT, postgres_server
 from served import HOT, small_detector
 
 from eqsep.serve.workspace import Workspace
 
 FORK = multiprocessing.get_context("fork")  # all is imported and compiled already
 KILL = runpy.run_path(str(Path(__file__).parents[1] / "tools" / "kill_service.py"))
-
-
-@pytest.fixture(scope="module")
-def postgres():
-    if not HOMES:
-        pytest.skip(WHY_NOT)
-    with postgres_server() as url:
-        yield url
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request, tmp_path):
-    """Of a database; that of PostgreSQL is shared by the tests here."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'eqsep.db'}"
-    return request.getfixturevalue("postgres")
 
 
 def test_what_was_accepted_survives_kills(url):
