@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 from consoled import KIND, Consoled, consoled, pump_rows
 from playwright.sync_api import expect, sync_playwright
+from sqlalchemy import delete
 
 from eqsep import KernelEqualitySeparator
+from eqsep.serve import schema
 from eqsep.serve.records import Filter
 from eqsep.serve.web.limits import Limits
 from eqsep.serve.web.server import running
@@ -157,8 +159,7 @@ def test_a_group_is_promoted_in_one_step(served, page):
     ws, first = served.console.ws, served.console.ws.ledger.live("pumps")
     page.goto("/m/pumps/groups")
     group = page.locator("section.card").first
-    n = group.locator("input[type=hidden][name=id]").count()
-    assert n > 2
+    assert len(group.locator("input[type=hidden][name=id]").get_attribute("value").split()) > 2
     group.get_by_role("combobox").fill("flood")
     group.get_by_role("button", name="Preview").click()
     applied(page)
@@ -168,6 +169,49 @@ def test_a_group_is_promoted_in_one_step(served, page):
     page.keyboard.press("u")
     expect(page.locator("#given-title")).to_have_text("Undone")
     assert ws.ledger.live("pumps").digest == first.digest
+
+
+def test_several_groups_become_one_kind(served, page):
+    ws, first = served.console.ws, served.console.ws.ledger.live("pumps")
+    taken = ws.intake.take("pumps", pump_rows((0, 9), 7, seed=7, machine="m4"))
+    page.goto("/m/pumps/groups")
+    expect(page.locator("section[data-group]")).to_have_count(2)
+    page.locator("section[data-group] .open").last.focus()
+    for _ in range(6):  # onto the first row of the second group
+        page.keyboard.press("j")
+    page.keyboard.press("x")
+    expect(page.locator("[data-selected]")).to_have_text("1 selected: 7 alarms")
+    page.get_by_label("Select group 1").check()
+    expect(page.locator("[data-selected]")).to_have_text("2 selected: 19 alarms")
+    page.keyboard.press("n")
+    page.keyboard.type("flood")
+    page.keyboard.press("Enter")
+    expect(page.locator("#panel")).to_contain_text("19 alarms as")
+    applied(page)
+    expect(page.locator("#given-title")).to_have_text("Learnt")
+    learnt = ws.ledger.live("pumps")
+    assert (learnt.n_rows, ws.ledger.lesson(learnt.id).labels) == (19, ["flood"] * 19)
+    page.keyboard.press("u")
+    expect(page.locator("#given-title")).to_have_text("Undone")
+    assert ws.ledger.live("pumps").digest == first.digest
+    with ws.store.writing() as connection:  # other tests count the alarms
+        table = schema.rows
+        connection.execute(delete(table).where(table.c.id.in_([row.id for row in taken])))
+
+
+def test_a_group_opens_and_lets_go_of_what_does_not_belong(page):
+    page.goto("/m/pumps/groups")
+    page.get_by_role("link", name="and 7 more: open").click()
+    rows = page.locator("#list tr[data-id]")
+    expect(rows).to_have_count(12)
+    expect(page.locator("[data-selected]")).to_have_text("12 selected")
+    rows.nth(3).locator("input").uncheck()
+    page.keyboard.press("3")
+    applied(page)
+    expect(page.locator("#given-title")).to_have_text("Noted")
+    expect(page.locator("#list")).to_contain_text("In no group now")
+    page.keyboard.press("u")
+    expect(rows).to_have_count(12)
 
 
 def test_keys_move_select_judge_and_undo(served, page):

@@ -327,12 +327,18 @@ def test_a_filter_is_obeyed(work):
 
 def test_alarms_that_look_alike_are_grouped_and_explained(work):
     numbers = taken(work, rows_at((0, 6), 4, card="c7") + rows_at((-6, 0), 2, card="c8"))
+    assert work.alarms.get(numbers[0]).reasons is None
     groups = work.alarms.groups("pump")
     assert [sorted(a.id for a in group.alarms) for group in groups] == [numbers[:4], numbers[4:]]
     assert [group.columns[0] for group in groups] == ["y", "x"]
     assert {a.id for a in work.alarms.alike(numbers[0])} == set(numbers[1:4])
     assert {a.id for a in work.alarms.of_entity(numbers[4])} == {numbers[5]}
-    assert work.alarms.get(numbers[0]).reasons is None
+    assert [a.id for a in work.alarms.group("pump", numbers[5]).alarms] == [
+        a.id for a in groups[1].alarms
+    ]
+    work.verdicts.give(numbers[4:5], "unsure", by="ada")
+    with pytest.raises(Missing, match="in no group now"):
+        work.alarms.group("pump", numbers[5])
     told = work.alarms.explained(numbers[0]).reasons
     assert told["reasons"][0]["column"] == "y"
     assert work.alarms.get(numbers[0]).reasons == told

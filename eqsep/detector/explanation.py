@@ -141,6 +141,36 @@ def nearest_normal_rows(detector: Any, table: Table, *, n: int) -> list[list[dic
     return [[normal.values(i) for i in near[:n].tolist()] for near in order]
 
 
+def departures(detector: Any, Z: np.ndarray) -> np.ndarray:
+    """The directions in which encoded rows depart from their nearest normal rows, of length 1.
+
+    One half of a direction is the difference, the other one the root of what each column adds to
+    the score by it, with the sign of the difference. Of two rows that depart alike the product is
+    near 1, however far they are and whatever the bandwidth.  (n, d) -> (n, 2 d)
+    """
+    feature_map, scorer = detector.feature_map_, scorer_of(detector)
+    normal = _NormalRows(detector, [])
+    column = np.unique(feature_map.source, return_inverse=True)[1]
+    out = np.empty((len(Z), 2 * Z.shape[1]))
+    for start in range(0, len(Z), AT_ONCE):
+        rows = Z[start : start + AT_ONCE]
+        nearest = normal.rows[normal.distance(rows).argmin(axis=1)]
+        share = _shares(scorer, rows, nearest, feature_map.source)[2]
+        gap = (rows - nearest).astype(float)
+        length = np.zeros((len(rows), share.shape[1]))
+        np.add.at(length.T, column, gap.T**2)
+        added = np.sqrt(np.maximum(share, 0.0) / np.where(length > 0, length, 1.0))
+        halves = _of_length_1(gap), _of_length_1(gap * added[:, column])
+        out[start : start + AT_ONCE] = np.concatenate(halves, axis=1) / np.sqrt(2)
+    return out
+
+
+def _of_length_1(rows: np.ndarray) -> np.ndarray:
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    scaled: np.ndarray = rows / np.where(length > 0, length, 1.0)
+    return scaled
+
+
 class _NormalRows:
     """The normal rows that are kept and raise no alarm: how far they are, and their values."""
 

@@ -14,10 +14,10 @@ from eqsep.detector import Detector
 from eqsep.detector.explanation import nearest_normal_rows
 from eqsep.detector.scoring import VERDICTS as SAID
 from eqsep.detector.scoring import verdicts as judged
-from eqsep.evaluation.review import ALIKE, incidents
 from eqsep.labels import OR, UNSEEN
 from eqsep.serve import schema
 from eqsep.serve.ledger import Ledger
+from eqsep.serve.likeness import ALIKE, Likeness, groups_of
 from eqsep.serve.log import Row
 from eqsep.serve.records import JUDGED, Alarm, Filter, Group, Page, Said, found
 from eqsep.serve.store import Missing, Store
@@ -26,6 +26,7 @@ from eqsep.tables.reading import read_table
 
 MOST = 2_000  # rows that are looked at together
 _REASONS = 8
+_FIRST = 5  # alarms of a group of which the reasons are told at once
 _OPEN = Filter()
 
 
@@ -34,6 +35,7 @@ class Alarms:
 
     def __init__(self, store: Store, ledger: Ledger) -> None:
         self._store, self._ledger = store, ledger
+        self._likeness = Likeness()
         self._refreshing = threading.Lock()  # once, not by every request that comes after a lesson
 
     def get(self, number: int) -> Alarm:
@@ -121,12 +123,10 @@ class Alarms:
         others = [a for a in self._opened(alarm.model) if a.id != number]
         if not others:
             return []
-        detector = self._live(alarm.model)
-        feature_map = detector.feature_map_
-        Z = feature_map.rows(rows_for(detector, [a.row for a in (alarm, *others)]))
-        likeness = np.asarray(feature_map.kernel(Z[:1], Z[1:]), dtype=float)[0]
+        directions = self._directions(alarm.model, [alarm, *others])
+        likeness = directions[1:] @ directions[0]
         order = np.argsort(-likeness, kind="stable")[:limit].tolist()
-        return [others[i] for i in order if likeness[i] > ALIKE]
+        return [others[i] for i in order if likeness[i] >= ALIKE]
 
     def of_entity(self, number: int, *, limit: int = 50) -> list[Alarm]:
         """What else is kept of a row's entity, the newest first."""
@@ -140,26 +140,41 @@ class Alarms:
 
     def groups(self, name: str, *, limit: int = 20) -> list[Group]:
         """Open alarms of no seen kind that look alike: the largest groups of two and more."""
+        grouped = self._grouped(name)[:limit]
+        first = self.with_reasons([a for alarms in grouped for a in alarms[:_FIRST]])
+        told = {alarm.id: alarm for alarm in first}
+        return [
+            Group(
+                [told.get(alarm.id, alarm) for alarm in alarms],
+                _columns([told[alarm.id] for alarm in alarms[:_FIRST]]),
+            )
+            for alarms in grouped
+        ]
+
+    def group(self, name: str, number: int) -> Group:
+        """The group that holds a row, all of it with reasons."""
+        for alarms in self._grouped(name):
+            if number in {alarm.id for alarm in alarms}:
+                told = self.with_reasons(alarms)
+                return Group(told, _columns(told[:_FIRST]))
+        raise Missing(f"Row {number} is in no group now: it was judged, named, or stands alone.")
+
+    def _grouped(self, name: str) -> list[list[Alarm]]:
+        """All groups, the largest first; the alarms of each with the highest first."""
         unseen = [alarm for alarm in self._opened(name) if alarm.now.kind == UNSEEN]
         unseen.sort(key=lambda alarm: -alarm.now.score)
         if len(unseen) < 2:
             return []
-        detector = self._live(name)
-        feature_map = detector.feature_map_
-        rows = feature_map.rows(rows_for(detector, [alarm.row for alarm in unseen]))
-        incident = incidents(rows, kernel=feature_map.kernel).tolist()
         members: dict[int, list[Alarm]] = {}
-        for alarm, place in zip(unseen, incident, strict=True):
-            members.setdefault(place, []).append(alarm)
-        largest = sorted((m for m in members.values() if len(m) > 1), key=lambda m: -len(m))[:limit]
-        if not largest:
-            return []
-        firsts = rows_for(detector, [alarms[0].row for alarms in largest])
-        reasons = detector.explain(firsts, top=3)
-        return [
-            Group(alarms, [one.column for one in told.reasons if one.contribution > 0])
-            for alarms, told in zip(largest, reasons, strict=True)
-        ]
+        for alarm, group in zip(
+            unseen, groups_of(self._directions(name, unseen)).tolist(), strict=True
+        ):
+            members.setdefault(group, []).append(alarm)
+        return sorted((m for m in members.values() if len(m) > 1), key=lambda m: -len(m))
+
+    def _directions(self, name: str, alarms: list[Alarm]) -> np.ndarray:
+        live = self._ledger.in_use(name)[0]
+        return self._likeness.directions(live, self._ledger.detector(live), alarms)
 
     def assign(self, numbers: Sequence[int], assignee: str | None) -> None:
         """Give rows to somebody, or to nobody."""
@@ -228,6 +243,15 @@ def said_of(detector: Detector, number: int, rows: list[Row]) -> list[Said]:
     columns = judged(detector, rows_for(detector, rows))
     said = zip(*(columns[name].tolist() for name in SAID), strict=True)
     return [Said(number, score, p, alarm, kind) for score, p, alarm, kind in said]
+
+
+def _columns(alarms: list[Alarm], *, most: int = 3) -> list[str]:
+    """The columns that add most to the scores of alarms together."""
+    added: Counter[str] = Counter()
+    for alarm in alarms:
+        for one in (alarm.reasons or {}).get("reasons", []):
+            added[one["column"]] += one["contribution"]
+    return [column for column, sum_ in added.most_common(most) if sum_ > 0]
 
 
 def _among(numbers: Iterable[int]) -> ColumnElement[bool]:

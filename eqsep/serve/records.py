@@ -181,7 +181,7 @@ class Group:
     ----------
     alarms : list of Alarm
     columns : list of str
-        Those that drive the score of the first.
+        Those that add most to the scores of the first five.
     """
 
     alarms: list[Alarm]

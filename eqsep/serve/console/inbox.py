@@ -2,6 +2,7 @@
 
 import math
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -11,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from eqsep.errors import UserError
+from eqsep.labels import UNSEEN
 from eqsep.serve.console.pages import Pages
 from eqsep.serve.records import Alarm, Filter
 from eqsep.serve.store import Missing
@@ -109,27 +111,6 @@ def judging_values(pages: Pages, model: str) -> dict[str, Any]:
     }
 
 
-@dataclass(frozen=True)
-class _Group:
-    """A group with the reasons of its first alarms, and all of its numbers."""
-
-    alarms: list[Alarm]
-    columns: list[str]
-    numbers: list[int]
-
-
-def _groups(pages: Pages, model: str) -> list[_Group]:
-    alarms = pages.ws.alarms
-    return [
-        _Group(
-            alarms.with_reasons(group.alarms[:_OF_GROUP]),
-            group.columns,
-            [alarm.id for alarm in group.alarms],
-        )
-        for group in alarms.groups(model)
-    ]
-
-
 def add_routes(routes: APIRouter, pages: Pages) -> None:
     """The inbox, the page of an alarm, and groups."""
     ws = pages.ws
@@ -198,11 +179,30 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
 
     @routes.get("/m/{model}/groups")
     def groups(request: Request, model: str) -> Response:
+        found = ws.alarms.groups(model)
         return pages.show(
             request,
             "groups.html",
             heading="Groups",
             model=model,
-            groups=_groups(pages, model),
+            groups=found,
+            shown=_OF_GROUP,
+            alone=ws.alarms.kinds(model).get(UNSEEN, 0) - sum(len(one.alarms) for one in found),
+            **judging_values(pages, model),
+        )
+
+    @routes.get("/m/{model}/groups/{number}")
+    def group(request: Request, model: str, number: int) -> Response:
+        found = None
+        with suppress(Missing):
+            found = ws.alarms.group(model, number)
+        return pages.show(
+            request,
+            "group.html",
+            heading="Group",
+            current="groups",
+            model=model,
+            number=number,
+            group=found,
             **judging_values(pages, model),
         )

@@ -47,7 +47,8 @@ class _Said:
 
 
 def _numbers(form: FormData, name: str) -> list[int]:
-    texts = [str(value) for value in form.getlist(name)]
+    """The numbers of all fields of a name; a group's field holds several."""
+    texts = [text for value in form.getlist(name) for text in str(value).split()]
     if not all(text.isdecimal() for text in texts):
         raise UserError(f"Expected whole numbers as {name!r}, got {texts}.")
     return list(dict.fromkeys(map(int, texts)))

@@ -34,8 +34,11 @@ function stay() {
 const boxes = () => all('input[name="id"][type="checkbox"]');
 
 function count() {
-  const n = boxes().filter((box) => box.checked).length;
-  for (const place of all("[data-selected]")) place.textContent = n ? `${n} selected` : "None selected";
+  const ticked = boxes().filter((box) => box.checked);
+  const n = ticked.length;
+  const alarms = ticked.reduce((sum, box) => sum + Number(box.dataset.alarms ?? 1), 0);
+  const told = alarms === n ? `${n} selected` : `${n} selected: ${alarms} alarms`;
+  for (const place of all("[data-selected]")) place.textContent = n ? told : "None selected";
   const every = one("input[data-all='']");
   if (every) {
     every.checked = n > 0 && n === boxes().length;
@@ -43,12 +46,17 @@ function count() {
   }
 }
 
+/* The box of a row, or of the group that it is one of. */
+
+const boxOf = (row) => one('input[name="id"]', row.closest("[data-group]") ?? row);
+
 function select(row, wanted) {
-  const box = row && one('input[name="id"]', row);
+  const box = row && boxOf(row);
   if (!box) return;
   if (box === lent) lent = null;
   box.checked = wanted ?? !box.checked;
-  say(`Alarm ${box.value} ${box.checked ? "selected" : "no longer selected"}`);
+  const what = box.dataset.alarms ? box.parentElement.textContent.replace("Select g", "G") : `Alarm ${box.value}`;
+  say(`${what} ${box.checked ? "selected" : "no longer selected"}`);
   count();
 }
 
@@ -108,7 +116,7 @@ function take() {
     return false;
   }
   select(row, true);
-  lent = one('input[name="id"]', row);
+  lent = boxOf(row);
   return true;
 }
 
