@@ -23,12 +23,15 @@ def reproduce(  # noqa: PLR0913  the options of a command
     protocol: Annotated[str, typer.Option(help="paper, corrected or both.")] = "both",
     out: Annotated[Path, typer.Option(help="The folder of results and pages.")] = OUT,
     workers: Annotated[int | None, typer.Option(help="Processes; else one a core.")] = None,
+    keep_stale: Annotated[
+        bool, typer.Option(help="Keep results of code that has changed; the page counts them.")
+    ] = False,
     ray: Ray = None,
 ) -> None:
     """Measure the paper's tables and figures anew, and say which published figures hold.
 
-    What was measured stays measured: run it again to go on where it ended. Real data is looked
-    for where EQSEP_DATA says.
+    What was measured stays measured, unless the code that it ran through has changed: run it again
+    to go on where it ended. Real data is looked for where EQSEP_DATA says.
     """
     from paper import console
 
@@ -38,7 +41,10 @@ def reproduce(  # noqa: PLR0913  the options of a command
         return
     with errors_told():
         plan = console.plan_of(protocol, seeds=seeds, quick=quick)
-        sound = console.run_names(screen, names or [], plan, out=out, workers=workers, ray=ray)
+        executor = console.executor_of(workers, ray)
+        sound = console.run_names(
+            screen, names or [], plan, out=out, executor=executor, keep_stale=keep_stale
+        )
     raise typer.Exit(0 if sound else 1)
 
 

@@ -105,10 +105,10 @@ def write_text(path: Path, text: str) -> Path:
     return path
 
 
-def is_measured(cell: Cell, out: Path) -> bool:
-    """Whether there is a result: a skipped cell is tried again, as what it lacked may be there."""
+def measured_before(cell: Cell, out: Path) -> Result | None:
+    """The result, but for a skipped cell: that is tried again, as what it lacked may be there."""
     result = read_result(cell, out)
-    return result is not None and "skipped" not in result
+    return None if result is None or "skipped" in result else result
 
 
 def _file_name(words: str) -> str:

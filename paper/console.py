@@ -59,10 +59,10 @@ def plan_of(protocol: str, *, seeds: int | None, quick: bool) -> Plan:
     return Plan(protocols, seeds, quick)
 
 
-def executor_of(workers: int | None, ray: str | None) -> runner.Executor | None:
+def executor_of(workers: int | None, ray: str | None) -> runner.Executor:
     """How cells are measured: by tasks of a cluster where one is named, else by processes."""
     if ray is None:
-        return None
+        return runner.in_processes(workers)
     if workers is not None:
         raise UserError("--workers counts processes of this machine, and --ray has its own.")
     return partial(_on_ray, address=ray)
@@ -84,16 +84,15 @@ def run_names(
     plan: Plan,
     *,
     out: Path,
-    workers: int | None = None,
-    ray: str | None = None,
+    executor: runner.Executor | None = None,
+    keep_stale: bool = False,
 ) -> bool:
     """Measure what is not measured yet, write the page and show it; false where a cell failed."""
-    executor = executor_of(workers, ray)
     wanted = chosen(names)
     cells = [c for name in wanted for c in (TABLES | FIGURES)[name].cells(plan)]
     with _bar() as on_progress:
         outcome = runner.run(
-            cells, out, workers=workers, executor=executor, on_progress=on_progress
+            cells, out, executor=executor, on_progress=on_progress, keep_stale=keep_stale
         )
     found = report(_on_page(wanted, plan, out), plan, out)
     text, page = write_pages(found, out)
@@ -107,6 +106,9 @@ def run_names(
         f"{outcome.measured} cells measured in {outcome.seconds:.0f} s, {outcome.kept} kept from "
         f"before, {outcome.skipped} skipped, {len(outcome.failed)} failed."
     )
+    if outcome.stale:
+        done = "kept all the same" if keep_stale else "measured anew"
+        console.print(f"Of code that has changed since: {outcome.stale} cells, {done}.")
     for reason in dict.fromkeys(
         line.verdict.reason
         for comparison in comparisons

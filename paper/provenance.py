@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from eqsep import __version__
+from paper.dependencies import is_stale
 
-_LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch")
+_LIBRARIES = ("numpy", "scipy", "scikit-learn", "torch", "xgboost")
 
 
 @cache
@@ -64,6 +65,9 @@ class Provenance:
     `hours` are those of the clock, summed over all results, `processor_hours` those in which a
     processor was at work: half of the latter is what two idle cores take. Of a result that does
     not say the latter, the former counts.
+
+    `commit` is that of the code as it is now. `older` results are of another one, and nothing that
+    they run through has changed since; something has of the `stale` ones.
     """
 
     begin: str
@@ -74,6 +78,9 @@ class Provenance:
     cells: int
     hours: float
     processor_hours: float
+    commit: str
+    older: int
+    stale: int
 
     @classmethod
     def of(cls, made: Iterable[Mapping[str, Any]]) -> "Provenance":
@@ -86,7 +93,9 @@ class Provenance:
         >>> work.hours, work.processor_hours
         (1.0, 0.5)
         """
-        made = list(made)
+        made, now = list(made), here()["commit"]
+        stale = [one for one in made if is_stale(one)]
+        older = [one for one in made if one not in stale and one["commit"] != now]
         dates = sorted(str(one["date"]) for one in made)
 
         def all_of(kind: str) -> tuple[str, ...]:
@@ -104,4 +113,25 @@ class Provenance:
             cells=len(made),
             hours=hours_of("seconds"),
             processor_hours=hours_of("processor_seconds"),
+            commit=now,
+            older=len(older),
+            stale=len(stale),
         )
+
+    @property
+    def of_commits(self) -> str:
+        """In words, of which code the results are."""
+        if self.commits == (self.commit,) and not self.stale:
+            return f"All of commit {self.commit}."
+        told = [f"The code is that of commit {self.commit}."]
+        if self.older:
+            told.append(
+                f"{self.older} of {self.cells} results are of other commits, and nothing that they "
+                "run through has changed since, by a hash of it."
+            )
+        if self.stale:
+            told.append(
+                f"{self.stale} of {self.cells} results are STALE: code that they run through has "
+                "changed since, or they do not say what it was."
+            )
+        return " ".join([*told, f"Commits of the results: {', '.join(self.commits)}."])

@@ -15,7 +15,8 @@ from multiprocessing import get_context, parent_process
 from pathlib import Path
 
 from eqsep.errors import UserError
-from paper.cells import Cell, Result, Skipped, Study, is_measured, write_result
+from paper.cells import Cell, Result, Skipped, Study, measured_before, write_result
+from paper.dependencies import digest, is_stale, recorded
 from paper.figures import STUDIES as FIGURE_STUDIES
 from paper.provenance import here
 from paper.tables import STUDIES as TABLE_STUDIES
@@ -43,8 +44,9 @@ class Outcome:
 
     Attributes
     ----------
-    measured, kept, skipped : int
-        Cells measured now, measured before, and skipped for want of something.
+    measured, kept, skipped, stale : int
+        Cells measured now, measured before, skipped for want of something, and measured before by
+        code that has changed since, whether they were kept or measured anew.
     failed : tuple of (Cell, str)
         Cells that raised an error, and its message.
     seconds : float
@@ -53,6 +55,7 @@ class Outcome:
     measured: int
     kept: int
     skipped: int
+    stale: int
     failed: tuple[tuple[Cell, str], ...]
     seconds: float
 
@@ -64,8 +67,9 @@ def run(
     workers: int | None = None,
     executor: Executor | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    keep_stale: bool = False,
 ) -> Outcome:
-    """Measure every cell that has no result in `out` yet.
+    """Measure every cell that has no result in `out` yet, or one of code that has changed since.
 
     Parameters
     ----------
@@ -78,13 +82,15 @@ def run(
         What measures the cells, in place of processes of this machine.
     on_progress : callable, default=None
         Called with a `Progress` after each cell.
+    keep_stale : bool, default=False
+        Whether results stay that are of code that has changed since.
     """
-    if workers is not None and workers < 1:
-        raise UserError(f"workers must be at least 1, got {workers}. Leave it out for all cores.")
+    executor = executor or in_processes(workers)
     begin, wanted = time.monotonic(), list(dict.fromkeys(cells))
-    todo = [cell for cell in wanted if not is_measured(cell, out)]
+    before = {cell: result for cell in wanted if (result := measured_before(cell, out)) is not None}
+    stale = {cell for cell, result in before.items() if is_stale(result.get("made", {}))}
+    todo = [c for c in wanted if c not in before or (c in stale and not keep_stale)]
     todo.sort(key=_seconds, reverse=True)  # the long ones first: none is left for the end
-    executor = executor or in_processes(min(workers or os.cpu_count() or 1, max(len(todo), 1)))
     words: list[str] = []
     failed: list[tuple[Cell, str]] = []
     left = sum(map(_seconds, todo))
@@ -101,6 +107,7 @@ def run(
         words.count("measured"),
         len(wanted) - len(todo),
         words.count("skipped"),
+        len(stale),
         tuple(failed),
         time.monotonic() - begin,
     )
@@ -120,7 +127,7 @@ def result_of(cell: Cell, *, kept: Path) -> Result:
     folder = {"kept": kept} if study.keeps else {}
     begin, processor = time.perf_counter(), time.process_time()
     try:
-        with warnings.catch_warnings(record=True) as warned:
+        with warnings.catch_warnings(record=True) as warned, recorded() as names:
             warnings.simplefilter("default")
             values, more = study.measure(cell, **folder)
     except Skipped as reason:
@@ -132,6 +139,8 @@ def result_of(cell: Cell, *, kept: Path) -> Result:
         "processor_seconds": round(time.process_time() - processor, 2),
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         **here(),
+        "code": digest(names),
+        "names": names,
         "warnings": sorted({str(warning.message) for warning in warned}),
     }
     return {"values": values, "more": more, "made": made}
@@ -149,8 +158,11 @@ def _seconds(cell: Cell) -> float:
     return STUDIES[cell.study].seconds(cell)
 
 
-def in_processes(n_workers: int) -> Executor:
-    """So many processes; of 1, this one."""
+def in_processes(workers: int | None = None) -> Executor:
+    """So many processes, else as many as there are cores; of 1, this one."""
+    if workers is not None and workers < 1:
+        raise UserError(f"workers must be at least 1, got {workers}. Leave it out for all cores.")
+    n_workers = workers or os.cpu_count() or 1
     return partial(_in_processes, n_workers=n_workers) if n_workers > 1 else _here
 
 
@@ -160,6 +172,7 @@ def _here(cells: list[Cell], out: Path) -> Iterator[tuple[Cell, str]]:
 
 
 def _in_processes(cells: list[Cell], out: Path, *, n_workers: int) -> Iterator[tuple[Cell, str]]:
+    n_workers = min(n_workers, max(len(cells), 1))
     with (
         _one_thread(),
         ProcessPoolExecutor(
