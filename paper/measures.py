@@ -23,7 +23,7 @@ def key(protocol: str, kind: str) -> str:
     return f"{METRICS[protocol]}, {kind}"
 
 
-def areas_of_normal(score: np.ndarray, y: np.ndarray) -> dict[str, float]:
+def areas_of_normal(score: np.ndarray, y: np.ndarray, *, name: str = "normal") -> dict[str, float]:
     """Both areas with the *normal* class as positive, as in the paper's synthetic problems.
 
     Examples
@@ -33,8 +33,8 @@ def areas_of_normal(score: np.ndarray, y: np.ndarray) -> dict[str, float]:
     """
     is_normal, normality = np.asarray(y) == 0, -np.asarray(score)
     return {
-        key("paper", "normal"): trapezoid_area(normality, is_anomaly=is_normal),
-        key("corrected", "normal"): float(average_precision_score(is_normal, normality)),
+        key("paper", name): trapezoid_area(normality, is_anomaly=is_normal),
+        key("corrected", name): float(average_precision_score(is_normal, normality)),
     }
 
 
@@ -87,6 +87,15 @@ def areas_by_kind(score: np.ndarray, kind: np.ndarray) -> dict[str, float]:
         key(protocol, name): area
         for protocol, by_kind in by_protocol.items()
         for name, area in by_kind(score, kind).items()
+    }
+
+
+def areas_in_training(score: np.ndarray, y: np.ndarray) -> dict[str, float]:
+    """Both areas of the anomalies among the training rows."""
+    is_anomaly = np.asarray(y) == 1
+    return {
+        key("paper", "train"): trapezoid_area(score, is_anomaly=is_anomaly),
+        key("corrected", "train"): float(average_precision_score(is_anomaly, score)),
     }
 
 

@@ -123,7 +123,11 @@ def result_of(cell: Cell, *, kept: Path) -> Result:
 
     `kept` is the folder for what a study keeps from one cell to the next.
     """
-    study = STUDIES[cell.study]
+    return measured(STUDIES[cell.study], cell, kept=kept)
+
+
+def measured(study: Study, cell: Cell, *, kept: Path) -> Result:
+    """The same by a study that is named."""
     folder = {"kept": kept} if study.keeps else {}
     begin, processor = time.perf_counter(), time.process_time()
     try:

@@ -1,12 +1,13 @@
-"""Settings that the paper does not name, and how far each is from the published row.
+"""Settings that the paper names or does not, and how far each is from the published row.
 
     python -m paper.settings                          all, on 20,000 rows of NSL-KDD
     python -m paper.settings LOF-A LOF-N --rows 0     these two, on all rows
+    python -m paper.settings --cross-validate         the logistic loss of the SVMs by C
 
 Trapezoidal areas by the paper's protocol. "Apart" is the largest difference of a column from the
 published one. The settings of `python -m paper` are marked with a star. Thyroid has few rows and is
-taken whole. Results are kept as those of `python -m paper` are, and real data is looked for where
-EQSEP_DATA says.
+taken whole; the circles are drawn anew for each of 20 repetitions. Results are kept as those of
+`python -m paper` are, and real data is looked for where EQSEP_DATA says.
 """
 
 import argparse
@@ -16,16 +17,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from eqsep import OneVsSet
 from eqsep.datasets import Split
 from eqsep.evaluation import anomaly_score
 from eqsep.evaluation.peers import PEERS
 from eqsep.separators.negative_sampling import NegativeSampling
-from paper.cells import OUT, Cell, Measured, Result, Skipped, read_result, write_result
+from paper.cells import OUT, Cell, Measured, Result, Skipped, Study, measured_before
 from paper.data import first_rows
-from paper.measures import by_seed, trapezoid_by_kind
-from paper.methods import CACHE, Unlabelled
+from paper.dependencies import is_stale
+from paper.measures import areas_of_normal, by_seed, key, trapezoid_by_kind
+from paper.methods import ATTACKS, CACHE, NU, local_outliers, one_class_svm
 from paper.networks import (
     deep_sad,
     member_distances,
@@ -34,12 +37,15 @@ from paper.networks import (
     training,
 )
 from paper.published import Ours, published_tables
+from paper.runner import keep_result, measured
 from paper.tables import nsl_kdd, thyroid
+from paper.tables.circles import DRAWS, circles
 from paper.tables.nsl_kdd_networks import NETWORKS, RATIO, separator
 from paper.tables.thyroid import Layout
 
 Scores = Callable[[Split], np.ndarray]  # -> (repetitions, n)
 SEEDS = 3
+FOLDS = 10
 PRECISIONS = {"single precision": "paper", "double precision": "corrected"}
 
 
@@ -73,14 +79,6 @@ def one_vs_set(*, balanced: bool) -> OneVsSet:
 
 def converged(**settings: Any) -> Any:
     return PEERS["logistic regression"].build(max_iter=10_000, **settings)
-
-
-def lof(rows: str, n_neighbors: int) -> Unlabelled:
-    return Unlabelled(PEERS["LOF"].build(n_neighbors=n_neighbors), rows=rows)
-
-
-def one_class(rows: str, nu: float) -> Unlabelled:
-    return Unlabelled(PEERS["one-class SVM"].build(nu=nu, cache_size=CACHE), rows=rows)
 
 
 def nsl_kdd_rbf(split: Split, *, precision: str) -> np.ndarray:
@@ -118,6 +116,12 @@ def thyroid_network(
     return member_scores(model, split.X_test, protocol=PRECISIONS[precision]).T
 
 
+_NUS = {
+    0.5: ", the library's",
+    ATTACKS: ", the share of attacks",
+    0.15: "",
+    NU: ", as printed for the circles",
+}
 # By table and row: the settings, each with what makes the scores. Those with a star are taken.
 TRIED: dict[tuple[str, str], dict[str, Scores]] = {
     ("nsl_kdd_full", "SVM-RBF"): {
@@ -132,17 +136,21 @@ TRIED: dict[tuple[str, str], dict[str, Scores]] = {
     },
     **{
         ("nsl_kdd_full", f"LOF-{letter}"): {
-            f"{k} neighbours{'*' * (k == 5)}": by(partial(lof, rows, k)) for k in (5, 10, 20, 50)
+            f"{k} neighbours{'*' * (k == 5)}": by(partial(local_outliers, rows, n_neighbors=k))
+            for k in (5, 10, 20, 50)
         }
         for letter, rows in {"A": "all", "N": "normal"}.items()
     },
     **{
         ("nsl_kdd_full", f"OCSVM-{letter}"): {
-            "nu = 0.5*": by(partial(one_class, rows, 0.5)),
-            "nu = 0.4055, the share of attacks": by(partial(one_class, rows, 0.4055)),
-            "nu = 0.15": by(partial(one_class, rows, 0.15)),
+            f"nu = {nu:g}{words}{'*' * (nu == taken)}": by(partial(one_class_svm, rows, nu=nu))
+            for nu, words in _NUS.items()
         }
-        for letter, rows in {"A": "all", "N": "normal"}.items()
+        for letter, rows, taken in (("A", "all", ATTACKS), ("N", "normal", NU))
+    },
+    ("toy_shallow", "OCSVM"): {
+        "nu = 0.0001, as printed*": by(partial(one_class_svm, "all", nu=NU)),
+        "nu = 0.25, the share of anomalies": by(partial(one_class_svm, "all", nu=0.25)),
     },
     ("nsl_kdd_full", "RS"): {
         f"{words}{'*' * (name == 'paper')}": partial(nsl_kdd_rbf, precision=words)
@@ -185,7 +193,10 @@ KINDS = {
         "Subnormal (Unseen)": "subnormal",
         "Overall": "overall",
     },
+    "toy_shallow": {"AUPR": "normal"},
 }
+KERNELS = {"SVM-RBF": "rbf", "SVM-Lin": "linear"}
+PENALTIES = (0.1, 1.0, 10.0, 100.0, 1000.0)  # C
 
 
 def published(table: str, row: str) -> dict[str, float]:
@@ -201,6 +212,8 @@ def published(table: str, row: str) -> dict[str, float]:
 
 def measure(tried: Tried) -> Measured:
     """The areas by kind, one for each repetition."""
+    if tried.table == "toy_shallow":
+        return _over_draws(TRIED[tried.table, tried.row][tried.setting])
     split = {"nsl_kdd_full": nsl_kdd, "thyroid_full": thyroid}[tried.table].data("paper")
     split = first_rows(split, tried.n_rows) if tried.n_rows else split
     scores = TRIED[tried.table, tried.row][tried.setting](split)
@@ -208,14 +221,38 @@ def measure(tried: Tried) -> Measured:
     return areas, {"training rows": len(split.X_train)}
 
 
-def result_of(tried: Tried, out: Path) -> Result:
-    """What was measured of a setting, now or before."""
-    kept = read_result(tried.cell, out)
-    if kept is None:
-        values, more = measure(tried)
-        write_result(tried.cell, out, {"values": values, "more": more})
-        return result_of(tried, out)
-    return kept
+def _over_draws(scores: Scores) -> Measured:
+    """The area of the normal class on each of several draws of the circles."""
+    splits = [circles("paper", draw=1 + i) for i in range(DRAWS)]
+    areas = [areas_of_normal(scores(split)[0], split.y_test) for split in splits]
+    return {"normal": [area[key("paper", "normal")] for area in areas]}, {"training rows": 100}
+
+
+def cross_validated(kernel: str, C: float, n_rows: int) -> Measured:
+    """The logistic loss of an SVM's probabilities in each of ten stratified folds."""
+    split = nsl_kdd.data("paper")
+    split = first_rows(split, n_rows) if n_rows else split
+    folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
+    machine = PEERS["SVC"].build(
+        kernel=kernel, C=C, cache_size=CACHE, probability=True, random_state=0
+    )
+    loss = -cross_val_score(machine, split.X_train, split.y_train, scoring="neg_log_loss", cv=folds)
+    return {"logistic loss": loss.tolist()}, {"training rows": len(split.X_train)}
+
+
+def result_of(cell: Cell, measure: Callable[[], Measured], out: Path) -> Result:
+    """What was measured of a setting, now or before by the same code."""
+    kept = measured_before(cell, out)
+    if kept is not None and not is_stale(kept.get("made", {})):
+        return kept
+    study = Study("settings", lambda cell: measure())  # noqa: ARG005
+    result = measured(study, cell, kept=out / "kept")
+    keep_result(cell, out, result)
+    if "skipped" in result:
+        raise Skipped(result["skipped"])
+    if "failed" in result:
+        raise RuntimeError(result["failed"])
+    return result
 
 
 def line(*words: Any) -> str:
@@ -227,12 +264,28 @@ def lines_of(table: str, row: str, *, n_rows: int, out: Path) -> Iterator[str]:
     means, name = published(table, row), row.removesuffix(" (ours)")
     yield line(name, "published", "", *(f"{mean:.3f}" for mean in means.values()), "")
     for setting in TRIED[table, row]:
-        result = result_of(Tried(table, row, setting, n_rows), out)
+        tried = Tried(table, row, setting, n_rows)
+        result = result_of(tried.cell, partial(measure, tried), out)
         ours = {kind: Ours.of(result["values"][kind]) for kind in means}
         apart = max(abs(ours[kind].mean - mean) for kind, mean in means.items())
         rows = f"{result['more']['training rows']:,}"
         figures = (str(one) if one.std else f"{one.mean:.3f}" for one in ours.values())
         yield line(name, setting, rows, *figures, f"{apart:.3f}")
+
+
+def loss_lines(*, n_rows: int, out: Path) -> Iterator[str]:
+    """The logistic loss of each kernel by C, over the folds; the least is marked."""
+    for name, kernel in KERNELS.items():
+        losses = []
+        for C in PENALTIES:
+            cell = Cell("settings", f"cross-validation, {n_rows or 'all'} rows", f"{name}, C={C:g}")
+            result = result_of(cell, partial(cross_validated, kernel, C, n_rows), out)
+            losses.append((Ours.of(result["values"]["logistic loss"]), C, result["more"]))
+        best = min(losses, key=lambda found: found[0].mean)
+        for found in losses:
+            loss, C, more = found
+            mark = "least" if found is best else ""
+            yield line(name, f"C = {C:g}", f"{more['training rows']:,}", f"{loss.mean:.4f}", mark)
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -243,7 +296,14 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("names", nargs="*", help="published rows; else all")
     parser.add_argument("--rows", type=int, default=20_000, help="of NSL-KDD; 0: all")
     parser.add_argument("--out", type=Path, default=OUT, help="the folder of results")
+    parser.add_argument("--cross-validate", action="store_true", help="the SVMs by C, instead")
     options = parser.parse_args(words)
+    if options.cross_validate:
+        print(line("row", "setting", "rows", "logistic loss", ""))
+        print(line(*["---"] * 5))
+        for text in loss_lines(n_rows=options.rows, out=options.out):
+            print(text, flush=True)
+        return
     known = {row for _, row in TRIED}
     if set(options.names) - known:
         parser.error(f"expected some of {', '.join(sorted(known))}, got {', '.join(options.names)}")

@@ -49,15 +49,14 @@ def test_every_method_of_nsl_kdd_measures_every_kind(small_split, monkeypatch):
     monkeypatch.setattr(nsl_kdd, "data", lambda protocol: small_split)  # noqa: ARG005
     monkeypatch.setattr(nsl_kdd_networks, "QUICK_EPOCHS", 2)
     names = ("nsl_kdd", "nsl_kdd_full")
-    values_of = {cell: nsl_kdd.measure(cell)[0] for cell in cells_of(*names)}
-    check_values(names, values_of)
+    results = {cell: nsl_kdd.measure(cell) for cell in cells_of(*names)}
+    check_values(names, {cell: values for cell, (values, _) in results.items()})
     share = 20 / 50
-    for name in nsl_kdd.CONSTANT:
-        cell = Cell("nsl_kdd", "NSL-KDD", name, "paper", 1, True)
-        assert values_of[cell]["trapezoid, dos"] == [pytest.approx(constant_area(share))]
-        assert values_of[cell]["average precision, dos"] == [pytest.approx(share)]
-    real = Cell("nsl_kdd", "NSL-KDD", "OVS-RBF", "corrected", 1, True)
-    assert values_of[real]["average precision, dos"][0] > share + 0.2
+    for protocol in PLAN.protocols:
+        values, more = results[Cell("nsl_kdd", "NSL-KDD", "OVS-RBF", protocol, 1, True)]
+        assert values["average precision, dos"][0] > share + 0.2  # the machine itself
+        assert more["distinct scores"] == [2]
+        assert values["trapezoid, train"][0] > constant_area(share)
 
 
 @pytest.mark.parametrize(("quick", "n"), [(False, 100), (True, 50)])
@@ -65,7 +64,7 @@ def test_only_a_quick_run_takes_fewer_rows(quick, n, small_split, monkeypatch):
     monkeypatch.setattr(nsl_kdd, "data", lambda protocol: small_split)  # noqa: ARG005
     monkeypatch.setattr(nsl_kdd, "QUICK_ROWS", 50)
     cell = Cell("nsl_kdd", "NSL-KDD", "OVS-Lin-ES", "corrected", quick=quick)
-    assert nsl_kdd.measure(cell)[1] == {"training rows": n}
+    assert nsl_kdd.measure(cell)[1]["training rows"] == n
 
 
 def test_the_share_of_silent_rows_is_told_of_rbf_networks(small_split, monkeypatch):
@@ -259,7 +258,9 @@ def test_shallow_models_on_the_circles_measure_every_figure():
     assert missing <= {"XGB"}
     for cell, result in results.items():
         if result is not None:
-            assert len(result[0]["trapezoid, normal"]) == cell.seeds
+            values = result[0]
+            assert len(values["trapezoid, normal"]) == len(values["trapezoid, train"]) == cell.seeds
+            assert len(values["trapezoid, normal, by draw"]) == circles.QUICK_DRAWS
             assert ("heat_map" in result[1]) == (cell.method in circles.DRAWN)
 
 

@@ -65,6 +65,8 @@ def measure(cell: Cell) -> Measured:
         model.fit(split.X_train, split.y_train)
     scores = member_scores(model, split.X_test, protocol=cell.protocol)
     values = by_seed(areas_of_normal(score, split.y_test) for score in scores.T)
+    fitted = member_scores(model, split.X_train, protocol=cell.protocol)
+    values |= by_seed(areas_of_normal(s, split.y_train, name="train") for s in fitted.T)
     outputs, distances = 0.5 - model.member_scores(split.X_test), model.distances(split.X_test)
     values |= separation_of(outputs, distances, split.y_test == 1)
     more: dict[str, Any] = {

@@ -20,7 +20,7 @@ from paper.cells import Cell, Measured, Skipped, Study
 from paper.data import loaded
 from paper.measures import areas_by_kind, by_seed
 from paper.plan import Measurement, Table
-from paper.tables.mvtec import METHODS, probe
+from paper.tables.mvtec import METHODS, fitted, probe
 
 OBJECT = "magnetic_tile"
 SEEN, HELD_OUT = "blowhole", "blowhole_held_out"  # images to learn from, and of the same to test
@@ -113,7 +113,8 @@ def data(kept: Path, *, step: int = 1) -> Split:
 def measure(cell: Cell, *, kept: Path) -> Measured:
     """Both areas of every defect against the good tiles of the test, the seen one's apart."""
     split = data(kept, step=QUICK_STEP if cell.quick else 1)
-    values = by_seed(_areas(score, split.kind_test) for score in probe(cell, split))
+    scores = probe(cell, fitted(cell, split), split.X_test)
+    values = by_seed(_areas(score, split.kind_test) for score in scores)
     counts = zip(*np.unique(split.kind_test, return_counts=True), strict=True)
     counted = {
         "training rows": len(split.X_train),

@@ -14,7 +14,7 @@ from eqsep.datasets import Split, load_mvtec, load_mvtec_embeddings
 from eqsep.datasets.home import named_home
 from paper.cells import Cell, Measured, Skipped, Study
 from paper.data import loaded
-from paper.measures import areas_by_kind, by_seed
+from paper.measures import areas_by_kind, areas_in_training, by_seed
 from paper.networks import HEADS, member_scores, network, training
 from paper.plan import Measurement, Table
 
@@ -68,15 +68,23 @@ def _divided(table: Any) -> Split:
 
 
 def measure(cell: Cell) -> Measured:
-    """Both areas of the defects that were not trained on."""
+    """Both areas of the defects that were not trained on, and those of the training rows."""
     split, source = data(cell.dataset)
-    values = by_seed(areas_by_kind(score, split.kind_test) for score in probe(cell, split))
+    model = fitted(cell, split)
+    tested, trained = (probe(cell, model, X) for X in (split.X_test, split.X_train))
+    values = by_seed(areas_by_kind(score, split.kind_test) for score in tested)
+    values |= by_seed(areas_in_training(score, split.y_train) for score in trained)
     return values, {"source": source} | ({"lacks": LACKS} if source == STAND_IN else {})
 
 
-def probe(cell: Cell, split: Split) -> np.ndarray:
-    """What a network without hidden layers says of the test rows, for each seed.  -> (seeds, n)"""
-    model = network(
+def probe(cell: Cell, model: Any, X: np.ndarray) -> np.ndarray:
+    """What networks say of rows, one for each seed.  -> (seeds, n)"""
+    return member_scores(model, X, protocol=cell.protocol).T
+
+
+def fitted(cell: Cell, split: Split) -> Any:
+    """Networks without hidden layers, one for each seed."""
+    return network(
         head=HEADS[cell.method],
         hidden=(),
         sigma=3.0,
@@ -87,7 +95,6 @@ def probe(cell: Cell, split: Split) -> np.ndarray:
         ),
         random_state=0,
     ).fit(split.X_train, split.y_train)
-    return member_scores(model, split.X_test, protocol=cell.protocol).T
 
 
 def seconds(cell: Cell) -> float:

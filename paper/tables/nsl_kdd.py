@@ -9,14 +9,12 @@ from eqsep.datasets import Split, load_nsl_kdd
 from eqsep.evaluation import anomaly_score, prevalence_by_kind
 from paper.cells import Cell, Measured, Study
 from paper.data import first_rows, loaded, scaled
-from paper.measures import METRICS, areas_by_kind, by_seed
+from paper.measures import METRICS, areas_by_kind, areas_in_training, by_seed
 from paper.methods import NSL_KDD_METHODS
 from paper.plan import Measurement, Table
 from paper.tables.nsl_kdd_networks import NETWORKS, measure_networks
 
 QUICK_ROWS = 5_000  # of 113,279
-# Published figures that are those of a constant score: (1 + prevalence) / 2 in every column.
-CONSTANT = ("OVS-RBF", "OVS-Lin", "OVS-Lin-ES")
 
 
 @lru_cache(maxsize=2)
@@ -32,16 +30,22 @@ def measure(cell: Cell) -> Measured:
     more: dict[str, Any] = {"training rows": len(split.X_train)}
     if cell.method == "Random":
         return _chance(split), more
-    if cell.method in CONSTANT and cell.protocol == "paper":
-        return by_seed([areas_by_kind(np.zeros(len(split.X_test)), split.kind_test)]), more
-    if cell.method in NETWORKS:
-        values, how = measure_networks(cell, split)
-        return values, more | how
-    models = (NSL_KDD_METHODS[cell.method](seed) for seed in range(cell.seeds))
-    scores = (
-        anomaly_score(model.fit(split.X_train, split.y_train), split.X_test) for model in models
-    )
-    return by_seed(areas_by_kind(score, split.kind_test) for score in scores), more
+    measure_with = measure_networks if cell.method in NETWORKS else _measure_shallow
+    values, how = measure_with(cell, split)
+    return values, more | how
+
+
+def _measure_shallow(cell: Cell, split: Split) -> Measured:
+    """Both areas by kind; of one-vs-set, in training too, and how many scores there are."""
+    make = NSL_KDD_METHODS[cell.method]
+    models = [make(seed).fit(split.X_train, split.y_train) for seed in range(cell.seeds)]
+    scores = [anomaly_score(model, split.X_test) for model in models]
+    values = by_seed(areas_by_kind(score, split.kind_test) for score in scores)
+    if not cell.method.startswith("OVS"):
+        return values, {}
+    fitted = (anomaly_score(model, split.X_train) for model in models)
+    values |= by_seed(areas_in_training(score, split.y_train) for score in fitted)
+    return values, {"distinct scores": [len(np.unique(score)) for score in scores]}
 
 
 def _chance(split: Split) -> dict[str, list[float]]:
@@ -52,7 +56,7 @@ def _chance(split: Split) -> dict[str, list[float]]:
 
 # On one core, with all rows; what is not named takes a minute or less.
 _SECONDS = {
-    **{"SVM-RBF": 150.0, "SVM-Lin": 90.0, "OVS-Lin": 80.0, "OVS-Lin-ES": 80.0},
+    **{"SVM-RBF": 150.0, "SVM-Lin": 90.0, "OVS-Lin": 120.0, "OVS-Lin-ES": 120.0},
     **{"LOF-A": 130.0, "LOF-N": 60.0, "OCSVM-A": 2300.0, "OCSVM-N": 650.0},
 }
 _NETWORK_SECONDS = {"plain": 250.0, "sampled": 1700.0, "sad": 1000.0}
@@ -92,15 +96,16 @@ def _full(row: str, column: str) -> Measurement:
 
 
 _NOTE = (
-    "Each kind of attack against all normal test rows. The three OVS rows that say 0.717, 0.600, "
-    "0.503, 0.610 and 0.785 are those of a constant score, (1 + share of attacks) / 2, and so is "
-    "what stands beside them. RBF networks leave most rows silent: in single precision, in which "
+    "Each kind of attack against all normal test rows. The three published OVS rows that say 0.717, "
+    "0.600, 0.503, 0.610 and 0.785 are those of a constant score, (1 + share of attacks) / 2, and "
+    "so is the area in training that the text names, 0.703 = (1 + 0.4055) / 2; beside them stands "
+    "the machine itself. RBF networks leave most rows silent: in single precision, in which "
     "they were published, these rows are tied."
 )
 _CHANGES = (
     "Three attacks whose names the paper misspells are assigned to their kinds; nine rows of them "
-    "are no longer trained on. Areas are average precisions, so that the OVS rows show what the "
-    "machine does; and SAD has the L2 penalty that the paper's code left without effect."
+    "are no longer trained on. Areas are average precisions, which a constant score does not raise; "
+    "and SAD has the L2 penalty that the paper's code left without effect."
 )
 TABLES = [
     Table("nsl_kdd", STUDY, _main, _NOTE, _CHANGES),
