@@ -96,7 +96,7 @@ def _full(row: str, column: str) -> Measurement:
 
 
 _NOTE = (
-    "Each kind of attack against all normal test rows. The three published OVS rows that say 0.717, "
+    "Each kind of attack against all normal test rows. The three OVS rows that say 0.717, "
     "0.600, 0.503, 0.610 and 0.785 are those of a constant score, (1 + share of attacks) / 2, and "
     "so is the area in training that the text names, 0.703 = (1 + 0.4055) / 2; beside them stands "
     "the machine itself. RBF networks leave most rows silent: in single precision, in which "
@@ -104,7 +104,7 @@ _NOTE = (
 )
 _CHANGES = (
     "Three attacks whose names the paper misspells are assigned to their kinds; nine rows of them "
-    "are no longer trained on. Areas are average precisions, which a constant score does not raise; "
+    "are no longer trained on. Areas are average precisions, which do not flatter ties; "
     "and SAD has the L2 penalty that the paper's code left without effect."
 )
 TABLES = [
