@@ -7,7 +7,7 @@ import pytest
 from consoled import COLUMN, ENTITY, KIND, VALUE, consoled
 from fastapi.testclient import TestClient
 
-from eqsep.serve import teaching
+from eqsep.serve import schema, teaching
 from eqsep.serve.console.assets import Assets
 from eqsep.serve.records import Filter
 
@@ -123,6 +123,42 @@ def test_without_scripts_a_verdict_is_previewed_given_and_taken_back(console, cl
     assert f"Its bits are those of version {before.id}" in undone.text
     assert console.ws.ledger.live("pumps").digest == before.digest
     assert len(open_alarms(console, kind="unseen")) == 12
+
+
+def test_a_script_is_shown_scores_first_and_names_when_it_asks(console, client):
+    ids = [alarm.id for alarm in open_alarms(console, kind="unseen")[:3]]
+    said = {"csrf": csrf(client), "id": ids, "choice": "new", "new_kind": "dry run"}
+    first = client.post("/m/pumps/preview", data=said, headers={"HX-Request": "true"}).text
+    assert 'hx-post="/m/pumps/preview/names" hx-trigger="load"' in first
+    assert len(re.findall(r"<th scope=\"row\">#\d+</th><td>\d\.\d+ <span", first)) == 3
+    assert "What they would be called</h3>" not in first
+    names = client.post("/m/pumps/preview/names", data=said, headers={"HX-Request": "true"}).text
+    assert re.search(r"→ <span[^>]*>dry run</span>", names)
+    assert "Few rows of &#39;dry run&#39; so far: 3 with these. From 4 on" in names
+    assert '<span class="muted small nowrap">3 rows so far</span>' in names
+    assert "not known" in names
+    whole = client.post("/m/pumps/preview", data=said).text
+    assert 'hx-trigger="load"' not in whole
+    assert "What they would be called</h3>" in whole
+
+
+def test_a_false_alarm_that_stays_one_is_told_before(console, client):
+    ids = [alarm.id for alarm in open_alarms(console, kind="leak")[:1]]
+    page = post(client, "/m/pumps/preview", id=ids, choice="verdict:false alarm").text
+    still = console.ws.verdicts.preview(ids, "false alarm").rows[0].then.alarm
+    assert still
+    assert "1 row would still raise an alarm: each of them weighs as one among the" in page
+
+
+def test_the_first_name_is_the_chip_and_others_stand_beside_it(console, client):
+    alarm, table = open_alarms(console, kind="leak")[0], schema.rows
+    named = table.update().where(table.c.id == alarm.id)
+    with console.ws.store.writing() as connection:
+        connection.execute(named.values(now_kind="leak or spill or flood"))
+    page = client.get("/m/pumps/inbox").text
+    assert re.search(r'title="leak">leak</span> <span class="muted small">or spill, flood<', page)
+    with console.ws.store.writing() as connection:
+        connection.execute(named.values(now_kind="leak"))
 
 
 def test_what_was_previewed_is_not_learnt_a_second_time(console, client, monkeypatch):

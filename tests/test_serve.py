@@ -146,6 +146,42 @@ def test_two_writers_lose_nothing(work, url):
     other.close()
 
 
+@pytest.mark.parametrize(("verdict", "kind"), [("true", "spill"), ("false alarm", None)])
+def test_a_preview_without_names_has_the_same_scores_and_alarms(work, verdict, kind):
+    rng = np.random.default_rng(8)
+    numbers = taken(work, rows_at((0, 3), 9, rng=rng) + rows_at((0, 2.5), 20, rng=rng, spread=0.8))
+    whole = work.verdicts.preview(numbers[:9], verdict, kind=kind)
+    quick = work.verdicts.preview(numbers[:9], verdict, kind=kind, named=False)
+
+    def told(changes):
+        return [(c.alarm.id, c.then.score, c.then.p_value, c.then.alarm) for c in changes]
+
+    for part in ("rows", "goes", "rises"):
+        assert told(getattr(quick, part)) == told(getattr(whole, part))
+    assert quick.threshold == whole.threshold != (quick.threshold[0],) * 2
+    assert {c.then.kind for c in quick.rows} <= {"", "normal"}
+    assert (quick.renamed, quick.fits, quick.warnings) == ([], {}, ())
+
+
+def test_a_kind_of_few_rows_is_told_of(work):
+    numbers = taken(work, rows_at((0, 6), 25, rng=np.random.default_rng(8)))
+    few = work.verdicts.preview(numbers[:3], "true", kind="spill")
+    assert any("Few rows of 'spill' so far: 3 with these. From 19 on" in w for w in few.warnings)
+    assert few.fits["spill"].is_short
+    work.verdicts.give(numbers[:3], "true", kind="spill", by="ada")
+    enough = work.verdicts.preview(numbers[3:20], "true", kind="spill")
+    assert not any("Few rows" in warning for warning in enough.warnings)
+
+
+def test_what_teaches_no_kind_leaves_the_names_as_they_are_made(work):
+    (number,) = taken(work, rows_at((0, 6), 1))
+    before = work.ledger.detector(work.ledger.live("pump").id)
+    given = work.verdicts.give([number], "false alarm", by="ada")
+    after = work.ledger.detector(given.version.id)
+    assert after is not before
+    assert after.kind_rows_ is before.kind_rows_
+
+
 def test_a_verdict_teaches_and_its_undo_gives_the_bits_back(work):
     before = work.ledger.live("pump")
     numbers = taken(work, rows_at((0, 6), 20, rng=np.random.default_rng(8)))
@@ -154,7 +190,9 @@ def test_a_verdict_teaches_and_its_undo_gives_the_bits_back(work):
     assert {a.now.kind for a in work.alarms.inbox("pump").alarms} == {"unseen"}
     preview = work.verdicts.preview(numbers[:12], "true", kind="spill")
     assert {change.then.kind for change in preview.renamed} == {"spill"}
-    assert preview.likeness["spill"][0] == 0 < preview.likeness["spill"][1]
+    fit = preview.fits["spill"]
+    assert (fit.before, fit.n_rows, fit.is_short) == (None, 12, fit.n_needed > 12)
+    assert fit.after > 0.1 >= preview.fits["leak"].after
     assert work.ledger.live("pump") == before
     given = work.verdicts.give(numbers[:12], "true", kind="spill", by="ada")
     assert given.version.id != before.id

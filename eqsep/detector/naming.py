@@ -72,6 +72,8 @@ class KindRows:
         return cls(rows, kind, groups, feature_map.holdout_key).below(bounds or {})
 
     def __add__(self, more: "KindRows") -> "KindRows":
+        if not len(more.kind):
+            return self  # with its trees, where they are made
         rows, kind = np.concatenate([self.rows, more.rows]), np.concatenate([self.kind, more.kind])
         return KindRows(rows, kind, np.concatenate([self.groups, more.groups]), self.key)
 

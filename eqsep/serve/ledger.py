@@ -34,7 +34,7 @@ from eqsep.serve.log import (
 )
 from eqsep.serve.people import noted
 from eqsep.serve.store import Conflict, Missing, Store
-from eqsep.serve.teaching import check_servable, digest, done
+from eqsep.serve.teaching import check_servable, digest, done, nameless
 
 SNAPSHOT_EVERY = 25  # operations: so many are done again at most to have a version
 _KEPT = 6  # detectors in memory
@@ -101,7 +101,7 @@ class Ledger:
         self._store = store
         self._detectors: OrderedDict[int, Detector] = OrderedDict()
         self._previewed: tuple[int, Lesson, tuple[Detector, tuple[str, ...]]] | None = None
-        self._lock = threading.RLock()
+        self._lock, self._learning = threading.RLock(), threading.Lock()
 
     def names(self) -> list[str]:
         """The models that there are."""
@@ -193,9 +193,16 @@ class Ledger:
 
     def learnt(self, number: int, lesson: Lesson) -> tuple[Detector, tuple[str, ...]]:
         """What a version would become by a lesson, and what is warned of; nothing is kept."""
-        would = done(self.detector(number), LEARN, lesson)
-        self._previewed = number, lesson, would
-        return would
+        with self._learning:  # who applies it meanwhile waits, and need not do it again
+            previewed, like, would = self._previewed or (None, None, None)
+            if would is None or (previewed, like) != (number, lesson):
+                would = done(self.detector(number), LEARN, lesson)
+                self._previewed = number, lesson, would
+            return would
+
+    def scored(self, number: int, lesson: Lesson) -> Detector:
+        """The same as far as scores go, at once: it names nothing."""
+        return done(nameless(self.detector(number)), LEARN, lesson)[0]
 
     def learn(
         self,
@@ -298,9 +305,8 @@ class Ledger:
     def _changed(self, parent: int, change: Change) -> tuple[Detector, tuple[str, ...]]:
         if change.operation == REVERT:
             return self.detector(change.source or 0), ()
-        number, lesson, would = self._previewed or (None, None, None)
-        if would and change.operation == LEARN and (number, lesson) == (parent, change.lesson):
-            return would  # as it was previewed a moment ago
+        if change.operation == LEARN and change.lesson is not None:
+            return self.learnt(parent, change.lesson)  # as it was previewed a moment ago
         more = change.lesson or self.detector(change.source or 0)
         return done(self.detector(parent), change.operation, more)
 

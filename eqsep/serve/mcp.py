@@ -107,8 +107,9 @@ def preview(
         ]
         for name in ("rows", "goes", "rises", "renamed")
     }
+    told = {kind: asdict(fit) for kind, fit in seen.fits.items()}
     counts = {f"n_{name}": len(getattr(seen, name)) for name in ("goes", "rises", "renamed")}
-    return changed | counts | {"likeness": seen.likeness, "warnings": list(seen.warnings)}
+    return changed | counts | {"fits": told, "warnings": list(seen.warnings)}
 
 
 def propose(

@@ -4,6 +4,7 @@ import copy
 import hashlib
 import threading
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,13 @@ def done(
             made.forget(**_told(more, detector))
     told = (str(one.message) for one in caught if issubclass(one.category, EqsepWarning))
     return made, tuple(dict.fromkeys(told))
+
+
+def nameless(detector: Detector) -> Detector:
+    """A copy that learns and scores the same, and keeps no rows of kinds to name alarms by."""
+    made = copy.copy(detector)
+    made.feature_map_ = replace(detector.feature_map_, kind_bounds=None)
+    return made
 
 
 def rows_for(detector: Detector, rows: list[Row]) -> list[Any]:

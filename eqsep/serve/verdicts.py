@@ -7,15 +7,15 @@ from typing import Any
 from sqlalchemy import Connection, func, select, update
 
 from eqsep.detector import Detector
-from eqsep.detector.scoring import scorer_of
 from eqsep.errors import UserError
 from eqsep.labels import NORMAL, OR, UNSEEN
 from eqsep.serve import schema
-from eqsep.serve.alarms import Alarms, said_of
+from eqsep.serve.alarms import Alarms
 from eqsep.serve.ledger import ATTEMPTS, Ledger, Moved
 from eqsep.serve.log import REVERT, Lesson, Version
 from eqsep.serve.people import noted
-from eqsep.serve.records import UNSURE, Alarm, Proposal, Said, Verdict, verdict_of
+from eqsep.serve.previews import Learning, Preview, few_rows, preview_of
+from eqsep.serve.records import UNSURE, Alarm, Proposal, Verdict, verdict_of
 from eqsep.serve.standing import (
     EXPECTED,
     FALSE,
@@ -29,7 +29,6 @@ from eqsep.serve.standing import (
     write_down,
 )
 from eqsep.serve.store import Conflict, Missing, Store, now
-from eqsep.serve.teaching import rows_for
 
 MOST_AT_ONCE = 1_000  # rows
 
@@ -40,45 +39,6 @@ class Given:
 
     verdicts: list[Verdict]
     version: Version
-
-
-@dataclass(frozen=True)
-class Change:
-    """A row, and what would be said of it."""
-
-    alarm: Alarm
-    then: Said
-
-
-@dataclass(frozen=True)
-class Preview:
-    """What verdicts would change.
-
-    Attributes
-    ----------
-    rows : list of Change
-        The rows that they are of.
-    goes, rises, renamed : list of Change
-        Open alarms that would be none, rows that pass and would not, and alarms that would get
-        another name; among the newest rows that are kept.
-    n_looked_at : int
-        How many these are.
-    likeness : dict of str to (float, float)
-        How much the first row is like each kind, before and after: about 1 for a row of it.
-    threshold : (float, float)
-        Before and after.
-    warnings : tuple of str
-        What is to be known before it is done.
-    """
-
-    rows: list[Change]
-    goes: list[Change]
-    rises: list[Change]
-    renamed: list[Change]
-    n_looked_at: int
-    likeness: dict[str, tuple[float, float]]
-    threshold: tuple[float, float]
-    warnings: tuple[str, ...]
 
 
 class Verdicts:
@@ -92,31 +52,30 @@ class Verdicts:
     def __init__(self, store: Store, ledger: Ledger, alarms: Alarms) -> None:
         self._store, self._ledger, self._alarms = store, ledger, alarms
 
-    def preview(self, numbers: Sequence[int], verdict: str, *, kind: str | None = None) -> Preview:
-        """What a verdict on rows would change; nothing is kept."""
+    def preview(
+        self, numbers: Sequence[int], verdict: str, *, kind: str | None = None, named: bool = True
+    ) -> Preview:
+        """What a verdict on rows would change; nothing is kept.
+
+        Names take longest, as what tells the kinds apart is made anew; without `named`, scores and
+        alarms are told alone, and no warnings.
+        """
         alarms = self._judgeable(numbers, verdict, kind)
-        model = alarms[0].model
-        live = self._ledger.in_use(model)[0]
+        others = [
+            alarm for alarm in self._alarms.looked_at(alarms[0].model) if alarm.id not in numbers
+        ]
+        live = self._ledger.in_use(alarms[0].model)[0]
         before = self._ledger.detector(live)
-        after, told = before, tuple[str, ...]()
+        learning = Learning(before, before)
         if verdict in TEACHING:
-            after, told = self._ledger.learnt(live, _lesson(alarms, verdict, kind))
-        others = [a for a in self._alarms.looked_at(model) if a.id not in set(numbers)]
-        changes = _changes(after, live, others)
-        return Preview(
-            rows=_changes(after, live, alarms),
-            goes=[c for c in changes if c.alarm.now.alarm and not c.then.alarm],
-            rises=[c for c in changes if c.then.alarm and not c.alarm.now.alarm],
-            renamed=[
-                c
-                for c in changes
-                if c.then.alarm and c.alarm.now.alarm and c.then.kind != c.alarm.now.kind
-            ],
-            n_looked_at=len(others),
-            likeness=_likeness(before, after, alarms[0]),
-            threshold=(before.threshold_, after.threshold_),
-            warnings=told,
-        )
+            lesson = _lesson(alarms, verdict, kind)
+            if named:
+                after, told = self._ledger.learnt(live, lesson)
+                few = few_rows(after, kind) if verdict == TRUE and kind is not None else None
+                learning = Learning(before, after, (*told, *([few] if few else [])))
+            else:
+                learning = Learning(before, self._ledger.scored(live, lesson), named=False)
+        return preview_of(learning, alarms, others)
 
     def give(
         self,
@@ -334,18 +293,3 @@ def _is_judged(alarms: Iterable[Alarm]) -> bool:
 def _told(alarms: list[Alarm], verdict: str, kind: str | None) -> str:
     count = "1 row" if len(alarms) == 1 else f"{len(alarms):,} rows"
     return f"{count}: {verdict}" if verdict == FALSE else f"{count}: {kind}"
-
-
-def _changes(detector: Detector, number: int, alarms: list[Alarm]) -> list[Change]:
-    said = said_of(detector, number, [alarm.row for alarm in alarms])
-    return [Change(alarm, then) for alarm, then in zip(alarms, said, strict=True)]
-
-
-def _likeness(before: Detector, after: Detector, alarm: Alarm) -> dict[str, tuple[float, float]]:
-    """How much a row is like each kind by both detectors; 0 where one does not know it."""
-    found = []
-    for detector in (before, after):
-        Z = detector.feature_map_.rows(rows_for(detector, [alarm.row]))
-        likeness = scorer_of(detector).likeness(Z)[0].tolist() if detector.kinds_ else []
-        found.append(dict(zip(detector.kinds_, likeness, strict=True)))
-    return {k: (found[0].get(k, 0.0), found[1].get(k, 0.0)) for k in {**found[0], **found[1]}}

@@ -6,7 +6,8 @@ import time
 from datetime import UTC, datetime
 from typing import Any
 
-from eqsep.labels import NORMAL
+from eqsep.labels import NORMAL, OR
+from eqsep.serve.previews import Fit
 
 HUES = 8
 UNSEEN = "unseen"
@@ -22,6 +23,41 @@ def hue(kind: str) -> str:
     if kind in (UNSEEN, NORMAL):
         return kind
     return f"kind-{hashlib.sha256(kind.encode()).digest()[0] % HUES}"
+
+
+def first_name(kind: str) -> str:
+    """The name that most speaks for, of those that a row may have.
+
+    >>> first_name("mule or takeover"), first_name("unseen")
+    ('mule', 'unseen')
+    """
+    return kind.split(OR)[0]
+
+
+def other_names(kind: str) -> str:
+    """The others, in a few words.
+
+    >>> other_names("mule or takeover or skimming"), other_names("mule")
+    ('or takeover, skimming', '')
+    """
+    others = kind.split(OR)[1:]
+    return "or " + ", ".join(others) if others else ""
+
+
+def fitting(fit: Fit, p_value: float | None) -> str:
+    """How well a row fits a kind, in words.
+
+    >>> fit = Fit(None, 0.4, n_rows=12, n_needed=9)
+    >>> fitting(fit, 0.6), fitting(fit, 0.2), fitting(fit, 0.08)
+    ('like most of its rows', 'like a few of its rows', 'unlike its rows')
+    >>> fitting(fit, None)
+    'not known'
+    """
+    if p_value is None:
+        return "not known"
+    if p_value <= 1 / (min(fit.n_rows, fit.n_needed) + 1) + 1e-9:
+        return "unlike its rows"
+    return "like most of its rows" if p_value >= 0.5 else "like a few of its rows"
 
 
 def ago(at: float) -> str:
@@ -100,9 +136,12 @@ def plural(n: int, word: str) -> str:
 
 FILTERS = {
     "ago": ago,
+    "first_name": first_name,
+    "fitting": fitting,
     "hue": hue,
     "iso": iso,
     "moment": moment,
+    "other_names": other_names,
     "plural": plural,
     "score": score,
     "share": share,

@@ -14,6 +14,7 @@ from starlette.responses import Response
 from eqsep.errors import UserError
 from eqsep.labels import UNSEEN
 from eqsep.serve.console.pages import Pages
+from eqsep.serve.previews import fits_now
 from eqsep.serve.records import Alarm, Filter
 from eqsep.serve.store import Missing
 
@@ -170,6 +171,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             most_added=max((abs(one["contribution"]) for one in reasons), default=0) or 1,
             told={one["column"] for one in reasons[:3]},
             normal_rows=ws.alarms.normal_rows(number),
+            fits=fits_now(ws.ledger.detector(ws.ledger.live(model).id), found),
             alike=ws.alarms.with_reasons(ws.alarms.alike(number)),
             history=ws.alarms.with_reasons(ws.alarms.of_entity(number)),
             verdicts=ws.verdicts.of_row(number),

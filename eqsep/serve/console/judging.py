@@ -9,11 +9,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from eqsep.errors import UserError
-from eqsep.serve.console.formats import plural
+from eqsep.serve.console.formats import first_name, plural
 from eqsep.serve.console.inbox import judging_values
 from eqsep.serve.console.pages import Pages, Posted
+from eqsep.serve.previews import Change, Preview
 from eqsep.serve.records import Alarm, Said
-from eqsep.serve.verdicts import TEACHING
+from eqsep.serve.verdicts import FALSE, TEACHING
 from eqsep.serve.web import guards
 
 
@@ -67,7 +68,13 @@ def _changed(before: list[Alarm], after: list[Alarm]) -> list[tuple[str, int]]:
 
 
 def _is_renamed(before: Said, after: Said) -> bool:
-    return before.alarm and after.alarm and before.kind != after.kind
+    """Whether an alarm gets another first name: what may be said beside it does not count."""
+    is_alarm = before.alarm and after.alarm
+    return is_alarm and first_name(before.kind) != first_name(after.kind)
+
+
+def _renamed(preview: Preview) -> list[Change]:
+    return [one for one in preview.renamed if _is_renamed(one.alarm.now, one.then)]
 
 
 def add_routes(routes: APIRouter, pages: Pages) -> None:
@@ -78,15 +85,34 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
     def preview(request: Request, model: str, form: Posted) -> Response:
         guards.require(request, "judge")
         said = _Said.of(form)
-        found = ws.verdicts.preview(said.ids, said.verdict, kind=said.kind)
+        named = not (said.teaches and "hx-request" in request.headers)  # a script asks for names
+        found = ws.verdicts.preview(said.ids, said.verdict, kind=said.kind, named=named)
         return pages.panel(
             request,
             "panel_preview.html",
             heading="Preview",
             model=model,
             preview=found,
+            named=named,
+            renamed=_renamed(found),
             teaches=said.teaches,
+            still=sum(one.then.alarm for one in found.rows) if said.verdict == FALSE else 0,
+            n_normal=round(ws.ledger.detector(ws.ledger.live(model).id).statistics_.weight[0]),
             **_fields(said),
+        )
+
+    @routes.post("/m/{model}/preview/names")
+    def names(request: Request, model: str, form: Posted) -> Response:
+        guards.require(request, "judge")
+        said = _Said.of(form)
+        found = ws.verdicts.preview(said.ids, said.verdict, kind=said.kind)
+        return pages.panel(
+            request,
+            "panel_names.html",
+            heading="Names",
+            model=model,
+            preview=found,
+            renamed=_renamed(found),
         )
 
     @routes.post("/m/{model}/verdicts")

@@ -11,9 +11,10 @@ from starlette.concurrency import run_in_threadpool
 from eqsep.errors import UserError
 from eqsep.evaluation.review import Share
 from eqsep.serve.log import Lesson, Version
+from eqsep.serve.previews import Preview
 from eqsep.serve.queue import Offered
 from eqsep.serve.records import Alarm, Filter, Group, Page, Verdict
-from eqsep.serve.verdicts import Given, Preview
+from eqsep.serve.verdicts import Given
 from eqsep.serve.watching import Watch
 from eqsep.serve.web.guards import require
 from eqsep.serve.web.rows import RowReader, counted_rows
