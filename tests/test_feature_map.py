@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import Detector
-from eqsep.detector.feature_map import Packing, encoded
+from eqsep.detector.feature_map import Packing
 from eqsep.engine.compiled import SparseManhattan
 from eqsep.tables import TableEncoder
-from eqsep.tables.encoder import aligned
+from eqsep.tables.encoder import aligned, encoded
 
 
 def frame(rng, n, *, missing):

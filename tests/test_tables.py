@@ -19,7 +19,8 @@ from sklearn.preprocessing import QuantileTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from eqsep.tables import TableEncoder
-from eqsep.tables.encoder import ColumnMatchWarning, decoded, encoder_of, state_of
+from eqsep.tables.decodings import decoded
+from eqsep.tables.encoder import ColumnMatchWarning, encoder_of, state_of
 
 FORMS = ["quantile", "standard", "both"]
 every_form = pytest.mark.parametrize("columns", FORMS)

@@ -7,7 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep.datasets import make_mixed_demo
 from eqsep.tables import TableEncoder
-from eqsep.tables.encoder import aligned, decoded, output_weights
+from eqsep.tables.decodings import decoded
+from eqsep.tables.encoder import aligned, output_weights
 from eqsep.tables.reading import read_table
 
 

@@ -18,10 +18,11 @@ ROOT = Path(eqsep.__file__).parent
 LAYERS = [
     ["errors", "files"],
     ["arrays", "renames"],
+    ["engine"],
     ["activations", "tables"],
     ["losses", "solvers", "labels"],
     ["theory", "datasets", "evaluation", "checks", "batches"],
-    ["networks", "engine"],
+    ["networks"],
     ["separators", "kernels", "detector"],
     ["persistence", "export", "monitor"],
     ["plots"],

@@ -10,6 +10,7 @@ from eqsep.detector.holdout import NUMERIC
 from eqsep.detector.scoring import scorer_of
 from eqsep.tables.column import WRITERS, Column, objects
 from eqsep.tables.encoder import output_weights
+from eqsep.tables.matrix import Encoding
 from eqsep.tables.reading import read_table
 
 NEW_NAME = "(new name)"
@@ -211,7 +212,8 @@ def _scores(detector: Any, Z: np.ndarray, column: Column, index: int) -> np.ndar
     feature_map = detector.feature_map_
     encoder = feature_map.encoder
     weight = output_weights(encoder)[encoder.source_ == index]
-    block = encoder.columns_[index].encode(column)[:, weight > 0] * weight[weight > 0]
+    encoding = Encoding([encoder.columns_[index]], weight, np.float32)
+    block = encoding.of_table([column], len(column.values))
     rows = np.tile(Z, (len(column.values) // len(Z), 1))
     rows[:, feature_map.source == index] = block
     return scorer_of(detector).scores(rows).reshape(-1, len(Z))

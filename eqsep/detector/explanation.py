@@ -10,7 +10,7 @@ import numpy as np
 from eqsep.detector.scoring import Scorer, scorer_of
 from eqsep.engine.compiled import SparseManhattan
 from eqsep.errors import UserError
-from eqsep.tables.encoder import decoded
+from eqsep.tables.decodings import decoded
 from eqsep.tables.reading import Table
 
 AT_ONCE = 256  # rows

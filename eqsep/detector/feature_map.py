@@ -18,7 +18,6 @@ from eqsep.detector.holdout import (
     row_hashes,
 )
 from eqsep.detector.windows import Windows, widened
-from eqsep.engine.compiled import in_threads
 from eqsep.engine.ellipsoid import Ellipsoid
 from eqsep.engine.kernels import Laplacian, SparseLaplacian
 from eqsep.engine.nystroem import KernelMap, choose_landmarks
@@ -26,8 +25,16 @@ from eqsep.engine.tensors import DeviceMap
 from eqsep.engine.trees import Trees, same_trees
 from eqsep.labels import RowLabels
 from eqsep.renames import DEPRECATED, parameter
-from eqsep.tables.encoder import TableEncoder, aligned, output_groups, output_weights, state_of
-from eqsep.tables.encodings import Category, Number
+from eqsep.tables.encoder import (
+    TableEncoder,
+    aligned,
+    encoded,
+    encoded_values,
+    output_groups,
+    output_weights,
+    state_of,
+)
+from eqsep.tables.encodings import Number
 from eqsep.tables.reading import Table, read_table
 
 AT_ONCE = 4096  # rows held as kernel values
@@ -182,6 +189,8 @@ class FeatureMap:
 
     def rows(self, X: Any) -> np.ndarray:
         """The encoded rows of a table.  (n, d) -> (n, n_columns)"""
+        if self.windows is None and (plain := encoded_values(self.encoder, X)) is not None:
+            return plain
         return encoded(self.encoder, self._values(read_table(X, name="Detector")))
 
     def aligned(self, table: Table) -> Table:
@@ -261,30 +270,6 @@ class FeatureMap:
             and same_trees(self.trees, other.trees)
             and state_of(self.encoder) == state_of(other.encoder)
         )
-
-
-def encoded(encoder: TableEncoder, X: Any) -> np.ndarray:
-    """A table as weighted outputs in single precision, without those that count nothing."""
-    table, weight = aligned(encoder, X), output_weights(encoder)
-    counts = weight > 0
-    before = np.concatenate([[0], np.cumsum(counts)])
-    ends = np.searchsorted(encoder.source_, np.arange(len(encoder.columns_) + 1))
-    learnt = [(j, column) for j, column in enumerate(encoder.columns_) if column is not None]
-    out = np.zeros((table.n_rows, before[-1]), np.float32)  # row by row: sums have one order
-
-    def encode(columns: slice) -> None:
-        for j, column in learnt[columns]:
-            there = slice(ends[j], ends[j + 1])
-            if isinstance(column, Category):  # one output of many: the others are 0 already
-                output, height = column.places(table.columns[j])
-                output = output + there.start
-                out[np.arange(len(out)), before[output]] = height * weight[output]
-            else:
-                block = column.encode(table.columns[j]) * weight[there]
-                out[:, before[there.start] : before[there.stop]] = block[:, counts[there]]
-
-    in_threads(encode, len(learnt), steps=out.size)
-    return out
 
 
 def deviations(encoder: TableEncoder) -> np.ndarray:

@@ -43,7 +43,7 @@ def holdout_bounds(hashes: np.ndarray, labels: RowLabels, *, doubted: bool) -> B
     times = np.bincount(labels.code[labels.code > 0], minlength=1 + len(labels.kinds))
     common = [code for code in np.flatnonzero(times >= COMMON).tolist() if doubted]
     anomalous = np.sort(hashes[np.isin(labels.code, common)])
-    n_anomalous = held_out_anomalies(len(anomalous))
+    n_anomalous = held_out_anomalies(len(anomalous)) if common else 0
     normal = np.sort(hashes[labels.code == 0])
     n_normal = held_out(len(normal), doubted=n_anomalous > 0)
     bound = int(normal[n_normal]) if len(normal) > 1 else 0

@@ -21,7 +21,6 @@ from eqsep.engine.nystroem import Statistics
 from eqsep.engine.trees import anomalous_shares
 from eqsep.errors import EqsepWarning, UserError, warn
 from eqsep.labels import NORMAL
-from eqsep.tables.reading import read_table
 
 STEP = 100  # with 99, 199, … rows a rate of a whole number of percents is met, not only bounded
 MOST_HELD = 19_999  # rows that a first fit holds out, if it has so many to spare
@@ -160,8 +159,7 @@ def verdicts(detector: Any, X: Any, *, threshold: float | None = None) -> dict[s
     >>> {name: column.tolist() for name, column in verdicts(detector, [[0, 9]]).items()}
     {'score': [0.8...], 'p_value': [0.01], 'alarm': [True], 'kind': ['unseen']}
     """
-    Z = detector.feature_map_.rows(read_table(X, name=type(detector).__name__))
-    return encoded_verdicts(detector, Z, threshold=threshold)
+    return encoded_verdicts(detector, detector.feature_map_.rows(X), threshold=threshold)
 
 
 def encoded_verdicts(detector: Any, Z: np.ndarray, *, threshold: float | None) -> dict[str, Any]:
@@ -236,6 +234,8 @@ class Calibration:
 
     @cached_property
     def _is_normal(self) -> np.ndarray:
+        if not self.n_anomalies:
+            return np.ones(len(self.scores), dtype=bool)
         return counting(self.scores, self.anomaly_scores, self.n_anomalies)
 
     @property

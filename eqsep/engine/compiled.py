@@ -192,8 +192,10 @@ def in_threads(work: Callable[[slice], None], n: int, *, steps: int) -> None:
 
 def n_pieces(n: int, *, steps: int) -> int:
     """Into how many pieces `in_threads` divides work."""
-    most = 1 if getattr(_this, "is_worker", False) else threads()
-    return max(1, min(most, steps // WORTH_A_THREAD, n))
+    most = min(steps // WORTH_A_THREAD, n)
+    if most <= 1 or getattr(_this, "is_worker", False):
+        return 1
+    return min(threads(), most)
 
 
 def threads() -> int:
@@ -370,11 +372,21 @@ def _add_weighted(k: Any, coef: Any, out: Any) -> None:  # pragma: no cover  com
 
 
 @cache
-def compiled(loop: Callable[..., None], *, fastmath: frozenset[str] = frozenset()) -> Any:
-    """`loop` as machine code, kept on disk for the next process wherever numba may write."""
-    from numba import njit  # half a second to import: only those who need it wait
+def compiled(
+    loop: Callable[..., None],
+    *,
+    fastmath: frozenset[str] = frozenset(),
+    calls: tuple[Callable[..., Any], ...] = (),
+) -> Any:
+    """`loop` as machine code, kept on disk for the next process wherever numba may write.
 
-    options = {"nogil": True, "fastmath": set(fastmath) or False}
+    What it `calls` is of the same file, and stays plain Python for whoever else calls it.
+    """
+    from numba import extending, njit  # half a second to import: only those who need it wait
+
+    for formula in calls:
+        extending.register_jitable(formula)
+    options = {"nogil": True, "fastmath": set(fastmath) or False, "error_model": "numpy"}
     try:
         return njit(cache=True, **options)(loop)
     except RuntimeError:  # neither beside this file nor in the user's cache folder

@@ -12,10 +12,9 @@ import numpy as np
 
 from eqsep.engine.compiled import manhattan
 from eqsep.export.graph import Graph, Part, Value
-from eqsep.tables.column import LARGEST, Column
-from eqsep.tables.encodings import FAR, Category, Date, Number
+from eqsep.tables.column import LARGEST
+from eqsep.tables.encodings import FAR, JUMP, LINEAR, Category, Date, Number, rank
 
-LINEAR, JUMP = 8.0, 4.0  # where deviations go on by their logarithm; the first step off a constant
 DAY = 86_400.0  # seconds
 WEEK = 7 * DAY
 MONDAY = 4 * DAY  # the first one since 1970
@@ -42,7 +41,7 @@ def number_parts(graph: Graph, values: Value, columns: Sequence[PlacedNumber]) -
         x = graph("Where", missing, _array([c.number.centre for c in chosen]), x)
         x = graph("Min", graph("Max", x, -LARGEST), LARGEST)
         out = encode(graph, x, [c.number for c in chosen])
-        gone = _array([_encoded(c.number, np.array([np.nan]), form)[0] for c in chosen])
+        gone = _array([c.number.missing(form) for c in chosen])
         out = graph("Where", missing, gone, out)
         weights = _array([_weight(c.number, form) for c in chosen])
         places = [c.first + c.number.forms.index(form) for c in chosen]
@@ -66,12 +65,12 @@ def _ranks(graph: Graph, x: Value, numbers: Sequence[Number]) -> Value:
     for j, number in enumerate(numbers):
         n = len(number.knots)
         knots[j, :n], high[j, :n] = number.knots, number.high
-        at[j, :n] = _encoded(number, np.array(number.knots), "quantile")
+        at[j, :n] = [rank(knot, number.ranks, number.width) for knot in number.knots]
         step[j, : n - 1] = np.diff(number.knots)
         rise[j, : n - 1] = np.array(number.low[1:]) - np.array(number.high[:-1])
         step[j, n - 1] = 1.0  # nothing is above the last knot: divided by, not used
     least, most = knots[:, 0], _array([number.knots[-1] for number in numbers])
-    width = _array([_width(number) for number in numbers])
+    width = _array([number.width for number in numbers])
 
     inside = graph("Min", graph("Max", x, least), most)
     passed = graph("GreaterOrEqual", graph("Unsqueeze", inside, _array([2])), knots)
@@ -83,11 +82,11 @@ def _ranks(graph: Graph, x: Value, numbers: Sequence[Number]) -> Value:
     )
     share = graph("Div", graph("Sub", inside, base), step_i)
     between = graph("Add", high_i, graph("Mul", share, rise_i))
-    rank = graph("Where", graph("Equal", inside, base), at_i, between)
+    ranks = graph("Where", graph("Equal", inside, base), at_i, between)
     below = graph("Neg", _beyond(graph, graph("Sub", least, x), width))
     above = graph("Add", 1.0, _beyond(graph, graph("Sub", x, most), width))
-    rank = graph("Where", graph("Less", x, least), below, rank)
-    return graph("Where", graph("Greater", x, most), above, rank)
+    ranks = graph("Where", graph("Less", x, least), below, ranks)
+    return graph("Where", graph("Greater", x, most), above, ranks)
 
 
 def _beyond(graph: Graph, distance: Value, width: np.ndarray) -> Value:
@@ -110,19 +109,8 @@ def _deviations(graph: Graph, x: Value, numbers: Sequence[Number]) -> Value:
     return graph("Mul", graph("Sign", z), size)
 
 
-def _encoded(number: Number, values: np.ndarray, form: str) -> np.ndarray:
-    """What the column itself makes of some values."""
-    outputs = number.encode(Column("", number.unit, values))
-    return outputs[:, number.forms.index(form)]
-
-
 def _weight(number: Number, form: str) -> float:
     return number.weights[number.forms.index(form)] if form in number.forms else 0.0
-
-
-def _width(number: Number) -> float:
-    """The range of training, or the size of the only value."""
-    return (number.knots[-1] - number.knots[0]) or abs(number.centre) or 1.0
 
 
 def _array(values: Sequence[float]) -> np.ndarray:

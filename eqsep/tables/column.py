@@ -97,7 +97,7 @@ class Column:
         """
         names, rows = self._distinct
         if truths and self.kind != "boolean":
-            names = [None if v is None else _TRUTHS.get(v.lower(), v) for v in names]
+            names = [None if v is None else truth_of(v) for v in names]
         return names, rows
 
     def counts(self) -> Counter[str]:
@@ -212,7 +212,9 @@ _KIND_OF_TYPES: Iterable[tuple[tuple[type, ...], str]] = (
 
 
 def _bounded(values: np.ndarray) -> np.ndarray:
-    return np.clip(values.astype(np.float64), -LARGEST, LARGEST)
+    if values.dtype.kind in "iu":
+        return values.astype(np.float64)
+    return np.clip(values.astype(np.float64, copy=False), -LARGEST, LARGEST)
 
 
 def _seconds(values: np.ndarray) -> np.ndarray:
@@ -267,6 +269,11 @@ def text_of(value: Any) -> str:
                 return str(value)
             return WRITERS[kind](_READERS["number" if kind == "boolean" else kind](value))
     raise UserTypeError(f"{value!r} has no name")  # pragma: no cover  refused at the door
+
+
+def truth_of(name: str) -> str:
+    """ "False" and "True" for 0, 1, "false", "TRUE", …; other names as they are."""
+    return _TRUTHS.get(name.lower(), name)
 
 
 def _write_number(value: float) -> str:

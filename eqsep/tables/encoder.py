@@ -10,7 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 from eqsep.errors import EqsepWarning, UserError, warn
 from eqsep.renames import DEPRECATED, parameter, parameters
 from eqsep.tables.column import Column
+from eqsep.tables.decodings import described
 from eqsep.tables.encodings import Category, Date, Number
+from eqsep.tables.matrix import Encoding
 from eqsep.tables.reading import Table, read_table
 
 _FORMS = {
@@ -156,13 +158,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> np.ndarray:
         """The table as a matrix of floats.  (n, d) -> (n, n_outputs)"""
         table = aligned(self, X)
-        out = np.empty((table.n_rows, len(self.source_)))
-        end = 0
-        for learnt, column in zip(self.columns_, table.columns, strict=True):
-            if learnt is not None:
-                start, end = end, end + len(learnt.outputs)
-                out[:, start:end] = learnt.encode(column)
-        return out
+        return self._encodings[0].of_table(table.columns, table.n_rows)
 
     def reasons_to_drop(self, X: Any) -> dict[str, str]:
         """Which columns of the table a fit drops, and why."""
@@ -213,7 +209,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         learnt = self.columns_[source]
         assert learnt is not None  # a dropped column is the source of nothing
         first = int(np.searchsorted(self.source_, source))
-        return f"{self._names()[source]} {learnt.describe(j - first, float(value))}"
+        return f"{self._names()[source]} {described(learnt, j - first, float(value))}"
 
     def _check_parameters(self) -> None:
         for name in ("max_categories", "min_count"):
@@ -254,6 +250,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         counts = [0 if c is None else len(c.outputs) for c in learnt]
         self.source_ = np.repeat(np.arange(len(learnt)), counts)
         self._weights = np.array([weight for c in learnt if c is not None for weight in c.weights])
+        ones = np.ones(len(self._weights))
+        plain = Encoding(learnt, ones, np.float64, names)
+        self._encodings = plain, Encoding(learnt, self._weights, np.float32, names)
         if names is not None:
             self.feature_names_in_ = np.array(names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
@@ -316,6 +315,24 @@ def aligned(encoder: TableEncoder, X: Any) -> Table:
     return replace(table, columns=encoder._matched(table), named=named)
 
 
+def encoded(encoder: TableEncoder, X: Any) -> np.ndarray:
+    """A table as weighted outputs in single precision, without those that count nothing."""
+    plain = encoded_values(encoder, X)
+    if plain is not None:
+        return plain
+    table = aligned(encoder, X)
+    return encoder._encodings[1].of_table(table.columns, table.n_rows)
+
+
+def encoded_values(encoder: TableEncoder, X: Any) -> np.ndarray | None:
+    """The same of a list of dicts or an array of numbers, of which no table is made.
+
+    None where columns are not those of the fit or a value must be read with more care: a table says
+    what is wrong, or reads it.
+    """
+    return encoder._encodings[1].of_plain(X)
+
+
 def output_weights(encoder: TableEncoder) -> np.ndarray:
     """What each output counts in a distance between rows; 0 where another one says it all."""
     return encoder._weights
@@ -337,21 +354,6 @@ def output_groups(encoder: TableEncoder) -> np.ndarray:
         return np.zeros(0, dtype=int)
     starts = np.cumsum([0, *(group[-1] + 1 for group in groups[:-1])])
     return np.concatenate([start + group for start, group in zip(starts, groups, strict=True)])
-
-
-def decoded(encoder: TableEncoder, column: int, outputs: np.ndarray) -> str:
-    """The value of an input column that the outputs of one row encode, as text.
-
-    Examples
-    --------
-    >>> encoder = TableEncoder(numeric_encoding="both").fit([[1.0, "a"], [2.0, "b"], [4.0, "b"]])
-    >>> [decoded(encoder, j, encoder.transform([[3.0, "a"]])[0]) for j in range(2)]
-    ['3', 'rare']
-    """
-    learnt = encoder.columns_[column]
-    if learnt is None:
-        raise UserError(f"Column {encoder._names()[column]!r} was dropped, so it has no value.")
-    return learnt.value(outputs[encoder.source_ == column])
 
 
 def state_of(encoder: TableEncoder) -> dict[str, Any]:

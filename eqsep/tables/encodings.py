@@ -3,27 +3,33 @@
 Each has `outputs`, what follows the column's name in the names of its outputs; `weights`, what each
 output counts in a distance between rows; `groups`, a number for each output, the same for those
 that rise together with the value; `reads`, the kind of column that its values are read as.
+
+`rank` and `deviation` are the formulas of one number: plain Python for a few of them, and part of
+the machine code of `encode_numbers` for many.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
-from eqsep.tables.column import LARGEST, NAME_WEIGHT, WRITERS, Column
+from eqsep.tables.column import LARGEST, NAME_WEIGHT, Column, truth_of
 
 KNOTS = 256
+LINEAR = 8.0  # robust deviations: beyond, standard values grow by their logarithm
+JUMP = 4.0  # robust deviations from a value that never varied to any other one
+KNOT, GAP, HIGH, RISE, AT = range(5)  # of a column's ranks
+CENTRE, SCALE, WIDTH, CONSTANT = range(4)  # of a column's scale
+RANK, DEVIATION, MISSING = range(3)  # outputs
 RANK_WEIGHT = 12**0.5
-_LINEAR = 8.0  # robust deviations: beyond, standard values grow by their logarithm
-_JUMP = 4.0  # robust deviations from a value that never varied to any other one
 _UNSEEN_RANK = -2.0  # the rank of a missing value where training had none; numbers stay above -1
-_SINGLE = 2**-22  # of a deviation is what single precision leaves open of it
 _UNSEEN_STEP = 8.0  # the same on the standard scale, below the least value of training
 _DAY = 86_400.0
 _WEEK = 7 * _DAY
 _MONDAY = 4 * _DAY  # 1970 began on a Thursday: its first Monday is the fifth
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 FAR = 2.0  # a name never seen is farther from every seen one than those are from each other
 
 
@@ -79,6 +85,11 @@ class Number:
         return self.unit
 
     @property
+    def number(self) -> "Number":
+        """What of the column is a number."""
+        return self
+
+    @property
     def outputs(self) -> list[str]:
         return [f":{form}" for form in self.forms] + [":missing"] * self.with_missing
 
@@ -89,7 +100,8 @@ class Number:
         """
         weight = {"quantile": RANK_WEIGHT, "standard": 1.0}
         if len(self.knots) == 2 and len(self.forms) == 2:
-            step = float(np.diff(self._deviations(np.array(self.knots)))[0])
+            least, most = (deviation(knot, self.scales) for knot in self.knots)
+            step = most - least
             weight = {"quantile": 0.0, "standard": 1 + RANK_WEIGHT / step}
         return [weight[form] for form in self.forms] + [NAME_WEIGHT] * self.with_missing
 
@@ -97,110 +109,35 @@ class Number:
     def groups(self) -> list[int]:  # ranks and deviations rise together with the value
         return [0] * len(self.forms) + [1] * self.with_missing
 
-    def value(self, outputs: np.ndarray) -> str:
-        """The value that the outputs of one row encode, as text in the column's own unit."""
-        if self.with_missing and outputs[-1] > 0.5:
-            return "missing"
-        form = len(self.forms) - 1  # deviations say it more finely than ranks
-        return self.describe(form, float(outputs[form])).removeprefix("= ").removeprefix("is ")
-
-    def encode(self, column: Column) -> np.ndarray:
-        """The outputs side by side.  (n,) -> (n, k)"""
-        x = column.numbers(self.unit)
-        missing = np.isnan(x)
-        some = np.count_nonzero(missing) > 0
-        if some:
-            x = np.where(missing, self.centre, x)
-        out = np.empty((len(x), len(self.outputs)))
-        for j, form in enumerate(self.forms):
-            out[:, j] = self._ranks(x) if form == "quantile" else self._deviations(x)
-            if some:
-                out[missing, j] = self._place_of_missing(form)
-        if self.with_missing:
-            out[:, -1] = missing
-        return out
-
-    def describe(self, output: int, value: float) -> str:
-        """What the encoded value says, in the column's own unit."""
-        if output == len(self.forms):
-            return "is missing" if value > 0.5 else "is not missing"
-        form = self.forms[output]
-        if not self.with_missing and np.isclose(value, self._place_of_missing(form), rtol=1e-6):
-            return "is missing"
-        x = self._of_rank(value) if form == "quantile" else self._of_deviation(value)
-        near = _SINGLE * abs(x - self.centre) * (abs(value) if abs(value) > _LINEAR else 1.0)
-        return f"= {WRITERS[self.unit](_shown(x, within=near))}"
-
     def state(self) -> dict[str, Any]:
         return asdict(self) | {"kind": self.kind}
 
-    def _place_of_missing(self, form: str) -> float:  # the median's, or outside all of training
+    def missing(self, form: str) -> float:
+        """Where a missing value is: at the median, or outside all of training."""
         if form == "quantile":
-            middle = float(self._ranks(np.array([self.centre]))[0])
+            middle = float(rank(self.centre, self.ranks, self.width))
             return middle if self.with_missing else _UNSEEN_RANK
-        least = self._deviations(np.array(self.knots[:1]))[0]
-        return 0.0 if self.with_missing else float(least) - _UNSEEN_STEP
+        least = float(deviation(self.knots[0], self.scales))
+        return 0.0 if self.with_missing else least - _UNSEEN_STEP
 
     @property
-    def _width(self) -> float:  # the range of training, or the size of the only value
+    def width(self) -> float:
+        """The range of training, or the size of the only value."""
         return (self.knots[-1] - self.knots[0]) or abs(self.centre) or 1.0
 
-    def _ranks(self, x: np.ndarray) -> np.ndarray:
-        """Interpolated ranks; beyond the range of training towards -1 and 2, never arriving."""
-        knots, gap, high, rise, at = self._knots
-        if len(knots) == 1:
-            rank = np.full(len(x), 0.5)
-        else:
-            inside = np.minimum(np.maximum(x, knots[0]), knots[-1])
-            i = np.minimum(knots.searchsorted(inside, side="right") - 1, len(gap) - 1)
-            below_it = knots[i]
-            rank = high[i] + (inside - below_it) / gap[i] * rise[i]
-            rank = np.where(inside == below_it, at[i], rank)
-            rank[inside == knots[-1]] = 1
-        below, above = x < knots[0], x > knots[-1]
-        if np.count_nonzero(below):
-            rank[below] = -_beyond(knots[0] - x[below], width=self._width)
-        if np.count_nonzero(above):
-            rank[above] = 1 + _beyond(x[above] - knots[-1], width=self._width)
-        return rank
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """What `deviation` takes."""
+        return self.centre, self.scale, self.width, float(len(self.knots) == 1)
 
     @cached_property
-    def _knots(self) -> tuple[np.ndarray, ...]:
-        """Knots, the gaps between, ranks of the last row on each, how they rise, and the knot's."""
+    def ranks(self) -> np.ndarray:
+        """What `rank` takes: knots, gaps, ranks of the last row on each, rises, and the knot's."""
         knots, low, high = map(np.array, (self.knots, self.low, self.high))
         at = (low + high) / 2
         at[[0, -1]] = 0, 1
-        return knots, np.diff(knots), high, low[1:] - high[:-1], at
-
-    def _of_rank(self, rank: float) -> float:
-        if rank < 0 or rank > 1:
-            t = min(abs(rank if rank < 0 else rank - 1), 1 - 1e-9)
-            steps = self._width * t / (1 - t)
-            return self.knots[0] - steps if rank < 0 else self.knots[-1] + steps
-        ranks = np.column_stack([self.low, self.high])
-        if len(ranks) > 1:
-            ranks[0, 0], ranks[-1, -1] = 0, 1
-        return float(np.interp(rank, ranks.ravel(), np.repeat(self.knots, 2)))
-
-    def _deviations(self, x: np.ndarray) -> np.ndarray:
-        """Robust deviations from the centre, by their logarithm where they are large."""
-        with np.errstate(over="ignore"):  # a tiny scale: infinite, and bounded in the next line
-            z = np.minimum(np.maximum((x - self.centre) / self.scale, -LARGEST), LARGEST)
-        size = np.abs(z)
-        if len(self.knots) == 1:
-            size += _JUMP * (size > 0)
-        large = size > _LINEAR
-        if np.count_nonzero(large):
-            size[large] = _LINEAR + np.log1p(size[large] - _LINEAR)
-        return np.copysign(size, z)
-
-    def _of_deviation(self, value: float) -> float:
-        size = abs(value)
-        if size > _LINEAR:
-            size = _LINEAR + float(np.expm1(min(size - _LINEAR, 690.0)))
-        if len(self.knots) == 1:
-            size = max(size - _JUMP, 0.0)
-        return float(self.centre + np.copysign(min(size * self.scale, LARGEST), value))
+        gap, rise = np.append(np.diff(knots), 1.0), np.append(low[1:] - high[:-1], 0.0)
+        return np.stack([knots, gap, high, rise, at])
 
 
 @dataclass(frozen=True)
@@ -219,6 +156,10 @@ class Date:
 
     kind = "date"
     reads = "date"  # the kind of column that the values are read as
+
+    @property
+    def number(self) -> Number:
+        return self.elapsed
 
     @classmethod
     def learn(cls, column: Column, *, forms: list[str]) -> Self:
@@ -243,26 +184,13 @@ class Date:
         elapsed = self.elapsed.groups
         return elapsed + [elapsed[-1] + 1 + i for i in range(2 * len(self.cycles))]
 
-    def value(self, outputs: np.ndarray) -> str:
-        return self.elapsed.value(outputs[: len(self.elapsed.outputs)])
-
-    def encode(self, column: Column) -> np.ndarray:
-        """The outputs side by side; a missing date is at the centre of its circles."""
-        x = column.numbers("date")
-        parts = [self.elapsed.encode(column)]
+    def circles(self, x: np.ndarray) -> np.ndarray:
+        """Sine and cosine of each cycle; a missing date is at the centre.  (n,) -> (n, k)"""
+        parts = []
         for cycle in self.cycles:
             angle = 2 * np.pi * _turn(x, cycle)
             parts.append(np.nan_to_num(np.column_stack([np.sin(angle), np.cos(angle)])))
-        return np.hstack(parts)
-
-    def describe(self, output: int, value: float) -> str:
-        n_elapsed = len(self.elapsed.outputs)
-        if output < n_elapsed:
-            return self.elapsed.describe(output, value)
-        cycle, is_cos = self.cycles[(output - n_elapsed) // 2], (output - n_elapsed) % 2
-        angle = float((np.arccos if is_cos else np.arcsin)(np.clip(value, -1, 1)))
-        turns = [t / (2 * np.pi) % 1 for t in (angle, -angle if is_cos else np.pi - angle)]
-        return "at " + " or ".join(dict.fromkeys(_written_turn(t, cycle) for t in sorted(turns)))
+        return np.hstack(parts) if parts else np.empty((len(x), 0))
 
     def state(self) -> dict[str, Any]:
         return {"elapsed": self.elapsed.state(), "cycles": self.cycles, "kind": self.kind}
@@ -290,6 +218,7 @@ class Category:
     boolean: bool = False
 
     kind = "category"
+    number = None
 
     @classmethod
     def learn(cls, column: Column, *, max_categories: int, min_count: int) -> Self:
@@ -319,24 +248,20 @@ class Category:
     def groups(self) -> list[int]:  # each output is one of its own
         return list(range(len(self.outputs)))
 
-    def value(self, outputs: np.ndarray) -> str:
-        """The name that the outputs of one row encode."""
-        told = self.outputs[int(np.argmax(outputs))]
-        return told.removeprefix("=") if told.startswith("=") else told.removeprefix(":")
-
-    def encode(self, column: Column) -> np.ndarray:
-        """The outputs side by side.  (n,) -> (n, k)"""
-        place, height = self.places(column)
-        out = np.zeros((len(place), len(self.outputs)))
-        out[np.arange(len(place)), place] = height
-        return out
-
-    def places(self, column: Column) -> tuple[np.ndarray, np.ndarray]:
-        """The only output of each row that is not 0, and what it is.  (n,) -> (n,), (n,)"""
-        names, rows = column.names(truths=self.boolean)
+    def places(self, names: Sequence[str | None]) -> np.ndarray:
+        """The only output that is not 0 for each name; None is a missing one.  (n,) -> (n,)"""
         new, place = self._place_of
-        code = np.array([place.get(name, new) for name in names], np.intp)
-        return code[rows], np.where(code == new, FAR, 1.0)[rows]
+        return np.array([place.get(name, new) for name in names], np.intp)
+
+    def plain_names(self, values: Sequence[Any]) -> list[str | None]:
+        """Strings, truth values and None as names."""
+        names = [str(v) if type(v) is bool else v for v in values]
+        return [None if v is None else truth_of(v) for v in names] if self.boolean else names
+
+    @cached_property
+    def heights(self) -> np.ndarray:
+        """What each output is where it is not 0."""
+        return np.append(np.ones(len(self.outputs) - 1), FAR)
 
     @cached_property
     def _place_of(self) -> tuple[int, dict[str | None, int]]:
@@ -346,34 +271,8 @@ class Category:
         place |= dict.fromkeys(self.rare, len(self.frequent))
         return new, place | ({None: new - 1} if self.with_missing else {})
 
-    def describe(self, output: int, value: float) -> str:
-        """What the encoded value says."""
-        told = self.outputs[output]
-        yes = value > 0.5
-        if told.startswith("=") and output < len(self.frequent):
-            return f"= {told[1:]}" if yes else f"is not {told[1:]}"
-        said = {":rare": "rare", ":missing": "missing", ":new": "new"}[told]
-        return f"is {said}" if yes else f"is not {said}"
-
     def state(self) -> dict[str, Any]:
         return asdict(self) | {"kind": self.kind}
-
-
-def _beyond(distance: np.ndarray, *, width: float) -> np.ndarray:
-    """d / (width + d): 0 at the edge of training, 1/2 one width from it, 1 in the limit."""
-    with np.errstate(over="ignore"):  # a tiny width: infinitely far, and 1 in the next line
-        t = distance / width
-    return 1 - 1 / (1 + t)
-
-
-def _shown(x: float, *, within: float) -> float:
-    """The shortest number so near to `x`, of at most six digits, or all before the point."""
-    x = min(max(x, -LARGEST), LARGEST)
-    for digits in range(1, 7):
-        short = float(f"{x:.{digits}g}")
-        if abs(short - x) <= within:
-            return short
-    return float(round(x)) if 1e5 < abs(x) < 1e15 else short
 
 
 def _centre_and_scale(x: np.ndarray) -> tuple[float, float]:
@@ -392,8 +291,95 @@ def _turn(seconds: np.ndarray, cycle: str) -> np.ndarray:
     return np.floor((seconds - _MONDAY) % _WEEK / _DAY) / 7
 
 
-def _written_turn(turn: float, cycle: str) -> str:
-    if cycle == "weekday":
-        return _DAYS[round(turn * 7) % 7]
-    minutes = round(turn * 24 * 60) % (24 * 60)
-    return f"{minutes // 60:02d}:{minutes % 60:02d}"
+def rank(x: Any, ranks: Any, width: Any) -> Any:
+    """The interpolated rank; beyond the range of training towards -1 and 2, never arriving.
+
+    `ranks` has a column for each knot: the knot, the gap to the next, the rank of the last row on
+    it, how ranks rise to the next, and the knot's own.
+    """
+    last = ranks.shape[1] - 1
+    if x < ranks[KNOT, 0]:
+        return -beyond(ranks[KNOT, 0] - x, width)
+    if x > ranks[KNOT, last]:
+        return 1 + beyond(x - ranks[KNOT, last], width)
+    if last == 0:
+        return 0.5
+    if x == ranks[KNOT, last]:
+        return 1.0
+    below, above = 0, last
+    while above - below > 1:
+        middle = (below + above) >> 1
+        if ranks[KNOT, middle] <= x:
+            below = middle
+        else:
+            above = middle
+    step = x - ranks[KNOT, below]
+    if step == 0:
+        return ranks[AT, below]
+    return ranks[HIGH, below] + step / ranks[GAP, below] * ranks[RISE, below]
+
+
+def beyond(distance: Any, width: Any) -> Any:
+    """d / (width + d): 0 at the edge of training, 1/2 one width from it, 1 in the limit."""
+    return 1 - 1 / (1 + distance / width)
+
+
+def deviation(x: Any, scale: Any) -> Any:
+    """Robust deviations from the centre, by their logarithm where they are large.
+
+    `scale` has the centre, the size of a deviation, and (last) 1 where training had one value.
+    """
+    z = min(max((x - scale[CENTRE]) / scale[SCALE], -LARGEST), LARGEST)
+    size = abs(z)
+    if size > 0:
+        size += JUMP * scale[CONSTANT]
+    if size > LINEAR:
+        size = LINEAR + math.log1p(size - LINEAR)
+    return math.copysign(size, z)
+
+
+def encode_numbers(
+    X: Any, bits: Any, ranks: Any, scales: Any, outputs: Any, out: Any
+) -> None:  # pragma: no cover  compiled
+    """Columns of numbers, a row of `X` each, to their outputs, which are columns of `out`.
+
+    `ranks` are those of all columns and where each column's begin; `outputs` say where the rank,
+    the deviation and the 1 of a missing value go (-1: nowhere), what each counts, and what the
+    first two are for a missing value.
+    """
+    knots, first = ranks
+    places, weights, missing = outputs
+    for k in range(X.shape[0]):
+        to_rank, to_deviation, to_missing = (
+            places[k, RANK],
+            places[k, DEVIATION],
+            places[k, MISSING],
+        )
+        own, scale = knots[:, first[k] : first[k + 1]], scales[k]
+        a = b = gone = 0.0
+        for i in range(X.shape[1]):
+            if i == 0 or bits[k, i] != bits[k, i - 1]:  # else it is as the row before: often so
+                x = X[k, i]
+                if x != x:
+                    a, b, gone = missing[k, RANK], missing[k, DEVIATION], weights[k, MISSING]
+                else:
+                    gone = 0.0
+                    if to_rank >= 0:
+                        a = rank(x, own, scale[WIDTH]) * weights[k, RANK]
+                    if to_deviation >= 0:
+                        b = deviation(x, scale) * weights[k, DEVIATION]
+            if to_rank >= 0:
+                out[i, to_rank] = a
+            if to_deviation >= 0:
+                out[i, to_deviation] = b
+            if to_missing >= 0:
+                out[i, to_missing] = gone
+
+
+def place_names(
+    rows: Any, output: Any, places: Any, heights: Any, out: Any
+) -> None:  # pragma: no cover  compiled
+    """The output of each row's name, by the code of the name: the others are 0 already."""
+    for i in range(rows.shape[0]):
+        j = output[rows[i]]
+        out[i, places[j]] = heights[j]

@@ -236,10 +236,12 @@ def _from_pandas(frame: Any) -> _Pieces:
     return list(frame.columns), [_pandas_values(s) for s in series], categorical, len(frame)
 
 
-def _pandas_values(series: Any) -> np.ndarray:
-    """The values in NumPy's own types; nullable numbers as floats, times in UTC."""
+def _pandas_values(series: Any) -> _Values:
+    """The values in NumPy's own types; nullable numbers as floats, times in UTC, texts by codes."""
     if isinstance(series.dtype, np.dtype):
         return series.to_numpy()
+    if getattr(series.dtype, "storage", None) == "pyarrow":
+        return _arrow_values(series.array.__arrow_array__())
     if series.dtype.kind in "iuf":
         return series.to_numpy(dtype=np.float64, na_value=np.nan)
     if series.dtype.name.startswith("datetime64"):

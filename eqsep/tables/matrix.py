@@ -1,0 +1,230 @@
+"""Learnt columns side by side as a matrix: all numbers in one compiled pass, names by codes."""
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from itertools import chain
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from eqsep.engine.compiled import compiled, in_threads
+from eqsep.tables.column import LARGEST, Column, column_of, objects
+from eqsep.tables.encodings import (
+    DEVIATION,
+    MISSING,
+    RANK,
+    Category,
+    Date,
+    Number,
+    beyond,
+    deviation,
+    encode_numbers,
+    place_names,
+    rank,
+)
+
+_AT_ONCE = 512  # rows, which stay in the processor's cache while column by column is encoded
+_NUMBERS = {int, float, bool, type(None)}  # types of values that need no reading
+_NAMES = {str, bool, type(None)}
+
+
+class _Numbers(NamedTuple):
+    """All columns of numbers, and the time elapsed of dates, as `encode_numbers` takes them."""
+
+    sources: list[int]
+    reads: list[str]
+    ranks: tuple[np.ndarray, np.ndarray]
+    scales: np.ndarray
+    outputs: tuple[np.ndarray, ...]
+
+
+class Encoding:
+    """Learnt columns side by side as a matrix, each row for itself to the last bit.
+
+    Parameters
+    ----------
+    columns : list of Number, Category, Date or None
+        None is a column that was dropped.
+    weights : ndarray of shape (n_outputs,)
+        What each output is multiplied by; those of 0 are left out.
+    dtype : type
+        Of the matrix.
+    names : list of str, default=None
+        The columns' names, where they have some.
+
+    Examples
+    --------
+    >>> size = Number.learn(column_of("size", np.array([1.0, 2.0, 4.0])), unit="number",
+    ...                     forms=["quantile"])
+    >>> encoding = Encoding([size], np.ones(1), np.float32)
+    >>> encoding.of_plain(np.array([[3.0], [np.nan]]))
+    array([[ 0.75],
+           [-2.  ]], dtype=float32)
+    """
+
+    def __init__(
+        self, columns: list[Any], weights: np.ndarray, dtype: Any, names: list[str] | None = None
+    ) -> None:
+        self._columns, self._weights, self._dtype, self._names = columns, weights, dtype, names
+
+    def __reduce__(self) -> tuple[Any, ...]:  # without what is made from the rest
+        return type(self), (self._columns, self._weights, self._dtype, self._names)
+
+    def of_table(self, columns: Sequence[Column], n_rows: int) -> np.ndarray:
+        """The matrix of a table with these columns.  -> (n_rows, n_outputs)"""
+        sources = zip(self._numbers.sources, self._numbers.reads, strict=True)
+        numbers = [columns[j].numbers(reads) for j, reads in sources]
+        coded = []
+        for j, category, _ in self._categories:
+            names, rows = columns[j].names(truths=category.boolean)
+            coded.append((rows, category.places(names)))
+        return self._matrix(n_rows, numbers, coded)
+
+    def of_plain(self, X: Any) -> np.ndarray | None:
+        """The matrix of a list of dicts or an array of numbers, of which no table is made.
+
+        None where it is something else, its columns are not those of training, or a value is not
+        plain and must be read with more care.
+        """
+        if isinstance(X, np.ndarray):
+            fits = X.ndim == 2 and X.shape[1] == len(self._columns) and len(X)
+            return self._of_array(X) if fits and self._names is None else None
+        if not isinstance(X, list) or not X or type(X[0]) is not dict or self._names is None:
+            return None
+        names, values = self._by_name
+        if not all(type(row) is dict and row.keys() == names for row in X):
+            return None
+        return self._of_values(list(zip(*map(values, X), strict=True)))
+
+    def _of_array(self, X: np.ndarray) -> np.ndarray | None:
+        if X.dtype.kind not in "iuf" or set(self._numbers.reads) != {"number"} or self._categories:
+            return None
+        return self._matrix(len(X), _bounded(X.T[self._numbers.sources]), [])
+
+    def _of_values(self, values: Sequence[Sequence[Any]]) -> np.ndarray | None:
+        """The matrix of values by column."""
+        names, dates = [values[j] for j, *_ in self._categories], self._dates
+        numbers = [values[j] for j in self._numbers.sources if j not in dates]
+        if not _NUMBERS.issuperset(map(type, chain.from_iterable(numbers))):
+            return None
+        if not _NAMES.issuperset(map(type, chain.from_iterable(names))):
+            return None
+        try:
+            X = _bounded(numbers)
+        except OverflowError:  # an integer beyond all floats
+            return None
+        if dates:
+            there = iter(X)
+            X = np.array(
+                [
+                    self._elapsed(j, values[j]) if j in dates else next(there)
+                    for j in self._numbers.sources
+                ]
+            )
+        rows = np.arange(len(values[0]))
+        coded = [
+            (rows, category.places(category.plain_names(own)))
+            for own, (_, category, _) in zip(names, self._categories, strict=True)
+        ]
+        return self._matrix(len(rows), X, coded)
+
+    def _elapsed(self, j: int, values: Sequence[Any]) -> np.ndarray:
+        assert self._names is not None  # values that come as dicts have names
+        return column_of(self._names[j], objects(values)).numbers("date")
+
+    def _matrix(
+        self, n: int, numbers: Any, coded: list[tuple[np.ndarray, np.ndarray]]
+    ) -> np.ndarray:
+        """From numbers by column, and for each column of names codes and the output of each."""
+        _, _, ranks, scales, outputs = self._numbers
+        out = np.zeros((n, np.count_nonzero(self._weights)), self._dtype)  # row by row
+        encode = compiled(encode_numbers, calls=(beyond, deviation, rank))
+        is_matrix = isinstance(numbers, np.ndarray)
+
+        def fill(part: slice) -> None:
+            for start in range(part.start, part.stop, _AT_ONCE):
+                some = slice(start, min(start + _AT_ONCE, part.stop))
+                if len(numbers):
+                    whole = is_matrix and some == slice(0, n)
+                    X = numbers if whole else np.array([column[some] for column in numbers])
+                    encode(X, X.view(np.int64), ranks, scales, outputs, out[some])
+                for (rows, places), (_, _, to) in zip(coded, self._categories, strict=True):
+                    compiled(place_names)(rows[some], places, *to, out[some])
+
+        in_threads(fill, n, steps=out.size)
+        for j, (date, places, weights) in self._dates.items():
+            x = numbers[self._numbers.sources.index(j)]
+            out[:, places] = date.circles(x) * weights
+        return out
+
+    @cached_property
+    def _by_name(self) -> tuple[set[str], Callable[[dict[str, Any]], Iterable[Any]]]:
+        """The names of the columns, and the values of a dict in their order."""
+        names = self._names or []
+        values = itemgetter(*names) if len(names) > 1 else lambda row: [row[n] for n in names]
+        return set(names), values
+
+    @cached_property
+    def _placed(self) -> list[tuple[int, Any, np.ndarray, np.ndarray]]:
+        """Each column that is kept: where its outputs go (-1: nowhere), and what they count."""
+        counts = self._weights > 0
+        place, end, placed = np.where(counts, np.cumsum(counts) - 1, -1), 0, []
+        for j, column in enumerate(self._columns):
+            if column is not None:
+                start, end = end, end + len(column.outputs)
+                placed.append((j, column, place[start:end], self._weights[start:end]))
+        return placed
+
+    @cached_property
+    def _numbers(self) -> _Numbers:
+        sources, reads, tables, scales, outputs = [], [], [], [], []
+        for j, column, place, weight in self._placed:
+            if column.number is not None:
+                sources.append(j)
+                reads.append(column.reads)
+                tables.append(column.number.ranks)
+                scales.append(column.number.scales)
+                outputs.append(_outputs(column.number, place, weight))
+        first = np.cumsum([0, *(table.shape[1] for table in tables)])
+        ranks = np.concatenate(tables, axis=1) if tables else np.empty((5, 0))
+        placed = tuple(np.array(part) for part in zip(*outputs, strict=True))
+        return _Numbers(sources, reads, (ranks, first), np.array(scales), placed)
+
+    @cached_property
+    def _categories(self) -> list[tuple[int, Category, tuple[np.ndarray, np.ndarray]]]:
+        """Each column of names, where its outputs go, and what they are."""
+        return [
+            (j, column, (place, column.heights * weight))
+            for j, column, place, weight in self._placed
+            if column.kind == "category"
+        ]
+
+    @cached_property
+    def _dates(self) -> dict[int, tuple[Date, np.ndarray, np.ndarray]]:
+        """The columns of dates, where their circles go, and what these count."""
+        found = {}
+        for j, column, place, weight in self._placed:
+            if column.kind == "date":
+                n = len(column.elapsed.outputs)
+                found[j] = (column, place[n:], weight[n:])
+        return found
+
+
+def _bounded(columns: Any) -> np.ndarray:
+    X = np.array(columns, dtype=float, order="C")
+    return np.minimum(np.maximum(X, -LARGEST, out=X), LARGEST, out=X)
+
+
+def _outputs(
+    number: Number, place: np.ndarray, weight: np.ndarray
+) -> tuple[list[int], list[float], list[float]]:
+    """Of rank, deviation and missing: where they go, what they count, and are where missing."""
+    places, weights, missing = [-1, -1, -1], [0.0, 0.0, 1.0], [0.0, 0.0]
+    forms = [*number.forms, *["missing"] * number.with_missing]
+    for form, at, counts in zip(forms, place, weight, strict=False):  # circles come after
+        output = {"quantile": RANK, "standard": DEVIATION, "missing": MISSING}[form]
+        places[output], weights[output] = int(at), float(counts)
+        if output != MISSING:
+            missing[output] = number.missing(form) * float(counts)
+    return places, weights, missing
