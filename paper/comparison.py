@@ -1,67 +1,26 @@
-"""Published beside ours: what the results on disk say of every figure, and why some do not hold."""
+"""Published beside ours: what the results on disk say of every figure, by each protocol."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from paper.cells import Result, Results
-from paper.measures import METRICS
+from paper.measures import METRICS, key
 from paper.plan import Entry, Plan, Table
 from paper.provenance import Provenance
-from paper.published import STDS, Ours, Published, Verdict, in_stds, judge
-from paper.tables import circle_networks, gaussians, hyperplane
+from paper.published import Ours
+from paper.reasons import reason_for
+from paper.tables.circles import BY_DRAW
 from paper.tables.mvtec import STAND_IN
+from paper.verdicts import MISSING, Terms, Verdict, chance_passes, judge
 
-_CONSTANT = (
-    "a constant score gets this, (1 + share of attacks) / 2 by trapezoid: no detector is measured"
-)
-_CONSTANT_ROWS = {
-    "nsl_kdd": ("OVS",),
-    "nsl_kdd_full": ("OVS-RBF", "OVS-Lin", "OVS-Lin-ES (ours)"),
-}
-# The studies whose repetitions start anew, and what helps.
-_STARTS = {
-    hyperplane.STUDY.name: "; from several starts: see corrected",
-    gaussians.STUDY.name: "; from several starts: see corrected",
-    circle_networks.STUDY.name: "",
-}
-_FEW = 0.1  # of the rows may have the highest score in common
-_HS_SAD = (
-    "it depends on the training rows: on 20,000 of them Privilege is 0.081±0.029 and Access "
-    "0.481±0.027, less than two such deviations off (python -m paper.settings)"
-)
-_ES_NS = (
-    "it depends on the rows that are held out to stop on: other ones move Probe by about half of "
-    "this (python -m paper.settings)"
-)
-_OCSVM = (
-    "it depends on nu, here the share of attacks in training as the text says "
-    "(python -m paper.settings OCSVM-A)"
-)
-# By table and row, of figures that are off: what the difference comes from.
-_FOUND: dict[tuple[str, str], str] = {
-    ("toy_shallow", "OCSVM"): (
-        "it depends on the draw of the 100 rows: over 20 draws it is 0.796±0.047 (python -m "
-        "paper.settings OCSVM)"
-    ),
-    ("separation", "ES (LL), 2 layers"): (
-        "nearly all members pass this mark; the paper's other one is that outputs are 0.30 apart"
-    ),
-    ("nsl_kdd", "OCSVM"): _OCSVM,
-    ("nsl_kdd_full", "OCSVM-N"): (
-        "it depends on nu, here as printed for the circles (python -m paper.settings OCSVM-N)"
-    ),
-    ("nsl_kdd_full", "OCSVM-A"): _OCSVM,
-    ("nsl_kdd", "ES-NS (ours)"): _ES_NS,
-    ("nsl_kdd_full", "ES-NS (ours)"): _ES_NS,
-    ("nsl_kdd", "HS-SAD"): _HS_SAD,
-    ("nsl_kdd_full", "HS-SAD"): _HS_SAD,
-}
+_UNKNOWN = ("differs", "cannot tell")
 
 
 @dataclass(frozen=True)
 class Line:
-    """A published figure, ours by both protocols, and the verdict on the paper's.
+    """A published figure and ours, by each protocol with a verdict of its own.
 
-    `in_stds` is the difference in published standard deviations, None where that is not a number.
+    `passes_by_chance` says whether a score that knows nothing would agree with it.
     """
 
     row: str
@@ -69,9 +28,10 @@ class Line:
     published: str
     paper: str
     difference: float | None
-    in_stds: float | None
     verdict: Verdict
     corrected: str
+    corrected_verdict: Verdict
+    passes_by_chance: bool
 
 
 @dataclass(frozen=True)
@@ -87,16 +47,28 @@ class Comparison:
     lines: tuple[Line, ...]
     provenance: Provenance
 
-    def count(self, word: str) -> int:
-        """How many lines have this verdict."""
-        return sum(line.verdict.word == word for line in self.lines)
+    def count(self, word: str, *, protocol: str = "paper") -> int:
+        """How many lines have this verdict by the protocol."""
+        verdicts = (
+            line.verdict if protocol == "paper" else line.corrected_verdict for line in self.lines
+        )
+        return sum(verdict.word == word for verdict in verdicts)
+
+    @property
+    def missing(self) -> int:
+        """How many published figures nothing of ours stands beside."""
+        return sum(self.count(word) for word in MISSING)
+
+    @property
+    def passed_by_chance(self) -> int:
+        """With how many published figures a score that knows nothing would agree."""
+        return sum(line.passes_by_chance for line in self.lines)
 
 
 def compare(table: Table, plan: Plan, results: Results) -> Comparison:
     """Judge every figure of a table by the results of its cells, by both protocols."""
     lines = tuple(
-        _line(entry, {name: results.of(entry.cell(plan, name)) for name in METRICS})
-        for entry in table.entries()
+        _line(table, entry, _results_of(entry, plan, results)) for entry in table.entries()
     )
     published, made = table.published, results.made(table.cells(plan))
     return Comparison(
@@ -111,22 +83,45 @@ def compare(table: Table, plan: Plan, results: Results) -> Comparison:
     )
 
 
-def _line(entry: Entry, results: dict[str, Result | None]) -> Line:
-    ours = {protocol: _ours(entry, protocol, result) for protocol, result in results.items()}
-    paper, corrected = ours["paper"], ours["corrected"]
-    published = entry.published
+def _results_of(entry: Entry, plan: Plan, results: Results) -> dict[str, Result | None]:
+    """The result by each protocol; of one-vs-set, under "machine" that of the SVM it stands on."""
+    found = {name: results.of(entry.cell(plan, name)) for name in METRICS}
+    cell = entry.cell(plan, "paper")
+    if cell.method == "OVS-RBF-ES":
+        found["machine"] = results.of(replace(cell, method="SVM-RBF"))
+    return found
+
+
+def terms_of(table: Table, entry: Entry, result: Result | None, protocol: str) -> Terms:
+    """By what a figure is compared: the runs and digits of the paper, and draws of the circles."""
+    values = (result or {}).get("values", {}).get(key(protocol, BY_DRAW))
+    by_draw = Ours.of(values) if values else None
+    return Terms(entry.measurement.seeds, table.published.rounding, by_draw)
+
+
+def _line(table: Table, entry: Entry, results: Mapping[str, Result | None]) -> Line:
+    ours, verdicts = {}, {}
+    for protocol in METRICS:
+        result = results[protocol]
+        terms = terms_of(table, entry, result, protocol)
+        ours[protocol] = _ours(entry, protocol, result)
+        verdicts[protocol] = _verdict(entry, result, ours[protocol], terms)
+    terms, told, paper = terms_of(table, entry, None, "paper"), verdicts["paper"], ours["paper"]
+    if told.word in _UNKNOWN and (reason := reason_for(entry, results, terms)):
+        told = Verdict(told.word, f"{told.reason}: {reason}")
     apart = None
-    if paper is not None and published.mean is not None:
-        apart = round(paper.mean - published.mean, 4)
+    if paper is not None and entry.published.mean is not None:
+        apart = round(paper.mean - entry.published.mean, 4)
     return Line(
         entry.row,
         entry.column,
-        str(published),
+        str(entry.published),
         "" if paper is None else str(paper),
         apart,
-        None if paper is None else in_stds(published, paper),
-        _verdict(entry, results["paper"], paper),
-        "" if corrected is None else str(corrected),
+        told,
+        "" if ours["corrected"] is None else str(ours["corrected"]),
+        verdicts["corrected"],
+        chance_passes(entry.published, terms, table.prevalence(entry.row, entry.column)),
     )
 
 
@@ -137,7 +132,7 @@ def _ours(entry: Entry, protocol: str, result: Result | None) -> Ours | None:
     return Ours.of(values) if values else None
 
 
-def _verdict(entry: Entry, result: Result | None, ours: Ours | None) -> Verdict:
+def _verdict(entry: Entry, result: Result | None, ours: Ours | None, terms: Terms) -> Verdict:
     if result is None:
         return Verdict("not run", "run it: python -m paper " + entry.table)
     if "skipped" in result:
@@ -145,71 +140,7 @@ def _verdict(entry: Entry, result: Result | None, ours: Ours | None) -> Verdict:
     if ours is None:
         lacks = result["more"].get("lacks", "no member performed well enough to be counted")
         return Verdict("skipped", lacks)
-    return with_reason(entry, judge(entry.published, ours), result)
-
-
-def with_reason(entry: Entry, verdict: Verdict, result: Result) -> Verdict:
-    """The verdict with what is known beyond the difference."""
-    if entry.row in _CONSTANT_ROWS.get(entry.table, ()):
-        return Verdict("constant", _CONSTANT)
     source = result["more"].get("source", "")
     if source == STAND_IN:
         return Verdict("other data", f"{source}: the published ones are not public")
-    if verdict.word in ("holds", "ours alone"):
-        return verdict
-    found = (
-        _FOUND.get((entry.table, entry.row))
-        or _failed_starts(entry, result)
-        or _tied_starts(entry, result)
-        or _silent(result)
-        or _spread(entry, result)
-    )
-    return Verdict(verdict.word, f"{verdict.reason}: {found}") if found else verdict
-
-
-def _failed_starts(entry: Entry, result: Result) -> str:
-    """In words, how many single starts failed, where the others hold."""
-    if entry.study not in _STARTS or not entry.measurement.key.startswith("{metric}"):
-        return ""
-    values = result["values"][entry.key("paper")]
-    good = [v for v in values if judge(entry.published, Ours.of([v])).word != "below"]
-    if not good or judge(entry.published, Ours.of(good)).word != "holds":
-        return ""
-    failed = f"{len(values) - len(good)} of {len(values)} single starts end in a poor minimum"
-    return f"{failed}, the others give {Ours.of(good)}{_STARTS[entry.study]}"
-
-
-def _tied_starts(entry: Entry, result: Result) -> str:
-    """In words, how many starts give their highest score to many rows, where the others hold."""
-    shares = result["more"].get("tied at the top", [])
-    values = result["values"][entry.key("paper")]
-    untied = [v for v, share in zip(values, shares, strict=False) if share <= _FEW]
-    if not untied or judge(entry.published, Ours.of(untied)).word != "holds":
-        return ""
-    tied = f"{len(values) - len(untied)} of {len(values)} starts give their highest score to up to"
-    return (
-        f"{tied} {max(shares):.0%} of the rows, which the trapezoid flatters; the others give "
-        f"{Ours.of(untied)}"
-    )
-
-
-def _silent(result: Result) -> str:
-    """In words, how many rows a network cannot tell apart, where they are the most."""
-    silent = result["more"].get("silent", 0.0)
-    if silent <= 0.5:
-        return ""
-    return (
-        f"{silent:.0%} of the test rows leave the first layer of RBFs silent, so little or nothing "
-        "tells them apart, and an area then says little: likely the cause, not a proven one"
-    )
-
-
-def _spread(entry: Entry, result: Result) -> str:
-    """In words, that the difference is one between starts, where it is."""
-    ours = Ours.of(result["values"][entry.key("paper")])
-    if judge(Published(entry.published.mean, ours.std), ours).word != "holds":
-        return ""
-    return (
-        f"within {STDS:g} standard deviations of our own {ours.n} starts, where the published one "
-        f"is {entry.published.std or 0:.3f}"
-    )
+    return judge(entry.published, ours, terms)

@@ -19,8 +19,8 @@ from paper.comparison import Comparison
 from paper.figures import FIGURES
 from paper.page import lines_of, report, write_pages
 from paper.plan import PROTOCOLS, Plan
-from paper.published import WORDS
 from paper.tables import TABLES
+from paper.verdicts import WORDS
 
 NAMES = (*TABLES, *FIGURES)
 _LINES_SHOWN = 60  # of several tables; more are on the page
@@ -99,6 +99,8 @@ def run_names(
     comparisons = [one for one in found.comparisons if one.name in wanted]
     if len(comparisons) > 1:
         console.print(_summary(comparisons))
+        for sentence in found.summary:
+            console.print(sentence, soft_wrap=True)
     if sum(len(one.lines) for one in comparisons) <= _LINES_SHOWN or len(comparisons) == 1:
         for comparison in comparisons:
             console.print(_lines(comparison))
@@ -134,15 +136,16 @@ def _on_page(wanted: Sequence[str], plan: Plan, out: Path) -> list[str]:
 
 def _summary(comparisons: Sequence[Comparison]) -> Table:
     words = [word for word in WORDS if any(one.count(word) for one in comparisons)]
-    table = _table("table", "figures", *words)
+    table = _table("table", "figures", *words, "by chance")
     for comparison in comparisons:
         counts = (str(comparison.count(word) or "") for word in words)
-        table.add_row(comparison.name, str(len(comparison.lines)), *counts)
+        by_chance = str(comparison.passed_by_chance or "")
+        table.add_row(comparison.name, str(len(comparison.lines)), *counts, by_chance)
     return table
 
 
 def _lines(comparison: Comparison) -> Table:
-    columns = ("published", "paper", "apart", "in stds", "verdict", "corrected")
+    columns = ("published", "paper", "apart", "verdict", "corrected", "its verdict")
     table = _table("row", "column", *columns, names=2)
     table.title = comparison.title
     for words in lines_of(comparison):

@@ -13,8 +13,8 @@ from paper.comparison import Comparison, Line, compare
 from paper.figures import FIGURES, Figure
 from paper.plan import Plan
 from paper.provenance import Provenance
-from paper.published import WORDS
 from paper.tables import TABLES
+from paper.verdicts import JUDGED, MARGIN, WORDS
 
 MARKDOWN, HTML = "reproduction.md", "reproduction.html"
 
@@ -44,6 +44,30 @@ class Report:
     pictures: tuple[Picture, ...]
     provenance: Provenance
 
+    def counted(self, word: str, *, protocol: str = "paper") -> int:
+        """How many figures of all tables have this verdict by the protocol."""
+        return sum(table.count(word, protocol=protocol) for table in self.comparisons)
+
+    @property
+    def summary(self) -> tuple[str, ...]:
+        """What comes first, in a sentence for each protocol and one of what chance would pass."""
+        published = sum(len(table.lines) for table in self.comparisons)
+        published -= self.counted("ours alone")
+        told = [
+            f"By the {protocol} protocol "
+            + ", ".join(f"{self.counted(word, protocol=protocol)} {word}" for word in JUDGED)
+            + "."
+            for protocol in self.plan.protocols
+        ]
+        by_chance = sum(table.passed_by_chance for table in self.comparisons)
+        missing = sum(table.missing for table in self.comparisons)
+        return (
+            f"{published} published figures, {missing} of them without one of ours beside them "
+            "(other data, skipped, or not run).",
+            *told,
+            f"With {by_chance} a constant score, or one drawn at random, would agree.",
+        )
+
 
 def report(names: Iterable[str], plan: Plan, out: Path) -> Report:
     """Read the results of the tables and figures of these names, judge and draw them."""
@@ -61,13 +85,13 @@ def write_pages(found: Report, out: Path) -> tuple[Path, Path]:
 def html(found: Report) -> str:
     """The page as one file: styles and pictures are in it, nothing is fetched."""
     page = _template("page.html.jinja", autoescape=True)
-    return page.render(found=found, words=WORDS, number=number)
+    return page.render(found=found, words=WORDS, margin=MARGIN, number=number)
 
 
 def markdown(found: Report) -> str:
     """The same without pictures."""
     page = _template("page.md.jinja", autoescape=False)
-    return page.render(found=found, words=WORDS, number=number, cell=_markdown_cell)
+    return page.render(found=found, words=WORDS, margin=MARGIN, number=number, cell=_markdown_cell)
 
 
 def number(value: float | None, digits: int) -> str:
@@ -93,9 +117,9 @@ def _words(line: Line) -> tuple[str, ...]:
         line.published,
         line.paper or "–",
         number(line.difference, 3),
-        number(line.in_stds, 1),
         line.verdict.word,
         line.corrected or "–",
+        line.corrected_verdict.word,
     )
 
 

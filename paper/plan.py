@@ -100,6 +100,10 @@ class Table:
         What a reader must know to compare, in a sentence or two.
     changes : str
         What the corrected protocol changes, likewise.
+    prevalence : callable
+        From a row and a column to the share of positive rows in the test; None where the figure is
+        no area. A constant score has the area (1 + share) / 2 by the trapezoid, one that is drawn
+        at random the share.
     """
 
     name: str
@@ -107,6 +111,7 @@ class Table:
     measurement: Callable[[str, str], Measurement]
     note: str = ""
     changes: str = ""
+    prevalence: Callable[[str, str], float | None] = lambda row, column: None  # noqa: ARG005
 
     @property
     def published(self) -> PublishedTable:

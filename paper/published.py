@@ -1,4 +1,4 @@
-"""The published figures, and whether they hold: a word, and the reason for it.
+"""The published figures, and what is measured beside them.
 
 They are what the paper's tables say, two studies of its text, and a table of ours.
 """
@@ -11,18 +11,6 @@ from importlib.resources import files
 from typing import Any
 
 import numpy as np
-
-STDS, SLACK = 3.0, 0.02  # a figure holds within so many published standard deviations and so much
-WORDS = {
-    "holds": f"ours lies within {STDS:g} published standard deviations + {SLACK:g}",
-    "above": "ours is larger than that allows",
-    "below": "ours is smaller than that allows",
-    "constant": "the published figure is that of a constant score: it measures no detector",
-    "ours alone": "the paper has no such figure: there is nothing to compare with",
-    "other data": "ours comes from other data: nothing is said of the published figure",
-    "skipped": "something that the measurement needs is not there",
-    "not run": "it has not been measured yet",
-}
 
 
 @dataclass(frozen=True)
@@ -68,6 +56,13 @@ class PublishedTable:
     label: str
     positive: str
     rows: Mapping[str, Mapping[str, Published | None]]
+
+    @property
+    def rounding(self) -> float:
+        """Half a unit of the last digit that the table prints."""
+        printed = (value.mean for *_, value in self.figures() if value.mean is not None)
+        digits = max((len(f"{mean:g}".partition(".")[2]) for mean in printed), default=3)
+        return 0.5 * 10.0**-digits
 
     def figures(self) -> Iterator[tuple[str, str, Published]]:
         """Row, column and figure, wherever there is one."""
@@ -123,49 +118,6 @@ class Ours:
 
     def __str__(self) -> str:
         return f"{self.mean:.3f}" + (f"±{self.std:.3f}" if self.n > 1 else "")
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A word of `WORDS`, and why."""
-
-    word: str
-    reason: str
-
-
-def judge(published: Published, ours: Ours) -> Verdict:
-    """Compare what was measured with what was published.
-
-    Examples
-    --------
-    >>> judge(Published(0.90, 0.01), Ours(0.94, 0.0, 1))
-    Verdict(word='holds', reason='apart by +0.040, 0.050 allowed')
-    >>> judge(Published(0.90, 0.01), Ours(0.84, 0.0, 1)).word
-    'below'
-    """
-    if published.mean is None:
-        if published.least is None:
-            return Verdict("ours alone", "not in the paper")
-        word = "holds" if ours.mean >= published.least else "below"
-        return Verdict(word, f"{ours.mean:.2f}, at least {published.least:g} claimed")
-    apart = ours.mean - published.mean
-    allowed = STDS * (published.std or 0.0) + SLACK
-    within = abs(apart) <= allowed + 1e-9
-    word = "holds" if within else "above" if apart > 0 else "below"
-    return Verdict(word, f"apart by {apart:+.3f}, {allowed:.3f} allowed")
-
-
-def in_stds(published: Published, ours: Ours) -> float | None:
-    """The difference in published standard deviations; None where there is none, or it is 0.
-
-    Examples
-    --------
-    >>> in_stds(Published(0.5, 0.1), Ours(0.7, 0.0, 1))
-    2.0
-    """
-    if published.mean is None or not published.std:
-        return None
-    return round((ours.mean - published.mean) / published.std, 2)
 
 
 def constant_area(prevalence: float) -> float:

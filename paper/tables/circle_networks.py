@@ -15,7 +15,7 @@ from paper.networks import (
     training,
 )
 from paper.plan import Measurement, Table
-from paper.tables.circles import circles, heat_map
+from paper.tables.circles import circles, heat_map, normal_share
 
 WELL = 0.95  # a member with this area or more performed well
 FULL = {"epochs": 1000, "learning_rate": 1e-3}
@@ -145,15 +145,19 @@ def _margin(row: str, column: str) -> Measurement:
     return Measurement("circles", f"{name}, Bump, {layers}", column.lower())
 
 
-_NOTE = "Rows: output layer. Columns: hidden activation. 20 starts on one data set. Chance: 0.75."
+_NOTE = (
+    "Rows: output layer. Columns: hidden activation. 20 starts on one data set. Chance: 0.75. The "
+    "paper's data set is another draw, which these verdicts leave out of account: a difference may "
+    "be one between the two."
+)
 _CHANGES = (
     "The paper's circles have radius 4 and 0.25 where its text says 2 and 0.5. With those of the "
     "text both kinds of anomaly lie closer to the normal circle, and the networks are the same."
 )
 TABLES = [
-    Table("toy_networks", STUDY, _two_layers, _NOTE, _CHANGES),
-    Table("toy_networks_2layers", STUDY, _two_layers, _NOTE, _CHANGES),
-    Table("toy_networks_3layers", STUDY, _three_layers, _NOTE, _CHANGES),
+    Table("toy_networks", STUDY, _two_layers, _NOTE, _CHANGES, normal_share),
+    Table("toy_networks_2layers", STUDY, _two_layers, _NOTE, _CHANGES, normal_share),
+    Table("toy_networks_3layers", STUDY, _three_layers, _NOTE, _CHANGES, normal_share),
     Table(
         "separation",
         STUDY,

@@ -107,7 +107,16 @@ _CHANGES = (
     "are no longer trained on. Areas are average precisions, which do not flatter ties; "
     "and SAD has the L2 penalty that the paper's code left without effect."
 )
+# Of the test file, by the paper's lists of attacks, in which 144 are in no column but the last.
+NORMAL_ROWS = 9711
+ATTACKS = {"DoS": 7460, "Probe": 2421, "Privilege": 65, "Access": 2743, "Overall": 12833}
+
+
+def _share(row: str, column: str) -> float:  # noqa: ARG001  of the attacks of a column
+    return ATTACKS[column] / (ATTACKS[column] + NORMAL_ROWS)
+
+
 TABLES = [
-    Table("nsl_kdd", STUDY, _main, _NOTE, _CHANGES),
-    Table("nsl_kdd_full", STUDY, _full, _NOTE, _CHANGES),
+    Table("nsl_kdd", STUDY, _main, _NOTE, _CHANGES, _share),
+    Table("nsl_kdd_full", STUDY, _full, _NOTE, _CHANGES, _share),
 ]

@@ -94,7 +94,15 @@ _CHANGES = (
     "The paper also tests on the subnormal rows of the training file, which doubles the unseen "
     "kind and so raises its area; the corrected test rows are those of the test file alone."
 )
+NORMAL_ROWS = 3178
+_ROWS = {"Hyper": 73, "Subno": 368, "Overa": 441}  # of the paper's test
+
+
+def _share(row: str, column: str) -> float:  # noqa: ARG001  of the kind of a row
+    return _ROWS[row[:5]] / (_ROWS[row[:5]] + NORMAL_ROWS)
+
+
 TABLES = [
-    Table("thyroid", STUDY, _measurement, _NOTE, _CHANGES),
-    Table("thyroid_full", STUDY, _measurement, _NOTE, _CHANGES),
+    Table("thyroid", STUDY, _measurement, _NOTE, _CHANGES, _share),
+    Table("thyroid_full", STUDY, _measurement, _NOTE, _CHANGES, _share),
 ]

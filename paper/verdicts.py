@@ -1,0 +1,145 @@
+"""Whether a published figure and ours agree: a test that could fail, and a word for its outcome.
+
+Both figures are means of few runs. They *agree* where two one-sided tests show that they lie within
+a margin of each other, and *differ* where they do not and a two-sided test tells them apart. Where
+neither is so, the runs are too few or too far apart: one *cannot tell*. The printed figure may be
+off by half a unit of its last digit, which counts against agreement and against a difference. A
+method without chance on the same rows must give the same figure, rounded.
+"""
+
+from dataclasses import dataclass
+from math import sqrt
+
+from scipy import stats
+
+from paper.published import Ours, Published, constant_area
+
+MARGIN = 0.02  # of areas and shares: what a reader would take for the same figure
+LEVEL = 0.05  # of each one-sided test, and of the two-sided one
+JUDGED = {
+    "agrees": f"the two lie within {MARGIN:g} of each other, by two one-sided tests at "
+    f"{LEVEL:.0%}; of a method without chance, they are equal when rounded",
+    "differs": f"they do not, and a two-sided test at {LEVEL:.0%} tells them apart; of a method "
+    "without chance, they are not equal when rounded",
+    "cannot tell": "neither: the runs are too few, or too far apart",
+}
+MISSING = {
+    "other data": "ours comes from other data: nothing is said of the published figure",
+    "skipped": "something that the measurement needs is not there",
+    "not run": "it has not been measured yet",
+}
+WORDS = {**JUDGED, "ours alone": "the paper has no such figure", **MISSING}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A word of `WORDS`, and why."""
+
+    word: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a figure is compared by.
+
+    Attributes
+    ----------
+    runs : int
+        How many runs the published mean is of; 1 is a method without chance.
+    rounding : float
+        Half a unit of the last digit that is printed.
+    by_draw : Ours, default=None
+        Where both have one data set of their own, drawn at random: ours over several draws of it.
+    """
+
+    runs: int
+    rounding: float = 0.0005
+    by_draw: Ours | None = None
+
+
+def judge(published: Published, ours: Ours, terms: Terms) -> Verdict:
+    """Compare what was measured with what was published.
+
+    Examples
+    --------
+    >>> judge(Published(0.90, 0.01), Ours(0.905, 0.01, 20), Terms(runs=20))
+    Verdict(word='agrees', reason='apart by +0.005, give or take 0.007')
+    >>> judge(Published(0.90, 0.01), Ours(0.86, 0.01, 20), Terms(runs=20)).word
+    'differs'
+    >>> judge(Published(0.90, 0.1), Ours(0.905, 0.01, 20), Terms(runs=3)).word
+    'cannot tell'
+    """
+    if published.mean is None:
+        if published.least is None:
+            return Verdict("ours alone", "not in the paper")
+        return _judge_claim(published.least, ours)
+    apart = ours.mean - published.mean
+    if terms.runs == 1 and terms.by_draw is None:
+        word = "agrees" if abs(apart) <= terms.rounding + 1e-9 else "differs"
+        return Verdict(word, f"apart by {apart:+.3f}, without chance")
+    error, freedom = standard_error(published, ours, terms)
+    one_sided, two_sided = (stats.t.ppf(1 - share, freedom) for share in (LEVEL, LEVEL / 2))
+    if abs(apart) + terms.rounding + one_sided * error <= MARGIN + 1e-9:
+        word = "agrees"
+    elif abs(apart) - terms.rounding - two_sided * error > 1e-9:
+        word = "differs"
+    else:
+        word = "cannot tell"
+    reach = two_sided * error + terms.rounding
+    return Verdict(word, f"apart by {apart:+.3f}, give or take {reach:.3f}")
+
+
+def standard_error(published: Published, ours: Ours, terms: Terms) -> tuple[float, float]:
+    """The standard error of the difference of two means, and Welch's degrees of freedom.
+
+    Deviations are taken as printed, over n: a mean's standard error is that over the root of n - 1.
+
+    Examples
+    --------
+    >>> error, freedom = standard_error(Published(0.9, 0.03), Ours(0.9, 0.03, 10), Terms(runs=10))
+    >>> round(error, 4), round(freedom, 1)
+    (0.0141, 18.0)
+    """
+    parts = [
+        (std**2 / (n - 1), n - 1)
+        for std, n in ((published.std or 0.0, terms.runs), (ours.std, ours.n))
+        if n > 1
+    ]
+    if terms.by_draw is not None:  # theirs is a draw as well as ours
+        between = terms.by_draw.std**2 * terms.by_draw.n / (terms.by_draw.n - 1)
+        parts.append((2 * max(between - ours.std**2, 0.0), terms.by_draw.n - 1))
+    variance = sum(part for part, _ in parts)
+    if variance <= 0:
+        return 0.0, 1.0
+    return sqrt(variance), variance**2 / sum(part**2 / n for part, n in parts)
+
+
+def _judge_claim(least: float, ours: Ours) -> Verdict:
+    """Whether a share of members is at least so much, by its exact interval."""
+    successes = round(ours.mean * ours.n)
+    low = stats.beta.ppf(LEVEL, successes, ours.n - successes + 1) if successes else 0.0
+    high = (
+        stats.beta.ppf(1 - LEVEL, successes + 1, ours.n - successes) if successes < ours.n else 1.0
+    )
+    word = "agrees" if low >= least else "differs" if high < least else "cannot tell"
+    return Verdict(
+        word, f"{successes} of {ours.n}, between {low:.2f} and {high:.2f}; {least:g} claimed"
+    )
+
+
+def chance_passes(published: Published, terms: Terms, prevalence: float | None) -> bool:
+    """Whether a score that knows nothing would agree: a constant one, or one drawn at random.
+
+    Examples
+    --------
+    >>> chance_passes(Published(0.717, 0.0), Terms(runs=1), 0.4345)  # (1 + 0.4345) / 2
+    True
+    """
+    if prevalence is None or published.mean is None:
+        return False
+    areas = (constant_area(prevalence), prevalence)
+    return any(
+        judge(published, Ours(area, 0.0, max(terms.runs, 1)), terms).word == "agrees"
+        for area in areas
+    )

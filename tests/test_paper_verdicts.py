@@ -1,0 +1,247 @@
+"""Verdicts that could fail: equivalence, difference, chance; reasons that are called guesses."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from paper.cells import Results, write_result
+from paper.comparison import compare
+from paper.page import html, markdown, report
+from paper.plan import Plan
+from paper.published import Ours, Published, constant_area, published_tables
+from paper.reasons import CONSTANT_ROWS, is_constant, reason_for
+from paper.tables import TABLES, mvtec
+from paper.verdicts import MARGIN, WORDS, Terms, chance_passes, judge, standard_error
+
+TINY = Plan(seeds=2, quick=True)
+MADE = {"date": "2026-01-01", "commit": "c", "versions": "v", "machine": "m", "seconds": 1.0}
+
+
+def word(published, ours, **terms):
+    return judge(published, ours, Terms(**{"runs": 20} | terms)).word
+
+
+@pytest.mark.parametrize(
+    ("apart", "expected"),
+    [(0.0, "agrees"), (0.0005, "agrees"), (0.0006, "differs"), (-0.001, "differs")],
+)
+def test_without_chance_figures_are_equal_when_rounded_or_they_differ(apart, expected):
+    assert word(Published(0.5, 0.0), Ours(0.5 + apart, 0.0, 1), runs=1) == expected
+    assert word(Published(0.5, 0.0), Ours(0.5 + 10 * apart, 0.0, 1), runs=1, rounding=0.005) == (
+        expected
+    )
+
+
+@pytest.mark.parametrize(
+    ("apart", "std", "expected"),
+    [
+        (0.0, 0.01, "agrees"),
+        (0.0, 0.1, "cannot tell"),
+        (0.01, 0.01, "agrees"),
+        (0.01, 0.02, "cannot tell"),
+        (0.03, 0.01, "differs"),
+        (-0.03, 0.01, "differs"),
+        (-0.03, 0.1, "cannot tell"),
+        (0.0, 0.0, "agrees"),
+        (0.019, 0.0, "agrees"),
+        (0.021, 0.0, "differs"),
+    ],
+)
+def test_means_of_twenty_runs(apart, std, expected):
+    assert word(Published(0.5, std), Ours(0.5 + apart, std, 20)) == expected
+
+
+def test_few_runs_tell_less_than_many():
+    published, ours = Published(0.5, 0.01), Ours(0.505, 0.01, 3)
+    assert word(published, ours, runs=3) == "cannot tell"
+    assert word(published, Ours(0.505, 0.01, 20), runs=20) == "agrees"
+
+
+def test_rounding_counts_against_agreement_and_against_a_difference():
+    steady = Ours(0.516, 0.0, 20)
+    assert word(Published(0.5, 0.0), steady) == "agrees"
+    assert word(Published(0.5, 0.0), steady, rounding=0.005) == "differs"
+    assert word(Published(0.5, 0.02), Ours(0.514, 0.02, 20)) == "differs"
+    assert word(Published(0.5, 0.02), Ours(0.514, 0.02, 20), rounding=0.005) == "cannot tell"
+
+
+def test_the_standard_error_is_that_of_welch():
+    rng = np.random.default_rng(0)
+    one, two = rng.normal(0.5, 0.1, 12), rng.normal(0.55, 0.2, 7)
+    error, freedom = standard_error(Published(one.mean(), one.std()), Ours.of(two), Terms(runs=12))
+    welch = stats.ttest_ind(two, one, equal_var=False)
+    assert (two.mean() - one.mean()) / error == pytest.approx(welch.statistic)
+    assert freedom == pytest.approx(welch.df)
+
+
+def test_wrong_verdicts_are_as_rare_as_they_promise():
+    """Equal means rarely differ; means a margin apart rarely agree."""
+    rng, words = np.random.default_rng(0), []
+    for apart in (0.0, MARGIN):
+        theirs, ours = rng.normal(0.5, 0.01, (400, 5)), rng.normal(0.5 + apart, 0.01, (400, 5))
+        words.append(
+            [
+                word(Published(t.mean(), t.std()), Ours.of(o), runs=5, rounding=0.0)
+                for t, o in zip(theirs, ours, strict=True)
+            ]
+        )
+    assert 0 < words[0].count("differs") <= 0.05 * 400 + 12
+    assert 0 < words[1].count("agrees") <= 0.05 * 400 + 12
+    assert words[0].count("agrees") > 100
+
+
+def test_a_data_set_that_was_drawn_counts_with_how_far_draws_are_apart():
+    published, ours = Published(0.83, 0.0), Ours(0.81, 0.0, 1)
+    assert word(published, ours, runs=1) == "differs"
+    assert word(published, ours, runs=1, by_draw=Ours(0.8, 0.05, 20)) == "cannot tell"
+    assert word(published, ours, runs=1, by_draw=Ours(0.8, 0.001, 20)) == "differs"
+    same = Ours(0.83, 0.0, 1)
+    assert word(published, same, runs=1, by_draw=Ours(0.83, 0.001, 20)) == "agrees"
+
+
+@pytest.mark.parametrize(
+    ("successes", "expected"), [(20, "agrees"), (15, "agrees"), (10, "cannot tell"), (5, "differs")]
+)
+def test_a_claim_of_a_share_is_judged_by_its_exact_interval(successes, expected):
+    values = [1.0] * successes + [0.0] * (20 - successes)
+    assert word(Published(least=0.5), Ours.of(values)) == expected
+
+
+def test_a_figure_that_the_paper_does_not_have_is_not_judged():
+    assert {word(Published(), Ours(mean, 0.0, 3)) for mean in (0.0, 0.5, 1.0)} == {"ours alone"}
+
+
+def test_chance_is_a_constant_score_or_one_drawn_at_random():
+    terms = Terms(runs=1)
+    for area in (constant_area(0.2), 0.2):
+        assert chance_passes(Published(area, 0.0), terms, 0.2)
+    assert not chance_passes(Published(0.4, 0.0), terms, 0.2)
+    assert not chance_passes(Published(0.2, 0.0), terms, None)
+
+
+def test_published_rows_of_constant_scores_are_those_of_constant_scores():
+    """(1 + prevalence) / 2 to three digits, in every figure of them and of no other row."""
+    for name, rows in CONSTANT_ROWS.items():
+        table, n_found = TABLES[name], 0
+        for entry in table.entries():
+            area = constant_area(table.prevalence(entry.row, entry.column))
+            if is_constant(entry):
+                n_found += 1
+                assert entry.published.mean == pytest.approx(area, abs=0.00051)
+        assert n_found == len(rows) * {"mvtec_objects": 6}.get(name, 5)
+
+
+def test_every_area_has_a_prevalence_and_no_other_figure_has():
+    for table in TABLES.values():
+        shares = {table.prevalence(e.row, e.column) for e in table.entries()}
+        if table.name in ("separation", "margin_by_layer", "magnetic_tile"):
+            assert shares == {None}
+        else:
+            assert all(0 < share < 1 for share in shares)
+    assert TABLES["nsl_kdd"].prevalence("SVM", "DoS") == pytest.approx(0.434, abs=5e-4)
+    assert sum(mvtec._PILLS.values()) == mvtec.TESTED["Pill"][1]
+
+
+def test_digits_are_those_that_a_table_prints():
+    tables = published_tables()
+    assert tables["toy_shallow"].rounding == pytest.approx(0.005)
+    assert tables["nsl_kdd"].rounding == pytest.approx(0.0005)
+
+
+def filled(out, table, area_of):
+    """Results of a table on disk, with the same area from each seed."""
+    for entry in table.entries():
+        for protocol in TINY.protocols:
+            cell, more = entry.cell(TINY, protocol), {"distinct scores": [2]}
+            path, at = cell.path(out), entry.key(protocol)
+            known = Results(out).of(cell) if path.exists() else None
+            values = dict(known["values"]) if known else {"trapezoid, train": [0.9]}
+            values[at] = [area_of(entry, protocol)] * cell.seeds
+            write_result(cell, out, {"values": values, "more": more, "made": MADE})
+    return compare(table, TINY, Results(out))
+
+
+def test_each_protocol_has_verdicts_of_its_own(tmp_path):
+    table = TABLES["nsl_kdd"]
+    found = filled(
+        tmp_path, table, lambda e, protocol: e.published.mean + 0.3 * (protocol == "corrected")
+    )
+    assert (found.count("agrees"), found.count("cannot tell")) == (67, 13)
+    assert found.count("differs", protocol="corrected") == 80
+    assert found.passed_by_chance == 18
+    whole = report(["nsl_kdd", "thyroid"], TINY, tmp_path)
+    for render in (html, markdown):
+        page = render(whole)
+        assert "89 published figures, 9 of them without one of ours" in page
+        assert "By the paper protocol 67 agrees, 0 differs, 13 cannot tell." in page
+        assert "By the corrected protocol 0 agrees, 80 differs, 0 cannot tell." in page
+        assert "With 19 a constant score, or one drawn at random, would agree." in page
+
+
+def test_one_vs_set_that_ranks_as_its_machine_is_said_to(tmp_path):
+    found = filled(tmp_path, TABLES["nsl_kdd"], lambda e, protocol: 0.123)  # noqa: ARG005
+    reasons = {line.row: line.verdict.reason for line in found.lines}
+    assert "our SVM alone has 0.123 here too" in reasons["OVS-ES (ours)"]
+    assert "is not reproduced" in reasons["OVS-ES (ours)"]
+    assert "that of a constant score" in reasons["OVS"]
+    assert "2 distinct scores get 0.900 on the training rows" in reasons["OVS"]
+    assert "no nu that was tried" in reasons["OCSVM"]
+
+
+def entry_of(table, row, column):
+    return next(e for e in TABLES[table].entries() if (e.row, e.column) == (row, column))
+
+
+def test_several_starts_are_an_experiment():
+    entry = entry_of("gaussians_sigma_ll", "10.0", "ES (sigma=10.0)")
+    key, mean = entry.key("paper"), entry.published.mean
+    results = {
+        "paper": {"values": {key: [0.5, 0.5]}, "more": {}},
+        "corrected": {"values": {key: [mean, mean]}, "more": {}},
+    }
+    told = reason_for(entry, results, Terms(runs=20, rounding=0.005))
+    assert told.startswith(f"experiment: from several starts it is {mean:.3f}±0.000")
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "column", "areas", "more", "told"),
+    [
+        (
+            "thyroid",
+            "Hyper.",
+            "RS",
+            [0.029, 0.427, 0.031],
+            {"tied at the top": [0, 0.29, 0]},
+            "1 of",
+        ),
+        ("nsl_kdd", "RS-SAD", "Overall", [0.9] * 3, {"silent": 0.65}, "65% of the test rows"),
+        (
+            "hyperplane_mse_100",
+            "0.0",
+            "5",
+            [0.99, 0.5, 0.99],
+            {},
+            "1 of 3 are more than 0.02 below",
+        ),
+    ],
+)
+def test_what_is_not_shown_is_called_a_guess(table, row, column, areas, more, told):
+    entry = entry_of(table, row, column)
+    result = {"values": {entry.key("paper"): areas}, "more": more}
+    reason = reason_for(entry, {"paper": result, "corrected": None}, Terms(runs=3))
+    assert reason.startswith("guess: ")
+    assert told in reason
+
+
+def test_where_nothing_is_known_nothing_is_said():
+    entry = entry_of("nsl_kdd", "RS-SAD", "Overall")
+    result = {"values": {entry.key("paper"): [0.9] * 3}, "more": {"silent": 0.4}}
+    assert reason_for(entry, {"paper": result, "corrected": None}, Terms(runs=3)) == ""
+    assert reason_for(entry, {"paper": None, "corrected": None}, Terms(runs=3)) == ""
+
+
+def test_the_words_of_verdicts_have_styles_on_the_page():
+    style = Path(__file__).parents[1].joinpath("paper", "page.html.jinja").read_text("utf-8")
+    assert all(f".{name.split()[0]} " in style or f".{name.split()[0]}," in style for name in WORDS)
