@@ -7,6 +7,7 @@ import pytest
 
 from eqsep.theory import WITNESSES, separating_hyperplane, shatters
 from eqsep.theory.families import FAMILIES
+from eqsep.theory.rational import as_rationals, homogeneous
 
 
 @pytest.fixture
@@ -20,6 +21,33 @@ def test_strict_equality_shatters_2n_plus_1_points_and_no_more(n, rng):
     assert shatters(points[:-1], "strict-equality", certificates=True).verify()
     assert not shatters(points, "strict-equality")
     assert not shatters(np.vstack([points, points + 10]), "strict-equality")
+
+
+def lies_on_a_plane_of_its_own(part, rest):
+    """Whether the hull of some points is no whole space and holds none of the others, by ranks."""
+    rank = np.linalg.matrix_rank
+    return rank(part) < part.shape[1] and all(
+        rank(np.vstack([part, point])) > rank(part) for point in rest
+    )
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_the_proof_names_the_labelling_of_2n_plus_2_points_that_strict_equality_refuses(n, rng):
+    """On random points, on grids full of dependent ones, and with one point twice."""
+    wide = [rng.integers(-99, 100, (2 * n + 2, n)) for _ in range(10)]
+    narrow = [rng.integers(0, 3, (2 * n + 2, n)) for _ in range(30)]
+    on_planes = [np.column_stack([X[:, 1:], np.arange(2 * n + 2) // (n + 1)]) for X in narrow]
+    exchanged = 0
+    for points in wide + narrow + on_planes:
+        labels = np.array(
+            FAMILIES["strict-equality"].obstruction(homogeneous(as_rationals(points)))
+        )
+        rows = np.column_stack([points, np.ones(len(points), dtype=int)])
+        for inside in (labels == 1, labels == 0):
+            assert inside.sum() == n + 1
+            assert not lies_on_a_plane_of_its_own(rows[inside], rows[~inside])
+        exchanged += not (labels[: n + 1] == 1).all()
+    assert exchanged > 0 or n == 1
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])

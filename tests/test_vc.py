@@ -62,7 +62,7 @@ def test_the_families_are_ordered_as_they_contain_each_other(n):
     assert strict.lower <= slab.lower
     assert ridge.lower + 1 <= slab.lower
     assert ridge.upper + 1 <= slab.upper
-    assert slab.upper == min(comb(n + 2, 2), epsilon_limit(n))
+    assert slab.upper <= min(comb(n + 2, 2), epsilon_limit(n))
 
 
 @pytest.mark.parametrize("n", [*range(3, 40), 200])

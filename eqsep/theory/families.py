@@ -40,6 +40,30 @@ class StrictEquality(PlaneFamily):
     def limit(self, n: int) -> int:
         return 2 * n + 1
 
+    def obstruction(self, rows: Integers) -> list[int] | None:
+        """Of 2n + 2 points split in halves A and B, or with a of A and some b of B exchanged.
+
+        The proof of VC dimension 2n + 1 in the documentation's note shows that one of these n + 2
+        labellings is refused.
+        """
+        half = rows.shape[1]
+        points = rows[: 2 * half]
+        inside = [1] * half + [0] * half
+        plane = self.separate(points, inside)
+        if plane is None:
+            return inside
+        # One half A lies on a plane of its own, so some a of it lies in the hull of the others.
+        dependent = points[np.array(inside) == plane.margin_class]
+        start = 0 if plane.margin_class else half
+        (dependence, *_) = null_space(dependent.T)
+        a = start + int(np.flatnonzero(dependence)[0])
+        for b in range(half - start, 2 * half - start):
+            swapped = inside.copy()
+            swapped[a], swapped[b] = swapped[b], swapped[a]
+            if self.separate(points, swapped) is None:
+                return swapped
+        raise AssertionError("2n + 2 points are not shattered")  # pragma: no cover
+
     def around(self, inside: Integers, outside: Integers) -> tuple[Integers, int, int] | None:
         """A plane through `inside` that avoids `outside`: none of it lies in the affine hull.
 

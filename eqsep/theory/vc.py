@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from eqsep.theory.checks import check_dimension, look_up
 from eqsep.theory.counting import epsilon_limit, ridge_limit
+from eqsep.theory.levels import LIMITS
 from eqsep.theory.witnesses import WITNESSES
 
 
@@ -87,7 +88,8 @@ class _HyperRidge(_Family):
             f"one less than epsilon-equality, which adds a far point: {epsilon.source}",
         )
         counted = _Bound(ridge_limit(n), "counting the cells of m pairs of parallel hyperplanes")
-        return min(beside, counted, _RIDGE_IN_SPACE.get(n, beside), key=_by_value)
+        known = [*_by_level(self.name, n), _RIDGE_IN_SPACE.get(n, beside)]
+        return min(beside, counted, *known, key=_by_value)
 
 
 class _EpsilonEquality(_Family):
@@ -109,7 +111,7 @@ class _EpsilonEquality(_Family):
     def upper(self, n: int) -> _Bound:
         squares = _Bound(comb(n + 2, 2), "a slab is the sign of a polynomial of degree two")
         counted = _Bound(epsilon_limit(n), "counting the cells of m pairs of parallel hyperplanes")
-        return min(squares, counted, key=_by_value)
+        return min(squares, counted, *_by_level(self.name, n), key=_by_value)
 
 
 _FAMILIES: dict[str, _Family] = {
@@ -169,6 +171,13 @@ def _witness(family: str, n: int) -> list[_Bound]:
     return [_Bound(len(points), f"{len(points)} points with a plane for each labelling")] * bool(
         points
     )
+
+
+def _by_level(family: str, n: int) -> list[_Bound]:
+    """The bound from counting slabs by the points that they hold, where it has been worked out."""
+    limit = LIMITS[family].get(n)
+    source = "counting slabs level by level, by the number of points that they hold"
+    return [] if limit is None else [_Bound(limit, source)]
 
 
 def _built_up(first: list[_Bound], ridges: list[_Bound], n: int) -> list[_Bound]:
