@@ -244,6 +244,26 @@ def test_keys_move_select_judge_and_undo(served, page):
     expect(page.locator("[data-selected]")).to_have_text("3 selected")
 
 
+def test_shift_selects_on_the_way_and_lets_go_on_the_way_back(page):
+    page.goto("/m/pumps/inbox?kind=unseen")
+    ticked = page.locator("input[name=id]:checked")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    for _ in range(3):
+        page.keyboard.press("Shift+J")
+    expect(ticked).to_have_count(4)
+    page.keyboard.press("Shift+K")
+    expect(ticked).to_have_count(3)
+    page.keyboard.press("j")  # ends it
+    page.keyboard.press("j")
+    page.keyboard.press("Shift+K")
+    expect(ticked).to_have_count(5)
+    places = page.locator("tr[data-id] input").evaluate_all(
+        "boxes => boxes.map((box, i) => box.checked ? i : -1).filter((i) => i >= 0)"
+    )
+    assert places == [1, 2, 3, 4, 5]
+
+
 def test_keys_judge_the_row_that_they_are_on(page):
     page.set_viewport_size({"width": 1280, "height": 620})
     page.goto("/m/pumps/inbox")

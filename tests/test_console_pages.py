@@ -1,5 +1,6 @@
 """The console's pages as the server writes them: every view, without a browser and its scripts."""
 
+import html
 import re
 from importlib.resources import files
 
@@ -80,6 +81,35 @@ def test_an_alarm_has_reasons_normal_rows_history_and_alarms_like_it(console, cl
     assert "History of machine m3" in page
     assert re.search(r'<th scope="row">heat</th><td class="own">-\d', page)
     assert page.count('name="id"') == 12  # itself, and eleven like it
+
+
+def test_values_and_entities_lead_to_what_has_them_too(console, client):
+    alarm = open_alarms(console, kind="unseen")[0]
+    page = client.get(f"/m/pumps/alarms/{alarm.id}").text
+    link = re.search(r'href="(/m/pumps/inbox\?column=heat&amp;value=[^"]+)"', page)[1]
+    found = client.get(html.unescape(link)).text
+    assert re.findall(r'<tr data-id="(\d+)"', found) == [str(alarm.id)]
+    assert '<option value="heat" selected>' in found
+    link = re.search(r'href="(/m/pumps/entity\?name=m3)"', page)[1]
+    history = client.get(link).text
+    assert "<h1>Machine m3</h1>" in history
+    assert len(re.findall(r'<tr data-id="\d+"', history)) == 12
+    assert "Nothing is kept of it" in client.get("/m/pumps/entity?name=m99").text
+
+
+def test_an_older_verdict_is_taken_back_on_the_page_of_its_alarm(console, client):
+    first, *others = (alarm.id for alarm in open_alarms(console, kind="leak"))
+    post(client, "/m/pumps/verdicts", id=[first, *others], choice="verdict:unsure")
+    page = client.get(f"/m/pumps/alarms/{first}").text
+    forms = re.findall(r'<form method="post" action="/m/pumps/undo".*?</form>', page, re.S)
+    (own,) = [form for form in forms if form.count('name="verdict"') == 1]
+    verdict = re.search(r'name="verdict" value="(\d+)"', own)[1]
+    assert console.ws.verdicts.get(int(verdict)).row == first
+    post(client, "/m/pumps/undo", verdict=verdict)
+    assert [alarm.id for alarm in open_alarms(console, kind="leak")] == [first]
+    for verdict in console.ws.verdicts.latest("pumps", limit=len(others) + 1):
+        if verdict.undone_at is None:
+            post(client, "/m/pumps/undo", verdict=verdict.id)
 
 
 def test_what_a_program_proposes_waits_for_a_person(console, client):

@@ -363,6 +363,61 @@ def test_a_filter_is_obeyed(work):
     assert work.alarms.kinds("pump") == {"leak": 3, "unseen": 2, "spill": 1}
 
 
+def test_a_kind_keeps_its_place_when_others_come_and_go(work):
+    numbers = taken(work, rows_at((0, 6), 3) + rows_at((-6, 0), 3) + rows_at((0, -6), 3))
+    given = [
+        work.verdicts.give(numbers[i : i + 1], "true", kind=kind, by="ada")
+        for i, kind in ((0, "spill"), (3, "frost"), (6, "a new one"))
+    ]
+    assert work.ledger.places("pump") == {"leak": 0, "spill": 1, "frost": 2, "a new one": 3}
+    work.verdicts.undo([given[0].verdicts[0].id], by="ada")
+    assert work.ledger.places("pump") == {"leak": 0, "frost": 2, "a new one": 3}
+    work.verdicts.undo([given[2].verdicts[0].id], by="ada")
+    work.verdicts.give(numbers[6:7], "true", kind="drought", by="ada")
+    assert work.ledger.places("pump") == {"leak": 0, "frost": 2, "drought": 3}
+    assert work.ledger.settings("pump") == {"entity": "card"}
+    work.ledger.set_settings("pump", entity="other")
+    assert work.ledger.places("pump")["drought"] == 3
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "there"),
+    [
+        ("y", "6", [0]),
+        ("y", "6.0", [0]),
+        ("y", "7.25", [1, 2]),
+        ("shop", 'North "1"', [1]),
+        ("shop", "missing", [0, 2]),
+        ("here", "True", [2]),
+        ("here", "false", [1]),
+        ("card", "c1", [0, 1, 2]),
+        ("none", "6", []),
+    ],
+)
+def test_alarms_are_found_by_the_value_of_a_column(work, column, value, there):
+    rows = [
+        {"x": 0.0, "y": 6.0, "card": "c1"},
+        {"x": 0.0, "y": 7.25, "card": "c1", "shop": 'North "1"', "here": False},
+        {"x": 0.0, "y": 7.25, "card": "c1", "here": True},
+    ]
+    numbers = taken(work, rows)
+    found = work.alarms.inbox("pump", Filter(column=column, value=value)).alarms
+    assert {alarm.id for alarm in found} == {numbers[i] for i in there}
+
+
+def test_a_column_with_a_quotation_mark_is_refused_as_a_filter(work):
+    with pytest.raises(UserError, match="quotation mark"):
+        work.alarms.inbox("pump", Filter(column='a"b', value="1"))
+
+
+def test_all_that_is_kept_of_an_entity_is_its_history(work):
+    numbers = taken(work, rows_at((0, 6), 3, card="c7") + rows_at((0, 0), 2, card="c7"))
+    taken(work, rows_at((0, 6), 1, card="c8"))
+    work.verdicts.give(numbers[:1], "true", kind="spill", by="ada")
+    assert [alarm.id for alarm in work.alarms.history("pump", "c7")] == numbers[::-1]
+    assert work.alarms.history("pump", "c9") == []
+
+
 def test_alarms_that_look_alike_are_grouped_and_explained(work):
     numbers = taken(work, rows_at((0, 6), 4, card="c7") + rows_at((-6, 0), 2, card="c8"))
     assert work.alarms.get(numbers[0]).reasons is None

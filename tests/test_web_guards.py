@@ -3,10 +3,10 @@
 import json
 import logging
 from html.parser import HTMLParser
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 import pytest
-from served import GOOD, HOT, served
+from served import GOOD, HOME, HOT, served
 
 from eqsep.serve.web.guards import COOKIE, HEADERS
 from eqsep.serve.web.limits import Limits
@@ -194,13 +194,14 @@ def test_a_cookie_alone_changes_nothing(service, clients):
 
 
 def test_a_browser_without_a_token_is_sent_to_the_door(nobody):
-    answer = nobody.get("/m/machines/inbox", follow_redirects=False)
-    assert (answer.status_code, answer.headers["location"]) == (
-        303,
-        "/login?next=/m/machines/inbox",
-    )
-    part = nobody.get("/m/machines/inbox", headers={"HX-Request": "true"})
-    assert (part.status_code, part.headers["hx-redirect"]) == (401, "/login?next=/m/machines/inbox")
+    page = "/m/machines/inbox?kind=a%20b&page=2"
+    answer = nobody.get(page, follow_redirects=False)
+    assert answer.status_code == 303
+    there = urlsplit(answer.headers["location"])
+    assert (there.path, parse_qs(there.query)) == ("/login", {"next": [page]})
+    told = {"HX-Request": "true", "HX-Current-URL": f"{HOME}{page}"}  # a part asks for its page
+    part = nobody.get("/m/machines/inbox/fresh?after=1", headers=told)
+    assert (part.status_code, part.headers["hx-redirect"]) == (401, answer.headers["location"])
 
 
 @pytest.mark.parametrize("path", ["/health", f"{API}/me", "/", "/nothing", SCORE])

@@ -133,9 +133,15 @@ class Alarms:
         alarm = self.get(number)
         if alarm.entity is None:
             return []
+        rows = self.history(alarm.model, alarm.entity, limit=limit + 1)
+        return [row for row in rows if row.id != number][:limit]
+
+    def history(self, name: str, entity: str, *, limit: int = 500) -> list[Alarm]:
+        """All that is kept of an entity, judged or not, the newest first."""
+        self.refresh(name)
         table = schema.rows
-        where = and_(table.c.model == alarm.model, table.c.entity == alarm.entity)
-        query = select(table).where(where, table.c.id != number).order_by(table.c.at.desc())
+        where = and_(table.c.model == name, table.c.entity == entity)
+        query = select(table).where(where).order_by(table.c.at.desc(), table.c.id.desc())
         return found(self._store, query.limit(limit))
 
     def groups(self, name: str, *, limit: int = 20) -> list[Group]:

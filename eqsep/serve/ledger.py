@@ -16,6 +16,7 @@ from eqsep.serve.log import (
     ADD,
     FORGET,
     IMPORT,
+    KINDS,
     LEARN,
     MERGE,
     REVERT,
@@ -27,6 +28,8 @@ from eqsep.serve.log import (
     lesson_of,
     line,
     lineage,
+    placed,
+    remembered,
     replaced,
     values_of,
     version_of,
@@ -116,22 +119,28 @@ class Ledger:
         check_servable(name, detector)
         values = values_of(Change(ADD, by), name, None, digest(detector), depth=0)
         with self._store.writing() as connection:
-            there = select(schema.models.c.name).where(schema.models.c.name == name)
-            if connection.execute(there).first():
+            same = select(schema.models.c.name).where(schema.models.c.name == name)
+            if connection.execute(same).first():
                 raise UserError(
                     f"There is a model {name!r} already: merge with it, or choose another name."
                 )
             number = written(connection, values, detector)
-            connection.execute(
-                insert(schema.models).values(name=name, live=number, settings=settings or {})
-            )
+            there = placed(settings or {}, detector.kinds_)
+            connection.execute(insert(schema.models).values(name=name, live=number, settings=there))
             connection.execute(noted(by, ADD, model=name, version=number))
         self._keep(number, detector)
         return self.version(number)
 
     def settings(self, name: str) -> dict[str, Any]:
         """What was set for a model."""
-        return dict(self._model(name).settings)
+        return {k: v for k, v in self._model(name).settings.items() if k != KINDS}
+
+    def places(self, name: str) -> dict[str, int]:
+        """The kinds of the live version, each with its place: a new one moves no other."""
+        row = self._model(name)
+        kinds = self.detector(row.live).kinds_
+        order = placed(row.settings, kinds)[KINDS]
+        return {kind: order.index(kind) for kind in sorted(kinds, key=order.index)}
 
     def set_settings(self, name: str, **changes: Any) -> None:
         """Change settings of a model; None takes one away."""
@@ -289,14 +298,15 @@ class Ledger:
                 is_first = replaced(connection, name, parent, number)
                 if not is_first:
                     connection.rollback()
-                elif within is not None:
+                    continue
+                remembered(connection, name, detector.kinds_)
+                if within is not None:
                     within(connection, number, detector)
                 else:
                     told_of = {"model": name, "version": number}
                     connection.execute(noted(change.by, change.operation, **told_of))
-            if is_first:
-                self._keep(number, detector)
-                return replace(self.version(number), warnings=told)
+            self._keep(number, detector)
+            return replace(self.version(number), warnings=told)
         raise Conflict(
             f"The model {name!r} was changed by others {ATTEMPTS} times meanwhile: nothing was "
             f"kept. Try again."

@@ -1,6 +1,6 @@
 """The log of models: versions, what each has learnt, and how they are written."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from eqsep.serve.store import Missing, now
 
 ADD, LEARN, FORGET, MERGE, REVERT = "add", "learn", "forget", "merge", "revert"
 IMPORT = "import"  # what is merged: kept beside the log, and never live itself
+KINDS = "kinds"  # among a model's settings: the kinds in the order in which they came
 
 Row = dict[str, Any]
 
@@ -164,6 +165,30 @@ def replaced(connection: Connection, name: str, old: int, new: int) -> bool:
     table = schema.models
     mine = (table.c.name == name) & (table.c.live == old)
     return bool(connection.execute(update(table).where(mine).values(live=new)).rowcount)
+
+
+def placed(settings: dict[str, Any], kinds: Iterable[str]) -> dict[str, Any]:
+    """Settings that remember the place of each kind: one that is gone keeps it for those after it.
+
+    Examples
+    --------
+    >>> settings = placed(placed({}, ["leak", "spill", "flood"]), ["leak", "flood", "drought"])
+    >>> settings["kinds"], placed(settings, ["leak", "frost"])["kinds"]
+    (['leak', 'spill', 'flood', 'drought'], ['leak', 'frost'])
+    """
+    there, order = list(kinds), list(settings.get(KINDS, ()))
+    while order and order[-1] not in there:
+        order.pop()
+    return settings | {KINDS: [*order, *(kind for kind in there if kind not in order)]}
+
+
+def remembered(connection: Connection, name: str, kinds: Iterable[str]) -> None:
+    """Write down the places of a model's kinds, where some are new."""
+    table = schema.models
+    settings = connection.execute(select(table.c.settings).where(table.c.name == name)).scalar_one()
+    if set(kinds) - set(settings.get(KINDS, ())):
+        mine = update(table).where(table.c.name == name)
+        connection.execute(mine.values(settings=placed(settings, kinds)))
 
 
 def content_of(connection: Connection, number: int) -> Detector:

@@ -3,14 +3,17 @@
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Select, and_, or_, select
+from sqlalchemy import Column, ColumnElement, Select, String, and_, cast, or_, select
 
+from eqsep.errors import UserError
 from eqsep.labels import OR
 from eqsep.serve import schema
 from eqsep.serve.log import Row
 from eqsep.serve.store import Store
 
 OPEN, UNSURE, JUDGED = "open", "unsure", "judged"  # what a row's state is
+MISSING = "missing"  # how a value is called that is not there
+_BOOLEANS = {"true": ("true", "1"), "false": ("false", "0")}  # as databases have them in JSON
 STATES = (OPEN, UNSURE, JUDGED, "cleared", "quiet")  # what may be asked for
 
 
@@ -129,6 +132,8 @@ class Filter:
     min_score : float, default=None
     since : float, default=None
         In seconds since 1970.
+    column, value : str, default=None
+        What rows have in a column, as it is shown: "missing" where they have nothing.
     order : {"at", "score"}, default="at"
         The newest first, or the highest.
     """
@@ -139,6 +144,8 @@ class Filter:
     assignee: str | None = None
     min_score: float | None = None
     since: float | None = None
+    column: str | None = None
+    value: str | None = None
     order: str = "at"
 
     def conditions(self) -> list[ColumnElement[bool]]:
@@ -162,6 +169,8 @@ class Filter:
             found.append(table.now_score >= self.min_score)
         if self.since is not None:
             found.append(table.at >= self.since)
+        if self.column and self.value is not None:
+            found.append(_holds(self.column, self.value))
         return found
 
 
@@ -186,6 +195,21 @@ class Group:
 
     alarms: list[Alarm]
     columns: list[str]
+
+
+def _holds(column: str, value: str) -> ColumnElement[bool]:
+    """Whether rows have a value in a column, however the database writes numbers."""
+    if '"' in column:  # no path of SQLite's can name it
+        raise UserError(f"A column with a quotation mark in its name cannot be a filter: {column}.")
+    there = cast(schema.rows.c.row[column].as_string(), String)
+    if value == MISSING:
+        return there.is_(None)
+    texts = {value, *_BOOLEANS.get(value.lower(), ())}
+    try:
+        number = float(value)
+    except ValueError:
+        return there.in_(texts)
+    return there.in_({*texts, repr(number), f"{number:.15g}"})
 
 
 def _may_be(named: Column[str], kind: str) -> ColumnElement[bool]:

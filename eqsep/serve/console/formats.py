@@ -5,9 +5,11 @@ import math
 import time
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 from eqsep.labels import NORMAL, OR
 from eqsep.serve.previews import Fit
+from eqsep.serve.records import MISSING
 
 HUES = 8
 UNSEEN = "unseen"
@@ -121,8 +123,18 @@ def shown(value: Any) -> str:
     ('12.5', '1234567', 'missing', 'AT', 'True')
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "missing"
+        return MISSING
     return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+def in_query(value: Any) -> str:
+    """A value, with all of its digits, in an address.
+
+    >>> in_query("a b&c/d"), in_query(1 / 3), in_query(None)
+    ('a%20b%26c%2Fd', '0.3333333333333333', 'missing')
+    """
+    is_number = isinstance(value, float) and not math.isnan(value)
+    return quote(repr(value) if is_number else shown(value), safe="")
 
 
 def plural(n: int, word: str) -> str:
@@ -139,6 +151,7 @@ FILTERS = {
     "first_name": first_name,
     "fitting": fitting,
     "hue": hue,
+    "in_query": in_query,
     "iso": iso,
     "moment": moment,
     "other_names": other_names,

@@ -29,6 +29,7 @@ STATES = (
 ORDERS = (("at", "newest first"), ("score", "highest first"))
 AGES = (("", "any"), ("3600", "last hour"), ("86400", "last day"), ("604800", "last week"))
 _LATEST, _VERDICTS = 5, 50
+_FIRST_KEY = 4  # of a kind; those before are verdicts
 _OF_GROUP = 5  # alarms that are shown
 
 
@@ -42,6 +43,8 @@ class Chosen:
     age: str = ""
     entity: str = ""
     assignee: str = ""
+    column: str = ""
+    value: str = ""
     order: str = "at"
 
     @classmethod
@@ -63,6 +66,8 @@ class Chosen:
             since=None if age is None else time.time() - age,
             entity=self.entity or None,
             assignee=self.assignee or None,
+            column=self.column or None,
+            value=self.value or None,
         )
 
     def query(self) -> str:
@@ -103,11 +108,18 @@ def _with(kinds: dict[str, int], chosen: str) -> dict[str, int]:
     return kinds if not chosen or chosen in kinds else kinds | {chosen: 0}
 
 
+def _columns(pages: Pages, model: str, chosen: str) -> list[str]:
+    """The columns of a model, and the chosen one even where it is not among them."""
+    ledger = pages.ws.ledger
+    names = [*ledger.detector(ledger.live(model).id).feature_map_.table_columns]
+    return names if not chosen or chosen in names else [*names, chosen]
+
+
 def judging_values(pages: Pages, model: str) -> dict[str, Any]:
     """What a page with a form for verdicts needs."""
     ws = pages.ws
     return {
-        "kinds": sorted(ws.ledger.detector(ws.ledger.live(model).id).kinds_),
+        "kinds": {kind: place + _FIRST_KEY for kind, place in ws.ledger.places(model).items()},
         "latest": ws.verdicts.together(model, limit=_LATEST),
     }
 
@@ -138,6 +150,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             orders=ORDERS,
             states=STATES,
             ages=AGES,
+            columns=_columns(pages, model, chosen.column),
             people=sorted(person.name for person in ws.people.all()),
             banner=ws.watching.status(model).banner,
             **values,
@@ -175,6 +188,20 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             alike=ws.alarms.with_reasons(ws.alarms.alike(number)),
             history=ws.alarms.with_reasons(ws.alarms.of_entity(number)),
             verdicts=ws.verdicts.of_row(number),
+            entity_name=ws.ledger.settings(model).get("entity") or "entity",
+            **judging_values(pages, model),
+        )
+
+    @routes.get("/m/{model}/entity")
+    def entity(request: Request, model: str, name: str) -> Response:
+        return pages.show(
+            request,
+            "entity.html",
+            heading="Entity",
+            current="inbox",
+            model=model,
+            name=name,
+            history=ws.alarms.with_reasons(ws.alarms.history(model, name)),
             entity_name=ws.ledger.settings(model).get("entity") or "entity",
             **judging_values(pages, model),
         )

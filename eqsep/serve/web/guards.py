@@ -11,7 +11,7 @@ import re
 import time
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs, quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -77,6 +77,7 @@ class _Asked:
     """What the guard looks at in a request."""
 
     path: str
+    query: str
     method: str
     address: str
     headers: dict[bytes, bytes]
@@ -84,7 +85,17 @@ class _Asked:
     @classmethod
     def of(cls, scope: Scope) -> "_Asked":
         client = scope.get("client") or ("unknown", 0)
-        return cls(scope["path"], scope["method"], client[0], dict(scope["headers"]))
+        query = scope["query_string"].decode("latin-1")
+        return cls(scope["path"], query, scope["method"], client[0], dict(scope["headers"]))
+
+    def page(self) -> str:
+        """The page that somebody looks at: it is asked for, or a script asks from it."""
+        seen = self.headers.get(b"hx-current-url")
+        if seen is None:
+            path, query = quote(self.path), self.query
+        else:
+            path, query = urlsplit(seen.decode("latin-1"))[2:4]
+        return f"{path}?{query}" if query else path
 
     def bearer(self) -> str | None:
         kind, _, token = self.headers.get(b"authorization", b"").partition(b" ")
@@ -229,7 +240,7 @@ def _answer(error: Exception, asked: _Asked) -> Response:
     answer = faults.answer(error, asked.path)
     if answer.status_code != 401 or asked.path.startswith(faults.API):
         return answer
-    there = f"/login?next={quote(asked.path)}"
+    there = f"/login?next={quote(asked.page(), safe='')}"
     gone = {"Set-Cookie": f"{COOKIE}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict"}
     if b"hx-request" in asked.headers:
         return Response(status_code=401, headers=gone | {"HX-Redirect": there})

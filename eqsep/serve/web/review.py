@@ -43,6 +43,8 @@ class Sought(BaseModel):
     assignee: Text | None = None
     min_score: float | None = None
     since: float | None = None
+    column: Text | None = None
+    value: Text | None = None
     order: Literal["at", "score"] = "at"
     limit: Annotated[int, Field(ge=1, le=500)] = 50
     offset: Annotated[int, Field(ge=0)] = 0

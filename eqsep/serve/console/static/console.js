@@ -9,6 +9,7 @@ const rows = () => all(".alarms tr[data-id]");
 const say = (text) => { one("#say").textContent = text; };
 let at = -1; // the row that the keys are on
 let order = []; // the rows' numbers when they were last gone through
+let anchor = null; // the row at which a selection by Shift began
 let lent = null; // the box that a key ticked, until the preview is closed or applied
 
 /* Rows: j and k move, x selects. */
@@ -58,6 +59,29 @@ function select(row, wanted) {
   const what = box.dataset.alarms ? box.parentElement.textContent.replace("Select g", "G") : `Alarm ${box.value}`;
   say(`${what} ${box.checked ? "selected" : "no longer selected"}`);
   count();
+}
+
+/* Shift and j or k: what lies between the row where it began and the one that keys are on. */
+
+function extend(step) {
+  const found = rows();
+  const from = at;
+  if (anchor === null) {
+    go(Math.max(at, 0));
+    anchor = at;
+    select(found[at], true);
+    if (from < 0) return;
+  }
+  const before = at;
+  go(at + step);
+  if (at === before) return;
+  const back = Math.abs(at - anchor) < Math.abs(before - anchor);
+  select(found[back ? before : at], !back);
+}
+
+function step(by) {
+  anchor = null;
+  return one("#list") ? go(at + by) : neighbour(by);
 }
 
 document.addEventListener("change", (event) => {
@@ -152,8 +176,10 @@ document.addEventListener("click", (event) => {
 });
 
 const KEYS = {
-  j: () => (one("#list") ? go(at + 1) : neighbour(1)),
-  k: () => (one("#list") ? go(at - 1) : neighbour(-1)),
+  j: () => step(1),
+  k: () => step(-1),
+  J: () => extend(1),
+  K: () => extend(-1),
   x: () => select(rows()[at]),
   n: name,
   u: () => one("[data-undo]")?.click(),
