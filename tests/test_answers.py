@@ -1,8 +1,10 @@
 """What a fitted detector says of rows: chances, and the words of scikit-learn."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.exceptions import NotFittedError
 
 from eqsep import Detector
 from eqsep.detector.probability import survival
@@ -88,3 +90,37 @@ def test_fit_predict_is_fit_and_predict():
     two = Detector(false_alarm_rate=0.1, **QUICK).fit(X, KIND, groups=groups)
     assert_array_equal(once.fit_predict(X, KIND, groups=groups), two.predict(X))
     assert two.predict(X).sum() > 20
+
+
+SAID = ("score_samples", "decision_function", "predict", "predict_kind", "kind_p_values", "p_value")
+
+
+@pytest.mark.parametrize("method", SAID)
+def test_a_row_alone_gets_the_bits_of_its_batch_in_whatever_form_it_comes(method):
+    """A dict or an array goes straight to its code; a frame becomes a table before."""
+    frame = pd.DataFrame(X, columns=["pressure", "flow"])
+    frame["state"] = np.where(RNG.random(len(X)) < 0.9, "on", "off")
+    detector = Detector(**QUICK).fit(frame, KIND)
+    rows = pd.DataFrame(NEW[400:600], columns=["pressure", "flow"])
+    rows["state"] = np.where(NEW[400:600, 0] < 2, "on", "broken")
+    plain = rows.to_dict("records")
+    say = getattr(detector, method)
+    together = say(rows)
+    assert_array_equal(say(plain), together)
+    assert_array_equal(np.concatenate([say([row]) for row in plain]), together)
+
+
+@pytest.mark.parametrize("method", SAID)
+def test_a_row_of_an_array_alone_gets_the_bits_of_its_batch(detector, method):
+    say = getattr(detector, method)
+    together = say(NEW[400:600].tolist())
+    assert_array_equal(say(NEW[400:600]), together)
+    alone = [say(NEW[i : i + 1]) for i in range(400, 600)]
+    assert_array_equal(np.concatenate(alone), together)
+
+
+def test_who_is_not_fitted_says_so():
+    with pytest.raises(NotFittedError):
+        Detector().score_samples(NEW)
+    with pytest.raises(NotFittedError):
+        Detector().predict_kind(NEW)

@@ -234,3 +234,14 @@ def test_pieces_merges_and_forgetting_keep_the_leaves(fitted, tmp_path):
     assert_array_equal(
         load_model(tmp_path / "model.eqsep").score_samples(rows), both.score_samples(rows)
     )
+
+
+def test_means_over_parts_of_the_trees_are_those_of_each_part():
+    rng = np.random.RandomState(0)
+    rows, code = rng.normal(size=(80, 3)).astype(np.float32), np.repeat([0, 1, 2, 1], 20)
+    places = np.arange(80)
+    trees, shares = Trees.of_kinds(rows, code, [places, places[::2]], rng, n=6)
+    leaves = trees.leaves(rows)
+    expected = [shares[leaves[:, part]].mean(axis=1) for part in (slice(0, 6), slice(6, 12))]
+    found = trees.means(rows, shares, n_parts=2)
+    assert_allclose(found, np.stack(expected, axis=1), rtol=1e-15, atol=1e-15)

@@ -24,7 +24,7 @@ class Answers:
 
     def score_samples(self, X: Any) -> np.ndarray:
         """0 where a row is normal, near 1 or above where it is not; far away at least 1."""
-        check_is_fitted(self)
+        _check_fitted(self)
         scorer, rows = scorer_of(self), self.feature_map_.rows
         return np.concatenate([scorer.scores(rows(part)) for part in row_parts(X)])
 
@@ -41,7 +41,7 @@ class Answers:
 
     def predict_kind(self, X: Any) -> np.ndarray:
         """ "normal" for a row that passes; for an alarm its seen kind, "a or b", or "unseen"."""
-        check_is_fitted(self)
+        _check_fitted(self)
         return verdicts(self, X)["kind"].astype(str)
 
     def kind_p_values(self, X: Any) -> np.ndarray:
@@ -101,3 +101,9 @@ class Answers:
         Rows that were learnt raise fewer alarms than new ones: the promise is for these.
         """
         return self.fit(X, y, **told).predict(X)  # type: ignore[attr-defined,no-any-return]
+
+
+def _check_fitted(detector: Any) -> None:
+    """scikit-learn's check, which takes longer than a row does, where there is need of it."""
+    if not hasattr(detector, "feature_map_"):
+        check_is_fitted(detector)

@@ -102,8 +102,12 @@ class KindRows:
 
     def n_units(self, kind: str) -> int:
         """How many rows, or groups of rows, there are of a kind."""
-        of_kind = self.kind == kind
-        return len(np.unique(self.groups[of_kind])) if len(self.groups) else int(of_kind.sum())
+        return self._units.get(kind, 0)
+
+    @cached_property
+    def _units(self) -> dict[str, int]:
+        own = self.groups if len(self.groups) else np.arange(len(self.kind))
+        return {k: len(np.unique(own[self.kind == k])) for k in np.unique(self.kind).tolist()}
 
     @cached_property
     def naming(self) -> "Naming":
@@ -174,10 +178,7 @@ class _Peers:
 
     def rank(self, lacking: np.ndarray, distance: np.ndarray) -> np.ndarray:
         """The share of the rows that are less unlike the kind, in the way in which it is larger."""
-        ranks = (
-            np.searchsorted(ordered, values, side="left")
-            for ordered, values in ((self.lacking, lacking), (self.distance, distance))
-        )
+        ranks = (self.lacking.searchsorted(lacking), self.distance.searchsorted(distance))
         larger: np.ndarray = np.maximum(*ranks)
         return larger
 
@@ -186,9 +187,9 @@ class _Peers:
         as_unlike = np.ones(len(lacking))
         if sum(len(ordered) > 0 for ordered, _ in self.folds) < 2:
             return as_unlike / (self.n_units + 1)  # none is judged by others of its kind
-        for f, (ordered, from_the_top) in enumerate(self.folds):
-            rank = self.rank(lacking[:, f], distance[:, f])
-            as_unlike += from_the_top[np.searchsorted(ordered, rank, side="left")]
+        ranks = self.rank(lacking, distance)
+        for rank, (ordered, from_the_top) in zip(ranks.T, self.folds, strict=True):
+            as_unlike += from_the_top[ordered.searchsorted(rank)]
         p: np.ndarray = as_unlike / (self.n_units + 1)
         return p
 
@@ -272,9 +273,10 @@ class Naming:
 
         in_threads(fill, len(rows), steps=rows.size * len(first) * MOST_NEAR // N_FOLDS)
         by_fold = nearest.reshape(len(rows), len(self.kinds), N_FOLDS)
-        without = [np.delete(by_fold, f, axis=2).min(axis=2) for f in range(N_FOLDS)]
+        least, second = np.moveaxis(np.sort(by_fold, axis=2)[..., :2], 2, 0)[..., None]
+        without = np.where(by_fold == least, second, least)  # where two are least, second is it too
         votes = self.trees.means(rows, self.shares, n_parts=N_FOLDS)
-        return 1 - votes, np.stack(without, axis=1)
+        return 1 - votes, without.transpose(0, 2, 1)
 
     @cached_property
     def _near(self) -> tuple[SparseManhattan, np.ndarray, np.ndarray]:
@@ -359,13 +361,15 @@ def prediction_sets(detector: Any, Z: np.ndarray) -> tuple[np.ndarray, np.ndarra
     or by likeness, as all are in a model of an older file. The kind that most trees vote for joins
     the others, and so does one with many votes: one name alone has no rival.
     """
-    is_like = _like(detector, Z)
     if not has_promise(detector):
+        is_like = _like(detector, Z)
         return is_like, is_like.astype(float)
     p, votes = _judged(detector, Z)
     short, rate = short_kinds(detector), checked_unseen_rate(detector.unseen_rate)
     least = np.array([1 / (short[k] + 1) if k in short else rate for k in detector.kinds_])
-    sets = (p > least + 1e-9) | (is_like & np.isin(detector.kinds_, list(short)))
+    sets = p > least + 1e-9
+    if short:
+        sets |= _like(detector, Z) & np.isin(detector.kinds_, list(short))
     rivals = votes >= np.minimum(votes.max(axis=1, keepdims=True), RIVAL)
     return sets | (rivals & sets.any(axis=1, keepdims=True)), votes
 

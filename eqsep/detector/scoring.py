@@ -82,10 +82,10 @@ class Scorer:
     def scores(self, Z: np.ndarray) -> np.ndarray:
         """|1 - f| and what trees, g and columns out of step count.  (n, n_columns) -> (n,)"""
         feature_map, weight = self.feature_map, self.feature_map.likeness_weight
-        functions = [self.coef[:, 0]]
+        functions = self.coef[:, :1]
         if weight and self.anomaly_coef.any():
-            functions.append(self.anomaly_coef)
-        f, *likeness = self.kernel_map.combine(Z, np.column_stack(functions)).astype(float).T
+            functions = np.column_stack([functions, self.anomaly_coef])
+        f, *likeness = self.kernel_map.combine(Z, functions).astype(float).T
         score: np.ndarray = feature_map.excess(Z)
         score += feature_map.with_votes(np.abs(1 - f), feature_map.votes(Z, self.leaf_votes))
         for g in likeness:
@@ -243,13 +243,13 @@ class Calibration:
         """How many rows are taken for anomalies that nobody has labelled."""
         return int((~self._is_normal).sum())
 
-    @property
+    @cached_property
     def counting(self) -> np.ndarray:
         """The places of the rows that count: one less than a multiple of 100 where there are 99."""
         places = np.flatnonzero(self._is_normal)
         return places if len(self.groups) else places[: usable(len(places))]
 
-    @property
+    @cached_property
     def weights(self) -> np.ndarray:
         """What each row that counts does: 1, or in a group 1 over the number of its rows."""
         counting = self.counting
@@ -259,7 +259,7 @@ class Calibration:
         weights: np.ndarray = 1 / n_rows[place]
         return weights
 
-    @property
+    @cached_property
     def n_units(self) -> int:
         """How many rows count, or how many groups of them."""
         return len(np.unique(self.groups[self.counting]) if len(self.groups) else self.counting)
@@ -275,12 +275,12 @@ class Calibration:
         return 1 / (self.n_units + 1)
 
     @cached_property
-    def _from_the_top(self) -> tuple[np.ndarray, np.ndarray]:
-        """The scores that count, in order, and the weight of each and of all that are higher."""
+    def _from_the_top(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The scores that count, in order; the weight of each and all higher, and of the latter."""
         scores = self.scores[self.counting]
         order = np.argsort(scores, kind="stable")
-        sums = np.cumsum(self.weights[order][::-1])[::-1]
-        return scores[order], np.append(sums, 0.0)
+        sums = np.append(np.cumsum(self.weights[order][::-1])[::-1], 0.0)
+        return scores[order], sums, sums[np.searchsorted(scores[order], scores[order], "right")]
 
     def rank(self, rate: float, confidence: float | None = None) -> int:
         """Which of the largest scores is the threshold of a promise; 0 where none can be."""
@@ -297,14 +297,13 @@ class Calibration:
 
         With a confidence, the one above which so many of all models would keep the rate.
         """
-        ordered, from_the_top = self._from_the_top
+        ordered, from_the_top, above = self._from_the_top
         if not len(ordered):
             return 0.5  # half of what a row far from all normal ones scores
         rank = self.rank(rate, confidence)
         most = rate * (self.n_units + 1) + 1e-9 if confidence is None else rank
         if 1 + from_the_top[0] <= most:
             return -math.inf
-        above = from_the_top[np.searchsorted(ordered, ordered, side="right")]
         return float(ordered[np.argmax(1 + above <= max(most, 1))])
 
     def interval(self, rate: float, confidence: float | None = None) -> RateInterval:
@@ -344,7 +343,7 @@ class Calibration:
 
     def p_value(self, score: np.ndarray) -> np.ndarray:
         """p(s) for each score."""
-        ordered, from_the_top = self._from_the_top
+        ordered, from_the_top, _ = self._from_the_top
         as_high = from_the_top[np.searchsorted(ordered, score, side="left")]
         p: np.ndarray = (1 + as_high) / (self.n_units + 1)
         return p

@@ -183,11 +183,11 @@ def in_threads(work: Callable[[slice], None], n: int, *, steps: int) -> None:
     What is done in a thread is not divided again.
     """
     pieces = n_pieces(n, steps=steps)
-    parts = [slice(*ends) for ends in pairwise(n * i // pieces for i in range(pieces + 1))]
     if pieces == 1:
-        work(parts[0])
+        work(slice(0, n))
     else:
-        list(_pool(pieces).map(work, parts))
+        ends = [n * i // pieces for i in range(pieces + 1)]
+        list(_pool(pieces).map(work, [slice(*pair) for pair in pairwise(ends)]))
 
 
 def n_pieces(n: int, *, steps: int) -> int:
@@ -221,8 +221,12 @@ def _dense(X: np.ndarray, C: np.ndarray, total: np.ndarray) -> np.ndarray:
 
 def _padded(X: np.ndarray) -> np.ndarray:
     """`X` with columns of zeros beside it, up to a multiple of what is summed in one go."""
-    more = -X.shape[1] % COLUMNS
-    return np.ascontiguousarray(np.pad(X, [(0, 0), (0, more)]) if more else X)
+    n, width = X.shape
+    if width % COLUMNS == 0:
+        return np.ascontiguousarray(X)
+    out = np.zeros((n, width + -width % COLUMNS), dtype=X.dtype)
+    out[:, :width] = X
+    return out
 
 
 def _by_column(C: np.ndarray) -> np.ndarray:

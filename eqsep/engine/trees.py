@@ -176,9 +176,7 @@ class Trees:
         def fill(part: slice) -> None:
             for start in range(part.start, part.stop, _AT_ONCE):
                 some = slice(start, min(start + _AT_ONCE, part.stop))
-                by_part = np.split(self.leaves(rows[some]), n_parts, axis=1)
-                for i, leaves in enumerate(by_part):
-                    out[some, i] = sum(of_leaf[of_tree] for of_tree in leaves.T) / leaves.shape[1]
+                compiled(_average)(self.leaves(rows[some]), of_leaf, out[some])
 
         in_threads(fill, len(rows), steps=10 * len(rows) * len(self.root) * of_leaf.shape[1])
         return out
@@ -248,6 +246,17 @@ def _walk(X: Any, nodes: Any, limit: Any, out: Any) -> None:  # pragma: no cover
             while column[node] >= 0:
                 node = left[node] if row[column[node]] <= limit[node] else right[node]
             out[i, t] = left[node]
+
+
+def _average(leaves: Any, of_leaf: Any, out: Any) -> None:  # pragma: no cover  compiled
+    n = leaves.shape[1] // out.shape[1]
+    for i in range(leaves.shape[0]):
+        for part in range(out.shape[1]):
+            for k in range(out.shape[2]):
+                total = 0.0
+                for t in range(part * n, (part + 1) * n):
+                    total += of_leaf[leaves[i, t], k]
+                out[i, part, k] = total / n
 
 
 def _add(leaves: Any, target: Any, total: Any) -> None:  # pragma: no cover  compiled
