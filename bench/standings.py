@@ -1,6 +1,11 @@
-"""Views of what `leave_one_kind_out.py` and `adbench.py` measured: means, mean ranks, seconds."""
+"""Views of what `leave_one_kind_out.py` and `adbench.py` measured: means, mean ranks, seconds.
 
-from collections.abc import Callable, Mapping, Sequence
+python bench/standings.py docs/benchmarks.md    ranks over the tables that a page prints
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -189,8 +194,64 @@ def _difference(over_tables: Comparison | None, over_tasks: Comparison | None) -
         return "The best of each table is marked. Too few methods or tables for ranks."
     return (
         f"The best of each table is marked. Critical difference of mean ranks (Nemenyi, 95 %): "
-        f"{', '.join(words)}; tasks of one table are not independent."
+        f"{', '.join(words)}; tasks of one table are not independent. "
+        + " ".join(
+            _told_apart(ranked, what)
+            for what, ranked in (("tables", over_tables), ("tasks", over_tasks))
+            if ranked is not None
+        )
     )
+
+
+def _told_apart(ranked: Comparison, what: str) -> str:
+    """The best by mean rank, and those of which it cannot be told apart."""
+    best = min(ranked.mean_rank, key=ranked.mean_rank.__getitem__)
+    others = sorted((m for m in ranked.mean_rank if m != best), key=ranked.mean_rank.__getitem__)
+    alike = [method for method in others if not ranked.differ(best, method)]
+    return f"By {what}, {best} is not told apart from: {', '.join(alike) or 'none'}."
+
+
+def printed_tables(page: str) -> Iterator[tuple[str, dict[str, dict[str, float]]]]:
+    """The title and the areas by method and table, of each measure that a page prints."""
+    for title in MEASURES.values():
+        start = page.find(f"| {title} |")
+        if start < 0:
+            continue
+        head, _, *rows = (
+            [cell.strip(" *") for cell in line.strip("|").split("|")]
+            for line in page[start:].split("\n\n")[0].splitlines()
+        )
+        names = head[1 : head.index("mean")]
+        yield (
+            title,
+            {
+                method: dict(zip(names, map(float, cells), strict=False))
+                for method, *cells in rows
+                if method != PREVALENCE
+            },
+        )
+
+
+def ranks_of_page(page: str) -> Iterator[str]:
+    """Of each measure, who leads over the tables and by how much; then with satimage once."""
+    for title, areas in printed_tables(page):
+        once = {method: _satimage_once(values) for method, values in areas.items()}
+        for what, some in (("tables", areas), ("tables, satimage as one", once)):
+            ranked = compare({method: list(values.values()) for method, values in some.items()})
+            ranks = sorted(ranked.mean_rank.items(), key=lambda one: one[1])
+            yield (
+                f"{title}, {ranked.n_datasets} {what}: critical difference "
+                f"{ranked.critical_difference:.2f} (Friedman p = {ranked.friedman.p_value:.1g}); "
+                + ", ".join(f"{method} {rank:.2f}" for method, rank in ranks)
+                + f". {_told_apart(ranked, 'tables')}"
+            )
+
+
+def _satimage_once(values: Mapping[str, float]) -> dict[str, float]:
+    """The two tables of satimage, which have one or another soil as normal, as their mean."""
+    both = [value for name, value in values.items() if name.startswith("satimage")]
+    rest = {name: value for name, value in values.items() if not name.startswith("satimage")}
+    return rest | ({"satimage": float(np.mean(both))} if both else {})
 
 
 def _seconds(
@@ -245,3 +306,7 @@ def _piped(cells: list[list[str]]) -> str:
 
 def _bold(cell: str) -> str:
     return f"**{cell[:-1]}**" if cell.endswith("*") else cell.strip()
+
+
+if __name__ == "__main__":
+    print(*ranks_of_page(Path(sys.argv[1]).read_text("utf-8")), sep="\n\n")

@@ -197,3 +197,37 @@ def test_the_standings_average_within_tables_first_and_leave_out_who_lacks_a_tas
     assert "| (prevalence) | 0.125 | 0.125 | 0.125 |  |  |" in text
     assert "| good | 8.0 | 4.0 |" in text
     assert "left out: late." in text
+
+
+def test_the_standings_say_from_whom_the_best_is_not_told_apart(module):
+    tasks = [(name, "dry") for name in "abcdefghi"]
+    areas = {"good": 0.9, "close": 0.8, "poor": 0.1}
+    results = [result(method, *task, area) for method, area in areas.items() for task in tasks]
+    text = module("standings").standings(results, markdown=True)
+    assert "By tables, good is not told apart from: close." in text
+
+
+def test_ranks_are_computed_from_a_page_with_satimage_once(module):
+    page = """
+| All anomalies together | tides | satimage/1 | satimage/7 | mean |
+| --- | ---: | ---: | ---: | ---: |
+| good | **0.9** | **0.6** | 0.2 | 0.57 |
+| fair | 0.5 | 0.5 | **0.5** | 0.50 |
+| poor | 0.1 | 0.1 | 0.1 | 0.10 |
+| (prevalence) | 0.1 | 0.1 | 0.1 | 0.10 |
+
+More words."""
+    each, once = module("standings").ranks_of_page(page)
+    assert "3 tables: critical difference" in each
+    assert "good 1.33, fair 1.67, poor 3.00" in each
+    assert "2 tables, satimage as one" in once
+    assert "good 1.50, fair 1.50, poor 3.00" in once
+
+
+def test_the_best_published_figures_are_those_of_networks_and_of_all_but_constant_scores(module):
+    published = module("paper_protocol").published
+    assert published("nsl-kdd") == {
+        "best network": [0.974, 0.795, 0.1, 0.51, 0.952],
+        "best of any method": [0.974, 0.96, 0.405, 0.76, 0.957],
+    }
+    assert published("ann-thyroid")["best network"] == [0.934, 0.596, 0.726]
