@@ -62,7 +62,13 @@ def test_the_package_is_a_command_too():
 def test_closing_says_the_number_and_the_chance():
     assert run("theory", "closing", "halfspace", 10).output.strip().endswith("R^10: 11")
     told = run("theory", "closing", "halfspace", 10, "--separators", 20).output
-    assert told.splitlines()[1] == "chance that 20 random ones close a region: 0.5"
+    assert told.splitlines()[1:] == [
+        "chance that 20 random ones leave no way out: 0.5",
+        "and that they enclose a positive volume, with random offsets: 0.0880985",
+    ]
+    told = run("theory", "closing", "equality", 2, "--separators", 4).output
+    assert re.search(r"random offsets: 0\.\d+ ± 0\.0\d$", told.strip())
+    assert len(run("theory", "closing", "rbf", 2, "--separators", 4).output.splitlines()) == 2
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,24 @@ def test_units_that_die_on_one_side_leave_the_limit_open():
     assert np.isnan(report_of(relu, head).far_membership).all()
 
 
+@pytest.mark.parametrize(
+    ("normals", "weights"),
+    [
+        ([[1, 2], [1, 2]], [1, -1]),  # cancel everywhere
+        ([[1, 2], [-1, -2]], [0.01, 1]),  # on one side only: 0.01 z - 0.01 z
+    ],
+)
+def test_leaky_units_that_cancel_leave_the_limit_open(normals, weights):
+    """The head stands still where they do, and far rows are as normal as near ones."""
+    first = layer_of([normals] * 2, "halfspace", LeakyReLU(leak=0.01))
+    layers = [first, layer_of([[weights], [[1, 1]]], "equality", GaussianBump())]
+    far = np.array([[1e9, 1e9]])[:, None, :].repeat(2, axis=1)
+    assert_allclose(layers[1](layers[0](far)).ravel(), [1, 0], atol=1e-6)
+    cancelled, growing = report_of(*layers).far_membership
+    assert np.isnan(cancelled)
+    assert growing == 0
+
+
 @pytest.mark.parametrize("activation", ["bump", "rbf"])
 def test_a_column_that_never_varied_is_enclosed_like_any_other(activation, split):
     X = np.column_stack([split.X_train, np.full(len(split.X_train), 3.0)])

@@ -99,7 +99,10 @@ def _tell_theory(console: Console, results: TheoryDemo) -> None:
         f"Average precision of chance is {results.prevalence:.2f}. Try a few widths of the kernel:"
     )
     console.print(_circles_table(results.circles))
-    console.print("[bold]Closing a region[/]: how many separators of a kind does it take?")
+    console.print(
+        "[bold]Closing a region[/]: how many separators of a kind does it take, and what is the "
+        "chance that k random ones leave no way out?"
+    )
     console.print(_closing_table(results.closing))
 
 

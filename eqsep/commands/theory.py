@@ -37,14 +37,20 @@ def closing(
     ] = None,
 ) -> None:
     """The fewest separators of a family that enclose a finite volume."""
-    from eqsep.theory import closing_number, closing_probability
+    from eqsep.theory import closing_number, closing_probability, enclosing_probability
 
+    lines = [f"closing number of {family} separators in R^{n_features}: "]
     with errors_told():
-        number = closing_number(family, n_features)
-        chance = None if separators is None else closing_probability(family, n_features, separators)
-    Screen().print(f"closing number of {family} separators in R^{n_features}: {number}")
-    if chance is not None:
-        Screen().print(f"chance that {separators} random ones close a region: {chance:.6g}")
+        lines[0] += str(closing_number(family, n_features))
+        if separators is not None:
+            bounded = closing_probability(family, n_features, separators)
+            lines.append(f"chance that {separators} random ones leave no way out: {bounded:.6g}")
+        # Whether several balls meet is a question of their centres.
+        if separators is not None and (family != "rbf" or separators == 1):
+            value, error = enclosing_probability(family, n_features, separators)
+            shown = f"{value:.6g}" if error == 0 else f"{value:.3g} ± {error:.1g}"
+            lines.append(f"and that they enclose a positive volume, with random offsets: {shown}")
+    Screen().print("\n".join(lines))
 
 
 @app.command()

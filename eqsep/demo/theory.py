@@ -54,7 +54,10 @@ class Contender:
 
 @dataclass(frozen=True)
 class Closing:
-    """How many separators of a family close a region, and how likely random ones do."""
+    """How many separators of a family close a region, and how likely random ones do.
+
+    The chances are about normals that leave no way out, as `closing_probability` has them.
+    """
 
     n_features: int
     family: str

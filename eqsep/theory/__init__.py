@@ -3,6 +3,7 @@
 from eqsep.theory.boolean import count_boolean_functions
 from eqsep.theory.certificate import Shattering
 from eqsep.theory.closing import Closure, closing_number, closing_probability, is_closed
+from eqsep.theory.enclosing import Chance, enclosing_probability
 from eqsep.theory.network import Layer, LayerClosedness, NetworkClosedness, network_closedness
 from eqsep.theory.planes import Hyperplane
 from eqsep.theory.search import find_shattered
@@ -14,6 +15,7 @@ from eqsep.theory.witnesses import WITNESSES
 
 __all__ = [
     "WITNESSES",
+    "Chance",
     "Closure",
     "Hyperplane",
     "Layer",
@@ -24,6 +26,7 @@ __all__ = [
     "closing_number",
     "closing_probability",
     "count_boolean_functions",
+    "enclosing_probability",
     "find_shattered",
     "is_closed",
     "network_closedness",

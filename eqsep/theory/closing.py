@@ -31,7 +31,9 @@ _TOLERANCE = 1e-9  # on unit normals: a singular value, or a slope, below this c
 
 @dataclass(frozen=True)
 class Closure:
-    """Whether separators enclose a finite volume, with the proof. True in an `if` when they do.
+    """Whether separators leave no way out, with the proof. True in an `if` when they do.
+
+    The region that they enclose is then bounded wherever the offsets put them; it may be empty.
 
     Attributes
     ----------
@@ -70,7 +72,7 @@ class _Family(ABC):
 
     @abstractmethod
     def probability(self, n: int, k: int) -> float:
-        """The chance that k separators with spherically symmetric normals do."""
+        """The chance that k spherically symmetric normals leave no way out."""
 
     @abstractmethod
     def closure(self, normals: NDArray[np.float64]) -> Closure:
@@ -164,10 +166,13 @@ def closing_number(family: str, n_features: int) -> int:
 
 
 def closing_probability(family: str, n_features: int, k: int) -> float:
-    """The chance that k random separators enclose a finite, positive volume.
+    """The chance that the normals of k random separators leave no way out: a bounded region.
 
     The normals are independent with a spherically symmetric distribution, as in a network at its
     start. For halfspaces this is one minus Wendel's formula, 1 - 2^(1-k) sum_{i<n} C(k-1, i).
+
+    Offsets play no part: they never open a region, but they can make it empty. The chance that the
+    region is bounded and not empty is `enclosing_probability`.
 
     Parameters
     ----------
@@ -185,8 +190,8 @@ def closing_probability(family: str, n_features: int, k: int) -> float:
 
     Examples
     --------
-    Thirty equality separators close a region of R^30 almost surely. Thirty-one halfspaces, their
-    closing number, never do in practice, and sixty do half of the time.
+    Thirty equality separators leave no way out of R^30, almost surely. Thirty-one halfspaces, their
+    closing number, always do in practice, and sixty half of the time.
 
     >>> from eqsep.theory import closing_probability
     >>> closing_probability("equality", 30, 30)

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from eqsep.theory.closing import Closure, closing_number, is_closed
 
 Array = NDArray[np.float64]
+_DIRECTIONS = 256  # in which the growth of leaky units is watched
+_TOLERANCE = 1e-9  # slopes that sum up to less than this share of their sizes cancel
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,23 @@ class Layer:
         """Whether the outputs grow with the inputs along almost every direction."""
         one, two = (self.activation(np.full((1, *self.offsets.shape), z)) for z in (-1.0, -2.0))
         return self.family == "halfspace" and bool((np.abs(two) > np.abs(one)).all())
+
+    def growth(self, along: Array) -> Array:
+        """The slopes of the outputs far along the slopes of the inputs, where outputs grow."""
+        return self.scale * self.activation(np.einsum("nki,kui->nku", along, self.normals))
+
+    def stands_still(self, along: Array) -> NDArray[np.bool_]:
+        """Which members have a unit that some of the slopes do not move, as they cancel.  -> (k,)
+
+        A unit without a direction stands still everywhere, and is not meant.
+        """
+        if self.family == "rbf":
+            moved = np.abs(along).sum(axis=-1, keepdims=True)
+            most = np.ones_like(moved)
+        else:
+            moved = np.abs(np.einsum("nki,kui->nku", along, self.normals))
+            most = np.einsum("nki,kui->nku", np.abs(along), np.abs(self.normals))
+        return ((moved <= _TOLERANCE * most) & (most > 0)).any(axis=(0, 2))
 
     def closure(self, member: int) -> Closure:
         """Whether the units of a member enclose a region of the inputs, with the proof."""
@@ -111,7 +130,8 @@ class NetworkClosedness:
         From the first hidden layer to the head.
     far_membership : ndarray of shape (k,)
         The limit of each member's membership far away, the same along almost every direction; NaN
-        where it may depend on the direction, as in a network of halfspaces.
+        where it may depend on the direction, as in a network of halfspaces, or where leaky units
+        were found to cancel.
     """
 
     layers: tuple[LayerClosedness, ...]
@@ -164,9 +184,14 @@ def network_closedness(separator: Any) -> NetworkClosedness:
 
     Far away bumps and radial functions vanish, along every direction but those in which a unit does
     not change at all. What remains is a constant, and the layers behind it turn this into one
-    membership: the limit is exact, not a sample. A head that is a bump or a radial function makes
-    it 0 if nothing before it has vanished. Only a halfspace head on leaky units tells directions
-    apart.
+    membership. Where the first layer vanishes the limit is exact, not a sample. A head that is a
+    bump or a radial function makes it 0 if nothing before it has vanished. Only a halfspace head on
+    leaky units tells directions apart.
+
+    Behind leaky units the limit is right where the units behind them keep growing, and these stop
+    where leaky units cancel: two with the same weights that enter with opposite signs. Their growth
+    is watched along 256 directions, and a member in which it is found to stop is given NaN. Units
+    that cancel within a narrow cone only, which none of these directions hits, are not found.
 
     Examples
     --------
@@ -197,13 +222,16 @@ def _report(name: str, layer: Layer) -> LayerClosedness:
 
 def _far_membership(layers: Sequence[Layer]) -> Array:
     """What is left once the first layer that vanishes has done so.  -> (k,)"""
+    k, _, n_inputs = layers[0].normals.shape
+    along = np.random.default_rng(0).standard_normal((_DIRECTIONS, 1, n_inputs)).repeat(k, axis=1)
     for depth, layer in enumerate(layers):
         if layer.family != "halfspace":
             with np.errstate(invalid="ignore"):  # units that grow against one another leave NaN
                 value = layer.far_away()
                 for deeper in layers[depth + 1 :]:
                     value = deeper(value)
-            return value[0, :, 0]
+            return np.where(layer.stands_still(along), np.nan, value[0, :, 0])
         if not layer.keeps_growing():
             break
-    return np.full(len(layers[-1].normals), np.nan)
+        along = layer.growth(along)
+    return np.full(k, np.nan)

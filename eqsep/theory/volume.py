@@ -49,7 +49,7 @@ class _Slabs(_Region):
         n = normals.shape[1]
         if not is_closed(normals, family="equality"):
             units, lengths = unit_rows(normals)
-            return _polytope_volume(*_both_sides(units, offsets / lengths, widths / lengths))
+            return _polytope_volume(*both_sides(units, offsets / lengths, widths / lengths))
         # In units of its own half-width a slab is |u| <= 1: n independent ones make the cube
         # [-1, 1]^n, and the others cut it.
         A, c = normals / widths[:, None], offsets / widths
@@ -63,7 +63,7 @@ class _Slabs(_Region):
         shifts = c[rest] - cuts @ c[base]
         units, lengths = unit_rows(np.vstack([np.eye(n), cuts]))
         offsets = np.concatenate([np.zeros(n), shifts]) / lengths
-        return cube * _polytope_volume(*_both_sides(units, offsets, 1 / lengths)) / 2.0**n
+        return cube * _polytope_volume(*both_sides(units, offsets, 1 / lengths)) / 2.0**n
 
 
 class _Ball(_Region):
@@ -146,7 +146,7 @@ def _one_a_row(values: ArrayLike, name: str, *, rows: int) -> NDArray[np.float64
     return np.broadcast_to(vector, (rows,)).astype(np.float64)
 
 
-def _both_sides(
+def both_sides(
     units: NDArray[np.float64], offsets: NDArray[np.float64], widths: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The slab |u.x + b| <= e as the two halfspaces u.x + b + e >= 0 and -u.x - b + e >= 0."""
@@ -157,7 +157,7 @@ def _polytope_volume(units: NDArray[np.float64], offsets: NDArray[np.float64]) -
     """The volume of {x : units x + offsets >= 0}."""
     size = np.abs(offsets).max()
     offsets = offsets / size if size > 0 else offsets
-    centre, radius = _inscribed_ball(units, offsets)
+    centre, radius = inscribed_ball(units, offsets)
     if radius < _TOLERANCE:
         return 0.0
     if not is_closed(units, family="halfspace"):
@@ -181,7 +181,7 @@ def _round_volume(dual: NDArray[np.float64]) -> float:
     return float(ConvexHull(corners).volume)
 
 
-def _inscribed_ball(
+def inscribed_ball(
     units: NDArray[np.float64], offsets: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], float]:
     """The centre and radius (1 at most, below 0 where empty) of a largest inscribed ball."""

@@ -25,8 +25,8 @@ for family in ("rbf", "equality", "halfspace"):
 # --------------------------------------------
 #
 # The numbers for slabs (the margins of equality separators) and for halfspaces differ by one. The
-# chance that random ones close a region does not: slabs need normals that span the space, and
-# random ones do. Halfspaces must surround the region as well.
+# chances that random ones leave no way out are far apart: slabs need normals that span the space,
+# and random ones do. Halfspaces must surround the region as well.
 
 figure, ax = plt.subplots(figsize=(6.5, 3.6), layout="constrained")
 for n, colour in ((2, NORMAL_COLOUR), (10, ANOMALY_COLOUR), (30, "#009E73")):
@@ -34,7 +34,7 @@ for n, colour in ((2, NORMAL_COLOUR), (10, ANOMALY_COLOUR), (30, "#009E73")):
     for family, line in (("equality", "-"), ("halfspace", "--")):
         chance = [closing_probability(family, n, int(i)) for i in k]
         ax.plot(k, chance, line, color=colour, label=f"{family}, {n} columns")
-ax.set(xlabel="separators", ylabel="chance", title="that random separators close a region")
+ax.set(xlabel="separators", ylabel="chance", title="that random normals leave no way out")
 ax.legend(fontsize="x-small", loc="center right")
 ax.spines[["top", "right"]].set_visible(False)
 
