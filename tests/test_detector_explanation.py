@@ -168,3 +168,58 @@ def test_the_table_may_have_its_columns_in_any_order(detector, fresh):
 def test_no_column_at_all_is_refused(top, detector, fresh):
     with pytest.raises(ValueError, match=f"top must be at least 1, got {top}"):
         detector.explain(fresh, top=top)
+
+
+def one_by_one(detector, row, normal):
+    """What each column adds by the rule: exchanged in both orders, every row on the way scored."""
+    source = detector.feature_map_.source
+    columns = np.unique(source)
+    gap = [np.abs(row - normal)[source == j].astype(float).sum() for j in columns]
+    order = columns[np.argsort(-np.array(gap), kind="stable")]
+    fall = dict.fromkeys(columns.tolist(), 0.0)
+    for one_order in (order, order[::-1]):
+        now = row.copy()
+        for j in one_order:
+            then = np.where(source == j, normal, now)
+            before, after = scorer_of(detector).scores(np.stack([now, then]))
+            fall[j] += (before - after) / 2
+            now = then
+    return fall
+
+
+def test_what_columns_add_is_what_exchanging_all_of_them_one_by_one_says(detector, fresh):
+    rows = fresh.iloc[:12].copy()
+    rows.loc[rows.index[:4], "amount"] = 1e6
+    rows.loc[rows.index[2:6], "country"] = "XX"
+    feature_map, names = detector.feature_map_, list(fresh.columns)
+    kept = np.concatenate(
+        [feature_map.landmarks[feature_map.is_normal], detector.calibration_.rows]
+    )
+    kept = kept[scorer_of(detector).scores(kept) <= detector.threshold_]
+    explained = detector.explain(rows, top=len(names))
+    for row, one in zip(feature_map.rows(rows), explained, strict=True):
+        nearest = np.abs(feature_map.packing(kept) - feature_map.packing(row[None])).sum(axis=1)
+        expected = one_by_one(detector, row, kept[nearest.argmin()])
+        found = {reason.column: reason.contribution for reason in one.reasons}
+        assert found == pytest.approx({names[j]: part for j, part in expected.items()}, abs=1e-15)
+
+
+def test_normal_rows_are_kept_for_the_next_question_and_no_longer_than_their_model():
+    from eqsep.detector import explanation
+
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    detector = Detector(bandwidth=1.0, n_landmarks=60, false_alarm_rate=0.05, random_state=0).fit(X)
+    before = len(explanation._kept)
+    first = detector.explain([[4.0, 0.0]])
+    assert detector.explain([[4.0, 0.0]]) == first
+    assert len(explanation._kept) == before + 1
+    first[0].nearest_normal.clear()
+    assert detector.explain([[4.0, 0.0]])[0].nearest_normal
+    detector.partial_fit(np.random.default_rng(1).normal((4, 0), 0.1, size=(400, 2)))
+    assert detector.explain([[4.0, 0.0]])[0].score < first[0].score
+    assert len(explanation._kept) == before + 1  # the older calibration set is gone
+    detector.false_alarm_rate = 0.2
+    detector.explain([[4.0, 0.0]])
+    assert len(explanation._kept) == before + 2
+    del detector
+    assert len(explanation._kept) == before

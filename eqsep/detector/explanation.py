@@ -1,5 +1,6 @@
 """Why a row has its score: which columns drive it, and towards which normal value."""
 
+import weakref
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
@@ -8,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from eqsep.detector.scoring import Scorer, scorer_of
-from eqsep.engine.compiled import SparseManhattan
+from eqsep.engine.compiled import SparseManhattan, in_threads
+from eqsep.engine.nystroem import CACHED_ROWS
 from eqsep.errors import UserError
 from eqsep.tables.decodings import decoded
 from eqsep.tables.reading import Table
@@ -93,20 +95,20 @@ def explain_rows(detector: Any, table: Table, *, top: int) -> list[Explanation]:
         raise UserError(f"top must be at least 1, got {top!r}.")
     feature_map, scorer = detector.feature_map_, scorer_of(detector)
     Z = feature_map.rows(table)
-    normal = _NormalRows(detector, [column.name for column in table.columns])
+    normal = _normal_rows(detector)
     likeness = scorer.likeness(Z) if detector.kinds_ else np.zeros((len(Z), 0))
     names, columns = normal.names, normal.columns
     texts = cache(lambda j: _texts(table, j, feature_map.table_columns))
-    normal_values = cache(normal.values)
 
     out = []
     for start in range(0, len(Z), AT_ONCE):
         rows = Z[start : start + AT_ONCE]
-        nearest = normal.distance(rows).argmin(axis=1)
-        score, base, share = _shares(scorer, rows, normal.rows[nearest], feature_map.source)
+        nearest = normal.nearest(rows)
+        score, base = scorer.scores(rows), normal.scores[nearest]
+        share = _shares(scorer, (rows, normal.rows[nearest]), (score, base))
         order = np.argsort(-share, axis=1, kind="stable")[:, :top]
         for i, (n, best) in enumerate(zip(nearest.tolist(), order, strict=True)):
-            there = normal_values(n)
+            there = normal.values(n)
             reasons = tuple(
                 Reason(
                     names[columns[b]],
@@ -136,7 +138,7 @@ def nearest_normal_rows(detector: Any, table: Table, *, n: int) -> list[list[dic
 
     Like the one of an `Explanation`, in the units of the table.
     """
-    normal = _NormalRows(detector, [column.name for column in table.columns])
+    normal = _normal_rows(detector)
     order = normal.distance(detector.feature_map_.rows(table)).argsort(axis=1, kind="stable")
     return [[normal.values(i) for i in near[:n].tolist()] for near in order]
 
@@ -149,13 +151,14 @@ def departures(detector: Any, Z: np.ndarray) -> np.ndarray:
     near 1, however far they are and whatever the bandwidth.  (n, d) -> (n, 2 d)
     """
     feature_map, scorer = detector.feature_map_, scorer_of(detector)
-    normal = _NormalRows(detector, [])
+    normal = _normal_rows(detector)
     column = np.unique(feature_map.source, return_inverse=True)[1]
     out = np.empty((len(Z), 2 * Z.shape[1]))
     for start in range(0, len(Z), AT_ONCE):
         rows = Z[start : start + AT_ONCE]
-        nearest = normal.rows[normal.distance(rows).argmin(axis=1)]
-        share = _shares(scorer, rows, nearest, feature_map.source)[2]
+        place = normal.nearest(rows)
+        nearest = normal.rows[place]
+        share = _shares(scorer, (rows, nearest), (scorer.scores(rows), normal.scores[place]))
         gap = (rows - nearest).astype(float)
         length = np.zeros((len(rows), share.shape[1]))
         np.add.at(length.T, column, gap.T**2)
@@ -174,29 +177,69 @@ def _of_length_1(rows: np.ndarray) -> np.ndarray:
 class _NormalRows:
     """The normal rows that are kept and raise no alarm: how far they are, and their values."""
 
-    def __init__(self, detector: Any, names: list[str]) -> None:
+    def __init__(self, detector: Any) -> None:
         feature_map = detector.feature_map_
         landmarks = feature_map.landmarks[feature_map.is_normal]
-        self.rows = _passing(detector, np.concatenate([landmarks, detector.calibration_.rows]))
-        self.names, self.columns = names, np.unique(feature_map.source)
+        rows = np.concatenate([landmarks, detector.calibration_.rows])
+        scores = scorer_of(detector).scores(rows)
+        passes = scores <= detector.threshold_  # others are no measure, unless there are none
+        kept = passes if passes.any() else ~passes
+        self.rows, self.scores = rows[kept], scores[kept]
+        encoder = feature_map.encoder
+        names = getattr(encoder, "feature_names_in_", [f"x{i}" for i in range(len(rows[0]))])
+        self.names, self.columns = list(names), np.unique(feature_map.source)
         self._feature_map, self._outputs = feature_map, feature_map.outputs(self.rows)
         self._distance = SparseManhattan(feature_map.packing(self.rows))
+        self._values: dict[int, dict[str, str]] = {}
+        self._texts: dict[tuple[int, bytes], str] = {}
 
     def distance(self, rows: np.ndarray) -> np.ndarray:
         """To encoded rows.  (n, n_columns) -> (n, n_normal)"""
         far: np.ndarray = self._distance(self._feature_map.packing(rows))
         return far
 
+    def nearest(self, rows: np.ndarray) -> np.ndarray:
+        """The place of the nearest one to each of the rows.  (n, n_columns) -> (n,)"""
+        out = np.empty(len(rows), dtype=np.intp)
+
+        def fill(part: slice) -> None:
+            for start in range(part.start, part.stop, CACHED_ROWS):
+                some = slice(start, min(start + CACHED_ROWS, part.stop))
+                out[some] = self.distance(rows[some]).argmin(axis=1)
+
+        in_threads(fill, len(rows), steps=rows.size * len(self.rows))
+        return out
+
     def values(self, i: int) -> dict[str, str]:
         """What the i-th one has in each column."""
-        encoder, there = self._feature_map.encoder, self._outputs[i]
-        return {self.names[j]: decoded(encoder, j, there) for j in self.columns.tolist()}
+        if i not in self._values:
+            there = self._outputs[i]
+            self._values[i] = {self.names[j]: self._text(j, there) for j in self.columns.tolist()}
+        return dict(self._values[i])
+
+    def _text(self, j: int, outputs: np.ndarray) -> str:
+        """What outputs say of a column; most have few values."""
+        source = self._feature_map.encoder.source_
+        key = j, outputs[slice(*np.searchsorted(source, [j, j + 1]))].tobytes()
+        if key not in self._texts:
+            self._texts[key] = decoded(self._feature_map.encoder, j, outputs)
+        return self._texts[key]
 
 
-def _passing(detector: Any, normal: np.ndarray) -> np.ndarray:
-    """The normal rows that raise no alarm: others are no measure. All where there are none."""
-    passes = scorer_of(detector).scores(normal) <= detector.threshold_
-    return normal[passes] if passes.any() else normal
+_kept: dict[tuple[int, float], _NormalRows] = {}
+
+
+def _normal_rows(detector: Any) -> _NormalRows:
+    """The normal rows of a detector, kept as long as its calibration set lives: learning makes one.
+
+    To score them costs as much as some explanations do.
+    """
+    key = id(detector.calibration_), float(detector.threshold_)
+    if key not in _kept:
+        made = _NormalRows(detector)
+        weakref.finalize(detector.calibration_, _kept.pop, key, None)
+        _kept[key] = made
+    return _kept[key]
 
 
 def _texts(table: Table, j: int, of_the_table: Collection[str]) -> list[str | None]:
@@ -219,25 +262,36 @@ def _shown(text: str | None) -> str:
 
 
 def _shares(
-    scorer: Scorer, rows: np.ndarray, normal: np.ndarray, source: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The scores of the rows and of their normal ones, and each column's part of the difference."""
-    columns, column = np.unique(source, return_inverse=True)
-    gap = np.zeros((len(rows), len(columns)))
-    np.add.at(gap.T, column, np.abs(rows - normal).T.astype(float))
+    scorer: Scorer,
+    ends: tuple[np.ndarray, np.ndarray],
+    scores: tuple[np.ndarray, np.ndarray],
+) -> np.ndarray:
+    """Each column's part of the difference between the scores of rows and of their normal ones.
+
+    Columns are exchanged one by one, those that differ most first and once last. Where a column
+    does not differ, nothing changes: only rows on the way that are new are scored.
+    """
+    rows, normal = ends
+    columns, first, column = np.unique(
+        scorer.feature_map.source, return_index=True, return_inverse=True
+    )
+    gap = np.add.reduceat(np.abs(rows - normal).astype(float), first, axis=1)
     order = np.argsort(-gap, axis=1, kind="stable")
     rank = np.argsort(order, axis=1)
     steps = min(len(columns), LONGEST)
     turn = np.minimum(rank, steps - 1)[:, column]  # when each encoded column is exchanged
+    n_differ = np.minimum((gap > 0).sum(axis=1), steps)[:, None]
+    t = np.arange(steps + 1)
     both = []
-    for when in (turn, steps - 1 - turn):
-        points = np.stack([np.where(when < t, normal, rows) for t in range(steps + 1)], axis=1)
-        scores = scorer.scores(points.reshape(-1, rows.shape[1])).reshape(len(rows), steps + 1)
-        both.append(scores[:, :-1] - scores[:, 1:])
+    for when, passed in ((turn, t), (steps - 1 - turn, t + n_differ - steps)):
+        path = np.where(passed < n_differ, scores[0][:, None], scores[1][:, None])
+        row, at = np.nonzero((passed > 0) & (passed < n_differ))
+        path[row, at] = scorer.scores(np.where(when[row] < at[:, None], normal[row], rows[row]))
+        both.append(path[:, :-1] - path[:, 1:])
     fall = (both[0] + both[1][:, ::-1]) / 2
-    share = np.take_along_axis(fall, np.minimum(rank, steps - 1), axis=1)
+    share: np.ndarray = np.take_along_axis(fall, np.minimum(rank, steps - 1), axis=1)
     # Columns that were exchanged together share their part by how far they are from normal.
     last = rank >= steps - 1
     weight = np.where(last, gap + 1e-300, 1.0)
     weight = np.where(last, weight / np.where(last, weight, 0).sum(axis=1, keepdims=True), 1.0)
-    return scores[:, 0], scores[:, -1], share * weight
+    return share * weight
