@@ -31,7 +31,7 @@ test: lint types check
 
 # Old versions may use what newer ones of their own dependencies deprecate: not ours to mend.
 test-oldest: .venv-oldest/.dev
-	OMP_NUM_THREADS=1 $(OLDEST)/pytest -n 2 --dist loadgroup -W ignore::DeprecationWarning
+	OMP_NUM_THREADS=1 $(OLDEST)/pytest $(ALL_TESTS) -W ignore::DeprecationWarning
 
 test-dist: .venv/.dev
 	tools/test_dist.sh
@@ -43,7 +43,8 @@ lint: .venv/.dev
 types: .venv/.dev
 	$(BIN)/mypy
 
-ALL_TESTS := -n 2 --dist loadgroup
+# A process has all tests of a file: what they share is made once.
+ALL_TESTS := -n 2 --dist loadfile
 
 check: .venv/.dev
 	OMP_NUM_THREADS=1 $(BIN)/pytest $(or $(FILE),$(ALL_TESTS))

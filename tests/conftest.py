@@ -13,19 +13,6 @@ settings.load_profile("eqsep")
 REAL = Path(os.environ.get("EQSEP_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
-# Files whose tests share nothing that is dear to make: they are handed out one by one, in the end.
-SPREAD = {"test_readme", "test_gallery", "test_estimators"}
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Of two processes, one has all tests of a file: what they share is made once."""
-    for item in items:
-        alone = item.path.stem in SPREAD or not item.path.is_relative_to(Path(__file__).parent)
-        if not alone and item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
-
-
 @pytest.fixture
 def home_of():
     """A function from a data set's folder to the data home; it skips where there is none."""

@@ -35,7 +35,6 @@ from paper.__main__ import app as paper
 ray = pytest.importorskip("ray", reason='Ray is not installed: pip install "eqsep[ray]"')
 pytest.importorskip("ray.data")
 pytestmark = [
-    pytest.mark.xdist_group("ray"),  # one cluster for all of them
     pytest.mark.filterwarnings("ignore::eqsep.detector.CalibrationWarning"),  # of few rows
     # Ray's own settings and processes; it warns of them whatever is done.
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),

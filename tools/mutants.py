@@ -105,7 +105,7 @@ def _readers(mutant: Mutant) -> set[int]:
 def record(tree: Path, folder: Path, processes: int) -> None:
     """Run all tests in `tree` once, and leave what they execute in `folder`."""
     options = ["--cov", "--cov-context=test", "--cov-report=", "-q"]
-    spread = ["-n", str(processes), "--dist", "loadgroup"] if processes > 1 else []
+    spread = ["-n", str(processes), "--dist", "loadfile"] if processes > 1 else []
     env = _environment(tree) | {
         "COVERAGE_FILE": str(folder / "coverage"),
         "MUTANTS_SECONDS": str(folder / "seconds.json"),

@@ -21,4 +21,4 @@ tar --extract --file "$folder"/eqsep-*.tar.gz --directory "$folder/source" --str
 "$python" -m venv "$folder/venv"
 cd "$folder/source"
 "$folder/venv/bin/pip" install --quiet ".[test,nn,onnx,ray]"
-"$folder/venv/bin/pytest" -n 2 --dist loadgroup "$@"
+"$folder/venv/bin/pytest" -n 2 --dist loadfile "$@"
