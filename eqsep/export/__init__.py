@@ -1,4 +1,4 @@
-"""Export to ONNX: a detector's encoding, score and threshold as one graph.
+"""What a detector is handed on as: one ONNX graph, or a model of mlflow's.
 
 | module | what it knows |
 |---|---|
@@ -6,7 +6,8 @@
 | `table` | what comes in, a value a column, and the encoded rows |
 | `columns` | the outputs of learnt columns |
 | `score` | the kernel's sum, the threshold and the p-value |
-| `file` | the whole model, its description, and the file |
+| `file` | the whole graph, its description, and the file |
+| `pyfunc` | a model of mlflow's, where mlflow is installed |
 """
 
 from eqsep.export.file import to_onnx

@@ -1,0 +1,118 @@
+"""A detector as mlflow's `pyfunc`: scored by whatever speaks mlflow, and nothing pickled."""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from eqsep import __version__
+from eqsep.detector import Detector
+from eqsep.detector.scoring import verdicts
+from eqsep.errors import MissingExtraError
+
+_FILE, _CODE = "detector.eqsep", "answering.py"
+_ANSWERING = """import mlflow
+from eqsep import load_model
+from eqsep.export.pyfunc import answering
+
+mlflow.models.set_model(answering(load_model))
+"""
+
+
+def save_pyfunc(detector: Detector, path: str | os.PathLike[str], **options: Any) -> None:
+    """Save a fitted detector as a model of mlflow in a new folder; needs mlflow-skinny or mlflow.
+
+    `mlflow.pyfunc.load_model(path).predict(frame)` answers with a frame of the columns score,
+    p_value, alarm and kind, and so does `mlflow models serve -m path`. The folder holds the model's
+    file and four lines that load it, which run eqsep of the machine that loads it.
+
+    Parameters
+    ----------
+    detector : Detector
+    path : str or path-like
+        A folder that is not there yet.
+    **options
+        More of what `mlflow.pyfunc.save_model` takes: signature, input_example, metadata.
+
+    Raises
+    ------
+    ImportError
+        mlflow is not installed.
+    """
+    pyfunc = _pyfunc()
+    with _written(detector) as told:
+        pyfunc.save_model(os.fspath(path), **told | options)
+
+
+def log_pyfunc(detector: Detector, name: str, **options: Any) -> Any:
+    """Log a fitted detector as a model of the present run of mlflow; what mlflow says of it.
+
+    Parameters
+    ----------
+    detector : Detector
+    name : str
+        Of the model.
+    **options
+        More of what `mlflow.pyfunc.log_model` takes: registered_model_name, signature.
+
+    Raises
+    ------
+    ImportError
+        mlflow is not installed.
+    """
+    pyfunc = _pyfunc()
+    with _written(detector) as told:
+        return pyfunc.log_model(name=name, **told | options)
+
+
+def answering(load: Callable[[str], Detector]) -> Any:
+    """The model of mlflow's that loads a detector and answers with its verdicts."""
+    pyfunc: Any = _pyfunc()
+    pd: Any = import_module("pandas")
+
+    class Answering(pyfunc.PythonModel):
+        """Scores the rows of a frame."""
+
+        def load_context(self, context: Any) -> None:
+            self.detector = load(context.artifacts["detector"])
+
+        def predict(
+            self,
+            context: Any,  # noqa: ARG002
+            model_input: pd.DataFrame,  # mlflow reads this
+            params: Any = None,  # noqa: ARG002
+        ) -> Any:
+            said = verdicts(self.detector, model_input)
+            return pd.DataFrame(said, index=model_input.index)
+
+    return Answering()
+
+
+@contextmanager
+def _written(detector: Detector) -> Iterator[dict[str, Any]]:
+    """The files of a model in a folder of their own, as mlflow takes them."""
+    check_is_fitted(detector)
+    with tempfile.TemporaryDirectory() as folder:
+        file, code = Path(folder) / _FILE, Path(folder) / _CODE
+        detector.save(file)
+        code.write_text(_ANSWERING)
+        yield {
+            "python_model": str(code),
+            "artifacts": {"detector": str(file)},
+            "pip_requirements": [f"eqsep=={__version__}"],
+        }
+
+
+def _pyfunc() -> Any:
+    try:
+        import_module("pandas")
+        return import_module("mlflow.pyfunc")
+    except ImportError as error:
+        raise MissingExtraError(
+            "A pyfunc needs mlflow and pandas: pip install mlflow-skinny pandas."
+        ) from error
