@@ -145,7 +145,7 @@ def _summary(comparisons: Sequence[Comparison]) -> Table:
 
 
 def _lines(comparison: Comparison) -> Table:
-    columns = ("published", "paper", "apart", "verdict", "corrected", "its verdict")
+    columns = ("published", "paper", "verdict", "corrected", "its verdict")
     table = _table("row", "column", *columns, names=2)
     table.title = comparison.title
     for words in lines_of(comparison):

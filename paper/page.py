@@ -53,12 +53,13 @@ class Report:
         """What comes first, in a sentence for each protocol and one of what chance would pass."""
         published = sum(len(table.lines) for table in self.comparisons)
         published -= self.counted("ours alone")
-        told = [
-            f"By the {protocol} protocol "
-            + ", ".join(f"{self.counted(word, protocol=protocol)} {word}" for word in JUDGED)
-            + "."
-            for protocol in self.plan.protocols
-        ]
+        told = []
+        for protocol in self.plan.protocols:
+            agree, differ, open_ = (self.counted(word, protocol=protocol) for word in JUDGED)
+            told.append(
+                f"By the {protocol} protocol {agree} agree with ours, {differ} differ, and of "
+                f"{open_} one cannot tell."
+            )
         by_chance = sum(table.passed_by_chance for table in self.comparisons)
         missing = sum(table.missing for table in self.comparisons)
         return (
@@ -116,7 +117,6 @@ def _words(line: Line) -> tuple[str, ...]:
         line.column,
         line.published,
         line.paper or "–",
-        number(line.difference, 3),
         line.verdict.word,
         line.corrected or "–",
         line.corrected_verdict.word,

@@ -175,8 +175,13 @@ def test_each_protocol_has_verdicts_of_its_own(tmp_path):
     for render in (html, markdown):
         page = render(whole)
         assert "89 published figures, 9 of them without one of ours" in page
-        assert "By the paper protocol 67 agrees, 0 differs, 13 cannot tell." in page
-        assert "By the corrected protocol 0 agrees, 80 differs, 0 cannot tell." in page
+        assert (
+            "By the paper protocol 67 agree with ours, 0 differ, and of 13 one cannot tell." in page
+        )
+        assert (
+            "By the corrected protocol 0 agree with ours, 80 differ, and of 0 one cannot tell."
+            in page
+        )
         assert "With 19 a constant score, or one drawn at random, would agree." in page
 
 
