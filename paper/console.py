@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -15,6 +16,8 @@ from eqsep.distributed.spreading import spread
 from eqsep.errors import UserError
 from paper import runner
 from paper.cells import Cell
+from paper.claims import CLAIMS, NAME
+from paper.claims.claim import Told
 from paper.comparison import Comparison
 from paper.figures import FIGURES
 from paper.page import lines_of, report, write_pages
@@ -22,7 +25,8 @@ from paper.plan import PROTOCOLS, Plan
 from paper.tables import TABLES
 from paper.verdicts import WORDS
 
-NAMES = (*TABLES, *FIGURES)
+_PARTS: dict[str, Any] = {**TABLES, **FIGURES, NAME: CLAIMS}
+NAMES = tuple(_PARTS)
 _LINES_SHOWN = 60  # of several tables; more are on the page
 
 
@@ -33,6 +37,7 @@ def list_names(console: Console) -> None:
         table.add_row(name, one.published.title, str(len(list(one.entries()))))
     for name, figure in FIGURES.items():
         table.add_row(name, figure.title, "picture")
+    table.add_row(NAME, "Claims of the text that compare figures", str(len(CLAIMS.claims)))
     console.print(table)
 
 
@@ -89,7 +94,7 @@ def run_names(
 ) -> bool:
     """Measure what is not measured yet, write the page and show it; false where a cell failed."""
     wanted = chosen(names)
-    cells = [c for name in wanted for c in (TABLES | FIGURES)[name].cells(plan)]
+    cells = [c for name in wanted for c in _PARTS[name].cells(plan)]
     with _bar() as on_progress:
         outcome = runner.run(
             cells, out, executor=executor, on_progress=on_progress, keep_stale=keep_stale
@@ -104,6 +109,8 @@ def run_names(
     if sum(len(one.lines) for one in comparisons) <= _LINES_SHOWN or len(comparisons) == 1:
         for comparison in comparisons:
             console.print(_lines(comparison))
+    if NAME in wanted:
+        console.print(_claims(found.claims))
     console.print(
         f"{outcome.measured} cells measured in {outcome.seconds:.0f} s, {outcome.kept} kept from "
         f"before, {outcome.skipped} skipped, {len(outcome.failed)} failed."
@@ -129,7 +136,7 @@ def _on_page(wanted: Sequence[str], plan: Plan, out: Path) -> list[str]:
     """What was asked for, and what the folder has whole from before: the page does not forget."""
 
     def is_there(name: str) -> bool:
-        return all(cell.path(out).exists() for cell in (TABLES | FIGURES)[name].cells(plan))
+        return all(cell.path(out).exists() for cell in _PARTS[name].cells(plan))
 
     return [name for name in NAMES if name in wanted or is_there(name)]
 
@@ -150,6 +157,14 @@ def _lines(comparison: Comparison) -> Table:
     table.title = comparison.title
     for words in lines_of(comparison):
         table.add_row(*words)
+    return table
+
+
+def _claims(told: Sequence[Told]) -> Table:
+    table = _table("claim", "the paper", "ours", "published", names=2)
+    table.title = "Claims that compare figures"
+    for one in told:
+        table.add_row(one.claim.name, one.claim.says, one.verdict.word, one.published.word)
     return table
 
 

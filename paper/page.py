@@ -9,6 +9,8 @@ from pathlib import Path
 from jinja2 import Environment, StrictUndefined, Template
 
 from paper.cells import Results, write_text
+from paper.claims import CLAIMS, NAME
+from paper.claims.claim import Told
 from paper.comparison import Comparison, Line, compare
 from paper.figures import FIGURES, Figure
 from paper.plan import Plan
@@ -42,6 +44,7 @@ class Report:
     plan: Plan
     comparisons: tuple[Comparison, ...]
     pictures: tuple[Picture, ...]
+    claims: tuple[Told, ...]
     provenance: Provenance
 
     def counted(self, word: str, *, protocol: str = "paper") -> int:
@@ -67,7 +70,18 @@ class Report:
             "(other data, skipped, or not run).",
             *told,
             f"With {by_chance} a constant score, or one drawn at random, would agree.",
+            *self.claims_summary,
         )
+
+    @property
+    def claims_summary(self) -> tuple[str, ...]:
+        """How many claims of order there are, and the verdicts on them; nothing without any."""
+        if not self.claims:
+            return ()
+        words = [told.verdict.word for told in self.claims]
+        missing = sum(word not in JUDGED for word in words)
+        counts = ", ".join(f"{words.count(word)} {word}" for word in JUDGED)
+        return (f"{len(words)} claims that compare figures: {counts}, {missing} missing.",)
 
 
 def report(names: Iterable[str], plan: Plan, out: Path) -> Report:
@@ -75,7 +89,8 @@ def report(names: Iterable[str], plan: Plan, out: Path) -> Report:
     results, names = Results(out), list(names)
     comparisons = tuple(compare(TABLES[name], plan, results) for name in names if name in TABLES)
     pictures = tuple(_picture(FIGURES[name], plan, results) for name in names if name in FIGURES)
-    return Report(plan, comparisons, pictures, Provenance.of(results.made()))
+    claims = CLAIMS.told(plan, results) if NAME in names else ()
+    return Report(plan, comparisons, pictures, claims, Provenance.of(results.made()))
 
 
 def write_pages(found: Report, out: Path) -> tuple[Path, Path]:

@@ -1,0 +1,266 @@
+"""A claim: a sentence of the paper that compares figures, and what the results say of it.
+
+A claim is a list of contrasts, each of two figures or of one and a number. A one-sided test at 5 %
+decides whether a contrast *agrees* with the sentence, one of the contrary at 5 % over the number of
+contrasts whether it *differs*; where neither does one *cannot tell*. A claim agrees where as many
+contrasts do as it needs, and differs where too many do for that. The same tests are made of the
+published means, so that it is seen what they bear by themselves.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scipy import stats
+
+from paper.cells import Cell, Result, Results
+from paper.measures import METRICS
+from paper.plan import Measurement, Plan
+from paper.published import Ours, Published
+from paper.tables import TABLES
+from paper.tables.mvtec import STAND_IN
+from paper.verdicts import LEVEL, MARGIN, Terms, Verdict, standard_error
+
+SEEN = 0.0005  # figures without chance that are closer than this are the same, as printed
+RELATIONS = {
+    "above": "is above",
+    "below": "is below",
+    "same": f"is within {MARGIN:g} of",
+    "no worse": f"is no more than {MARGIN:g} below",
+}
+
+
+@dataclass(frozen=True)
+class Value:
+    """A figure that a claim speaks of.
+
+    Attributes
+    ----------
+    label : str
+    study : str
+        The study whose cell measures it.
+    measurement : Measurement
+    published : Ours, default=None
+        The mean, the deviation and the number of runs that the paper has, where it has one.
+    rounding : float, default=0.0
+        Half a unit of the last digit of the published mean.
+    read : callable, default=None
+        From a cell's result to the numbers; those under the measurement's key by default.
+    """
+
+    label: str
+    study: str
+    measurement: Measurement
+    published: Ours | None = None
+    rounding: float = 0.0
+    read: Callable[[Result], Sequence[float]] | None = None
+
+    def cell(self, plan: Plan) -> Cell:
+        """The cell that measures it, by the first protocol of the plan."""
+        return self.measurement.cell(self.study, plan, plan.protocols[0])
+
+    def numbers(self, result: Result, plan: Plan) -> Sequence[float]:
+        """One for each repetition."""
+        if self.read is not None:
+            return self.read(result)
+        at = self.measurement.key.format(metric=METRICS[plan.protocols[0]])
+        return result["values"].get(at, [])
+
+
+def of(table: str, row: str, column: str) -> Value:
+    """A figure of a published table.
+
+    Examples
+    --------
+    >>> of("thyroid", "Overall", "HS").published
+    Ours(mean=0.615, std=0.032, n=3)
+    """
+    planned = TABLES[table]
+    measurement, figure = planned.measurement(row, column), planned.published.rows[row][column]
+    published = None
+    if figure is not None and figure.mean is not None:
+        published = Ours(figure.mean, figure.std or 0.0, measurement.seeds)
+    rounding = planned.published.rounding
+    return Value(f"{row}, {column}", planned.study.name, measurement, published, rounding)
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """What a claim says of two figures, in a word of `RELATIONS`.
+
+    `paired` figures are of the same draws, seed by seed.
+    """
+
+    left: Value
+    relation: str
+    right: Value | float
+    paired: bool = False
+
+    @property
+    def values(self) -> tuple[Value, ...]:
+        return (self.left, self.right) if isinstance(self.right, Value) else (self.left,)
+
+    @property
+    def words(self) -> str:
+        """The contrast as a sentence."""
+        right = self.right.label if isinstance(self.right, Value) else f"{self.right:g}"
+        return f"{self.left.label} {RELATIONS[self.relation]} {right}"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the paper, in a few words, and the contrasts that it comes to.
+
+    `needed` is how many of them must agree; all by default. `note` is what else must be known.
+    """
+
+    name: str
+    says: str
+    contrasts: tuple[Contrast, ...]
+    needed: int | None = None
+    note: str = ""
+
+    def cells(self, plan: Plan) -> list[Cell]:
+        """The cells behind it, each once."""
+        found = (value.cell(plan) for contrast in self.contrasts for value in contrast.values)
+        return list(dict.fromkeys(found))
+
+
+@dataclass(frozen=True)
+class Line:
+    """A contrast with the figures of both sides and the word for it, ours and published."""
+
+    words: str
+    ours: str
+    verdict: str
+    published: str
+    published_verdict: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the results say of a claim, and what the published figures do."""
+
+    claim: Claim
+    verdict: Verdict
+    published: Verdict
+    lines: tuple[Line, ...]
+
+
+def tell(claim: Claim, plan: Plan, results: Results) -> Told:
+    """Judge a claim by the results of its cells, and by the published figures."""
+    n, needed = len(claim.contrasts), claim.needed or len(claim.contrasts)
+    lines = tuple(_line(contrast, plan, results, n) for contrast in claim.contrasts)
+    ours = _together([line.verdict for line in lines], needed)
+    published = _together([line.published_verdict for line in lines], needed)
+    return Told(claim, ours, published, lines)
+
+
+def _line(contrast: Contrast, plan: Plan, results: Results, n: int) -> Line:
+    found = [results.of(value.cell(plan)) for value in contrast.values]
+    word, told = _missing(found), ""
+    if not word:
+        sides = [v.numbers(r, plan) for v, r in zip(contrast.values, found, strict=True) if r]
+        word, told = _judged(contrast, sides, n)
+    printed = [value.published for value in contrast.values]
+    published_word, published = "none", ""
+    if all(printed):
+        right = printed[1] if len(printed) > 1 else contrast.right
+        rounding = sum(value.rounding for value in contrast.values)
+        published_word = judged(contrast.relation, printed[0], right, n=n, rounding=rounding)
+        published = " and ".join(map(str, printed))
+    return Line(contrast.words, told, word, published, published_word)
+
+
+def _missing(found: Sequence[Result | None]) -> str:
+    """Why there is nothing to judge, in a word of the verdicts; nothing where there is."""
+    if any(result is None for result in found):
+        return "not run"
+    if any("skipped" in result for result in found if result):
+        return "skipped"
+    sources = [result["more"].get("source", "") for result in found if result]
+    return "other data" if STAND_IN in sources else ""
+
+
+def _judged(contrast: Contrast, sides: Sequence[Sequence[float]], n: int) -> tuple[str, str]:
+    """The word for measured numbers, and the figures in words."""
+    if not all(len(side) for side in sides):
+        return "skipped", "no run came so far"
+    figures = [Ours.of(side) for side in sides]
+    told = " and ".join(map(str, figures))
+    if contrast.paired and len(sides) == 2 and len(sides[0]) > 1:
+        apart = Ours.of([a - b for a, b in zip(*sides, strict=True)])
+        return judged(contrast.relation, apart, 0.0, n=n), f"{told}, apart by {apart}"
+    right = figures[1] if len(figures) > 1 else contrast.right
+    return judged(contrast.relation, figures[0], right, n=n), told
+
+
+def judged(relation: str, left: Any, right: Any, *, n: int = 1, rounding: float = 0.0) -> str:
+    """ "agrees", "differs" or "cannot tell": of two means, or of a mean and a number.
+
+    `n` is how many contrasts a claim has. `rounding`, by which the difference may be off, counts
+    against agreement and against the contrary.
+
+    Examples
+    --------
+    >>> judged("above", Ours(0.95, 0.01, 5), Ours(0.90, 0.01, 5))
+    'agrees'
+    >>> judged("above", Ours(0.95, 0.1, 5), 0.9), judged("below", Ours(0.95, 0.01, 5), 0.9)
+    ('cannot tell', 'differs')
+    >>> judged("same", Ours(0.901, 0.01, 20), Ours(0.9, 0.01, 20))
+    'agrees'
+    """
+    other = right if isinstance(right, Ours) else Ours(float(right), 0.0, 1)
+    apart = left.mean - other.mean
+    error, freedom = standard_error(
+        Published(other.mean, other.std), left, Terms(runs=max(other.n, 1))
+    )
+
+    if error == 0:
+        return _exactly(relation, apart, rounding)
+
+    def beyond(limit: float) -> float:
+        """How likely so large a difference is where the true one is no larger than the limit."""
+        return float(stats.t.sf((apart - rounding - limit) / error, freedom))
+
+    def short_of(limit: float) -> float:
+        return float(stats.t.cdf((apart + rounding - limit) / error, freedom))
+
+    agrees, differs = {
+        "above": (beyond(0), short_of(0)),
+        "below": (short_of(0), beyond(0)),
+        "same": (
+            max(beyond(-MARGIN), short_of(MARGIN)),
+            2 * min(beyond(0), short_of(0)),
+        ),
+        "no worse": (beyond(-MARGIN), short_of(-MARGIN)),
+    }[relation]
+    if agrees <= LEVEL:
+        return "agrees"
+    return "differs" if differs <= LEVEL / n else "cannot tell"
+
+
+def _exactly(relation: str, apart: float, rounding: float) -> str:
+    """The word for figures without chance that are so far apart, give or take the rounding."""
+    possible = (apart - rounding, apart + rounding)
+    is_so = {
+        "above": [x > SEEN for x in possible],
+        "below": [x < -SEEN for x in possible],
+        "same": [abs(x) <= MARGIN for x in (*possible, apart)],
+        "no worse": [x >= -MARGIN for x in possible],
+    }[relation]
+    if all(is_so):
+        return "agrees"
+    return "cannot tell" if any(is_so) else "differs"
+
+
+def _together(words: Sequence[str], needed: int) -> Verdict:
+    """The verdict on a claim, of those on its contrasts."""
+    n, agree, differ = len(words), words.count("agrees"), words.count("differs")
+    for lacking in ("not run", "skipped", "other data", "none"):
+        if lacking in words:
+            return Verdict(lacking, f"{words.count(lacking)} of {n} contrasts: {lacking}")
+    told = f"{agree} of {n} agree, {differ} differ" + ("" if needed == n else f"; needs {needed}")
+    if agree >= needed:
+        return Verdict("agrees", told)
+    return Verdict("differs" if n - differ < needed else "cannot tell", told)

@@ -1,0 +1,169 @@
+"""Claims of the paper that compare figures: what each comes to, and the tests behind a verdict."""
+
+from dataclasses import replace
+
+import pytest
+
+from paper.cells import Results, write_result
+from paper.claims import CLAIMS, NAME
+from paper.claims.claim import Claim, Contrast, Value, judged, of, tell
+from paper.console import chosen
+from paper.page import html, markdown, report
+from paper.plan import PROTOCOLS, Measurement, Plan
+from paper.published import Ours
+from paper.runner import STUDIES
+from paper.tables.mvtec import STAND_IN
+
+BY_NAME = {claim.name: claim for claim in CLAIMS.claims}
+PLAN = Plan(seeds=4)
+MADE = {"date": "2026-01-01", "commit": "c", "versions": "v", "machine": "m", "seconds": 1.0}
+
+
+def values(label, method):
+    return Value(label, "gaussians", Measurement("clouds", method, "{metric}, normal"))
+
+
+def keep(value, numbers, folder, **more):
+    result = {"values": {"trapezoid, normal": numbers}, "more": more, "made": MADE}
+    write_result(value.cell(PLAN), folder, result)
+
+
+@pytest.mark.parametrize(
+    ("relation", "apart", "std", "word"),
+    [
+        ("above", 0.05, 0.01, "agrees"),
+        ("above", 0.05, 0.2, "cannot tell"),
+        ("above", -0.05, 0.01, "differs"),
+        ("below", -0.05, 0.01, "agrees"),
+        ("below", 0.05, 0.01, "differs"),
+        ("same", 0.005, 0.01, "agrees"),
+        ("same", 0.05, 0.01, "differs"),
+        ("same", 0.005, 0.2, "cannot tell"),
+        ("no worse", -0.005, 0.01, "agrees"),
+        ("no worse", -0.05, 0.01, "differs"),
+        ("no worse", 0.3, 0.01, "agrees"),
+        ("above", 0.0004, 0.0, "differs"),  # without chance, and the same as printed
+        ("above", 0.001, 0.0, "agrees"),
+        ("below", 0.0, 0.0, "differs"),
+        ("same", 0.019, 0.0, "agrees"),
+        ("no worse", -0.03, 0.0, "differs"),
+    ],
+)
+def test_a_contrast_is_judged_by_tests_that_could_fail(relation, apart, std, word):
+    assert judged(relation, Ours(0.8 + apart, std, 10), Ours(0.8, std, 10)) == word
+    assert judged(relation, Ours(0.8 + apart, std, 10), 0.8) == word
+
+
+def test_rounding_counts_against_both_words():
+    near = Ours(0.80, 0.0, 1)
+    assert judged("above", Ours(0.81, 0.0, 1), near, rounding=0.01) == "cannot tell"
+    assert judged("above", Ours(0.81, 0.0, 1), near, rounding=0.004) == "agrees"
+    assert judged("above", Ours(0.795, 0.0, 1), near, rounding=0.01) == "cannot tell"
+    assert judged("same", Ours(0.80, 0.0, 1), near, rounding=0.03) == "cannot tell"
+    noisy = Ours(0.805, 0.002, 10)
+    assert judged("above", noisy, 0.8) == "agrees"
+    assert judged("above", noisy, 0.8, rounding=0.005) == "cannot tell"
+
+
+def test_of_many_contrasts_a_contrary_one_must_be_clearer():
+    low = Ours(0.79, 0.012, 8)
+    assert judged("above", low, 0.8) == "differs"
+    assert judged("above", low, 0.8, n=20) == "cannot tell"
+
+
+@pytest.mark.parametrize(
+    ("right", "needed", "word"),
+    [
+        ((0.5, 0.5, 0.5), None, "agrees"),
+        ((0.5, 0.5, 0.95), None, "differs"),
+        ((0.5, 0.5, 0.95), 2, "agrees"),
+        ((0.5, 0.95, 0.95), 2, "differs"),
+        ((0.5, 0.9, 0.95), 2, "cannot tell"),
+    ],
+)
+def test_a_claim_needs_so_many_contrasts(right, needed, word, tmp_path):
+    left = values("left", "a")
+    keep(left, [0.89, 0.91, 0.9, 0.9], tmp_path)
+    claim = Claim("c", "s", tuple(Contrast(left, "above", x) for x in right), needed)
+    assert tell(claim, PLAN, Results(tmp_path)).verdict.word == word
+
+
+def test_pairs_are_told_apart_where_means_are_not(tmp_path):
+    low, high = values("low", "a"), values("high", "b")
+    numbers = [0.5, 0.6, 0.7, 0.8]
+    keep(low, numbers, tmp_path)
+    keep(high, [x + 0.01 + 0.001 * i for i, x in enumerate(numbers)], tmp_path)
+    contrasts = [Contrast(high, "above", low, paired=paired) for paired in (True, False)]
+    told = tell(Claim("c", "s", tuple(contrasts)), PLAN, Results(tmp_path))
+    assert [line.verdict for line in told.lines] == ["agrees", "cannot tell"]
+    assert "apart by 0.012±0.001" in told.lines[0].ours
+
+
+def test_what_is_not_there_is_no_verdict(tmp_path):
+    left, right = values("left", "a"), values("right", "b")
+    claim = Claim("c", "s", (Contrast(left, "above", right),))
+    keep(left, [0.9] * 4, tmp_path)
+    assert tell(claim, PLAN, Results(tmp_path)).verdict.word == "not run"
+    keep(right, [0.8] * 4, tmp_path, source=STAND_IN)
+    assert tell(claim, PLAN, Results(tmp_path)).verdict.word == "other data"
+    write_result(right.cell(PLAN), tmp_path, {"skipped": "no data"})
+    told = tell(claim, PLAN, Results(tmp_path))
+    assert told.verdict.word == "skipped"
+    assert told.published.word == "none"
+
+
+def test_every_claim_stands_on_cells_of_a_study():
+    assert len(BY_NAME) == len(CLAIMS.claims) >= 39
+    for claim in CLAIMS.claims:
+        assert claim.contrasts, claim.name
+        assert (claim.needed or 1) <= len(claim.contrasts)
+        assert {cell.study for cell in claim.cells(Plan())} <= set(STUDIES)
+    assert NAME in chosen(["all"])
+    assert {cell.protocol for cell in CLAIMS.cells(Plan())} == {PROTOCOLS[0]}
+
+
+def test_what_the_published_figures_bear_by_themselves(tmp_path):
+    """Five of six objects is a count of means: three runs tell two of the six apart."""
+    told = {name: tell(BY_NAME[name], PLAN, Results(tmp_path)).published for name in BY_NAME}
+    assert told["RQ1, MVTec"].word == "cannot tell"
+    assert told["RQ1, MVTec"].reason.startswith("2 of 6 agree, 0 differ")
+    assert told["RQ1, thyroid"].word == "agrees"
+    assert told["losses of the networks"].word == "differs"  # HS: 0.877 and 0.846
+    assert told["three layers in training"].word == "none"
+
+
+def test_members_with_a_high_separation_are_taken_alone(tmp_path):
+    claim = BY_NAME["distances of a high separation"]
+    numbers = {
+        "difference of mean outputs": [0.31, 0.32, 0.1, 0.3],
+        "distance of normal rows": [0.03, 0.04, 0.9, 0.035],
+        "distance of anomalies": [0.5, 0.51, 0.0, 0.49],
+    }
+    (cell,) = claim.cells(PLAN)
+    write_result(cell, tmp_path, {"values": numbers, "more": {}, "made": MADE})
+    assert tell(claim, PLAN, Results(tmp_path)).verdict.word == "agrees"
+
+
+def test_the_pages_show_claims_with_both_verdicts(tmp_path):
+    claim = BY_NAME["RQ1, thyroid"]
+    for value in (v for contrast in claim.contrasts for v in contrast.values):
+        key = value.measurement.key.format(metric="trapezoid")
+        area = 0.9 if "ES" in value.label else 0.8
+        cell = value.cell(PLAN)
+        before = Results(tmp_path).of(cell) or {"values": {}}
+        kept = before["values"] | {key: [area, area + 0.001, area, area]}
+        write_result(cell, tmp_path, {"values": kept, "more": {}, "made": MADE})
+    found = report([NAME], PLAN, tmp_path)
+    assert len(found.claims) == len(CLAIMS.claims)
+    assert "1 agrees, 0 differs, 0 cannot tell" in found.claims_summary[0]
+    line = "Hyperfunction (Seen), ES (ours) is above Hyperfunction (Seen), HS"
+    for render in (html, markdown):
+        assert line in render(found)
+        assert claim.says in render(found)
+    assert not report(["bumps"], PLAN, tmp_path).claims
+
+
+def test_a_figure_of_a_table_has_its_runs_and_its_rounding():
+    value = of("toy_shallow", "RF", "AUPR")
+    assert (value.published, value.rounding) == (Ours(0.88, 0.01, 20), 0.005)
+    assert replace(value, label="forest").cell(PLAN) == value.cell(PLAN)
