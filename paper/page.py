@@ -79,9 +79,12 @@ class Report:
         if not self.claims:
             return ()
         words = [told.verdict.word for told in self.claims]
-        missing = sum(word not in JUDGED for word in words)
-        counts = ", ".join(f"{words.count(word)} {word}" for word in JUDGED)
-        return (f"{len(words)} claims that compare figures: {counts}, {missing} missing.",)
+        agree, differ, open_ = (words.count(word) for word in JUDGED)
+        return (
+            f"Of {len(words)} claims that compare figures {agree} agree with ours, {differ} "
+            f"differ, of {open_} one cannot tell, and {len(words) - agree - differ - open_} lack "
+            "data or have not been run.",
+        )
 
 
 def report(names: Iterable[str], plan: Plan, out: Path) -> Report:
