@@ -54,10 +54,9 @@ class Comparison:
         )
         return sum(verdict.word == word for verdict in verdicts)
 
-    @property
-    def missing(self) -> int:
+    def missing(self, *, protocol: str = "paper") -> int:
         """How many published figures nothing of ours stands beside."""
-        return sum(self.count(word) for word in MISSING)
+        return sum(self.count(word, protocol=protocol) for word in MISSING)
 
     @property
     def passed_by_chance(self) -> int:

@@ -103,7 +103,7 @@ def run_names(
     text, page = write_pages(found, out)
     comparisons = [one for one in found.comparisons if one.name in wanted]
     if len(comparisons) > 1:
-        console.print(_summary(comparisons))
+        console.print(_summary(comparisons, protocol=found.protocol))
         for sentence in found.summary:
             console.print(sentence, soft_wrap=True)
     if sum(len(one.lines) for one in comparisons) <= _LINES_SHOWN or len(comparisons) == 1:
@@ -141,11 +141,12 @@ def _on_page(wanted: Sequence[str], plan: Plan, out: Path) -> list[str]:
     return [name for name in NAMES if name in wanted or is_there(name)]
 
 
-def _summary(comparisons: Sequence[Comparison]) -> Table:
-    words = [word for word in WORDS if any(one.count(word) for one in comparisons)]
+def _summary(comparisons: Sequence[Comparison], *, protocol: str) -> Table:
+    count = partial(Comparison.count, protocol=protocol)
+    words = [word for word in WORDS if any(count(one, word) for one in comparisons)]
     table = _table("table", "figures", *words, "by chance")
     for comparison in comparisons:
-        counts = (str(comparison.count(word) or "") for word in words)
+        counts = (str(count(comparison, word) or "") for word in words)
         by_chance = str(comparison.passed_by_chance or "")
         table.add_row(comparison.name, str(len(comparison.lines)), *counts, by_chance)
     return table

@@ -47,6 +47,11 @@ class Report:
     claims: tuple[Told, ...]
     provenance: Provenance
 
+    @property
+    def protocol(self) -> str:
+        """The protocol whose verdicts are counted table by table: the first that was run."""
+        return self.plan.protocols[0]
+
     def counted(self, word: str, *, protocol: str = "paper") -> int:
         """How many figures of all tables have this verdict by the protocol."""
         return sum(table.count(word, protocol=protocol) for table in self.comparisons)
@@ -64,7 +69,7 @@ class Report:
                 f"{open_} one cannot tell."
             )
         by_chance = sum(table.passed_by_chance for table in self.comparisons)
-        missing = sum(table.missing for table in self.comparisons)
+        missing = sum(table.missing(protocol=self.protocol) for table in self.comparisons)
         return (
             f"{published} published figures, {missing} of them without one of ours beside them "
             "(other data, skipped, or not run).",

@@ -185,6 +185,19 @@ def test_each_protocol_has_verdicts_of_its_own(tmp_path):
         assert "With 19 a constant score, or one drawn at random, would agree." in page
 
 
+def test_a_run_of_the_corrected_protocol_alone_counts_its_verdicts(tmp_path):
+    filled(tmp_path, TABLES["nsl_kdd"], lambda e, protocol: e.published.mean)  # noqa: ARG005
+    plan = Plan(("corrected",), seeds=2, quick=True)
+    found = report(["nsl_kdd"], plan, tmp_path)
+    assert found.summary[1:-1] == (
+        "By the corrected protocol 67 agree with ours, 0 differ, and of 13 one cannot tell.",
+    )
+    for cell in TABLES["nsl_kdd"].cells(Plan(("paper",), seeds=2, quick=True)):
+        cell.path(tmp_path).unlink()
+    assert report(["nsl_kdd"], plan, tmp_path).summary == found.summary
+    assert "| NSL-KDD | 80 | 67 |" in markdown(found)
+
+
 def test_one_vs_set_that_ranks_as_its_machine_is_said_to(tmp_path):
     found = filled(tmp_path, TABLES["nsl_kdd"], lambda e, protocol: 0.123)  # noqa: ARG005
     reasons = {line.row: line.verdict.reason for line in found.lines}
