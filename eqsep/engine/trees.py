@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Self
 
 import numpy as np
+from sklearn import config_context
 from sklearn.tree import DecisionTreeClassifier
 
 from eqsep.engine.compiled import compiled, in_threads
@@ -192,17 +193,19 @@ def _grown(
 ) -> list[Any]:
     """scikit-learn's trees, each grown as in a random forest on so many rows of some, drawn."""
     n = len(draws)
+    rows = np.ascontiguousarray(rows, dtype=np.float32)
     seeds = rng.randint(2**31 - 1, size=n)
     trees: list[Any] = [None] * n
 
     def grow(part: slice) -> None:
-        for i in range(n)[part]:
-            one = np.random.RandomState(seeds[i])
-            drawn = np.concatenate([one.choice(places, size) for places, size in draws[i]])
-            tree = DecisionTreeClassifier(
-                max_features="sqrt", min_samples_leaf=least, random_state=one
-            )
-            trees[i] = tree.fit(rows[drawn], code[drawn])
+        with config_context(assume_finite=True, skip_parameter_validation=True):
+            for i in range(n)[part]:
+                one = np.random.RandomState(seeds[i])
+                drawn = np.concatenate([one.choice(places, size) for places, size in draws[i]])
+                tree = DecisionTreeClassifier(
+                    max_features="sqrt", min_samples_leaf=least, random_state=one
+                )
+                trees[i] = tree.fit(rows[drawn], code[drawn], check_input=False)
 
     in_threads(grow, n, steps=len(rows) * rows.shape[1] * n)
     return trees
