@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -26,6 +27,15 @@ def html(report: Report) -> str:
     """The page as one text: styles and pictures are in it, and nothing is fetched."""
     from eqsep.report import pictures  # matplotlib is slow to import, and only needed here
 
+    names = ("curves", "scores", "promises", "closedness", "backtest", "drift")
+    draw = {name: getattr(pictures, f"{name}_picture") for name in names}
+    page = _environment().get_template(report.template)
+    return page.render(report=report, draw=draw, version=__version__)
+
+
+@cache
+def _environment() -> Environment:
+    """Templates, each compiled once."""
     environment = Environment(
         loader=PackageLoader("eqsep.report", "."),
         autoescape=True,
@@ -35,10 +45,7 @@ def html(report: Report) -> str:
     )
     environment.filters |= {"share": share, "number": number, "signed": signed}
     environment.filters |= {"word": shlex.quote, "literal": repr, "split_whole": _WHOLE.split}
-    names = ("curves", "scores", "promises", "closedness", "backtest", "drift")
-    draw = {name: getattr(pictures, f"{name}_picture") for name in names}
-    page = environment.get_template(report.template)
-    return page.render(report=report, draw=draw, version=__version__)
+    return environment
 
 
 def write_report(report: Report, path: str | os.PathLike[str]) -> Path:
