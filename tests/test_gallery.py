@@ -51,7 +51,7 @@ def the_forest_pays_with_unseen_kinds(names):
 def promises_are_kept_on_average(names):
     for measured in names["rates"].values():
         assert np.mean(measured) == pytest.approx(0.05, abs=0.015)
-    assert np.std(names["rates"][4_000]) < np.std(names["rates"][500])
+    assert np.std(names["rates"][2_000]) < np.std(names["rates"][500])
 
 
 def closed_models_end(names):

@@ -22,8 +22,8 @@ old, new = (make_mixed_demo(n_samples=3_000, as_frame=True, random_state=seed) f
 learnt = np.isin(old.kind, ["normal", *seen])
 X, y = old.X[learnt], old.kind[learnt]
 
-detector = Detector(random_state=0)
-forest = make_pipeline(TableEncoder(), RandomForestClassifier(random_state=0))
+detector = Detector(n_landmarks=200, random_state=0)
+forest = make_pipeline(TableEncoder(), RandomForestClassifier(50, random_state=0))
 models = {"detector": detector.fit(X, y), "random forest": forest.fit(X, y != "normal")}
 
 # %%
@@ -56,12 +56,8 @@ for kind, interval in intervals.items():
 # Were the two seen kinds lucky ones? Let each kind in turn be the only one that is shown, and look
 # at the mean over all others.
 
-isolation = make_pipeline(TableEncoder(), IsolationForest(random_state=0))
-methods = {
-    "detector": Detector(n_landmarks=200, random_state=0),
-    "random forest": forest,
-    "isolation": isolation,
-}
+isolation = make_pipeline(TableEncoder(), IsolationForest(n_estimators=50, random_state=0))
+methods = {"detector": detector, "random forest": forest, "isolation": isolation}
 tables = {
     name: leave_one_kind_out(method, old.X[:1_200], old.kind[:1_200], random_state=0)
     for name, method in methods.items()

@@ -15,9 +15,9 @@ from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
 from eqsep.plots import ANOMALY_COLOUR, NORMAL_COLOUR, PromiseDisplay
 
-old, new = (make_mixed_demo(n_samples=6_000, as_frame=True, random_state=seed) for seed in (0, 1))
+old, new = (make_mixed_demo(n_samples=4_000, as_frame=True, random_state=seed) for seed in (0, 1))
 learnt = np.isin(old.kind, ["normal", "takeover", "skimming"])
-detector = Detector(n_landmarks=400, random_state=0).fit(old.X[learnt], old.kind[learnt])
+detector = Detector(n_landmarks=200, random_state=0).fit(old.X[learnt], old.kind[learnt])
 score, normal = detector.score_samples(new.X), new.kind == "normal"
 print(f"threshold {detector.threshold_:.3f} by {len(detector.calibration_.rows)} held-out rows")
 
@@ -66,10 +66,10 @@ ax.legend(fontsize="small", loc="lower right")
 # less. Few held-out rows make it vary more. Each point below is a fit to other normal rows,
 # measured on the same new ones.
 
-usual = make_mixed_demo(n_samples=60_000, as_frame=True, random_state=2)
+usual = make_mixed_demo(n_samples=30_000, as_frame=True, random_state=2)
 usual = usual.X[usual.kind == "normal"]
 rates = {}
-for n in (500, 1_000, 4_000):
+for n in (500, 1_000, 2_000):
     one_class = Detector(n_landmarks=60, bandwidth=0.5, false_alarm_rate=0.05, random_state=0)
     pieces = [usual[i * n : (i + 1) * n] for i in range(12)]
     rates[n] = [one_class.fit(piece).predict(new.X[normal]).mean() for piece in pieces]
