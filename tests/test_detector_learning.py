@@ -67,7 +67,7 @@ def take(demo, rows):
     return X.iloc[rows], y[rows]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(data=st.data())
 def test_pieces_in_any_order_give_what_one_fit_gives(data, demo, feature_map, whole):
     n = len(demo[1])
@@ -81,7 +81,7 @@ def test_pieces_in_any_order_give_what_one_fit_gives(data, demo, feature_map, wh
     assert_same(detector, whole, demo[0])
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(cut=st.integers(50, 850), reverse=st.booleans())
 def test_merging_gives_what_one_fit_gives(cut, reverse, demo, feature_map, whole):
     first = Detector(feature_map=feature_map).fit(*take(demo, np.arange(cut)))
@@ -92,7 +92,7 @@ def test_merging_gives_what_one_fit_gives(cut, reverse, demo, feature_map, whole
     assert state(b) == before
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 2**31), n=st.integers(1, 600))
 def test_forgetting_gives_what_never_learning_gives(seed, n, demo, feature_map):
     rows = np.random.default_rng(seed).permutation(len(demo[1]))
@@ -110,7 +110,7 @@ def repeated(rng, n):
     return X.astype(float), np.where(X.sum(axis=1) == 4, "corner", "normal")
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(seed=st.integers(0, 2**31), n=st.integers(1, 80))
 def test_learning_and_forgetting_leaves_nothing_even_of_repeated_rows(seed, n):
     rng = np.random.default_rng(seed)

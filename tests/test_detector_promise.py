@@ -60,7 +60,7 @@ def in_pieces(X, seed):
 
 @pytest.mark.parametrize("learn", [in_one_go, in_pieces])
 def test_the_promise_is_kept_on_average(learn):
-    alarms = false_alarms(continuous, n_splits=60, learn=learn)
+    alarms = false_alarms(continuous, n_splits=25, learn=learn)
     error = alarms.std(axis=0, ddof=1) / np.sqrt(len(alarms))
     assert (np.abs(alarms.mean(axis=0) - RATES) < 2.5 * error).all(), alarms.mean(axis=0)
 
@@ -68,7 +68,7 @@ def test_the_promise_is_kept_on_average(learn):
 @pytest.mark.parametrize("draw", [discrete, nearly_discrete])
 @pytest.mark.parametrize("learn", [in_one_go, in_pieces])
 def test_repeated_rows_do_not_break_the_promise(draw, learn):
-    alarms = false_alarms(draw, n_splits=40, learn=learn)
+    alarms = false_alarms(draw, n_splits=20, learn=learn)
     error = alarms.std(axis=0, ddof=1) / np.sqrt(len(alarms))
     assert (alarms.mean(axis=0) < RATES + 2.5 * error).all(), alarms.mean(axis=0)
 
@@ -76,7 +76,7 @@ def test_repeated_rows_do_not_break_the_promise(draw, learn):
 def test_p_values_of_normal_rows_are_at_most_as_small_as_they_say():
     """Super-uniform: P(p <= a) <= a for every a; and about a, where scores do not tie."""
     ps = []
-    for seed in range(40):
+    for seed in range(20):
         rng = np.random.default_rng(seed)
         detector = in_one_go(continuous(rng, FIRST), seed)
         ps.append(detector.p_value(continuous(rng, 100)))
