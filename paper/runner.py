@@ -90,7 +90,6 @@ def run(
     before = {cell: result for cell in wanted if (result := measured_before(cell, out)) is not None}
     stale = {cell for cell, result in before.items() if is_stale(result.get("made", {}))}
     todo = [c for c in wanted if c not in before or (c in stale and not keep_stale)]
-    todo.sort(key=_seconds, reverse=True)  # the long ones first: none is left for the end
     words: list[str] = []
     failed: list[tuple[Cell, str]] = []
     left = sum(map(_seconds, todo))
@@ -171,11 +170,13 @@ def in_processes(workers: int | None = None) -> Executor:
 
 
 def _here(cells: list[Cell], out: Path) -> Iterator[tuple[Cell, str]]:
-    for cell in cells:
+    """One after the other, the short ones first: a run that is killed has the most of them."""
+    for cell in sorted(cells, key=_seconds):
         yield cell, measure_cell(cell, out)
 
 
 def _in_processes(cells: list[Cell], out: Path, *, n_workers: int) -> Iterator[tuple[Cell, str]]:
+    """Side by side, the long ones first: none is left for the end."""
     n_workers = min(n_workers, max(len(cells), 1))
     with (
         _one_thread(),
@@ -183,7 +184,8 @@ def _in_processes(cells: list[Cell], out: Path, *, n_workers: int) -> Iterator[t
             n_workers, mp_context=get_context("spawn"), initializer=_end_with_parent
         ) as pool,
     ):
-        cell_of = {pool.submit(measure_cell, cell, out): cell for cell in cells}
+        in_order = sorted(cells, key=_seconds, reverse=True)
+        cell_of = {pool.submit(measure_cell, cell, out): cell for cell in in_order}
         try:
             for future in as_completed(cell_of):
                 yield cell_of[future], _end_of(future)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,13 +39,27 @@ def test_progress_counts_the_cells_and_the_time_left(tmp_path):
     assert seen[0].seconds_left > seen[1].seconds_left == 0
 
 
-def test_long_cells_start_first(tmp_path):
+def test_alone_short_cells_come_first_and_side_by_side_long_ones(tmp_path, monkeypatch):
     cells = [c for c in TABLES["hyperplane_mse_20d"].cells(TINY) if "noise 0.0" in c.dataset]
     seen = []
-    few = [cells[0], cells[-1]]
-    run(few, tmp_path, workers=1, on_progress=seen.append)
+    run([cells[-1], cells[0]], tmp_path, workers=1, on_progress=seen.append)
     seconds = [STUDIES[now.cell.study].seconds(now.cell) for now in seen]
-    assert seconds == sorted(seconds, reverse=True)
+    assert seconds == sorted(seconds)
+    submitted = []
+
+    class Pool(ThreadPoolExecutor):
+        def __init__(self, n_workers, **told):  # noqa: ARG002
+            super().__init__(n_workers)
+
+        def submit(self, work, cell, out):
+            submitted.append(STUDIES[cell.study].seconds(cell))
+            return super().submit(work, cell, out)
+
+    monkeypatch.setattr(runner, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr(runner, "measure_cell", lambda cell, out: "measured")  # noqa: ARG005
+    run([cells[0], cells[-1]], tmp_path / "two", workers=2)
+    assert submitted == sorted(seconds, reverse=True)
+    assert len(set(submitted)) == 2
 
 
 def test_two_processes_measure_what_one_does(tmp_path):
