@@ -140,7 +140,7 @@ def test_far_rows_are_anomalous_where_the_region_is_closed(split, activation):
         batch_norm=False,
         hidden=(12,),
         n_members=3,
-        training=THOROUGH,
+        training=QUICK,
         random_state=0,
     ).fit(split.X_train, split.y_train)
     at_the_limit = np.isclose(separator.distances(far), 2 * GaussianBump(0.5).half_width)

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -151,6 +152,11 @@ def test_without_any_folder_the_message_says_how_to_name_one(monkeypatch):
 REAL = Path(os.environ.get("EQSEP_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 
+@cache
+def real(protocol):
+    return load_nsl_kdd(data_home=REAL, protocol=protocol)
+
+
 @pytest.mark.skipif(
     not (REAL / "nsl-kdd" / "KDDTrain+.txt").is_file(),
     reason=f"no NSL-KDD in {REAL}: set EQSEP_DATA to the folder that holds nsl-kdd",
@@ -173,14 +179,14 @@ class TestRealFiles:
         ],
     )
     def test_rows_of_each_kind_are_as_many_as_published(self, protocol, train, test):
-        split = load_nsl_kdd(data_home=REAL, protocol=protocol)
+        split = real(protocol)
         assert counted(split.kind_train) == train
         assert counted(split.kind_test) == test
         assert split.X_train.shape == (sum(train.values()), 122)
         assert split.X_test.shape == (22_544, 122)
 
     def test_every_row_has_one_protocol_one_service_and_one_flag(self):
-        split = load_nsl_kdd(data_home=REAL)
+        split = real("corrected")
         for feature, width in {"protocol_type": 3, "service": 70, "flag": 11}.items():
             columns = [i for i, c in enumerate(split.feature_names) if c.startswith(f"{feature}=")]
             assert len(columns) == width

@@ -5,6 +5,7 @@ import re
 import runpy
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -29,8 +30,14 @@ def version(text):
     return tuple(int(part) for part in re.findall(r"\d+", text))
 
 
+@cache
+def nodes(path):
+    """All nodes of a module's syntax tree."""
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
 def imported(path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -72,7 +79,7 @@ def private_names(paths):
     """Attributes with an underscore that none of the modules itself defines: other libraries'."""
     own, used = set(), set()
     for path in paths:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 own.add(node.name)
             elif isinstance(node, ast.Name | ast.Attribute):
