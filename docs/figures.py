@@ -11,7 +11,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.svm import SVC
 
 from eqsep import Detector, EqualitySeparator, KernelEqualitySeparator
-from eqsep.activations import GaussianBump, Head, RadialBasis, Sigmoid, TanhBump
+from eqsep.activations import GaussianBump, Head, LeakyReLU, RadialBasis, Sigmoid, TanhBump
 from eqsep.datasets import make_circles, make_logic
 from eqsep.plots import (
     ANOMALY_COLOUR,
@@ -71,6 +71,66 @@ def region(title: str, head: Head, *, normals: list[list[float]], bias: float = 
     return figure
 
 
+def hidden_xor() -> Figure:
+    """XOR in the space of two ReLU units, and the line that decides it there."""
+    X, y = make_logic("xor")
+    hidden = LeakyReLU(leak=0.0)(X @ np.ones((2, 2)) + [0.0, -1.0])
+    figure = Figure(figsize=(4.6, 4.2), layout="constrained")
+    ax = figure.subplots()
+    ax.plot([0, 2.5], [-0.25, 1.0], color=INK, linewidth=1.5)
+    for at in np.unique(hidden, axis=0):
+        here = (hidden == at).all(axis=1)
+        names = " and ".join(f"({a:.0f}, {b:.0f})" for a, b in X[here])
+        colour = ANOMALY_COLOUR if y[here][0] else NORMAL_COLOUR
+        ax.plot(*at, "o", color=colour, markersize=9)
+        ax.annotate(names, at, xytext=(6, 8), textcoords="offset points", color=INK)
+    ax.set(xlim=(-0.3, 2.8), ylim=(-0.5, 1.5), xlabel="h1 = max(0, x1 + x2)")
+    ax.set_ylabel("h2 = max(0, x1 + x2 - 1)")
+    ax.set_title("XOR in the space of two ReLUs", loc="left", fontsize="medium", color=INK)
+    ax.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+PROOF = (  # place, text, and for each way out: to which step, on what answer
+    ((0, 4), "2n + 2 points in two halves.\nIs one of them cut?", {1: "one, A", 5: "none"}),
+    (
+        (0, 3),
+        "n + 1 points A on a plane: some a lies\nin the hull of the others. B: the rest.",
+        {2: ""},
+    ),
+    (
+        (0, 2),
+        "Exchange a with a point b of B.\nA - a + b is not cut, as a is in its hull.\n"
+        "Is B - b + a?",
+        {3: "yes, for every b", 5: "no, for some b"},
+    ),
+    ((0, 1), "Then B is independent, and a lies\nin the hull of B - b for every b.", {4: ""}),
+    ((0, 0), "All barycentric coordinates of a are 0,\nbut their sum is 1: this cannot be.", {}),
+    ((1, 3), "A labelling that\nno strict equality\nseparator realises", {}),
+)
+
+
+def strict_proof() -> Figure:
+    """Why no 2n + 2 points are shattered by strict equality: the proof as a flow chart."""
+    figure = Figure(figsize=(8.2, 6.2), layout="constrained")
+    ax = figure.subplots()
+    box = {"boxstyle": "round,pad=0.5", "facecolor": "#EEF4F9", "edgecolor": INK}
+    for (x, y), text, ways in PROOF:
+        ax.text(x, y, text, ha="center", va="center", fontsize="small", color=INK, bbox=box)
+        for to, answer in ways.items():
+            end = PROOF[to][0]
+            sideways = end[0] != x
+            start = (x + 0.27, y) if sideways else (x, y - 0.24)
+            stop = (end[0] - 0.16, end[1]) if sideways else (x, end[1] + 0.24)
+            ax.annotate("", stop, start, arrowprops={"arrowstyle": "-|>", "color": INK})
+            middle = ((start[0] + stop[0]) / 2 + 0.03, (start[1] + stop[1]) / 2)
+            above = "bottom" if end[1] < y else "top"
+            ax.text(*middle, answer, fontsize="small", color=ANOMALY_COLOUR, va=above)
+    ax.set(xlim=(-0.5, 1.3), ylim=(-0.5, 4.5))
+    ax.axis("off")
+    return figure
+
+
 def circles(model: Any) -> Figure:
     """What a model that saw the outer circle only makes of the plane."""
     split = make_circles(random_state=0)
@@ -112,6 +172,8 @@ def purpose() -> Figure:
 FIGURES: dict[str, Callable[[], Figure]] = {
     "purpose": purpose,
     "xor": lambda: logic("xor", "XOR by one neuron"),
+    "xor_hidden": hidden_xor,
+    "strict_proof": strict_proof,
     "or": lambda: logic("or", "OR: the normal class is in the margin"),
     "and": lambda: logic("and", "AND: the anomaly is in the margin"),
     "sigmoid": lambda: curve("Sigmoid: on which side?", "signed distance z", {"": Sigmoid()}),

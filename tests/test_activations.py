@@ -105,3 +105,11 @@ def test_a_tanh_bump_of_any_width_has_finite_gradients_in_single_precision(name,
     assert torch.isfinite(z.grad).all()
     slope = {"__call__": head.slope, "log": head.log_slope, "log1m": head.log1m_slope}[name]
     assert torch.isfinite(slope(z.detach())).all()
+
+
+def test_a_halfspace_is_an_equality_after_one_relu():
+    """w.x + b > 0 exactly where max(0, w.x + b) differs from 0."""
+    rng = np.random.default_rng(0)
+    z = np.append(rng.standard_normal((50, 3)) @ rng.standard_normal(3) + 0.2, 0.0)
+    assert ((LeakyReLU(leak=0.0)(z) != 0) == (z > 0)).all()
+    assert 5 < (z > 0).sum() < 45

@@ -59,6 +59,15 @@ def test_the_package_is_a_command_too():
     assert done.stdout.strip() == f"eqsep {eqsep.__version__}"
 
 
+def test_the_decision_rules_are_those_of_the_first_table_of_the_paper():
+    *_, last = run("theory", "rules", 7).output.rstrip().splitlines()
+    assert re.findall(r"([\w-]+) \((\d+)\)", last) == [
+        ("global", "8"),
+        ("semi-local", "7"),
+        ("local", "1"),
+    ]
+
+
 def test_closing_says_the_number_and_the_chance():
     assert run("theory", "closing", "halfspace", 10).output.strip().endswith("R^10: 11")
     told = run("theory", "closing", "halfspace", 10, "--separators", 20).output

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from eqsep.cli import app
 from eqsep.demo import run_theory
 from eqsep.demo.theory import FAMILIES
+from eqsep.theory import count_boolean_functions
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +29,8 @@ def test_every_function_that_is_not_constant_was_tried_and_fitted(demo):
     assert len(set(demo.functions)) == 14
     assert not {"true", "false"} & set(demo.functions)
     assert demo.fitted == demo.functions
+    assert demo.constants == ("false", "true")
+    assert len(demo.fitted + demo.constants) == count_boolean_functions("strict-equality", 2) == 16
 
 
 def of(demo, method):
@@ -107,6 +110,7 @@ def test_the_theory_prints_what_it_computed(printed):
         (0, 0, 0),
     ]
     assert "14 of 14 Boolean functions" in output
+    assert "2 of 2 constant ones" in " ".join(output.split())
     ours = re.findall(r"KernelEqualitySeparator +(\w+) +(\d\.\d+) +(\d+)% +(\d+)% +yes", output)
     svc = re.findall(r"SVC +(\w+) +(\d\.\d+) +(\d+)%", output)
     assert [row[0] for row in ours] == [row[0] for row in svc] == ["default", "8", "16"]

@@ -92,7 +92,8 @@ def _tell_theory(console: Console, results: TheoryDemo) -> None:
     console.print(_xor_table(results.xor))
     console.print(
         f"In the same way: {len(results.fitted)} of {len(results.functions)} Boolean functions "
-        "that are not constant.\n"
+        f"that are not constant, and {len(results.constants)} of 2 constant ones, by a line that "
+        "meets no corner.\n"
     )
     console.print(
         "[bold]Circles[/]: normal at radius 1, seen anomalies at 2. Are unseen ones at 0.5 found?\n"

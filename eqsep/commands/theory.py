@@ -2,7 +2,7 @@
 
 import csv
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -28,6 +28,20 @@ PlaneFamily = Annotated[
 Dimension = Annotated[int, typer.Argument(metavar="N_FEATURES", help="The dimension.")]
 
 
+class _Rule(NamedTuple):
+    name: str
+    bias: str
+    activation: str
+    reach: str
+
+
+_RULES = {
+    "halfspace": _Rule("perceptron", "halfspace", "sigmoid, ReLU", "global"),
+    "equality": _Rule("equality separator", "hyperplane", "bump", "semi-local"),
+    "rbf": _Rule("RBF network", "point", "RBF", "local"),
+}
+
+
 @app.command()
 def closing(
     family: ClosingFamily,
@@ -51,6 +65,21 @@ def closing(
             shown = f"{value:.6g}" if error == 0 else f"{value:.3g} ± {error:.1g}"
             lines.append(f"and that they enclose a positive volume, with random offsets: {shown}")
     Screen().print("\n".join(lines))
+
+
+@app.command()
+def rules(n_features: Dimension) -> None:
+    """The three decision rules side by side: what they ask, how local they are, what closes."""
+    from eqsep.theory import closing_number
+
+    with errors_told():
+        numbers = {family: closing_number(family, n_features) for family in _RULES}
+    table = _table("decision rule", *(rule.name for rule in _RULES.values()))
+    table.add_row("bias in input space", *(rule.bias for rule in _RULES.values()))
+    table.add_row("activation function", *(rule.activation for rule in _RULES.values()))
+    shown = (f"{rule.reach} ({numbers[family]})" for family, rule in _RULES.items())
+    table.add_row("reach (closing number)", *shown)
+    Screen().print(table)
 
 
 @app.command()

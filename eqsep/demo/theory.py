@@ -13,7 +13,7 @@ from eqsep.evaluation import anomaly_score, average_precision_by_kind
 from eqsep.evaluation.peers import PEERS
 from eqsep.separators.kernel import KernelEqualitySeparator
 from eqsep.separators.linear import EqualitySeparator
-from eqsep.theory import closing_number, closing_probability
+from eqsep.theory import closing_number, closing_probability, separating_hyperplane
 
 FAR = 1e6  # both coordinates of the far point
 FAMILIES = ("rbf", "equality", "halfspace")
@@ -78,6 +78,9 @@ class TheoryDemo:
     fitted, functions : tuple of str
         The Boolean functions of two inputs that one separator fits without a mistake, and all
         that were tried: every one that is not constant.
+    constants : tuple of str
+        The constant ones, for which there is nothing to fit: one strict separator computes them
+        with a line that meets no corner.
     prevalence : float
         The share of the unseen circle in the test: what a score that knows nothing gets there.
     circles : tuple of Contender
@@ -91,6 +94,7 @@ class TheoryDemo:
     xor: tuple[Corner, ...]
     fitted: tuple[str, ...]
     functions: tuple[str, ...]
+    constants: tuple[str, ...]
     prevalence: float
     circles: tuple[Contender, ...]
     closing: tuple[Closing, ...]
@@ -105,8 +109,8 @@ def run_theory(*, random_state: int = 0) -> TheoryDemo:
     >>> demo = run_theory()
     >>> [corner.predicted for corner in demo.xor]
     [0, 1, 1, 0]
-    >>> len(demo.fitted), len(demo.functions)
-    (14, 14)
+    >>> len(demo.fitted), len(demo.functions), demo.constants
+    (14, 14, ('false', 'true'))
     """
     logic = _fit_logic(random_state)
     circles = make_circles(random_state=random_state)
@@ -119,6 +123,7 @@ def run_theory(*, random_state: int = 0) -> TheoryDemo:
         xor=_corners(logic["xor"]),
         fitted=tuple(name for name, model in logic.items() if _is_perfect(model, name)),
         functions=tuple(logic),
+        constants=tuple(name for name in LOGIC_NAMES if name not in logic and _is_computed(name)),
         prevalence=float(circles.y_test.mean()),
         circles=tuple(contenders.values()),
         closing=tuple(_closing(n, family) for n in (2, 3, 10) for family in FAMILIES),
@@ -142,6 +147,11 @@ def _fit_logic(random_state: int) -> dict[str, EqualitySeparator]:
 def _is_perfect(model: EqualitySeparator, name: str) -> bool:
     X, y = make_logic(name)
     return bool((model.predict(X) == y).all())
+
+
+def _is_computed(name: str) -> bool:
+    """Whether a strict equality separator computes the function, exactly decided."""
+    return separating_hyperplane(*make_logic(name), family="strict-equality") is not None
 
 
 def _corners(model: EqualitySeparator) -> tuple[Corner, ...]:

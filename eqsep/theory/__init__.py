@@ -1,6 +1,7 @@
 """Theory of equality separation: closing numbers, volumes, shattering and the VC dimension."""
 
 from eqsep.theory.boolean import count_boolean_functions
+from eqsep.theory.boxes import Parallelepiped, bounding_parallelepiped
 from eqsep.theory.certificate import Shattering
 from eqsep.theory.closing import Closure, closing_number, closing_probability, is_closed
 from eqsep.theory.enclosing import Chance, enclosing_probability
@@ -21,8 +22,10 @@ __all__ = [
     "Layer",
     "LayerClosedness",
     "NetworkClosedness",
+    "Parallelepiped",
     "Shattering",
     "VCBounds",
+    "bounding_parallelepiped",
     "closing_number",
     "closing_probability",
     "count_boolean_functions",
