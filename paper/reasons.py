@@ -64,7 +64,7 @@ def _constant(result: Result) -> str:
 
 
 def _as_its_machine(entry: Entry, results: Mapping[str, Result | None]) -> str:
-    """That one-vs-set ranks rows as the SVM does on which it stands, where it does."""
+    """That one-vs-set has the area of the SVM on which it stands, where it has."""
     own, machine = results["paper"], results.get("machine")
     if not own or not machine or "values" not in machine:
         return ""
@@ -73,8 +73,8 @@ def _as_its_machine(entry: Entry, results: Mapping[str, Result | None]) -> str:
     if abs(own_area - area) >= 0.0005:
         return f"our SVM alone has {area:.3f} here"
     return (
-        f"experiment: our SVM alone has {area:.3f} here too, the mid-plane lies beyond nearly all "
-        "rows: that OVS-ES raises areas of unseen kinds is not reproduced"
+        f"experiment: our SVM alone has {area:.3f} here too: that OVS-ES raises areas of unseen "
+        "kinds is not reproduced"
     )
 
 
