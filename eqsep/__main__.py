@@ -1,5 +1,15 @@
 """`python -m eqsep` is the command `eqsep`."""
 
-from eqsep.cli import app
+from eqsep.commands.postponing import postpone
 
-app(prog_name="eqsep")
+
+def main() -> None:
+    """Run the command in a process of its own."""
+    postpone("pandas", "scipy.stats")
+    from eqsep.cli import app
+
+    app(prog_name="eqsep")
+
+
+if __name__ == "__main__":
+    main()

@@ -9,13 +9,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.metrics.pairwise import (
     euclidean_distances,
+    kernel_metrics,
     laplacian_kernel,
     polynomial_kernel,
     rbf_kernel,
 )
 
 from eqsep.engine.distances import SquaredDistance
-from eqsep.engine.kernels import SparseLaplacian, unit_of
+from eqsep.engine.kernels import PAIRWISE, SparseLaplacian, unit_of
 from eqsep.kernels import (
     LOCAL_KERNELS,
     RBF,
@@ -250,3 +251,7 @@ def test_of_several_bandwidths_a_laplacian_kernel_is_the_mean(powers, make):
     assert_allclose(Laplacian(gamma=0.2, powers=powers)(make(X), make(C)), wanted, rtol=1e-12)
     sparse = SparseLaplacian(gamma=0.2, powers=powers)
     assert_allclose(sparse(X.astype(np.float32), C.astype(np.float32)), wanted, rtol=2e-5)
+
+
+def test_the_kernels_of_scikit_learn_are_all_known_by_their_names():
+    assert set(PAIRWISE) == set(kernel_metrics())

@@ -45,6 +45,7 @@ BY_NAME = {
     "__init__.py",  # the public names, when they are asked for
     "persistence/codecs.py",  # the classes of a model file, all in its registry
     "datasets/embeddings.py",  # packages of others
+    "commands/postponing.py",  # likewise
 }
 _NOT_DRAWN = ("__main__", "errors", "files", "renames")  # the outer door, and what all may use
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from sklearn.metrics import average_precision_score
 from threadpoolctl import threadpool_limits
 
 from eqsep.engine.compiled import SparseManhattan, exponentials, in_threads, weighted_sums
@@ -284,6 +283,8 @@ def _coefficients(k: np.ndarray, target: np.ndarray, *, alpha: float) -> np.ndar
 def _precision(normal: np.ndarray, anomalous: np.ndarray) -> float:
     if not len(anomalous):
         return 0.0
+    from sklearn.metrics import average_precision_score  # slow: scoring does not wait for it
+
     y = np.repeat([0, 1], [len(normal), len(anomalous)])
     return float(average_precision_score(y, np.concatenate([normal, anomalous])))
 

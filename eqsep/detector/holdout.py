@@ -11,7 +11,6 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
 
 from eqsep.checks import CopiedRowsWarning, DependentRowsWarning, Finding
 from eqsep.detector.contamination import COMMON, held_out_anomalies
@@ -283,6 +282,8 @@ def _follows(values: np.ndarray) -> float | None:
     steps = np.diff(values)
     if len(np.unique(values)) < _FEWEST_VALUES or (steps >= 0).all() or (steps <= 0).all():
         return None
+    from scipy.stats import rankdata  # half a second: scoring does not wait for it
+
     ranks = rankdata(values)
     ranks = (ranks - ranks.mean()) / ranks.std()
     return float(np.mean(ranks[1:] * ranks[:-1]))

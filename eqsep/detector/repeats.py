@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import binom
 
 from eqsep.detector.fitting import context_of
 from eqsep.detector.naming import KindRows, has_promise
@@ -55,6 +54,8 @@ class Repeats:
     @property
     def are_learnt(self) -> bool:
         """Whether some were learnt before, beyond reasonable doubt."""
+        from scipy.stats import binom  # half a second: scoring does not wait for it
+
         chance = self.by_chance + _ALIKE
         return chance < 1 and float(binom.sf(self.found - 1, self.checked, chance)) < _SURE
 

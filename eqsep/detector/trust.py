@@ -7,7 +7,6 @@ anomaly that nobody has noticed.
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import accuracy_score
 
 from eqsep.detector.scoring import STEP, held_out
 from eqsep.errors import UserError
@@ -95,6 +94,8 @@ def _normal_unsaid(told: str, other: str) -> UserError:
 
 def accuracy(detector: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     """The share of labelled rows that a fitted detector tells right, normal from anomalous."""
+    from sklearn.metrics import accuracy_score  # slow to import
+
     alarm = detector.decision_function(X) > 0
     labels = read_row_labels(y, n_rows=len(alarm), normal=detector.normal, known=detector.labels_)
     known = labels.code != UNLABELLED

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from sklearn.covariance import ledoit_wolf
 
 from eqsep.engine.compiled import in_threads, row_products
 
@@ -110,6 +109,8 @@ def _deviation(rows: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
 def _covariance(rows: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
     """That of Ledoit and Wolf of centred rows."""
     if weight is None:
+        from sklearn.covariance import ledoit_wolf  # slow to import, and only a fit needs it
+
         covariance: np.ndarray = ledoit_wolf(rows)[0]
         return covariance
     n, n_columns = weight.sum(), rows.shape[1]

@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
 
 from eqsep.arrays import is_foreign, namespace
 from eqsep.engine.compiled import SparseManhattan, exponentials, manhattan, mean_of_powers
@@ -30,6 +29,11 @@ from eqsep.engine.gpu import (
 from eqsep.errors import UserError, UserTypeError
 
 ENOUGH = 500  # landmarks
+# Kernels of `sklearn.metrics.pairwise`, which is slow to import.
+PAIRWISE = (
+    *("additive_chi2", "chi2", "cosine", "laplacian", "linear"),
+    *("poly", "polynomial", "rbf", "sigmoid"),
+)
 
 
 class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
@@ -306,6 +310,8 @@ class PairwiseKernel(Kernel):
                 f"kernel={self.metric!r} is scikit-learn's and takes NumPy arrays, got "
                 f"{type(C).__name__}. Use one of {sorted(LOCAL_KERNELS)}, or X.numpy()."
             )
+        from sklearn.metrics.pairwise import pairwise_kernels  # slow to import, and rarely used
+
         settings = {"metric": self.metric, "filter_params": True, **self.params}
         return partial(pairwise_kernels, Y=C, **settings)
 
@@ -383,10 +389,10 @@ def as_kernel(kernel: Any, *, gamma: float | str = "median") -> Kernel:
 def _by_name(name: str, gamma: float | str) -> Kernel:
     if name in LOCAL_KERNELS:
         return LOCAL_KERNELS[name](gamma=gamma)
-    if name not in kernel_metrics():
+    if name not in PAIRWISE:
         raise UserError(f"Unknown kernel {name!r}: expected one of {_names()}.")
     return PairwiseKernel(name, {} if gamma == "median" else {"gamma": _number(gamma)})
 
 
 def _names() -> str:
-    return ", ".join(sorted({*LOCAL_KERNELS, *kernel_metrics()}))
+    return ", ".join(sorted({*LOCAL_KERNELS, *PAIRWISE}))

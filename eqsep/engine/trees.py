@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn import config_context
-from sklearn.tree import DecisionTreeClassifier
 
 from eqsep.engine.compiled import compiled, in_threads
 
@@ -192,6 +191,8 @@ def _grown(
     least: int = 1,
 ) -> list[Any]:
     """scikit-learn's trees, each grown as in a random forest on so many rows of some, drawn."""
+    from sklearn.tree import DecisionTreeClassifier  # slow to import, and only a fit grows trees
+
     n = len(draws)
     rows = np.ascontiguousarray(rows, dtype=np.float32)
     seeds = rng.randint(2**31 - 1, size=n)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.svm import SVC
 
 from eqsep.arrays import to_numpy
 from eqsep.persistence.codecs import (
@@ -248,6 +247,8 @@ class SVCCodec(Codec):
         raise ModelFileError("SVC can be saved with two classes and dense rows only.")
 
     def decode(self, parts: dict[str, Any], name: str) -> Any:
+        from sklearn.svm import SVC  # slow to import, and few models have one
+
         state = learnt(parts)
         params = {part: parts[part] for part in parts if part not in state}
         known = SVC().get_params(deep=False)

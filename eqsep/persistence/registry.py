@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.metrics.pairwise import kernel_metrics
 
+from eqsep.engine.kernels import PAIRWISE
 from eqsep.persistence.codecs import (
     CLASSES,
     FLAG,
@@ -80,7 +80,7 @@ _PIECES: dict[str, Codec] = {
     "kernels.PairwiseKernel": RecordCodec(
         "eqsep.engine.kernels",
         {
-            "metric": word(*sorted(kernel_metrics())),
+            "metric": word(*PAIRWISE),
             "params": entries(NUMBER, among=("gamma", "degree", "coef0")),
         },
     ),

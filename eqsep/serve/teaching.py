@@ -83,6 +83,8 @@ def rows_for(detector: Detector, rows: list[Row]) -> list[Any]:
     if not hasattr(feature_map.encoder, "feature_names_in_"):  # fitted to an array
         return [[row.get(name) for name in names] for row in rows]
     known = {*names, *(() if feature_map.grouping is None else feature_map.grouping.columns)}
+    if all(row.keys() <= known for row in rows):
+        return rows
     return [{name: value for name, value in row.items() if name in known} for row in rows]
 
 

@@ -1,0 +1,74 @@
+"""Modules that wait until they are asked for."""
+
+import subprocess
+import sys
+
+import pytest
+
+
+def run(code):
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+POSTPONED = "import sys; from eqsep.commands.postponing import postpone; postpone('colorsys');"
+
+
+def test_a_module_comes_when_something_of_it_is_asked_for():
+    told = run(
+        f"{POSTPONED} import colorsys as early; print(type(early).__name__); "
+        "hasattr(early, '__wrapped__'); print(type(sys.modules['colorsys']).__name__); "
+        "from colorsys import rgb_to_hls; print(early.rgb_to_hls is rgb_to_hls); "
+        "print(type(sys.modules['colorsys']).__name__)"
+    )
+    assert told == ["_Postponed", "_Postponed", "True", "module"]
+
+
+def test_modules_below_it_are_found():
+    told = run(
+        "from eqsep.commands.postponing import postpone; postpone('xml', 'json'); "
+        "import xml.dom.minidom, json.decoder; "
+        "print(xml.dom.minidom.parseString('<a/>').documentElement.tagName, json.loads('1'))"
+    )
+    assert told == ["a", "1"]
+
+
+def test_what_is_not_installed_is_not_there_and_what_is_there_stays():
+    told = run(
+        "import sys, json; from eqsep.commands.postponing import postpone; "
+        "postpone('not_to_be_had', 'json'); print('not_to_be_had' in sys.modules, "
+        "type(sys.modules['json']).__name__)"
+    )
+    assert told == ["False", "module"]
+
+
+@pytest.mark.parametrize("words", ["--help", "score --help"])
+def test_help_waits_for_no_library_of_numbers(words):
+    code = (
+        "import sys; from contextlib import suppress, redirect_stdout; import io\n"
+        f"sys.argv = ['eqsep', *{words.split()}]\n"
+        "from eqsep.__main__ import main\n"
+        "with suppress(SystemExit), redirect_stdout(io.StringIO()): main()\n"
+        "print(*sorted({'numpy', 'sklearn', 'pyarrow', 'numba'} & set(sys.modules)))"
+    )
+    assert run(code) == []
+
+
+def test_scoring_waits_for_no_statistics(tmp_path):
+    """What a fit alone needs is a second that a row would wait for."""
+    model = str(tmp_path / "m.eqsep")
+    code = (
+        "import sys; from eqsep.__main__ import postpone; postpone('scipy.stats'); import eqsep\n"
+        "rows = [[float(i % 7), float(i % 5)] for i in range(300)]\n"
+        f"d = eqsep.load_model({model!r}); d.predict_kind(rows); d.explain(rows[:1])\n"
+        "late = ('scipy.stats._stats_py', 'sklearn.tree', 'sklearn.metrics', 'sklearn.svm')\n"
+        "print(*[name for name in late if name in sys.modules])"
+    )
+    run(
+        "import eqsep\n"
+        "rows = [[float(i % 7), float(i % 5)] for i in range(300)]\n"
+        "fitted = eqsep.Detector(bandwidth=1.0, n_landmarks=30, random_state=0).fit(rows)\n"
+        f"fitted.save({model!r})"
+    )
+    assert run(code) == []
