@@ -39,6 +39,13 @@ class Source:
 
     parts: dict[str, list[ast.stmt]] = field(default_factory=dict)
     imports: dict[str, tuple[str, str]] = field(default_factory=dict)  # module, name in it or ""
+    _texts: dict[str, str] = field(default_factory=dict)
+
+    def text(self, name: str) -> str:
+        """The statements of a name, made once; nothing where there are none."""
+        if name not in self._texts:
+            self._texts[name] = "\n".join(map(ast.unparse, self.parts.get(name, [])))
+        return self._texts[name]
 
     def kind(self, name: str) -> str:
         """ "function", "class" or "value"."""
@@ -92,10 +99,9 @@ def digest(names: Mapping[str, Sequence[str]], *, root: Path = ROOT) -> str:
     """
     whole = hashlib.sha256()
     for file in sorted(names):
-        parts = _source(root / file).parts
+        source = _source(root / file)
         for name in sorted(names[file]):
-            text = "\n".join(ast.unparse(statement) for statement in parts.get(name, []))
-            whole.update(f"{file}:{name}\n{text}\n".encode())
+            whole.update(f"{file}:{name}\n{source.text(name)}\n".encode())
     return whole.hexdigest()[:16]
 
 

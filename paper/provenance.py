@@ -94,8 +94,12 @@ class Provenance:
         (1.0, 0.5)
         """
         made, now = list(made), here()["commit"]
-        stale = [one for one in made if is_stale(one)]
-        older = [one for one in made if one not in stale and one["commit"] != now]
+        stale = [is_stale(one) for one in made]
+        older = [
+            one
+            for one, is_old in zip(made, stale, strict=True)
+            if not is_old and one["commit"] != now
+        ]
         dates = sorted(str(one["date"]) for one in made)
 
         def all_of(kind: str) -> tuple[str, ...]:
@@ -115,7 +119,7 @@ class Provenance:
             processor_hours=hours_of("processor_seconds"),
             commit=now,
             older=len(older),
-            stale=len(stale),
+            stale=sum(stale),
         )
 
     @property
