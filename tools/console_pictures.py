@@ -66,9 +66,8 @@ def take(page: Page, link: str, folder: Path) -> None:
     models = page.url.removesuffix("/inbox")
     time.sleep(30)  # let some arrive
     page.goto(f"{models}/groups")
-    for name, column in (("skimming", "distance_km"), ("skimming", "distance_km")):
-        promote(page, name, column)
-        learn(page)
+    promote(page, "skimming", "distance_km")
+    learn(page)
     promote(page, "money mule", "amount")
     picture("groups")
     learn(page)
