@@ -10,7 +10,7 @@ import pytest
 
 from eqsep.theory import vc_dimension
 from eqsep.theory.counting import epsilon_limit, ridge_limit
-from eqsep.theory.levels import LIMITS, refute, section_numbers
+from eqsep.theory.levels import LIMITS, LevelProof, refute, section_numbers
 
 
 @pytest.mark.parametrize("family", sorted(LIMITS))
@@ -39,6 +39,15 @@ def test_a_proof_with_other_numbers_is_no_proof():
     (i, r, price), *others = proof.prices
     assert not replace(proof, prices=((i, r, -price), *others)).verify()
     assert not replace(proof, family="epsilon-equality").verify()
+
+
+def test_the_certificate_of_fourteen_numbers():
+    """The one that the note on the VC dimension adds up by hand."""
+    weights = (*[0] * 6, 1, 2, 4, 6, 8, 11, 14, 17, 21, 25, 30, 35, 40, 0)
+    prices = tuple((i, 8, Fraction(2, 5)) for i in range(4))
+    proof = LevelProof("hyper-ridge", 5, 19, tuple(map(Fraction, weights)), prices)
+    assert (proof.needed(), proof.available()) == (8197018, Fraction(81791352, 10))
+    assert proof.verify()
 
 
 def test_a_cube_is_its_own_section():
@@ -99,6 +108,26 @@ def test_cells_of_more_than_n_points_are_counted_by_vertices(m, n):
     for k in range(n + 1, m):
         there = sum(V[i, k - i] for i in range(n + 2) if 0 <= k - i <= m - n - 1)
         assert 0.3 * there < seen[k] <= there
+
+
+@pytest.mark.parametrize(("m", "n"), [(7, 2), (8, 3)])
+def test_no_cells_weigh_more_than_there_is(m, n):
+    """Whatever the weights and prices: the bound holds for the vertices of real points."""
+    rng = np.random.default_rng(m)
+    V, d = vertices_by_level(rng.standard_normal((m, n)), rng), n + 1
+    for _ in range(20):
+        weights = [
+            Fraction(int(w)) if n < k < m else Fraction()
+            for k, w in enumerate(rng.integers(0, 9, m + 1))
+        ]
+        prices = [
+            (int(i), int(r), Fraction(int(rng.integers(0, 4)), 3))
+            for i in range(d // 2 + 1)
+            for r in (d + 1, d + 2)
+        ]
+        proof = LevelProof("hyper-ridge", n, m, tuple(weights), tuple(prices))
+        weighed = sum(int(V[i, c]) * weights[c + i] for i in range(d + 1) for c in range(m - d + 1))
+        assert 0 < weighed <= proof.available()
 
 
 def test_bad_arguments_are_refused():

@@ -65,6 +65,21 @@ def test_the_families_are_ordered_as_they_contain_each_other(n):
     assert slab.upper <= min(comb(n + 2, 2), epsilon_limit(n))
 
 
+@pytest.mark.parametrize("n", [*range(2, 40), 200])
+def test_slabs_alone_shatter_more_points_than_halfspaces(n):
+    """The paper takes both dimensions to be n + 1, and one generalisation bound for both."""
+    assert vc_dimension("hyper-ridge", n).lower > vc_dimension("halfspace", n).upper
+
+
+@pytest.mark.parametrize("labels", [(0, 1, 1, 1), (0, 0, 0, 1)], ids=["or", "and"])
+def test_one_hyper_ridge_does_or_and_one_does_and(labels):
+    """The paper says that hyper-ridges cannot classify both."""
+    corners = ((0, 0), (0, 1), (1, 0), (1, 1))
+    plane = separating_hyperplane(corners, labels, family="hyper-ridge", exact=True)
+    assert plane.margin_class == 1
+    assert realises(plane, corners, labels, family="hyper-ridge")
+
+
 @pytest.mark.parametrize("n", [*range(3, 40), 200])
 def test_the_published_bound_fails_in_every_dimension_from_three_on(n):
     assert vc_dimension("epsilon-equality", n).lower > 2 * n + 3
