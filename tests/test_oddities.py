@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from eqsep.cli import app
 
-N = 160
+N, FIT = 160, ("--label", "kind", "--landmarks", 20, "--bandwidth", 1)
 RNG = np.random.default_rng(0)
 KIND = np.resize(["normal"] * 8 + ["hot", "stuck"], N)
 SIZE = RNG.normal(size=N).round(3) + 5 * (KIND == "hot")
@@ -71,7 +71,7 @@ def scored(data, folder):
     """The scores of the rows by a model of them, after all other commands have read them."""
     rows, model, out = folder / "t.csv", folder / "m.eqsep", folder / "s.parquet"
     rows.write_bytes(data)
-    run("fit", rows, "--label", "kind", "--landmarks", 20, "--out", model)
+    run("fit", rows, *FIT, "--out", model)
     run("score", model, rows, "--out", out)
     run("explain", model, rows, "--most", 1)
     run("learn", model, rows, "--label", "kind", "--again", "--out", folder / "n.eqsep")
@@ -97,8 +97,7 @@ def test_an_oddity_is_evaluated(name, tmp_path):
 
 def test_columns_that_say_nothing_are_named(tmp_path):
     (tmp_path / "t.csv").write_bytes(ODDITIES["an empty and a constant column"])
-    words = ("--label", "kind", "--landmarks", 20, "--out", tmp_path / "m.eqsep")
-    told = run("fit", tmp_path / "t.csv", *words).stderr
+    told = run("fit", tmp_path / "t.csv", *FIT, "--out", tmp_path / "m.eqsep").stderr
     assert "Note: Without any value: 'e'." in told
     assert "Note: The same in all rows: 'c'." in told
 
@@ -114,7 +113,7 @@ def test_what_is_kept_has_types_in_parquet(scores, tmp_path):
     header = "size{0}shape{0}kind{0}id{0}zip{0}day{0}name"
     rows.write_text(table(more=more, header=header))
     drop = [word for name in ("id", "zip", "day", "name") for word in ("--drop", name)]
-    run("fit", rows, "--label", "kind", "--landmarks", 20, "--out", model, *drop)
+    run("fit", rows, *FIT, "--out", model, *drop)
     keep = [word.replace("drop", "keep") for word in drop]
     run("score", model, rows, *keep, "--out", out)
     found = parquet.read_table(out)

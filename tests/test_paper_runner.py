@@ -231,7 +231,7 @@ from paper.plan import Plan
 from paper.tables import TABLES
 
 if __name__ == "__main__":
-    cells = TABLES["gaussians_sigma_ll"].cells(Plan(seeds=20))
+    cells = TABLES["gaussians_sigma_ll"].cells(Plan(seeds=4))
     run(cells, Path(sys.argv[1]), workers=2, on_progress=lambda now: print(now.done, flush=True))
 """
 
