@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from paper.cells import Result, Results
-from paper.measures import METRICS, key
+from paper.measures import METRICS
 from paper.plan import Entry, Plan, Table
 from paper.provenance import Provenance
 from paper.published import Ours
@@ -93,7 +93,7 @@ def _results_of(entry: Entry, plan: Plan, results: Results) -> dict[str, Result 
 
 def terms_of(table: Table, entry: Entry, result: Result | None, protocol: str) -> Terms:
     """By what a figure is compared: the runs and digits of the paper, and draws of the circles."""
-    values = (result or {}).get("values", {}).get(key(protocol, BY_DRAW))
+    values = (result or {}).get("values", {}).get(entry.key(protocol) + BY_DRAW)
     by_draw = Ours.of(values) if values else None
     return Terms(entry.measurement.seeds, table.published.rounding, by_draw)
 

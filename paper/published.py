@@ -1,6 +1,6 @@
 """The published figures, and what is measured beside them.
 
-They are what the paper's tables say, two studies of its text, and a table of ours.
+They are what the paper's tables say, five studies of its text, and a table of ours.
 """
 
 import json
@@ -59,10 +59,10 @@ class PublishedTable:
 
     @property
     def rounding(self) -> float:
-        """Half a unit of the last digit that the table prints."""
+        """Half a unit of the last digit that the table prints, of which there are two or more."""
         printed = (value.mean for *_, value in self.figures() if value.mean is not None)
         digits = max((len(f"{mean:g}".partition(".")[2]) for mean in printed), default=3)
-        return 0.5 * 10.0**-digits
+        return 0.5 * 10.0 ** -max(digits, 2)
 
     def figures(self) -> Iterator[tuple[str, str, Published]]:
         """Row, column and figure, wherever there is one."""

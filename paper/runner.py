@@ -16,12 +16,13 @@ from pathlib import Path
 
 from eqsep.errors import UserError
 from paper.cells import Cell, Result, Skipped, Study, measured_before, write_result
+from paper.claims import STUDIES as CLAIM_STUDIES
 from paper.dependencies import digest, is_stale, recorded
 from paper.figures import STUDIES as FIGURE_STUDIES
 from paper.provenance import here
 from paper.tables import STUDIES as TABLE_STUDIES
 
-STUDIES: dict[str, Study] = TABLE_STUDIES | FIGURE_STUDIES
+STUDIES: dict[str, Study] = TABLE_STUDIES | FIGURE_STUDIES | CLAIM_STUDIES
 # What measures cells, here or elsewhere: from cells and the folder of the results to each cell and
 # how it ended (see `measure_cell`), as they end.
 Executor = Callable[[list[Cell], Path], Iterator[tuple[Cell, str]]]

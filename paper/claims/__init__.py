@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from paper.cells import Cell, Results
-from paper.claims import circles, linear, real
+from paper.cells import Cell, Results, Study
+from paper.claims import circles, cross_validation, linear, real, variants, wide_gaussians
 from paper.claims.claim import Claim, Told, tell
 from paper.plan import Plan
 
@@ -24,4 +24,8 @@ class Claims:
 
 
 NAME = "claims"
-CLAIMS = Claims((*circles.CLAIMS, *linear.CLAIMS, *real.CLAIMS))
+_FAMILIES = (circles, cross_validation, linear, wide_gaussians, real, variants)
+CLAIMS = Claims(tuple(claim for family in _FAMILIES for claim in family.CLAIMS))
+STUDIES: dict[str, Study] = {
+    family.STUDY.name: family.STUDY for family in (cross_validation, wide_gaussians, variants)
+}

@@ -4,6 +4,7 @@ from paper.cells import Study
 from paper.plan import Table
 from paper.published import published_tables
 from paper.tables import (
+    circle_ensembles,
     circle_networks,
     circles,
     gaussians,
@@ -17,6 +18,7 @@ from paper.tables import (
 _FAMILIES = (
     circles,
     circle_networks,
+    circle_ensembles,
     nsl_kdd,
     thyroid,
     mvtec,

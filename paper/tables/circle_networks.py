@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from eqsep.datasets import Split
 from paper.cells import Cell, Measured, Study
 from paper.measures import areas_of_normal, by_seed, key
 from paper.networks import (
@@ -50,23 +51,12 @@ SIGMA_DRAWN = [str(Layout("ES-s (LL)", "Bump", layers)) for layers in (2, 3)]
 
 def measure(cell: Cell) -> Measured:
     """Areas, separation and, where sigma is learnt, its course: of every member, from its start."""
-    layout, split = LAYOUTS[cell.method], circles(cell.protocol)
-    model = network(
-        **CIRCLE_SEPARATORS[layout.separator],
-        activation=CIRCLE_ACTIVATIONS[layout.activation],
-        hidden=(5,) * layout.layers,
-        sigma=0.5,
-        n_members=cell.seeds,
-        training=training(**QUICK if cell.quick else FULL),
-        device="cpu",  # so small that a GPU would only wait
-        random_state=0,
-    )
-    with narrow_layers_allowed():
-        model.fit(split.X_train, split.y_train)
+    split = circles(cell.protocol)
+    model = fitted(LAYOUTS[cell.method], split, n_members=cell.seeds, quick=cell.quick)
     scores = member_scores(model, split.X_test, protocol=cell.protocol)
     values = by_seed(areas_of_normal(score, split.y_test) for score in scores.T)
-    fitted = member_scores(model, split.X_train, protocol=cell.protocol)
-    values |= by_seed(areas_of_normal(s, split.y_train, name="train") for s in fitted.T)
+    trained = member_scores(model, split.X_train, protocol=cell.protocol)
+    values |= by_seed(areas_of_normal(s, split.y_train, name="train") for s in trained.T)
     outputs, distances = 0.5 - model.member_scores(split.X_test), model.distances(split.X_test)
     values |= separation_of(outputs, distances, split.y_test == 1)
     more: dict[str, Any] = {
@@ -80,6 +70,22 @@ def measure(cell: Cell) -> Measured:
     if cell.method in ALL_DRAWN:
         more["heat_map"] = heat_map(model.decision_function, split, cell.protocol)
     return values, more
+
+
+def fitted(layout: Layout, split: Split, *, n_members: int, quick: bool) -> Any:
+    """The networks of a layout, fitted on the training rows."""
+    model = network(
+        **CIRCLE_SEPARATORS[layout.separator],
+        activation=CIRCLE_ACTIVATIONS[layout.activation],
+        hidden=(5,) * layout.layers,
+        sigma=0.5,
+        n_members=n_members,
+        training=training(**QUICK if quick else FULL),
+        device="cpu",  # so small that a GPU would only wait
+        random_state=0,
+    )
+    with narrow_layers_allowed():
+        return model.fit(split.X_train, split.y_train)
 
 
 def separation_of(output: np.ndarray, distance: np.ndarray, is_anomaly: np.ndarray) -> dict:
