@@ -105,7 +105,19 @@ def attacks_without_a_label_are_caught(names):
     assert max(forest[kind] for kind in ("leak", "scan")) < 0.5
 
 
+def labels_hold_the_line_at_any_angle(names):
+    areas, turned = names["areas"], names["turned"]
+    assert areas["regression on all rows"] < 0.8
+    assert areas["separator, with labels"] > 0.99
+    assert turned["regression on normal rows"][0] > 0.99
+    assert turned["regression on normal rows"][-1] < 0.6
+    assert min(turned["separator, with labels"]) > 0.99
+    assert max(names["on_line"]) < 0
+    assert np.ptp(names["responses"]) > 2
+
+
 FACTS = {
+    "theory/plot_5_regression": labels_hold_the_line_at_any_angle,
     "jobs/plot_3_patients": an_illness_without_a_label_is_noticed,
     "jobs/plot_4_intrusion": attacks_without_a_label_are_caught,
     "theory/plot_1_neuron": all_functions_and_the_unseen_side,

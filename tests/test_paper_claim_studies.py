@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from eqsep.activations import GaussianBump
 from eqsep.datasets import Split
 from paper.cells import Cell, Results, write_result
 from paper.claims import CLAIMS, STUDIES, cross_validation, variants, wide_gaussians
@@ -158,6 +159,17 @@ def test_one_vs_set_in_training_is_published_as_a_constant_score():
         round((1 + s) / 2 - 1e-9, 3) for s in share
     }
     assert {e.key("paper") for e in table.entries()} == {"trapezoid, train"}
+
+
+def test_a_learnable_mu_is_the_bias():
+    torch = pytest.importorskip("torch")
+    x = torch.linspace(-2, 2, 7, dtype=torch.float64)
+    b, mu = (torch.tensor(v, dtype=torch.float64, requires_grad=True) for v in (0.3, 0.8))
+    output = GaussianBump(0.5, mu=mu)(1.7 * x + b)
+    assert torch.allclose(output, GaussianBump(0.5)(1.7 * x + (b - mu)))
+    output.sum().backward()
+    assert b.grad == pytest.approx(-mu.grad)
+    assert abs(b.grad) > 0.1
 
 
 def test_sigma_on_thyroid_is_that_of_the_name():

@@ -1,6 +1,7 @@
 """Two Gaussian clouds in 5 to 30 dimensions, of which the text has a sentence and one figure."""
 
 from functools import partial
+from typing import Any
 
 from eqsep.datasets import make_gaussians
 from paper.cells import Cell, Measured, Study
@@ -14,7 +15,7 @@ FIGURE = 30  # the dimensions of the figure, whose cells are those of the other 
 DIMENSIONS = (5, 10, 15, 20, 25, FIGURE)
 MULTIPLIERS = ("1.0", "4.0", "7.0", "10.0", "13.0", "16.0", "19.0")
 SIGMAS = {"MSE": "10.0", "LL": "0.5"}  # as the text says
-PROBLEMS = {
+PROBLEMS: dict[str, dict[str, Any]] = {
     gaussians.dataset(k, d): {"noise_multiplier": float(k), "n_features": d}
     for k in MULTIPLIERS
     for d in DIMENSIONS
