@@ -667,7 +667,7 @@ def test_mutated_files(models, path):
         fit_once(name, models).save(path)
         sound.append(path.read_bytes())
     n_loaded, reasons = 0, set()
-    for i in range(800):
+    for i in range(400):
         data, other = rng.choice(sound), rng.choice(sound)
         forged = i % 4 != 0
         mutant = (forged_copy if forged else damaged_copy)(data, other, rng)
@@ -683,8 +683,8 @@ def test_mutated_files(models, path):
             model.predict(ROWS)
         except Exception as error:  # whatever a forged model says, Python hears of it
             reasons.add(type(error).__name__)
-    assert 40 < n_loaded < 480
-    assert len(reasons) > 45, "the checks behind the checksum have been reached"
+    assert 20 < n_loaded < 240
+    assert len(reasons) > 35, "the checks behind the checksum have been reached"
 
 
 def test_the_public_name():
