@@ -115,8 +115,7 @@ def exponentials(s: np.ndarray, *, rate: float, powers: tuple[int, ...] = (1,)) 
         np.exp(s, out=s)
         mean_of_powers(s, powers)
         return s
-    shares = tuple(_SINGLE(p in powers) / _SINGLE(len(powers)) for p in _doubled(max(powers)))
-    compiled(_average_exponentials, fastmath=FUSED)(s, _SINGLE(-rate), shares)
+    compiled(_average_exponentials, fastmath=FUSED)(s, _SINGLE(-rate), _shares(powers))
     return s
 
 
@@ -172,6 +171,11 @@ def mixed_bits(X: np.ndarray, factors: np.ndarray) -> np.ndarray:
     return out
 
 
+@cache
+def _shares(powers: tuple[int, ...]) -> tuple[Any, ...]:  # of 1, 2, 4, … in a mean over powers
+    return tuple(_SINGLE(p in powers) / _SINGLE(len(powers)) for p in _doubled(max(powers)))
+
+
 def _doubled(most: int) -> list[int]:
     """1, 2, 4, … up to `most`."""
     return [2**i for i in range(most.bit_length())]
@@ -193,9 +197,8 @@ def in_threads(work: Callable[[slice], None], n: int, *, steps: int) -> None:
 def n_pieces(n: int, *, steps: int) -> int:
     """Into how many pieces `in_threads` divides work."""
     most = min(steps // WORTH_A_THREAD, n)
-    if most <= 1 or getattr(_this, "is_worker", False):
-        return 1
-    return min(threads(), most)
+    alone = most <= 1 or getattr(_this, "is_worker", False)
+    return 1 if alone else min(threads(), most)
 
 
 def threads() -> int:

@@ -253,7 +253,7 @@ class KernelMap:
     def _kernel_values(self, X: np.ndarray, dtype: Any) -> np.ndarray:
         with np.errstate(over="ignore"):  # what is too large for the landmarks is far from them
             X = self.pack(X).astype(self.landmarks.dtype, copy=False)
-        if not self.kernel.is_rowwise:
+        if not self.kernel.is_rowwise or len(X) <= CACHED_ROWS:
             return self._values(X).astype(dtype, copy=False)
         out = np.empty((len(X), len(self.landmarks)), dtype=dtype)
         for start in range(0, len(X), CACHED_ROWS):
