@@ -57,6 +57,15 @@ def test_a_row_of_a_seen_kind_is_without_its_name_at_no_more_than_the_rate():
     assert (unseen <= missed).all()
 
 
+def test_one_kind_alone_is_named_without_growing_trees_in_vain():
+    one = detector().fit(*rows(0, leak=60))
+    X, _ = rows(1, normal=0, leak=40, pump=40)
+    p, votes = one.kind_rows_.naming(one.feature_map_.packing(one.feature_map_.rows(X)))
+    assert len(one.kind_rows_.naming.trees.root) == naming.N_FOLDS
+    assert_array_equal(votes, np.ones_like(votes))
+    assert np.median(p[:40]) > 0.2 > p[40:].max()
+
+
 def test_names_are_one_several_or_unseen(fitted):
     X = [[0, 9], [6.7, 0.2], [30, 30], [0, 0]]
     said = fitted.predict_kind(X)

@@ -228,7 +228,8 @@ class Naming:
         parts = [np.flatnonzero(fold != f) for f in range(N_FOLDS)]
         parts = [part if len(part) else rows for part in parts]  # a lonely row
         rng = np.random.RandomState(kept.key % 2**32)
-        trees, shares = Trees.of_kinds(kept.rows, code, parts, rng, n=TREES_OF_A_FOLD)
+        n = TREES_OF_A_FOLD if code[-1] else 1  # one kind alone gets all votes of any tree
+        trees, shares = Trees.of_kinds(kept.rows, code, parts, rng, n=n)
         bare = cls(kept, fold, trees, shares, np.empty(0), np.empty(0))
         lacking, distance = (unlike[rows, fold, code] for unlike in bare.judged(kept.rows))
         return replace(bare, lacking=lacking, distance=distance)
