@@ -3,6 +3,7 @@
 A torch tensor in means torch out: nothing here moves data between libraries or devices.
 """
 
+from functools import cache
 from typing import Any
 
 import array_api_compat
@@ -21,7 +22,14 @@ def namespace(*arrays: Any) -> Any:
     >>> namespace(np.zeros(3)).exp(np.zeros(2))
     array([1., 1.])
     """
+    if all(type(array) is np.ndarray for array in arrays):
+        return _numpy()
     return array_api_compat.array_namespace(*arrays)
+
+
+@cache
+def _numpy() -> Any:
+    return array_api_compat.array_namespace(np.empty(0))
 
 
 def device(x: Any) -> Any:
@@ -49,12 +57,22 @@ def resolve_device(device: str) -> Any:
 
 def is_foreign(X: Any) -> bool:
     """Whether `X` is an array of a library other than NumPy (a torch tensor, say)."""
+    if type(X) is np.ndarray:
+        return False
     return array_api_compat.is_array_api_obj(X) and not array_api_compat.is_numpy_array(X)
 
 
 def to_numpy(x: Any) -> np.ndarray:
     """`x` as a NumPy array in main memory."""
     return np.asarray(array_api_compat.to_device(x, "cpu") if is_foreign(x) else x)
+
+
+def zeros(rows: Any) -> Any:
+    """0 for each row, in double precision, where the rows are.  (n, d) -> (n,)"""
+    if not is_foreign(rows):
+        return np.zeros(len(rows))
+    xp = namespace(rows)
+    return xp.zeros(rows.shape[0], dtype=xp.float64, device=device(rows))
 
 
 def validate_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = np.float64) -> Any:

@@ -8,7 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import Detector
 from eqsep.detector import CalibrationWarning
-from eqsep.detector.scoring import Calibration, held_out, usable
+from eqsep.detector.holdout import held_out
+from eqsep.detector.scoring import Calibration, usable
 
 RATES = (0.01, 0.05, 0.1)
 FIRST, FRESH = 700, 500  # rows learnt, and rows to count alarms in

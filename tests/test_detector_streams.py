@@ -14,7 +14,7 @@ from pyarrow import csv, feather, parquet
 from eqsep import Detector, load_model
 from eqsep.batches import sampling
 from eqsep.datasets import make_mixed_demo
-from eqsep.detector import fitting, scoring
+from eqsep.detector import fitting, holdout
 from eqsep.detector.bandwidth import Choice
 from eqsep.detector.detector import recorded
 from eqsep.detector.fitting import accumulate, context_of
@@ -100,7 +100,7 @@ def test_a_dataset_of_many_rows_gives_what_they_give_in_memory(form, frame, X, t
     n = frame["kind"].notna().sum()
     rare = detector.statistics_.weight[1:].sum()
     assert detector.statistics_.weight[0] < n - rare  # and some calibrate
-    assert len(detector.calibration_.rows) <= scoring.held_out(n - int(rare))
+    assert len(detector.calibration_.rows) <= holdout.held_out(n - int(rare))
 
 
 @pytest.mark.usefixtures("small_sample")
@@ -137,7 +137,7 @@ def test_of_rows_that_come_once_the_first_give_the_context(frame, X):
 @pytest.mark.parametrize("once", [False, True])
 @pytest.mark.usefixtures("small_sample")
 def test_few_rows_calibrate_however_many_there_are(frame, X, monkeypatch, once):
-    for module in (scoring, fitting):
+    for module in (holdout, fitting):
         monkeypatch.setattr(module, "MOST_HELD", 30)
     seen = []
     bounded = fitting.bounded
@@ -155,7 +155,7 @@ def test_few_rows_calibrate_however_many_there_are(frame, X, monkeypatch, once):
 @pytest.mark.parametrize("once", [False, True])
 def test_some_rows_calibrate_where_all_batches_are_alike(monkeypatch, once):
     monkeypatch.setattr(sampling, "SAMPLE", 200)
-    for module in (scoring, fitting):
+    for module in (holdout, fitting):
         monkeypatch.setattr(module, "MOST_HELD", 20)
     parts = [np.arange(100.0)[:, None]] * 30
     detector = Detector(**FAST).fit(iter(parts) if once else parts)

@@ -11,7 +11,7 @@ from eqsep.detector.naming import kind_p_values
 from eqsep.detector.probability import probabilities
 from eqsep.detector.scoring import Calibration, scorer_of, verdicts
 from eqsep.detector.trust import accuracy
-from eqsep.tables.reading import read_table, row_parts
+from eqsep.tables.reading import read_table
 
 
 class Answers:
@@ -21,12 +21,13 @@ class Answers:
     calibration_: Calibration
     classes_: np.ndarray
     threshold_: Any
+    device: str
 
     def score_samples(self, X: Any) -> np.ndarray:
         """0 where a row is normal, near 1 or above where it is not; far away at least 1."""
         _check_fitted(self)
-        scorer, rows = scorer_of(self), self.feature_map_.rows
-        return np.concatenate([scorer.scores(rows(part)) for part in row_parts(X)])
+        scorer, rows = scorer_of(self), self.feature_map_.encoded(X, device=self.device)
+        return np.concatenate([scorer.scores(Z) for Z in rows])
 
     def decision_function(self, X: Any) -> np.ndarray:
         """How far the score of each row is above the threshold; above 0 it is an alarm."""

@@ -79,8 +79,8 @@ class Detector(Answers, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     window : int, default=None
         The last rows of a run by which columns of numbers get others (`eqsep.detector.Windows`).
     device : {"cpu", "cuda", "auto"}, default="cpu"
-        Where kernel values are computed and summed up: "cuda" is a GPU, "auto" one where there is
-        one; needs PyTorch. It may be set after fitting, and is not in a model's file.
+        Where tables are encoded and scored, and kernel values summed up: "cuda" is a GPU, "auto"
+        one where there is one; needs PyTorch. Set after fitting too, and not in a model's file.
     random_state : int, RandomState or None, default=None
     width : float, the old name of 1 / `bandwidth`
 

@@ -1,12 +1,14 @@
 """What a detector fixes at its first fit, so that all that it learns afterwards adds up."""
 
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from eqsep.arrays import zeros
 from eqsep.detector.bandwidth import DOUBTED, DOUBTED_VOTE_WEIGHT, Choice, Rows, kernel_of
 from eqsep.detector.grouping import Grouping, choose_groups, divided_by_group
 from eqsep.detector.holdout import (
@@ -35,7 +37,7 @@ from eqsep.tables.encoder import (
     state_of,
 )
 from eqsep.tables.encodings import Number
-from eqsep.tables.reading import Table, read_table
+from eqsep.tables.reading import Table, read_table, row_parts
 
 AT_ONCE = 4096  # rows held as kernel values
 LIKENESS_WEIGHTS = {False: 0.0, True: 0.3}  # by whether normal rows are doubted
@@ -76,7 +78,7 @@ class Packing:
         second = np.flatnonzero(~starts)
         return cls(np.flatnonzero(starts), np.cumsum(starts)[second] - 1, second)
 
-    def __call__(self, rows: np.ndarray) -> np.ndarray:
+    def __call__(self, rows: Any) -> Any:
         """Encoded rows as packed ones.  (n, n_columns) -> (n, n_packed)"""
         packed = rows[:, self.first]
         packed[:, self.twice] += rows[:, self.second]
@@ -151,8 +153,9 @@ class FeatureMap:
         if device == "cpu":
             return self.kernel_map
         if device not in self._elsewhere:
-            there = DeviceMap.of(self.kernel, self.landmarks, self.packing, device)
-            self._elsewhere[device] = there
+            from eqsep.detector.on_device import device_map  # knows torch
+
+            self._elsewhere[device] = device_map(self, device)
         return self._elsewhere[device]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -193,6 +196,14 @@ class FeatureMap:
             return plain
         return encoded(self.encoder, self._values(read_table(X, name="Detector")))
 
+    def encoded(self, X: Any, *, device: str = "cpu") -> Iterable[Any]:
+        """The encoded rows of a table, some at a time; other than the "cpu", tensors there."""
+        if device == "cpu":
+            return map(self.rows, row_parts(X))
+        from eqsep.detector.on_device import encoded_parts
+
+        return encoded_parts(self, X, device)
+
     def aligned(self, table: Table) -> Table:
         """A table with the columns of the fit; those of groups and times are left out."""
         return aligned(self.encoder, self._values(table))
@@ -204,21 +215,21 @@ class FeatureMap:
         columns = [column for column in table.columns if column.name not in beside]
         return table if len(columns) == len(table.columns) else replace(table, columns=columns)
 
-    def excess(self, rows: np.ndarray) -> np.ndarray:
+    def excess(self, rows: Any) -> Any:
         """What encoded rows score for columns that do not move together as in normal rows."""
         if self.ellipsoid is None:
-            return np.zeros(len(rows))
+            return zeros(rows)
         return self.ellipsoid.excess(rows[:, self._deviations])
 
-    def votes(self, rows: np.ndarray, of_leaf: np.ndarray) -> np.ndarray:
+    def votes(self, rows: Any, of_leaf: np.ndarray) -> Any:
         """How anomalous encoded rows are by the vote of the trees, from 0 to 1."""
         if self.trees is None:
-            return np.zeros(len(rows))
+            return zeros(rows)
         return self.trees.mean(self.packing(rows), of_leaf)
 
-    def with_votes(self, away: np.ndarray, votes: np.ndarray) -> np.ndarray:
+    def with_votes(self, away: Any, votes: Any) -> Any:
         """|1 - f|, or where rows are trusted the vote if it is more, and the vote by its weight."""
-        least = away if self.doubted else np.maximum(away, votes)
+        least = away if self.doubted else away.clip(votes)
         return least + self.vote_weight * votes
 
     @cached_property

@@ -25,9 +25,9 @@ from eqsep.checks import (
 )
 from eqsep.detector.contamination import MOST
 from eqsep.detector.feature_map import FeatureMap, make_feature_map, name_columns
-from eqsep.detector.holdout import check_dependence, without_copies
+from eqsep.detector.holdout import check_dependence, held_out, without_copies
 from eqsep.detector.naming import KindRows, thinned
-from eqsep.detector.scoring import MOST_HELD, NO_GROUPS, Held, held_out
+from eqsep.detector.scoring import MOST_HELD, NO_GROUPS, Held
 from eqsep.detector.trust import is_calibration_doubted, is_doubted, opened
 from eqsep.detector.windows import Windows
 from eqsep.engine.nystroem import Statistics, widened

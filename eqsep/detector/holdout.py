@@ -15,13 +15,14 @@ import numpy as np
 from eqsep.checks import CopiedRowsWarning, DependentRowsWarning, Finding
 from eqsep.detector.contamination import COMMON, held_out_anomalies
 from eqsep.detector.grouping import Grouping
-from eqsep.detector.scoring import held_out
+from eqsep.detector.scoring import MOST_HELD, usable
 from eqsep.engine.nystroem import row_keys
 from eqsep.errors import UserError, quoted
 from eqsep.labels import UNLABELLED, RowLabels
 from eqsep.tables.column import Column, column_of
 from eqsep.tables.reading import RowGroups, Table
 
+PLENTY = 25  # of so many normal rows one may always be held out
 NUMERIC = ("number", "date", "duration")
 _LOOKED_AT = 20_000  # rows in whose order rows that follow each other are looked for
 _FEWEST_ROWS, _FEWEST_VALUES = 100, 10
@@ -296,3 +297,22 @@ def _in_stretches(column: Column) -> bool:
     values = column.values if column.kind == "number" else column.names()[1]
     changes, n_values = np.count_nonzero(np.diff(values)), len(np.unique(values))
     return 1 < n_values == changes + 1 and 3 * n_values <= len(values)
+
+
+def held_out(n: int, *, doubted: bool = False) -> int:
+    """How many of `n` normal rows to hold out: a fifth, of few rows more.
+
+    Of many at most 3,999, or one in 25 if that is more, and never above 19,999.
+
+    Where they are `doubted`, some to spare, so that enough are left without the anomalies.
+
+    Examples
+    --------
+    >>> [held_out(n) for n in (10, 300, 1000, 50_000, 200_000, 1_000_000)]
+    [5, 99, 199, 3999, 7999, 19999]
+    >>> [held_out(n, doubted=True) for n in (10, 300, 1000, 50_000)]
+    [5, 124, 200, 3999]
+    """
+    many = min(max(3999, n / PLENTY), MOST_HELD)
+    most = int(min(max(n / 5, min(124 if doubted else 120, n / 2)), many))
+    return most if doubted else usable(most)

@@ -24,7 +24,6 @@ from eqsep.labels import NORMAL
 
 STEP = 100  # with 99, 199, … rows a rate of a whole number of percents is met, not only bounded
 MOST_HELD = 19_999  # rows that a first fit holds out, if it has so many to spare
-PLENTY = 25  # of so many normal rows one may always be held out
 MOST_ALIKE = 1.5  # of g
 RIDGE = 300.0  # the penalty of g for one labelled anomaly
 FEW = 100  # labelled anomalies: below, doubted rows are followed less closely
@@ -79,17 +78,22 @@ class Scorer:
     anomaly_coef: np.ndarray
     leaf_votes: np.ndarray
 
-    def scores(self, Z: np.ndarray) -> np.ndarray:
+    def scores(self, Z: Any) -> np.ndarray:
         """|1 - f| and what trees, g and columns out of step count.  (n, n_columns) -> (n,)"""
+        return np.concatenate([_fetched(self._scores(p)) for p in self.kernel_map.pieces(Z)])
+
+    def _scores(self, Z: Any) -> Any:
+        """The same of rows on the device of the kernel map, where the scores stay."""
         feature_map, weight = self.feature_map, self.feature_map.likeness_weight
         functions = self.coef[:, :1]
         if weight and self.anomaly_coef.any():
             functions = np.column_stack([functions, self.anomaly_coef])
-        f, *likeness = self.kernel_map.combine(Z, functions).astype(float).T
-        score: np.ndarray = feature_map.excess(Z)
-        score += feature_map.with_votes(np.abs(1 - f), feature_map.votes(Z, self.leaf_votes))
+        values = self.kernel_map.combine(Z, functions)
+        f, *likeness = (values.astype(float) if isinstance(Z, np.ndarray) else values.double()).T
+        score = feature_map.excess(Z)
+        score += feature_map.with_votes(abs(1 - f), feature_map.votes(Z, self.leaf_votes))
         for g in likeness:
-            score += weight * np.clip(g, 0, MOST_ALIKE)
+            score += weight * g.clip(0, MOST_ALIKE)
         return score
 
     def away(self, Z: np.ndarray) -> np.ndarray:
@@ -101,6 +105,11 @@ class Scorer:
         """How much each row is like each kind: 1 at the rows of that kind.  -> (n, n_kinds)"""
         likeness: np.ndarray = self.kernel_map.combine(Z, self.coef[:, 1:], dtype=float)
         return likeness
+
+
+def _fetched(values: Any) -> np.ndarray:
+    """An array, or a tensor wherever it is, in main memory."""
+    return values if isinstance(values, np.ndarray) else values.cpu().numpy()
 
 
 def scorer_of(detector: Any) -> Scorer:
@@ -159,10 +168,12 @@ def verdicts(detector: Any, X: Any, *, threshold: float | None = None) -> dict[s
     >>> {name: column.tolist() for name, column in verdicts(detector, [[0, 9]]).items()}
     {'score': [0.8...], 'p_value': [0.01], 'alarm': [True], 'kind': ['unseen']}
     """
-    return encoded_verdicts(detector, detector.feature_map_.rows(X), threshold=threshold)
+    parts = detector.feature_map_.encoded(X, device=detector.device)
+    said = [encoded_verdicts(detector, Z, threshold=threshold) for Z in parts]
+    return {name: np.concatenate([part[name] for part in said]) for name in VERDICTS}
 
 
-def encoded_verdicts(detector: Any, Z: np.ndarray, *, threshold: float | None) -> dict[str, Any]:
+def encoded_verdicts(detector: Any, Z: Any, *, threshold: float | None) -> dict[str, Any]:
     """The `verdicts` on rows that are encoded."""
     score = scorer_of(detector).scores(Z)
     alarm = score > (detector.threshold_ if threshold is None else threshold)
@@ -170,7 +181,7 @@ def encoded_verdicts(detector: Any, Z: np.ndarray, *, threshold: float | None) -
     if alarm.any():
         from eqsep.detector.naming import named_kinds  # names know the scorer
 
-        kind[alarm] = named_kinds(detector, Z[alarm])
+        kind[alarm] = named_kinds(detector, _fetched(Z[np.flatnonzero(alarm)]))
     p_value = detector.calibration_.p_value(score)
     return dict(zip(VERDICTS, (score, p_value, alarm, kind), strict=True))
 
@@ -378,22 +389,3 @@ def checked_promise(detector: Any) -> tuple[float, float | None]:
 def usable(n: int) -> int:
     """How many of `n` held-out rows count: 99, 199, … or, where there are fewer, all of them."""
     return (n + 1) // STEP * STEP - 1 if n + 1 >= STEP else n
-
-
-def held_out(n: int, *, doubted: bool = False) -> int:
-    """How many of `n` normal rows to hold out: a fifth, of few rows more.
-
-    Of many at most 3,999, or one in 25 if that is more, and never above 19,999.
-
-    Where they are `doubted`, some to spare, so that enough are left without the anomalies.
-
-    Examples
-    --------
-    >>> [held_out(n) for n in (10, 300, 1000, 50_000, 200_000, 1_000_000)]
-    [5, 99, 199, 3999, 7999, 19999]
-    >>> [held_out(n, doubted=True) for n in (10, 300, 1000, 50_000)]
-    [5, 124, 200, 3999]
-    """
-    many = min(max(3999, n / PLENTY), MOST_HELD)
-    most = int(min(max(n / 5, min(124 if doubted else 120, n / 2)), many))
-    return most if doubted else usable(most)

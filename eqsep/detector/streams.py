@@ -28,8 +28,8 @@ from eqsep.detector.fitting import (
     first_fit,
     settled,
 )
+from eqsep.detector.holdout import held_out
 from eqsep.detector.naming import with_expected_bounds
-from eqsep.detector.scoring import held_out
 from eqsep.detector.trust import is_doubted, opened
 from eqsep.errors import UserError
 from eqsep.labels import (

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.detector.scoring import STEP, held_out
+from eqsep.detector.holdout import held_out
+from eqsep.detector.scoring import STEP
 from eqsep.errors import UserError
 from eqsep.labels import UNLABELLED, RowLabels, listed, read_row_labels
 

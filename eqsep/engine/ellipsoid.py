@@ -5,10 +5,11 @@ its neighbours. A kernel over many columns sees such a row late, since each diff
 """
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
+from eqsep.arrays import device, namespace
 from eqsep.engine.compiled import in_threads, row_products
 
 MOST_ROWS, MOST_COLUMNS = 20_000, 500  # that are looked at
@@ -91,11 +92,12 @@ class Ellipsoid:
         step = STEP * min(max(1 / unexplained - 1, 0.0), MOST_TRUSTED) * trust
         return cls(centre, axes, edge, tail, step)
 
-    def excess(self, rows: np.ndarray) -> np.ndarray:
+    def excess(self, rows: Any) -> Any:
         """What the steps of each row beyond the edge count.  (n, n_columns) -> (n,)"""
-        distance = np.maximum(_distances(rows, self.centre, self.axes), self.edge)
-        steps: np.ndarray = np.minimum(np.log(distance / self.edge) / self.tail, FARTHEST)
-        return self.weight * steps
+        distance = _distances(rows, self.centre, self.axes).clip(self.edge)
+        log = np.log if isinstance(distance, np.ndarray) else namespace(distance).log
+        steps = log(distance / self.edge) / self.tail
+        return self.weight * steps.clip(max=FARTHEST)
 
 
 def _deviation(rows: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -135,7 +137,13 @@ def _quantile(values: np.ndarray, share: float, weight: np.ndarray | None) -> fl
     return float(low + part * (high - low))
 
 
-def _distances(rows: np.ndarray, centre: np.ndarray, axes: np.ndarray) -> np.ndarray:
+def _distances(rows: Any, centre: np.ndarray, axes: np.ndarray) -> Any:
+    if not isinstance(rows, np.ndarray):  # rounded, so that how many rows there are does not matter
+        xp, where = namespace(rows), device(rows)
+        centre, axes = (xp.asarray(part, device=where) for part in (centre, axes))
+        y = (xp.astype(rows, xp.float64) - centre) @ axes
+        distance = xp.mean((y * y) ** 2, axis=1) ** 0.25
+        return xp.astype(xp.astype(distance, xp.float32), xp.float64)
     out = np.empty(len(rows))
 
     def fill(part: slice) -> None:

@@ -17,9 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eqsep.arrays import is_foreign
+from eqsep.engine.compiled import mean_of_powers
 
 SUMMED_AT_ONCE = 2**16  # rows: their sums of products of digits stay below 2^31
 SCORED_AT_ONCE = 2**20  # rows
+WALKED_AT_ONCE = 2**16  # rows
 SCALE = 127 * 256.0  # what a kernel value of 1 is as a whole number
 _ROWS, _LANDMARKS, _WARPS = 128, 64, 4  # a tile stays in registers
 _LOG2_E = math.log2(math.e)
@@ -37,46 +39,50 @@ def is_fast(x: Any) -> bool:
     return is_foreign(x) and hasattr(x, "is_cuda") and x.is_cuda and x.element_size() == 4
 
 
-def laplacian(X: Any, C: Any, rate: float) -> Any:  # pragma: no cover  needs a GPU
-    """exp(-rate ||x - c||_1) of tensors.  (n, d), (m, d) -> (n, m)"""
+def laplacian(  # pragma: no cover  needs a GPU
+    X: Any, C: Any, rate: float, powers: tuple[int, ...] = (1,)
+) -> Any:
+    """The mean of exp(-rate p ||x - c||_1) over powers p.  (n, d), (m, d) -> (n, m)"""
     import torch
 
     if not _is_tiled(X):
-        return torch.cdist(X, C, p=1).mul_(-rate).exp_()
+        return mean_of_powers(torch.cdist(X, C, p=1).mul_(-rate).exp_(), powers)
     xt, ct = _by_column(X, _ROWS), _by_column(C, _LANDMARKS)
     out = torch.empty((xt.shape[1], ct.shape[1]), device=X.device)
-    _over_tiles(_tiles().values, xt, ct, (out,), rate)
+    _over_tiles(_tiles().values, xt, ct, (out,), (rate, powers))
     return out[: X.shape[0], : C.shape[0]]
 
 
-def laplacian_sums(X: Any, C: Any, coef: Any, rate: float) -> Any:  # pragma: no cover  needs a GPU
-    """Σ_j a_j exp(-rate ||x - c_j||_1) of each row.  (n, d), (m, d), (m,) -> (n,)"""
+def laplacian_sums(  # pragma: no cover  needs a GPU
+    X: Any, C: Any, coef: Any, rate: float, powers: tuple[int, ...] = (1,)
+) -> Any:
+    """Σ_j a_j k(x, c_j) of each row, with k as above.  (n, d), (m, d), (m,) -> (n,)"""
     import torch
 
     coef = coef.to(X.dtype)
     if not _is_tiled(X):
-        return laplacian(X, C, rate) @ coef
+        return laplacian(X, C, rate, powers) @ coef
     xt, ct = _by_column(X, _ROWS), _by_column(C, _LANDMARKS)
     out = torch.empty(xt.shape[1], device=X.device)
     coef = torch.nn.functional.pad(coef, (0, ct.shape[1] - C.shape[0]))
-    _over_tiles(_tiles().sums, xt, ct, (coef, out), rate, across=False)
+    _over_tiles(_tiles().sums, xt, ct, (coef, out), (rate, powers), across=False)
     return out[: X.shape[0]]
 
 
 def laplacian_digits(  # pragma: no cover  needs a GPU
-    X: Any, C: Any, scale: Any, rate: float
+    X: Any, C: Any, scale: Any, rate: float, powers: tuple[int, ...] = (1,)
 ) -> Digits:
-    """exp(-rate ||x - c||_1), times each row's scale, as digits; those beyond n and m are 0."""
+    """k(x, c) as above, times each row's scale, as digits; those beyond n and m are 0."""
     import torch
 
     if not _is_tiled(X):
-        return digits_of(laplacian(X, C, rate), scale)
+        return digits_of(laplacian(X, C, rate, powers), scale)
     xt, ct = _by_column(X, _ROWS), _by_column(C, _LANDMARKS)
     scale = torch.nn.functional.pad(scale.float(), (0, xt.shape[1] - X.shape[0]))
     high, low = torch.empty(
         (2, ct.shape[1], xt.shape[1]), dtype=torch.int8, device=X.device
     ).unbind()
-    _over_tiles(_tiles().digits, xt, ct, (scale, high, low), rate)
+    _over_tiles(_tiles().digits, xt, ct, (scale, high, low), (rate, powers))
     return Digits(high, low)
 
 
@@ -186,9 +192,50 @@ def _by_column(X: Any, side: int) -> Any:  # pragma: no cover  needs a GPU
 
 
 def _over_tiles(  # pragma: no cover  needs a GPU
-    program: Any, xt: Any, ct: Any, places: tuple[Any, ...], rate: float, *, across: bool = True
+    program: Any,
+    xt: Any,
+    ct: Any,
+    places: tuple[Any, ...],
+    kernel: tuple[float, tuple[int, ...]],
+    *,
+    across: bool = True,
 ) -> None:
     (d, n), m = xt.shape, ct.shape[1]
     grid = (n // _ROWS, m // _LANDMARKS) if across else (n // _ROWS,)
-    sizes = (n, m, d, rate * _LOG2_E, _ROWS, _LANDMARKS)
-    program[grid](xt, ct, *places, *sizes, num_warps=_WARPS)
+    rate, powers = kernel
+    numbers = (n, m, d, rate * _LOG2_E, 1 / len(powers))
+    known = (_ROWS, _LANDMARKS, sum(powers), max(powers).bit_length())
+    program[grid](xt, ct, *places, *numbers, *known, num_warps=_WARPS)
+
+
+def votes(trees: Any, X: Any, of_leaf: Any) -> Any:
+    """The mean over trees of the number of the leaf in which a row ends.  (n, d) -> (n,)"""
+    import torch
+
+    there = {"device": X.device}
+    *nodes, depth = (torch.as_tensor(part, **there) for part in trees.walks)
+    vote = torch.as_tensor(np.where(trees.is_leaf, of_leaf[trees.left * trees.is_leaf], 0), **there)
+    if _is_tiled(X) and X.shape[0]:  # pragma: no cover  needs a GPU
+        xt = _by_column(X, _ROWS)
+        out = torch.empty(xt.shape[1], dtype=torch.float64, **there)
+        root, *rest = nodes
+        sizes = (xt.shape[1], len(root), _ROWS)
+        _tiles().votes[(xt.shape[1] // _ROWS,)](xt, root, depth, *rest, vote, out, *sizes)
+        return out[: X.shape[0]] / len(root)
+    walked = [
+        _walked(nodes, X[i : i + WALKED_AT_ONCE], int(depth.max()))
+        for i in range(0, max(X.shape[0], 1), WALKED_AT_ONCE)
+    ]
+    return vote[torch.cat(walked)].mean(dim=1)
+
+
+def _walked(nodes: list[Any], X: Any, depth: int) -> Any:
+    """The leaf of each tree in which each row ends.  (n, d) -> (n, n_trees)"""
+    import torch
+
+    root, column, limit, left, right = nodes
+    node = root.expand(X.shape[0], -1)
+    for _ in range(depth):
+        goes_left = X.gather(1, column[node].long()) <= limit[node]
+        node = torch.where(goes_left, left[node], right[node])
+    return node

@@ -244,23 +244,22 @@ class Laplacian(LocalKernel):
         return partial(manhattan, C=C, unit=unit)
 
     def at(self, C: Any) -> Callable[[Any], Any]:
-        widest = partial(laplacian, C=C, rate=self._rate(C, 1.0)) if _is_tiled(C) else super().at(C)
+        if _is_tiled(C):
+            return partial(laplacian, C=C, rate=self._rate(C, 1.0), powers=self.powers)
+        widest = super().at(C)
         return lambda X: mean_of_powers(widest(X), self.powers)
 
     def digits_at(self, C: Any) -> Callable[[Any, Any], Digits]:
-        if not self._is_fused(C):
+        if not _is_tiled(C):
             return super().digits_at(C)
         rate = self._rate(C, 1.0)
-        return lambda X, scale: laplacian_digits(X, C, scale, rate)
+        return lambda X, scale: laplacian_digits(X, C, scale, rate, self.powers)
 
     def sums_at(self, C: Any, coef: Any) -> Callable[[Any], Any]:
-        if not self._is_fused(C):
+        if not _is_tiled(C):
             return super().sums_at(C, coef)
-        return partial(laplacian_sums, C=C, coef=coef, rate=self._rate(C, 1.0))
-
-    def _is_fused(self, C: Any) -> bool:
-        """Whether one pass over the tiles gives what is made of the values too."""
-        return self.powers == (1,) and _is_tiled(C)
+        rate = self._rate(C, 1.0)
+        return partial(laplacian_sums, C=C, coef=coef, rate=rate, powers=self.powers)
 
 
 def _is_tiled(C: Any) -> bool:

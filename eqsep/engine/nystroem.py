@@ -261,6 +261,10 @@ class KernelMap:
             out[part] = self._values(X[part])
         return out
 
+    def pieces(self, X: np.ndarray) -> list[np.ndarray]:
+        """The rows where they are computed with: as they are."""
+        return [X]
+
     def features(self, X: np.ndarray) -> np.ndarray:
         """All kernel values at once.  (n, d) -> (n, n_landmarks)"""
         out = np.empty((len(X), len(self.landmarks)), dtype=self.landmarks.dtype)

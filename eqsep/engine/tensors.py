@@ -12,7 +12,7 @@ from eqsep.engine.kernels import Kernel, LocalKernel
 from eqsep.engine.nystroem import CACHED_ROWS, KernelMap, Statistics
 
 SENT_AT_ONCE = 2**18  # rows
-Pack = Callable[[np.ndarray], np.ndarray]
+Pack = Callable[[Any], Any]
 
 
 def map_of(kernel: Kernel, landmarks: Any, chunk_size: int) -> "KernelMap | TensorMap":
@@ -80,7 +80,7 @@ class TensorMap:
 
 @dataclass(frozen=True, eq=False)
 class DeviceMap:
-    """What a `KernelMap` does, for rows in main memory and landmarks on a device.
+    """What a `KernelMap` does, for landmarks on a device, and rows there or in main memory.
 
     Attributes
     ----------
@@ -88,19 +88,35 @@ class DeviceMap:
         Over packed landmarks, a tensor on the device.
     pack : callable
         From encoded rows to rows with the columns of the landmarks.
+    encoding : callable
+        From columns of a table to encoded rows on the device.
     """
 
     there: TensorMap
     pack: Pack
+    encoding: Any
 
     @classmethod
-    def of(cls, kernel: Kernel, landmarks: np.ndarray, pack: Pack, device: str) -> "DeviceMap":
+    def of(
+        cls, kernel: Kernel, landmarks: np.ndarray, pack: Pack, encoding: Any, *, device: str
+    ) -> "DeviceMap":
         """The map of encoded landmarks on a device."""
         where = resolve_device(device)  # says what to install where torch is missing
         import torch
 
         packed = torch.as_tensor(pack(landmarks), device=where)
-        return cls(TensorMap(kernel, packed, SENT_AT_ONCE), pack)
+        return cls(TensorMap(kernel, packed, SENT_AT_ONCE), pack, encoding)
+
+    def pieces(self, X: Any) -> Iterator[Any]:
+        """Encoded rows on the device: all where they are there, else some at a time."""
+        if is_foreign(X):
+            yield X
+            return
+        import torch
+
+        for start in range(0, max(len(X), 1), SENT_AT_ONCE):
+            piece = torch.as_tensor(X[start : start + SENT_AT_ONCE])
+            yield piece.to(self.there.landmarks.device)
 
     def statistics(
         self, X: np.ndarray, target: np.ndarray, weight: np.ndarray, *, total: np.ndarray
@@ -108,30 +124,31 @@ class DeviceMap:
         """As `KernelMap.statistics`, of encoded rows."""
         m = self.there.landmarks.shape[0]
         sums = Statistics(np.zeros((m, m)), np.zeros((m, *target.shape[1:])), total)
-        for rows, sent in self._sent(X):
-            piece = self.there.statistics(sent, target[rows], weight[rows], total=0 * total)
+        start = 0
+        for sent in self.pieces(X):
+            rows = slice(start, start + len(sent))
+            start = rows.stop
+            piece = self.there.statistics(
+                self.pack(sent), target[rows], weight[rows], total=0 * total
+            )
             sums = sums + Statistics(
                 piece.gram.cpu().numpy(), piece.moment.cpu().numpy(), 0 * total
             )
         return sums
 
-    def combine(self, X: np.ndarray, coef: np.ndarray, *, dtype: Any = np.float32) -> np.ndarray:
-        """As `KernelMap.combine`, of encoded rows."""
+    def combine(self, X: Any, coef: np.ndarray, *, dtype: Any = np.float32) -> Any:
+        """As `KernelMap.combine`, of encoded rows; of those on the device it stays there."""
         import torch
 
-        out = np.empty((len(X), *coef.shape[1:]), dtype=dtype)
-        functions = coef.reshape(len(coef), -1).T.copy()
-        there = torch.as_tensor(functions, device=self.there.landmarks.device)
-        tall = out.reshape(len(X), len(functions))
-        for rows, sent in self._sent(X):
-            for j, a in enumerate(there):
-                tall[rows, j] = self.there.combine(sent, a).cpu().numpy()
-        return out
-
-    def _sent(self, X: np.ndarray) -> Iterator[tuple[slice, Any]]:
-        import torch
-
-        device = self.there.landmarks.device
-        for start in range(0, len(X), SENT_AT_ONCE):
-            rows = slice(start, min(start + SENT_AT_ONCE, len(X)))
-            yield rows, torch.as_tensor(self.pack(X[rows])).to(device)
+        functions = torch.as_tensor(
+            coef.reshape(len(coef), -1).T.copy(), device=self.there.landmarks.device
+        )
+        parts = []
+        for piece in self.pieces(X):
+            packed = self.pack(piece)
+            part = torch.empty((len(piece), len(functions)), device=packed.device)
+            for j, a in enumerate(functions if len(piece) else ()):
+                part[:, j] = self.there.combine(packed, a)
+            parts.append(part)
+        tall = torch.cat(parts).reshape(len(X), *coef.shape[1:])
+        return tall if is_foreign(X) else tall.cpu().numpy().astype(dtype)

@@ -1,4 +1,4 @@
-"""Tiles of rows and landmarks, compiled by Triton for a GPU. `fused` says when.
+"""Tiles of rows and landmarks, and walks through trees, compiled by Triton for a GPU.
 
 Rows and landmarks come by column, (d, n) and (d, m), with n and m multiples of a tile's sides, so
 that neighbours are read together and nothing is masked.
@@ -9,31 +9,48 @@ import triton.language as tl
 
 
 @triton.jit
-def _kernel(xt, ct, rows, landmarks, n, m, d, rate, ROWS: tl.constexpr, LANDMARKS: tl.constexpr):
-    """2^(-rate Σ_k |x_k - c_k|) for the rows and landmarks of a tile."""
+def _kernel(
+    xt, ct, rows, landmarks, n, m, d, rate, share,
+    ROWS: tl.constexpr, LANDMARKS: tl.constexpr, POWERS: tl.constexpr, DOUBLED: tl.constexpr,
+):  # fmt: skip
+    """2^(-rate Σ_k |x_k - c_k|) for rows and landmarks of a tile; of powers p of it, the mean.
+
+    They are powers of two: `POWERS` is their sum, of `DOUBLED` bits, `share` 1 / their number.
+    """
     s = tl.zeros([ROWS, LANDMARKS], tl.float32)
     for k in tl.range(0, d, loop_unroll_factor=4):
         x = tl.load(xt + k * n + rows)
         c = tl.load(ct + k * m + landmarks)
         s += tl.abs(x[:, None] - c[None, :])
-    return tl.exp2(-rate * s)
+    k = tl.exp2(-rate * s)
+    total = k * (POWERS & 1)
+    for i in tl.static_range(1, DOUBLED):
+        k = k * k
+        total += k * ((POWERS >> i) & 1)
+    return total * share
 
 
 @triton.jit
-def values(xt, ct, out, n, m, d, rate, ROWS: tl.constexpr, LANDMARKS: tl.constexpr):
+def values(
+    xt, ct, out, n, m, d, rate, share,
+    ROWS: tl.constexpr, LANDMARKS: tl.constexpr, POWERS: tl.constexpr, DOUBLED: tl.constexpr,
+):  # fmt: skip
     """The kernel's values (n, m), a tile for each program."""
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     landmarks = tl.program_id(1) * LANDMARKS + tl.arange(0, LANDMARKS)
-    k = _kernel(xt, ct, rows, landmarks, n, m, d, rate, ROWS, LANDMARKS)
+    k = _kernel(xt, ct, rows, landmarks, n, m, d, rate, share, ROWS, LANDMARKS, POWERS, DOUBLED)
     tl.store(out + rows[:, None].to(tl.int64) * m + landmarks[None, :], k)
 
 
 @triton.jit
-def digits(xt, ct, scale, high, low, n, m, d, rate, ROWS: tl.constexpr, LANDMARKS: tl.constexpr):
+def digits(
+    xt, ct, scale, high, low, n, m, d, rate, share,
+    ROWS: tl.constexpr, LANDMARKS: tl.constexpr, POWERS: tl.constexpr, DOUBLED: tl.constexpr,
+):  # fmt: skip
     """The values times each row's scale as whole numbers 256 h + l; h and l are (m, n)."""
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     landmarks = tl.program_id(1) * LANDMARKS + tl.arange(0, LANDMARKS)
-    k = _kernel(xt, ct, rows, landmarks, n, m, d, rate, ROWS, LANDMARKS)
+    k = _kernel(xt, ct, rows, landmarks, n, m, d, rate, share, ROWS, LANDMARKS, POWERS, DOUBLED)
     whole = (k * tl.load(scale + rows)[:, None] + 0.5).to(tl.int32)
     first = (whole + 128) >> 8
     place = landmarks[None, :].to(tl.int64) * n + rows[:, None]
@@ -42,12 +59,34 @@ def digits(xt, ct, scale, high, low, n, m, d, rate, ROWS: tl.constexpr, LANDMARK
 
 
 @triton.jit
-def sums(xt, ct, coef, out, n, m, d, rate, ROWS: tl.constexpr, LANDMARKS: tl.constexpr):
+def sums(
+    xt, ct, coef, out, n, m, d, rate, share,
+    ROWS: tl.constexpr, LANDMARKS: tl.constexpr, POWERS: tl.constexpr, DOUBLED: tl.constexpr,
+):  # fmt: skip
     """The values times the coefficients, summed over all landmarks, some rows for each program."""
     rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     total = tl.zeros([ROWS], tl.float32)
     for first in range(0, m, LANDMARKS):
         landmarks = first + tl.arange(0, LANDMARKS)
-        k = _kernel(xt, ct, rows, landmarks, n, m, d, rate, ROWS, LANDMARKS)
+        k = _kernel(xt, ct, rows, landmarks, n, m, d, rate, share, ROWS, LANDMARKS, POWERS, DOUBLED)
         total += tl.sum(k * tl.load(coef + landmarks)[None, :], axis=1)
+    tl.store(out + rows, total)
+
+
+@triton.jit
+def votes(xt, root, depth, column, limit, left, right, vote, out, n, n_trees, ROWS: tl.constexpr):
+    """What the leaves in which a row ends vote, summed over the trees, some rows for each program.
+
+    A leaf leads to itself, so that all rows take as many steps as the tree is deep.
+    """
+    rows = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    total = tl.zeros([ROWS], tl.float64)
+    for t in range(0, n_trees):
+        node = tl.zeros([ROWS], tl.int32) + tl.load(root + t)
+        steps = tl.load(depth + t)
+        for _ in range(0, steps):
+            x = tl.load(xt + tl.load(column + node).to(tl.int64) * n + rows)
+            goes_left = x <= tl.load(limit + node)
+            node = tl.where(goes_left, tl.load(left + node), tl.load(right + node))
+        total += tl.load(vote + node)
     tl.store(out + rows, total)

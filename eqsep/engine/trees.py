@@ -5,12 +5,14 @@ row's leaves depend on nothing but the row, so what the leaves hold adds up like
 """
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from sklearn import config_context
 
 from eqsep.engine.compiled import compiled, in_threads
+from eqsep.engine.gpu import votes
 
 N_TREES = 50
 MOST_NORMAL, MOST_ANOMALOUS = 8000, 2000  # rows that a tree is grown on
@@ -140,7 +142,29 @@ class Trees:
     @property
     def n_leaves(self) -> int:
         """Of all trees together."""
-        return int((self.column == _NO_COLUMN).sum())
+        return int(self.is_leaf.sum())
+
+    @property
+    def is_leaf(self) -> np.ndarray:
+        """Which nodes are leaves."""
+        leaf: np.ndarray = self.column == _NO_COLUMN
+        return leaf
+
+    @cached_property
+    def walks(self) -> tuple[np.ndarray, ...]:
+        """The parts of the trees with leaves that lead to themselves, and how deep each tree is."""
+        own = np.arange(len(self.column), dtype=np.int32)
+        column, left, right = (
+            np.where(self.is_leaf, at_leaf, part).astype(np.int32)
+            for at_leaf, part in ((0, self.column), (own, self.left), (own, self.right))
+        )
+        depth = np.zeros(len(self.root), dtype=np.int32)
+        tree, node = np.arange(len(self.root)), self.root
+        while not self.is_leaf[node].all():
+            tree, node = tree[~self.is_leaf[node]], node[~self.is_leaf[node]]
+            depth[tree] += 1
+            tree, node = np.tile(tree, 2), np.concatenate([self.left[node], self.right[node]])
+        return self.root, column, self.limit, left, right, depth
 
     def leaves(self, rows: np.ndarray) -> np.ndarray:
         """The leaf of each tree in which each row ends.  (n, n_columns) -> (n, n_trees)"""
@@ -157,8 +181,10 @@ class Trees:
             compiled(_add)(self.leaves(rows[part]), np.ascontiguousarray(target[part]), total)
         return total
 
-    def mean(self, rows: np.ndarray, of_leaf: np.ndarray) -> np.ndarray:
+    def mean(self, rows: Any, of_leaf: np.ndarray) -> Any:
         """The mean over the trees of a number of each leaf.  (n, n_columns) -> (n,)"""
+        if not isinstance(rows, np.ndarray):
+            return votes(self, rows, of_leaf)
         out = np.empty(len(rows))
 
         def fill(part: slice) -> None:

@@ -51,10 +51,21 @@ class Column:
     def coded(
         cls, name: str, names: list[str | None], rows: np.ndarray, *, categorical: bool = False
     ) -> "Column":
-        """A column of text, from its distinct texts and the place of each row's among them."""
-        column = cls(name, "text", objects(names)[rows], categorical)
-        column.__dict__["_distinct"] = (names, rows)  # so that nobody looks for them again
+        """A column of text, from its distinct texts and the place of each row's among them.
+
+        Its values are made when they are asked for.
+        """
+        column = object.__new__(cls)
+        known = {"name": name, "kind": "text", "categorical": categorical, "notation": None}
+        vars(column).update(known, _distinct=(names, rows))  # nobody looks for them again
         return column
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "values" or "_distinct" not in vars(self):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        names, rows = self._distinct
+        vars(self)["values"] = values = objects(names)[rows]
+        return values
 
     @property
     def is_empty(self) -> bool:
@@ -214,7 +225,10 @@ _KIND_OF_TYPES: Iterable[tuple[tuple[type, ...], str]] = (
 def _bounded(values: np.ndarray) -> np.ndarray:
     if values.dtype.kind in "iu":
         return values.astype(np.float64)
-    return np.clip(values.astype(np.float64, copy=False), -LARGEST, LARGEST)
+    values = values.astype(np.float64, copy=False)
+    if values.min(initial=0) >= -LARGEST and values.max(initial=0) <= LARGEST:
+        return values  # as it came: most columns are neither missing nor infinite anywhere
+    return np.clip(values, -LARGEST, LARGEST)
 
 
 def _seconds(values: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from eqsep.arrays import namespace
 from eqsep.tables.column import LARGEST, NAME_WEIGHT, Column, truth_of
 
 KNOTS = 256
@@ -184,13 +185,15 @@ class Date:
         elapsed = self.elapsed.groups
         return elapsed + [elapsed[-1] + 1 + i for i in range(2 * len(self.cycles))]
 
-    def circles(self, x: np.ndarray) -> np.ndarray:
+    def circles(self, x: Any) -> Any:
         """Sine and cosine of each cycle; a missing date is at the centre.  (n,) -> (n, k)"""
-        parts = []
-        for cycle in self.cycles:
-            angle = 2 * np.pi * _turn(x, cycle)
-            parts.append(np.nan_to_num(np.column_stack([np.sin(angle), np.cos(angle)])))
-        return np.hstack(parts) if parts else np.empty((len(x), 0))
+        if not self.cycles:
+            return x[:, None][:, :0]
+        xp = np if isinstance(x, np.ndarray) else namespace(x)
+        angles = [2 * np.pi * _turn(x, cycle, xp) for cycle in self.cycles]
+        parts = [wave(angle) for angle in angles for wave in (xp.sin, xp.cos)]
+        circles = xp.stack(parts, axis=1)
+        return xp.where(xp.isnan(circles), 0.0, circles)
 
     def state(self) -> dict[str, Any]:
         return {"elapsed": self.elapsed.state(), "cycles": self.cycles, "kind": self.kind}
@@ -284,11 +287,11 @@ def _centre_and_scale(x: np.ndarray) -> tuple[float, float]:
     return float(centre), float(np.median(others)) if len(others) else abs(float(centre)) or 1.0
 
 
-def _turn(seconds: np.ndarray, cycle: str) -> np.ndarray:
+def _turn(seconds: Any, cycle: str, xp: Any) -> Any:
     """The part of the day or week that has passed; weekdays are whole steps."""
     if cycle == "hour":
         return seconds % _DAY / _DAY
-    return np.floor((seconds - _MONDAY) % _WEEK / _DAY) / 7
+    return xp.floor((seconds - _MONDAY) % _WEEK / _DAY) / 7
 
 
 def rank(x: Any, ranks: Any, width: Any) -> Any:

@@ -27,9 +27,10 @@ from eqsep.tables.encodings import (
 _AT_ONCE = 512  # rows, which stay in the processor's cache while column by column is encoded
 _NUMBERS = {int, float, bool, type(None)}  # types of values that need no reading
 _NAMES = {str, bool, type(None)}
+Coded = tuple[np.ndarray, np.ndarray]  # the name of each row by its code, and each code's output
 
 
-class _Numbers(NamedTuple):
+class Numbers(NamedTuple):
     """All columns of numbers, and the time elapsed of dates, as `encode_numbers` takes them."""
 
     sources: list[int]
@@ -73,13 +74,22 @@ class Encoding:
 
     def of_table(self, columns: Sequence[Column], n_rows: int) -> np.ndarray:
         """The matrix of a table with these columns.  -> (n_rows, n_outputs)"""
-        sources = zip(self._numbers.sources, self._numbers.reads, strict=True)
+        return self._matrix(n_rows, *self.read(columns))
+
+    def read(self, columns: Sequence[Column]) -> tuple[list[np.ndarray], list[Coded]]:
+        """The numbers of a table by column, and for each column of names its codes."""
+        sources = zip(self.numbers.sources, self.numbers.reads, strict=True)
         numbers = [columns[j].numbers(reads) for j, reads in sources]
         coded = []
-        for j, category, _ in self._categories:
+        for j, category, _ in self.categories:
             names, rows = columns[j].names(truths=category.boolean)
             coded.append((rows, category.places(names)))
-        return self._matrix(n_rows, numbers, coded)
+        return numbers, coded
+
+    @property
+    def n_outputs(self) -> int:
+        """How many outputs count."""
+        return int(np.count_nonzero(self._weights))
 
     def of_plain(self, X: Any) -> np.ndarray | None:
         """The matrix of a list of dicts or an array of numbers, of which no table is made.
@@ -98,14 +108,14 @@ class Encoding:
         return self._of_values(list(zip(*map(values, X), strict=True)))
 
     def _of_array(self, X: np.ndarray) -> np.ndarray | None:
-        if X.dtype.kind not in "iuf" or set(self._numbers.reads) != {"number"} or self._categories:
+        if X.dtype.kind not in "iuf" or set(self.numbers.reads) != {"number"} or self.categories:
             return None
-        return self._matrix(len(X), _bounded(X.T[self._numbers.sources]), [])
+        return self._matrix(len(X), _bounded(X.T[self.numbers.sources]), [])
 
     def _of_values(self, values: Sequence[Sequence[Any]]) -> np.ndarray | None:
         """The matrix of values by column."""
-        names, dates = [values[j] for j, *_ in self._categories], self._dates
-        numbers = [values[j] for j in self._numbers.sources if j not in dates]
+        names, dates = [values[j] for j, *_ in self.categories], self.dates
+        numbers = [values[j] for j in self.numbers.sources if j not in dates]
         if not _NUMBERS.issuperset(map(type, chain.from_iterable(numbers))):
             return None
         if not _NAMES.issuperset(map(type, chain.from_iterable(names))):
@@ -119,13 +129,13 @@ class Encoding:
             X = np.array(
                 [
                     self._elapsed(j, values[j]) if j in dates else next(there)
-                    for j in self._numbers.sources
+                    for j in self.numbers.sources
                 ]
             )
         rows = np.arange(len(values[0]))
         coded = [
             (rows, category.places(category.plain_names(own)))
-            for own, (_, category, _) in zip(names, self._categories, strict=True)
+            for own, (_, category, _) in zip(names, self.categories, strict=True)
         ]
         return self._matrix(len(rows), X, coded)
 
@@ -133,12 +143,10 @@ class Encoding:
         assert self._names is not None  # values that come as dicts have names
         return column_of(self._names[j], objects(values)).numbers("date")
 
-    def _matrix(
-        self, n: int, numbers: Any, coded: list[tuple[np.ndarray, np.ndarray]]
-    ) -> np.ndarray:
+    def _matrix(self, n: int, numbers: Any, coded: list[Coded]) -> np.ndarray:
         """From numbers by column, and for each column of names codes and the output of each."""
-        _, _, ranks, scales, outputs = self._numbers
-        out = np.zeros((n, np.count_nonzero(self._weights)), self._dtype)  # row by row
+        _, _, ranks, scales, outputs = self.numbers
+        out = np.zeros((n, self.n_outputs), self._dtype)  # row by row
         encode = compiled(encode_numbers, calls=(beyond, deviation, rank))
         is_matrix = isinstance(numbers, np.ndarray)
 
@@ -149,12 +157,12 @@ class Encoding:
                     whole = is_matrix and some == slice(0, n)
                     X = numbers if whole else np.array([column[some] for column in numbers])
                     encode(X, X.view(np.int64), ranks, scales, outputs, out[some])
-                for (rows, places), (_, _, to) in zip(coded, self._categories, strict=True):
+                for (rows, places), (_, _, to) in zip(coded, self.categories, strict=True):
                     compiled(place_names)(rows[some], places, *to, out[some])
 
         in_threads(fill, n, steps=out.size)
-        for j, (date, places, weights) in self._dates.items():
-            x = numbers[self._numbers.sources.index(j)]
+        for j, (date, places, weights) in self.dates.items():
+            x = numbers[self.numbers.sources.index(j)]
             out[:, places] = date.circles(x) * weights
         return out
 
@@ -177,7 +185,8 @@ class Encoding:
         return placed
 
     @cached_property
-    def _numbers(self) -> _Numbers:
+    def numbers(self) -> Numbers:
+        """The columns of numbers, and the time elapsed of dates."""
         sources, reads, tables, scales, outputs = [], [], [], [], []
         for j, column, place, weight in self._placed:
             if column.number is not None:
@@ -189,10 +198,10 @@ class Encoding:
         first = np.cumsum([0, *(table.shape[1] for table in tables)])
         ranks = np.concatenate(tables, axis=1) if tables else np.empty((5, 0))
         placed = tuple(np.array(part) for part in zip(*outputs, strict=True))
-        return _Numbers(sources, reads, (ranks, first), np.array(scales), placed)
+        return Numbers(sources, reads, (ranks, first), np.array(scales), placed)
 
     @cached_property
-    def _categories(self) -> list[tuple[int, Category, tuple[np.ndarray, np.ndarray]]]:
+    def categories(self) -> list[tuple[int, Category, tuple[np.ndarray, np.ndarray]]]:
         """Each column of names, where its outputs go, and what they are."""
         return [
             (j, column, (place, column.heights * weight))
@@ -201,7 +210,7 @@ class Encoding:
         ]
 
     @cached_property
-    def _dates(self) -> dict[int, tuple[Date, np.ndarray, np.ndarray]]:
+    def dates(self) -> dict[int, tuple[Date, np.ndarray, np.ndarray]]:
         """The columns of dates, where their circles go, and what these count."""
         found = {}
         for j, column, place, weight in self._placed:

@@ -176,10 +176,17 @@ def is_stream(X: Any) -> bool:
     return is_dataset(X) or callable(X) or hasattr(X, "__iter__")
 
 
-def row_parts(X: Any) -> list[Any]:
-    """`X` as it is, or a sparse matrix as slices of rows that can be made dense one by one."""
+def row_parts(X: Any, *, most: int | None = None) -> list[Any]:
+    """`X` as it is, or a sparse matrix as slices of rows that can be made dense one by one.
+
+    Rows of another kind, but those of a `Table`, in slices of at most `most` where that is said.
+    """
     if not _is_sparse(X):
-        return [X]
+        n_rows = len(X) if isinstance(X, list | tuple) else getattr(X, "shape", (0,))[0]
+        if most is None or n_rows <= most:
+            return [X]
+        rows = getattr(X, "iloc", X)
+        return [rows[start : start + most] for start in range(0, n_rows, most)]
     X, rows = X.tocsr(), max(AT_ONCE // max(X.shape[1], 1), 1)
     return [X[start : start + rows] for start in range(0, max(X.shape[0], 1), rows)]
 

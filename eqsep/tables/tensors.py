@@ -1,0 +1,165 @@
+"""Tables as encoded rows on a device: columns are sent as they are, and encoded there by torch.
+
+The formulas are those of `encodings`, of all columns of numbers at once and in double precision, so
+that what they give in single precision is what the processor gives.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from eqsep.arrays import resolve_device
+from eqsep.tables.column import LARGEST
+from eqsep.tables.encoder import TableEncoder, output_weights
+from eqsep.tables.encodings import (
+    AT,
+    CENTRE,
+    CONSTANT,
+    DEVIATION,
+    JUMP,
+    KNOT,
+    LINEAR,
+    MISSING,
+    RANK,
+    SCALE,
+    WIDTH,
+    beyond,
+)
+from eqsep.tables.matrix import Encoding
+from eqsep.tables.reading import Table
+
+
+class Gathered(NamedTuple):
+    """The columns of a table in main memory, ready to be sent.
+
+    Attributes
+    ----------
+    numbers : Tensor of shape (n_columns, n_rows)
+    names : list of (Tensor, ndarray, ndarray)
+        For each column of names the code of each row, and the output and its value by code.
+    """
+
+    numbers: Any
+    names: list[tuple[Any, np.ndarray, np.ndarray]]
+
+
+class TensorEncoding:
+    """What an `Encoding` does, by tensors on a device.
+
+    Parameters
+    ----------
+    encoding : Encoding
+    device : torch.device
+
+    Examples
+    --------
+    >>> from eqsep.tables.reading import read_table
+    >>> table = read_table([[1.0, "a"], [2.0, "b"], [4.0, "a"]], name="")
+    >>> encoding = TensorEncoding.of(TableEncoder(min_count=1).fit(table), "cpu")
+    >>> encoding(encoding.gathered(table))[:, 0].div(12**0.5).tolist()
+    [0.0, 0.5, 1.0]
+    """
+
+    def __init__(self, encoding: Encoding, device: Any) -> None:
+        import torch
+
+        self._encoding, self._device = encoding, device
+        _, _, (ranks, first), scales, outputs = encoding.numbers
+        self._scales = torch.as_tensor(scales.reshape(-1, 4).T[:, :, None].copy(), device=device)
+        self._knots = torch.as_tensor(_side_by_side(ranks, first), device=device)
+        last = torch.as_tensor(np.diff(first) - 1, device=device)[:, None]
+        self._ends = self._knots[KNOT, :, :1], self._knots[KNOT].gather(1, last)
+        places, weights, missing = outputs or (np.empty((0, 3), int), *[np.empty((0, 3))] * 2)
+        self._places = places
+        self._weights = torch.as_tensor(weights.T[:, :, None].copy(), device=device)
+        self._missing = torch.as_tensor(missing.T[:, :, None].copy(), device=device)
+
+    @classmethod
+    def of(cls, encoder: TableEncoder, device: str) -> "TensorEncoding":
+        """That of a fitted encoder: weighted outputs, without those that count nothing."""
+        encoding = Encoding(encoder.columns_, output_weights(encoder), np.float32)
+        return cls(encoding, resolve_device(device))
+
+    def gathered(self, table: Table) -> Gathered:
+        """The columns of an aligned table, in memory from which a GPU reads while others write."""
+        import torch
+
+        numbers, coded = self._encoding.read(table.columns)
+        shape, pinned = (len(numbers), table.n_rows), self._device.type == "cuda"
+        there = torch.empty(shape, dtype=torch.float64, pin_memory=pinned)
+        for row, column in zip(there.numpy(), numbers, strict=True):
+            row[:] = column
+        names = []
+        for (rows, output), (_, _, (places, heights)) in zip(
+            coded, self._encoding.categories, strict=True
+        ):
+            codes = torch.as_tensor(rows)
+            codes = codes.pin_memory() if pinned else codes
+            names.append((codes, places[output], heights[output].astype(np.float32)))
+        return Gathered(there, names)
+
+    def __call__(self, columns: Gathered) -> Any:
+        """Encoded rows on the device, a tensor whose columns are each in one piece.
+
+        (n_rows, n_outputs)
+        """
+        import torch
+
+        there, encoding = {"device": self._device}, self._encoding
+        x = columns.numbers.to(self._device, non_blocking=True)
+        n = x.shape[1]
+        out = torch.zeros((encoding.n_outputs, n), dtype=torch.float32, **there)
+        gone = torch.isnan(x)
+        for output, formula in ((RANK, self._ranks), (DEVIATION, self._deviations)):
+            some = np.flatnonzero(self._places[:, output] >= 0)
+            values = formula(x[some], some) * self._weights[output, some]
+            values = torch.where(gone[some], self._missing[output, some], values)
+            out[self._places[some, output]] = values.float()
+        some = np.flatnonzero(self._places[:, MISSING] >= 0)
+        out[self._places[some, MISSING]] = (gone[some] * self._weights[MISSING, some]).float()
+        at = torch.arange(n, **there)
+        for codes, places, heights in columns.names:
+            rows = codes.to(self._device, non_blocking=True)
+            to, height = (torch.as_tensor(part, **there) for part in (places, heights))
+            out[to[rows], at] = height[rows]
+        for j, (date, places, weights) in encoding.dates.items():
+            circles = date.circles(x[encoding.numbers.sources.index(j)])
+            out[places] = (circles * torch.as_tensor(weights, **there)).T.float()
+        return out.T
+
+    def _ranks(self, x: Any, some: np.ndarray) -> Any:
+        """`encodings.rank` of some columns.  (k, n) -> (k, n)"""
+        import torch
+
+        knots = self._knots[:, some]
+        (lowest, highest), width = (end[some] for end in self._ends), self._scales[WIDTH, some]
+        below = torch.searchsorted(knots[KNOT].contiguous(), x, right=True)
+        below = below.sub_(1).clamp_(0, knots.shape[2] - 1)
+        knot, gap, high, rise, at = (part.gather(1, below) for part in knots)
+        step = x - knot
+        inside = torch.where(step == 0, at, high + step / gap * rise)
+        inside = torch.where(x < lowest, -beyond(lowest - x, width), inside)
+        return torch.where(x > highest, 1 + beyond(x - highest, width), inside)
+
+    def _deviations(self, x: Any, some: np.ndarray) -> Any:
+        """`encodings.deviation` of some columns.  (k, n) -> (k, n)"""
+        import torch
+
+        scales = self._scales[:, some]
+        z = ((x - scales[CENTRE]) / scales[SCALE]).clamp_(-LARGEST, LARGEST)
+        size = z.abs()
+        size = torch.where(size > 0, size + JUMP * scales[CONSTANT], size)
+        size = torch.where(size > LINEAR, LINEAR + torch.log1p(size - LINEAR), size)
+        return torch.copysign(size, z)
+
+
+def _side_by_side(ranks: np.ndarray, first: np.ndarray) -> np.ndarray:
+    """The ranks of all columns, each with knots beyond its last one.  (5, n) -> (5, k, n_knots)"""
+    counts = np.diff(first)
+    out = np.ones((len(ranks), len(counts), int(counts.max(initial=1))))
+    out[KNOT] = np.inf
+    for k, (start, count) in enumerate(zip(first[:-1], counts, strict=True)):
+        out[:, k, :count] = ranks[:, start : start + count]
+        if count == 1:
+            out[AT, k, 0] = 0.5  # a value that never varied
+    return out

@@ -1,0 +1,175 @@
+"""Tables sent to a device and encoded there: by torch, on the processor where there is no GPU."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from eqsep import Detector
+from eqsep.datasets import make_mixed_demo
+from eqsep.detector import on_device
+from eqsep.engine import gpu
+from eqsep.engine.ellipsoid import Ellipsoid
+from eqsep.engine.trees import Trees
+from eqsep.tables import TableEncoder
+from eqsep.tables.encoder import encoded
+from eqsep.tables.reading import read_table, row_parts
+
+torch = pytest.importorskip("torch", reason="the extra nn is not installed")
+SETTINGS = {"n_landmarks": 60, "bandwidth": 1.0, "random_state": 0}
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+@pytest.fixture(scope="module")
+def payments():
+    return make_mixed_demo(n_samples=1500, as_frame=True, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def detector(payments):
+    return Detector(**SETTINGS).fit(payments.X, payments.kind)
+
+
+@pytest.fixture
+def in_parts(detector, monkeypatch):
+    """The detector on a device, where many parts of few rows are read by several threads."""
+    monkeypatch.setattr(on_device, "READ_AT_ONCE", 100)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    return detector.set_params(device="auto")
+
+
+@pytest.fixture(autouse=True)
+def here_again(detector):
+    yield
+    detector.set_params(device="cpu")
+
+
+def frames():
+    """A table of training with all kinds of columns, and another one with all that may come."""
+    rng = np.random.default_rng(0)
+    n = 400
+    train = pd.DataFrame(
+        {
+            "size": rng.lognormal(sigma=2, size=n),
+            "many": np.where(rng.uniform(size=n) < 0.1, np.nan, rng.integers(0, 30, n)),
+            "two": rng.integers(0, 2, n) * 3.5,
+            "one": np.full(n, 7),
+            "flag": rng.uniform(size=n) < 0.2,
+            "shape": rng.choice(["round", "flat", "long"], n),
+            "gone": rng.choice(["a", "b", None], n),
+            "when": pd.Timestamp("2026-01-01") + pd.to_timedelta(rng.integers(0, 10**7, n), "s"),
+        }
+    )
+    fresh = train.iloc[:60].reset_index(drop=True)
+    fresh["size"] = np.r_[np.inf, -np.inf, np.nan, 0.0, 1e300, -1e9, train["size"][6:60]]
+    fresh["two"] = np.r_[np.nan, 1.0, 9.0, fresh["two"][3:]]
+    fresh["one"] = np.r_[7, 8, -7e12, np.nan, np.full(56, 7)]
+    fresh.loc[[1, 2], "shape"] = "odd"
+    fresh.loc[[3], "shape"] = None
+    fresh.loc[[4, 5], "when"] = [pd.NaT, pd.Timestamp("2031-05-05 12:00")]
+    return train, fresh
+
+
+@pytest.mark.parametrize("form", ["quantile", "standard", "both"])
+def test_rows_are_encoded_as_by_the_processor(form):
+    from eqsep.tables.tensors import TensorEncoding
+
+    train, fresh = frames()
+    encoder = TableEncoder(numeric_encoding=form).fit(train)
+    encoding = TensorEncoding.of(encoder, "auto")
+    for frame in (train, fresh):
+        there = encoding(encoding.gathered(read_table(frame, name="")))
+        assert there.dtype == torch.float32
+        assert_allclose(there.cpu().numpy(), encoded(encoder, frame), rtol=2e-7, atol=1e-7)
+
+
+def test_a_table_of_names_alone_is_encoded():
+    from eqsep.tables.tensors import TensorEncoding
+
+    frame = pd.DataFrame({"shape": ["round", "flat", "flat", "round"], "flag": [True, False] * 2})
+    encoder = TableEncoder().fit(frame)
+    encoding = TensorEncoding.of(encoder, "auto")
+    there = encoding(encoding.gathered(read_table(frame, name="")))
+    assert_array_equal(there.cpu().numpy(), encoded(encoder, frame))
+
+
+def test_tensors_end_in_the_leaves_in_which_arrays_end(monkeypatch):
+    monkeypatch.setattr(gpu, "WALKED_AT_ONCE", 70)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 4)).astype(np.float32)
+    trees = Trees.grown(X, (X[:, 0] > X[:, 1]).astype(int), np.random.RandomState(0), n=7)
+    votes = rng.uniform(size=trees.n_leaves)
+    there = trees.mean(torch.as_tensor(X, device=DEVICE), votes)
+    assert_allclose(there.cpu().numpy(), trees.mean(X, votes), rtol=1e-14)
+    assert trees.mean(torch.as_tensor(X[:0], device=DEVICE), votes).shape == (0,)
+
+
+def test_tensors_are_as_far_beyond_the_ellipsoid_as_arrays():
+    rng = np.random.RandomState(0)
+    rows = (rng.normal(size=(900, 1)) + rng.normal(scale=0.1, size=(900, 3))).astype(np.float32)
+    ellipsoid = Ellipsoid.of(rows, rng)
+    rows[::7, 0] += 3
+    here = ellipsoid.excess(rows)
+    assert here.max() > 5 * ellipsoid.weight
+    there = ellipsoid.excess(torch.as_tensor(rows, device=DEVICE))
+    assert_allclose(there.cpu().numpy(), here, atol=1e-5)
+
+
+def as_arrow(frame):
+    pa = pytest.importorskip("pyarrow")
+    return pa.Table.from_pandas(frame, preserve_index=False)
+
+
+FORMS = {"pandas": lambda x: x, "pyarrow": as_arrow, "dicts": lambda x: x.to_dict("records")}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_table_in_parts_scores_as_in_memory(form, payments, detector, in_parts):
+    X = FORMS[form](payments.X)
+    there = in_parts.score_samples(X)
+    kinds, p = in_parts.predict_kind(X), in_parts.p_value(X)
+    detector.set_params(device="cpu")
+    assert_allclose(there, detector.score_samples(X), atol=1e-3 if DEVICE == "cuda" else 2e-5)
+    assert (kinds == detector.predict_kind(X)).mean() > 0.999
+    assert_allclose(p, detector.p_value(X), atol=0.01)
+    assert len(set(kinds)) > 2
+
+
+def test_doubted_rows_score_as_in_memory(payments):
+    """By two functions over the landmarks."""
+    labels = np.where(payments.kind == "normal", None, payments.kind)
+    detector = Detector(**SETTINGS).fit(payments.X, labels)
+    assert detector.anomaly_coef_.any()
+    here = detector.score_samples(payments.X)
+    assert_allclose(detector.set_params(device="auto").score_samples(payments.X), here, atol=1e-3)
+
+
+def test_the_division_into_parts_changes_no_score(payments, in_parts, monkeypatch):
+    some = in_parts.score_samples(payments.X)
+    monkeypatch.setattr(on_device, "READ_AT_ONCE", 2**17)
+    assert_allclose(in_parts.score_samples(payments.X), some, rtol=0, atol=1e-6)
+
+
+def test_rows_that_look_back_are_read_in_one_piece(monkeypatch):
+    monkeypatch.setattr(on_device, "READ_AT_ONCE", 50)
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(400, 2)), columns=["a", "b"])
+    detector = Detector(window=5, false_alarm_rate=0.1, **SETTINGS).fit(X, time=np.arange(400))
+    here = detector.score_samples(X)
+    assert_allclose(detector.set_params(device="auto").score_samples(X), here, atol=1e-3)
+
+
+def test_what_cannot_be_read_in_a_thread_is_an_error(payments, in_parts):
+    X = payments.X.astype({"amount": object})
+    X.loc[777, "amount"] = "a lot"
+    with pytest.raises(ValueError, match="'amount' held numbers in training, and 'a lot' cannot"):
+        in_parts.score_samples(X)
+
+
+def test_rows_in_parts_are_all_of_them():
+    frame = pd.DataFrame({"a": range(7)})
+    for X in (frame, frame.to_numpy(), frame.to_dict("records"), as_arrow(frame)):
+        parts = row_parts(X, most=3)
+        assert [len(part) for part in parts] == [3, 3, 1]
+        assert row_parts(X, most=7) == [X] or row_parts(X, most=7)[0] is X
+    table = read_table(frame, name="")
+    assert row_parts(table, most=3) == [table]
