@@ -41,7 +41,7 @@ def promote(page: Page, name: str, column: str) -> None:
     group = page.locator(f"section.card:has(header:has-text('driven by {column}'))").first
     group.get_by_role("combobox").fill(name)
     group.get_by_role("button", name="Preview").click()
-    page.locator("[data-apply]").wait_for()
+    page.locator("#names").wait_for()
 
 
 def learn(page: Page) -> None:
