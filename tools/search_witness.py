@@ -39,7 +39,8 @@ class SubsetTable:
         self.bits = 2 ** torch.arange(m - 1, -1, -1, device=device)
         faces = torch.arange(2 ** (n + 1), device=device)[:, None]
         self.faces = (faces >> torch.arange(n, -1, -1, device=device) & 1).float()
-        self.parts = self.bits[self.simplices] @ self.faces.long().T
+        bits = self.bits[self.simplices].double()  # a GPU multiplies no matrices of whole numbers
+        self.parts = (bits @ self.faces.double().T).long()
         self.others = torch.ones(len(self.simplices), m, dtype=torch.bool, device=device)
         self.others.scatter_(1, self.simplices, False)
 
