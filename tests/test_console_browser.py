@@ -244,6 +244,30 @@ def test_keys_move_select_judge_and_undo(served, page):
     expect(page.locator("[data-selected]")).to_have_text("3 selected")
 
 
+@pytest.mark.parametrize("path", ["inbox?kind=leak", "groups", "alarm"])
+def test_enter_in_a_field_previews_the_kind_that_is_typed_or_nothing(served, page, path):
+    leak = served.console.ws.alarms.inbox("pumps", Filter(kind="leak")).alarms[0].id
+    asked = []
+    page.on("request", lambda sent: asked.append(sent.url) if sent.method == "POST" else None)
+    page.goto(f"/m/pumps/{path if path != 'alarm' else f'alarms/{leak}'}")
+    if path != "alarm":
+        page.locator("#list input[name=id][type=checkbox]").first.check()
+    note = page.locator("#verdict input[name=note]")
+    note.press("Enter")
+    expect(page.locator("#say")).to_have_text("Nothing chosen: name a kind, or choose a verdict")
+    assert asked == []
+    page.locator("[data-new-kind]").fill("flood")
+    note.press("Enter")
+    expect(page.locator("[data-apply]")).to_be_focused()
+    expect(page.locator("#panel .chip").first).to_have_text("flood")
+    page.keyboard.press("Escape")
+    if path.startswith("inbox"):
+        page.locator("#verdict input[name=to]").fill("ada")
+        page.keyboard.press("Enter")
+        expect(page.locator("#panel")).to_contain_text("1 alarm with ada")
+        served.console.ws.alarms.assign([leak], None)
+
+
 def test_shift_selects_on_the_way_and_lets_go_on_the_way_back(page):
     page.goto("/m/pumps/inbox?kind=unseen")
     ticked = page.locator("input[name=id]:checked")

@@ -112,6 +112,17 @@ def test_an_older_verdict_is_taken_back_on_the_page_of_its_alarm(console, client
             post(client, "/m/pumps/undo", verdict=verdict.id)
 
 
+@pytest.mark.parametrize("path", ["inbox", "groups", "judge", "entity?name=m3", "alarms/{}"])
+def test_without_scripts_enter_presses_no_verdict(console, client, path):
+    number = open_alarms(console, kind="leak")[-1].id
+    console.ws.verdicts.propose([number], "false alarm", by="assistant")
+    page = client.get(f"/m/pumps/{path.format(number)}").text
+    form = re.search(r'<form id="verdict".*?</form>', page, re.S)[0]
+    assert re.findall(r'<button name="choice" value="([^"]*)"', form)[0] == "new"
+    empty = post(client, "/m/pumps/preview", id=number, choice="new", new_kind="", note="why")
+    assert (empty.status_code, "Name the new kind" in empty.text) == (422, True)
+
+
 def test_what_a_program_proposes_waits_for_a_person(console, client):
     number = open_alarms(console, kind="leak")[-1].id
     console.ws.verdicts.propose([number], "true", kind="leak", note="as before", by="assistant")

@@ -156,6 +156,14 @@ function name() {
   field.focus();
 }
 
+/* Enter in a field of the verdicts: hand over, or preview the kind that is typed; else nothing. */
+
+function enter(field) {
+  if (field.name === "to") one("#verdict [data-assign]").click();
+  else if (one("[data-new-kind]").value.trim()) one('#verdict button[value="new"]').click();
+  else say("Nothing chosen: name a kind, or choose a verdict");
+}
+
 function close() {
   const taken = lent;
   release();
@@ -193,9 +201,9 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || one("dialog[open]")) return;
   const writes = target.matches('input:not([type="checkbox"]), select, textarea, canvas');
   if (writes && key !== "Escape") {
-    if (key === "Enter" && target.matches("[data-new-kind]")) {
+    if (key === "Enter" && target.closest("#verdict")) {
       event.preventDefault();
-      one('#verdict button[value="new"]').click();
+      enter(target);
     }
     return;
   }
