@@ -64,7 +64,7 @@ class Alarms:
         return Page(found(self._store, query.limit(limit).offset(offset)), total)
 
     def kinds(self, name: str) -> dict[str, int]:
-        """How many open alarms may be of each kind, the most frequent first."""
+        """How many open alarms have each kind as their first name, the most frequent first."""
         self.refresh(name)
         table = schema.rows
         query = select(table.c.now_kind, func.count()).group_by(table.c.now_kind)
@@ -73,7 +73,7 @@ class Alarms:
             rows = connection.execute(query.where(where)).all()
         counted: Counter[str] = Counter()
         for named, n in rows:
-            counted.update(dict.fromkeys(named.split(OR), int(n)))
+            counted[named.split(OR)[0]] += int(n)
         return dict(counted.most_common())
 
     def explained(self, number: int) -> Alarm:

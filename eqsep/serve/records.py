@@ -127,8 +127,8 @@ class Filter:
     state : {"open", "unsure", "judged", "cleared", "quiet"}, default="open"
         "cleared" are those that raised an alarm and no longer would, "quiet" those that never did.
     kind, entity, assignee : str, default=None
-        A kind is one of those that a row is named: "a" finds "a" and "a or b". An assignee of ""
-        is nobody.
+        A kind is the first name of a row: "a" finds "a" and "a or b", not "b or a". An assignee of
+        "" is nobody.
     min_score : float, default=None
     since : float, default=None
         In seconds since 1970.
@@ -158,7 +158,7 @@ class Filter:
         }
         found = [alarms.get(self.state, table.state == self.state)]
         if self.kind:
-            found.append(_may_be(table.now_kind, self.kind))
+            found.append(_is_first(table.now_kind, self.kind))
         if self.entity:
             found.append(table.entity == self.entity)
         if self.assignee is not None:
@@ -212,14 +212,9 @@ def _holds(column: str, value: str) -> ColumnElement[bool]:
     return there.in_({*texts, repr(number), f"{number:.15g}"})
 
 
-def _may_be(named: Column[str], kind: str) -> ColumnElement[bool]:
-    """Whether a row's name is a kind, or has it among others."""
-    return or_(
-        named == kind,
-        named.startswith(kind + OR, autoescape=True),
-        named.endswith(OR + kind, autoescape=True),
-        named.contains(OR + kind + OR, autoescape=True),
-    )
+def _is_first(named: Column[str], kind: str) -> ColumnElement[bool]:
+    """Whether a kind is the name of a row, or the first of several."""
+    return or_(named == kind, named.startswith(kind + OR, autoescape=True))
 
 
 def found(store: Store, query: Select[Any]) -> list[Alarm]:
