@@ -101,8 +101,7 @@ def test_an_older_verdict_is_taken_back_on_the_page_of_its_alarm(console, client
     first, *others = (alarm.id for alarm in open_alarms(console, kind="leak"))
     post(client, "/m/pumps/verdicts", id=[first, *others], choice="verdict:unsure")
     page = client.get(f"/m/pumps/alarms/{first}").text
-    forms = re.findall(r'<form method="post" action="/m/pumps/undo".*?</form>', page, re.S)
-    (own,) = [form for form in forms if form.count('name="verdict"') == 1]
+    (own,) = [form for form in _undo_forms(page) if form.count('name="verdict"') == 1]
     verdict = re.search(r'name="verdict" value="(\d+)"', own)[1]
     assert console.ws.verdicts.get(int(verdict)).row == first
     post(client, "/m/pumps/undo", verdict=verdict)
@@ -121,6 +120,28 @@ def test_without_scripts_enter_presses_no_verdict(console, client, path):
     assert re.findall(r'<button name="choice" value="([^"]*)"', form)[0] == "new"
     empty = post(client, "/m/pumps/preview", id=number, choice="new", new_kind="", note="why")
     assert (empty.status_code, "Name the new kind" in empty.text) == (422, True)
+
+
+def test_the_key_takes_back_ones_own_verdict_and_says_what_was(console, client):
+    first, second = (alarm.id for alarm in open_alarms(console, kind="leak")[:2])
+    (mine,) = console.ws.verdicts.give([first], "unsure", by="admin").verdicts
+    (other,) = console.ws.verdicts.give([second], "expected", by="eve").verdicts
+    page = client.get("/m/pumps/inbox").text
+    (keyed,) = [form for form in _undo_forms(page) if "data-undo" in form]
+    assert f'name="verdict" value="{mine.id}"' in keyed
+    undone = post(client, "/m/pumps/undo", verdict=other.id).text
+    told = re.search(r"Taken back: (.*?)</p>", undone, re.S)[1]
+    assert all(part in told for part in (">expected<", f"#{second}<", "eve, "))
+    console.ws.verdicts.undo([mine.id], by="admin")
+    (other,) = console.ws.verdicts.give([second], "expected", by="eve").verdicts
+    page = client.get("/m/pumps/inbox").text
+    assert f'name="verdict" value="{other.id}"' in page  # by its button
+    assert "data-undo" not in page
+    console.ws.verdicts.undo([other.id], by="eve")
+
+
+def _undo_forms(page):
+    return re.findall(r'<form method="post" action="/m/pumps/undo".*?</form>', page, re.S)
 
 
 def test_what_a_program_proposes_waits_for_a_person(console, client):

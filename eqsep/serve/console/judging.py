@@ -129,6 +129,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             heading="Learnt" if said.teaches else "Noted",
             model=model,
             given=given,
+            undone=[],
             version=given.version,
             same_as=None,
             changed=_changed(before, ws.alarms.looked_at(model)),
@@ -139,7 +140,8 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
     def undo(request: Request, model: str, form: Posted) -> Response:
         person = guards.require(request, "judge")
         before = ws.alarms.looked_at(model)
-        version = ws.verdicts.undo(_numbers(form, "verdict"), by=person.name)
+        numbers = _numbers(form, "verdict")
+        version = ws.verdicts.undo(numbers, by=person.name)
         same = [v.id for v in ws.ledger.versions(model) if v.digest == version.digest]
         return pages.panel(
             request,
@@ -147,6 +149,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             heading="Undone",
             model=model,
             given=None,
+            undone=[ws.verdicts.get(number) for number in numbers],
             version=version,
             same_as=min(same) if len(same) > 1 else None,
             changed=_changed(before, ws.alarms.looked_at(model)),

@@ -164,6 +164,14 @@ function enter(field) {
   else say("Nothing chosen: name a kind, or choose a verdict");
 }
 
+/* One's own verdict that is the latest; those of others have their buttons. */
+
+function undo() {
+  const button = one("[data-undo]");
+  if (button) button.click();
+  else say("No verdict of yours among the latest");
+}
+
 function close() {
   const taken = lent;
   release();
@@ -190,7 +198,7 @@ const KEYS = {
   K: () => extend(-1),
   x: () => select(rows()[at]),
   n: name,
-  u: () => one("[data-undo]")?.click(),
+  u: undo,
   i: inbox,
   "?": () => one("#help").showModal(),
   Escape: close,
