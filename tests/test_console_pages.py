@@ -8,6 +8,7 @@ import pytest
 from consoled import COLUMN, ENTITY, KIND, VALUE, consoled
 from fastapi.testclient import TestClient
 
+from eqsep.evaluation.review import Share
 from eqsep.serve import schema, teaching
 from eqsep.serve.console.assets import Assets
 from eqsep.serve.records import Filter
@@ -142,6 +143,19 @@ def test_the_key_takes_back_ones_own_verdict_and_says_what_was(console, client):
 
 def _undo_forms(page):
     return re.findall(r'<form method="post" action="/m/pumps/undo".*?</form>', page, re.S)
+
+
+def test_what_is_missed_is_a_share_of_enough_rows_or_not_told(client, monkeypatch):
+    def told(n_judged):
+        share = Share.counted(n_judged // 4, n_judged)
+        monkeypatch.setattr("eqsep.serve.queue.Queue.missed", lambda *_: share)
+        page = client.get("/m/pumps/judge").text
+        return re.search(r"Missed so far</span>\s*<b>([^<]*)</b><span>([^<]*)<", page).groups()
+
+    assert told(19) == ("not measured", "judge 20 random quiet rows to measure it")
+    share, words = told(20)
+    assert share == "25%"
+    assert words.startswith("of quiet rows judged: ")
 
 
 def test_what_a_program_proposes_waits_for_a_person(console, client):

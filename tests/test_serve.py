@@ -322,6 +322,20 @@ def test_the_queue_offers_random_rows_apart_from_the_highest(work):
     assert (missed.count, missed.total) == (1, len(by_reason[True]))
 
 
+def test_a_random_row_that_rose_to_an_alarm_was_not_missed(work):
+    taken(work, rows_at((0, 0), 60))
+    drawn = [a for a in work.alarms.inbox("pump", Filter(state="quiet")).alarms if a.drawn]
+    with work.store.writing() as connection:
+        table = schema.rows
+        rose = table.update().where(table.c.id == drawn[0].id).values(now_alarm=True)
+        connection.execute(rose)
+    work.verdicts.give([drawn[0].id], "true", kind="leak", by="ada")
+    assert work.queue.missed("pump").total == 0
+    work.verdicts.give([drawn[1].id], "false alarm", by="ada")
+    missed = work.queue.missed("pump")
+    assert (missed.count, missed.total) == (0, 1)
+
+
 def test_a_bad_row_has_an_error_of_its_own(work):
     good, bad = {"x": 0.0, "y": 0.0}, {"x": 0.0, "y": [1]}
     answers = work.intake.take("pump", [good, bad, good])

@@ -54,12 +54,15 @@ class Queue:
         ]
 
     def missed(self, name: str) -> Share:
-        """The share of anomalies among the random rows that passed and were judged."""
+        """The share of anomalies among the random rows that passed still when they were judged.
+
+        One that had risen to an alarm was not missed, and people look at alarms first.
+        """
         rows, verdicts = schema.rows.c, schema.verdicts.c
         query = select(verdicts.verdict, func.count()).join_from(
             schema.rows, schema.verdicts, verdicts.row == rows.id
         )
-        judged = and_(rows.model == name, rows.drawn, verdicts.undone_at.is_(None))
+        judged = and_(rows.model == name, rows.drawn, ~rows.now_alarm, verdicts.undone_at.is_(None))
         with self._store.reading() as connection:
             counted = connection.execute(query.where(judged).group_by(verdicts.verdict)).all()
         given = {verdict: int(n) for verdict, n in counted}

@@ -17,6 +17,8 @@ from eqsep.serve.records import Alarm, Said
 from eqsep.serve.verdicts import FALSE, TEACHING
 from eqsep.serve.web import guards
 
+_ENOUGH = 20  # quiet rows judged, for a share of them to say something
+
 
 @dataclass(frozen=True)
 class _Said:
@@ -196,6 +198,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             model=model,
             offered=shown,
             missed=ws.queue.missed(model),
+            enough=_ENOUGH,
             **judging_values(pages, model),
         )
 
