@@ -102,11 +102,16 @@ def test_an_older_verdict_is_taken_back_on_the_page_of_its_alarm(console, client
     first, *others = (alarm.id for alarm in open_alarms(console, kind="leak"))
     post(client, "/m/pumps/verdicts", id=[first, *others], choice="verdict:unsure")
     page = client.get(f"/m/pumps/alarms/{first}").text
-    (own,) = [form for form in _undo_forms(page) if form.count('name="verdict"') == 1]
+    own, batch = _undo_forms(page)[:2]
+    assert "Take back this one" in own
+    assert f"the whole batch of {len(others) + 1}" in batch
+    assert batch.count('name="verdict"') == len(others) + 1
     verdict = re.search(r'name="verdict" value="(\d+)"', own)[1]
     assert console.ws.verdicts.get(int(verdict)).row == first
     post(client, "/m/pumps/undo", verdict=verdict)
     assert [alarm.id for alarm in open_alarms(console, kind="leak")] == [first]
+    page = client.get(f"/m/pumps/alarms/{others[0]}").text
+    assert f"the whole batch of {len(others)}" in page
     for verdict in console.ws.verdicts.latest("pumps", limit=len(others) + 1):
         if verdict.undone_at is None:
             post(client, "/m/pumps/undo", verdict=verdict.id)

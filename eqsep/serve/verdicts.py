@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import Connection, and_, func, select, update
 
 from eqsep.detector import Detector
 from eqsep.errors import UserError
@@ -224,6 +224,15 @@ class Verdicts:
                 for at, by, undone_at in keys
             ]
 
+    def given_with(self, verdict: Verdict) -> list[Verdict]:
+        """The verdicts that were given together with one, it among them, and stand."""
+        table = schema.verdicts
+        model = select(table.c.model).where(table.c.id == verdict.id).scalar_subquery()
+        same = and_(table.c.model == model, table.c.at == verdict.at, table.c.by == verdict.by)
+        query = select(table).where(same, table.c.undone_at.is_(None)).order_by(table.c.id)
+        with self._store.reading() as connection:
+            return [verdict_of(row) for row in connection.execute(query)]
+
     def last_given(self, model: str) -> list[Verdict]:
         """The verdicts that were given together last, and stand: what an undo takes back."""
         groups = self.together(model, limit=50)
@@ -253,7 +262,7 @@ class Verdicts:
             if alarm.verdict is not None and alarm.verdict.verdict in TEACHING:
                 raise Conflict(
                     f"Row {alarm.id} was judged by {alarm.verdict.by} already "
-                    f"({alarm.verdict.verdict}): take that back first."
+                    f"({alarm.verdict.verdict}): take that back first, alone or with its batch."
                 )
         return alarms
 

@@ -188,6 +188,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             alike=ws.alarms.with_reasons(ws.alarms.alike(number)),
             history=ws.alarms.with_reasons(ws.alarms.of_entity(number)),
             verdicts=ws.verdicts.of_row(number),
+            batch=[] if found.verdict is None else ws.verdicts.given_with(found.verdict),
             entity_name=ws.ledger.settings(model).get("entity") or "entity",
             **judging_values(pages, model),
         )
