@@ -384,9 +384,15 @@ def test_versions_can_be_gone_back_to_shadowed_and_replayed(console, client):
     assert console.ws.ledger.shadow("pumps") is None
     asked = client.get("/m/pumps/revert", params={"version": first.id}).text
     assert "This changes what every open alarm is called" in asked
+    assert "<b>1 verdict would be reopened</b>" in asked
     assert console.ws.ledger.live("pumps").digest != first.digest  # nothing is done yet
+    learnt = console.ws.ledger.live("pumps").id
     post(client, "/m/pumps/revert", version=first.id)
     assert console.ws.ledger.live("pumps").digest == first.digest
+    assert number in {alarm.id for alarm in open_alarms(console)}
+    forward = client.get("/m/pumps/revert", params={"version": learnt}).text
+    assert "No verdict would be reopened" in forward
+    assert "1 verdict that was taken back would stand again" in forward
 
 
 def test_names_that_bite_are_escaped_everywhere(console, client):

@@ -59,15 +59,23 @@ def reopen(connection: Connection, rows: Sequence[int]) -> None:
     connection.execute(update(schema.rows).where(among).values(state=OPEN, now_version=0))
 
 
-def reconcile(connection: Connection, model: str, version: int, by: str) -> None:
-    """Let those verdicts stand that a version has learnt and not forgotten, and no others."""
+def unlike(connection: Connection, model: str, version: int) -> list[Any]:
+    """The verdicts that stand and would not by a version, and those that would and do not."""
     table = schema.verdicts
     line = set(lineage(connection, version))
     query = select(table).where(table.c.model == model, table.c.version.is_not(None))
-    for row in connection.execute(query).all():
-        stands = row.version in line and row.undone_version not in line
-        if stands == (row.undone_at is None):
-            continue
+    return [
+        row
+        for row in connection.execute(query)
+        if (row.version in line and row.undone_version not in line) != (row.undone_at is None)
+    ]
+
+
+def reconcile(connection: Connection, model: str, version: int, by: str) -> None:
+    """Let those verdicts stand that a version has learnt and not forgotten, and no others."""
+    table = schema.verdicts
+    for row in unlike(connection, model, version):
+        stands = row.undone_at is not None
         told: dict[str, Any] = {"undone_at": None, "undone_by": None, "undone_version": None}
         if not stands:
             told |= {"undone_at": now(), "undone_by": by}

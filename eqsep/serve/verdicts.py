@@ -26,6 +26,7 @@ from eqsep.serve.standing import (
     reconcile,
     reopen,
     take_back,
+    unlike,
     write_down,
 )
 from eqsep.serve.store import Conflict, Missing, Store, now
@@ -179,6 +180,12 @@ class Verdicts:
             connection.execute(noted(by, REVERT, model=model, version=number, to=version))
 
         return self._ledger.revert(model, version, by=by, within=write)
+
+    def swayed(self, model: str, version: int) -> tuple[int, int]:
+        """How many verdicts going back would reopen, and how many would stand again."""
+        with self._store.reading() as connection:
+            stands = [row.undone_at is None for row in unlike(connection, model, version)]
+        return stands.count(True), stands.count(False)
 
     def get(self, number: int) -> Verdict:
         """The verdict of a number."""

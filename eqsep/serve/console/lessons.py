@@ -46,12 +46,16 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
     @routes.get("/m/{model}/revert")
     def asked(request: Request, model: str) -> Response:
         guards.require(request, "admin")
+        version = ledger.version(_version(request.query_params))
+        reopened, again = pages.ws.verdicts.swayed(model, version.id)
         return pages.panel(
             request,
             "panel_revert.html",
             heading="Going back",
             model=model,
-            version=ledger.version(_version(request.query_params)),
+            version=version,
+            reopened=reopened,
+            again=again,
         )
 
     @routes.post("/m/{model}/revert")
