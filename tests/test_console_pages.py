@@ -372,10 +372,16 @@ def test_a_note_an_assignee_and_columns_are_kept(console, client):
     assert console.ws.ledger.settings("hostile")["time"] == "when"
 
 
-def test_versions_can_be_gone_back_to_shadowed_and_replayed(console, client):
+def test_versions_can_be_gone_back_to_shadowed_and_replayed(console, client, monkeypatch):
     number = open_alarms(console, kind="leak")[0].id
     first = console.ws.ledger.live("pumps")
     post(client, "/m/pumps/verdicts", id=number, choice="kind:leak")
+    assert f'aria-label="Back to version {first.id}"' in client.get("/m/pumps/model").text
+    with monkeypatch.context() as patched:
+        patched.setattr("eqsep.serve.ledger.Ledger.purged", lambda *_: {first.id})
+        page = client.get("/m/pumps/model").text
+    row = re.search(rf'<th scope="row">{first.id}</th>.*?</tr>', page, re.S)[0]
+    assert (">purged</span>" in row, "<button" in row) == (True, False)
     assert "The same bits" in post(client, "/m/pumps/replay").text
     post(client, "/m/pumps/shadow", version=first.id)
     assert console.ws.ledger.shadow("pumps").id == first.id

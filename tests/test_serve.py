@@ -514,6 +514,7 @@ def test_a_purge_leaves_nothing_of_an_entity(work, url, tmp_path):
     expected = scores(work, probe)
     work.verdicts.give(numbers[:1], "true", kind="spill", by="ada")
     with_it = work.ledger.live("pump")
+    assert work.ledger.purged("pump") == set()
     purged = work.purging.purge("pump", "SECRET-4711", by="ada")
     assert (purged.rows, purged.lessons) == (1, 1)
     np.testing.assert_allclose(scores(work, probe), expected, atol=1e-9)
@@ -521,6 +522,11 @@ def test_a_purge_leaves_nothing_of_an_entity(work, url, tmp_path):
         work.alarms.get(numbers[0])
     with pytest.raises(Missing, match="purged"):
         work.ledger.detector(with_it.id)
+    gone = work.ledger.purged("pump")
+    assert with_it.id in gone
+    for version in work.ledger.versions("pump"):
+        if version.id not in gone:
+            assert work.ledger.detector(version.id).statistics_.weight[0] > 0
     assert work.ledger.detector(start.id).kinds_ == ("leak",)
     assert work.ledger.replay("pump").same_bits
     work.close()

@@ -29,6 +29,7 @@ from eqsep.serve.log import (
     line,
     lineage,
     placed,
+    purged,
     remembered,
     replaced,
     values_of,
@@ -186,6 +187,11 @@ class Ledger:
         query = select(table).where(mine).order_by(table.c.id.desc()).limit(limit)
         with self._store.reading() as connection:
             return [version_of(row) for row in connection.execute(query)]
+
+    def purged(self, name: str) -> set[int]:
+        """The versions of a model that cannot be had again."""
+        with self._store.reading() as connection:
+            return purged(connection, name)
 
     def detector(self, number: int) -> Detector:
         """The detector of a version. It is shared: copy it before you change it."""

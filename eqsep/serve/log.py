@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, case, insert, select, update
+from sqlalchemy import Connection, case, insert, null, select, update
 
 from eqsep.detector import Detector
 from eqsep.persistence.files import model_bytes, model_of
@@ -113,6 +113,28 @@ def entry(connection: Connection, number: int) -> Any:
     if row is None:
         raise Missing(f"There is no version {number}.")
     return row
+
+
+def purged(connection: Connection, name: str) -> set[int]:
+    """The versions of a model that cannot be had again: something that they are made of is gone."""
+    table, snapshots = schema.versions, schema.snapshots
+    mine = table.c.model == name
+    whole = select(snapshots.c.version).join(table, table.c.id == snapshots.c.version).where(mine)
+    kept = set(connection.execute(whole).scalars())
+    columns = (table.c.id, table.c.parent, table.c.operation, table.c.source, table.c.depth)
+    query = select(*columns, table.c.lesson.is_(null()).label("is_empty")).where(mine)
+    found: set[int] = set()
+    for row in connection.execute(query.order_by(table.c.id)):
+        if row.operation == REVERT:
+            is_gone = row.source in found
+        elif row.depth == 0:
+            is_gone = row.id not in kept
+        else:
+            is_gone = row.operation != MERGE and row.is_empty
+            is_gone |= row.parent in found or row.source in found
+        if is_gone:
+            found.add(row.id)
+    return found
 
 
 def version_of(row: Any) -> Version:

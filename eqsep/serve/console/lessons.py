@@ -38,6 +38,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             live=live,
             shadow=ledger.shadow(model),
             versions=ledger.versions(model),
+            purged=ledger.purged(model),
             facts=_facts(detector),
             kinds=sorted(detector.kinds_),
             operations=_OPERATIONS,
