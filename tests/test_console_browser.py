@@ -334,6 +334,29 @@ def test_the_keys_stay_on_their_row_when_others_go(page):
     expect(page.locator("tr.here")).to_have_attribute("data-id", fourth)
 
 
+def test_what_is_selected_while_the_list_comes_again_stays_selected(page):
+    page.goto("/m/pumps/inbox?kind=unseen")
+    boxes = page.locator("#list input[name=id]")
+    boxes.first.check()
+    chosen = boxes.nth(4).get_attribute("value")
+    waiting = []
+    page.route("**/inbox?kind=unseen", lambda route: waiting.append(route))
+    page.keyboard.press("2")  # expected
+    applied(page)
+    expect(page.locator("#given-title")).to_have_text("Noted")
+    expect(page.locator("#list input:checked")).to_have_count(0)
+    boxes.nth(4).check()
+    page.wait_for_function("document.querySelector('#list.htmx-request')")
+    for route in waiting:
+        route.continue_()
+    page.unroute("**/inbox?kind=unseen")
+    expect(boxes).to_have_count(11)
+    expect(page.locator("#list input:checked")).to_have_value(chosen)
+    expect(page.locator("[data-selected]")).to_have_text("1 selected")
+    page.keyboard.press("u")
+    expect(boxes).to_have_count(12)
+
+
 def test_figures_and_counts_follow_verdicts(page):
     page.goto("/m/pumps/judge")
     judged = page.locator("#missed b").last

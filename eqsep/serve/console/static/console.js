@@ -10,6 +10,7 @@ const say = (text) => { one("#say").textContent = text; };
 let at = -1; // the row that the keys are on
 let order = []; // the rows' numbers when they were last gone through
 let anchor = null; // the row at which a selection by Shift began
+let kept = []; // what was selected in a list that is being replaced
 let lent = null; // the box that a key ticked, until the preview is closed or applied
 
 /* Rows: j and k move, x selects. */
@@ -239,7 +240,20 @@ document.addEventListener("alarms-changed", () => {
   count();
 });
 
+/* What was selected while the list was fetched again stays so. */
+
+document.addEventListener("htmx:beforeSwap", (event) => {
+  if (event.detail.target.id === "list") kept = boxes().filter((box) => box.checked).map((box) => box.value);
+});
+
+function selectKept() {
+  for (const box of boxes()) if (kept.includes(box.value)) box.checked = true;
+  if (lent) lent = boxes().find((box) => box.value === lent.value) ?? null;
+  kept = [];
+}
+
 document.addEventListener("htmx:afterSettle", (event) => {
+  if (event.detail.target.id === "list") selectKept();
   count();
   keepOrder();
   fit();
