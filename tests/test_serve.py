@@ -534,6 +534,20 @@ def test_a_purge_leaves_nothing_of_an_entity(work, url, tmp_path):
         assert b"SECRET-4711" not in file.read_bytes()
 
 
+def test_a_purge_of_what_was_taken_back_leaves_the_model_as_it_was(work):
+    secret = {"x": 0.25, "y": 6.5, "card": "SECRET-4711"}
+    numbers = taken(work, [secret, *rows_at((0, 6), 2, card="c8")])
+    (given,) = work.verdicts.give(numbers[:1], "true", kind="spill", by="ada").verdicts
+    work.verdicts.give(numbers[1:], "true", kind="spill", by="ada")
+    work.verdicts.undo([given.id], by="ada")  # it is subtracted: both stay in the log
+    probe = rows_at((0, 0), 20)
+    expected = scores(work, probe)
+    assert work.purging.purge("pump", "SECRET-4711", by="ada").lessons == 2
+    np.testing.assert_array_equal(scores(work, probe), expected)
+    assert work.ledger.replay("pump").same_bits
+    assert work.ledger.live("pump").id not in work.ledger.purged("pump")
+
+
 def test_people_have_roles_and_tokens_that_can_be_voided(work):
     token = work.people.issue("ada", "judge", by="root")
     person = work.people.check(token)

@@ -50,7 +50,8 @@ class Purging:
         def write(connection: Connection, number: int, detector: Detector) -> None:
             table = schema.versions
             _delete_versions(connection, name, [*lessons, number])
-            connection.execute(update(table).where(table.c.id == number).values(depth=0))
+            begins = {"depth": 0, "operation": FORGET, "source": None}  # nothing before is needed
+            connection.execute(update(table).where(table.c.id == number).values(**begins))
             content = {"version": number, "content": model_bytes(detector)}
             connection.execute(insert(schema.snapshots).values(**content))
             done.append(_delete_rows(connection, name, entity, by))
