@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
-from eqsep import OneVsSet
 from eqsep.datasets import Split
 from eqsep.evaluation import anomaly_score
 from eqsep.evaluation.peers import PEERS
@@ -28,7 +27,15 @@ from paper.cells import OUT, Cell, Measured, Result, Skipped, Study, measured_be
 from paper.data import first_rows
 from paper.dependencies import is_stale
 from paper.measures import areas_of_normal, by_seed, key, trapezoid_by_kind
-from paper.methods import ATTACKS, CACHE, NU, local_outliers, one_class_svm
+from paper.methods import (
+    ATTACKS,
+    CROSS_VALIDATED,
+    NU,
+    local_outliers,
+    machine,
+    one_class_svm,
+    one_vs_set,
+)
 from paper.networks import (
     deep_sad,
     member_distances,
@@ -67,14 +74,6 @@ class Tried(NamedTuple):
 def by(make: Callable[[], Any]) -> Scores:
     """The scores of an estimator without chance."""
     return lambda split: anomaly_score(make().fit(split.X_train, split.y_train), split.X_test)[None]
-
-
-def machine(kernel: str, C: float) -> Any:
-    return PEERS["SVC"].build(kernel=kernel, C=C, cache_size=CACHE)
-
-
-def one_vs_set(*, balanced: bool) -> OneVsSet:
-    return OneVsSet(kernel="rbf", C=100.0, balanced=balanced, tol=1e-3, ranking="equality")
 
 
 def converged(**settings: Any) -> Any:
@@ -122,17 +121,20 @@ _NUS = {
     0.15: "",
     NU: ", as printed for the circles",
 }
+_by_equality = partial(one_vs_set, "rbf", ranking="equality")
 # By table and row: the settings, each with what makes the scores. Those with a star are taken.
 TRIED: dict[tuple[str, str], dict[str, Scores]] = {
     ("nsl_kdd_full", "SVM-RBF"): {
-        f"C = {C:g}{'*' * (C == 100)}": by(partial(machine, "rbf", C)) for C in (1, 10, 100)
+        f"C = {C:g}{'*' * (CROSS_VALIDATED['rbf'] == C)}": by(partial(machine, "rbf", C))
+        for C in (1, 10, 100)
     },
     ("nsl_kdd_full", "SVM-Lin"): {
-        f"C = {C:g}{'*' * (C == 10)}": by(partial(machine, "linear", C)) for C in (0.1, 1, 10)
+        f"C = {C:g}{'*' * (CROSS_VALIDATED['linear'] == C)}": by(partial(machine, "linear", C))
+        for C in (0.1, 1, 10)
     },
     ("nsl_kdd_full", "OVS-RBF-ES (ours)"): {
-        "classes balanced": by(partial(one_vs_set, balanced=True)),
-        "every row counts the same*": by(partial(one_vs_set, balanced=False)),
+        "classes balanced": by(partial(_by_equality, balanced=True)),
+        "every row counts the same*": by(_by_equality),
     },
     **{
         ("nsl_kdd_full", f"LOF-{letter}"): {
@@ -233,10 +235,8 @@ def cross_validated(kernel: str, C: float, n_rows: int) -> Measured:
     split = nsl_kdd.data("paper")
     split = first_rows(split, n_rows) if n_rows else split
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
-    machine = PEERS["SVC"].build(
-        kernel=kernel, C=C, cache_size=CACHE, probability=True, random_state=0
-    )
-    loss = -cross_val_score(machine, split.X_train, split.y_train, scoring="neg_log_loss", cv=folds)
+    model = machine(kernel, C).set_params(probability=True, random_state=0)
+    loss = -cross_val_score(model, split.X_train, split.y_train, scoring="neg_log_loss", cv=folds)
     return {"logistic loss": loss.tolist()}, {"training rows": len(split.X_train)}
 
 
