@@ -16,7 +16,7 @@ from eqsep.engine.gpu import votes
 
 N_TREES = 50
 MOST_NORMAL, MOST_ANOMALOUS = 8000, 2000  # rows that a tree is grown on
-_AT_ONCE = 4096  # rows held as leaves
+_AT_ONCE = 512  # rows held as leaves
 _NO_COLUMN = -1  # of a leaf
 
 
@@ -166,11 +166,16 @@ class Trees:
             tree, node = np.tile(tree, 2), np.concatenate([self.left[node], self.right[node]])
         return self.root, column, self.limit, left, right, depth
 
+    @cached_property
+    def _steps(self) -> tuple[np.ndarray, ...]:
+        """What a step needs of each node: its column, the limit, both nodes below; and numbers."""
+        root, column, limit, left, right, _ = self.walks
+        return root, column, limit, np.column_stack([left, right]), self.left
+
     def leaves(self, rows: np.ndarray) -> np.ndarray:
         """The leaf of each tree in which each row ends.  (n, n_columns) -> (n, n_trees)"""
         out = np.empty((len(rows), len(self.root)), dtype=np.int32)
-        nodes = (self.root, self.column, self.left, self.right)
-        compiled(_walk)(np.ascontiguousarray(rows, dtype=np.float32), nodes, self.limit, out)
+        compiled(_walk)(np.ascontiguousarray(rows, dtype=np.float32), self._steps, out)
         return out
 
     def sums(self, rows: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -267,15 +272,29 @@ def anomalous_shares(sums: np.ndarray, *, balanced: bool = False) -> np.ndarray:
     return share
 
 
-def _walk(X: Any, nodes: Any, limit: Any, out: Any) -> None:  # pragma: no cover  compiled
-    root, column, left, right = nodes
-    for i in range(X.shape[0]):
-        row = X[i]
-        for t in range(root.shape[0]):
-            node = root[t]
-            while column[node] >= 0:
-                node = left[node] if row[column[node]] <= limit[node] else right[node]
-            out[i, t] = left[node]
+def _walk(X: Any, steps: Any, out: Any) -> None:  # pragma: no cover  compiled
+    """Eight rows side by side, so that none waits for another's memory; a leaf leads to itself."""
+    root, column, limit, below, number = steps
+    at, whole = np.empty(8, dtype=np.int32), X.shape[0] - X.shape[0] % 8
+    for t in range(root.shape[0]):
+        for start in range(0, whole, 8):
+            at[:] = root[t]
+            is_on_the_way = True
+            while is_on_the_way:
+                is_on_the_way = False
+                for k in range(8):
+                    node = at[k]
+                    side = 0 if X[start + k, column[node]] <= limit[node] else 1
+                    at[k] = below[node, side]
+                    is_on_the_way |= at[k] != node
+            for k in range(8):
+                out[start + k, t] = number[at[k]]
+        for i in range(whole, X.shape[0]):
+            node, before = root[t], -1
+            while node != before:
+                before = node
+                node = below[node, 0 if X[i, column[node]] <= limit[node] else 1]
+            out[i, t] = number[node]
 
 
 def _average(leaves: Any, of_leaf: Any, out: Any) -> None:  # pragma: no cover  compiled
