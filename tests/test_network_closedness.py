@@ -195,6 +195,24 @@ def test_leaky_units_that_cancel_leave_the_limit_open(normals, weights):
     assert growing == 0
 
 
+@pytest.mark.parametrize("family", ["equality", "rbf"])
+def test_a_head_that_reads_constant_units_leaves_the_limit_open(family):
+    """It says of far rows what it says of all rows, and does not vanish."""
+    first = layer_of([[[0, 0], [0, 0]], [[0, 0], [1, 2]]], "halfspace", LeakyReLU())
+    head = layer_of([[[1.0, 0.0]], [[1.0, 1.0]]], family, GaussianBump())
+    constant, growing = report_of(first, head).far_membership
+    assert np.isnan(constant)
+    assert growing == 0
+
+
+@pytest.mark.parametrize("family", ["equality", "rbf"])
+def test_what_cancels_but_for_rounding_is_constant_to_the_layers_behind(family):
+    thirds = layer_of([[[0.1, 0.2], [0.3, 0.6]]], "halfspace", LeakyReLU())  # 3 (0.1 z) - 0.3 z
+    cancelled = layer_of([[[3.0, -1.0]]], "halfspace", LeakyReLU())
+    head = layer_of([[[1.0]]], family, GaussianBump())
+    assert np.isnan(report_of(thirds, cancelled, head).far_membership)
+
+
 @pytest.mark.parametrize("activation", ["bump", "rbf"])
 def test_a_column_that_never_varied_is_enclosed_like_any_other(activation, split):
     X = np.column_stack([split.X_train, np.full(len(split.X_train), 3.0)])

@@ -63,20 +63,24 @@ class Layer:
 
     def growth(self, along: Array) -> Array:
         """The slopes of the outputs far along the slopes of the inputs, where outputs grow."""
-        return self.scale * self.activation(np.einsum("nki,kui->nku", along, self.normals))
+        return self.scale * self.activation(self._slopes(along))
 
     def stands_still(self, along: Array) -> NDArray[np.bool_]:
-        """Which members have a unit that some of the slopes do not move, as they cancel.  -> (k,)
+        """Which members have a unit that some of the slopes do not move.  -> (k,)
 
-        A unit without a direction stands still everywhere, and is not meant.
+        They cancel, or all that the unit reads is constant. A unit without a direction is not
+        meant: `far_away` knows its value.
         """
         if self.family == "rbf":
-            moved = np.abs(along).sum(axis=-1, keepdims=True)
-            most = np.ones_like(moved)
-        else:
-            moved = np.abs(np.einsum("nki,kui->nku", along, self.normals))
-            most = np.einsum("nki,kui->nku", np.abs(along), np.abs(self.normals))
-        return ((moved <= _TOLERANCE * most) & (most > 0)).any(axis=(0, 2))
+            return (along == 0).all(axis=-1).any(axis=0)
+        still = (self._slopes(along) == 0) & self.normals.any(axis=-1)
+        return still.any(axis=(0, 2))
+
+    def _slopes(self, along: Array) -> Array:
+        """The slopes of w·x + b; 0 where those of the inputs cancel but for rounding."""
+        slopes = np.einsum("nki,kui->nku", along, self.normals)
+        sizes = np.einsum("nki,kui->nku", np.abs(along), np.abs(self.normals))
+        return np.where(np.abs(slopes) <= _TOLERANCE * sizes, 0.0, slopes)
 
     def closure(self, member: int) -> Closure:
         """Whether the units of a member enclose a region of the inputs, with the proof."""
@@ -131,7 +135,7 @@ class NetworkClosedness:
     far_membership : ndarray of shape (k,)
         The limit of each member's membership far away, the same along almost every direction; NaN
         where it may depend on the direction, as in a network of halfspaces, or where leaky units
-        were found to cancel.
+        were found to cancel or to be constant.
     """
 
     layers: tuple[LayerClosedness, ...]
@@ -188,10 +192,11 @@ def network_closedness(separator: Any) -> NetworkClosedness:
     bump or a radial function makes it 0 if nothing before it has vanished. Only a halfspace head on
     leaky units tells directions apart.
 
-    Behind leaky units the limit is right where the units behind them keep growing, and these stop
-    where leaky units cancel: two with the same weights that enter with opposite signs. Their growth
-    is watched along 256 directions, and a member in which it is found to stop is given NaN. Units
-    that cancel within a narrow cone only, which none of these directions hits, are not found.
+    Behind leaky units the limit is right where the units behind them keep growing. These stop where
+    leaky units cancel (two with the same weights that enter with opposite signs) or have no weights
+    at all. Their growth is watched along 256 directions, and a member in which it is found to stop
+    is given NaN. Units that cancel within a narrow cone only, which none of these directions hits,
+    are not found.
 
     Examples
     --------

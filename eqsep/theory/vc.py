@@ -72,7 +72,8 @@ class _StrictEquality(_Family):
         return _Bound(2 * n + 1, "points in general position: a plane through the smaller class")
 
     def upper(self, n: int) -> _Bound:
-        return _Bound(2 * n + 1, "two classes of n + 1 points, neither on a plane of its own")
+        source = "of 2n + 2 points some n + 1 and the others, neither on a plane of its own"
+        return _Bound(2 * n + 1, source)
 
 
 class _HyperRidge(_Family):
