@@ -1,6 +1,7 @@
 """The studies behind the tables: every method measures what its table asks for."""
 
 import sys
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from PIL import Image
 
 from eqsep.datasets import Split
 from eqsep.datasets.table import Table as DataTable
-from paper import methods, networks
+from paper import methods, networks, runner
 from paper.cells import Cell, Results, Skipped
 from paper.comparison import compare
 from paper.figures import FIGURES
@@ -44,6 +45,13 @@ def check_values(names, values_of):
                 values = values_of[cell][entry.key(protocol)]
                 assert len(values) == cell.seeds
                 assert np.isfinite(values).all()
+
+
+@pytest.fixture
+def unrecorded(monkeypatch):
+    """Without what each cell ran through, which test_paper_dependencies.py asks for: it takes
+    longer than most cells."""
+    monkeypatch.setattr(runner, "recorded", lambda: nullcontext({}))
 
 
 def test_every_method_of_nsl_kdd_measures_every_kind(small_split, monkeypatch):
@@ -106,6 +114,7 @@ def test_without_its_files_a_cell_says_where_to_put_them(tmp_path, monkeypatch):
             study.measure(cell)
 
 
+@pytest.mark.usefixtures("unrecorded")
 def test_mvtec_probes_run_on_public_embeddings_which_do_not_name_the_defects(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     kind = np.repeat(["normal", "defect"], [60, 20])
@@ -252,7 +261,8 @@ class MeanColour:
         return [np.asarray(image).mean(axis=(0, 1)) / 100 - 1.5 for image in images]
 
 
-def test_shallow_models_on_the_circles_measure_every_figure():
+def test_shallow_models_on_the_circles_measure_every_figure(monkeypatch):
+    monkeypatch.setattr(circles, "QUICK_DRAWS", 2)
     names = ("toy_shallow", "toy_kernel_es")
     results = {cell: _or_skipped(circles.measure, cell) for cell in cells_of(*names)}
     missing = {cell.method for cell, result in results.items() if result is None}
@@ -305,7 +315,7 @@ def test_separation_is_that_of_outputs_and_distances():
     ] == [0.0]
 
 
-@pytest.mark.usefixtures("short_training")
+@pytest.mark.usefixtures("short_training", "unrecorded")
 def test_every_figure_is_drawn_from_results_alone(tmp_path):
     plan = Plan(protocols=("paper",), seeds=1, quick=True)
     for figure in FIGURES.values():
