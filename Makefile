@@ -27,7 +27,9 @@ serve: .venv/.serve
 reproduce: .venv/.dev
 	$(BIN)/python -m paper all $(if $(QUICK),--quick)
 
-test: lint types check
+# Types are looked at beside the tests, which leave a processor idle at times.
+test: lint
+	$(MAKE) --no-print-directory --jobs=2 types check
 
 # Old versions may use what newer ones of their own dependencies deprecate: not ours to mend.
 test-oldest: .venv-oldest/.dev
@@ -43,8 +45,8 @@ lint: .venv/.dev
 types: .venv/.dev
 	$(BIN)/mypy
 
-# A process has all tests of a file: what they share is made once.
-ALL_TESTS := -n 2 --dist loadfile
+# A process has all tests of a file: what they share is made once. conftest.py says which come first.
+ALL_TESTS := -n 2 --dist loadfile --no-loadscope-reorder
 
 check: .venv/.dev
 	OMP_NUM_THREADS=1 $(BIN)/pytest $(or $(FILE),$(ALL_TESTS))

@@ -2,8 +2,28 @@
 
 import os
 
+# The longest first: of two processes none is left with one of these when the other has ended.
+LONGEST = (
+    "test_readme.py",
+    "test_distributed.py",
+    "test_commands.py",
+    "test_estimators.py",
+    "test_paper_studies.py",
+    "test_serve.py",
+    "test_console_browser.py",
+    "test_paper_runner.py",
+    "test_layers.py",
+    "test_gallery.py",
+)
+
 # Before anything is imported: SciPy looks at this only once.
 os.environ.setdefault("SCIPY_ARRAY_API", "1")  # or scikit-learn's array API checks are skipped
+
+
+def pytest_collection_modifyitems(items):
+    """The files of LONGEST before all others, which stay in their order."""
+    rank = {name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: rank.get(item.path.name, len(LONGEST)))
 
 
 def pytest_configure(config):
