@@ -43,6 +43,21 @@ def test_slabs_enclose_as_often_as_their_volumes_say(n, k, margin):
     assert abs(share - value) <= 3.5 * np.hypot(error, spread)
 
 
+def test_slabs_are_measured_to_the_third_digit_where_corners_can_be_counted():
+    """0.568 by 100,000 draws of five slabs, and a look at each of their corners."""
+    value, error = enclosing_probability("equality", 2, 5)
+    assert error < 0.003
+    assert abs(value - 0.568) < 3.5 * np.hypot(error, 0.0016)
+
+
+@pytest.mark.parametrize(("n", "k", "margin"), [(12, 24, 3.0), (2, 900, 0.5), (40, 4000, 10.0)])
+def test_corners_are_not_counted_where_draws_of_all_slabs_say_more(n, k, margin, monkeypatch):
+    monkeypatch.setattr("eqsep.theory.enclosing._slabs_meet", lambda *_, **__: True)
+    value, error = enclosing_probability("equality", n, k, margin=margin)
+    assert value == 1
+    assert 0 < error < 0.03
+
+
 def test_the_offsets_of_halfspaces_may_have_any_size():
     """The law holds for every distribution that a change of all signs leaves as it is."""
     rng = np.random.default_rng(0)

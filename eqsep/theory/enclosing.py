@@ -1,10 +1,11 @@
 """The chance that random separators enclose a finite, positive volume."""
 
 from abc import ABC, abstractmethod
-from math import comb, sqrt
+from math import comb, log, sqrt
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import erf
 
 from eqsep.errors import UserError
 from eqsep.theory.checks import check_dimension, look_up
@@ -56,13 +57,18 @@ class _Slabs(_Family):
     def chance(self, n: int, k: int, *, margin: float, rng: np.random.Generator) -> Chance:
         if k <= n:
             return Chance(float(k == n), 0.0)
+        counted = _by_highest_corner(n, k, margin=margin, rng=rng)
+        share = min(counted.value, 1.0)
+        if counted.error**2 < share * (1 - share) / _DRAWS:
+            return counted
         hits = sum(_slabs_meet(n, k, margin=margin, rng=rng) for _ in range(_DRAWS))
         share = (hits + 1) / (_DRAWS + 2)  # never quite 0 or 1, and so neither is the error
         return Chance(hits / _DRAWS, sqrt(share * (1 - share) / _DRAWS))
 
 
 _FAMILIES: dict[str, _Family] = {f.name: f for f in (_Radial(), _Halfspaces(), _Slabs())}
-_DRAWS = 400
+_DRAWS = 400  # of k slabs, with a linear programme each
+_NUMBERS = 4_000_000  # in the draws of n slabs, without one
 
 
 def enclosing_probability(
@@ -83,7 +89,11 @@ def enclosing_probability(
     to choose sides.
 
     Slabs: 1 for k = n, whatever the offsets. Above that it depends on the offsets and widths: it is
-    measured in 400 draws of standard normal w and b, with slabs |w.x + b| <= margin.
+    measured for slabs |w.x + b| <= margin with standard normal w and b. A region that is not empty
+    has one highest corner, on n of the slabs: the highest corner p of their parallelepiped, which
+    each of the others holds with the chance that a normal variable of variance 1 + |p|^2 is at
+    most margin. The mean of the product over random p, times C(k, n), is the chance. Where 400
+    draws of all k slabs are the better measurement, as for chances close to 1, they are made.
 
     Parameters
     ----------
@@ -120,6 +130,22 @@ def enclosing_probability(
         raise UserError(f"margin must be positive, got {margin}. A flat slab has volume 0.")
     n, k = check_dimension(n_features), check_dimension(k, name="k")
     return chosen.chance(n, k, margin=margin, rng=np.random.default_rng(random_state))
+
+
+def _by_highest_corner(n: int, k: int, *, margin: float, rng: np.random.Generator) -> Chance:
+    """The expected number of choices of n slabs whose highest corner lies in the k - n others.
+
+    There is one such choice where the k slabs meet, and none where they do not.
+    """
+    draws = max(100, min(100_000, _NUMBERS // n**2))
+    normals, offsets = rng.standard_normal((draws, n, n)), rng.standard_normal((draws, n))
+    # Up, along the first axis, is a sum of the normals: their signs there say which face is higher.
+    signs = np.sign(np.linalg.inv(normals)[:, 0, :])
+    corners = np.linalg.solve(normals, (margin * signs - offsets)[..., None])[..., 0]
+    with np.errstate(all="ignore"):  # logarithms, as C(k, n) may be too large for a float
+        held = np.log(erf(margin / np.sqrt(2 + 2 * np.sum(corners**2, axis=1))))
+        number = np.exp(log(comb(k, n)) + (k - n) * held)
+        return Chance(float(number.mean()), float(number.std() / sqrt(draws)))
 
 
 def _slabs_meet(n: int, k: int, *, margin: float, rng: np.random.Generator) -> bool:
