@@ -14,6 +14,7 @@ from paper.tables.mvtec import STAND_IN
 from paper.verdicts import MISSING, Terms, Verdict, chance_passes, judge
 
 _UNKNOWN = ("differs", "cannot tell")
+CIRCLES = "circles"  # the data set that is drawn once, for all starts
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,10 @@ class Line:
     corrected_verdict: Verdict
     passes_by_chance: bool
 
+    def by(self, protocol: str) -> Verdict:
+        """The verdict by the protocol."""
+        return self.verdict if protocol == "paper" else self.corrected_verdict
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -49,10 +54,7 @@ class Comparison:
 
     def count(self, word: str, *, protocol: str = "paper") -> int:
         """How many lines have this verdict by the protocol."""
-        verdicts = (
-            line.verdict if protocol == "paper" else line.corrected_verdict for line in self.lines
-        )
-        return sum(verdict.word == word for verdict in verdicts)
+        return sum(line.by(protocol).word == word for line in self.lines)
 
     def missing(self, *, protocol: str = "paper") -> int:
         """How many published figures nothing of ours stands beside."""
@@ -62,6 +64,11 @@ class Comparison:
     def passed_by_chance(self) -> int:
         """With how many published figures a score that knows nothing would agree."""
         return sum(line.passes_by_chance for line in self.lines)
+
+    def agreeing_as_chance(self, *, protocol: str = "paper") -> int:
+        """How many of these agree with ours: they are no evidence for a method."""
+        lines = (line for line in self.lines if line.passes_by_chance)
+        return sum(line.by(protocol).word == "agrees" for line in lines)
 
 
 def compare(table: Table, plan: Plan, results: Results) -> Comparison:
@@ -95,7 +102,8 @@ def terms_of(table: Table, entry: Entry, result: Result | None, protocol: str) -
     """By what a figure is compared: the runs and digits of the paper, and draws of the circles."""
     values = (result or {}).get("values", {}).get(entry.key(protocol) + BY_DRAW)
     by_draw = Ours.of(values) if values else None
-    return Terms(entry.measurement.seeds, table.published.rounding, by_draw)
+    one_draw = by_draw is None and entry.measurement.dataset == CIRCLES
+    return Terms(entry.measurement.seeds, table.published.rounding, by_draw, one_draw)
 
 
 def _line(table: Table, entry: Entry, results: Mapping[str, Result | None]) -> Line:
@@ -110,7 +118,7 @@ def _line(table: Table, entry: Entry, results: Mapping[str, Result | None]) -> L
         told = Verdict(told.word, f"{told.reason}: {reason}")
     apart = None
     if paper is not None and entry.published.mean is not None:
-        apart = round(paper.mean - entry.published.mean, 4)
+        apart = paper.mean - entry.published.mean
     return Line(
         entry.row,
         entry.column,

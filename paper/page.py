@@ -60,7 +60,7 @@ class Report:
     def summary(self) -> tuple[str, ...]:
         """What comes first, in a sentence for each protocol and one of what chance would pass."""
         published = sum(len(table.lines) for table in self.comparisons)
-        published -= self.counted("ours alone")
+        published -= self.counted("ours alone", protocol=self.protocol)
         told = []
         for protocol in self.plan.protocols:
             agree, differ, open_ = (self.counted(word, protocol=protocol) for word in JUDGED)
@@ -69,14 +69,27 @@ class Report:
                 f"{open_} one cannot tell."
             )
         by_chance = sum(table.passed_by_chance for table in self.comparisons)
+        no_evidence = sum(
+            table.agreeing_as_chance(protocol=self.protocol) for table in self.comparisons
+        )
         missing = sum(table.missing(protocol=self.protocol) for table in self.comparisons)
         return (
-            f"{published} published figures, {missing} of them without one of ours beside them "
-            "(other data, skipped, or not run).",
+            f"{published} published figures, {self.printed_again} of them in a second table as "
+            f"well, {missing} of them without one of ours beside them (other data, skipped, or not "
+            "run).",
             *told,
-            f"With {by_chance} a constant score, or one drawn at random, would agree.",
+            f"With {by_chance} a constant score, or one drawn at random, would agree; "
+            f"{no_evidence} of these are among those that agree with ours by the {self.protocol} "
+            "protocol.",
             *self.claims_summary,
         )
+
+    @property
+    def printed_again(self) -> int:
+        """How many figures the paper has in a table before: the same of the same measurement."""
+        entries = [e for table in self.comparisons for e in TABLES[table.name].entries()]
+        figures = [(e.study, e.measurement, e.published) for e in entries if e.published.is_printed]
+        return len(figures) - len(set(figures))
 
     @property
     def claims_summary(self) -> tuple[str, ...]:

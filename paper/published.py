@@ -31,6 +31,11 @@ class Published:
     std: float | None = None
     least: float | None = None
 
+    @property
+    def is_printed(self) -> bool:
+        """Whether the paper says anything of it."""
+        return self.mean is not None or self.least is not None
+
     def __str__(self) -> str:
         if self.mean is None:
             return "none" if self.least is None else f"at least {self.least:g}"
@@ -115,6 +120,17 @@ class Ours:
     def of(cls, values: Sequence[float]) -> "Ours":
         """Of one number for each seed."""
         return cls(float(np.mean(values)), float(np.std(values)), len(values))
+
+    @property
+    def is_share(self) -> bool:
+        """Whether all numbers are zeros and ones: their variance is then the largest there is.
+
+        Examples
+        --------
+        >>> Ours.of([0.0, 1.0, 1.0]).is_share, Ours.of([0.4, 0.8, 0.8]).is_share
+        (True, False)
+        """
+        return abs(self.std**2 - self.mean * (1 - self.mean)) < 1e-9
 
     def __str__(self) -> str:
         return f"{self.mean:.3f}" + (f"±{self.std:.3f}" if self.n > 1 else "")

@@ -2,13 +2,13 @@
 
 Both figures are means of few runs. They *agree* where two one-sided tests show that they lie within
 a margin of each other, and *differ* where they do not and a two-sided test tells them apart. Where
-neither is so, the runs are too few or too far apart: one *cannot tell*. The printed figure may be
-off by half a unit of its last digit, which counts against agreement and against a difference. A
-method without chance on the same rows must give the same figure, rounded.
+neither is so, the runs are too few or too far apart: one *cannot tell*. The printed mean and its
+deviation may be off by half a unit of the last digit, which counts against agreement and against a
+difference. A method without chance on the same rows must give the same figure, rounded.
 """
 
-from dataclasses import dataclass
-from math import sqrt
+from dataclasses import dataclass, replace
+from math import inf, sqrt
 
 from scipy import stats
 
@@ -19,8 +19,9 @@ LEVEL = 0.05  # of each one-sided test, and of the two-sided one
 JUDGED = {
     "agrees": f"the two lie within {MARGIN:g} of each other, by two one-sided tests at "
     f"{LEVEL:.0%}; of a method without chance, they are equal when rounded",
-    "differs": f"they do not, and a two-sided test at {LEVEL:.0%} tells them apart; of a method "
-    "without chance, they are not equal when rounded",
+    "differs": f"they do not, and a two-sided test at {LEVEL:.0%} tells them apart, as it would "
+    "one in twenty of those that are the same; of a method without chance, they are not equal when "
+    "rounded",
     "cannot tell": "neither: the runs are too few, or too far apart",
 }
 MISSING = {
@@ -51,11 +52,15 @@ class Terms:
         Half a unit of the last digit that is printed.
     by_draw : Ours, default=None
         Where both have one data set of their own, drawn at random: ours over several draws of it.
+    one_draw : bool, default=False
+        Whether both have one data set of their own, and ours was not drawn again: the verdict
+        leaves that out of account, and says how far apart draws would have to be to undo it.
     """
 
     runs: int
     rounding: float = 0.0005
     by_draw: Ours | None = None
+    one_draw: bool = False
 
 
 def judge(published: Published, ours: Ours, terms: Terms) -> Verdict:
@@ -78,7 +83,7 @@ def judge(published: Published, ours: Ours, terms: Terms) -> Verdict:
     if terms.runs == 1 and terms.by_draw is None:
         word = "agrees" if abs(apart) <= terms.rounding + 1e-9 else "differs"
         return Verdict(word, f"apart by {apart:+.3f}, without chance")
-    error, freedom = standard_error(published, ours, terms)
+    error, freedom = standard_error(_widest(published, ours, terms), ours, terms)
     one_sided, two_sided = (stats.t.ppf(1 - share, freedom) for share in (LEVEL, LEVEL / 2))
     if abs(apart) + terms.rounding + one_sided * error <= MARGIN + 1e-9:
         word = "agrees"
@@ -86,8 +91,22 @@ def judge(published: Published, ours: Ours, terms: Terms) -> Verdict:
         word = "differs"
     else:
         word = "cannot tell"
-    reach = two_sided * error + terms.rounding
-    return Verdict(word, f"apart by {apart:+.3f}, give or take {reach:.3f}")
+    told = f"apart by {apart:+.3f}, give or take {two_sided * error + terms.rounding:.3f}"
+    if terms.one_draw and word != "cannot tell":
+        room = MARGIN - abs(apart) if word == "agrees" else abs(apart)
+        quantile = one_sided if word == "agrees" else two_sided
+        least = sqrt(max(((room - terms.rounding) / quantile) ** 2 - error**2, 0.0) / 2)
+        told += (
+            f"; of one draw of the rows each, and a deviation of {least:.3f} between draws would"
+        )
+        told += " undo it"
+    return Verdict(word, told)
+
+
+def _widest(published: Published, ours: Ours, terms: Terms) -> Published:
+    """With the largest deviation that is printed so, and with ours where none is printed."""
+    std = ours.std if published.std is None else published.std + terms.rounding
+    return replace(published, std=std)
 
 
 def standard_error(published: Published, ours: Ours, terms: Terms) -> tuple[float, float]:
@@ -116,16 +135,19 @@ def standard_error(published: Published, ours: Ours, terms: Terms) -> tuple[floa
 
 
 def _judge_claim(least: float, ours: Ours) -> Verdict:
-    """Whether a share of members is at least so much, by its exact interval."""
-    successes = round(ours.mean * ours.n)
-    low = stats.beta.ppf(LEVEL, successes, ours.n - successes + 1) if successes else 0.0
-    high = (
-        stats.beta.ppf(1 - LEVEL, successes + 1, ours.n - successes) if successes < ours.n else 1.0
-    )
+    """Whether a share of members, by its exact interval, or else a mean is at least so much."""
+    if not ours.is_share:
+        error = ours.std / sqrt(ours.n - 1) if ours.n > 1 else inf
+        reach = float(stats.t.ppf(1 - LEVEL, max(ours.n - 1, 1))) * error
+        low, high, told = ours.mean - reach, ours.mean + reach, f"{ours.mean:.3f}"
+    else:
+        successes = round(ours.mean * ours.n)
+        failures = ours.n - successes
+        low = stats.beta.ppf(LEVEL, successes, failures + 1) if successes else 0.0
+        high = stats.beta.ppf(1 - LEVEL, successes + 1, failures) if failures else 1.0
+        told = f"{successes} of {ours.n}"
     word = "agrees" if low >= least else "differs" if high < least else "cannot tell"
-    return Verdict(
-        word, f"{successes} of {ours.n}, between {low:.2f} and {high:.2f}; {least:g} claimed"
-    )
+    return Verdict(word, f"{told}, between {low:.2f} and {high:.2f}; {least:g} claimed")
 
 
 def chance_passes(published: Published, terms: Terms, prevalence: float | None) -> bool:
