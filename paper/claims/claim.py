@@ -2,13 +2,14 @@
 
 A claim is a list of contrasts, each of two figures or of one and a number. A one-sided test at 5 %
 decides whether a contrast *agrees* with the sentence, one of the contrary at 5 % over the number of
-contrasts whether it *differs*; where neither does one *cannot tell*. A claim agrees where as many
-contrasts do as it needs, and differs where too many do for that. The same tests are made of the
-published means, so that it is seen what they bear by themselves.
+tests whether it *differs*; where neither does one *cannot tell*. A claim agrees where as many
+contrasts do as it needs, and differs where too many do for that. One that needs all of them also
+differs where their mean does: forty figures that are each a little below a number are so together.
+The same tests are made of the published means, so that it is seen what they bear by themselves.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scipy import stats
@@ -120,6 +121,23 @@ class Claim:
     needed: int | None = None
     note: str = ""
 
+    @property
+    def relation(self) -> str:
+        """The one that all contrasts have in common; nothing where they have not."""
+        relations = {contrast.relation for contrast in self.contrasts}
+        return relations.pop() if len(relations) == 1 else ""
+
+    @property
+    def judges_mean(self) -> bool:
+        """Whether the mean of all contrasts says something of it: it needs them all, one way."""
+        one_sided = self.relation in ("above", "below", "no worse")
+        return self.needed is None and one_sided and len(self.contrasts) > 1
+
+    @property
+    def n_tests(self) -> int:
+        """Over how many tests the level of the contrary is divided."""
+        return len(self.contrasts) + self.judges_mean
+
     def cells(self, plan: Plan) -> list[Cell]:
         """The cells behind it, each once."""
         found = (value.cell(plan) for contrast in self.contrasts for value in contrast.values)
@@ -149,25 +167,49 @@ class Told:
 
 def tell(claim: Claim, plan: Plan, results: Results) -> Told:
     """Judge a claim by the results of its cells, and by the published figures."""
-    n, needed = len(claim.contrasts), claim.needed or len(claim.contrasts)
-    lines = tuple(_line(contrast, plan, results, n) for contrast in claim.contrasts)
+    needed = claim.needed or len(claim.contrasts)
+    lines = tuple(_line(contrast, claim, plan, results) for contrast in claim.contrasts)
     ours = _together([line.verdict for line in lines], needed)
+    if ours.word == "cannot tell" and claim.judges_mean:
+        apart = _mean_of(claim, plan, results)
+        if apart and judged(claim.relation, apart, 0.0, n=claim.n_tests) == "differs":
+            ours = Verdict("differs", f"{ours.reason}; their mean, apart by {apart}, differs")
     published = _together([line.published_verdict for line in lines], needed)
     return Told(claim, ours, published, lines)
 
 
-def _line(contrast: Contrast, plan: Plan, results: Results, n: int) -> Line:
+def _mean_of(claim: Claim, plan: Plan, results: Results) -> Ours | None:
+    """The mean of all differences, run by run; None where contrasts have not as many runs."""
+    pairs = []
+    for contrast in claim.contrasts:
+        left, *right = (v.numbers(results.of(v.cell(plan)) or {}, plan) for v in contrast.values)
+        pairs.append((left, *right) if right else (left, [contrast.right] * len(left)))
+    lengths = {len(side) for sides in pairs for side in sides}
+    if len(lengths) > 1 or min(lengths) < 2:
+        return None
+    apart = [[a - b for a, b in zip(*sides, strict=True)] for sides in pairs]
+    return Ours.of([sum(run) / len(run) for run in zip(*apart, strict=True)])
+
+
+def _line(contrast: Contrast, claim: Claim, plan: Plan, results: Results) -> Line:
     found = [results.of(value.cell(plan)) for value in contrast.values]
     word, told = _missing(found), ""
     if not word:
         sides = [v.numbers(r, plan) for v, r in zip(contrast.values, found, strict=True) if r]
-        word, told = _judged(contrast, sides, n)
+        word, told = _judged(contrast, sides, claim.n_tests)
     printed = [value.published for value in contrast.values]
     published_word, published = "none", ""
     if all(printed):
-        right = printed[1] if len(printed) > 1 else contrast.right
+        # A printed deviation may be off by half a unit of its last digit, as the mean may.
+        widest = [
+            replace(v.published, std=v.published.std + v.rounding * (v.published.n > 1))
+            for v in contrast.values
+            if v.published
+        ]
+        right = widest[1] if len(widest) > 1 else contrast.right
         rounding = sum(value.rounding for value in contrast.values)
-        published_word = judged(contrast.relation, printed[0], right, n=n, rounding=rounding)
+        n = len(claim.contrasts)
+        published_word = judged(contrast.relation, widest[0], right, n=n, rounding=rounding)
         published = " and ".join(map(str, printed))
     return Line(contrast.words, told, word, published, published_word)
 
@@ -198,7 +240,7 @@ def _judged(contrast: Contrast, sides: Sequence[Sequence[float]], n: int) -> tup
 def judged(relation: str, left: Any, right: Any, *, n: int = 1, rounding: float = 0.0) -> str:
     """ "agrees", "differs" or "cannot tell": of two means, or of a mean and a number.
 
-    `n` is how many contrasts a claim has. `rounding`, by which the difference may be off, counts
+    `n` is how many tests a claim has. `rounding`, by which the difference may be off, counts
     against agreement and against the contrary.
 
     Examples

@@ -34,6 +34,17 @@ CLAIMS = [
         tuple(Contrast(kdd("SVM-RBF", a), "above", kdd("SVM-Lin", a)) for a in _ATTACKS),
     ),
     Claim(
+        "one-vs-set",
+        "OVS detects DoS and probe attacks worse than the SVM, and privilege and access attacks "
+        "better.",
+        tuple(
+            Contrast(kdd("OVS-RBF", a), "above" if a in _UNSEEN else "below", kdd("SVM-RBF", a))
+            for a in _ATTACKS[:-1]
+        ),
+        note="The published OVS is a constant score, whose trapezoid is 0.5 or more where the SVM "
+        "has 0.037.",
+    ),
+    Claim(
         "one-vs-set by equality",
         "OVS-ES keeps the area of the seen kind and slightly raises those of unseen ones.",
         (
@@ -131,6 +142,19 @@ CLAIMS = [
             for a in _UNSEEN
             for row in ("ES, MSE (ours)", "ES-NS (ours)", "ES-SAD (ours)")
         ),
+    ),
+    Claim(
+        "supervised on unseen kinds",
+        "On unseen attacks equality separation outperforms the other supervised methods as a "
+        "whole.",
+        tuple(
+            Contrast(kdd(ours, a), "above", kdd(row, a))
+            for a in _UNSEEN
+            for ours, others in _CATEGORIES.values()
+            for row in (*others, "SVM-RBF")
+        ),
+        needed=10,
+        note="As a whole is taken for more than half of the eighteen contrasts.",
     ),
     Claim(
         "RQ1, thyroid",
