@@ -21,6 +21,13 @@ def whole(digits):
     return 256 * digits.high.long() + digits.low.long()
 
 
+def squares(digits):
+    m = digits.high.shape[0]
+    total = torch.zeros((m, m), dtype=torch.float64, device=digits.both.device)
+    gpu.add_squares(total, digits)
+    return total.triu() + total.triu(1).T
+
+
 @settings(max_examples=30, deadline=None)
 @given(n=st.integers(1, 40), m=st.integers(1, 20), seed=st.integers(0, 2**31))
 def test_digits_are_the_nearest_whole_numbers(n, m, seed):
@@ -49,7 +56,7 @@ def test_the_private_product_of_torch_is_there_and_exact():
 def test_products_of_digits_are_exact():
     rng = np.random.default_rng(0)
     k = gpu.digits_of(torch.as_tensor(rng.uniform(size=(500, 40))), torch.full((500,), 3e4))
-    square = gpu.squares(k)
+    square = squares(k)
     assert square.dtype == torch.float64
     assert torch.equal(square, (whole(k) @ whole(k).T).double())
     assert torch.equal(gpu.products(k, k), square)
@@ -58,7 +65,8 @@ def test_products_of_digits_are_exact():
 def test_a_full_piece_does_not_overflow():
     ones = torch.full((64, gpu.SUMMED_AT_ONCE), 127, dtype=torch.int8)
     low = torch.full_like(ones, -128)
-    assert gpu.squares(gpu.Digits(ones, low))[0, 0] == gpu.SUMMED_AT_ONCE * (127 * 256 - 128) ** 2
+    square = squares(gpu.Digits(torch.stack([ones, low])))
+    assert square[0, 0] == gpu.SUMMED_AT_ONCE * (127 * 256 - 128) ** 2
 
 
 @pytest.mark.parametrize(
@@ -138,21 +146,47 @@ def test_a_gpu_that_is_not_there_is_missed(payments):
         Detector(device="cuda", **SETTINGS).fit(payments.X, payments.kind)
 
 
+FORMS = (gpu.Form(0.1), gpu.Form(0.1, powers=(1, 2, 4)), gpu.Form(0.05, degree=2))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_plain_operations_are_the_kernels(form):
+    rng = np.random.default_rng(0)
+    X, C = rng.normal(size=(9, 3)), rng.normal(size=(5, 3))
+    apart = (np.abs(X[:, None] - C) ** form.degree).sum(axis=2)
+    expected = np.mean([np.exp(-form.rate * p * apart) for p in form.powers], axis=0)
+    k = gpu.values(torch.as_tensor(X), torch.as_tensor(C), form)
+    assert_allclose(k.numpy(), expected, rtol=1e-12)
+    kernel = RBF(form.rate) if form.degree == 2 else Laplacian(form.rate, form.powers)
+    assert_allclose(kernel(X, C), expected, rtol=1e-12)
+
+
 @on_a_gpu
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("shape", [(1, 1, 1), (100, 70, 7), (300, 129, 33)])
-def test_tiles_give_what_plain_operations_give(shape):
+def test_tiles_give_what_plain_operations_give(shape, form):
     n, m, d = shape
     rng = np.random.default_rng(0)
     X, C = (torch.as_tensor(rng.normal(size=(k, d)), dtype=torch.float32) for k in (n, m))
     coef, scale = torch.as_tensor(rng.normal(size=m)), torch.full((n,), gpu.SCALE)
     there = [a.cuda() for a in (X, C, coef, scale)]
-    k = gpu.laplacian(X.double(), C.double(), 0.1)
-    assert_allclose(gpu.laplacian(*there[:2], 0.1).cpu().numpy(), k.numpy(), atol=1e-6)
-    sums = gpu.laplacian_sums(*there[:3], 0.1).cpu().numpy()
+    k = gpu.values(X.double(), C.double(), form)
+    assert_allclose(gpu.values(*there[:2], form).cpu().numpy(), k.numpy(), atol=1e-6)
+    sums = gpu.sums(*there[:3], form).cpu().numpy()
     assert_allclose(sums, (k @ coef).numpy(), atol=1e-4)
-    digits = whole(gpu.laplacian_digits(there[0], there[1], there[3], 0.1)).cpu()
+    digits = whole(gpu.digits(there[0], there[1], there[3], form)).cpu()
     assert (digits[:m, :n].T - k * gpu.SCALE).abs().max() <= 0.6
     assert not digits[:, n:].any()
+
+
+@on_a_gpu
+@pytest.mark.parametrize("m", [64, 129, 500])
+def test_squares_by_tiles_are_exact(m):
+    rng = np.random.default_rng(0)
+    X, C = (torch.as_tensor(rng.normal(size=(k, 5)), dtype=torch.float32) for k in (1000, m))
+    k = gpu.digits(X.cuda(), C.cuda(), torch.full((1000,), gpu.SCALE).cuda(), gpu.Form(0.1))
+    here = whole(k).cpu()
+    assert torch.equal(squares(k).cpu(), (here @ here.T).double())
 
 
 @on_a_gpu

@@ -5,7 +5,7 @@ solve for coefficients. Whole numbers they sum up exactly. So kernel values, whi
 1, are rounded to 1 / 32,512 and written in two digits of eight bits; products of digits are sums of
 whole numbers without any error. What is left is the rounding of each value.
 
-The Laplacian kernel is compiled by Triton (`tiles`). Where this is not installed, and on
+Laplacian and Gaussian kernels are compiled by Triton (`tiles`). Where this is not installed, and on
 processors, the same is done by plain tensor operations.
 """
 
@@ -24,66 +24,84 @@ SCORED_AT_ONCE = 2**20  # rows
 WALKED_AT_ONCE = 2**16  # rows
 SCALE = 127 * 256.0  # what a kernel value of 1 is as a whole number
 _ROWS, _LANDMARKS, _WARPS = 128, 64, 4  # a tile stays in registers
+_SIDE, _DEPTH, _STAGES = 128, 64, 5  # of a product of digits: those of so many rows at a time
 _LOG2_E = math.log2(math.e)
 
 
 class Digits(NamedTuple):
-    """Whole numbers 256 `high` + `low`, each of shape (m, n) in eight bits."""
+    """Whole numbers 256 `high` + `low`, each of shape (m, n) in eight bits; (2, m, n) together."""
 
-    high: Any
-    low: Any
+    both: Any
+
+    @property
+    def high(self) -> Any:
+        return self.both[0]
+
+    @property
+    def low(self) -> Any:
+        return self.both[1]
 
 
 def is_fast(x: Any) -> bool:
     """Whether `x` is a tensor in single precision on a GPU."""
-    return is_foreign(x) and hasattr(x, "is_cuda") and x.is_cuda and x.element_size() == 4
+    return _is_on_gpu(x) and x.element_size() == 4
 
 
-def laplacian(  # pragma: no cover  needs a GPU
-    X: Any, C: Any, rate: float, powers: tuple[int, ...] = (1,)
-) -> Any:
-    """The mean of exp(-rate p ||x - c||_1) over powers p.  (n, d), (m, d) -> (n, m)"""
+def is_tiled(x: Any) -> bool:
+    """Whether it is, and Triton is there to compile for it."""
+    return is_fast(x) and _has_triton()
+
+
+def _is_on_gpu(x: Any) -> bool:
+    return is_foreign(x) and hasattr(x, "is_cuda") and bool(x.is_cuda)
+
+
+class Form(NamedTuple):
+    """The mean over powers p of exp(-rate p Σ_k |x_k - c_k|^degree), the degree 1 or 2."""
+
+    rate: float
+    degree: int = 1
+    powers: tuple[int, ...] = (1,)
+
+
+def values(X: Any, C: Any, form: Form) -> Any:  # pragma: no cover  needs a GPU
+    """The kernel of the form.  (n, d), (m, d) -> (n, m)"""
     import torch
 
-    if not _is_tiled(X):
-        return mean_of_powers(torch.cdist(X, C, p=1).mul_(-rate).exp_(), powers)
+    if not is_tiled(X):
+        apart = torch.cdist(X, C, p=form.degree, compute_mode="donot_use_mm_for_euclid_dist")
+        return mean_of_powers(apart.pow_(form.degree).mul_(-form.rate).exp_(), form.powers)
     xt, ct = _by_column(X, _ROWS), _by_column(C, _LANDMARKS)
     out = torch.empty((xt.shape[1], ct.shape[1]), device=X.device)
-    _over_tiles(_tiles().values, xt, ct, (out,), (rate, powers))
+    _over_tiles(_tiles().values, xt, ct, (out,), form)
     return out[: X.shape[0], : C.shape[0]]
 
 
-def laplacian_sums(  # pragma: no cover  needs a GPU
-    X: Any, C: Any, coef: Any, rate: float, powers: tuple[int, ...] = (1,)
-) -> Any:
-    """Σ_j a_j k(x, c_j) of each row, with k as above.  (n, d), (m, d), (m,) -> (n,)"""
+def sums(X: Any, C: Any, coef: Any, form: Form) -> Any:  # pragma: no cover  needs a GPU
+    """Σ_j a_j k(x, c_j) of each row, with k of the form.  (n, d), (m, d), (m,) -> (n,)"""
     import torch
 
     coef = coef.to(X.dtype)
-    if not _is_tiled(X):
-        return laplacian(X, C, rate, powers) @ coef
+    if not is_tiled(X):
+        return values(X, C, form) @ coef
     xt, ct = _by_column(X, _ROWS), _by_column(C, _LANDMARKS)
     out = torch.empty(xt.shape[1], device=X.device)
     coef = torch.nn.functional.pad(coef, (0, ct.shape[1] - C.shape[0]))
-    _over_tiles(_tiles().sums, xt, ct, (coef, out), (rate, powers), across=False)
+    _over_tiles(_tiles().sums, xt, ct, (coef, out), form, across=False)
     return out[: X.shape[0]]
 
 
-def laplacian_digits(  # pragma: no cover  needs a GPU
-    X: Any, C: Any, scale: Any, rate: float, powers: tuple[int, ...] = (1,)
-) -> Digits:
-    """k(x, c) as above, times each row's scale, as digits; those beyond n and m are 0."""
+def digits(X: Any, C: Any, scale: Any, form: Form) -> Digits:  # pragma: no cover  needs a GPU
+    """k(x, c) of the form, times each row's scale, as digits; those beyond n and m are 0."""
     import torch
 
-    if not _is_tiled(X):
-        return digits_of(laplacian(X, C, rate, powers), scale)
+    if not is_tiled(X):
+        return digits_of(values(X, C, form), scale)
     xt, ct = _by_column(X, _ROWS), _by_column(C, _LANDMARKS)
     scale = torch.nn.functional.pad(scale.float(), (0, xt.shape[1] - X.shape[0]))
-    high, low = torch.empty(
-        (2, ct.shape[1], xt.shape[1]), dtype=torch.int8, device=X.device
-    ).unbind()
-    _over_tiles(_tiles().digits, xt, ct, (scale, high, low), (rate, powers))
-    return Digits(high, low)
+    both = torch.empty((2, ct.shape[1], xt.shape[1]), dtype=torch.int8, device=X.device)
+    _over_tiles(_tiles().digits, xt, ct, (scale, *both), form)
+    return Digits(both)
 
 
 def digits_of(k: Any, scale: Any, *, n: int = 0) -> Digits:
@@ -106,23 +124,43 @@ def digits_of(k: Any, scale: Any, *, n: int = 0) -> Digits:
     more = max(n, rows + -rows % 8) - rows
     whole = torch.nn.functional.pad(whole, (0, more, 0, -m % 8 + 24))  # as such products ask
     high = (whole + 128) >> 8
-    return Digits(high.to(torch.int8), (whole - high * 256).to(torch.int8))
+    return Digits(torch.stack([high, whole - high * 256]).to(torch.int8))
 
 
 def products(left: Digits, right: Digits) -> Any:
     """Σ_n of the products of two whole numbers, exactly, in double precision.  -> (m, m')"""
-    import torch
-
-    m, both = right.high.shape[0], torch.cat(right)
+    m, both = right.high.shape[0], right.both.flatten(0, 1)
     total = _product(left.high, both).double().mul_(256).add_(_product(left.low, both))
     return total[:, :m] * 256 + total[:, m:]
 
 
-def squares(k: Digits) -> Any:
-    """`products(k, k)`, of which one of four parts is the transpose of another."""
-    cross = _product(k.high, k.low)
-    total = _product(k.high, k.high).double().mul_(2.0**16)
-    return total.add_(cross + cross.T, alpha=256.0).add_(_product(k.low, k.low))
+def add_squares(total: Any, k: Digits) -> None:
+    """Add `products(k, k)` to what is on and above the diagonal of `total`, of shape (m', m').
+
+    One of four products is the transpose of another. Below the diagonal anything may be left.
+    """
+    (m, n), size = k.high.shape, total.shape[0]
+    is_whole = 2 * m % _SIDE == n % _DEPTH == 0
+    if is_whole and _is_on_gpu(k.both) and _has_triton():  # pragma: no cover  needs a GPU
+        both = _square(k.both.flatten(0, 1))
+        high, cross, low = both[:m, :m], both[:m, m:], both[m:, m:]
+    else:
+        pairs = ((k.high, k.high), (k.high, k.low), (k.low, k.low))
+        high, cross, low = (_product(a, b) for a, b in pairs)
+    high, cross, low = (part[:size, :size] for part in (high, cross, low))
+    total.add_(high, alpha=2.0**16).add_(cross + cross.T, alpha=256.0).add_(low)
+
+
+def _square(a: Any) -> Any:  # pragma: no cover  needs a GPU
+    """Σ_n a_in a_jn in 32 bits, of tiles that reach above the diagonal; others hold nothing."""
+    import torch
+
+    m, n = a.shape
+    left, right = torch.triu_indices(m // _SIDE, m // _SIDE, device=a.device, dtype=torch.int32)
+    out = torch.empty((m, m), dtype=torch.int32, device=a.device)
+    program = _tiles().squares[(len(left),)]
+    program(a, left, right, out, m, n, _SIDE, _DEPTH, num_warps=_WARPS, num_stages=_STAGES)
+    return out
 
 
 def _product(a: Any, b: Any) -> Any:
@@ -144,38 +182,44 @@ def summed(
     m, tall = landmarks.shape[0], np.reshape(target, (len(weight), -1))
     double = {"dtype": torch.float64, "device": X.device}
     heaviest, furthest = float(weight.max(initial=0)) or 1.0, float(np.abs(tall).max()) or 1.0
-    root = torch.as_tensor(np.sqrt(weight / heaviest), **double)
-    pull = torch.as_tensor(tall / furthest, **double)
+    root = _sent(weight, X.device).div(heaviest).sqrt_()
+    pull = _sent(tall, X.device).div(furthest)
     gram, moment = torch.zeros((m, m), **double), torch.zeros((m, tall.shape[1]), **double)
-    digits = kernel.digits_at(landmarks)
+    digits_of_rows = kernel.digits_at(landmarks)
     for start in range(0, X.shape[0], SUMMED_AT_ONCE):
         rows = slice(start, start + SUMMED_AT_ONCE)
         scale = root[rows] * SCALE
-        k = digits(X[rows], scale)
+        k = digits_of_rows(X[rows], scale)
         t = digits_of(pull[rows], scale, n=k.high.shape[1])
-        gram += squares(k)[:m, :m]
+        add_squares(gram, k)
         moment += products(k, t)[:m, : tall.shape[1]]
     unit = heaviest / SCALE**2
-    return gram * unit, (moment * (unit * furthest)).reshape(m, *target.shape[1:])
+    gram = (gram.triu() + gram.triu(1).T) * unit
+    return gram, (moment * (unit * furthest)).reshape(m, *target.shape[1:])
+
+
+def _sent(array: np.ndarray, device: Any) -> Any:
+    """In double precision there; a GPU goes on with what it does meanwhile."""
+    import torch
+
+    here = torch.as_tensor(array, dtype=torch.float64)
+    here = here.pin_memory() if device.type == "cuda" else here
+    return here.to(device, non_blocking=True)
 
 
 def combined(kernel: Any, landmarks: Any, X: Any, coef: Any) -> Any:
     """Σ_j a_j k(x, c_j) of each row.  (n, d) -> (n,)"""
     import torch
 
-    sums = kernel.sums_at(landmarks, coef.to(X.dtype))
-    parts = [sums(X[i : i + SCORED_AT_ONCE]) for i in range(0, X.shape[0], SCORED_AT_ONCE)]
+    sums_of_rows = kernel.sums_at(landmarks, coef.to(X.dtype))
+    parts = [sums_of_rows(X[i : i + SCORED_AT_ONCE]) for i in range(0, X.shape[0], SCORED_AT_ONCE)]
     return torch.cat(parts) if parts else X[:, 0]
 
 
 @cache
-def has_triton() -> bool:  # pragma: no cover  needs a GPU
+def _has_triton() -> bool:  # pragma: no cover  needs a GPU
     """Whether Triton is there to compile for a GPU."""
     return find_spec("triton") is not None
-
-
-def _is_tiled(X: Any) -> bool:  # pragma: no cover  needs a GPU
-    return is_fast(X) and has_triton()
 
 
 def _tiles() -> Any:  # pragma: no cover  needs a GPU
@@ -196,15 +240,15 @@ def _over_tiles(  # pragma: no cover  needs a GPU
     xt: Any,
     ct: Any,
     places: tuple[Any, ...],
-    kernel: tuple[float, tuple[int, ...]],
+    form: Form,
     *,
     across: bool = True,
 ) -> None:
     (d, n), m = xt.shape, ct.shape[1]
     grid = (n // _ROWS, m // _LANDMARKS) if across else (n // _ROWS,)
-    rate, powers = kernel
+    rate, degree, powers = form
     numbers = (n, m, d, rate * _LOG2_E, 1 / len(powers))
-    known = (_ROWS, _LANDMARKS, sum(powers), max(powers).bit_length())
+    known = (_ROWS, _LANDMARKS, degree, sum(powers), max(powers).bit_length())
     program[grid](xt, ct, *places, *numbers, *known, num_warps=_WARPS)
 
 
@@ -215,7 +259,7 @@ def votes(trees: Any, X: Any, of_leaf: Any) -> Any:
     there = {"device": X.device}
     *nodes, depth = (torch.as_tensor(part, **there) for part in trees.walks)
     vote = torch.as_tensor(np.where(trees.is_leaf, of_leaf[trees.left * trees.is_leaf], 0), **there)
-    if _is_tiled(X) and X.shape[0]:  # pragma: no cover  needs a GPU
+    if is_tiled(X) and X.shape[0]:  # pragma: no cover  needs a GPU
         xt = _by_column(X, _ROWS)
         out = torch.empty(xt.shape[1], dtype=torch.float64, **there)
         root, *rest = nodes

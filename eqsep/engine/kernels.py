@@ -16,16 +16,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from eqsep.arrays import is_foreign, namespace
+from eqsep.engine import gpu
 from eqsep.engine.compiled import SparseManhattan, exponentials, manhattan, mean_of_powers
 from eqsep.engine.distances import SquaredDistance
-from eqsep.engine.gpu import (
-    Digits,
-    digits_of,
-    is_fast,
-    laplacian,
-    laplacian_digits,
-    laplacian_sums,
-)
 from eqsep.errors import UserError, UserTypeError
 
 ENOUGH = 500  # landmarks
@@ -94,7 +87,9 @@ class LocalKernel(Kernel):
         return self.dissimilarity_to(C)(X)
 
     def at(self, C: Any) -> Callable[[Any], Any]:
-        unit = unit_of(C)
+        form, unit = self._form(C), unit_of(C)
+        if form is not None:
+            return partial(gpu.values, C=C, form=form)
         rate, dissimilarity = self._rate(C, unit), self.dissimilarity_to(C, unit=unit)
 
         def values(X: Any) -> Any:
@@ -105,15 +100,23 @@ class LocalKernel(Kernel):
 
         return values
 
-    def digits_at(self, C: Any) -> Callable[[Any, Any], Digits]:
+    def digits_at(self, C: Any) -> Callable[[Any, Any], gpu.Digits]:
         """The function (X, scale) -> k(X, C) times each row's scale, as whole numbers."""
-        values = self.at(C)
-        return lambda X, scale: digits_of(values(X), scale)
+        form, values = self._form(C), self.at(C)
+        if form is not None:
+            return lambda X, scale: gpu.digits(X, C, scale, form)
+        return lambda X, scale: gpu.digits_of(values(X), scale)
 
     def sums_at(self, C: Any, coef: Any) -> Callable[[Any], Any]:
         """The function X -> Σ_j a_j k(X, c_j)."""
-        values = self.at(C)
+        form, values = self._form(C), self.at(C)
+        if form is not None:
+            return partial(gpu.sums, C=C, coef=coef, form=form)
         return lambda X: values(X) @ coef
+
+    def _form(self, C: Any) -> gpu.Form | None:  # noqa: ARG002  only some kernels have one
+        """How a GPU computes it in one go; None where it cannot, or landmarks are not there."""
+        return None
 
     def resolved(self, C: Any) -> Self:
         if self.gamma != "median":
@@ -196,6 +199,9 @@ class RBF(LocalKernel):
     def dissimilarity_to(self, C: Any, *, unit: float = 1.0) -> Callable[[Any], Any]:
         return SquaredDistance(C, unit=unit)
 
+    def _form(self, C: Any) -> gpu.Form | None:
+        return gpu.Form(self._rate(C, 1.0), degree=2) if _is_tiled(C) else None
+
 
 @dataclass
 class Exponential(LocalKernel):
@@ -244,27 +250,16 @@ class Laplacian(LocalKernel):
         return partial(manhattan, C=C, unit=unit)
 
     def at(self, C: Any) -> Callable[[Any], Any]:
-        if _is_tiled(C):
-            return partial(laplacian, C=C, rate=self._rate(C, 1.0), powers=self.powers)
-        widest = super().at(C)
-        return lambda X: mean_of_powers(widest(X), self.powers)
+        values = super().at(C)
+        return values if _is_tiled(C) else lambda X: mean_of_powers(values(X), self.powers)
 
-    def digits_at(self, C: Any) -> Callable[[Any, Any], Digits]:
-        if not _is_tiled(C):
-            return super().digits_at(C)
-        rate = self._rate(C, 1.0)
-        return lambda X, scale: laplacian_digits(X, C, scale, rate, self.powers)
-
-    def sums_at(self, C: Any, coef: Any) -> Callable[[Any], Any]:
-        if not _is_tiled(C):
-            return super().sums_at(C, coef)
-        rate = self._rate(C, 1.0)
-        return partial(laplacian_sums, C=C, coef=coef, rate=rate, powers=self.powers)
+    def _form(self, C: Any) -> gpu.Form | None:
+        return gpu.Form(self._rate(C, 1.0), powers=self.powers) if _is_tiled(C) else None
 
 
 def _is_tiled(C: Any) -> bool:
     """Whether landmarks are on a GPU in single precision, and none so large or small as to tell."""
-    return is_fast(C) and unit_of(C) == 1
+    return gpu.is_tiled(C) and unit_of(C) == 1
 
 
 @dataclass
