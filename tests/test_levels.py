@@ -28,6 +28,11 @@ def test_sets_that_are_shattered_are_not_refuted(family, n):
     assert all(refute(family, n, m) is None for m in range(1, vc_dimension(family, n).lower + 1))
 
 
+def test_numbers_that_a_solver_would_refuse_are_scaled():
+    """Above 1e15, from n = 17 on: it says that the model is wrong."""
+    assert refute("hyper-ridge", 17, 67).verify()
+
+
 def test_a_proof_with_other_numbers_is_no_proof():
     proof = refute("hyper-ridge", 5, 19)
     assert proof.verify()
