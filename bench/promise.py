@@ -55,7 +55,7 @@ from eqsep import Detector
 from eqsep.datasets import make_process
 from eqsep.detector.scoring import Calibration
 from eqsep.errors import EqsepWarning
-from eqsep.tables.encoder import aligned
+from eqsep.tables.fitted import aligned
 
 RATES = (0.01, 0.05, 0.1)
 MOST_NORMAL, MOST_SEEN, MOST_FRESH, MOST_LABELLED = 6000, 1000, 4000, 300

@@ -1,6 +1,8 @@
 """The door for data: NumPy through scikit-learn's checks, other array libraries as they are.
 
-A torch tensor in means torch out: nothing here moves data between libraries or devices.
+A torch tensor in means torch out: nothing here moves data between libraries or devices. Importing
+scikit-learn takes more than a second, and scoring rows needs nothing of it: it comes with the first
+check.
 """
 
 from functools import cache
@@ -8,7 +10,6 @@ from typing import Any
 
 import array_api_compat
 import numpy as np
-from sklearn.utils.validation import validate_data
 
 from eqsep.errors import MissingExtraError, UserError
 
@@ -118,3 +119,40 @@ def check_weight(sample_weight: Any, *, n: int) -> np.ndarray:
             f"got values from {weight.min()} to {weight.max()}."
         )
     return weight
+
+
+def check_is_fitted(estimator: Any, learnt: str) -> None:
+    """Refuse an estimator without the attribute that a fit gives it, in scikit-learn's words."""
+    if not hasattr(estimator, learnt):
+        from sklearn.utils.validation import check_is_fitted
+
+        check_is_fitted(estimator, learnt)
+
+
+def validate_data(estimator: Any, X: Any, **checks: Any) -> Any:
+    """The rows as scikit-learn takes them."""
+    from sklearn.utils.validation import validate_data
+
+    return validate_data(estimator, X, **checks)
+
+
+def column_or_1d(y: Any, *, warn: bool) -> Any:
+    """Labels as one column, as scikit-learn takes them."""
+    from sklearn.utils.validation import column_or_1d
+
+    return column_or_1d(y, warn=warn)
+
+
+def type_of_target(y: Any) -> str:
+    """What scikit-learn calls such labels."""
+    from sklearn.utils.multiclass import type_of_target
+
+    kind: str = type_of_target(y)
+    return kind
+
+
+def check_classification_targets(y: Any) -> None:
+    """Refuse labels that are measurements, as scikit-learn does."""
+    from sklearn.utils.multiclass import check_classification_targets
+
+    check_classification_targets(y)

@@ -29,8 +29,8 @@ import numpy as np
 from eqsep.errors import EqsepWarning, quoted, warn
 from eqsep.labels import RowLabels
 from eqsep.tables.column import WRITERS, Column
-from eqsep.tables.encoder import TableEncoder
 from eqsep.tables.encodings import Date
+from eqsep.tables.fitted import FittedEncoder
 from eqsep.tables.reading import Table
 
 _COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
@@ -345,7 +345,7 @@ def check_threshold(threshold: float, *, rate: float, doubted: bool = False) -> 
     ]
 
 
-def check_dates(encoder: TableEncoder) -> list[Finding]:
+def check_dates(encoder: FittedEncoder) -> list[Finding]:
     """A finding for each column of dates that a fitted encoder has learnt."""
     return [
         Finding(
@@ -360,7 +360,7 @@ def check_dates(encoder: TableEncoder) -> list[Finding]:
     ]
 
 
-def rows_beyond(rows: Table, encoder: TableEncoder) -> Beyond:
+def rows_beyond(rows: Table, encoder: FittedEncoder) -> Beyond:
     """How many rows have a later date, or an earlier one, than all that were learnt."""
     found: Beyond = Counter()
     for index, name, learnt in _dates(encoder):
@@ -387,7 +387,7 @@ def check_beyond(beyond: Beyond, *, n_rows: int) -> list[Finding]:
     ]
 
 
-def _dates(encoder: TableEncoder) -> Iterator[tuple[int, str, Date]]:
+def _dates(encoder: FittedEncoder) -> Iterator[tuple[int, str, Date]]:
     """The index, name and encoding of each column of dates."""
     names = getattr(encoder, "feature_names_in_", None)
     for i, learnt in enumerate(encoder.columns_):

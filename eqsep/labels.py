@@ -5,10 +5,8 @@ from numbers import Number
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import column_or_1d
 
-from eqsep.arrays import to_numpy
+from eqsep.arrays import check_classification_targets, column_or_1d, to_numpy, type_of_target
 from eqsep.errors import EqsepWarning, UserError, quoted, warn
 from eqsep.tables.column import objects
 

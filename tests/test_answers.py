@@ -1,5 +1,8 @@
 """What a fitted detector says of rows: chances, and the words of scikit-learn."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,7 +10,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
 from eqsep import Detector
+from eqsep.datasets import make_mixed_demo
+from eqsep.detector.answers import FittedDetector
 from eqsep.detector.probability import survival
+from eqsep.persistence import load_model
+from eqsep.persistence.files import load_answering
 
 QUICK = {"bandwidth": 1.0, "n_landmarks": 60, "random_state": 0}
 RNG = np.random.default_rng(0)
@@ -124,3 +131,51 @@ def test_who_is_not_fitted_says_so():
         Detector().score_samples(NEW)
     with pytest.raises(NotFittedError):
         Detector().predict_kind(NEW)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A detector of mixed columns in a file, and rows in another."""
+    folder = tmp_path_factory.mktemp("saved")
+    made = make_mixed_demo(n_samples=600, random_state=0, as_frame=True)
+    Detector(**QUICK).fit(made.X, made.kind).save(folder / "m.eqsep")
+    made.X.to_csv(folder / "rows.csv", index=False)
+    return folder / "m.eqsep", folder / "rows.csv", made.X
+
+
+def test_a_detector_that_is_only_asked_says_what_one_says_that_learns(saved):
+    model, _, rows = saved
+    asked, learning = load_answering(model), load_model(model)
+    assert type(asked) is FittedDetector
+    assert type(learning) is Detector
+    for say in ("score_samples", "predict", "predict_kind", "p_value", "kind_p_values"):
+        assert_array_equal(getattr(asked, say)(rows), getattr(learning, say)(rows))
+    assert asked.explain(rows[:3]) == learning.explain(rows[:3])
+    assert asked.threshold_ == learning.threshold_
+    asked.false_alarm_rate = 0.2
+    assert asked.threshold_ < learning.threshold_
+
+
+def test_a_detector_within_another_model_still_learns(tmp_path):
+    from eqsep import NegativeSampling
+
+    outer = NegativeSampling(Detector(**QUICK), random_state=0).fit(NORMAL[:300])
+    outer.save(tmp_path / "m.eqsep")
+    read = load_answering(tmp_path / "m.eqsep")
+    assert type(read.estimator_) is Detector
+    assert_array_equal(read.decision_function(NEW), outer.decision_function(NEW))
+
+
+def test_scoring_a_file_waits_for_no_library_that_learns(saved):
+    model, rows, _ = saved
+    code = (
+        "import sys; from contextlib import suppress\n"
+        "from eqsep.cli import app\n"
+        f"with suppress(SystemExit): app(['score', {str(model)!r}, {str(rows)!r}])\n"
+        "late = {'sklearn', 'pandas', 'scipy.stats', 'torch', 'matplotlib'}\n"
+        "print('imported:', *sorted(late & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    *scores, told = done.stdout.splitlines()
+    assert told == "imported:"
+    assert len(scores) == 1 + len(rows.read_text().splitlines()[1:])

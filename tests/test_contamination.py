@@ -14,7 +14,7 @@ from eqsep.detector import CalibrationWarning, contamination, fitting, suspects
 from eqsep.detector.contamination import anomalies_among, counting, held_out_anomalies
 from eqsep.detector.fitting import accumulate, context_of
 from eqsep.detector.scoring import Calibration
-from eqsep.tables.encoder import aligned
+from eqsep.tables.fitted import aligned
 
 RATES = (0.01, 0.05, 0.1)
 QUICK = {"bandwidth": 1.0, "n_landmarks": 60}

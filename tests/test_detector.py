@@ -14,7 +14,7 @@ from sklearn.metrics import average_precision_score
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
 from eqsep.labels import UNLABELLED, read_row_labels
-from eqsep.tables.encoder import aligned
+from eqsep.tables.fitted import aligned
 
 KINDS = np.repeat(["normal", "pump", "leak"], [400, 20, 20])
 

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import CalibrationWarning, NewKindWarning, RepeatedRowsWarning
-from eqsep.tables.encoder import aligned
+from eqsep.tables.fitted import aligned
 
 # A few rows are no ground for a promise, nor for a name; here scores are compared.
 pytestmark = [

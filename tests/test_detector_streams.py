@@ -19,7 +19,7 @@ from eqsep.detector.bandwidth import Choice
 from eqsep.detector.detector import recorded
 from eqsep.detector.fitting import accumulate, context_of
 from eqsep.detector.streams import StreamSummary, agree, finished
-from eqsep.tables.encoder import aligned
+from eqsep.tables.fitted import aligned
 from eqsep.tables.reading import read_table
 
 # A few rows are no ground for a promise, nor for a name; here scores are compared.

@@ -13,7 +13,7 @@ from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector.scoring import scorer_of
 from eqsep.engine import compiled
-from eqsep.tables.encoder import output_weights
+from eqsep.tables.fitted import output_weights
 
 
 def cheap(**parameters):

@@ -13,7 +13,7 @@ from eqsep import Detector
 from eqsep.detector.feature_map import Packing
 from eqsep.engine.compiled import SparseManhattan
 from eqsep.tables import TableEncoder
-from eqsep.tables.encoder import aligned, encoded
+from eqsep.tables.fitted import aligned, encoded
 
 
 def frame(rng, n, *, missing):

@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 
 from eqsep.engine import compiled
 from eqsep.tables import TableEncoder
-from eqsep.tables.encoder import aligned, encoded, encoded_values
+from eqsep.tables.fitted import aligned, encoded, encoded_values
 
 NAMES = ("size", "share", "constant", "shape", "truth", "time", "gone")
 

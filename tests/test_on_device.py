@@ -12,7 +12,7 @@ from eqsep.engine import gpu
 from eqsep.engine.ellipsoid import Ellipsoid
 from eqsep.engine.trees import Trees
 from eqsep.tables import TableEncoder
-from eqsep.tables.encoder import encoded
+from eqsep.tables.fitted import encoded
 from eqsep.tables.reading import read_table, row_parts
 
 torch = pytest.importorskip("torch", reason="the extra nn is not installed")

@@ -30,7 +30,7 @@ from sklearn.base import clone
 from eqsep import Detector, NegativeSampling, load_model
 from eqsep.detector import RepeatedRowsWarning
 from eqsep.persistence import ModelFileError
-from eqsep.tables.encoder import state_of
+from eqsep.tables.fitted import state_of
 
 
 @pytest.fixture

@@ -20,7 +20,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from eqsep.tables import TableEncoder
 from eqsep.tables.decodings import decoded
-from eqsep.tables.encoder import ColumnMatchWarning, encoder_of, state_of
+from eqsep.tables.encoder import encoder_of
+from eqsep.tables.fitted import ColumnMatchWarning, state_of
 
 FORMS = ["quantile", "standard", "both"]
 every_form = pytest.mark.parametrize("columns", FORMS)

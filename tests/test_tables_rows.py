@@ -2,14 +2,16 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep.datasets import make_mixed_demo
 from eqsep.tables import TableEncoder
+from eqsep.tables.column import Column
 from eqsep.tables.decodings import decoded
-from eqsep.tables.encoder import aligned, output_weights
-from eqsep.tables.reading import read_table
+from eqsep.tables.fitted import aligned, output_weights
+from eqsep.tables.reading import arrow_numbers, read_table
 
 
 @pytest.fixture(scope="module")
@@ -122,3 +124,32 @@ def test_a_table_without_its_ids_is_aligned_twice():
         encoder = TableEncoder(numeric_encoding="both").fit(rows)
     table = aligned(encoder, [{"size": 3.0}])
     assert [column.name for column in aligned(encoder, table).columns] == ["id", "size"]
+
+
+@pytest.mark.parametrize(
+    "kind", ["float32", "float64", "int8", "int32", "uint64", "timestamp[us]", "bool"]
+)
+@pytest.mark.parametrize("part", [slice(None), slice(3, 11), slice(5, 5)])
+def test_numbers_of_arrow_are_those_that_it_gives_itself(kind, part):
+    gaps = kind.startswith(("float", "timestamp"))
+    values = [None if i % 5 == 2 and gaps else i for i in range(20)]
+    whole = pa.array([i % 3 == 0 for i in values] if kind == "bool" else values, kind)
+    for given in (pa.chunked_array([whole, whole[:7]])[part], whole[part]):
+        found, expected = arrow_numbers(given), given.to_numpy(zero_copy_only=False)
+        assert found.dtype == expected.dtype
+        assert_array_equal(found, expected)
+
+
+def test_a_number_stands_for_what_is_missing():
+    column = pa.array([4, None, 6], pa.int32())
+    assert arrow_numbers(column[1:], missing=9).tolist() == [9, 6]
+
+
+def test_texts_are_told_apart_in_the_same_order_whether_few_or_many():
+    texts = ["b", None, "a", "b", "", "a"]
+    few = Column("x", "text", np.array(texts, dtype=object))
+    many = Column("x", "text", np.array(texts * 2000, dtype=object))
+    names, rows = few.names()
+    assert (names, rows.tolist()) == (["b", None, "a", ""], [0, 1, 2, 0, 3, 2])
+    assert many.names()[0] == names
+    assert_array_equal(many.names()[1], np.tile(rows, 2000))

@@ -12,7 +12,7 @@ from eqsep import Detector, load_model
 from eqsep.detector.bandwidth import VOTE_WEIGHTS
 from eqsep.engine import trees as module
 from eqsep.engine.trees import Trees, anomalous_shares, same_trees
-from eqsep.tables.encoder import aligned
+from eqsep.tables.fitted import aligned
 
 
 def striped(n, *, seed=0):

@@ -9,7 +9,7 @@ from eqsep.batches import sampling
 from eqsep.checks import UnusedDoubtWarning
 from eqsep.detector import suspects
 from eqsep.errors import UserError
-from eqsep.tables.encoder import aligned
+from eqsep.tables.fitted import aligned
 
 N_NORMAL, N_UNLABELLED, N_LEAKS = 400, 300, 120
 

@@ -16,7 +16,7 @@ import eqsep
 ROOT = Path(eqsep.__file__).parent
 # From the ground up. A module may import from its own room and from those of layers before it.
 LAYERS = [
-    ["errors", "files"],
+    ["contract", "errors", "files"],
     ["arrays", "renames"],
     ["engine"],
     ["activations", "tables"],
@@ -43,6 +43,7 @@ UPWARDS = {
 # Where a module is imported by a name that is computed.
 BY_NAME = {
     "__init__.py",  # the public names, when they are asked for
+    "detector/__init__.py",  # likewise
     "persistence/codecs.py",  # the classes of a model file, all in its registry
     "datasets/embeddings.py",  # packages of others
     "commands/postponing.py",  # likewise

@@ -13,8 +13,9 @@ from eqsep.commands.dialects import Layout
 from eqsep.commands.ranking import Highest
 from eqsep.commands.reading import errors_placed, load_detector, pieces
 from eqsep.commands.scoring import Wanted, reader_of
-from eqsep.detector import Detector
+from eqsep.detector.answers import FittedDetector
 from eqsep.detector.scoring import verdicts
+from eqsep.persistence.files import load_answering
 from eqsep.tables.reading import Table
 
 _AT_ONCE = 64  # rows that are explained together, so that the first ones come at once
@@ -33,7 +34,7 @@ def explain_files(
     model: Path, paths: Sequence[str], *, layout: Layout, wanted: Wanted
 ) -> Iterator[str]:
     """Why the rows, or alarms, with the highest scores have them, as text; the highest first."""
-    detector = load_detector(model, rows=paths, rate=wanted.rate)
+    detector = load_detector(model, rows=paths, rate=wanted.rate, load=load_answering)
     held: list[_Held] = []
     highest = Highest(wanted.most)
     done = candidates = 0
@@ -60,7 +61,7 @@ def explain_files(
         tell(f"Shown: the {len(held):,} highest of {all_of_them}; --most N shows more.")
 
 
-def _explained(detector: Detector, held: Sequence[_Held], *, top: int) -> Iterator[str]:
+def _explained(detector: FittedDetector, held: Sequence[_Held], *, top: int) -> Iterator[str]:
     for start in range(0, len(held), _AT_ONCE):
         some = held[start : start + _AT_ONCE]
         found = detector.explain(joined([held.row for held in some]), top=top)

@@ -20,7 +20,7 @@ from eqsep.commands.reading import (
     whole,
     whole_pieces,
 )
-from eqsep.detector import Detector
+from eqsep.detector.answers import FittedDetector
 from eqsep.detector.holdout import NUMERIC, with_groups
 from eqsep.detector.windows import Windows
 from eqsep.errors import Note, UserError, quoted, warn
@@ -86,7 +86,7 @@ class InputSpec:
         """The same, and last the column of labels."""
         return self.groups + ([] if self.label is None else [self.label])
 
-    def read(self, like: Detector | None = None) -> tuple[Table, LabelColumn | None]:
+    def read(self, like: FittedDetector | None = None) -> tuple[Table, LabelColumn | None]:
         """The rows without what is left out, and their labels; read `like` a model, or anew."""
         self.check()
         rows, column = self._inferred() if like is None else self.read_like(like)
@@ -100,7 +100,7 @@ class InputSpec:
             return rows.take(kept), labels.take(kept)
         return rows, labels
 
-    def read_like(self, model: Detector) -> "tuple[Table, pa.ChunkedArray | None]":
+    def read_like(self, model: FittedDetector) -> "tuple[Table, pa.ChunkedArray | None]":
         """The rows as a model takes them, with their groups, and the column of labels."""
         table = whole_pieces(
             self.paths, columns_for(model, beside=self.beside), layout=self.layout, like=model
@@ -109,7 +109,7 @@ class InputSpec:
         windows, rows = model.feature_map_.windows, self.with_groups(as_read(table, model), table)
         return rows if windows is None else windows.transform(rows), labels
 
-    def grouped_like(self, model: Detector) -> "InputSpec":
+    def grouped_like(self, model: FittedDetector) -> "InputSpec":
         """The same with the columns of groups and times that a model knows, where none is named."""
         grouping = model.feature_map_.grouping
         if grouping is None:
@@ -141,7 +141,7 @@ class InputSpec:
         if both:
             raise UserError(f"Column {quoted(both)} cannot be both --names and --drop.")
 
-    def columns(self, like: Detector | None) -> Choice:
+    def columns(self, like: FittedDetector | None) -> Choice:
         """The columns of a file that are wanted, the label last: those of a model, or all."""
         beside = self.beside
         if like is not None:

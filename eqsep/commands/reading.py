@@ -15,7 +15,7 @@ from eqsep.commands.console import meant, sentence
 from eqsep.commands.dialects import Layout
 from eqsep.commands.streams import STANDARD_INPUT, read_unchanged
 from eqsep.commands.text_files import CsvFile, JsonFile, open_text
-from eqsep.detector import Detector
+from eqsep.detector.answers import FittedDetector
 from eqsep.detector.holdout import NUMERIC
 from eqsep.detector.scoring import checked_rate
 from eqsep.errors import UserError, quoted
@@ -35,6 +35,7 @@ _TYPES = {
     "date": pa.timestamp("us"),
     "boolean": pa.bool_(),
 }  # of text that is written plainly
+Load = Callable[[Path], Any]  # of a model file
 Choice = Callable[[list[str]], Iterable[str]]  # from the columns of a file to those wanted of it
 
 
@@ -90,10 +91,9 @@ def open_table(path: str, *, layout: Layout) -> "Iterator[ArrowFile | CsvFile | 
         ):
             yield f
     except (pa.ArrowException, EOFError, gzip.BadGzipFile, zlib.error) as error:
-        reason = " ".join(str(error).split()).rstrip(".")
         from eqsep.commands.bad_rows import not_divided
 
-        raise not_divided(name, reason) from error
+        raise not_divided(name, " ".join(str(error).split()).rstrip(".")) from error
     except OSError as error:
         if error.filename is not None or isinstance(error, BrokenPipeError):
             raise
@@ -171,7 +171,7 @@ def no_rows(paths: Iterable[str]) -> UserError:
 
 
 def pieces(
-    paths: Sequence[str], choose: Choice, *, layout: Layout, like: Detector | None = None
+    paths: Sequence[str], choose: Choice, *, layout: Layout, like: FittedDetector | None = None
 ) -> Iterator[tuple[str, pa.Table]]:
     """Some thousand rows at a time, each with the name of their file; text files give strings.
 
@@ -190,7 +190,7 @@ def pieces(
                 yield file.name, table
 
 
-def _unreadable(table: pa.Table, detector: Detector) -> dict[str, pa.ChunkedArray]:
+def _unreadable(table: pa.Table, detector: FittedDetector) -> dict[str, pa.ChunkedArray]:
     """Which values of each column a detector cannot read, where there are such."""
     from eqsep.commands.bad_rows import unreadable
 
@@ -228,7 +228,9 @@ def _endings() -> str:
     )
 
 
-def load_detector(path: Path, *, rows: Iterable[str] = (), rate: float | None = None) -> Detector:
+def load_detector(
+    path: Path, *, rows: Iterable[str] = (), rate: float | None = None, load: Load = load_model
+) -> Any:
     """The detector in a model file; errors name the file, and say if `rows` is the model.
 
     With a `rate` of false alarms it has the threshold of that one, not of its own.
@@ -239,10 +241,10 @@ def load_detector(path: Path, *, rows: Iterable[str] = (), rate: float | None = 
         models = [file for file in rows if Path(file).is_file() and _is_model(Path(file))]
         raise UserError(f"{path} is not an eqsep model: {_instead(path, models)}")
     try:
-        model = load_model(path)
+        model = load(path)
     except ModelFileError as error:
         raise error.at(str(path)) from error
-    if not isinstance(model, Detector):
+    if not isinstance(model, FittedDetector):
         raise UserError(
             f"{path} holds a {type(model).__name__}: expected a detector, as eqsep fit writes it."
         )
@@ -267,7 +269,7 @@ def _instead(path: Path, models: Sequence[str]) -> str:
     return "pass a file that eqsep fit wrote."
 
 
-def columns_for(detector: Detector, *, beside: Iterable[str] = ()) -> Choice:
+def columns_for(detector: FittedDetector, *, beside: Iterable[str] = ()) -> Choice:
     """Which columns of a file the detector needs, and those that are wanted `beside` them.
 
     A detector that was fitted to an array knows its columns by their place alone.
@@ -298,7 +300,7 @@ def columns_for(detector: Detector, *, beside: Iterable[str] = ()) -> Choice:
     return choose
 
 
-def _check_groups(detector: Detector, beside: Sequence[str], there: Sequence[str]) -> None:
+def _check_groups(detector: FittedDetector, beside: Sequence[str], there: Sequence[str]) -> None:
     """Refuse rows without the column of groups or of times that is asked for, and say why."""
     grouping = detector.feature_map_.grouping
     if grouping is None:
@@ -312,7 +314,7 @@ def _check_groups(detector: Detector, beside: Sequence[str], there: Sequence[str
             )
 
 
-def all_columns(detector: Detector, beside: Sequence[str]) -> Choice:
+def all_columns(detector: FittedDetector, beside: Sequence[str]) -> Choice:
     """All columns of a file, where those that the detector needs and some others are there."""
     needed = columns_for(detector, beside=beside)
 
@@ -323,7 +325,7 @@ def all_columns(detector: Detector, beside: Sequence[str]) -> Choice:
     return choose
 
 
-def as_read(table: pa.Table, detector: Detector) -> Table:
+def as_read(table: pa.Table, detector: FittedDetector) -> Table:
     """A table, of strings or not, as the rows that a detector takes."""
     known = detector.feature_map_.table_columns
     by_name = hasattr(detector, "feature_names_in_")
@@ -366,7 +368,7 @@ def errors_placed(name: str, *, before: int) -> Iterator[None]:
 
 
 def whole_pieces(
-    paths: Sequence[str], choose: Choice, *, layout: Layout, like: Detector
+    paths: Sequence[str], choose: Choice, *, layout: Layout, like: FittedDetector
 ) -> pa.Table:
     """All rows of the files, as they are written: text files give strings."""
     parts = pieces(paths, choose, layout=layout, like=like)

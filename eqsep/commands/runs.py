@@ -9,7 +9,9 @@ import pyarrow as pa
 from eqsep.commands.dialects import Layout
 from eqsep.commands.inputs import InputSpec
 from eqsep.commands.reading import Choice, as_read, columns_for
-from eqsep.detector import Detector, PersistentAlarms, Runs
+from eqsep.detector.answers import FittedDetector
+from eqsep.detector.persisting import PersistentAlarms
+from eqsep.detector.windows import Runs
 from eqsep.errors import UserError, quoted
 from eqsep.tables.reading import Table
 
@@ -25,7 +27,7 @@ class RunReader:
         How many of how many last rows must be above the threshold, as in "3/5".
     """
 
-    def __init__(self, detector: Detector, *, persist: str | None = None) -> None:
+    def __init__(self, detector: FittedDetector, *, persist: str | None = None) -> None:
         self.detector, self.runs = detector, Runs()
         self.alarms = PersistentAlarms(1, 1) if persist is None else PersistentAlarms.read(persist)
         self.windows = detector.feature_map_.windows

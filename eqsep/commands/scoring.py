@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from rich.console import Console
 
 from eqsep.checks import Beyond, check_beyond, rows_beyond, warn_of
@@ -30,16 +29,18 @@ from eqsep.commands.reading import (
 from eqsep.commands.streams import STANDARD_INPUT
 from eqsep.commands.writing import (
     STANDARD_OUTPUT,
+    as_column,
     check_table_out,
     output_format,
     shortened,
     table_writer,
 )
-from eqsep.detector import Detector
+from eqsep.detector.answers import FittedDetector
 from eqsep.detector.scoring import verdicts
 from eqsep.errors import UserError, quoted
 from eqsep.labels import NORMAL
-from eqsep.tables.reading import Table
+from eqsep.persistence.files import load_answering
+from eqsep.tables.reading import Table, arrow_numbers
 
 if TYPE_CHECKING:
     from eqsep.commands.runs import RunReader
@@ -75,8 +76,7 @@ class Wanted:
     rate : float or None
         The share of new normal rows that may raise an alarm; else as the model was fitted.
     keep : sequence of str
-        Columns that are written between the number of the row and its score; by default those
-        that the model has taken for ids.
+        Columns that are written before the score; by default those that were taken for ids.
     ray : str or None
         The cluster whose processes read and score the rows; else this one does.
     fdr : float or None
@@ -128,8 +128,7 @@ class Outcome:
     Attributes
     ----------
     rate : float or None
-        Rows a second after the first piece, which waits for what is compiled; None where there
-        is no other.
+        Rows a second after the first piece, which waits for compiled code; None without others.
     highest : int or None
         How many rows were written, where only the highest were wanted.
     needed : int or None
@@ -159,7 +158,7 @@ class ScoredRows:
 class RowReader:
     """From pieces of files to the rows that a detector takes, each for itself."""
 
-    detector: Detector
+    detector: FittedDetector
 
     def columns(self, *, beside: Iterable[str] = ()) -> Choice:
         """The columns of a file that are read."""
@@ -174,7 +173,7 @@ class RowReader:
         return alarm
 
 
-def reader_of(detector: Detector, *, persist: str | None = None) -> "RowReader | RunReader":
+def reader_of(detector: FittedDetector, *, persist: str | None = None) -> "RowReader | RunReader":
     """How pieces of files become rows: with the rows before them, where something looks back."""
     if detector.feature_map_.windows is None and persist is None:
         return RowReader(detector)
@@ -191,7 +190,7 @@ def score_files(
     check_table_out(out)
     inputs = files_of(paths)
     check_not_read(out, [model, *inputs])
-    detector = load_detector(model, rows=paths, rate=wanted.rate)
+    detector = load_detector(model, rows=paths, rate=wanted.rate, load=load_answering)
     tally, needed = _Tally(), None
     if wanted.fdr is not None:
         wanted, needed = _selecting(detector, inputs, layout=layout, wanted=wanted)
@@ -206,7 +205,7 @@ def score_files(
 
 
 def _selecting(
-    detector: Detector, paths: Sequence[str], *, layout: Layout, wanted: Wanted
+    detector: FittedDetector, paths: Sequence[str], *, layout: Layout, wanted: Wanted
 ) -> tuple[Wanted, int]:
     """What is wanted, with the threshold of a selection; how few alarms there can be.
 
@@ -220,7 +219,7 @@ def _selecting(
     score = scored if wanted.ray is None else scored_on_ray
     with progress("rows") as say:
         tables = _Tally().counted(score(detector, paths, layout=layout, wanted=first), say)
-        p = np.concatenate([table.column("p_value").to_numpy() for table in tables])
+        p = np.concatenate([arrow_numbers(table.column("p_value")) for table in tables])
     rows = selected(p, fdr=fdr, n_calibrating=n)
     threshold = detector.calibration_.threshold(p[rows].max()) if rows.any() else np.inf
     needed = alarms_needed(len(p), fdr=fdr, n_calibrating=n)
@@ -257,14 +256,14 @@ class _Tally:
 
 
 def scored(
-    detector: Detector, paths: Sequence[str], *, layout: Layout, wanted: Wanted
+    detector: FittedDetector, paths: Sequence[str], *, layout: Layout, wanted: Wanted
 ) -> Iterator[ScoredRows]:
     """The answers for some thousand rows at a time."""
     return _numbered(_answers(detector, paths, None, layout=layout, wanted=wanted))
 
 
 def scored_on_ray(
-    detector: Detector, paths: Sequence[str], *, layout: Layout, wanted: Wanted
+    detector: FittedDetector, paths: Sequence[str], *, layout: Layout, wanted: Wanted
 ) -> Iterator[ScoredRows]:
     """The same by the processes of a cluster, each of which reads files of its own."""
     from eqsep.distributed.cluster import check_no_windows, cluster
@@ -278,15 +277,14 @@ def scored_on_ray(
     with open_table(files[0], layout=layout) as first:
         kept = _kept(detector, first.columns, wanted)
     with cluster(wanted.ray):
-        scoring = _Scoring(detector, kept, layout, wanted)
-        yield from _numbered(each(as_units(files, str), scoring))
+        yield from _numbered(each(as_units(files, str), _Scoring(detector, kept, layout, wanted)))
 
 
 @dataclass(frozen=True)
 class _Scoring:
     """From a file to the answers for its rows."""
 
-    detector: Detector
+    detector: FittedDetector
     kept: list[str]
     layout: Layout
     wanted: Wanted
@@ -300,7 +298,8 @@ def _numbered(pieces: Iterator[ScoredRows]) -> Iterator[ScoredRows]:
     done, schema = 0, None
     for answers in pieces:
         table = answers.table
-        table = table.set_column(0, _NUMBER, pc.add(table.column(_NUMBER), done))
+        numbers = as_column(done + arrow_numbers(table.column(_NUMBER)), pa.int64())
+        table = table.set_column(0, _NUMBER, numbers)
         schema = schema or table.schema
         try:
             table = table.cast(schema)
@@ -310,7 +309,7 @@ def _numbered(pieces: Iterator[ScoredRows]) -> Iterator[ScoredRows]:
         done += answers.rows
 
 
-def _kept(detector: Detector, there: Sequence[str], wanted: Wanted) -> list[str]:
+def _kept(detector: FittedDetector, there: Sequence[str], wanted: Wanted) -> list[str]:
     """The columns that are written beside the answers: those asked for, or ids."""
     dropped = detector.feature_map_.encoder.dropped_
     ids = [c for c in dropped if c in there and c not in _RESULTS]
@@ -318,7 +317,7 @@ def _kept(detector: Detector, there: Sequence[str], wanted: Wanted) -> list[str]
 
 
 def _answers(
-    detector: Detector,
+    detector: FittedDetector,
     paths: Sequence[str],
     kept: list[str] | None,
     *,
@@ -356,11 +355,11 @@ def _answer(
     wanted: Wanted,
 ) -> ScoredRows:
     """What is kept and said of the rows of a piece that are wanted."""
-    beside = {_NUMBER: pa.chunked_array([np.arange(1, 1 + table.num_rows)])}
+    beside = {_NUMBER: as_column(np.arange(1, 1 + table.num_rows), pa.int64())}
     beside |= {column: table.column(column) for column in kept}
     types = _COLUMNS | (_REASONS if wanted.explain else {})
     if not table.num_rows:
-        empty = {name: pa.array([], kind) for name, kind in types.items()}
+        empty = {name: pa.nulls(0, kind) for name, kind in types.items()}
         return ScoredRows(name, pa.table(beside | empty), 0, 0, Counter())
     detector, rows = reader.detector, reader(table)
     answers = verdicts(detector, rows, threshold=wanted.threshold)
@@ -376,8 +375,9 @@ def _answer(
         for i, explanation in zip(alarms, found, strict=True):
             reasons[i] = [vars(reason) for reason in explanation.reasons]
         answers["reasons"] = reasons
-    arrays = {name: pa.array(answers[name][picked], kind) for name, kind in types.items()}
-    there = pa.table(beside).take(pa.array(picked)) if len(picked) < len(alarm) else beside
+    arrays = {name: as_column(answers[name][picked], kind) for name, kind in types.items()}
+    some = as_column(picked, pa.int64())
+    there = pa.table(beside).take(some) if len(picked) < len(alarm) else beside
     answer = pa.table({column: there[column] for column in beside} | arrays)
     beyond = rows_beyond(rows, detector.feature_map_.encoder)
     return ScoredRows(name, answer, len(alarm), int(alarm.sum()), beyond)

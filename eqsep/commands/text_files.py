@@ -73,7 +73,7 @@ class CsvFile:
         try:
             batches = self._parsed(arrow_csv.open_csv, rows, columns)
             rows = None
-            yield self._decoded(batches.schema.empty_table())
+            yield self._decoded(pa.Table.from_batches([], schema=batches.schema))
             for batch in batches:
                 yield self._decoded(pa.Table.from_batches([batch]))
         finally:
@@ -105,13 +105,14 @@ class CsvFile:
 
     def _decoded(self, table: pa.Table) -> pa.Table:
         """The table with bytes as strings, empty ones missing, and how these are written."""
-        columns = []
+        columns, missing = [], pa.nulls(1, pa.string())[0]
+        nothing = pa.StringArray.from_buffers(1, pa.py_buffer(bytes(8)), pa.py_buffer(b""))[0]
         for name, coded in zip(table.column_names, table.columns, strict=True):
             try:
                 column = coded.cast(pa.string())
             except pa.ArrowInvalid:
                 column = self._western(coded, name)
-            columns.append(pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column))
+            columns.append(pc.if_else(pc.equal(column, nothing), missing, column))
         return pa.table(columns, schema=pa.schema(map(self._field, table.column_names)))
 
     def _field(self, name: str) -> pa.Field:

@@ -22,6 +22,7 @@ from pyarrow import parquet
 from eqsep.commands.reading import check_not_read
 from eqsep.errors import EqsepWarning, UserError, visible, warn
 from eqsep.files import FORMATS, ending_of, written_whole
+from eqsep.tables.reading import arrow_numbers
 
 STANDARD_OUTPUT = "-"
 SPREADSHEET = "spreadsheet"  # CSV in which nothing is a formula
@@ -32,6 +33,7 @@ _RUN = (
     f"With --format {SPREADSHEET} they are written as text, after an apostrophe."
 )
 _DIGITS, _LEAST = 6, 1e-300
+_DTYPES = {pa.float64(): np.float64, pa.int64(): np.int64}
 Write = Callable[[pa.Table], None]
 
 
@@ -273,14 +275,39 @@ _OPENERS: dict[str, Callable[[Any, pa.Schema], Any]] = {
 }
 
 
+def as_column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
+    """Numbers, truth values or texts, none of them missing, as Arrow holds them.
+
+    `pyarrow.array` imports pandas wherever that is installed, which takes longer than a row.
+
+    Examples
+    --------
+    >>> as_column(np.array(["a", "été"], dtype=object), pa.string()).to_pylist()
+    ['a', 'été']
+    """
+    if pa.types.is_nested(kind):
+        return pa.array(values, kind)
+    if pa.types.is_string(kind):
+        texts = [text.encode() for text in values]
+        ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+        held = [ends, b"".join(texts)]
+    elif pa.types.is_boolean(kind):
+        held = [np.packbits(values, bitorder="little")]
+    else:
+        held = [np.ascontiguousarray(values, dtype=_DTYPES[kind])]
+    buffers = [None, *map(pa.py_buffer, held)]
+    return pa.Array.from_buffers(kind, len(values), buffers)
+
+
 def shortened(table: pa.Table, kind: str) -> pa.Table:
     """In CSV, the table with scores and p-values of six digits: as much as a text needs."""
     if kind not in _AS_TEXT:
         return table
     for name in ("score", "p_value"):
-        values = table.column(name).to_numpy()
+        values = arrow_numbers(table.column(name))
         size = np.floor(np.log10(np.maximum(np.abs(values), _LEAST)))
         factor = 10.0 ** np.clip(_DIGITS - 1 - size, 0, 15)  # powers of ten that are exact
         place = table.schema.get_field_index(name)
-        table = table.set_column(place, name, pa.array(np.round(values * factor) / factor))
+        rounded = as_column(np.round(values * factor) / factor, pa.float64())
+        table = table.set_column(place, name, rounded)
     return table

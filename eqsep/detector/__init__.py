@@ -3,7 +3,7 @@
 | module | what it knows |
 |---|---|
 | `detector` | the estimator: what it learns |
-| `answers` | what it says of rows once it is fitted |
+| `answers` | what it says of rows once it is fitted, which takes nothing of scikit-learn |
 | `probability` | the chance that a row is an anomaly |
 | `parameters` | those that no detector can be fitted with |
 | `fitting` | a fit: what is agreed on first, and what rows teach under it, as sums that add up |
@@ -29,16 +29,35 @@
 """
 
 import warnings
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from eqsep.detector.closedness import ColumnClosedness, End, closedness_by_column
-from eqsep.detector.detector import Detector
-from eqsep.detector.feature_map import FeatureMap
-from eqsep.detector.learning import NewKindWarning, suspects
-from eqsep.detector.persisting import PersistentAlarms
-from eqsep.detector.repeats import RepeatedRowsWarning, Repeats, learnt_before
-from eqsep.detector.scoring import CalibrationWarning
-from eqsep.detector.windows import Runs, Windows
+if TYPE_CHECKING:
+    from eqsep.detector.closedness import ColumnClosedness, End, closedness_by_column
+    from eqsep.detector.detector import Detector
+    from eqsep.detector.feature_map import FeatureMap
+    from eqsep.detector.learning import NewKindWarning, suspects
+    from eqsep.detector.persisting import PersistentAlarms
+    from eqsep.detector.repeats import RepeatedRowsWarning, Repeats, learnt_before
+    from eqsep.detector.scoring import CalibrationWarning
+    from eqsep.detector.windows import Runs, Windows
+
+_HOMES = {
+    "CalibrationWarning": "scoring",
+    "ColumnClosedness": "closedness",
+    "Detector": "detector",
+    "End": "closedness",
+    "FeatureMap": "feature_map",
+    "NewKindWarning": "learning",
+    "PersistentAlarms": "persisting",
+    "RepeatedRowsWarning": "repeats",
+    "Repeats": "repeats",
+    "Runs": "windows",
+    "Windows": "windows",
+    "closedness_by_column": "closedness",
+    "learnt_before": "repeats",
+    "suspects": "learning",
+}
 
 __all__ = [
     "CalibrationWarning",
@@ -59,11 +78,19 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name != "PromiseWarning":
+    """Import a name when it is first asked for: who scores rows does not wait for what learns."""
+    if name == "PromiseWarning":
+        warnings.warn(
+            "eqsep.detector.PromiseWarning is now called CalibrationWarning, and will be gone in "
+            "0.3.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        name = "CalibrationWarning"
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn(
-        "eqsep.detector.PromiseWarning is now called CalibrationWarning, and will be gone in 0.3.",
-        FutureWarning,
-        stacklevel=2,
-    )
-    return CalibrationWarning
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -3,29 +3,90 @@
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
+from eqsep.arrays import check_is_fitted
+from eqsep.checks import Finding
 from eqsep.detector.explanation import Explanation, explain_rows
 from eqsep.detector.feature_map import FeatureMap
-from eqsep.detector.naming import kind_p_values
+from eqsep.detector.naming import KindRows, kind_p_values
 from eqsep.detector.probability import probabilities
-from eqsep.detector.scoring import Calibration, scorer_of, verdicts
+from eqsep.detector.scoring import Calibration, checked_promise, scorer_of, verdicts
 from eqsep.detector.trust import accuracy
+from eqsep.engine.nystroem import Statistics
+from eqsep.labels import RowLabels
+from eqsep.renames import DEPRECATED
 from eqsep.tables.reading import read_table
 
 
-class Answers:
-    """Scores, alarms, names, chances and reasons: the methods of a `Detector` once it is fitted."""
+class FittedDetector:
+    """Scores, alarms, names, chances and reasons: what a `Detector` says once it is fitted.
 
+    It has the parameters and attributes of a `Detector`, and learns nothing: so it comes without
+    scikit-learn, which takes longer to import than a row to score.
+    """
+
+    promised_rate_: float
+    promised_confidence_: float | None
     feature_map_: FeatureMap
+    caution_: Finding | None
+    statistics_: Statistics
     calibration_: Calibration
+    kind_rows_: KindRows
+    anomaly_coef_: np.ndarray
+    leaf_votes_: np.ndarray
+    labels_: RowLabels
+    coef_: np.ndarray
     classes_: np.ndarray
-    threshold_: Any
-    device: str
+
+    def __init__(
+        self,
+        *,
+        normal: Any = None,
+        false_alarm_rate: float = 0.01,
+        confidence: float | None = None,
+        unseen_rate: float = 0.05,
+        n_landmarks: int = 1400,
+        bandwidth: float | None = None,
+        alpha: float = 0.1,
+        unlabelled: str = "auto",
+        unlabelled_weight: float = 0.01,
+        feature_map: FeatureMap | None = None,
+        window: int | None = None,
+        device: str = "cpu",
+        random_state: Any = None,
+        width: float | str | None = DEPRECATED,
+    ) -> None:
+        self.normal = normal
+        self.false_alarm_rate = false_alarm_rate
+        self.confidence = confidence
+        self.unseen_rate = unseen_rate
+        self.n_landmarks = n_landmarks
+        self.bandwidth = bandwidth
+        self.alpha = alpha
+        self.unlabelled = unlabelled
+        self.unlabelled_weight = unlabelled_weight
+        self.feature_map = feature_map
+        self.window = window
+        self.device = device
+        self.random_state = random_state
+        self.width = width
+
+    @property
+    def kinds_(self) -> tuple[str, ...]:
+        """The kinds of anomaly seen so far."""
+        return self.labels_.kinds
+
+    @property
+    def threshold_(self) -> float:
+        """The score above which a row is called anomalous, for the present `false_alarm_rate`."""
+        promise = checked_promise(self)
+        if promise != (self.promised_rate_, self.promised_confidence_):  # set after the fit
+            self.calibration_.warn_if_short(*promise, grouping=self.feature_map_.grouping)
+        return self.calibration_.threshold(*promise)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """0 where a row is normal, near 1 or above where it is not; far away at least 1."""
-        _check_fitted(self)
+        check_is_fitted(self, "feature_map_")
         scorer, rows = scorer_of(self), self.feature_map_.encoded(X, device=self.device)
         return np.concatenate([scorer.scores(Z) for Z in rows])
 
@@ -42,12 +103,12 @@ class Answers:
 
     def predict_kind(self, X: Any) -> np.ndarray:
         """ "normal" for a row that passes; for an alarm its seen kind, "a or b", or "unseen"."""
-        _check_fitted(self)
+        check_is_fitted(self, "feature_map_")
         return verdicts(self, X)["kind"].astype(str)
 
     def kind_p_values(self, X: Any) -> np.ndarray:
         """The p-value of each of `kinds_` for each row: above `unseen_rate`, it names an alarm."""
-        check_is_fitted(self)
+        check_is_fitted(self, "feature_map_")
         return kind_p_values(self, self.feature_map_.rows(X))
 
     def p_value(self, X: Any) -> np.ndarray:
@@ -88,23 +149,10 @@ class Answers:
         top : int, default=5
             How many columns are named; the others are summed up.
         """
-        check_is_fitted(self)
-        table = self.feature_map_.aligned(read_table(X, name=type(self).__name__))
+        check_is_fitted(self, "feature_map_")
+        table = self.feature_map_.aligned(read_table(X, name="Detector"))
         return explain_rows(self, table, top=top)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of labelled rows told right, normal from anomalous."""
         return accuracy(self, X, y, sample_weight)
-
-    def fit_predict(self, X: Any, y: Any = None, **told: Any) -> np.ndarray:
-        """Fit, and say of the same rows what `predict` does; `told` are other arguments of `fit`.
-
-        Rows that were learnt raise fewer alarms than new ones: the promise is for these.
-        """
-        return self.fit(X, y, **told).predict(X)  # type: ignore[attr-defined,no-any-return]
-
-
-def _check_fitted(detector: Any) -> None:
-    """scikit-learn's check, which takes longer than a row does, where there is need of it."""
-    if not hasattr(detector, "feature_map_"):
-        check_is_fitted(detector)

@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from eqsep.detector.holdout import NUMERIC
 from eqsep.detector.scoring import scorer_of
 from eqsep.tables.column import WRITERS, Column, objects
-from eqsep.tables.encoder import output_weights
+from eqsep.tables.fitted import output_weights
 from eqsep.tables.matrix import Encoding
 from eqsep.tables.reading import read_table
 

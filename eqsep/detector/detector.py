@@ -6,11 +6,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
-from eqsep.checks import Finding, warn_of
-from eqsep.detector.answers import Answers
-from eqsep.detector.feature_map import FeatureMap
+from eqsep.arrays import check_is_fitted
+from eqsep.checks import warn_of
+from eqsep.detector.answers import FittedDetector
 from eqsep.detector.fitting import (
     FitContext,
     PartialStatistics,
@@ -32,7 +31,7 @@ from eqsep.renames import DEPRECATED, parameter
 from eqsep.tables.reading import is_stream, large_in_batches, read_table
 
 
-class Detector(Answers, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scikit-learn
+class Detector(FittedDetector, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scikit-learn
     """Alarms for the kinds of anomaly that were seen, and for those that were not.
 
     A table's rows are encoded, and f(x) = Σ_j a_j k(x, c_j) is learnt over landmarks c_j with a
@@ -133,50 +132,6 @@ class Detector(Answers, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
     ['normal', 'pump', 'unseen']
     """
 
-    feature_map_: FeatureMap
-    caution_: Finding | None
-    statistics_: Statistics
-    calibration_: Calibration
-    kind_rows_: KindRows
-    anomaly_coef_: np.ndarray
-    leaf_votes_: np.ndarray
-    labels_: RowLabels
-    coef_: np.ndarray
-    classes_: np.ndarray
-
-    def __init__(
-        self,
-        *,
-        normal: Any = None,
-        false_alarm_rate: float = 0.01,
-        confidence: float | None = None,
-        unseen_rate: float = 0.05,
-        n_landmarks: int = 1400,
-        bandwidth: float | None = None,
-        alpha: float = 0.1,
-        unlabelled: str = "auto",
-        unlabelled_weight: float = 0.01,
-        feature_map: FeatureMap | None = None,
-        window: int | None = None,
-        device: str = "cpu",
-        random_state: Any = None,
-        width: float | str | None = DEPRECATED,
-    ) -> None:
-        self.normal = normal
-        self.false_alarm_rate = false_alarm_rate
-        self.confidence = confidence
-        self.unseen_rate = unseen_rate
-        self.n_landmarks = n_landmarks
-        self.bandwidth = bandwidth
-        self.alpha = alpha
-        self.unlabelled = unlabelled
-        self.unlabelled_weight = unlabelled_weight
-        self.feature_map = feature_map
-        self.window = window
-        self.device = device
-        self.random_state = random_state
-        self.width = width
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = False
@@ -243,6 +198,13 @@ class Detector(Answers, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         labels = read_row_labels(y, n_rows=table.n_rows, normal=self.normal)
         return self._begin(*first_fit(self, rng, table, labels, given=y is not None))
 
+    def fit_predict(self, X: Any, y: Any = None, **told: Any) -> np.ndarray:
+        """Fit, and say of the same rows what `predict` does; `told` are other arguments of `fit`.
+
+        Rows that were learnt raise fewer alarms than new ones: the promise is for these.
+        """
+        return self.fit(X, y, **told).predict(X)
+
     def partial_fit(
         self,
         X: Any,
@@ -296,8 +258,8 @@ class Detector(Answers, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         >>> len(here.merge(there).calibration_.rows) > len(there.calibration_.rows)
         True
         """
-        check_is_fitted(self)
-        check_is_fitted(other)
+        check_is_fitted(self, "feature_map_")
+        check_is_fitted(other, "feature_map_")
         self.caution_ = self.caution_ or other.caution_
         return self._record(*merged(self, other))
 
@@ -332,19 +294,6 @@ class Detector(Answers, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  
         from eqsep.export import to_onnx  # graphs know the detector
 
         to_onnx(self, path)
-
-    @property
-    def kinds_(self) -> tuple[str, ...]:
-        """The kinds of anomaly seen so far."""
-        return self.labels_.kinds
-
-    @property
-    def threshold_(self) -> float:
-        """The score above which a row is called anomalous, for the present `false_alarm_rate`."""
-        promise = checked_promise(self)
-        if promise != (self.promised_rate_, self.promised_confidence_):  # set after the fit
-            self.calibration_.warn_if_short(*promise, grouping=self.feature_map_.grouping)
-        return self.calibration_.threshold(*promise)
 
     def _begin(self, context: FitContext, partial: PartialStatistics) -> Self:
         """Record a first fit: its context, and what all rows teach in it."""

@@ -27,8 +27,9 @@ from eqsep.engine.tensors import DeviceMap
 from eqsep.engine.trees import Trees, same_trees
 from eqsep.labels import RowLabels
 from eqsep.renames import DEPRECATED, parameter
-from eqsep.tables.encoder import (
-    TableEncoder,
+from eqsep.tables.encodings import Number
+from eqsep.tables.fitted import (
+    FittedEncoder,
     aligned,
     encoded,
     encoded_values,
@@ -36,7 +37,6 @@ from eqsep.tables.encoder import (
     output_weights,
     state_of,
 )
-from eqsep.tables.encodings import Number
 from eqsep.tables.reading import Table, read_table, row_parts
 
 AT_ONCE = 4096  # rows held as kernel values
@@ -61,6 +61,7 @@ class Packing:
     Examples
     --------
     >>> import numpy as np
+    >>> from eqsep.tables import TableEncoder
     >>> encoder = TableEncoder(numeric_encoding="both").fit([[1.0], [2.0], [4.0]])
     >>> Packing.of(encoder)(np.array([[0.25, 3.0]]))
     array([[3.25]])
@@ -71,7 +72,7 @@ class Packing:
     second: np.ndarray
 
     @classmethod
-    def of(cls, encoder: TableEncoder) -> "Packing":
+    def of(cls, encoder: FittedEncoder) -> "Packing":
         """Of the outputs of an encoder that count."""
         group = output_groups(encoder)[output_weights(encoder) > 0]
         starts = np.concatenate([[True], group[1:] != group[:-1]]) if len(group) else group > 0
@@ -91,7 +92,7 @@ class FeatureMap:
 
     Attributes
     ----------
-    encoder : TableEncoder
+    encoder : TableEncoder or FittedEncoder
     landmarks : ndarray of float32 of shape (n_landmarks, n_columns)
         Encoded rows.
     is_normal : ndarray of bool of shape (n_landmarks,)
@@ -123,7 +124,7 @@ class FeatureMap:
         Of kinds with many rows, the bound of those by which alarms are named; None in older files.
     """
 
-    encoder: TableEncoder
+    encoder: FittedEncoder
     landmarks: np.ndarray
     is_normal: np.ndarray
     kernel: Laplacian
@@ -283,7 +284,7 @@ class FeatureMap:
         )
 
 
-def deviations(encoder: TableEncoder) -> np.ndarray:
+def deviations(encoder: FittedEncoder) -> np.ndarray:
     """The places of the outputs that count and are deviations of a number from its centre."""
     place = np.cumsum(output_weights(encoder) > 0) - 1
     found = []
@@ -311,6 +312,8 @@ def make_feature_map(
     doubted : bool, default=False
         Whether rows that stand for normal ones may be anomalies.
     """
+    from eqsep.tables.encoder import TableEncoder  # learns, by scikit-learn
+
     ids = TableEncoder(numeric_encoding="both").reasons_to_drop(table)
     columns = np.array([j for j, c in enumerate(table.columns) if c.name not in ids], dtype=int)
     kinds = ["text" if c.is_empty else c.kind for c in (table.columns[j] for j in columns)]

@@ -9,7 +9,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betainc, betaincinv
 
 CONFIDENCE = 0.95  # of the interval that is told of every model
 
@@ -30,6 +29,8 @@ def certified_rank(n: int, *, rate: float, confidence: float) -> int:
     >>> [certified_rank(n, rate=0.01, confidence=0.95) for n in (298, 299, 499)]
     [0, 1, 2]
     """
+    from scipy.special import betainc  # scoring does not wait for it
+
     k = np.arange(1, n + 1)
     return int((betainc(k, n + 1 - k, rate) >= confidence).sum())
 
@@ -44,6 +45,8 @@ def rate_interval(n: int, k: int) -> RateInterval:
     """
     if not 0 < k <= n:
         return RateInterval(*(float(k > n),) * 3)
+    from scipy.special import betaincinv  # likewise
+
     tail = (1 - CONFIDENCE) / 2
     low, high = betaincinv(k, n + 1 - k, [tail, 1 - tail])
     return RateInterval(k / (n + 1), float(low), float(high))

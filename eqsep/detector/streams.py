@@ -40,10 +40,10 @@ from eqsep.labels import (
     may_be_normal,
     read_row_labels,
 )
-from eqsep.tables import TableEncoder
 from eqsep.tables.column import objects
-from eqsep.tables.encoder import encoder_of, state_of
+from eqsep.tables.encoder import encoder_of
 from eqsep.tables.encodings import Category
+from eqsep.tables.fitted import FittedEncoder, state_of
 from eqsep.tables.reading import Table
 
 MOST_NAMES = 10_000  # that are counted in a column
@@ -359,17 +359,17 @@ def with_rare_names(feature_map: FeatureMap, rare: Mapping[str, list[str]]) -> F
     return replace(feature_map, encoder=encoder, landmarks=landmarks)
 
 
-def _categories(encoder: TableEncoder) -> dict[str, Category]:
+def _categories(encoder: FittedEncoder) -> dict[str, Category]:
     columns = zip(_names(encoder), encoder.columns_, strict=True)
     return {n: c for n, c in columns if isinstance(c, Category) and not c.boolean}
 
 
-def _names(encoder: TableEncoder) -> list[str]:
+def _names(encoder: FittedEncoder) -> list[str]:
     n = encoder.n_features_in_
     return list(getattr(encoder, "feature_names_in_", [f"x{i}" for i in range(n)]))
 
 
-def _outputs(encoder: TableEncoder) -> list[tuple[int, str]]:
+def _outputs(encoder: FittedEncoder) -> list[tuple[int, str]]:
     """The outputs that count, each by its column and what it says."""
     return [
         (j, output)

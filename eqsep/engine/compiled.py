@@ -7,12 +7,10 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from itertools import pairwise
 from threading import local
 from typing import Any
 
 import numpy as np
-from joblib import cpu_count
 
 from eqsep.arrays import is_foreign, namespace
 
@@ -190,8 +188,8 @@ def in_threads(work: Callable[[slice], None], n: int, *, steps: int) -> None:
     if pieces == 1:
         work(slice(0, n))
     else:
-        ends = [n * i // pieces for i in range(pieces + 1)]
-        list(_pool(pieces).map(work, [slice(*pair) for pair in pairwise(ends)]))
+        parts = [slice(n * i // pieces, n * (i + 1) // pieces) for i in range(pieces)]
+        list(_pool(pieces).map(work, parts))
 
 
 def n_pieces(n: int, *, steps: int) -> int:
@@ -203,6 +201,8 @@ def n_pieces(n: int, *, steps: int) -> int:
 
 def threads() -> int:
     """The threads to use: OMP_NUM_THREADS where it is set, else the cores of this process."""
+    from joblib import cpu_count  # slow to import: a few rows do not wait for it
+
     asked = os.environ.get("OMP_NUM_THREADS", "")
     return int(asked) if asked.isdigit() and int(asked) else cpu_count()
 

@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from eqsep.arrays import is_foreign, namespace
+from eqsep.contract import Parametrised
 from eqsep.engine import gpu
 from eqsep.engine.compiled import SparseManhattan, exponentials, manhattan, mean_of_powers
 from eqsep.engine.distances import SquaredDistance
@@ -29,7 +29,7 @@ PAIRWISE = (
 )
 
 
-class Kernel(BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
+class Kernel(Parametrised, ABC):
     """A function of a row and a landmark.
 
     Attributes

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-import scipy.linalg
 from threadpoolctl import threadpool_limits
 
 from eqsep.arrays import device, is_foreign, namespace, to_numpy
@@ -199,7 +198,9 @@ def _substituted(factor: Any, moment: Any) -> Any:
     if is_foreign(factor):
         xp = namespace(factor)
         return xp.linalg.solve(factor.T, xp.linalg.solve(factor, moment))
-    return scipy.linalg.cho_solve((factor, True), moment)
+    from scipy.linalg import cho_solve  # scoring does not wait for it
+
+    return cho_solve((factor, True), moment)
 
 
 def _shortest_solution(matrix: Any, moment: Any) -> Any:

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from sklearn import config_context
 
 from eqsep.engine.compiled import compiled, in_threads
 from eqsep.engine.gpu import votes
@@ -222,7 +221,8 @@ def _grown(
     least: int = 1,
 ) -> list[Any]:
     """scikit-learn's trees, each grown as in a random forest on so many rows of some, drawn."""
-    from sklearn.tree import DecisionTreeClassifier  # slow to import, and only a fit grows trees
+    from sklearn import config_context  # slow to import, and only a fit grows trees
+    from sklearn.tree import DecisionTreeClassifier
 
     n = len(draws)
     rows = np.ascontiguousarray(rows, dtype=np.float32)

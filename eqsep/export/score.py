@@ -14,7 +14,7 @@ from eqsep.engine.trees import Trees
 from eqsep.export.columns import name_distances, name_outputs
 from eqsep.export.graph import Graph, Part, Value
 from eqsep.export.table import Encoded
-from eqsep.tables.encoder import output_weights
+from eqsep.tables.fitted import output_weights
 
 ROUNDINGS = 1.5  # typical errors of a sum by which two ways to it hardly ever differ
 MANY = 64  # columns: the sums of more of them round more coarsely

@@ -18,8 +18,8 @@ from eqsep.export.columns import (
     truth_codes,
 )
 from eqsep.export.graph import Graph, Part, Value
-from eqsep.tables import TableEncoder
 from eqsep.tables.encodings import Category, Date, Number
+from eqsep.tables.fitted import FittedEncoder
 
 MATRIX = "X"  # the only input where the columns have no names and all are numbers
 
@@ -90,7 +90,7 @@ class TableGraph:
         Whether the table has no names and numbers alone, which come in as one matrix.
     """
 
-    def __init__(self, encoder: TableEncoder) -> None:
+    def __init__(self, encoder: FittedEncoder) -> None:
         names = getattr(encoder, "feature_names_in_", None)
         self.columns = [
             Learnt(f"x{j}" if names is None else str(names[j]), column, first)

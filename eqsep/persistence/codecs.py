@@ -325,7 +325,7 @@ class EstimatorCodec(Codec):
         check_names(params, name, required=required, optional=set(known) - gone)
         value = cls(**params)
         if state:
-            self._check(state, value.get_params(deep=False), name)
+            self._check(state, {part: getattr(value, part) for part in known}, name)
         for part in state:
             setattr(value, part, state[part])
         return value

@@ -33,7 +33,7 @@ from eqsep.persistence.container import damaged
 from eqsep.persistence.encoders import EncoderCodec
 from eqsep.persistence.groupings import GROUPINGS
 from eqsep.persistence.naming import KEY, KIND_ROWS, KindRowsCodec, check_kind_rows
-from eqsep.tables.encoder import output_weights
+from eqsep.tables.fitted import output_weights
 
 _SINGLE, _DOUBLE = "float32", "float64"
 _COUNT = Schema(
@@ -41,7 +41,7 @@ _COUNT = Schema(
     lambda value, sizes: (type(value) is float and value == 0) or POSITIVE.accepts(value, sizes),
 )
 _FEATURE_MAP: Mapping[str, Schema] = {
-    "encoder": instance("encoder.TableEncoder"),
+    "encoder": instance("encoder.TableEncoder", "fitted.FittedEncoder"),
     "landmarks": bounded("m", "k", dtype=_SINGLE),
     "is_normal": array("m", kinds="b"),
     "kernel": instance("kernels.Laplacian"),
@@ -341,4 +341,10 @@ DETECTOR_PIECES: dict[str, Codec] = {
     ),
     "separators.Statistics": StatisticsCodec("eqsep.engine.nystroem"),
     "tables.TableEncoder": EncoderCodec("eqsep.tables.encoder"),
+}
+ANSWERING_PIECES: dict[str, Codec] = {  # the same parts, read as what learns nothing
+    "detector.Detector": replace(
+        DETECTORS["detector.Detector"], home="eqsep.detector.answers", called="FittedDetector"
+    ),
+    "tables.TableEncoder": EncoderCodec("eqsep.tables.fitted", called="FittedEncoder"),
 }

@@ -25,7 +25,7 @@ from eqsep.persistence.codecs import (
 )
 from eqsep.persistence.container import damaged
 from eqsep.tables.column import LARGEST
-from eqsep.tables.encoder import encoder_of, output_weights, state_of
+from eqsep.tables.fitted import output_weights, state_of, with_state
 
 _FORMS = Schema(
     'a list of "quantile", "standard" or both',
@@ -124,7 +124,8 @@ class EncoderCodec(Codec):
         columns = [None if c is None else _unpacked(c) for c in parts["columns"]]
         _check_names_of_columns(parts["names"], parts["dropped"], columns)
         try:
-            encoder = encoder_of(parts | {"columns": columns})
+            encoder = self.cls(name)(**parts["parameters"])
+            with_state(encoder, parts | {"columns": columns})
         except ZeroDivisionError:  # two values that are no deviation apart
             damaged(_NOT_WEIGHED)
         _check_weights(encoder)

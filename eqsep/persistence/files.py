@@ -19,17 +19,16 @@ import os
 import re
 import stat
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from eqsep import __version__
 from eqsep.arrays import is_foreign, to_numpy
 from eqsep.files import written_whole
-from eqsep.persistence.codecs import summary
+from eqsep.persistence.codecs import Codec, summary
 from eqsep.persistence.container import (
     MOST_AXES,
     PREFIX,
@@ -42,11 +41,12 @@ from eqsep.persistence.container import (
     unpack,
     version_of,
 )
-from eqsep.persistence.registry import CODECS, ESTIMATORS, name_of, upgraded
+from eqsep.persistence.registry import ANSWERING, CODECS, ESTIMATORS, name_of, upgraded
 
 MOST_LEVELS = 40
 _LARGE = 2**28  # bytes from which on the header is read before the arrays
 _BITS = 64
+_DETECTOR = "detector.Detector"
 _FLOAT = re.compile("[0-9a-f]{16}")
 
 
@@ -93,6 +93,8 @@ def model_bytes(estimator: Any) -> bytes:
         raise ModelFileError(
             f"Only eqsep's separators and detectors can be saved, got {type(estimator).__name__}."
         )
+    from sklearn.utils.validation import check_is_fitted  # slow: who reads does not wait for it
+
     check_is_fitted(estimator)
     writer = Writer()
     tree = writer.tree(estimator, type(estimator).__name__)
@@ -140,11 +142,24 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     return model_of(_read(Path(path)))
 
 
-def model_of(data: bytes) -> Any:
+def load_answering(path: str | os.PathLike[str]) -> Any:
+    """Read a model that is asked and learns nothing: a detector without scikit-learn.
+
+    Returns
+    -------
+    separator or FittedDetector
+        A detector as what it says of rows, to the same bits; a separator as `load_model` does.
+    """
+    return model_of(_read(Path(path)), answering=True)
+
+
+def model_of(data: bytes, *, answering: bool = False) -> Any:
     """The separator or detector in the bytes of a model file; `load_model` says more."""
     tree, arrays = unpack(data)
-    model = Reader(arrays, version=version_of(data)).model(tree)
     is_object = type(tree) is dict and "class" in tree
+    is_detector = is_object and type(tree["class"]) is list and tree["class"][:1] == [_DETECTOR]
+    codecs = ANSWERING if answering and is_detector else CODECS
+    model = Reader(arrays, version=version_of(data), codecs=codecs).model(tree)
     if not is_object or tree["class"][0] not in ESTIMATORS or not hasattr(model, "classes_"):
         raise ModelFileError("The model file is damaged: what it holds is no fitted separator.")
     return model
@@ -257,8 +272,14 @@ class Reader:
     (1, array([0, 1, 2]))
     """
 
-    def __init__(self, arrays: list[np.ndarray], *, version: int = VERSION) -> None:
-        self._arrays = arrays
+    def __init__(
+        self,
+        arrays: list[np.ndarray],
+        *,
+        version: int = VERSION,
+        codecs: Mapping[str, Codec] = CODECS,
+    ) -> None:
+        self._arrays, self._codecs = arrays, codecs
         self._version = version
         self._taken = 0
 
@@ -329,7 +350,7 @@ class Reader:
         parts = self._dict(parts, level)
         if self._version < VERSION:
             parts = upgraded(parts, name, version=self._version)
-        return CODECS[name].decode(parts, name)
+        return self._codecs[name].decode(parts, name)
 
 
 _KINDS: dict[str, Callable[[Reader, Any, int], Any]] = {

@@ -32,7 +32,13 @@ from eqsep.persistence.codecs import (
     word,
 )
 from eqsep.persistence.container import VERSION, damaged
-from eqsep.persistence.detectors import DETECTOR_PIECES, DETECTORS, POWERS, LaplacianCodec
+from eqsep.persistence.detectors import (
+    ANSWERING_PIECES,
+    DETECTOR_PIECES,
+    DETECTORS,
+    POWERS,
+    LaplacianCodec,
+)
 from eqsep.persistence.foreign import LAYERS, SVCCodec, n_inputs
 from eqsep.renames import RENAMES, Renamed
 
@@ -248,6 +254,7 @@ ESTIMATORS: dict[str, Codec] = {
 }
 
 CODECS: dict[str, Codec] = {**_PIECES, **LAYERS, **ESTIMATORS}
+ANSWERING = CODECS | ANSWERING_PIECES  # for who asks a detector and teaches it nothing
 
 
 def name_of(value: Any) -> str | None:

@@ -279,7 +279,7 @@ class KernelEqualitySeparator(Separator):
     @property
     def gamma_(self) -> float:
         """The kernel's gamma as a number ("median" where that is too large or small for one)."""
-        return self.kernel_.gamma
+        return self.kernel_.gamma  # type: ignore[attr-defined]  # it is local
 
     def _clear(self) -> None:
         """Forget an earlier fit, also one with other parameters."""

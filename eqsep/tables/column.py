@@ -21,6 +21,7 @@ import numpy as np
 from eqsep.errors import UserError, UserTypeError
 
 NAME_WEIGHT = 3**0.5  # what a difference between two names counts in a distance between rows
+_FEW = 5000  # rows, whose texts are told apart as fast by Python
 LARGEST = 1e300  # infinity counts as this: beyond every number, yet of finite differences
 _MISSING_TYPES = {"NoneType", "NAType", "NaTType"}  # by name: pandas need not be there
 _MIDNIGHT = dt.datetime.min
@@ -124,9 +125,13 @@ class Column:
 
     @cached_property
     def _distinct(self) -> tuple[list[str | None], np.ndarray]:
-        import pyarrow as pa  # a quarter of a second: only tables with names wait for it
+        texts = self.texts()
+        if len(texts) <= _FEW:
+            place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+            return list(place), np.array([place[text] for text in texts], dtype=np.intp)
+        import pyarrow as pa  # a second, with the pandas that it imports: many rows alone wait
 
-        found = pa.array(self.texts(), pa.large_string()).dictionary_encode(null_encoding="encode")
+        found = pa.array(texts, pa.large_string()).dictionary_encode(null_encoding="encode")
         return found.dictionary.to_pylist(), found.indices.to_numpy().astype(np.intp)
 
     def _read(self, row: int, kind: str) -> float:

@@ -13,7 +13,6 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from eqsep.arrays import is_foreign, to_numpy
 from eqsep.errors import UserError, UserTypeError
@@ -276,15 +275,39 @@ def _from_pyarrow(table: Any) -> _Pieces:
 
 
 def _arrow_values(column: Any) -> _Values:
-    if str(column.type) not in ("string", "large_string") or column.null_count == len(column):
+    kind, nulls = str(column.type), column.null_count
+    if nulls < len(column) and (kind in _GAPPED or (kind in _WHOLE and not nulls)):
+        return arrow_numbers(column)
+    if kind not in ("string", "large_string") or nulls == len(column):
         return column.to_numpy(zero_copy_only=False)
     if hasattr(column, "combine_chunks"):
         column = column.combine_chunks()
     coded = column.dictionary_encode()
     names = coded.dictionary.to_pylist()
-    if coded.null_count == 0:
-        return _Coded(names, coded.indices.to_numpy().astype(np.intp))
-    return _Coded([*names, None], coded.indices.fill_null(len(names)).to_numpy().astype(np.intp))
+    codes = arrow_numbers(coded.indices, missing=len(names)).astype(np.intp)
+    return _Coded([*names, None] if nulls else names, codes)
+
+
+def arrow_numbers(column: Any, *, missing: Any = None) -> np.ndarray:
+    """The numbers, times or truth values of an Arrow array; `missing`, else NaN, for nulls.
+
+    Its `to_numpy` imports pandas wherever that is installed, which takes longer than many rows.
+    """
+    array = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+    valid, values = array.buffers()
+    here, kind = slice(array.offset, array.offset + len(array)), str(array.type)
+    if kind == "bool":
+        return _bits(values)[here].view(bool)
+    dtype = np.dtype(_GAPPED.get(kind, kind))
+    numbers = np.frombuffer(values or b"", dtype)[here]
+    if not array.null_count:
+        return numbers
+    gap = np.array("NaT" if dtype.kind == "M" else "nan" if missing is None else missing, dtype)
+    return np.where(_bits(valid)[here], numbers, gap)
+
+
+def _bits(buffer: Any) -> np.ndarray:
+    return np.unpackbits(np.frombuffer(buffer or b"", np.uint8), bitorder="little")
 
 
 def _check_frame(frame: Any, *, hint: str) -> None:
@@ -321,8 +344,14 @@ def _from_rows(rows: Sequence[Any]) -> _Pieces:
     return list(range(widths[0])), values, set(), len(rows)
 
 
+_GAPPED = {"float": "float32", "double": "float64"}  # of Arrow, which NumPy has with gaps too
+_GAPPED |= {f"timestamp[{unit}]": f"M8[{unit}]" for unit in ("s", "ms", "us", "ns")}
+_WHOLE = {"bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
+
+
 def _is_sparse(X: Any) -> bool:
-    return bool(issparse(X)) and len(getattr(X, "shape", ())) == 2
+    sparse = sys.modules.get("scipy.sparse")  # without which there is no such matrix
+    return sparse is not None and bool(sparse.issparse(X)) and len(getattr(X, "shape", ())) == 2
 
 
 def _from_sparse(X: Any) -> _Pieces:

@@ -10,7 +10,6 @@ import numpy as np
 
 from eqsep.arrays import resolve_device
 from eqsep.tables.column import LARGEST
-from eqsep.tables.encoder import TableEncoder, output_weights
 from eqsep.tables.encodings import (
     AT,
     CENTRE,
@@ -25,6 +24,7 @@ from eqsep.tables.encodings import (
     WIDTH,
     beyond,
 )
+from eqsep.tables.fitted import FittedEncoder, output_weights
 from eqsep.tables.matrix import Encoding
 from eqsep.tables.reading import Table
 
@@ -53,6 +53,7 @@ class TensorEncoding:
 
     Examples
     --------
+    >>> from eqsep.tables import TableEncoder
     >>> from eqsep.tables.reading import read_table
     >>> table = read_table([[1.0, "a"], [2.0, "b"], [4.0, "a"]], name="")
     >>> encoding = TensorEncoding.of(TableEncoder(min_count=1).fit(table), "cpu")
@@ -75,7 +76,7 @@ class TensorEncoding:
         self._missing = torch.as_tensor(missing.T[:, :, None].copy(), device=device)
 
     @classmethod
-    def of(cls, encoder: TableEncoder, device: str) -> "TensorEncoding":
+    def of(cls, encoder: FittedEncoder, device: str) -> "TensorEncoding":
         """That of a fitted encoder: weighted outputs, without those that count nothing."""
         encoding = Encoding(encoder.columns_, output_weights(encoder), np.float32)
         return cls(encoding, resolve_device(device))
