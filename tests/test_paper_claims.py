@@ -159,6 +159,21 @@ def test_shallow_methods_are_compared_over_draws():
             assert contrast.paired == (len(contrast.values) > 1)
 
 
+def test_a_constant_score_is_above_chance_by_the_trapezoid_alone(tmp_path):
+    """As most trees are on the circles: 0.875 by one area, 0.75 by the other."""
+    for row in ("DT", "RF", "LOF"):
+        cell = of("toy_shallow", row, "AUPR").cell(PLAN)
+        areas = {"trapezoid, normal, by draw": 0.875, "average precision, normal, by draw": 0.75}
+        numbers = {name: [area, area, area + 1e-6] for name, area in areas.items()}
+        write_result(cell, tmp_path, {"values": numbers, "more": {}, "made": MADE})
+    name = "trees and LOF above chance"
+    words = [
+        tell(BY_NAME[each], PLAN, Results(tmp_path)).verdict.word
+        for each in (name, f"{name}, by average precision")
+    ]
+    assert words == ["agrees", "cannot tell"]
+
+
 def test_sentences_about_published_rows_need_no_cells_of_their_own():
     known = {cell for table in TABLES.values() for cell in table.cells(Plan())}
     for name in (

@@ -271,7 +271,7 @@ def test_a_run_of_the_corrected_protocol_alone_counts_its_verdicts(tmp_path):
 def test_one_vs_set_that_ranks_as_its_machine_is_said_to(tmp_path):
     found = filled(tmp_path, TABLES["nsl_kdd"], lambda e, protocol: 0.123)  # noqa: ARG005
     reasons = {line.row: line.verdict.reason for line in found.lines}
-    assert "our SVM alone has 0.123 here too" in reasons["OVS-ES (ours)"]
+    assert "our SVM alone has 0.123 here, no less" in reasons["OVS-ES (ours)"]
     assert "is not reproduced" in reasons["OVS-ES (ours)"]
     assert "that of a constant score" in reasons["OVS"]
     assert "2 distinct scores get 0.900 on the training rows" in reasons["OVS"]
@@ -280,6 +280,16 @@ def test_one_vs_set_that_ranks_as_its_machine_is_said_to(tmp_path):
     )
     for row in ("OVS-ES (ours)", "SVM", "Random"):
         assert ": experiment: " in reasons[row] or ": guess: " in reasons[row]
+
+
+@pytest.mark.parametrize(("area", "is_raised"), [(0.5, False), (0.4, False), (0.501, True)])
+def test_one_vs_set_raises_an_area_or_does_not(area, is_raised):
+    entry = entry_of("nsl_kdd_full", "OVS-RBF-ES (ours)", "Access")
+    own, machine = ({"values": {entry.key("paper"): [x]}, "more": {}} for x in (area, 0.5))
+    results = {"paper": own, "corrected": None, "machine": machine}
+    told = reason_for(entry, results, Terms(runs=1))
+    assert told.startswith("experiment: our SVM alone has 0.500 here")
+    assert ("not reproduced" in told) != is_raised
 
 
 def entry_of(table, row, column):

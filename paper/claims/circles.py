@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from paper.cells import Result
 from paper.claims.claim import Claim, Contrast, Value, of
+from paper.measures import METRICS
 from paper.plan import Measurement
 from paper.tables.circle_networks import APART
 from paper.tables.circles import BY_DRAW, ON_NORMAL, UNLABELLED, shallow
@@ -28,6 +29,13 @@ def _on_draws(value: Value) -> Value:
 
 def _shallow(row: str) -> Value:
     return _on_draws(replace(of("toy_shallow", row, "AUPR"), label=row))
+
+
+def _by_precision(value: Value) -> Value:
+    """The same by average precision, of which the paper has no figures."""
+    key = value.measurement.key.format(metric=METRICS["corrected"])
+    at, label = replace(value.measurement, key=key), f"{value.label}, average precision"
+    return replace(value, label=label, measurement=at, published=None)
 
 
 def _network(row: str, column: str, layers: str = "2") -> Value:
@@ -77,6 +85,16 @@ CLAIMS = [
         "trees and LOF above chance",
         "DT, RF and LOF perform better than random.",
         tuple(Contrast(_shallow(row), "above", CHANCE) for row in ("DT", "RF", "LOF")),
+        note="By the trapezoid a constant score has 0.875, and most trees give every row of the "
+        "test the same score.",
+    ),
+    Claim(
+        "trees and LOF above chance, by average precision",
+        "DT, RF and LOF perform better than random.",
+        tuple(
+            Contrast(_by_precision(_shallow(row)), "above", CHANCE) for row in ("DT", "RF", "LOF")
+        ),
+        note="The same sentence on the same scores, by the area that does not flatter ties.",
     ),
     Claim(
         "RQ1, shallow",
