@@ -10,7 +10,7 @@ from eqsep.detector.explanation import Explanation, explain_rows
 from eqsep.detector.feature_map import FeatureMap
 from eqsep.detector.naming import KindRows, kind_p_values
 from eqsep.detector.probability import probabilities
-from eqsep.detector.scoring import Calibration, checked_promise, scorer_of, verdicts
+from eqsep.detector.scoring import Calibration, checked_promise, kinds_of, scorer_of
 from eqsep.detector.trust import accuracy
 from eqsep.engine.nystroem import Statistics
 from eqsep.labels import RowLabels
@@ -104,7 +104,10 @@ class FittedDetector:
     def predict_kind(self, X: Any) -> np.ndarray:
         """ "normal" for a row that passes; for an alarm its seen kind, "a or b", or "unseen"."""
         check_is_fitted(self, "feature_map_")
-        return verdicts(self, X)["kind"].astype(str)
+        scorer, threshold, kinds = scorer_of(self), self.threshold_, []
+        for Z in self.feature_map_.encoded(X, device=self.device):
+            kinds.append(kinds_of(self, Z, scorer.scores(Z) > threshold))
+        return np.concatenate(kinds).astype(str)
 
     def kind_p_values(self, X: Any) -> np.ndarray:
         """The p-value of each of `kinds_` for each row: above `unseen_rate`, it names an alarm."""

@@ -260,7 +260,7 @@ class Naming:
         """P-values and shares of votes, by kind, of packed rows.  -> (n, n_kinds) twice"""
         lacking, distance = self.judged(rows)
         p = [peer.p_value(lacking[..., k], distance[..., k]) for k, peer in enumerate(self.peers)]
-        return np.column_stack(p), 1 - lacking.mean(axis=1)
+        return np.stack(p, axis=1), 1 - np.add.reduce(lacking, axis=1) / N_FOLDS
 
     def judged(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The lack of votes and the distance, without each fold.  -> (n, n_folds, n_kinds) twice"""
@@ -274,7 +274,8 @@ class Naming:
 
         in_threads(fill, len(rows), steps=rows.size * len(first) * MOST_NEAR // N_FOLDS)
         by_fold = nearest.reshape(len(rows), len(self.kinds), N_FOLDS)
-        least, second = np.moveaxis(np.sort(by_fold, axis=2)[..., :2], 2, 0)[..., None]
+        ordered = np.sort(by_fold, axis=2)
+        least, second = ordered[..., :1], ordered[..., 1:2]
         without = np.where(by_fold == least, second, least)  # where two are least, second is it too
         votes = self.trees.means(rows, self.shares, n_parts=N_FOLDS)
         return 1 - votes, without.transpose(0, 2, 1)
@@ -382,9 +383,9 @@ def named_kinds(detector: Any, Z: np.ndarray) -> np.ndarray:
         return kind
     sets, order = prediction_sets(detector, Z)
     names = np.array(detector.kinds_, dtype=object)
-    size, place = sets.sum(axis=1), np.argsort(np.argsort(names))
+    size = sets.sum(axis=1)
     kind[size == 1] = names[sets[size == 1].argmax(axis=1)]
     for i in np.flatnonzero(size > 1).tolist():
-        first = np.lexsort((place, -order[i]))
+        first = np.lexsort((np.argsort(np.argsort(names)), -order[i]))
         kind[i] = OR.join(names[first[sets[i, first]]])
     return kind

@@ -177,13 +177,18 @@ def encoded_verdicts(detector: Any, Z: Any, *, threshold: float | None) -> dict[
     """The `verdicts` on rows that are encoded."""
     score = scorer_of(detector).scores(Z)
     alarm = score > (detector.threshold_ if threshold is None else threshold)
-    kind = np.full(len(score), NORMAL, dtype=object)
+    p_value, kind = detector.calibration_.p_value(score), kinds_of(detector, Z, alarm)
+    return {"score": score, "p_value": p_value, "alarm": alarm, "kind": kind}
+
+
+def kinds_of(detector: Any, Z: Any, alarm: np.ndarray) -> np.ndarray:
+    """The kind of each encoded row, of which some are alarms."""
+    kind = np.full(len(alarm), NORMAL, dtype=object)
     if alarm.any():
         from eqsep.detector.naming import named_kinds  # names know the scorer
 
         kind[alarm] = named_kinds(detector, _fetched(Z[np.flatnonzero(alarm)]))
-    p_value = detector.calibration_.p_value(score)
-    return dict(zip(VERDICTS, (score, p_value, alarm, kind), strict=True))
+    return kind
 
 
 @dataclass(frozen=True)
@@ -287,11 +292,12 @@ class Calibration:
 
     @cached_property
     def _from_the_top(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The scores that count, in order; the weight of each and all higher, and of the latter."""
+        """The scores that count, in order; the weight of each and all higher; -(1 + the rest)."""
         scores = self.scores[self.counting]
         order = np.argsort(scores, kind="stable")
         sums = np.append(np.cumsum(self.weights[order][::-1])[::-1], 0.0)
-        return scores[order], sums, sums[np.searchsorted(scores[order], scores[order], "right")]
+        above = sums[np.searchsorted(scores[order], scores[order], "right")]
+        return scores[order], sums, -(1 + above)
 
     def rank(self, rate: float, confidence: float | None = None) -> int:
         """Which of the largest scores is the threshold of a promise; 0 where none can be."""
@@ -308,14 +314,14 @@ class Calibration:
 
         With a confidence, the one above which so many of all models would keep the rate.
         """
-        ordered, from_the_top, above = self._from_the_top
+        ordered, from_the_top, rising = self._from_the_top
         if not len(ordered):
             return 0.5  # half of what a row far from all normal ones scores
         rank = self.rank(rate, confidence)
         most = rate * (self.n_units + 1) + 1e-9 if confidence is None else rank
         if 1 + from_the_top[0] <= most:
             return -math.inf
-        return float(ordered[np.argmax(1 + above <= max(most, 1))])
+        return float(ordered[rising.searchsorted(-max(most, 1))])
 
     def interval(self, rate: float, confidence: float | None = None) -> RateInterval:
         """The rate of false alarms on average, and where that of one model lies with 95 %."""

@@ -75,8 +75,8 @@ class SparseManhattan:
         self._landmarks = _by_column(C[:, self._others])
 
     def __call__(self, X: np.ndarray) -> np.ndarray:
-        rows = np.ascontiguousarray(X[:, self._sparse])
-        out = _dense(_padded(X[:, self._others]), self._landmarks, self._total)
+        rows, others = X.take(self._sparse, axis=1), X.take(self._others, axis=1)
+        out = _dense(_padded(others), self._landmarks, self._total)
         compiled(_add_sparse)(rows, self._common, self._columns, self._usual, out)
         return out
 

@@ -148,7 +148,8 @@ def _distances(rows: Any, centre: np.ndarray, axes: np.ndarray) -> Any:
 
     def fill(part: slice) -> None:
         y = row_products(rows[part] - centre, axes)
-        out[part] = np.square(np.square(y, out=y), out=y).mean(axis=1) ** 0.25
+        np.add.reduce(np.square(np.square(y, out=y), out=y), axis=1, out=out[part])
 
     in_threads(fill, len(rows), steps=rows.size * axes.shape[1])
-    return out
+    out /= axes.shape[1]
+    return out**0.25

@@ -252,8 +252,10 @@ class KernelMap:
             yield rows, self._kernel_values(X[rows], dtype or self.landmarks.dtype)
 
     def _kernel_values(self, X: np.ndarray, dtype: Any) -> np.ndarray:
-        with np.errstate(over="ignore"):  # what is too large for the landmarks is far from them
-            X = self.pack(X).astype(self.landmarks.dtype, copy=False)
+        X = self.pack(X)
+        if X.dtype != self.landmarks.dtype:
+            with np.errstate(over="ignore"):  # what is too large for the landmarks is far from them
+                X = X.astype(self.landmarks.dtype)
         if not self.kernel.is_rowwise or len(X) <= CACHED_ROWS:
             return self._values(X).astype(dtype, copy=False)
         out = np.empty((len(X), len(self.landmarks)), dtype=dtype)
@@ -288,9 +290,10 @@ class KernelMap:
 
         def fill(rows: slice) -> None:
             # Not a product of matrices: its sums would depend on the rows beside each row.
+            mine = tall[rows]
             for part, k in self.chunks(X[rows], most=CACHED_ROWS):
                 for j, a in enumerate(functions):
-                    tall[rows][part, j] = weighted_sums(k, a)
+                    mine[part, j] = weighted_sums(k, a)
 
         self._divided(fill, X)
         return out
