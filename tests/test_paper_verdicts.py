@@ -237,6 +237,7 @@ def test_each_protocol_has_verdicts_of_its_own(tmp_path):
     assert found.agreeing_as_chance() == 18
     assert found.agreeing_as_chance(protocol="corrected") == 0
     whole = report(["nsl_kdd", "thyroid"], TINY, tmp_path)
+    assert "80 figures, 64 agree, 0 differ, of 16 one cannot tell</summary>" in html(whole)
     for render in (html, markdown):
         page = render(whole)
         assert (

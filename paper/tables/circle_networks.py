@@ -168,14 +168,17 @@ TABLES = [
         "separation",
         STUDY,
         _apart,
-        note="On the test rows, by member. Distances are those in the layer before the head.",
+        note="On the test rows, by member, of one draw of the data set as above. Distances are "
+        "those in the layer before the head; the deviation of a published share is the root of "
+        "p (1 - p).",
         changes=_CHANGES,
     ),
     Table(
         "margin_by_layer",
         STUDY,
         _margin,
-        note=f"Of the members with an area of at least {WELL:g}; all widths start at 0.5.",
+        note=f"Of the members with an area of at least {WELL:g}, on one draw of the data set as "
+        "above; all widths start at 0.5.",
         changes=_CHANGES,
     ),
 ]
