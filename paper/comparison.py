@@ -11,7 +11,7 @@ from paper.published import Ours
 from paper.reasons import reason_for
 from paper.tables.circles import BY_DRAW
 from paper.tables.mvtec import STAND_IN
-from paper.verdicts import MISSING, Terms, Verdict, chance_passes, judge
+from paper.verdicts import MARGIN, MISSING, Terms, Verdict, chance_passes, judge
 
 _UNKNOWN = ("differs", "cannot tell")
 CIRCLES = "circles"  # the data set that is drawn once, for all starts
@@ -31,12 +31,18 @@ class Line:
     difference: float | None
     verdict: Verdict
     corrected: str
+    corrected_difference: float | None
     corrected_verdict: Verdict
     passes_by_chance: bool
 
     def by(self, protocol: str) -> Verdict:
         """The verdict by the protocol."""
         return self.verdict if protocol == "paper" else self.corrected_verdict
+
+    def is_near(self, protocol: str) -> bool:
+        """Whether the two means are within the margin, whatever a test can tell of it."""
+        apart = self.difference if protocol == "paper" else self.corrected_difference
+        return apart is not None and abs(apart) <= MARGIN
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,11 @@ class Comparison:
     def count(self, word: str, *, protocol: str = "paper") -> int:
         """How many lines have this verdict by the protocol."""
         return sum(line.by(protocol).word == word for line in self.lines)
+
+    def count_near(self, word: str, *, protocol: str = "paper") -> int:
+        """Of how many of these the two means are within the margin of each other."""
+        lines = (line for line in self.lines if line.by(protocol).word == word)
+        return sum(line.is_near(protocol) for line in lines)
 
     def missing(self, *, protocol: str = "paper") -> int:
         """How many published figures nothing of ours stands beside."""
@@ -113,23 +124,27 @@ def _line(table: Table, entry: Entry, results: Mapping[str, Result | None]) -> L
         terms = terms_of(table, entry, result, protocol)
         ours[protocol] = _ours(entry, protocol, result)
         verdicts[protocol] = _verdict(entry, result, ours[protocol], terms)
-    terms, told, paper = terms_of(table, entry, None, "paper"), verdicts["paper"], ours["paper"]
+    terms, told = terms_of(table, entry, None, "paper"), verdicts["paper"]
     if told.word in _UNKNOWN and (reason := reason_for(entry, results, terms)):
         told = Verdict(told.word, f"{told.reason}: {reason}")
-    apart = None
-    if paper is not None and entry.published.mean is not None:
-        apart = paper.mean - entry.published.mean
     return Line(
         entry.row,
         entry.column,
         str(entry.published),
-        "" if paper is None else str(paper),
-        apart,
+        *_told(entry, ours["paper"]),
         told,
-        "" if ours["corrected"] is None else str(ours["corrected"]),
+        *_told(entry, ours["corrected"]),
         verdicts["corrected"],
         chance_passes(entry.published, terms, table.prevalence(entry.row, entry.column)),
     )
+
+
+def _told(entry: Entry, ours: Ours | None) -> tuple[str, float | None]:
+    """Ours in words, and how far above the published mean it is."""
+    if ours is None:
+        return "", None
+    mean = entry.published.mean
+    return str(ours), None if mean is None else ours.mean - mean
 
 
 def _ours(entry: Entry, protocol: str, result: Result | None) -> Ours | None:

@@ -64,9 +64,10 @@ class Report:
         told = []
         for protocol in self.plan.protocols:
             agree, differ, open_ = (self.counted(word, protocol=protocol) for word in JUDGED)
+            near = sum(t.count_near("cannot tell", protocol=protocol) for t in self.comparisons)
             told.append(
                 f"By the {protocol} protocol {agree} agree with ours, {differ} differ, and of "
-                f"{open_} one cannot tell."
+                f"{open_} one cannot tell; in {near} of these the two means are within {MARGIN:g}."
             )
         by_chance = sum(table.passed_by_chance for table in self.comparisons)
         no_evidence = sum(
