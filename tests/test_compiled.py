@@ -1,13 +1,12 @@
 """Compiled loops: what NumPy gives, and each row for itself."""
 
-from functools import partial
 from pathlib import Path
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from joblib import cpu_count
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep.engine import compiled
@@ -82,7 +81,7 @@ def test_threads_change_nothing(n_threads, monkeypatch):
 @pytest.mark.parametrize("asked", ["", "0", "many"])
 def test_without_a_number_all_cores_are_used(asked, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", asked)
-    assert threads() == compiled.cpu_count()
+    assert threads() == cpu_count()
 
 
 def test_infinity_and_nan_keep_their_meaning():
@@ -226,18 +225,3 @@ def test_machine_code_is_kept_for_the_next_process():
     loop = compiled.compiled(compiled._add_dense)
     manhattan(np.zeros((1, 1)), np.ones((1, 1)))
     assert any(Path(loop.stats.cache_path).glob("compiled._add_dense-*.nbi"))
-
-
-def test_where_nothing_may_be_written_it_is_compiled_anew(monkeypatch):
-    def njit(*, cache=False, **options):
-        if cache:
-            raise RuntimeError("cannot cache function: no locator available")
-        return partial(compile_loop, **options)
-
-    compile_loop = numba.njit
-    monkeypatch.setattr(numba, "njit", njit)
-    loop = compiled.compiled.__wrapped__(compiled._add_weighted, fastmath=compiled.ANY_ORDER)
-    out = np.empty(1)
-    loop(np.array([[1.0, 2.0]]), np.array([3.0, 4.0]), out)
-    assert loop.stats.cache_path is None
-    assert out == 11

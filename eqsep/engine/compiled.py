@@ -385,16 +385,15 @@ def compiled(
     fastmath: frozenset[str] = frozenset(),
     calls: tuple[Callable[..., Any], ...] = (),
 ) -> Any:
-    """`loop` as machine code, kept on disk for the next process wherever numba may write.
+    """`loop` as machine code, kept on disk for the next process (`eqsep.engine.code_cache`).
 
     What it `calls` is of the same file, and stays plain Python for whoever else calls it.
     """
     from numba import extending, njit  # half a second to import: only those who need it wait
 
+    from eqsep.engine.code_cache import kept
+
     for formula in calls:
         extending.register_jitable(formula)
     options = {"nogil": True, "fastmath": set(fastmath) or False, "error_model": "numpy"}
-    try:
-        return njit(cache=True, **options)(loop)
-    except RuntimeError:  # neither beside this file nor in the user's cache folder
-        return njit(**options)(loop)
+    return kept(njit(**options)(loop))
