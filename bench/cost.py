@@ -109,7 +109,8 @@ def picture(by_method: dict[str, list[dict[str, Any]]], gpu: Path | None) -> Fig
         line = on_a_gpu(gpu.read_text())
         axes[1].loglog(*line, "s--", color=COLOURS[0], label="eqsep on a GPU, by rows scored")
     axes[0].set_ylabel("microseconds", color=INK)
-    axes[1].legend(frameon=False, fontsize="small", labelcolor=INK, loc="upper left")
+    named = axes[1].get_legend_handles_labels()
+    axes[0].legend(*named, frameon=False, fontsize="small", labelcolor=INK, loc="lower left")
     return figure
 
 
