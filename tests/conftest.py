@@ -12,6 +12,25 @@ settings.register_profile("eqsep", deadline=None, max_examples=40)  # no test as
 settings.load_profile("eqsep")
 REAL = Path(os.environ.get("EQSEP_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
+# Files that fit many detectors, and in which no figure depends on how many trees vote.
+FEW_TREES = {"test_commands.py", "test_estimators.py", "test_serve.py"}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_trees(request):
+    """A fifth of the trees, in some files: they take most of the time of a fit to few rows."""
+    if request.path.name not in FEW_TREES:
+        yield
+        return
+    from eqsep.detector import bandwidth, naming
+    from eqsep.engine.trees import Trees
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(Trees.grown.__func__.__kwdefaults__, "n", 10)
+        patch.setattr(bandwidth, "N_TREES", 5)
+        patch.setattr(naming, "TREES_OF_A_FOLD", naming.TREES_OF_A_FOLD // 5)
+        yield
+
 
 @pytest.fixture
 def home_of():
