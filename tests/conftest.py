@@ -13,7 +13,13 @@ settings.load_profile("eqsep")
 REAL = Path(os.environ.get("EQSEP_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
 # Files that fit many detectors, and in which no figure depends on how many trees vote.
-FEW_TREES = {"test_commands.py", "test_estimators.py", "test_serve.py"}
+FEW_TREES = {
+    "test_commands.py",
+    "test_contamination.py",
+    "test_estimators.py",
+    "test_groups.py",
+    "test_serve.py",
+}
 
 
 @pytest.fixture(autouse=True, scope="module")
