@@ -72,3 +72,35 @@ def test_scoring_waits_for_no_statistics(tmp_path):
         f"fitted.save({model!r})"
     )
     assert run(code) == []
+
+
+ENDING = """
+import atexit, sys
+from eqsep import __main__, cli
+sys.argv = ["eqsep", *{words}]
+app = cli.app
+
+
+def noted(**options):
+    atexit.register(print, "handler")
+    app(**options)
+
+
+cli.app = noted
+__main__.main()
+"""
+
+
+@pytest.mark.parametrize(("words", "code"), [(["--version"], 0), (["score", "no.eqsep", "-"], 2)])
+def test_a_command_ends_with_its_code_once_all_is_written_and_done(words, code):
+    done = subprocess.run(
+        [sys.executable, "-c", ENDING.format(words=words)], capture_output=True, text=True
+    )
+    assert done.returncode == code
+    assert done.stdout.splitlines()[-1] == "handler"
+    assert bool(done.stderr) == bool(code)
+
+
+def test_a_fault_ends_as_the_interpreter_ends_it():
+    code = "from eqsep import __main__; __main__._leave([]); print('still here')"
+    assert run(code) == ["still", "here"]
