@@ -22,6 +22,16 @@ def _gaussians(loss: str, multiplier: str, method: str) -> Value:
     return replace(of(f"gaussians_sigma_{loss.lower()}", multiplier, method), label=label)
 
 
+def _by_rows(loss: str, first: str, word: str, second: str) -> tuple[Contrast, ...]:
+    """Numbers of rows of the hyperplane against each other; in 5 dimensions they are the same."""
+    return tuple(
+        Contrast(_hyperplane(loss, first, noise, d), word, _hyperplane(loss, second, noise, d))
+        for noise in NOISES
+        for d in DIMENSIONS
+        if d > 5
+    )
+
+
 CLAIMS = [
     Claim(
         "noise lowers the area",
@@ -56,26 +66,12 @@ CLAIMS = [
     Claim(
         "more rows",
         "20 rows a dimension instead of 100 do not affect the mean area (squared loss).",
-        tuple(
-            Contrast(
-                _hyperplane("MSE", "20d", noise, d), "same", _hyperplane("MSE", "100", noise, d)
-            )
-            for noise in NOISES
-            for d in DIMENSIONS
-            if d > 5  # 20 rows a dimension are 100 there
-        ),
+        _by_rows("MSE", "20d", "same", "100"),
     ),
     Claim(
         "more rows, LL",
         "20 rows a dimension instead of 100 do not raise the mean area (logistic loss).",
-        tuple(
-            Contrast(
-                _hyperplane("LL", "100", noise, d), "no worse", _hyperplane("LL", "20d", noise, d)
-            )
-            for noise in NOISES
-            for d in DIMENSIONS
-            if d > 5
-        ),
+        _by_rows("LL", "100", "no worse", "20d"),
     ),
     Claim(
         "competitive with the SVM",
