@@ -1,8 +1,9 @@
 """What a result depends on: the code that ran while it was measured, and a hash of it.
 
 These are the functions of eqsep and of this package that ran, the module-level values and the
-fields of the classes that they name, and what ran to make those. Comments, docstrings and
-annotations do not count. A result is stale where the hash of its code is no longer the same.
+fields of the classes that they name, and what ran to make those; of what runs as machine code, all
+functions that it calls. Comments, docstrings and annotations do not count. A result is stale where
+the hash of its code is no longer the same.
 
 What is not Python does not count, nor do the libraries and the data: results say their versions.
 """
@@ -119,6 +120,7 @@ def _forget_cached() -> None:
                     value.cache_clear()
 
 
+_COMPILES = Place("eqsep/engine/compiled.py", "compiled")  # what it is given, nobody sees run
 _LASTING = (__name__, "paper.provenance", "paper.published")  # what these keep no result depends on
 
 
@@ -143,9 +145,9 @@ def _closure(ran: Iterable[Place]) -> set[Place]:
         if (place, at_import) in seen:
             continue
         seen.add((place, at_import))
-        for target, is_called in _named(place):
+        for target, is_called, is_compiled in _named(place):
             kind = _kind(target)
-            if kind != "function" or (at_import and is_called):
+            if kind != "function" or (at_import and is_called) or is_compiled:
                 todo.append((target, True))
             if kind == "class" and at_import and is_called:
                 made = (Place(target.file, f"{target.name}.{name}") for name in _MAKING)
@@ -157,20 +159,26 @@ def _kind(place: Place) -> str:
     return _source(ROOT / place.file).kind(place.name)
 
 
-def _named(place: Place) -> Iterator[tuple[Place, bool]]:
-    """What the statements of a place name, and whether they call it."""
+def _named(place: Place) -> Iterator[tuple[Place, bool, bool]]:
+    """What the statements of a place name, whether they call it, and whether they compile it."""
     source = _source(ROOT / place.file)
     statements = source.parts[place.name]
     nodes = [node for statement in statements for node in ast.walk(statement)]
     imports = source.imports | _imports(nodes)
     own = _own(nodes) if source.kind(place.name) == "function" else set()
-    called = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    called = {id(node.func) for node in calls}
+    compiled = {
+        id(node.args[0])
+        for node in calls
+        if node.args and _resolved(place.file, _words(node.func), imports) == _COMPILES
+    }
     for node in nodes:
         words = _words(node)
-        is_free = bool(words) and words[0] not in own
+        is_free = words and words[0] not in own
         target = _resolved(place.file, words, imports) if is_free else None
         if target is not None and target != place:
-            yield target, id(node) in called
+            yield target, id(node) in called, id(node) in compiled
 
 
 def _own(nodes: Iterable[ast.AST]) -> set[str]:
@@ -196,6 +204,8 @@ def _resolved(
     file: str, words: tuple[str, ...], imports: Mapping[str, tuple[str, str]]
 ) -> Place | None:
     """Where a name is defined, by the way of its imports; None where that is elsewhere."""
+    if not words:
+        return None
     name, *attribute = words
     if name in _source(ROOT / file).parts:
         return None if attribute else Place(file, name)

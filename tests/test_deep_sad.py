@@ -10,9 +10,10 @@ from sklearn.metrics import average_precision_score
 from eqsep import DeepSAD
 from eqsep.activations import GaussianBump, LeakyReLU, RadialBasis, Sigmoid
 from eqsep.datasets import make_hyperplane
-from eqsep.networks import Hidden, Linear, Training, member_streams
+from eqsep.networks import Distance, Hidden, Linear, Training, member_streams
+from eqsep.networks.criteria import Reconstruction
 from eqsep.networks.fitting import class_weights
-from eqsep.separators.deep_sad import Distance, attraction, build_autoencoder, reconstruction
+from eqsep.separators.deep_sad import attraction, build_autoencoder
 
 QUICK = Training(epochs=40, batch_size=40, learning_rate=1.5e-2)
 SMALL = {
@@ -111,7 +112,7 @@ def test_reconstruction_is_the_mean_squared_error_of_each_member():
     X = torch.tensor([[1.0, 3.0], [0.0, 0.0], [2.0, 2.0]])
     output = torch.zeros(2, 2, 2)
     output[:, 1] = 1.0
-    found = reconstruction(X)(output, torch.tensor([0, 2]))
+    found = Reconstruction(X)(output, torch.tensor([0, 2]))
     assert_allclose(found, [[(1 + 9) / 2, (0 + 4) / 2], [4.0, 1.0]])
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from eqsep.networks import loops
 from paper import dependencies, runner
 from paper.cells import Cell, Study, read_result, write_result
 from paper.dependencies import digest, is_stale, names_behind, recorded
@@ -163,6 +164,11 @@ def test_names_are_those_of_the_defining_module_through_packages_that_hand_them_
     assert names == {"paper/tables/mvtec.py": ["LACKS", "STAND_IN", "measure"]}
     lazily = names_behind([runner.FIGURE_STUDIES["formulas"].measure.__code__])
     assert "GaussianBump" not in lazily.get(BUMP, [])  # `measure` calls what names it
+
+
+def test_of_machine_code_all_is_found_that_it_calls():
+    names = names_behind([loops.epoch.__code__])["eqsep/networks/loops.py"]
+    assert {"_epoch", "_backward", "_norm_back", "_moments", "_adam", "_TINY"} <= set(names)
 
 
 def made_stale(cell, out):

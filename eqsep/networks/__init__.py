@@ -15,7 +15,15 @@ except ModuleNotFoundError as error:
         "eqsep's networks need PyTorch. Install it with: pip install 'eqsep[nn]'"
     ) from error
 
-from eqsep.networks.layers import Activate, BatchNorm, Bump, LeakyReLU, Linear, RadialBasis
+from eqsep.networks.layers import (
+    Activate,
+    BatchNorm,
+    Bump,
+    Distance,
+    LeakyReLU,
+    Linear,
+    RadialBasis,
+)
 from eqsep.networks.network import Hidden, Network, build_separator, member_streams
 from eqsep.networks.plan import Data, History, Training
 from eqsep.networks.training import train
@@ -25,6 +33,7 @@ __all__ = [
     "BatchNorm",
     "Bump",
     "Data",
+    "Distance",
     "Hidden",
     "History",
     "LeakyReLU",

@@ -220,3 +220,25 @@ class BatchNorm(nn.Module):
             variance = inverse**-2 - self.eps  # over n rows, not n - 1
             self.variance.lerp_(variance.view_as(self.variance), 1 - self.momentum)
         return y.view_as(x)
+
+
+class Distance(nn.Module):
+    """||x - c|| of fixed centres c, at least a little above zero.  (n, k, d) -> (n, k, 1)
+
+    Examples
+    --------
+    >>> import torch
+    >>> Distance(torch.zeros(1, 2))(torch.tensor([[[3.0, 4.0]]]))
+    tensor([[[5.]]])
+    """
+
+    centre: Tensor
+
+    guard = 1e-3  # a row on the centre itself counts as so far away: 1 / distance stays finite
+
+    def __init__(self, centre: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("centre", centre)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.sqrt(((x - self.centre) ** 2).sum(dim=-1, keepdim=True) + self.guard**2)

@@ -1,4 +1,4 @@
-"""Adam's steps over an epoch: one after the other, or captured once as a CUDA graph."""
+"""Adam's steps over an epoch: by torch, captured once as a CUDA graph, or in compiled code."""
 
 from typing import Any
 
@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 from torch.optim import Adam
 
+from eqsep.networks.compiled import CompiledSteps
+from eqsep.networks.criteria import Unknown
 from eqsep.networks.network import Network
 from eqsep.networks.plan import Criterion, Data, Training
 
@@ -124,4 +126,13 @@ def _set(adam: Adam, **options: Any) -> None:
         group.update(options)
 
 
-STEPS = {"cpu": Steps, "cuda": GraphSteps}
+def steps_for(
+    network: Network, data: Data, criterion: Criterion, training: Training
+) -> Steps | CompiledSteps:
+    """In compiled code, on a GPU as a graph, and by torch's own calls where neither can be."""
+    if data.X.device.type == "cuda":
+        return GraphSteps(network, data, criterion, training)
+    try:
+        return CompiledSteps(network, data, criterion, training)
+    except Unknown:
+        return Steps(network, data, criterion, training)

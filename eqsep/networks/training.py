@@ -12,7 +12,7 @@ from torch import Tensor
 
 from eqsep.networks.network import Network
 from eqsep.networks.plan import Criterion, Data, History, Training
-from eqsep.networks.steps import STEPS
+from eqsep.networks.steps import steps_for
 
 CHUNK = 8192  # rows that are scored at once
 
@@ -38,7 +38,7 @@ def train(
         Called with the number of epochs done and of members still under way.
     """
     X, rows, held_out = data
-    steps = STEPS[X.device.type](network, data, criterion, training)
+    steps = steps_for(network, data, criterion, training)
     book = _Book(network, patience=training.patience if len(held_out) else None)
     while book.n_epochs < training.epochs and len(book.alive):
         network.train()

@@ -31,7 +31,7 @@ _LAYERS = instance(
     *("layers.Linear", "layers.RadialBasis", "layers.BatchNorm"),
     *("layers.Bump", "layers.LeakyReLU", "layers.Activate"),
 )
-_OUTPUTS = instance("layers.Linear", "layers.RadialBasis", "deep_sad.Distance")
+_OUTPUTS = instance("layers.Linear", "layers.RadialBasis", "layers.Distance")
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ LAYERS: dict[str, Codec] = {
         needs_torch=True,
     ),
     "separators.Distance": LayerCodec(
-        "eqsep.separators.deep_sad",
+        _LAYERS_HOME,
         {"centre": _ROWS},
         {},
         lambda cls, parts: cls(_tensor(parts["centre"])),

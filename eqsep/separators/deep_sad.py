@@ -9,7 +9,8 @@ from sklearn.utils import check_random_state
 
 from eqsep import activations
 from eqsep.arrays import resolve_device
-from eqsep.networks import Hidden, Linear, Network, Training, member_streams
+from eqsep.networks import Distance, Hidden, Linear, Network, Training, member_streams
+from eqsep.networks.criteria import Attraction, Reconstruction
 from eqsep.networks.fitting import (
     CHUNK,
     class_weights,
@@ -29,8 +30,6 @@ from eqsep.separators.threshold import least_error_width
 # isort: split
 import torch
 from torch import Tensor, nn
-
-_GUARD = 1e-3  # a code on the centre itself counts as so far away: 1 / distance stays finite
 
 
 class DeepSAD(Separator):
@@ -159,7 +158,7 @@ class DeepSAD(Separator):
         self.pretraining_history_ = fit_members(
             network,
             data,
-            reconstruction(columns),
+            Reconstruction(columns),
             training=pretraining,
             rng=rng,
             progress=progress,
@@ -209,26 +208,6 @@ class DeepSAD(Separator):
         return hidden, as_training(self.pretraining), as_training(self.training)
 
 
-class Distance(nn.Module):
-    """||x - c|| of fixed centres c, at least a little above zero.  (n, k, d) -> (n, k, 1)
-
-    Examples
-    --------
-    >>> import torch
-    >>> Distance(torch.zeros(1, 2))(torch.tensor([[[3.0, 4.0]]]))
-    tensor([[[5.]]])
-    """
-
-    centre: Tensor
-
-    def __init__(self, centre: Tensor) -> None:
-        super().__init__()
-        self.register_buffer("centre", centre)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.sqrt(((x - self.centre) ** 2).sum(dim=-1, keepdim=True) + _GUARD**2)
-
-
 def build_autoencoder(
     d_in: int,
     hidden: Hidden,
@@ -251,25 +230,10 @@ def build_autoencoder(
     return Network(encoder, output)
 
 
-def reconstruction(columns: Tensor) -> Any:
-    """The criterion of an autoencoder: the mean squared error over the columns of each row."""
-
-    def criterion(output: Tensor, index: Tensor) -> Tensor:
-        return ((output - columns[index][:, None, :]) ** 2).mean(dim=-1)
-
-    return criterion
-
-
-def attraction(is_anomaly: np.ndarray, *, weight: np.ndarray, device: Any = "cpu") -> Any:
+def attraction(is_anomaly: np.ndarray, *, weight: np.ndarray, device: Any = "cpu") -> Attraction:
     """The criterion of the encoder: the distance of a normal row, 1 / distance of an anomaly."""
     far = torch.as_tensor(is_anomaly == 1, device=device)[:, None]
-    share = torch.as_tensor(weight, device=device)[:, None]
-
-    def criterion(output: Tensor, index: Tensor) -> Tensor:
-        distance = output[..., 0]
-        return share[index] * torch.where(far[index], 1 / distance, distance)
-
-    return criterion
+    return Attraction(far, torch.as_tensor(weight, device=device)[:, None])
 
 
 @torch.no_grad()

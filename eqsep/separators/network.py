@@ -13,6 +13,7 @@ from eqsep import activations
 from eqsep.arrays import resolve_device
 from eqsep.losses import Loss, as_loss
 from eqsep.networks import Hidden, Training, build_separator, member_streams
+from eqsep.networks.criteria import MembershipLoss
 from eqsep.networks.fitting import (
     class_weights,
     clear_memory_errors,
@@ -170,9 +171,7 @@ class NetworkSeparator(Separator):
             weight = torch.as_tensor(class_weights(is_anomaly, training), device=device)[:, None]
             data = data_of(self.columns_.tensor(X, device=device), *rows)
 
-        def criterion(output: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
-            return weight[index] * loss(output[..., 0], inside[index], head=head)
-
+        criterion = MembershipLoss(inside, weight, loss, head)
         self.history_ = fit_members(
             network, data, criterion, training=training, rng=rng, progress=progress
         )
