@@ -30,7 +30,9 @@ By group half of the groups of normal rows is fitted, and the share of rows of e
 raise an alarm is counted: where the Detector knows the groups, which then calibrate as a whole, and
 where it does not. Printed is the mean over the groups, each of which counts the same, and beside
 the promise the least that hierarchical conformal prediction keeps with J held-out groups, which is
-1 / (J + 1) below. Embedded tiles are taken by their first principal components.
+1 / (J + 1) below; then the same where all rows of a new group are at hand and its own share counts
+("whole groups", p_value(X, groups=...)), which is to be the rate itself. Embedded tiles are taken
+by their first principal components.
 
 By time the normal rows of each run of a test bench are a division: first one block of 20 rows in
 four is left out, and the share of alarms counted there, beside those that were fitted; then the
@@ -190,8 +192,11 @@ def grouped_rows(name: str) -> Rows:
     return Rows(table.X, table.X.to_numpy(), table.kind, table.groups)
 
 
-def measure_grouped(cell: GroupedCell) -> dict[str, list[list[float]]]:
-    """The share of false alarms in new groups, each of which counts the same, by division."""
+def measure_grouped(cell: GroupedCell) -> dict[str, Any]:
+    """The share of false alarms in new groups, each of which counts the same, by division and way.
+
+    The ways are rows one by one and, where the groups are known, whole groups.
+    """
     rows, shares = grouped_rows(cell.data), []
     names = np.unique(rows.group)
     for split in range(cell.first, cell.first + cell.splits):
@@ -201,10 +206,16 @@ def measure_grouped(cell: GroupedCell) -> dict[str, list[list[float]]]:
         detector = cell.detector(split).set_params(false_alarm_rate=min(GROUP_RATES))
         detector.fit(part.frame, groups=part.group if cell.knows else None)
         n_units = detector.calibration_.n_units
-        p, groups = detector.p_value(test.frame), np.unique(test.group, return_inverse=True)[1]
+        ways = [detector.p_value(test.frame)]
+        if cell.knows:
+            ways.append(detector.p_value(test.frame, groups=test.group))
+        groups = np.unique(test.group, return_inverse=True)[1]
         size = np.bincount(groups)
         shares.append(
-            [float(np.mean(np.bincount(groups, p <= rate) / size)) for rate in GROUP_RATES]
+            [
+                [float(np.mean(np.bincount(groups, p <= rate) / size)) for rate in GROUP_RATES]
+                for p in ways
+            ]
         )
     return {"shares": shares, "held": n_units}
 
@@ -288,19 +299,21 @@ def tell(options: argparse.Namespace) -> None:
 
 def tell_grouped(options: argparse.Namespace) -> None:
     """False alarms in new groups, where the groups are known and where they are not."""
-    print(f"{'':<23}" + "".join(f"{f'promised {rate:g}':>26}" for rate in GROUP_RATES))
+    print(f"{'':<27}" + "".join(f"{f'promised {rate:g}':>26}" for rate in GROUP_RATES))
     for name in options.tables:
         for knows in (True, False):
             cells = divisions(lambda *a: GroupedCell("promise-groups", *a), options, name, knows)
             found = [measured(cell, measure_grouped) for cell in cells]
             shares = np.concatenate([part["shares"] for part in found])
-            texts = (text_of(shares[:, i], rate) for i, rate in enumerate(GROUP_RATES))
-            by = "by groups" if knows else "by rows"
-            print(f"{name:<14}{by:<9}" + "".join(f"{text:>26}" for text in texts), flush=True)
+            lines = {
+                by: [text_of(shares[:, way, i], rate) for i, rate in enumerate(GROUP_RATES)]
+                for way, by in enumerate(("by groups", "whole groups") if knows else ("by rows",))
+            }
             if knows:
-                least = (f"at least {r - 1 / (found[0]['held'] + 1):.4f}" for r in GROUP_RATES)
-                told = f"J = {found[0]['held']}"
-                print(f"{'':<14}{told:<9}" + "".join(f"{text:>26}" for text in least), flush=True)
+                held = found[0]["held"]
+                lines[f"J = {held}"] = [f"at least {r - 1 / (held + 1):.4f}" for r in GROUP_RATES]
+            for by, texts in lines.items():
+                print(f"{name:<14}{by:<13}" + "".join(f"{t:>26}" for t in texts), flush=True)
 
 
 def tell_timed(options: argparse.Namespace) -> None:

@@ -139,6 +139,41 @@ def test_every_group_counts_the_same():
     assert calibration.threshold(0.34) == 3.0
 
 
+def test_a_new_group_counts_by_its_own_rows_where_they_are_at_hand():
+    groups = np.array([1, 1, 1, 1, 2], dtype=np.uint64)
+    held = Calibration(np.zeros((5, 1)), np.array([0.0, 1.0, 2.0, 3.0, 0.5]), groups=groups)
+    scores, new = np.array([9.0, 2.0, 2.0, 0.7]), np.array([7, 8, 7, 8], dtype=np.uint64)
+    assert_allclose(
+        held.p_value(scores, groups=new), [0.5 / 3, (0.5 + 0.5) / 3, (1 + 0.5) / 3, (1 + 0.75) / 3]
+    )
+
+
+def test_of_whole_groups_the_rate_is_the_promised_one_and_of_single_rows_at_most():
+    """Groups that score alike in part: over many draws, where the mean shares lie."""
+    rng = np.random.default_rng(0)
+    n_groups, n_rows, shares = 20, 10, []
+    group = np.repeat(np.arange(n_groups, dtype=np.uint64), n_rows)
+    for _ in range(2000):
+        score = rng.normal(size=n_groups)[group] + rng.normal(size=len(group))
+        is_new = group == 0
+        held = Calibration(np.zeros((1, 1)), score[~is_new], groups=group[~is_new])
+        whole = held.p_value(score[is_new], groups=group[is_new])
+        one_by_one = held.p_value(score[is_new])
+        assert (whole <= one_by_one + 1e-9).all()
+        shares.append([(whole <= RATE).mean(), (one_by_one <= RATE).mean()])
+    (whole, one_by_one), error = np.mean(shares, axis=0), np.std(shares, axis=0) / np.sqrt(2000)
+    assert abs(whole - RATE) < 3 * error[0]
+    assert one_by_one < RATE - 3 * error[1]
+
+
+def test_whole_groups_are_told_by_name_or_by_value(fitted):
+    new = runs(20, seed=5)
+    whole = fitted.p_value(new[["a", "b", "c", "run"]], groups="run")
+    assert_array_equal(fitted.p_value(new[["a", "b", "c"]], groups=new["run"]), whole)
+    assert (whole <= fitted.p_value(new[["a", "b", "c"]]) + 1e-9).all()
+    assert whole.min() < fitted.calibration_.least_rate
+
+
 def test_too_few_groups_are_said_and_what_can_be_promised():
     few = TABLE["run"].isin([f"run {i}" for i in range(12)])
     with pytest.warns(
@@ -166,6 +201,12 @@ def test_too_few_groups_are_said_and_what_can_be_promised():
             "not told groups",
         ),
         (lambda _: detector().fit(X, Y, time=np.ones(len(X))), "same time"),
+        (lambda d: d.p_value(X, groups="ran"), "'ran' is no column"),
+        (lambda _: detector().fit(X[["a"]], Y).p_value(X[["a"]], groups=Y), "rows one by one"),
+        (
+            lambda _: detector().fit(X[["a"]], Y, time=range(len(X))).p_value(X[["a"]], groups=Y),
+            "held out blocks of time",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused(fitted, change, message):

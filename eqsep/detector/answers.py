@@ -114,10 +114,22 @@ class FittedDetector:
         check_is_fitted(self, "feature_map_")
         return kind_p_values(self, self.feature_map_.rows(X))
 
-    def p_value(self, X: Any) -> np.ndarray:
-        """The chance that a new normal row scores as high as each row does."""
+    def p_value(self, X: Any, *, groups: Any = None) -> np.ndarray:
+        """The chance that a new normal row scores as high as each row does.
+
+        Parameters
+        ----------
+        groups : array-like of shape (n_rows,) or str, default=None
+            Where `X` has all rows of groups that are new, which one each row is from, or the name
+            of such a column, of a detector that was fitted with groups. A group then counts by its
+            own rows, and not as one whose rows all score as high.
+        """
         score = self.score_samples(X)
-        return self.calibration_.p_value(score)
+        if groups is None:
+            return self.calibration_.p_value(score)
+        from eqsep.detector.holdout import new_groups
+
+        return self.calibration_.p_value(score, groups=new_groups(self.feature_map_, X, groups))
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """The chances that each row is normal, and anomalous: a column for each of `classes_`.

@@ -20,7 +20,7 @@ from eqsep.engine.nystroem import row_keys
 from eqsep.errors import UserError, quoted
 from eqsep.labels import UNLABELLED, RowLabels
 from eqsep.tables.column import Column, column_of
-from eqsep.tables.reading import RowGroups, Table
+from eqsep.tables.reading import RowGroups, Table, read_table
 
 PLENTY = 25  # of so many normal rows one may always be held out
 NUMERIC = ("number", "date", "duration")
@@ -130,6 +130,20 @@ def with_groups(table: Table, groups: Any = None, time: Any = None) -> Table:
         for given, name in zip((groups, time), names, strict=True)
     ]
     return replace(table, columns=kept, groups=RowGroups(group, times, (said[0], said[1])))
+
+
+def new_groups(feature_map: Any, X: Any, groups: Any) -> np.ndarray:
+    """The group of each row of a table with all rows of groups that are new, as a hash."""
+    grouping = feature_map.grouping
+    if grouping is None or grouping.edges:
+        held = "rows one by one" if grouping is None else "blocks of time"
+        raise UserError(
+            f"groups tell how rows of a new group score where whole groups were held out; this "
+            f"detector has held out {held}. Fit it with groups=, or leave them out here."
+        )
+    found = with_groups(read_table(X, name="Detector"), groups).groups
+    assert found is not None  # there are groups
+    return found.group
 
 
 def _beside(table: Table, given: Any, word: str) -> Column | None:
