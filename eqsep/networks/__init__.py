@@ -1,4 +1,4 @@
-"""Networks with a member axis: an ensemble is an axis of the tensors, not a loop (torch).
+"""Networks with a member axis: an ensemble is an axis of the tensors (torch).
 
 The layers are ordinary torch modules. With `n_members=None`, the default, they have no member axis,
 map (n, d_in) -> (n, d_out) and go into anybody's `nn.Sequential`; with `n_members=k` they map
