@@ -28,7 +28,8 @@ _LOOKED_AT = 20_000  # rows in whose order rows that follow each other are looke
 _FEWEST_ROWS, _FEWEST_VALUES = 100, 10
 _FEWEST_DISTINCT = 20  # rows: fewer may be there equally often by chance
 _COPIED = 0.9  # the share of distinct rows that are there equally often where they were copied
-_FOLLOWS = 0.5  # the correlation with the row before, of the upper quarter of columns; 0 by chance
+# The correlation with the row before, 0 by chance: of the upper quarter of columns, or of one.
+_FOLLOWS, _FOLLOWS_CLOSELY = 0.5, 0.9
 Division = tuple[np.ndarray, np.ndarray, np.ndarray]  # learnt rows, calibrating ones, all hashes
 Bounds = tuple[int, int, tuple[str, ...]]  # of normal rows, of anomalies, and their kinds
 
@@ -269,9 +270,11 @@ def check_dependence(table: Table, code: np.ndarray) -> list[Finding]:
     found = {
         column.name: r for column in numbers if (r := _follows(column.values[normal])) is not None
     }
-    if not found or np.quantile(list(found.values()), 0.75) <= _FOLLOWS:
+    if not found:
         return []
     name = max(found, key=lambda column: found[column])
+    if np.quantile(list(found.values()), 0.75) <= _FOLLOWS and found[name] <= _FOLLOWS_CLOSELY:
+        return []
     told = (
         f"Rows are like those before them: of column {name!r} the rank correlation of normal rows "
         f"with the row before is {found[name]:.2f}, and 0 where rows are shuffled. The promised "
