@@ -51,9 +51,12 @@ def chosen(names: Sequence[str]) -> list[str]:
     """
     unknown = [name for name in names if name not in (*NAMES, "all")]
     if unknown or not names:
+        word = (
+            f"Unknown table or figure {', '.join(unknown)}" if unknown else "Nothing was asked for"
+        )
         raise UserError(
-            f"Unknown table or figure {', '.join(unknown) or 'none'}: expected 'all' or some of "
-            f"{', '.join(NAMES)}. `python -m paper --list` says what they are."
+            f"{word}: expected 'all' or some of {', '.join(NAMES)}. "
+            f"`python -m paper --list` says what they are."
         )
     return list(NAMES) if "all" in names else list(dict.fromkeys(names))
 

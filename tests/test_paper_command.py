@@ -49,7 +49,7 @@ def test_the_list_names_every_table_and_figure():
     ("words", "message"),
     [
         (["nonsense"], "Unknown table or figure nonsense: expected 'all' or some of toy_shallow"),
-        ([], "Unknown table or figure none"),
+        ([], "Nothing was asked for: expected 'all' or some of toy_shallow"),
         (["bumps", "--protocol", "fair"], "Unknown protocol fair: expected paper or corrected"),
         (["bumps", "--seeds", "0"], "seeds must be at least 1, got 0"),
         (["bumps", "--workers", "0"], "workers must be at least 1, got 0"),

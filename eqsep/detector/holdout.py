@@ -158,6 +158,8 @@ def _beside(table: Table, given: Any, word: str) -> Column | None:
             option = "--group" if word == "groups" else "--time"
             raise UserError(f"{word}={told}", command=f"{option} {told}")
         return columns[given]
+    if not isinstance(given, Column) and np.ndim(given) != 1:
+        raise UserError(f"{word} must hold one value for each row, or be a name, got {given!r}.")
     column = given if isinstance(given, Column) else column_of(word, np.asarray(given))
     if len(column.values) != table.n_rows:
         raise UserError(
