@@ -60,3 +60,21 @@ def rows_needed(*, rate: float, confidence: float) -> int:
 def least_certified(n: int, *, confidence: float) -> float:
     """The least rate that the largest of n scores certifies."""
     return -math.expm1(math.log1p(-confidence) / n) if n else 1.0
+
+
+def shares_as_high(score: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """For each row, the share of the rows of its group that score at least as high.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> shares_as_high(np.array([9.0, 2.0, 3.0]), np.array([7, 7, 8])).tolist()
+    [0.5, 1.0, 1.0]
+    """
+    shares = np.empty(len(score))
+    order = np.argsort(groups, kind="stable")
+    first = np.flatnonzero(np.diff(groups[order])) + 1
+    for places in np.split(order, first):
+        ordered = np.sort(score[places])
+        shares[places] = 1 - np.searchsorted(ordered, score[places]) / max(len(places), 1)
+    return shares

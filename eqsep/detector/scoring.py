@@ -16,6 +16,7 @@ from eqsep.detector.promise import (
     least_certified,
     rate_interval,
     rows_needed,
+    shares_as_high,
 )
 from eqsep.engine.nystroem import Statistics
 from eqsep.engine.trees import anomalous_shares
@@ -200,10 +201,8 @@ class Calibration:
 
     Where whole groups of rows were held out, each of the J groups counts the same (hierarchical
     conformal prediction): p(s) = (1 + the sum over the groups of the share of its rows with a score
-    >= s) / (J + 1), for a row of a group that is new. Of that group nothing is known: the 1 is the
-    most that its own share can be. Where all of its rows are at hand, their share stands in place
-    of the 1, and a row of it has p <= a with a chance of a, but for the steps of 1 / (J + 1) over
-    its number of rows.
+    >= s) / (J + 1), for a row of a group that is new. The 1 is the most that its own share can be;
+    where all rows of it are at hand, their share stands there, and the chance is a itself.
 
     Rows without a label may be anomalies, and these do not count, as far as labelled anomalies
     that were held out too tell how many there are (`eqsep.detector.contamination`).
@@ -365,20 +364,9 @@ class Calibration:
         """p(s) for each score, of rows one by one or of all rows of new `groups`."""
         ordered, from_the_top, _ = self._from_the_top
         as_high = from_the_top[np.searchsorted(ordered, score, side="left")]
-        own = 1.0 if groups is None else _shares_as_high(score, groups)
+        own = 1.0 if groups is None else shares_as_high(score, groups)
         p: np.ndarray = (own + as_high) / (self.n_units + 1)
         return p if groups is None else p.round(12)  # thirds add up to one
-
-
-def _shares_as_high(score: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """For each row, the share of the rows of its group that score at least as high."""
-    shares = np.empty(len(score))
-    order = np.argsort(groups, kind="stable")
-    first = np.flatnonzero(np.diff(groups[order])) + 1
-    for places in np.split(order, first):
-        ordered = np.sort(score[places])
-        shares[places] = 1 - np.searchsorted(ordered, score[places]) / max(len(places), 1)
-    return shares
 
 
 def checked_share(share: object, *, name: str, means: str) -> float:
