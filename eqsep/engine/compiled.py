@@ -289,6 +289,7 @@ _SINGLE = np.float32
 _LOWEST, _ROUNDED, _LOG2_E = _SINGLE(-88), _SINGLE(1.5 * 2**23), _SINGLE(1.4426950408889634)
 _LOG_2, _REST = _SINGLE(0.693359375), _SINGLE(-2.12194440e-4)
 _ONE, _BIAS, _EXPONENT = _SINGLE(1), _SINGLE(127), _SINGLE(2**23)
+_ZERO, _SEEN = _SINGLE(0), _SINGLE(2.0**-63)
 _A, _B, _C = _SINGLE(1.9875691500e-4), _SINGLE(1.3981999507e-3), _SINGLE(8.3334519073e-3)
 _D, _E, _F = _SINGLE(4.1665795894e-2), _SINGLE(1.6666665459e-1), _SINGLE(5.0000001201e-1)
 
@@ -310,6 +311,7 @@ def _average_exponentials(s: Any, rate: Any, shares: Any) -> None:  # pragma: no
             k = row[j] * power_of_two[j]
             total = shares[0] * k
             for power in range(1, len(shares)):
+                k = k if k > _SEEN else _ZERO  # a subnormal square is slow, and adds nothing
                 k *= k
                 total += shares[power] * k
             row[j] = total
