@@ -74,14 +74,15 @@ def tell_parts(detector: Detector, table: pa.Table) -> None:
     aligned = feature_map.aligned(read_table(some, name=""))
     gathered = there.encoding.gathered(aligned)
     Z = there.encoding(gathered)
+    y = feature_map.along(Z)
     parts = {
         "reading into columns": lambda: feature_map.aligned(read_table(some, name="")),
         "gathering them": lambda: there.encoding.gathered(aligned),
         "sending and encoding": lambda: there.encoding(gathered),
         "packing": lambda: feature_map.packing(Z),
         "kernel function": lambda: there.combine(Z, detector.coef_[:, :1]),
-        "trees": lambda: feature_map.votes(Z, detector.leaf_votes_),
-        "ellipsoid": lambda: feature_map.excess(Z),
+        "trees": lambda: feature_map.votes(Z, y, detector.leaf_votes_),
+        "ellipsoid": lambda: feature_map.excess(feature_map.along(Z)),
         "score of encoded rows": lambda: scorer.scores(Z),
     }
     for name, work in parts.items():

@@ -76,6 +76,15 @@ def zeros(rows: Any) -> Any:
     return xp.zeros(rows.shape[0], dtype=xp.float64, device=device(rows))
 
 
+def beside(rows: Any, more: Any) -> Any:
+    """The columns of both, in the precision of the first, where they are.  (n, d), (n, e) -> …"""
+    if not is_foreign(rows):
+        with np.errstate(over="ignore"):  # too large is infinite
+            return np.concatenate([rows, more], axis=1, dtype=rows.dtype, casting="same_kind")
+    xp = namespace(rows)
+    return xp.concat([rows, xp.astype(more, rows.dtype)], axis=1)
+
+
 def validate_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = np.float64) -> Any:
     """The rows `X` as a two-dimensional array of finite numbers, checked against the fit.
 

@@ -168,10 +168,11 @@ def test_above_one_is_as_odd_as_below(rows, unlabelled):
     f, g = k @ detector.coef_[:, 0], k @ detector.anomaly_coef_
     assert (f > 1).any()
     alike = feature_map.likeness_weight * np.clip(g, 0, 1.5)
-    leaves = feature_map.trees.leaves(feature_map.packing(Z))
+    y = feature_map.along(Z)
+    leaves = feature_map.trees.leaves(feature_map.seen(Z, y))
     vote = detector.leaf_votes_[leaves].mean(axis=1)
     least = np.maximum(np.abs(1 - f), vote) if unlabelled == "trusted" else np.abs(1 - f)
-    parts = [least, alike, feature_map.excess(Z), feature_map.vote_weight * vote]
+    parts = [least, alike, feature_map.excess(y), feature_map.vote_weight * vote]
     assert (vote > 0.1).any()
     assert (alike > 1e-3).any() == (unlabelled == "doubted")
     assert_allclose(detector.score_samples(some), np.sum(parts, axis=0), atol=1e-5)
@@ -323,7 +324,10 @@ def test_far_rows_are_alarms_in_every_direction():
             **{n: size * spread[n] * directions[:, j] for j, n in enumerate(numeric)}
         )
         assert detector.predict(far).all()
-        votes = detector.feature_map_.votes(detector.feature_map_.rows(far), detector.leaf_votes_)
+        Z = detector.feature_map_.rows(far)
+        votes = detector.feature_map_.votes(
+            Z, detector.feature_map_.along(Z), detector.leaf_votes_
+        )
         votes *= detector.feature_map_.vote_weight
         assert_allclose(detector.score_samples(far) - votes, 1, atol=0.02)
     infinite = usual.assign(amount=np.inf, distance_km=-np.inf)

@@ -34,7 +34,7 @@ def test_the_axes_are_those_of_the_covariance_of_ledoit_and_wolf():
 def test_a_step_makes_a_normal_row_rarer_by_a_factor_of_e():
     rows = together(20_000)
     ellipsoid = ellipsoid_of(rows)
-    steps = ellipsoid.excess(together(20_000, seed=1)) / ellipsoid.weight
+    steps = ellipsoid.excess(ellipsoid.along(together(20_000, seed=1))) / ellipsoid.weight
     for step in (0, 1, 2):
         assert np.mean(steps > step) == pytest.approx(0.05 * np.exp(-step), rel=0.25)
 
@@ -42,14 +42,15 @@ def test_a_step_makes_a_normal_row_rarer_by_a_factor_of_e():
 def test_a_row_with_usual_values_that_do_not_belong_together_is_beyond():
     ellipsoid = ellipsoid_of(together(2000))
     rows = np.array([[1, -2, 0.5, 3, 7], [1, 2, 0.5, 3, 7], [0.4, -2, 0.5, 3, 7]])
-    usual, out_of_step, a_little = ellipsoid.excess(rows)
+    usual, out_of_step, a_little = ellipsoid.excess(ellipsoid.along(rows))
     assert usual == 0
     assert out_of_step > a_little > 0
 
 
 def test_the_farther_the_more_and_never_more_than_so_much():
     ellipsoid = ellipsoid_of(together(2000))
-    found = ellipsoid.excess(np.array([[t, 0, 0, 0, 7] for t in (1, 2, 4, 1e6, 1e30)]))
+    rows = np.array([[t, 0, 0, 0, 7] for t in (1, 2, 4, 1e6, 1e30)])
+    found = ellipsoid.excess(ellipsoid.along(rows))
     assert (np.diff(found[:3]) > 0).all()
     assert_allclose(found[3:], FARTHEST * ellipsoid.weight)
 
@@ -77,8 +78,10 @@ def test_less_than_two_columns_that_vary_have_none(rows):
 
 def test_a_row_is_on_its_own_to_the_last_bit():
     ellipsoid, rows = ellipsoid_of(together(2000)), together(3000, seed=2)
-    alone = np.concatenate([ellipsoid.excess(rows[i : i + 7]) for i in range(0, 3000, 7)])
-    assert_array_equal(ellipsoid.excess(rows), alone)
+    y = ellipsoid.along(rows)
+    assert_array_equal(y, np.concatenate([ellipsoid.along(part) for part in np.split(rows, 1000)]))
+    alone = np.concatenate([ellipsoid.excess(y[i : i + 7]) for i in range(0, 3000, 7)])
+    assert_array_equal(ellipsoid.excess(y), alone)
 
 
 def test_faults_that_show_between_columns_alone_are_found(tmp_path):
@@ -89,7 +92,8 @@ def test_faults_that_show_between_columns_alone_are_found(tmp_path):
     learnt = (kind == "normal") & (np.unique(run, return_inverse=True)[1] % 2 == 0)
     detector = Detector(n_landmarks=300, bandwidth=0.25, random_state=0).fit(rows[learnt])
     score = detector.score_samples(rows[~learnt])
-    without = score - detector.feature_map_.excess(detector.feature_map_.rows(rows[~learnt]))
+    y = detector.feature_map_.along(detector.feature_map_.rows(rows[~learnt]))
+    without = score - detector.feature_map_.excess(y)
     is_fault = kind[~learnt] != "normal"
     precision = [average_precision_score(is_fault, s) for s in (score, without)]
     assert precision[0] > precision[1] + 0.1

@@ -109,9 +109,9 @@ def test_tensors_are_as_far_beyond_the_ellipsoid_as_arrays():
     rows = (rng.normal(size=(900, 1)) + rng.normal(scale=0.1, size=(900, 3))).astype(np.float32)
     ellipsoid = Ellipsoid.of(rows, rng)
     rows[::7, 0] += 3
-    here = ellipsoid.excess(rows)
+    here = ellipsoid.excess(ellipsoid.along(rows))
     assert here.max() > 5 * ellipsoid.weight
-    there = ellipsoid.excess(torch.as_tensor(rows, device=DEVICE))
+    there = ellipsoid.excess(ellipsoid.along(torch.as_tensor(rows, device=DEVICE)))
     assert_allclose(there.cpu().numpy(), here, atol=1e-5)
 
 

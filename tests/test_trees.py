@@ -48,6 +48,46 @@ def test_each_row_ends_where_the_nodes_lead():
     assert_array_equal(np.unique(found), np.arange(trees.n_leaves))
 
 
+def test_every_second_tree_sees_the_first_columns_alone():
+    rows, y = striped(400)
+    trees = grown(rows[:, ::-1], y, n=6, narrow=3)  # the column that tells is the last
+    ends = np.append(trees.root[1:], len(trees.column))
+    last = [trees.column[a:b].max() for a, b in zip(trees.root, ends, strict=True)]
+    assert last == [2, 3, 2, 3, 2, 3]
+    assert trees.n_columns == 4
+
+
+def out_of_step(n, *, seed=0, tail=0.0):
+    """Two columns that move together; anomalies are what leaves their band on one side."""
+    rng = np.random.default_rng(seed)
+    level = rng.normal(size=n) * np.exp(tail * rng.normal(size=n))
+    rows = level[:, None] + 0.1 * rng.normal(size=(n, 2))
+    return rows, ((rows[:, 0] - rows[:, 1]) > 0.2).astype(int)
+
+
+def test_trees_see_how_columns_move_together():
+    """A step along a diagonal takes many cuts along columns and one along an axis."""
+    rows, y = out_of_step(3000)
+    found = detector().fit(rows, y).feature_map_
+    assert found.sees_axes
+    assert found.seen(found.rows(rows), found.along(found.rows(rows))).shape == (3000, 4)
+    new, kind = out_of_step(3000, seed=1)
+    ways = []
+    for narrow in (2, 4):  # columns alone, and axes too
+        seen = [found.seen(Z, found.along(Z))[:, :narrow] for Z in map(found.rows, (rows, new))]
+        trees = grown(seen[0], y, n=10)
+        share = anomalous_shares(trees.sums(seen[0], target(y)))
+        ways.append(average_precision_score(kind, trees.mean(seen[1], share)))
+    assert ways[1] > ways[0] + 0.02
+
+
+def test_axes_that_few_rows_have_turned_are_not_looked_at():
+    rows, y = out_of_step(3000, tail=4.0)
+    found = detector().fit(rows, y).feature_map_
+    assert found.ellipsoid.is_heavy
+    assert not found.sees_axes
+
+
 def test_leaves_are_those_of_scikit_learn(monkeypatch):
     """A value at a limit too: limits are rounded so that no value of the rows changes sides."""
     kept = []
@@ -169,7 +209,7 @@ def test_a_row_that_trees_are_sure_of_is_as_anomalous_as_one_far_away(fitted):
     assert_allclose(found.feature_map_.with_votes(away, votes), [0.7 + 0.7 * v, 0.9 + 0.1 * v])
     assert_allclose(doubted.with_votes(away, votes), away + v * votes)
     Z = found.feature_map_.rows(rows)
-    votes = found.feature_map_.votes(Z, found.leaf_votes_)
+    votes = found.feature_map_.votes(Z, found.feature_map_.along(Z), found.leaf_votes_)
     assert (found.score_samples(rows) >= (1 + v) * votes).all()
 
 
@@ -177,8 +217,9 @@ def test_the_vote_is_that_of_learnt_rows_alone(fitted):
     found, rows, y = fitted
     feature_map = found.feature_map_
     held = feature_map.calibrates(feature_map_table(found, rows)) & (y == 0)
-    packed = feature_map.packing(feature_map.rows(rows))
-    sums = feature_map.trees.sums(packed[~held], target(y[~held]))
+    Z = feature_map.rows(rows)
+    seen = feature_map.seen(Z, feature_map.along(Z))
+    sums = feature_map.trees.sums(seen[~held], target(y[~held]))
     assert_array_equal(found.statistics_.leaves, sums)
     assert_array_equal(found.leaf_votes_, anomalous_shares(sums))
 

@@ -18,7 +18,9 @@ from functools import cached_property
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from eqsep.arrays import beside
 from eqsep.engine.compiled import SparseManhattan, exponentials, in_threads, weighted_sums
+from eqsep.engine.ellipsoid import Ellipsoid
 from eqsep.engine.kernels import Laplacian
 from eqsep.engine.nystroem import Statistics
 from eqsep.engine.trees import Trees, anomalous_shares
@@ -28,7 +30,7 @@ POWERS, MIDDLE = (1, 2, 4, 8, 16), 4  # of the kernel, and that of the bandwidth
 DOUBTED = 0.5  # 1 / bandwidth where normal rows are doubted: a wide kernel follows no few of them
 SWAPPED = 0.5  # the share of columns that are exchanged
 AS_GOOD, STEPS = 0.01, 2  # differences in quality that are chance, and how far they may lead
-SEEN = 0.75  # what the seen kinds count beside the exchanged rows
+SEEN = 0.5  # what the seen kinds, which trees find too, count beside the exchanged rows
 MOST_NORMAL, MOST_ANOMALOUS, LANDMARKS = 3000, 1000, 1000
 RATE = 1 / 8  # n^(1 / (4 + d)), as for densities, for rows that vary in four directions or so
 MOST_HELD_NORMAL, MOST_HELD_ANOMALOUS = 2000, 500
@@ -42,7 +44,8 @@ N_TREES = 25  # that are looked at
 class Rows:
     """Encoded rows, which of them are anomalous, and the table's column of each packed one.
 
-    Rows with the same one of `groups` are held out together.
+    Rows with the same one of `groups` are held out together. The ellipsoid is that of the encoded
+    columns at `places`.
     """
 
     Z: np.ndarray
@@ -50,10 +53,30 @@ class Rows:
     pack: Callable[[np.ndarray], np.ndarray]
     source: np.ndarray
     groups: np.ndarray | None = None
+    ellipsoid: Ellipsoid | None = None
+    places: np.ndarray | None = None
 
     def packed(self, rows: np.ndarray) -> np.ndarray:
         """Some of them, packed."""
         return self.pack(self.Z[rows])
+
+    def seen(self, rows: np.ndarray) -> np.ndarray:
+        """Some of them, as trees see them."""
+        packed, ellipsoid = self.packed(rows), self.ellipsoid
+        is_round = ellipsoid is not None and not ellipsoid.is_heavy
+        return beside(packed, self._along(rows)) if is_round else packed
+
+    def excess(self, rows: np.ndarray) -> np.ndarray:
+        """What some of them score for columns that do not move together."""
+        if self.ellipsoid is None:
+            return np.zeros(len(rows))
+        excess: np.ndarray = self.ellipsoid.excess(self._along(rows))
+        return excess
+
+    def _along(self, rows: np.ndarray) -> np.ndarray:
+        assert self.ellipsoid is not None
+        along: np.ndarray = self.ellipsoid.along(self.Z[rows][:, self.places])
+        return along
 
 
 class Choice:
@@ -207,6 +230,8 @@ class _Look:
     held: np.ndarray
     exchanged: np.ndarray
     anomalous: np.ndarray
+    seen: tuple[np.ndarray, ...]  # by trees: rows to learn, held-out normal and anomalous ones
+    excess: tuple[np.ndarray, ...]  # of the held-out ones
 
     @classmethod
     def at(cls, rows: Rows, parts: _Division, rng: np.random.RandomState) -> "_Look":
@@ -219,6 +244,8 @@ class _Look:
             held,
             _exchanged(held, train[normal], rows.source, rng),
             rows.packed(parts.held_anomalous),
+            tuple(map(rows.seen, (parts.train, parts.held_normal, parts.held_anomalous))),
+            tuple(map(rows.excess, (parts.held_normal, parts.held_anomalous))),
         )
 
     @property
@@ -258,15 +285,18 @@ class _Look:
 
     def vote_quality(self, inverse: float, *, alpha: float) -> np.ndarray:
         """Average precision of held-out anomalies with each of `VOTE_WEIGHTS`."""
-        trees = Trees.grown(self.train, self.normal == 0, np.random.RandomState(0), n=N_TREES)
+        train, *others = self.seen
+        rng, narrow = np.random.RandomState(0), self.train.shape[1]
+        trees = Trees.grown(train, self.normal == 0, rng, n=N_TREES, narrow=narrow)
         if trees is None or not len(self.held) or not len(self.anomalous):
             return np.zeros(len(VOTE_WEIGHTS))
         values = [np.empty_like(s) for s in self._distances]
         held, _, anomalous = self._scores(inverse, alpha=alpha, values=values)
         target = np.column_stack([self.normal, 1 - self.normal]).astype(float)
-        share = anomalous_shares(trees.sums(self.train, target))
-        votes = [trees.mean(rows, share) for rows in (self.held, self.anomalous)]
-        found = [_precision(held + w * votes[0], anomalous + w * votes[1]) for w in VOTE_WEIGHTS]
+        share = anomalous_shares(trees.sums(train, target))
+        votes = [trees.mean(rows, share) for rows in others]
+        parts = list(zip((held, anomalous), votes, self.excess, strict=True))
+        found = [_precision(*(a + e + w * v for a, v, e in parts)) for w in VOTE_WEIGHTS]
         return np.array(found)
 
 

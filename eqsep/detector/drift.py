@@ -13,7 +13,8 @@ import numpy as np
 
 from eqsep.checks import DriftWarning, Finding, TimeOrderWarning
 from eqsep.detector.bandwidth import RATE, inverse_of
-from eqsep.detector.feature_map import FeatureMap, given_bandwidth, make_feature_map
+from eqsep.detector.choosing import given_bandwidth, make_feature_map
+from eqsep.detector.feature_map import FeatureMap
 from eqsep.detector.scoring import Scorer
 from eqsep.errors import quoted
 from eqsep.labels import RowLabels

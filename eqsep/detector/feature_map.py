@@ -1,6 +1,5 @@
 """What a detector fixes at its first fit, so that all that it learns afterwards adds up."""
 
-import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -8,25 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.arrays import zeros
-from eqsep.detector.bandwidth import DOUBTED, DOUBTED_VOTE_WEIGHT, Choice, Rows, kernel_of
-from eqsep.detector.grouping import Grouping, choose_groups, divided_by_group
-from eqsep.detector.holdout import (
-    Division,
-    check_grouped,
-    contents,
-    holdout_bounds,
-    is_held_out,
-    row_hashes,
-)
+from eqsep.arrays import beside, zeros
+from eqsep.detector.grouping import Grouping, divided_by_group
+from eqsep.detector.holdout import Division, check_grouped, contents, is_held_out, row_hashes
 from eqsep.detector.windows import Windows, widened
 from eqsep.engine.ellipsoid import Ellipsoid
 from eqsep.engine.kernels import Laplacian, SparseLaplacian
-from eqsep.engine.nystroem import KernelMap, choose_landmarks
+from eqsep.engine.nystroem import KernelMap
 from eqsep.engine.tensors import DeviceMap
 from eqsep.engine.trees import Trees, same_trees
 from eqsep.labels import RowLabels
-from eqsep.renames import DEPRECATED, parameter
 from eqsep.tables.encodings import Number
 from eqsep.tables.fitted import (
     FittedEncoder,
@@ -40,8 +30,6 @@ from eqsep.tables.fitted import (
 from eqsep.tables.reading import Table, read_table, row_parts
 
 AT_ONCE = 4096  # rows held as kernel values
-LIKENESS_WEIGHTS = {False: 0.0, True: 0.3}  # by whether normal rows are doubted
-FEWEST_IN_A_LEAF = {False: 1, True: 3}  # rows; by whether normal rows are doubted
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +103,8 @@ class FeatureMap:
     ellipsoid : Ellipsoid or None
         How the columns of numbers move together in normal rows.
     trees : Trees or None
-        Over packed rows; None where no anomaly was labelled at the first fit.
+        Over packed rows, of which every second tree sees the axes of the ellipsoid too; None where
+        no anomaly was labelled at the first fit.
     vote_weight : float
         What their vote counts in the score.
     grouping : Grouping or None
@@ -218,18 +207,33 @@ class FeatureMap:
         columns = [column for column in table.columns if column.name not in beside]
         return table if len(columns) == len(table.columns) else replace(table, columns=columns)
 
-    def excess(self, rows: Any) -> Any:
-        """What encoded rows score for columns that do not move together as in normal rows."""
+    def along(self, rows: Any) -> Any:
+        """Encoded rows along the axes of the ellipsoid.  (n, n_columns) -> (n, n_axes)"""
         if self.ellipsoid is None:
-            return zeros(rows)
+            return zeros(rows)[:, None][:, :0]
         at = self._deviations
-        return self.ellipsoid.excess(rows[0][at][None] if len(rows) == 1 else rows[:, at])
+        return self.ellipsoid.along(rows[0][at][None] if len(rows) == 1 else rows[:, at])
 
-    def votes(self, rows: Any, of_leaf: np.ndarray) -> Any:
-        """How anomalous encoded rows are by the vote of the trees, from 0 to 1."""
-        if self.trees is None:
-            return zeros(rows)
-        return self.trees.mean(self.packing(rows), of_leaf)
+    def excess(self, y: Any) -> Any:
+        """What rows along the axes score for columns that do not move as in normal rows."""
+        return zeros(y) if self.ellipsoid is None else self.ellipsoid.excess(y)
+
+    def votes(self, rows: Any, y: Any, of_leaf: np.ndarray) -> Any:
+        """How anomalous encoded rows, and the same along the axes, are by the vote of the trees.
+
+        From 0 to 1.
+        """
+        return zeros(rows) if self.trees is None else self.trees.mean(self.seen(rows, y), of_leaf)
+
+    def seen(self, rows: Any, y: Any) -> Any:
+        """What trees see of encoded rows: packed, and along the axes.  -> (n, n_packed + n_axes)"""
+        packed = self.packing(rows)
+        return beside(packed, y) if self.sees_axes else packed
+
+    @cached_property
+    def sees_axes(self) -> bool:
+        """Whether a tree looks at an axis: in older files none does."""
+        return self.trees is not None and self.trees.n_columns > len(self.packing.first)
 
     def with_votes(self, away: Any, votes: Any) -> Any:
         """|1 - f|, or where rows are trusted the vote if it is more, and the vote by its weight."""
@@ -296,98 +300,6 @@ def deviations(encoder: FittedEncoder) -> np.ndarray:
             first = np.searchsorted(encoder.source_, j) + column.forms.index("standard")
             found.append(int(place[first]))
     return np.array(found, dtype=int)
-
-
-def make_feature_map(
-    table: Table,
-    labels: RowLabels,
-    detector: Any,
-    rng: np.random.RandomState,
-    *,
-    doubted: bool = False,
-) -> tuple[FeatureMap, np.ndarray]:
-    """The feature map of a table's first rows that are not held out; and all of these, encoded.
-
-    Parameters
-    ----------
-    doubted : bool, default=False
-        Whether rows that stand for normal ones may be anomalies.
-    """
-    from eqsep.tables.encoder import TableEncoder  # learns, by scikit-learn
-
-    ids = TableEncoder(numeric_encoding="both").reasons_to_drop(table)
-    columns = np.array([j for j, c in enumerate(table.columns) if c.name not in ids], dtype=int)
-    kinds = ["text" if c.is_empty else c.kind for c in (table.columns[j] for j in columns)]
-    values = contents(table, columns, kinds)
-    key = int(rng.randint(2**31 - 1)) ^ zlib.crc32(values.tobytes())
-    hashes = row_hashes(values, key=key)
-    if table.groups is None:
-        grouping, bounds = None, holdout_bounds(hashes, labels, doubted=doubted)
-        trains = ~is_held_out(hashes, labels, bounds)
-    else:
-        told = {"rate": detector.false_alarm_rate, "window": detector.window}
-        grouping, bound = choose_groups(table.groups, labels, key=key, **told)
-        trains, _, hashes = divided_by_group(grouping, table.groups, labels, key=key, bound=bound)
-        bounds = (bound, 0, ())
-    encoder = TableEncoder(numeric_encoding="both").fit(table.take(np.flatnonzero(trains)))
-    Z = encoded(encoder, table)
-    is_anomaly = labels.is_anomaly[trains]
-    learnt, normal, packing = Z[trains], trains & (labels.code <= 0), Packing.of(encoder)
-    landmarks = choose_landmarks(learnt, is_anomaly, n=detector.n_landmarks, rng=rng)
-    source = encoder.source_[output_weights(encoder) > 0][packing.first]
-    rows = Rows(learnt, is_anomaly, packing, source, None if grouping is None else hashes[trains])
-    inverse, vote_weight = _chosen(rows, detector, rng, doubted=doubted)
-    return FeatureMap(
-        encoder,
-        landmarks,
-        ~_among(landmarks, learnt[is_anomaly == 1]),
-        kernel_of(inverse, landmarks),
-        columns,
-        key,
-        *bounds,
-        doubted,
-        LIKENESS_WEIGHTS[doubted],
-        _ellipsoid(Z[normal][:, deviations(encoder)], table.weights(normal), rng, doubted=doubted),
-        Trees.grown(packing(learnt), is_anomaly, rng, least=FEWEST_IN_A_LEAF[doubted]),
-        vote_weight,
-        grouping,
-        None if detector.window is None else Windows.of(table, detector.window),
-        {},
-    ), Z
-
-
-def _chosen(
-    rows: Rows, detector: Any, rng: np.random.RandomState, *, doubted: bool
-) -> tuple[float, float]:
-    """1 / bandwidth, and what the vote of trees counts."""
-    bandwidth = given_bandwidth(detector)
-    inverse = None if bandwidth is None else 1 / bandwidth
-    if doubted:
-        return inverse or DOUBTED, DOUBTED_VOTE_WEIGHT
-    choice = Choice(rows, alpha=detector.alpha, n_landmarks=detector.n_landmarks, rng=rng)
-    inverse = inverse or choice.inverse_bandwidth()
-    return inverse, choice.vote_weight(inverse)
-
-
-def _ellipsoid(rows: np.ndarray, weight: Any, rng: Any, *, doubted: bool) -> Ellipsoid | None:
-    """The ellipsoid of normal rows; anomalies among them stretch it, so that it counts less."""
-    found = Ellipsoid.of(rows, rng, weight)
-    return replace(found, weight=found.weight / 3) if found is not None and doubted else found
-
-
-def given_bandwidth(detector: Any) -> float | None:
-    """The bandwidth that a detector was given, by its old name too; None where it chooses it."""
-    renamed = detector.width != DEPRECATED
-    given: float | None = (
-        parameter(detector, "bandwidth", warn=False) if renamed else detector.bandwidth
-    )
-    return given
-
-
-def _among(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Which of the rows occur among the others."""
-    found = set(map(bytes, np.ascontiguousarray(others)))
-    return np.array([bytes(row) in found for row in np.ascontiguousarray(rows)], dtype=bool)
 
 
 def name_columns(detector: Any) -> None:

@@ -23,8 +23,9 @@ from eqsep.checks import (
     check_row_labels,
     check_threshold,
 )
+from eqsep.detector.choosing import make_feature_map
 from eqsep.detector.contamination import MOST
-from eqsep.detector.feature_map import FeatureMap, make_feature_map, name_columns
+from eqsep.detector.feature_map import FeatureMap, name_columns
 from eqsep.detector.holdout import check_dependence, held_out, without_copies
 from eqsep.detector.naming import KindRows, thinned
 from eqsep.detector.scoring import MOST_HELD, NO_GROUPS, Held
@@ -366,10 +367,11 @@ def _sums(
         sums = replace(others + anomalous, anomalous=anomalous.gram)
     else:
         sums = of(np.arange(len(code)))
-    trees, pack = context.feature_map.trees, context.feature_map.packing
-    if trees is None:
+    feature_map = context.feature_map
+    if feature_map.trees is None:
         return sums
-    return replace(sums, leaves=trees.sums(pack(Z), weight[:, None] * target))
+    seen = feature_map.seen(Z, feature_map.along(Z))
+    return replace(sums, leaves=feature_map.trees.sums(seen, weight[:, None] * target))
 
 
 def _confirmed(context: FitContext, table: Table, learnt: np.ndarray) -> Names:

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.detector.feature_map import FeatureMap, given_bandwidth
+from eqsep.detector.choosing import given_bandwidth
+from eqsep.detector.feature_map import FeatureMap
 from eqsep.detector.naming import checked_unseen_rate
 from eqsep.detector.scoring import checked_promise
 from eqsep.detector.windows import check_window

@@ -91,8 +91,9 @@ class Scorer:
             functions = np.column_stack([functions, self.anomaly_coef])
         values = self.kernel_map.combine(Z, functions)
         f, *likeness = (values.astype(float) if isinstance(Z, np.ndarray) else values.double()).T
-        score = feature_map.excess(Z)
-        score += feature_map.with_votes(abs(1 - f), feature_map.votes(Z, self.leaf_votes))
+        y = feature_map.along(Z)
+        score = feature_map.excess(y)
+        score += feature_map.with_votes(abs(1 - f), feature_map.votes(Z, y, self.leaf_votes))
         for g in likeness:
             score += weight * g.clip(0, MOST_ALIKE)
         return score

@@ -17,8 +17,9 @@ from eqsep.batches.sampling import LabelledRows, Strata, frequent, sample_size
 from eqsep.batches.sources import Source, prefetched
 from eqsep.checks import check_columns, check_row_labels
 from eqsep.detector.bandwidth import RATE
+from eqsep.detector.choosing import given_bandwidth, make_feature_map
 from eqsep.detector.contamination import held_out_anomalies
-from eqsep.detector.feature_map import FeatureMap, given_bandwidth, make_feature_map
+from eqsep.detector.feature_map import FeatureMap
 from eqsep.detector.fitting import (
     FitContext,
     PartialStatistics,

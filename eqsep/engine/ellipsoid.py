@@ -4,7 +4,7 @@ Each value of a row may be usual and their combination not: a sensor that says a
 its neighbours. A kernel over many columns sees such a row late, since each difference is small.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,12 +12,13 @@ import numpy as np
 from eqsep.arrays import device, namespace
 from eqsep.engine.compiled import in_threads, row_products
 
-MOST_ROWS, MOST_COLUMNS = 20_000, 500  # that are looked at
+MOST_ROWS, MOST_COLUMNS, MOST_VALUES = 20_000, 1500, 10_000_000  # that are looked at
 EDGE = 0.95  # the share of normal rows within the ellipsoid
 FARTHEST = 20.0  # steps beyond it: who is farther out is as far
 STEP = 0.035  # what a step counts, times what the ellipsoid can be trusted with
 MOST_TRUSTED = 10.0  # R² / (1 - R²) from which on columns can hardly move together more
 _GAUSSIAN = 0.33  # the tail of a sphere of Gaussian rows, times the root of its dimension
+_HEAVY = 5.0  # times that: few rows, far out, have turned the axes
 _CONSTANT = 1e-6  # deviations: a column that varies less does not vary
 
 
@@ -63,11 +64,14 @@ class Ellipsoid:
         >>> rng = np.random.RandomState(0)
         >>> level = rng.normal(size=(2000, 1))
         >>> rows = level + rng.normal(scale=0.1, size=(2000, 3))
-        >>> Ellipsoid.of(rows, rng).excess(np.array([[2.0, 2.0, 2.0], [1.0, 1.0, -1.0]])).round(1)
+        >>> ellipsoid = Ellipsoid.of(rows, rng)
+        >>> y = ellipsoid.along(np.array([[2.0, 2.0, 2.0], [1.0, 1.0, -1.0]]))
+        >>> ellipsoid.excess(y).round(1)
         array([0. , 5.9])
         """
-        if len(rows) > MOST_ROWS:
-            some = rng.permutation(len(rows))[:MOST_ROWS]
+        most = min(MOST_ROWS, MOST_VALUES // max(rows.shape[1], 1))
+        if len(rows) > most:
+            some = rng.permutation(len(rows))[:most]
             rows, weight = rows[some], None if weight is None else weight[some]
         rows = rows.astype(float)
         spread = _deviation(rows, weight) if len(rows) else np.zeros(rows.shape[1])
@@ -81,20 +85,38 @@ class Ellipsoid:
         axes = np.zeros((rows.shape[1], int(varies.sum())))
         axes[varies] = directions / np.sqrt(sizes) / spread[varies, None]
         unexplained = float(np.mean(1 / ((directions**2 / sizes).sum(axis=1))))
-        distance = _distances(rows, centre, axes)
+        distance = _distances(_along(rows, centre, axes))
         edge = _quantile(distance, EDGE, weight)
         out = np.flatnonzero(distance > edge)
         if edge <= 0 or not len(out):
             return None
         beyond = np.log(distance[out] / edge)
         tail = max(float(np.average(beyond, weights=None if weight is None else weight[out])), 1e-3)
-        trust = min(1.0, _GAUSSIAN / (axes.shape[1] ** 0.5 * tail))
+        found = cls(centre, axes, edge, tail, 0.0)
+        trust = min(1.0, 1 / found._heaviness)
         step = STEP * min(max(1 / unexplained - 1, 0.0), MOST_TRUSTED) * trust
-        return cls(centre, axes, edge, tail, step)
+        return replace(found, weight=step)
 
-    def excess(self, rows: Any) -> Any:
-        """What the steps of each row beyond the edge count.  (n, n_columns) -> (n,)"""
-        distance = _distances(rows, self.centre, self.axes).clip(self.edge)
+    @property
+    def is_heavy(self) -> bool:
+        """Whether so many normal rows lie far out that an axis by itself tells little."""
+        return self._heaviness > _HEAVY
+
+    @property
+    def _heaviness(self) -> float:
+        """The tail beside that of Gaussian rows."""
+        return float(self.axes.shape[1] ** 0.5 * self.tail / _GAUSSIAN)
+
+    def along(self, rows: Any) -> Any:
+        """The rows y in axes in which normal ones are uncorrelated.  (n, n_columns) -> (n, n_axes)
+
+        In double precision.
+        """
+        return _along(rows, self.centre, self.axes)
+
+    def excess(self, y: Any) -> Any:
+        """What the steps beyond the edge count of rows along the axes.  (n, n_axes) -> (n,)"""
+        distance = _distances(y).clip(self.edge)
         log = np.log if isinstance(distance, np.ndarray) else namespace(distance).log
         steps = log(distance / self.edge) / self.tail
         return self.weight * steps.clip(max=FARTHEST)
@@ -137,19 +159,25 @@ def _quantile(values: np.ndarray, share: float, weight: np.ndarray | None) -> fl
     return float(low + part * (high - low))
 
 
-def _distances(rows: Any, centre: np.ndarray, axes: np.ndarray) -> Any:
-    if not isinstance(rows, np.ndarray):  # rounded, so that how many rows there are does not matter
+def _along(rows: Any, centre: np.ndarray, axes: np.ndarray) -> Any:
+    if not isinstance(rows, np.ndarray):
         xp, where = namespace(rows), device(rows)
         centre, axes = (xp.asarray(part, device=where) for part in (centre, axes))
-        y = (xp.astype(rows, xp.float64) - centre) @ axes
-        distance = xp.mean((y * y) ** 2, axis=1) ** 0.25
-        return xp.astype(xp.astype(distance, xp.float32), xp.float64)
-    out = np.empty(len(rows))
+        return (xp.astype(rows, xp.float64) - centre) @ axes
+    y = np.empty((len(rows), axes.shape[1]))
 
     def fill(part: slice) -> None:
-        y = row_products(rows[part] - centre, axes)
-        np.add.reduce(np.square(np.square(y, out=y), out=y), axis=1, out=out[part])
+        y[part] = row_products(rows[part] - centre, axes)
 
     in_threads(fill, len(rows), steps=rows.size * axes.shape[1])
-    out /= axes.shape[1]
-    return out**0.25
+    return y
+
+
+def _distances(y: Any) -> Any:
+    if not isinstance(y, np.ndarray):  # rounded, so that how many rows there are does not matter
+        xp = namespace(y)
+        distance = xp.mean((y * y) ** 2, axis=1) ** 0.25
+        return xp.astype(xp.astype(distance, xp.float32), xp.float64)
+    fourth = np.square(y)
+    np.square(fourth, out=fourth)
+    return (np.add.reduce(fourth, axis=1) / y.shape[1]) ** 0.25

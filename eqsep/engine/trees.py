@@ -50,6 +50,7 @@ class Trees:
         *,
         n: int = N_TREES,
         least: int = 1,
+        narrow: int | None = None,
     ) -> Self | None:
         """Trees that tell anomalous rows (1) from normal ones (0); None where either is missing.
 
@@ -62,6 +63,8 @@ class Trees:
             How many trees.
         least : int, default=1
             The fewest rows of a leaf.
+        narrow : int, optional
+            Every second tree, the first among them, sees the first so many columns alone.
 
         Examples
         --------
@@ -79,7 +82,7 @@ class Trees:
         places = zip(classes, (MOST_NORMAL, MOST_ANOMALOUS), strict=True)
         draws = [[(one, min(len(one), most)) for one, most in places]] * n
         return cls._joined(
-            [tree.tree_ for tree in _grown(rows, is_anomaly, draws, rng, least=least)]
+            [t.tree_ for t in _grown(rows, is_anomaly, draws, rng, least=least, narrow=narrow)]
         )
 
     @classmethod
@@ -142,6 +145,11 @@ class Trees:
     def n_leaves(self) -> int:
         """Of all trees together."""
         return int(self.is_leaf.sum())
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns a row has at least."""
+        return 1 + int(self.column.max(initial=0))
 
     @property
     def is_leaf(self) -> np.ndarray:
@@ -220,6 +228,7 @@ def _grown(
     rng: np.random.RandomState,
     *,
     least: int = 1,
+    narrow: int | None = None,
 ) -> list[Any]:
     """scikit-learn's trees, each grown as in a random forest on so many rows of some, drawn."""
     from sklearn import config_context  # slow to import, and only a fit grows trees
@@ -238,7 +247,8 @@ def _grown(
                 tree = DecisionTreeClassifier(
                     max_features="sqrt", min_samples_leaf=least, random_state=one
                 )
-                trees[i] = tree.fit(rows[drawn], code[drawn], check_input=False)
+                seen = rows[drawn] if i % 2 else np.ascontiguousarray(rows[drawn, :narrow])
+                trees[i] = tree.fit(seen, code[drawn], check_input=False)
 
     in_threads(grow, n, steps=len(rows) * rows.shape[1] * n)
     return trees

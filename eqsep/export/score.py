@@ -12,7 +12,7 @@ from eqsep.detector.scoring import MOST_ALIKE
 from eqsep.engine.ellipsoid import FARTHEST, Ellipsoid
 from eqsep.engine.trees import Trees
 from eqsep.export.columns import name_distances, name_outputs
-from eqsep.export.graph import Graph, Part, Value
+from eqsep.export.graph import Graph, Value
 from eqsep.export.table import Encoded
 from eqsep.tables.fitted import output_weights
 
@@ -55,8 +55,9 @@ class ScoreGraph:
         coarseness = max(1.0, (rows.shape[1] / MANY) ** 0.5)
         eps = float(np.finfo(np.float32).eps)
         feature_map = self.detector.feature_map_
-        t = feature_map.votes(rows, self.detector.leaf_votes_)
-        others = feature_map.excess(rows) + (1 + feature_map.vote_weight) * t
+        y = feature_map.along(rows)
+        t = feature_map.votes(rows, y, self.detector.leaf_votes_)
+        others = feature_map.excess(y) + (1 + feature_map.vote_weight) * t
         return eps * (f + ROUNDINGS * coarseness * error + others)
 
     @cached_property
@@ -81,15 +82,16 @@ class ScoreGraph:
         sums = graph.cast(graph.cast(sums, np.float32), np.float64)  # as the library rounds it
         score = graph("Abs", graph("Sub", 1.0, _column(graph, sums, 0)))
         feature_map = self.detector.feature_map_
+        y = self._along(graph, rows)
         if feature_map.trees is not None:
-            t = self._votes(graph, rows, feature_map.trees)
+            t = self._votes(graph, self._seen(graph, rows, y), feature_map.trees)
             score = score if feature_map.doubted else graph("Max", score, t)
             score = graph("Add", score, graph("Mul", t, feature_map.vote_weight))
         if weight:
             g = graph("Clip", _column(graph, sums, 1), 0.0, MOST_ALIKE)
             score = graph("Add", score, graph("Mul", g, weight))
-        if feature_map.ellipsoid is not None and rows.numbers:
-            score = graph("Add", score, self._excess(graph, rows.numbers, feature_map.ellipsoid))
+        if feature_map.ellipsoid is not None and y is not None:
+            score = graph("Add", score, _excess(graph, y, feature_map.ellipsoid))
         return score
 
     def _widest(self, graph: Graph, rows: Encoded) -> Value:
@@ -98,20 +100,25 @@ class ScoreGraph:
         rate = np.array(kernel.gamma * kernel.powers[0], dtype=np.float32)
         return graph("Exp", graph("Mul", self._distances(graph, rows), -rate))
 
-    def _excess(self, graph: Graph, numbers: Part, ellipsoid: Ellipsoid) -> Value:
-        """What columns count that do not move together.  -> (n,)"""
+    def _along(self, graph: Graph, rows: Encoded) -> Value | None:
+        """The rows along the axes of the ellipsoid, if there is one.  -> (n, n_axes)"""
+        ellipsoid, numbers = self.detector.feature_map_.ellipsoid, rows.numbers
+        if ellipsoid is None or not numbers:
+            return None
         encoder = self.detector.feature_map_.encoder
         wanted = np.flatnonzero(output_weights(encoder) > 0)[deviations(encoder)]
         there = np.array([numbers.places.index(place) for place in wanted], dtype=np.int64)
         x = graph.cast(graph("Gather", numbers.value, there, axis=1), np.float64)
-        y = graph("MatMul", graph("Sub", x, ellipsoid.centre), ellipsoid.axes)
-        squares = graph("Mul", y, y)
-        mean = graph("ReduceMean", graph("Mul", squares, squares), np.array([1]), keepdims=0)
-        distance = graph("Max", graph("Pow", mean, 0.25), ellipsoid.edge)
-        steps = graph("Div", graph("Log", graph("Div", distance, ellipsoid.edge)), ellipsoid.tail)
-        return graph("Mul", graph("Min", steps, FARTHEST), ellipsoid.weight)
+        return graph("MatMul", graph("Sub", x, ellipsoid.centre), ellipsoid.axes)
 
-    def _votes(self, graph: Graph, rows: Encoded, trees: Trees) -> Value:
+    def _seen(self, graph: Graph, rows: Encoded, y: Value | None) -> Value:
+        """What trees see of the rows.  -> (n, n_packed + n_axes)"""
+        packed = self._packed(graph, rows)
+        if y is None or not self.detector.feature_map_.sees_axes:
+            return packed
+        return graph("Concat", packed, graph.cast(y, np.float32), axis=1)
+
+    def _votes(self, graph: Graph, seen: Value, trees: Trees) -> Value:
         """How anomalous the rows are by the vote of the trees.  -> (n,)"""
         is_leaf = trees.column < 0
         tree = np.searchsorted(trees.root, np.arange(len(trees.column)), side="right") - 1
@@ -121,7 +128,7 @@ class ScoreGraph:
         )
         votes = graph(
             "TreeEnsembleRegressor",
-            self._packed(graph, rows),
+            seen,
             domain="ai.onnx.ml",
             n_targets=1,
             aggregate_function="SUM",
@@ -140,7 +147,7 @@ class ScoreGraph:
         return graph.cast(_column(graph, votes, 0), np.float64)
 
     def _packed(self, graph: Graph, rows: Encoded) -> Value:
-        """The rows as the columns that trees look at.  -> (n, n_packed)"""
+        """The rows with columns that say the same twice added up.  -> (n, n_packed)"""
         feature_map = self.detector.feature_map_
         kept = np.flatnonzero(output_weights(feature_map.encoder) > 0)
         to_packed = np.zeros((len(kept), len(feature_map.packing.first)), dtype=np.float32)
@@ -194,6 +201,15 @@ class ScoreGraph:
         as_high = graph.cast(graph("GreaterOrEqual", limits, column), np.float64)
         weight = graph("MatMul", as_high, calibration.weights)
         return graph("Div", graph("Add", 1.0, weight), n + 1.0)
+
+
+def _excess(graph: Graph, y: Value, ellipsoid: Ellipsoid) -> Value:
+    """What columns count that do not move together.  (n, n_axes) -> (n,)"""
+    squares = graph("Mul", y, y)
+    mean = graph("ReduceMean", graph("Mul", squares, squares), np.array([1]), keepdims=0)
+    distance = graph("Max", graph("Pow", mean, 0.25), ellipsoid.edge)
+    steps = graph("Div", graph("Log", graph("Div", distance, ellipsoid.edge)), ellipsoid.tail)
+    return graph("Mul", graph("Min", steps, FARTHEST), ellipsoid.weight)
 
 
 def _column(graph: Graph, values: Value, j: int) -> Value:

@@ -115,8 +115,8 @@ class FeatureMapCodec(Codec):
         ellipsoid = parts["ellipsoid"]
         if ellipsoid is not None and len(ellipsoid.centre) != len(deviations(encoder)):
             damaged("its ellipsoid has not the columns of numbers that its table has")
-        trees = parts["trees"]
-        if trees is not None and trees.column.max(initial=0) >= len(Packing.of(encoder).first):
+        trees, n_axes = parts["trees"], 0 if ellipsoid is None else ellipsoid.axes.shape[1]
+        if trees is not None and trees.n_columns > len(Packing.of(encoder).first) + n_axes:
             damaged("its trees look at columns that its table has not")
         windows = parts.get("windows")
         if windows is not None and not set(windows.names) <= set(

@@ -1,0 +1,121 @@
+"""What a first fit chooses: landmarks, bandwidth, ellipsoid, trees and what their vote counts."""
+
+import zlib
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from eqsep.detector.bandwidth import DOUBTED, DOUBTED_VOTE_WEIGHT, Choice, Rows, kernel_of
+from eqsep.detector.feature_map import FeatureMap, Packing, deviations
+from eqsep.detector.grouping import choose_groups, divided_by_group
+from eqsep.detector.holdout import contents, holdout_bounds, is_held_out, row_hashes
+from eqsep.detector.windows import Windows
+from eqsep.engine.ellipsoid import Ellipsoid
+from eqsep.engine.nystroem import choose_landmarks
+from eqsep.engine.trees import Trees
+from eqsep.labels import RowLabels
+from eqsep.renames import DEPRECATED, parameter
+from eqsep.tables.fitted import encoded, output_weights
+from eqsep.tables.reading import Table
+
+LIKENESS_WEIGHTS = {False: 0.0, True: 0.3}  # by whether normal rows are doubted
+FEWEST_IN_A_LEAF = {False: 1, True: 3}  # rows; by whether normal rows are doubted
+
+
+def make_feature_map(
+    table: Table,
+    labels: RowLabels,
+    detector: Any,
+    rng: np.random.RandomState,
+    *,
+    doubted: bool = False,
+) -> tuple[FeatureMap, np.ndarray]:
+    """The feature map of a table's first rows that are not held out; and all of these, encoded.
+
+    Parameters
+    ----------
+    doubted : bool, default=False
+        Whether rows that stand for normal ones may be anomalies.
+    """
+    from eqsep.tables.encoder import TableEncoder  # learns, by scikit-learn
+
+    ids = TableEncoder(numeric_encoding="both").reasons_to_drop(table)
+    columns = np.array([j for j, c in enumerate(table.columns) if c.name not in ids], dtype=int)
+    kinds = ["text" if c.is_empty else c.kind for c in (table.columns[j] for j in columns)]
+    values = contents(table, columns, kinds)
+    key = int(rng.randint(2**31 - 1)) ^ zlib.crc32(values.tobytes())
+    hashes = row_hashes(values, key=key)
+    if table.groups is None:
+        grouping, bounds = None, holdout_bounds(hashes, labels, doubted=doubted)
+        trains = ~is_held_out(hashes, labels, bounds)
+    else:
+        told = {"rate": detector.false_alarm_rate, "window": detector.window}
+        grouping, bound = choose_groups(table.groups, labels, key=key, **told)
+        trains, _, hashes = divided_by_group(grouping, table.groups, labels, key=key, bound=bound)
+        bounds = (bound, 0, ())
+    encoder = TableEncoder(numeric_encoding="both").fit(table.take(np.flatnonzero(trains)))
+    Z = encoded(encoder, table)
+    is_anomaly = labels.is_anomaly[trains]
+    learnt, normal, packing = Z[trains], trains & (labels.code <= 0), Packing.of(encoder)
+    landmarks = choose_landmarks(learnt, is_anomaly, n=detector.n_landmarks, rng=rng)
+    source = encoder.source_[output_weights(encoder) > 0][packing.first]
+    at = deviations(encoder)
+    ellipsoid = _ellipsoid(Z[normal][:, at], table.weights(normal), rng, doubted=doubted)
+    groups = None if grouping is None else hashes[trains]
+    rows = Rows(learnt, is_anomaly, packing, source, groups, ellipsoid, at)
+    inverse, vote_weight = _chosen(rows, detector, rng, doubted=doubted)
+    fewest, narrow = FEWEST_IN_A_LEAF[doubted], len(packing.first)
+    return FeatureMap(
+        encoder,
+        landmarks,
+        ~_among(landmarks, learnt[is_anomaly == 1]),
+        kernel_of(inverse, landmarks),
+        columns,
+        key,
+        *bounds,
+        doubted,
+        LIKENESS_WEIGHTS[doubted],
+        ellipsoid,
+        Trees.grown(
+            rows.seen(np.arange(len(learnt))), is_anomaly, rng, least=fewest, narrow=narrow
+        ),
+        vote_weight,
+        grouping,
+        None if detector.window is None else Windows.of(table, detector.window),
+        {},
+    ), Z
+
+
+def _chosen(
+    rows: Rows, detector: Any, rng: np.random.RandomState, *, doubted: bool
+) -> tuple[float, float]:
+    """1 / bandwidth, and what the vote of trees counts."""
+    bandwidth = given_bandwidth(detector)
+    inverse = None if bandwidth is None else 1 / bandwidth
+    if doubted:
+        return inverse or DOUBTED, DOUBTED_VOTE_WEIGHT
+    choice = Choice(rows, alpha=detector.alpha, n_landmarks=detector.n_landmarks, rng=rng)
+    inverse = inverse or choice.inverse_bandwidth()
+    return inverse, choice.vote_weight(inverse)
+
+
+def _ellipsoid(rows: np.ndarray, weight: Any, rng: Any, *, doubted: bool) -> Ellipsoid | None:
+    """The ellipsoid of normal rows; anomalies among them stretch it, so that it counts less."""
+    found = Ellipsoid.of(rows, rng, weight)
+    return replace(found, weight=found.weight / 3) if found is not None and doubted else found
+
+
+def given_bandwidth(detector: Any) -> float | None:
+    """The bandwidth that a detector was given, by its old name too; None where it chooses it."""
+    renamed = detector.width != DEPRECATED
+    given: float | None = (
+        parameter(detector, "bandwidth", warn=False) if renamed else detector.bandwidth
+    )
+    return given
+
+
+def _among(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Which of the rows occur among the others."""
+    found = set(map(bytes, np.ascontiguousarray(others)))
+    return np.array([bytes(row) in found for row in np.ascontiguousarray(rows)], dtype=bool)
