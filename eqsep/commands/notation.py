@@ -135,9 +135,7 @@ _MINUS_SAID = {
     "brackets": "negative ones in brackets",
     "long": "long minus signs",
 }
-_MINUS_IN = {
-    style: pattern.format(r"([^-−()]*\d[^-−()]*)") for style, pattern in _MINUS.items()
-}
+_MINUS_IN = {style: pattern.format(r"([^-−()]*\d[^-−()]*)") for style, pattern in _MINUS.items()}
 
 
 def without_minus(text: str) -> tuple[str, str]:

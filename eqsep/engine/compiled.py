@@ -167,7 +167,7 @@ def mixed_bits(X: np.ndarray, factors: np.ndarray) -> np.ndarray:
     """
     X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     out = np.empty(len(X), dtype=np.uint64)
-    compiled(_mix)(X, factors, np.empty(X.shape[1] + 1), out)
+    compiled(_mix, calls=(_finalised,))(X, factors, np.empty(X.shape[1]), out)
     return out
 
 
@@ -323,20 +323,21 @@ _30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
 def _mix(X: Any, factors: Any, row: Any, out: Any) -> None:  # pragma: no cover  compiled
-    # The finaliser of SplitMix64: of each number, and of their sum.
     bits = row.view(np.uint64)
     for i in range(X.shape[0]):
-        for j in range(X.shape[1]):
-            row[j] = X[i, j] + 0.0
-        total = np.uint64(0)
-        for j in range(X.shape[1] + 1):
-            last = j == X.shape[1]
-            b = total if last else bits[j] + factors[j]
-            b = (b ^ (b >> _30)) * _FIRST
-            b = (b ^ (b >> _27)) * _SECOND
-            b = b ^ (b >> _31)
-            total = b if last else total + b * factors[j]
-        out[i] = total
+        x, total = X[i], np.uint64(0)
+        for j in range(x.shape[0]):
+            row[j] = x[j] + 0.0
+        for j in range(x.shape[0]):
+            total += _finalised(bits[j] + factors[j]) * factors[j]
+        out[i] = _finalised(total)
+
+
+def _finalised(b: Any) -> Any:  # pragma: no cover  compiled
+    """As in SplitMix64."""
+    b = (b ^ (b >> _30)) * _FIRST
+    b = (b ^ (b >> _27)) * _SECOND
+    return b ^ (b >> _31)
 
 
 def _add_triangle(part: Any, total: Any) -> None:  # pragma: no cover  compiled

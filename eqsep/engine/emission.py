@@ -128,9 +128,7 @@ class _Entry:
             data=self._load(at, _DATA, element.as_pointer()),
             shape=[self._word(shape, i * _WORD) for i in range(kind.ndim)],
             strides=[self._word(strides, i * _WORD) for i in range(kind.ndim)],
-            itemsize=self._context.get_constant(
-                types.intp, self._context.get_abi_sizeof(element)
-            ),
+            itemsize=self._context.get_constant(types.intp, self._context.get_abi_sizeof(element)),
             meminfo=None,
         )
         return array._getvalue()
@@ -146,6 +144,4 @@ class _Entry:
         return self._load(at, offset, self._context.get_value_type(types.intp))
 
     def _load(self, at: Any, offset: int, of: Any) -> Any:
-        return self._builder.load(
-            cgutils.pointer_add(self._builder, at, offset, of.as_pointer())
-        )
+        return self._builder.load(cgutils.pointer_add(self._builder, at, offset, of.as_pointer()))
