@@ -158,7 +158,7 @@ def _is_safe(folder: Path, source: str) -> bool:
     found = folder.stat()
     owners = {0, os.geteuid()}
     with suppress(OSError):
-        owners.add(os.stat(source).st_uid)
+        owners.add(Path(source).stat().st_uid)
     return found.st_uid in owners and not found.st_mode & 0o002
 
 
