@@ -32,6 +32,14 @@ def add_pairs(x, pair, factor, out):
             out[i, j] = x[i, j] * factor + a[i] + b[j] * c[0]
 
 
+def measure(x, out):
+    out[0] = len(x)
+
+
+def measure_array(x, out):
+    out[0] = x.ndim
+
+
 def add_sorted(x):
     x += np.sort(x)
 
@@ -131,6 +139,20 @@ def test_arguments_are_read_as_they_are(source):
     assert len(loop._codes) < len(LAYOUTS)  # a row alone, and none, are of a kind with the others
 
 
+def test_arguments_of_other_kinds_are_told_apart(source):
+    long, deep, out = process(source, "measure"), process(source, "measure_array"), np.zeros(1)
+    one = np.float32(1)
+    for _ in range(2):
+        for x in ((one, one), (one, one, one), (one, (one,)), np.zeros(4), np.zeros((5, 1))):
+            long(x, out)
+            assert out[0] == len(x)
+        for n in (1, 2, 3):
+            deep(np.zeros((1,) * n), out)
+            assert out[0] == n
+    assert len(long._codes) == 5
+    assert len(deep._codes) == 3
+
+
 def test_what_machine_code_cannot_do_is_done_by_numba(source, compilations):
     loop = process(source, "add_sorted")
     x = np.array([3.0, 1.0, 2.0])
@@ -148,10 +170,15 @@ def test_numba_says_why_a_loop_fails(source):
     assert x.tolist() == [1]
     with pytest.raises(ValueError, match="above 0"):
         loop(x)
-    with pytest.raises(NumbaError):
-        loop(x.astype(">f8"))
     with pytest.raises(TypeError):
         loop(x, x)
+
+
+def test_numbers_whose_bytes_are_in_another_order_are_refused(source):
+    loop = process(source)
+    assert added(loop) == [1, 1]
+    with pytest.raises(NumbaError):
+        added(loop, np.dtype(float).newbyteorder())
 
 
 def test_threads_that_call_at_once_wait_for_one_of_them(source, compilations):
