@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 _PACKAGE = f"{Path(__file__).parent}{os.sep}"
-_OBEYED = re.compile(
+_OBEYED = (  # compiled when first used, as it takes a while
     r"[^\t\n -~\u00a0-\U0010ffff]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
@@ -88,7 +88,7 @@ def visible(text: str) -> str:
     >>> print(visible("\x1b[31mred\x07"))
     \\x1b[31mred\\x07
     """
-    return _OBEYED.sub(lambda found: repr(found[0])[1:-1], text)
+    return re.sub(_OBEYED, lambda found: repr(found[0])[1:-1], text)
 
 
 def quoted(names: Iterable[str], *, most: int = 12) -> str:

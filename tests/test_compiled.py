@@ -1,7 +1,5 @@
 """Compiled loops: what NumPy gives, and each row for itself."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -219,9 +217,3 @@ def test_an_error_in_a_thread_is_raised(monkeypatch):
 
     with pytest.raises(ValueError, match="in 0"):
         in_threads(fail, 10, steps=2**40)
-
-
-def test_machine_code_is_kept_for_the_next_process():
-    loop = compiled.compiled(compiled._add_dense)
-    manhattan(np.zeros((1, 1)), np.ones((1, 1)))
-    assert any(Path(loop.stats.cache_path).glob("compiled._add_dense-*.nbi"))

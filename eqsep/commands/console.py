@@ -101,12 +101,12 @@ def warnings_told() -> Iterator[list[str]]:
 @contextmanager
 def progress(first: str) -> Iterator[Callable[[str], None]]:
     """What is being done, on the screen, where there is one; it is gone in the end."""
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
     console = Screen(stderr=True)
     if not console.is_terminal:
         yield lambda text: None  # noqa: ARG005
         return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(first, total=None)

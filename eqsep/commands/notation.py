@@ -33,8 +33,8 @@ _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct",
 _OTHER_MONTHS = {"mär": 3, "mrz": 3, "mai": 5, "okt": 10, "dez": 12}  # German ones
 _CLOCK = r"(?:[T ,]+(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?\s*([AaPp]\.?[Mm]\.?)?)?"
 _ZONE = r"\s*(Z|UTC|GMT|[+-]\d{2}:?\d{2})?"
-_DATES = tuple(
-    re.compile(rf"\s*{day}{_CLOCK}{_ZONE}\s*")
+_DATES = tuple(  # patterns are compiled when first used: together they take as long as a row
+    rf"\s*{day}{_CLOCK}{_ZONE}\s*"
     for day in (
         r"(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})",
         r"(?P<a>\d{1,2})(?P<mark>[-/.])(?P<b>\d{1,2})(?P=mark)(?P<y>\d{4})",
@@ -44,7 +44,7 @@ _DATES = tuple(
     )
 )
 DAY_FIRST, MONTH_FIRST = "day first", "month first"
-_ISO = re.compile(r"\d{4}-\d{2}-\d{2}")
+_ISO = r"\d{4}-\d{2}-\d{2}"
 _FEW = 20  # distinct values: so few are names, even where most of them are numbers
 _MOSTLY = 0.9  # the share of numbers from which on the others are taken for mistakes
 _CENTURY = 69  # two digits from here on are years of 1900
@@ -135,9 +135,7 @@ _MINUS_SAID = {
     "brackets": "negative ones in brackets",
     "long": "long minus signs",
 }
-_MINUS_IN = {
-    style: re.compile(pattern.format(r"([^-−()]*\d[^-−()]*)")) for style, pattern in _MINUS.items()
-}
+_MINUS_IN = {style: pattern.format(r"([^-−()]*\d[^-−()]*)") for style, pattern in _MINUS.items()}
 
 
 def without_minus(text: str) -> tuple[str, str]:
@@ -149,7 +147,7 @@ def without_minus(text: str) -> tuple[str, str]:
     (('5,50', 'behind'), ('5', 'brackets'), ('5', 'long'), ('-5', ''))
     """
     for style, pattern in _MINUS_IN.items():
-        if found := pattern.fullmatch(text):
+        if found := re.fullmatch(pattern, text):
             return found[1], style
     return text, ""
 
@@ -170,11 +168,11 @@ def _pattern(decimal: str, thousands: str) -> str:
     return rf"\s*[+-]?(?:{whole}(?:{decimal}\d*)?|{decimal}\d+)(?:[eE][+-]?\d+)?\s*"
 
 
-_ONE_OF = {mark: re.compile(_pattern(_DECIMALS[mark], _ANY[mark])) for mark in _DECIMALS}
+_ONE_OF = {mark: _pattern(_DECIMALS[mark], _ANY[mark]) for mark in _DECIMALS}
 _BEFORE = "|".join(map(re.escape, _CURRENCIES.split()))
 _AFTER = "|".join([_BEFORE, *map(re.escape, f"{_PHYSICAL} {_ELECTRIC}".split())])
 _DIGITS = r"[+-]?[\d.,'’ \u00a0\u202f\u2009]*\d[.,]?"
-_BESIDE = re.compile(
+_BESIDE = (
     rf"\s*(?P<sign>[+-]?)(?:(?P<before>{_BEFORE})\s*)?(?P<number>{_DIGITS})"
     rf"(?:\s*(?P<after>{_AFTER}))?\s*"
 )
@@ -189,7 +187,7 @@ def bare(text: str) -> tuple[str, str]:
     (('-1.234,50', '€'), ('5', '$'), ('12 apples', ''))
     """
     positive, minus = without_minus(text)
-    found = _BESIDE.fullmatch(positive)
+    found = re.fullmatch(_BESIDE, positive)
     if not found or (found["before"] and found["after"]):
         return text, ""
     unit = found["before"] or found["after"] or ""
@@ -222,7 +220,7 @@ def in_signs_of(texts: Sequence[str], tried: Iterable[Notation]) -> list[Notatio
 
 def is_number(text: str) -> bool:
     """Whether a text is a number in some notation, with a unit or without."""
-    return any(pattern.fullmatch(bare(text)[0]) for pattern in _ONE_OF.values())
+    return any(re.fullmatch(pattern, bare(text)[0]) for pattern in _ONE_OF.values())
 
 
 def strange_numbers(values: Sequence[str]) -> list[str]:
@@ -235,7 +233,7 @@ def strange_numbers(values: Sequence[str]) -> list[str]:
         return []
     unit = Counter(bare(value)[1] for value in numbers).most_common(1)[0][0]
     same = [value for value in numbers if bare(value)[1] == unit]
-    comma, point = ({v for v in same if _ONE_OF[m].fullmatch(bare(v)[0])} for m in ",.")
+    comma, point = ({v for v in same if re.fullmatch(_ONE_OF[m], bare(v)[0])} for m in ",.")
     other = min(comma - point, point - comma, key=len)
     usual = {*same} - other
     return [value for value in values if value not in usual]
@@ -264,7 +262,7 @@ def is_ruler(row: Sequence[str]) -> bool:
 
 def is_iso_date(text: str) -> bool:
     """Whether a text begins as 2024-12-31 does."""
-    return _ISO.match(text) is not None
+    return re.match(_ISO, text) is not None
 
 
 def decimal_mark(columns: Iterable[Sequence[str]]) -> str | None:
@@ -278,7 +276,7 @@ def decimal_mark(columns: Iterable[Sequence[str]]) -> str | None:
     shown = set()
     for column in columns:
         values = [bare(value)[0] for value in column]
-        comma, point = ({v for v in values if _ONE_OF[m].fullmatch(v)} for m in ",.")
+        comma, point = ({v for v in values if re.fullmatch(_ONE_OF[m], v)} for m in ",.")
         if len(comma | point) < len(set(values)) / 2:
             continue  # not a column of numbers
         shown |= {mark for mark, only in ((",", comma - point), (".", point - comma)) if only}
@@ -307,7 +305,7 @@ def notations(decimal: str | None, thousands: str | None, *, delimiter: str) -> 
 
 def date_order(texts: Iterable[str]) -> str:
     """Whether the day or the month comes first in dates with slashes; the day if none shows it."""
-    found = (_DATES[1].fullmatch(text) or _DATES[2].fullmatch(text) for text in texts)
+    found = (re.fullmatch(_DATES[1], text) or re.fullmatch(_DATES[2], text) for text in texts)
     slashes = [match for match in found if match and match["mark"] == "/"]
     return MONTH_FIRST if any(int(match["b"]) > 12 for match in slashes) else DAY_FIRST
 
@@ -320,7 +318,7 @@ def read_date(text: str, order: str) -> dt.datetime:
     >>> [str(read_date(t, "day first")) for t in ("31.12.2024", "Dec 31, 2024 5:04 PM")]
     ['2024-12-31 00:00:00', '2024-12-31 17:04:00']
     """
-    match = next((m for pattern in _DATES if (m := pattern.fullmatch(text))), None)
+    match = next((m for pattern in _DATES if (m := re.fullmatch(pattern, text))), None)
     if match is None:
         raise ValueError(f"{text!r} is no date")
     year, month, day = _day(match.groupdict(), order)

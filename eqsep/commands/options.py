@@ -20,17 +20,43 @@ class Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         command = super().get_command(ctx, cmd_name)
         if command is not None:
-            _show_flags(command.get_params(ctx))
+            _prepared(command.get_params(ctx))
         return command
 
     def get_params(self, ctx: Any) -> Any:
-        return _show_flags(super().get_params(ctx))
+        return _prepared(super().get_params(ctx))
 
 
-def _show_flags(params: Any) -> Any:
+class _Words:
+    """What typer makes of the words of a parameter, without it where they are taken as they are.
+
+    For each parameter it asks pydantic, which takes longer to import than a row to be scored.
+    """
+
+    def __init__(self, build: Callable[[], Any]) -> None:
+        self._build = build
+
+    def __call__(self) -> "_Words":
+        return self
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
+        plain = _PLAIN.get(param.type_descriptor.annotation)
+        if value is None:
+            return () if param.multiple or param.nargs == -1 else None
+        if value is param.default:
+            return value
+        return self._build().coerce(value, param, ctx) if plain is None else plain(value)
+
+
+_PLAIN: dict[Any, Callable[[Any], Any]] = {str: str, Path: Path, list[str]: list}
+
+
+def _prepared(params: Any) -> Any:
     for param in params:
         if getattr(param, "is_flag", False):
             param.metavar = ""
+        if not isinstance(build := getattr(param, "get_runtime_param", None), _Words | None):
+            param.get_runtime_param = _Words(build)
     return params
 
 

@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import compute as pc
 from pyarrow import csv as arrow_csv
-from pyarrow import parquet
 
 from eqsep.commands.reading import check_not_read
 from eqsep.errors import EqsepWarning, UserError, visible, warn
@@ -264,13 +263,19 @@ def _jsonl(table: pa.Table, first: bool) -> bytes:  # noqa: ARG001  no header
     return "".join(lines).encode()
 
 
+def _parquet(file: Any, schema: pa.Schema) -> Any:
+    from pyarrow.parquet import ParquetWriter  # with file systems that need the network
+
+    return ParquetWriter(file, schema, compression="zstd")
+
+
 _ENCODERS: dict[str, Callable[[pa.Table, bool], bytes]] = {
     "csv": _csv,
     SPREADSHEET: partial(_csv, safe=True),
     "jsonl": _jsonl,
 }
 _OPENERS: dict[str, Callable[[Any, pa.Schema], Any]] = {
-    "parquet": lambda file, schema: parquet.ParquetWriter(file, schema, compression="zstd"),
+    "parquet": _parquet,
     "arrow": pa.ipc.new_file,
 }
 

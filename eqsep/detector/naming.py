@@ -9,6 +9,7 @@ the names of the row, so that a row of a seen kind is without its name at no mor
 """
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -107,7 +108,8 @@ class KindRows:
     @cached_property
     def _units(self) -> dict[str, int]:
         own = self.groups if len(self.groups) else np.arange(len(self.kind))
-        return {k: len(np.unique(own[self.kind == k])) for k in np.unique(self.kind).tolist()}
+        distinct = set(zip(self.kind.tolist(), own.tolist(), strict=True))
+        return Counter(kind for kind, _ in distinct)
 
     @cached_property
     def naming(self) -> "Naming":
@@ -237,7 +239,7 @@ class Naming:
     @cached_property
     def kinds(self) -> tuple[str, ...]:
         """In alphabetical order."""
-        return tuple(np.unique(self.kept.kind).tolist())
+        return tuple(sorted(set(self.kept.kind.tolist())))
 
     @cached_property
     def peers(self) -> tuple[_Peers, ...]:

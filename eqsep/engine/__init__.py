@@ -4,7 +4,9 @@
 |---|---|
 | `kernels` | the formulas k(x, c), for NumPy and torch alike |
 | `compiled` | Manhattan distances and weighted sums by compiled loops; the threads rows go to |
-| `code_cache` | what is compiled, on disk for the next process |
+| `machine_code` | what is compiled, called, and on disk for the next process, without Numba |
+| `emission` | loops to machine code, by Numba |
+| `code_cache` | on disk, too: loops that need Numba in every process |
 | `distances` | squared distances by one matrix product, at any scale |
 | `nystroem` | landmarks, kernel values of NumPy rows at them, sums that add up and are solved |
 | `tensors` | the same for tensors, and for rows whose landmarks are on a device |

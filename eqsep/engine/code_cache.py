@@ -1,4 +1,4 @@
-"""Compiled loops on disk, for the next process: what is wrong or cannot be written is left alone.
+"""Loops that need Numba, on disk: what is wrong or cannot be written there is left alone.
 
 Numba keeps what it compiles beside the source, or in the user's cache folder where that cannot be
 written. Its own files are numbered, so that two processes that compile at once can take each

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from eqsep.arrays import is_foreign, namespace
+from eqsep.engine.machine_code import Loop
 
 COLUMNS, ROWS = 4, 16  # columns that are summed in one go, and rows that they stay at hand for
 WORTH_A_THREAD = 2**20  # steps of a loop: below, a thread costs more than it does
@@ -113,7 +114,8 @@ def exponentials(s: np.ndarray, *, rate: float, powers: tuple[int, ...] = (1,)) 
         np.exp(s, out=s)
         mean_of_powers(s, powers)
         return s
-    compiled(_average_exponentials, fastmath=FUSED)(s, _SINGLE(-rate), _shares(powers))
+    bits = np.empty(s.shape[1], dtype=np.int32)
+    compiled(_average_exponentials, fastmath=FUSED)(s, _SINGLE(-rate), _shares(powers), bits)
     return s
 
 
@@ -135,7 +137,7 @@ def mean_of_powers(k: Any, powers: tuple[int, ...]) -> Any:
             k = k * k if i else k
             total = total + k if is_one else total
         return total / len(powers)
-    compiled(_average_powers)(k, counts)
+    compiled(_average_powers)(k, counts, np.empty(k.shape[1], dtype=k.dtype))
     return k
 
 
@@ -165,7 +167,7 @@ def mixed_bits(X: np.ndarray, factors: np.ndarray) -> np.ndarray:
     """
     X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     out = np.empty(len(X), dtype=np.uint64)
-    compiled(_mix)(X, factors, out)
+    compiled(_mix, calls=(_finalised,))(X, factors, np.empty(X.shape[1]), out)
     return out
 
 
@@ -264,8 +266,8 @@ def _add_dense(X: Any, C: Any, total: Any, out: Any) -> None:  # pragma: no cove
                     row[j] += (abs(xa - a[j]) + abs(xb - b[j])) + (abs(xc - c[j]) + abs(xd - d[j]))
 
 
-def _average_powers(k: Any, counts: Any) -> None:  # pragma: no cover  compiled
-    total, share = np.empty(k.shape[1], dtype=k.dtype), k.dtype.type(1 / counts.sum())
+def _average_powers(k: Any, counts: Any, total: Any) -> None:  # pragma: no cover  compiled
+    share = k.dtype.type(1 / counts.sum())
     for i in range(k.shape[0]):
         row = k[i]
         total[:] = 0
@@ -294,8 +296,7 @@ _A, _B, _C = _SINGLE(1.9875691500e-4), _SINGLE(1.3981999507e-3), _SINGLE(8.33345
 _D, _E, _F = _SINGLE(4.1665795894e-2), _SINGLE(1.6666665459e-1), _SINGLE(5.0000001201e-1)
 
 
-def _average_exponentials(s: Any, rate: Any, shares: Any) -> None:  # pragma: no cover  compiled
-    bits = np.empty(s.shape[1], dtype=np.int32)
+def _average_exponentials(s: Any, rate: Any, shares: Any, bits: Any) -> None:  # pragma: no cover
     power_of_two = bits.view(np.float32)
     for i in range(s.shape[0]):
         row = s[i]
@@ -321,22 +322,22 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
-def _mix(X: Any, factors: Any, out: Any) -> None:  # pragma: no cover  compiled
-    # The finaliser of SplitMix64: of each number, and of their sum.
-    row = np.empty(X.shape[1] + 1)
+def _mix(X: Any, factors: Any, row: Any, out: Any) -> None:  # pragma: no cover  compiled
     bits = row.view(np.uint64)
     for i in range(X.shape[0]):
-        for j in range(X.shape[1]):
-            row[j] = X[i, j] + 0.0
-        total = np.uint64(0)
-        for j in range(X.shape[1] + 1):
-            last = j == X.shape[1]
-            b = total if last else bits[j] + factors[j]
-            b = (b ^ (b >> _30)) * _FIRST
-            b = (b ^ (b >> _27)) * _SECOND
-            b = b ^ (b >> _31)
-            total = b if last else total + b * factors[j]
-        out[i] = total
+        x, total = X[i], np.uint64(0)
+        for j in range(x.shape[0]):
+            row[j] = x[j] + 0.0
+        for j in range(x.shape[0]):
+            total += _finalised(bits[j] + factors[j]) * factors[j]
+        out[i] = _finalised(total)
+
+
+def _finalised(b: Any) -> Any:  # pragma: no cover  compiled
+    """As in SplitMix64."""
+    b = (b ^ (b >> _30)) * _FIRST
+    b = (b ^ (b >> _27)) * _SECOND
+    return b ^ (b >> _31)
 
 
 def _add_triangle(part: Any, total: Any) -> None:  # pragma: no cover  compiled
@@ -386,16 +387,10 @@ def compiled(
     *,
     fastmath: frozenset[str] = frozenset(),
     calls: tuple[Callable[..., Any], ...] = (),
-) -> Any:
-    """`loop` as machine code, kept on disk for the next process (`eqsep.engine.code_cache`).
+) -> Loop:
+    """`loop` as machine code, kept on disk for the next process (`eqsep.engine.machine_code`).
 
-    What it `calls` is of the same file, and stays plain Python for whoever else calls it.
+    What it `calls` is of the same file, and stays plain Python for whoever else calls it. A loop
+    that allocates memory, or takes more than arrays, needs Numba in every process.
     """
-    from numba import extending, njit  # half a second to import: only those who need it wait
-
-    from eqsep.engine.code_cache import kept
-
-    for formula in calls:
-        extending.register_jitable(formula)
-    options = {"nogil": True, "fastmath": set(fastmath) or False, "error_model": "numpy"}
-    return kept(njit(**options)(loop))
+    return Loop(loop, fastmath=fastmath, calls=calls)

@@ -182,7 +182,8 @@ class Trees:
     def leaves(self, rows: np.ndarray) -> np.ndarray:
         """The leaf of each tree in which each row ends.  (n, n_columns) -> (n, n_trees)"""
         out = np.empty((len(rows), len(self.root)), dtype=np.int32)
-        compiled(_walk)(np.ascontiguousarray(rows, dtype=np.float32), self._steps, out)
+        rows, at = np.ascontiguousarray(rows, dtype=np.float32), np.empty(8, dtype=np.int32)
+        compiled(_walk)(rows, self._steps, at, out)
         return out
 
     def sums(self, rows: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -283,10 +284,10 @@ def anomalous_shares(sums: np.ndarray, *, balanced: bool = False) -> np.ndarray:
     return share
 
 
-def _walk(X: Any, steps: Any, out: Any) -> None:  # pragma: no cover  compiled
+def _walk(X: Any, steps: Any, at: Any, out: Any) -> None:  # pragma: no cover  compiled
     """Eight rows side by side, so that none waits for another's memory; a leaf leads to itself."""
     root, column, limit, below, number = steps
-    at, whole = np.empty(8, dtype=np.int32), X.shape[0] - X.shape[0] % 8
+    whole = X.shape[0] - X.shape[0] % 8
     for t in range(root.shape[0]):
         for start in range(0, whole, 8):
             at[:] = root[t]
