@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from eqsep.detector.holdout import row_hashes
+from eqsep.detector.peers import Peers, nearest_without
 from eqsep.detector.scoring import NO_GROUPS, checked_share, scorer_of
 from eqsep.engine.compiled import SparseManhattan, in_threads
 from eqsep.engine.trees import Trees
@@ -28,7 +29,7 @@ MOST_ROWS, FEWEST_ROWS, MOST_VALUES = 1000, 200, 200_000  # that are kept of a k
 MOST_NEAR = 250  # rows of a kind to which distances are taken
 LIKE = 0.5  # the likeness from which on an alarm is called by the name of a kind without a promise
 RIVAL = 0.1  # the share of votes from which on a kind is named beside others
-_AT_ONCE = 1024  # rows held as distances
+_AT_ONCE = 256  # rows held as distances
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,53 +148,6 @@ def rows_kept(n_columns: int) -> int:
     return min(MOST_ROWS, max(FEWEST_ROWS, MOST_VALUES // max(n_columns, 1)))
 
 
-@dataclass(frozen=True)
-class _Peers:
-    """The rows of one kind, each judged without its fold.
-
-    By how unlike the kind they are: the lack of votes and the distances, in order; and for each
-    fold the larger rank of the two, in order, with the weight of each row and all that are higher.
-    """
-
-    lacking: np.ndarray
-    distance: np.ndarray
-    folds: tuple[tuple[np.ndarray, np.ndarray], ...]
-    n_units: int
-
-    @classmethod
-    def of(
-        cls, lacking: np.ndarray, distance: np.ndarray, fold: np.ndarray, groups: np.ndarray
-    ) -> "_Peers":
-        peers, weight = cls(np.sort(lacking), np.sort(distance), (), len(fold)), np.ones(len(fold))
-        if len(groups):
-            _, place, n_rows = np.unique(groups, return_inverse=True, return_counts=True)
-            peers, weight = replace(peers, n_units=len(n_rows)), 1 / n_rows[place]
-        rank = peers.rank(lacking, distance)
-        folds = []
-        for f in range(N_FOLDS):
-            order = np.flatnonzero(fold == f)[np.argsort(rank[fold == f], kind="stable")]
-            from_the_top = np.append(np.cumsum(weight[order][::-1])[::-1], 0.0)
-            folds.append((rank[order], from_the_top))
-        return replace(peers, folds=tuple(folds))
-
-    def rank(self, lacking: np.ndarray, distance: np.ndarray) -> np.ndarray:
-        """The share of the rows that are less unlike the kind, in the way in which it is larger."""
-        ranks = (self.lacking.searchsorted(lacking), self.distance.searchsorted(distance))
-        larger: np.ndarray = np.maximum(*ranks)
-        return larger
-
-    def p_value(self, lacking: np.ndarray, distance: np.ndarray) -> np.ndarray:
-        """Of rows that each fold's judges have judged.  (n, n_folds), (n, n_folds) -> (n,)"""
-        as_unlike = np.ones(len(lacking))
-        if sum(len(ordered) > 0 for ordered, _ in self.folds) < 2:
-            return as_unlike / (self.n_units + 1)  # none is judged by others of its kind
-        ranks = self.rank(lacking, distance)
-        for rank, (ordered, from_the_top) in zip(ranks.T, self.folds, strict=True):
-            as_unlike += from_the_top[ordered.searchsorted(rank)]
-        p: np.ndarray = as_unlike / (self.n_units + 1)
-        return p
-
-
 @dataclass(frozen=True, eq=False)
 class Naming:
     """What tells the seen kinds apart: their rows, and trees; and how the rows themselves fare.
@@ -240,14 +194,14 @@ class Naming:
         return tuple(np.unique(self.kept.kind).tolist())
 
     @cached_property
-    def peers(self) -> tuple[_Peers, ...]:
-        """The rows of each kind."""
-        kept, peers = self.kept, []
-        for kind in self.kinds:
-            own = kept.kind == kind
-            groups = kept.groups[own] if len(kept.groups) else NO_GROUPS
-            peers.append(_Peers.of(self.lacking[own], self.distance[own], self.fold[own], groups))
-        return tuple(peers)
+    def _first(self) -> np.ndarray:
+        """Where the rows of each kind begin, and the last ones end."""
+        return np.append(np.searchsorted(self.kept.kind, self.kinds), len(self.kept.kind))
+
+    @cached_property
+    def _peers(self) -> Peers:
+        unlike = np.stack([self.lacking, self.distance])
+        return Peers.of(self._first, unlike, self.fold, self.kept.groups, N_FOLDS)
 
     def taken_for(self, kind: str) -> dict[str, float]:
         """The share of the rows of a kind that trees without their fold take for each kind."""
@@ -259,36 +213,31 @@ class Naming:
     def __call__(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """P-values and shares of votes, by kind, of packed rows.  -> (n, n_kinds) twice"""
         lacking, distance = self.judged(rows)
-        p = [peer.p_value(lacking[..., k], distance[..., k]) for k, peer in enumerate(self.peers)]
-        return np.stack(p, axis=1), 1 - np.add.reduce(lacking, axis=1) / N_FOLDS
+        votes = 1 - np.add.reduce(lacking, axis=1) / N_FOLDS
+        return self._peers.p_values(lacking, distance), votes
 
     def judged(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The lack of votes and the distance, without each fold.  -> (n, n_folds, n_kinds) twice"""
-        distances, first, cells = self._near
-        nearest = np.full((len(rows), len(self.kinds) * N_FOLDS), np.inf)
+        distances, starts, cells = self._near
+        nearest = np.empty((len(rows), N_FOLDS, len(self.kinds)))
 
         def fill(part: slice) -> None:
             for start in range(part.start, part.stop, _AT_ONCE):
                 some = slice(start, min(start + _AT_ONCE, part.stop))
-                nearest[some, cells] = np.minimum.reduceat(distances(rows[some]), first, axis=1)
+                nearest_without(distances(rows[some]), starts, cells, nearest[some])
 
-        in_threads(fill, len(rows), steps=rows.size * len(first) * MOST_NEAR // N_FOLDS)
-        by_fold = nearest.reshape(len(rows), len(self.kinds), N_FOLDS)
-        ordered = np.sort(by_fold, axis=2)
-        least, second = ordered[..., :1], ordered[..., 1:2]
-        without = np.where(by_fold == least, second, least)  # where two are least, second is it too
-        votes = self.trees.means(rows, self.shares, n_parts=N_FOLDS)
-        return 1 - votes, without.transpose(0, 2, 1)
+        in_threads(fill, len(rows), steps=rows.size * len(cells) * MOST_NEAR // N_FOLDS)
+        return 1 - self.trees.means(rows, self.shares, n_parts=N_FOLDS), nearest
 
     @cached_property
     def _near(self) -> tuple[SparseManhattan, np.ndarray, np.ndarray]:
         """The distances to some rows of each kind, and where those of each kind and fold begin."""
-        code = np.searchsorted(self.kinds, self.kept.kind)
-        some = np.flatnonzero(np.arange(len(code)) - np.searchsorted(code, code) < MOST_NEAR)
+        code = np.repeat(np.arange(len(self.kinds)), np.diff(self._first))
+        some = np.flatnonzero(np.arange(len(code)) - self._first[code] < MOST_NEAR)
         cell = code[some] * N_FOLDS + self.fold[some]
         order = np.argsort(cell, kind="stable")
         cells, first = np.unique(cell[order], return_index=True)
-        return SparseManhattan(self.kept.rows[some[order]]), first, cells
+        return SparseManhattan(self.kept.rows[some[order]]), np.append(first, len(some)), cells
 
 
 def _folds(kept: KindRows, code: np.ndarray) -> np.ndarray:
@@ -341,11 +290,14 @@ def kind_p_values(detector: Any, Z: np.ndarray) -> np.ndarray:
 
 def _judged(detector: Any, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The p-values and votes of all kinds; of one of which no row is kept, 1 and 0."""
-    p, votes = np.ones((len(Z), len(detector.kinds_))), np.zeros((len(Z), len(detector.kinds_)))
-    if len(detector.kind_rows_.rows) and len(Z):
-        naming = detector.kind_rows_.naming
-        columns = [detector.kinds_.index(kind) for kind in naming.kinds]
-        p[:, columns], votes[:, columns] = naming(detector.feature_map_.packing(Z))
+    kept, kinds = detector.kind_rows_, detector.kinds_
+    n_rows = len(Z) if len(kept.rows) else 0
+    if n_rows and kept.naming.kinds == kinds:
+        return kept.naming(detector.feature_map_.packing(Z))
+    p, votes = np.ones((len(Z), len(kinds))), np.zeros((len(Z), len(kinds)))
+    if n_rows:
+        columns = [kinds.index(kind) for kind in kept.naming.kinds]
+        p[:, columns], votes[:, columns] = kept.naming(detector.feature_map_.packing(Z))
     return p, votes
 
 
