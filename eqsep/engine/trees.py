@@ -168,19 +168,23 @@ class Trees:
 
     @cached_property
     def _steps(self) -> tuple[np.ndarray, ...]:
-        """What a step needs of each node, side by side: its column, the limit, both nodes below.
+        """Roots; of each node, side by side, its column, the limit's bits and both nodes below.
 
-        The limits are bits of the same memory. Roots are as many as whole groups of trees have.
+        Then the same memory as limits, and the numbers of leaves.
         """
         root, column, limit, left, right, _ = self.walks
         nodes = np.column_stack([column, limit.view(np.int32), left, right]).view(np.uint32)
-        roots = np.append(root, np.repeat(root[-1:], -len(root) % SIDE_BY_SIDE)).astype(np.uint32)
-        return roots, nodes, nodes.view(np.float32), self.left
+        return root.astype(np.uint32), nodes, nodes.view(np.float32), self.left
+
+    def _at(self) -> np.ndarray:
+        """Where a row is in each tree, and in some more, for all to be whole groups."""
+        n = len(self.root)
+        return np.empty(n + -n % SIDE_BY_SIDE, dtype=np.uint32)
 
     def leaves(self, rows: np.ndarray) -> np.ndarray:
         """The leaf of each tree in which each row ends.  (n, n_columns) -> (n, n_trees)"""
         out = np.empty((len(rows), len(self.root)), dtype=np.int32)
-        compiled(_walk, calls=_CALLS)(_single(rows), self._steps, out)
+        compiled(_walk, calls=_CALLS)(_single(rows), self._steps, self._at(), out)
         return out
 
     def sums(self, rows: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -198,10 +202,11 @@ class Trees:
         out = np.empty(len(rows))
 
         def fill(part: slice) -> None:
+            at = self._at()
             for start in range(part.start, part.stop, _AT_ONCE):
                 some = slice(start, min(start + _AT_ONCE, part.stop))
                 found = np.empty((some.stop - some.start, len(self.root)))
-                look_up(rows[some], self._steps, of_leaf, found)
+                look_up(rows[some], self._steps, of_leaf, at, found)
                 np.add.reduce(found, axis=1, out=out[some])
 
         rows, look_up = _single(rows), compiled(_look_up, calls=_CALLS)
@@ -214,7 +219,7 @@ class Trees:
         out = np.empty((len(rows), n_parts, of_leaf.shape[1]))
 
         def fill(part: slice) -> None:
-            average(rows[part], self._steps, of_leaf, len(self.root) // n_parts, out[part])
+            average(rows[part], self._steps, of_leaf, self._at(), out[part])
 
         rows, average = _single(rows), compiled(_average, calls=_CALLS)
         in_threads(fill, len(rows), steps=10 * len(rows) * len(self.root) * of_leaf.shape[1])
@@ -295,7 +300,7 @@ def _descend(x: Any, steps: Any, at: Any) -> None:  # pragma: no cover  compiled
     for first in range(0, root.shape[0], SIDE_BY_SIDE):
         here = at[first : first + SIDE_BY_SIDE]
         for k in range(SIDE_BY_SIDE):
-            here[k] = root[first + k]
+            here[k] = root[min(first + k, root.shape[0] - 1)]
         is_on_the_way = True
         while is_on_the_way:
             is_on_the_way = False
@@ -311,24 +316,22 @@ def _descend(x: Any, steps: Any, at: Any) -> None:  # pragma: no cover  compiled
 _CALLS = (_descend,)
 
 
-def _walk(X: Any, steps: Any, out: Any) -> None:  # pragma: no cover  compiled
-    at = np.empty(steps[0].shape[0], dtype=np.uint32)
+def _walk(X: Any, steps: Any, at: Any, out: Any) -> None:  # pragma: no cover  compiled
     for i in range(X.shape[0]):
         _descend(X[i], steps, at)
         for t in range(out.shape[1]):
             out[i, t] = at[t]
 
 
-def _look_up(X: Any, steps: Any, of_leaf: Any, out: Any) -> None:  # pragma: no cover  compiled
-    at = np.empty(steps[0].shape[0], dtype=np.uint32)
+def _look_up(X: Any, steps: Any, of_leaf: Any, at: Any, out: Any) -> None:  # pragma: no cover
     for i in range(X.shape[0]):
         _descend(X[i], steps, at)
         for t in range(out.shape[1]):
             out[i, t] = of_leaf[at[t]]
 
 
-def _average(X: Any, steps: Any, of_leaf: Any, n: Any, out: Any) -> None:  # pragma: no cover
-    at = np.empty(steps[0].shape[0], dtype=np.uint32)
+def _average(X: Any, steps: Any, of_leaf: Any, at: Any, out: Any) -> None:  # pragma: no cover
+    n = steps[0].shape[0] // out.shape[1]
     for i in range(X.shape[0]):
         _descend(X[i], steps, at)
         for part in range(out.shape[1]):
