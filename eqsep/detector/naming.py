@@ -8,7 +8,6 @@ two is rarer among rows of the kind. Kinds with a p-value above the rate that th
 the names of the row, so that a row of a seen kind is without its name at no more than that rate.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,17 +17,16 @@ import numpy as np
 
 from eqsep.detector.holdout import row_hashes
 from eqsep.detector.peers import Peers, nearest_without
+from eqsep.detector.sets import LIKE, Limits, rows_for
 from eqsep.detector.scoring import NO_GROUPS, checked_share, scorer_of
 from eqsep.engine.compiled import SparseManhattan, in_threads
 from eqsep.engine.trees import Trees
 from eqsep.errors import UserError
-from eqsep.labels import OR, UNSEEN, RowLabels
+from eqsep.labels import UNSEEN, RowLabels
 
 N_FOLDS, TREES_OF_A_FOLD = 5, 40
 MOST_ROWS, FEWEST_ROWS, MOST_VALUES = 1000, 200, 200_000  # that are kept of a kind
 MOST_NEAR = 250  # rows of a kind to which distances are taken
-LIKE = 0.5  # the likeness from which on an alarm is called by the name of a kind without a promise
-RIVAL = 0.1  # the share of votes from which on a kind is named beside others
 _AT_ONCE = 256  # rows held as distances
 
 
@@ -109,6 +107,16 @@ class KindRows:
     def _units(self) -> dict[str, int]:
         own = self.groups if len(self.groups) else np.arange(len(self.kind))
         return {k: len(np.unique(own[self.kind == k])) for k in np.unique(self.kind).tolist()}
+
+    def limits(self, kinds: tuple[str, ...], rate: float) -> "Limits":
+        """By which p-values these kinds are names of a row, at a rate of rows called unseen."""
+        if (kinds, rate) not in self._limits:
+            self._limits[kinds, rate] = Limits.of(kinds, [self.n_units(k) for k in kinds], rate)
+        return self._limits[kinds, rate]
+
+    @cached_property
+    def _limits(self) -> dict[tuple[tuple[str, ...], float], "Limits"]:
+        return {}
 
     @cached_property
     def naming(self) -> "Naming":
@@ -255,17 +263,6 @@ def checked_unseen_rate(rate: float) -> float:
     return checked_share(rate, name="unseen_rate", means=means)
 
 
-def rows_for(rate: float) -> int:
-    """How many rows of a kind it takes to promise a rate: 1 / rate - 1.
-
-    Examples
-    --------
-    >>> [rows_for(rate) for rate in (0.01, 0.05, 0.1)]
-    [99, 19, 9]
-    """
-    return math.ceil(1 / rate - 1 - 1e-9)
-
-
 def short_kinds(detector: Any) -> dict[str, int]:
     """The kinds with too few rows, or groups of rows, for a promise; and how many they have."""
     needed = rows_for(checked_unseen_rate(detector.unseen_rate))
@@ -301,13 +298,6 @@ def _judged(detector: Any, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return p, votes
 
 
-def _like(detector: Any, Z: np.ndarray) -> np.ndarray:
-    """Which kind each encoded row is like by its ridge regression, if any.  -> (n, n_kinds)"""
-    likeness = scorer_of(detector).likeness(Z)
-    most: np.ndarray = likeness.argmax(axis=1)[:, None] == np.arange(likeness.shape[1])
-    return most & (likeness > LIKE)
-
-
 def prediction_sets(detector: Any, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Which kinds each encoded row may be of, and in which order they are told.
 
@@ -316,28 +306,23 @@ def prediction_sets(detector: Any, Z: np.ndarray) -> tuple[np.ndarray, np.ndarra
     the others, and so does one with many votes: one name alone has no rival.
     """
     if not has_promise(detector):
-        is_like = _like(detector, Z)
+        likeness = scorer_of(detector).likeness(Z)
+        most = likeness.argmax(axis=1)[:, None] == np.arange(likeness.shape[1])
+        is_like = most & (likeness > LIKE)
         return is_like, is_like.astype(float)
+    limits = _limits(detector)
+    likeness = scorer_of(detector).likeness(Z) if limits.is_short.any() else None
     p, votes = _judged(detector, Z)
-    short, rate = short_kinds(detector), checked_unseen_rate(detector.unseen_rate)
-    least = np.array([1 / (short[k] + 1) if k in short else rate for k in detector.kinds_])
-    sets = p > least + 1e-9
-    if short:
-        sets |= _like(detector, Z) & np.isin(detector.kinds_, list(short))
-    rivals = votes >= np.minimum(votes.max(axis=1, keepdims=True), RIVAL)
-    return sets | (rivals & sets.any(axis=1, keepdims=True)), votes
+    return limits.sets(p, votes, likeness), votes
+
+
+def _limits(detector: Any) -> Limits:
+    rate = checked_unseen_rate(detector.unseen_rate)
+    return detector.kind_rows_.limits(detector.kinds_, rate)
 
 
 def named_kinds(detector: Any, Z: np.ndarray) -> np.ndarray:
     """The seen kinds that each encoded row, an alarm, may be of: "a", "a or b", or "unseen"."""
-    kind = np.full(len(Z), UNSEEN, dtype=object)
     if not detector.kinds_ or not len(Z):
-        return kind
-    sets, order = prediction_sets(detector, Z)
-    names = np.array(detector.kinds_, dtype=object)
-    size = sets.sum(axis=1)
-    kind[size == 1] = names[sets[size == 1].argmax(axis=1)]
-    for i in np.flatnonzero(size > 1).tolist():
-        first = np.lexsort((np.argsort(np.argsort(names)), -order[i]))
-        kind[i] = OR.join(names[first[sets[i, first]]])
-    return kind
+        return np.full(len(Z), UNSEEN, dtype=object)
+    return _limits(detector).names(*prediction_sets(detector, Z))
