@@ -17,12 +17,12 @@ import numpy as np
 
 from eqsep.detector.holdout import row_hashes
 from eqsep.detector.peers import Peers, nearest_without
+from eqsep.detector.scoring import NO_GROUPS, checked_share, fetched, scorer_of
 from eqsep.detector.sets import LIKE, Limits, rows_for
-from eqsep.detector.scoring import NO_GROUPS, checked_share, scorer_of
 from eqsep.engine.compiled import SparseManhattan, in_threads
 from eqsep.engine.trees import Trees
 from eqsep.errors import UserError
-from eqsep.labels import UNSEEN, RowLabels
+from eqsep.labels import NORMAL, UNSEEN, RowLabels
 
 N_FOLDS, TREES_OF_A_FOLD = 5, 40
 MOST_ROWS, FEWEST_ROWS, MOST_VALUES = 1000, 200, 200_000  # that are kept of a kind
@@ -298,31 +298,53 @@ def _judged(detector: Any, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return p, votes
 
 
-def prediction_sets(detector: Any, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def prediction_sets(
+    detector: Any, Z: np.ndarray, likeness: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Which kinds each encoded row may be of, and in which order they are told.
 
     Those with a p-value above the rate; of a kind with n rows, too few for that, above 1 / (n + 1),
     or by likeness, as all are in a model of an older file. The kind that most trees vote for joins
     the others, and so does one with many votes: one name alone has no rival.
     """
-    if not has_promise(detector):
+    if likeness is None and needs_likeness(detector):
         likeness = scorer_of(detector).likeness(Z)
+    if not has_promise(detector):
+        assert likeness is not None
         most = likeness.argmax(axis=1)[:, None] == np.arange(likeness.shape[1])
         is_like = most & (likeness > LIKE)
         return is_like, is_like.astype(float)
-    limits = _limits(detector)
-    likeness = scorer_of(detector).likeness(Z) if limits.is_short.any() else None
     p, votes = _judged(detector, Z)
-    return limits.sets(p, votes, likeness), votes
+    return _limits(detector).sets(p, votes, likeness), votes
+
+
+def needs_likeness(detector: Any) -> bool:
+    """Whether some names come by likeness: of kinds with too few rows, or of an older file."""
+    return bool(detector.kinds_) and (not has_promise(detector) or _limits(detector).any_short)
 
 
 def _limits(detector: Any) -> Limits:
     rate = checked_unseen_rate(detector.unseen_rate)
-    return detector.kind_rows_.limits(detector.kinds_, rate)
+    limits: Limits = detector.kind_rows_.limits(detector.kinds_, rate)
+    return limits
 
 
-def named_kinds(detector: Any, Z: np.ndarray) -> np.ndarray:
+def named_kinds(detector: Any, Z: np.ndarray, likeness: np.ndarray | None = None) -> np.ndarray:
     """The seen kinds that each encoded row, an alarm, may be of: "a", "a or b", or "unseen"."""
     if not detector.kinds_ or not len(Z):
         return np.full(len(Z), UNSEEN, dtype=object)
-    return _limits(detector).names(*prediction_sets(detector, Z))
+    return _limits(detector).names(*prediction_sets(detector, Z, likeness))
+
+
+def scores_and_kinds(detector: Any, Z: Any, threshold: float) -> tuple[np.ndarray, np.ndarray]:
+    """The score and the kind of each encoded row, of which those above a threshold are alarms."""
+    scorer, likeness = scorer_of(detector), None
+    if isinstance(Z, np.ndarray) and needs_likeness(detector):
+        score, likeness = scorer.scores_and_likeness(Z, threshold)
+    else:
+        score = scorer.scores(Z)
+    kind = np.full(len(score), NORMAL, dtype=object)
+    alarms = np.flatnonzero(score > threshold)
+    if len(alarms):
+        kind[alarms] = named_kinds(detector, fetched(Z[alarms]), likeness)
+    return score, kind

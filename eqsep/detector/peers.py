@@ -1,6 +1,7 @@
 """P-values of kinds: the ranks of rows among learnt rows of each kind, in compiled loops."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -43,7 +44,7 @@ class Peers:
         Groups are empty where each row is one of its own.
         """
         ordered, tables, n_units = unlike.copy(), [], []
-        for start, end in zip(first[:-1], first[1:], strict=True):
+        for start, end in pairwise(first.tolist()):
             own = slice(start, end)
             ordered[:, own].sort(axis=1)
             pairs = zip(ordered[:, own], unlike[:, own], strict=True)

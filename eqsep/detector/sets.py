@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -35,26 +36,29 @@ class Limits:
         that, 1 / (n + 1).
     is_short : ndarray of bool of shape (n_kinds,)
         Which have too few rows.
-    place : ndarray of int of shape (n_kinds,)
-        Of the kind in alphabetical order.
+    order : ndarray of int of shape (n_kinds,)
+        The alphabetical one.
     kinds : ndarray of object of shape (n_kinds + 1,)
         Their names, and what a row of none of them is called.
     """
 
     least: np.ndarray
     is_short: np.ndarray
-    place: np.ndarray
+    order: np.ndarray
     kinds: np.ndarray
 
     @classmethod
     def of(cls, kinds: tuple[str, ...], n_units: list[int], rate: float) -> Self:
         """Of kinds with so many rows, or groups of rows."""
         is_short = np.array([n < rows_for(rate) for n in n_units], dtype=bool)
-        least = [
-            1 / (n + 1) if short else rate for n, short in zip(n_units, is_short, strict=True)
-        ]
+        least = [1 / (n + 1) if short else rate for n, short in zip(n_units, is_short, strict=True)]
         names = np.array([*kinds, UNSEEN], dtype=object)
-        return cls(np.array(least), is_short, np.argsort(np.argsort(names[:-1])), names)
+        return cls(np.array(least), is_short, np.argsort(names[:-1]), names)
+
+    @cached_property
+    def any_short(self) -> bool:
+        """Whether any has too few rows."""
+        return bool(self.is_short.any())
 
     def sets(self, p: np.ndarray, votes: np.ndarray, likeness: np.ndarray | None) -> np.ndarray:
         """Which kinds are names of each row, by p-values, votes and likeness.  -> (n, n_kinds)
@@ -69,7 +73,7 @@ class Limits:
     def names(self, sets: np.ndarray, votes: np.ndarray) -> np.ndarray:
         """The names of each row, those with most votes first: "a", "a or b", or "unseen"."""
         told = np.full(sets.shape, -1)
-        compiled(_order)(sets, votes, self.place, told)
+        compiled(_order)(sets, votes, self.order, told)
         names: np.ndarray = self.kinds[told[:, 0]]
         if sets.shape[1] > 1:
             several = np.flatnonzero(told[:, 1] >= 0)
@@ -98,17 +102,14 @@ def _choose(
             sets[i, k] |= is_named and votes[i, k] >= min(votes[i, voted], RIVAL)
 
 
-def _order(sets: Any, votes: Any, place: Any, told: Any) -> None:  # pragma: no cover  compiled
-    """The kinds of each row, those with most votes first, then by the alphabet."""
+def _order(sets: Any, votes: Any, order: Any, told: Any) -> None:  # pragma: no cover  compiled
+    """The kinds of each row, those with most votes first, then in their order."""
     for i in range(sets.shape[0]):
         n = 0
-        for k in range(sets.shape[1]):
+        for k in order:
             if sets[i, k]:
                 at = n
-                while at and (
-                    votes[i, k] > votes[i, told[i, at - 1]]
-                    or (votes[i, k] == votes[i, told[i, at - 1]] and place[k] < place[told[i, at - 1]])
-                ):
+                while at and votes[i, k] > votes[i, told[i, at - 1]]:
                     told[i, at] = told[i, at - 1]
                     at -= 1
                 told[i, at] = k
