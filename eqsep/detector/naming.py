@@ -287,14 +287,15 @@ def kind_p_values(detector: Any, Z: np.ndarray) -> np.ndarray:
 
 def _judged(detector: Any, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The p-values and votes of all kinds; of one of which no row is kept, 1 and 0."""
-    kept, kinds = detector.kind_rows_, detector.kinds_
-    n_rows = len(Z) if len(kept.rows) else 0
-    if n_rows and kept.naming.kinds == kinds:
-        return kept.naming(detector.feature_map_.packing(Z))
-    p, votes = np.ones((len(Z), len(kinds))), np.zeros((len(Z), len(kinds)))
-    if n_rows:
-        columns = [kinds.index(kind) for kind in kept.naming.kinds]
-        p[:, columns], votes[:, columns] = kept.naming(detector.feature_map_.packing(Z))
+    kinds, shape = detector.kinds_, (len(Z), len(detector.kinds_))
+    if not len(detector.kind_rows_.rows) or not len(Z):
+        return np.ones(shape), np.zeros(shape)
+    naming: Naming = detector.kind_rows_.naming
+    judged = naming(detector.feature_map_.packing(Z))
+    if naming.kinds == kinds:
+        return judged
+    p, votes, columns = np.ones(shape), np.zeros(shape), [kinds.index(k) for k in naming.kinds]
+    p[:, columns], votes[:, columns] = judged
     return p, votes
 
 

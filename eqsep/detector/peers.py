@@ -55,7 +55,8 @@ class Peers:
                 _, place, counts = np.unique(groups[own], return_inverse=True, return_counts=True)
                 n_units[-1], weight = len(counts), 1 / counts[place]
             tables.append(_weights(rank, weight, fold[own], n))
-        return cls(first, *ordered, np.concatenate(tables), np.array(n_units))
+        lacking, distance = ordered
+        return cls(first, lacking, distance, np.concatenate(tables), np.array(n_units))
 
     def p_values(self, lacking: np.ndarray, distance: np.ndarray) -> np.ndarray:
         """Of rows that each fold's judges have judged.  (n, n_folds, n_kinds) -> (n, n_kinds)"""
