@@ -39,13 +39,32 @@ def slow_leaf(trees, row, tree):
     return trees.left[node]
 
 
-def test_each_row_ends_where_the_nodes_lead():
+@pytest.mark.parametrize("n", [1, 5, 16, 19])
+def test_each_row_ends_where_the_nodes_lead(n):
     rows, y = striped(300)
-    trees = grown(rows, y, n=5)
+    trees = grown(rows, y, n=n)
     found = trees.leaves(rows)
-    assert found.shape == (300, 5)
-    assert_array_equal(found, [[slow_leaf(trees, row, t) for t in range(5)] for row in rows])
+    assert found.shape == (300, n)
+    assert_array_equal(found, [[slow_leaf(trees, row, t) for t in range(n)] for row in rows])
     assert_array_equal(np.unique(found), np.arange(trees.n_leaves))
+
+
+@pytest.mark.parametrize("n", [6, 50, 140])
+def test_means_are_numpys_of_what_leaves_hold_alone_and_in_a_batch(n):
+    rows, y = striped(1200)
+    trees = grown(rows, y, n=n)
+    rng = np.random.default_rng(0)
+    one, several = rng.random(trees.n_leaves), rng.random((trees.n_leaves, 3))
+    leaves = trees.leaves(rows)
+    found = trees.mean(rows, one)
+    assert_array_equal(found, np.add.reduce(one[leaves], axis=1) / n)
+    assert_array_equal(found[:9], [trees.mean(row[None], one)[0] for row in rows[:9]])
+    parts = trees.means(rows, several, n_parts=2)
+    halves = np.split(several[leaves], 2, axis=1)
+    assert_allclose(parts, np.stack([half.mean(axis=1) for half in halves], axis=1), rtol=1e-12)
+    assert_array_equal(
+        parts[:9], [trees.means(row[None], several, n_parts=2)[0] for row in rows[:9]]
+    )
 
 
 def test_leaves_are_those_of_scikit_learn(monkeypatch):

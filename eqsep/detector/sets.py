@@ -63,11 +63,11 @@ class Limits:
     def sets(self, p: np.ndarray, votes: np.ndarray, likeness: np.ndarray | None) -> np.ndarray:
         """Which kinds are names of each row, by p-values, votes and likeness.  -> (n, n_kinds)
 
-        The likeness is that of all kinds where one has too few rows.
+        The likeness tells where a kind has too few rows.
         """
         sets = np.empty(p.shape, dtype=bool)
-        alike = votes if likeness is None else likeness  # of no kind that has too few rows
-        compiled(_choose)(p, votes, alike, self.least, self.is_short, sets)
+        likeness = np.zeros(p.shape) if likeness is None else likeness
+        compiled(_choose)(p, votes, likeness, self.least, self.is_short, sets)
         return sets
 
     def names(self, sets: np.ndarray, votes: np.ndarray) -> np.ndarray:
