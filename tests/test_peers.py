@@ -1,62 +1,67 @@
-"""P-values of kinds: ranks among the rows of each kind, as plain loops give them."""
+"""Methods that others have written: built in one place, fitted on the rows that they are for."""
+
+import ast
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.base import is_outlier_detector
 
-from eqsep.detector.peers import Peers, nearest_without
+import eqsep
+from eqsep.errors import MissingExtraError
+from eqsep.evaluation import anomaly_score
+from eqsep.evaluation.peers import PEERS, training_data
 
-N_FOLDS = 5
-
-
-def slow_p_value(lacking, distance, peers, row, n_folds=N_FOLDS):
-    """The share of rows of one kind that are as unlike it; each weighs as its group says."""
-    (their_lacking, their_distance), fold, weight = peers
-    n_units = round(weight.sum())
-    if len(set(fold)) < 2:
-        return 1 / (n_units + 1)
-
-    def rank(a, b):
-        return max((their_lacking < a).sum(), (their_distance < b).sum())
-
-    ranks = np.array([rank(a, b) for a, b in zip(their_lacking, their_distance, strict=True)])
-    total = 1.0
-    for f in range(n_folds):
-        own = rank(lacking[row, f], distance[row, f])
-        total += weight[(fold == f) & (ranks >= own)].sum()
-    return total / (n_units + 1)
+ROOT = Path(eqsep.__file__).parents[1]
+INSTALLED = [name for name in PEERS if name != "XGBoost"]
+# What is built in one room; OneVsSet is made of an SVC, and model files hold such ones.
+CLASSES = {"XGBClassifier", "RandomForestClassifier", "IsolationForest", "LocalOutlierFactor"}
+CLASSES |= {"LogisticRegression", "OneClassSVM", "SVC"}
+MADE_OF_ONE = ("eqsep/separators/", "eqsep/persistence/")
 
 
-@pytest.mark.parametrize("grouped", [False, True])
-def test_p_values_are_shares_of_rows_that_are_as_unlike_the_kind(grouped):
+@pytest.mark.parametrize("name", INSTALLED)
+def test_each_learns_from_what_it_is_for_and_finds_the_far_rows(name):
     rng = np.random.default_rng(0)
-    sizes = [40, 1, 12]
-    first = np.cumsum([0, *sizes])
-    unlike = rng.integers(0, 8, size=(2, first[-1])) / 8  # with ties
-    unlike[1, 3] = np.inf
-    fold = rng.integers(0, 4, size=first[-1])  # one fold is empty
-    groups = rng.integers(0, 9, size=first[-1]).astype(np.uint64) if grouped else np.empty(0)
-    peers = Peers.of(first, unlike, fold, groups, N_FOLDS)
-    lacking, distance = rng.integers(0, 9, size=(2, 25, N_FOLDS, 3)) / 8
-    distance[:3] = np.inf
-    found = peers.p_values(lacking, distance)
-    for k in range(3):
-        own = slice(first[k], first[k + 1])
-        weight = np.ones(sizes[k])
-        if grouped:
-            weight = 1 / np.array([(groups[own] == g).sum() for g in groups[own]])
-        told = unlike[:, own], fold[own], weight
-        rows = range(25)
-        want = [slow_p_value(lacking[..., k], distance[..., k], told, row) for row in rows]
-        np.testing.assert_allclose(found[:, k], want, rtol=1e-12)
-    alone = [peers.p_values(lacking[i : i + 1], distance[i : i + 1])[0] for i in range(25)]
-    assert_array_equal(found, alone)
+    X = np.concatenate([rng.normal(0, 1, (60, 2)), rng.normal(6, 1, (20, 2))])
+    y = np.repeat([0, 1], [60, 20])
+    peer = PEERS[name]
+    model = peer.build(random_state=0)
+    assert is_outlier_detector(model) == peer.normal_only
+    score = anomaly_score(model.fit(*training_data(X, y, normal_only=peer.normal_only)), X)
+    assert score[y == 1].min() > np.quantile(score[y == 0], 0.9)
 
 
-def test_the_nearest_row_is_one_of_another_fold():
-    distances = np.array([[3, 1, 1, 2, 9], [5, 7, 6, 8, 4]], dtype=np.float32)
-    starts, cells = np.array([0, 2, 3, 4, 5]), np.array([0, 1, 4, N_FOLDS + 2])
-    out = np.empty((2, N_FOLDS, 2))
-    nearest_without(distances, starts, cells, out)
-    assert_array_equal(out[:, :, 0], [[1, 1, 1, 1, 1], [6, 5, 5, 5, 5]])
-    assert_array_equal(out[0, :, 1], [9, 9, np.inf, 9, 9])
+@pytest.mark.parametrize("name", INSTALLED)
+def test_a_seed_goes_to_those_that_draw(name):
+    built = PEERS[name].build(random_state=5).get_params()
+    assert (built.get("random_state") == 5) == PEERS[name].is_random
+
+
+def test_normal_rows_come_without_labels_and_all_rows_with_theirs():
+    X, y = np.arange(4.0)[:, None], np.array([True, False, False, True])
+    (normal,) = training_data(X, y, normal_only=True)
+    assert_array_equal(normal, [[1.0], [2.0]])
+    rows, labels = training_data(X, y, normal_only=False)
+    assert rows is X
+    assert labels is y
+
+
+def test_without_xgboost_it_is_said_how_to_install_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "xgboost", None)
+    with pytest.raises(MissingExtraError, match="pip install xgboost"):
+        PEERS["XGBoost"].build()
+
+
+@pytest.mark.parametrize("folder", ["eqsep", "paper"])
+def test_nobody_else_builds_them(folder):
+    builders = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and CLASSES & {alias.name for alias in node.names}
+    }
+    others = {path for path in builders if not path.startswith(MADE_OF_ONE)}
+    assert others <= {"eqsep/evaluation/peers.py"}

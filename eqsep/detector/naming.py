@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from eqsep.detector.holdout import row_hashes
-from eqsep.detector.peers import Peers, nearest_without
+from eqsep.detector.ranks import Peers, nearest_without
 from eqsep.detector.scoring import NO_GROUPS, checked_share, fetched, scorer_of
 from eqsep.detector.sets import LIKE, Limits, rows_for
 from eqsep.engine.compiled import SparseManhattan, in_threads
