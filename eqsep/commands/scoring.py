@@ -60,6 +60,7 @@ _COLUMNS = {
 }
 _REASONS = {"reasons": pa.list_(pa.struct(_REASON))}
 _NUMBER = "row"
+_AT_ONCE = 4  # pieces that are scored: the rows of each go to threads, too
 _RESULTS = (_NUMBER, *_COLUMNS, *_REASONS)
 
 
@@ -287,15 +288,16 @@ def _answers(
 
     reader = reader_of(detector, persist=wanted.persist)
     highest = None if wanted.most is None else Highest(wanted.most)
-    one_by_one = reader.looks_back or highest is not None or detector.device != "cpu"
-    return starmap(answer, placed()) if one_by_one else _in_threads(answer, placed())
+    n = min(threads(), _AT_ONCE)
+    one_by_one = reader.looks_back or highest is not None or detector.device != "cpu" or n == 1
+    return starmap(answer, placed()) if one_by_one else _in_threads(answer, placed(), n)
 
 
 def _in_threads(
-    answer: Callable[..., ScoredRows], pieces: Iterator[tuple[Any, ...]]
+    answer: Callable[..., ScoredRows], pieces: Iterator[tuple[Any, ...]], n: int
 ) -> Iterator[ScoredRows]:
-    """Answers in the order of the pieces, a thread for each, while others are read and written."""
-    n, waiting = threads(), deque[Future[ScoredRows]]()
+    """Answers in the order of pieces, of `n` at a time, while others are read and written."""
+    waiting = deque[Future[ScoredRows]]()
     with ThreadPoolExecutor(n) as pool:
         try:
             for piece in pieces:

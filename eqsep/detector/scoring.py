@@ -121,9 +121,10 @@ class Scorer:
         excess, votes = self._beside(Z)
 
         def fill(rows: slice, k: np.ndarray) -> None:
-            values = np.column_stack([weighted_sums(k, a) for a in self._functions.T])
-            values = values.astype(k.dtype).astype(float)  # rounded as all scores are
-            score[rows] = self._together(values, excess[rows], votes[rows])
+            values = np.empty((len(k), self._functions.shape[1]), k.dtype)  # rounded as in `scores`
+            for j, a in enumerate(self._functions.T):
+                values[:, j] = weighted_sums(k, a)
+            score[rows] = self._together(values.astype(float), excess[rows], votes[rows])
             alarms = np.flatnonzero(score[rows] > threshold)
             if len(alarms):
                 k = k if len(alarms) == len(k) else k[alarms]

@@ -106,7 +106,8 @@ def _order(sets: Any, votes: Any, order: Any, told: Any) -> None:  # pragma: no 
     """The kinds of each row, those with most votes first, then in their order."""
     for i in range(sets.shape[0]):
         n = 0
-        for k in order:
+        for j in range(order.shape[0]):
+            k = order[j]
             if sets[i, k]:
                 at = n
                 while at and votes[i, k] > votes[i, told[i, at - 1]]:
