@@ -226,14 +226,14 @@ def score(  # noqa: PLR0913
 ) -> None:
     """Score rows, as many as there are: score, p_value, alarm and kind of each."""
     with errors_told():
-        from eqsep.commands import scoring
+        from eqsep.commands import outcomes, scoring
 
         wanted = scoring.Wanted(
             *(most, explain, only_alarms, false_alarm_rate, keep or (), ray, fdr), persist=persist
         )
         with warnings_told():
             outcome = scoring.score_files(model, rows, out, kind=form, layout=layout, wanted=wanted)
-        scoring.tell_outcome(Screen(), outcome, out)
+        outcomes.tell_outcome(Screen(), outcome, out)
     raise typer.Exit(1 if exit_code and outcome.alarms else 0)
 
 

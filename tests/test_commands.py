@@ -24,7 +24,7 @@ from typer.testing import CliRunner
 from eqsep import Detector, load_model
 from eqsep.batches import sampling
 from eqsep.cli import app
-from eqsep.commands import training_data
+from eqsep.commands import scoring, training_data
 from eqsep.commands.console import errors_told, tell
 from eqsep.commands.ranking import Highest, ranked
 from eqsep.commands.text_files import ROWS_AT_ONCE
@@ -493,6 +493,31 @@ def test_several_files_are_scored_one_after_the_other(folder, model, tmp_path):
     done("score", model, folder / "new.csv", folder / "train.parquet", "--out", out)
     frame = pd.read_csv(out)
     assert frame["payment"].tolist() == [*payments(1)["payment"], *payments(0)["payment"]]
+
+
+def test_pieces_are_written_in_their_order_however_long_one_takes(model, tmp_path, monkeypatch):
+    """Several are scored at a time; which of them is at fault is told, too."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.setattr("eqsep.commands.text_files.ROWS_AT_ONCE", 50)
+    begun, verdicts = [], scoring.verdicts
+
+    def slow_at_first(detector, rows, **told):
+        begun.append(rows.n_rows)
+        if len(begun) == 1:
+            time.sleep(0.5)
+            assert len(begun) > 1  # another thread has others meanwhile
+        return verdicts(detector, rows, **told)
+
+    monkeypatch.setattr(scoring, "verdicts", slow_at_first)
+    rows = payments(1).drop(columns="kind")
+    rows.to_json(tmp_path / "rows.jsonl", orient="records", lines=True, date_format="iso")
+    done("score", model, tmp_path / "rows.jsonl", "--out", tmp_path / "s.csv")
+    assert pd.read_csv(tmp_path / "s.csv")["payment"].tolist() == rows["payment"].tolist()
+    assert len(begun) == -(-len(rows) // 50)
+    rows["amount"] = rows["amount"].astype(object)
+    rows.loc[[420, 510], "amount"] = "much"
+    rows.to_json(tmp_path / "rows.jsonl", orient="records", lines=True, date_format="iso")
+    assert "rows.jsonl, row 421: " in run("score", model, tmp_path / "rows.jsonl").stderr
 
 
 def test_one_row_is_a_row_and_its_score_short(folder, model, tmp_path):

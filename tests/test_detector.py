@@ -325,9 +325,7 @@ def test_far_rows_are_alarms_in_every_direction():
         )
         assert detector.predict(far).all()
         Z = detector.feature_map_.rows(far)
-        votes = detector.feature_map_.votes(
-            Z, detector.feature_map_.along(Z), detector.leaf_votes_
-        )
+        votes = detector.feature_map_.votes(Z, detector.feature_map_.along(Z), detector.leaf_votes_)
         votes *= detector.feature_map_.vote_weight
         assert_allclose(detector.score_samples(far) - votes, 1, atol=0.02)
     infinite = usual.assign(amount=np.inf, distance_km=-np.inf)

@@ -7,7 +7,7 @@ from numpy.testing import assert_array_equal
 from eqsep import Detector, load_model
 from eqsep.detector import NewKindWarning, naming
 from eqsep.detector.naming import prediction_sets, rows_kept, short_kinds
-from eqsep.detector.scoring import verdicts
+from eqsep.detector.scoring import scorer_of, verdicts
 from eqsep.errors import UserError
 
 CENTRES = {"pump": (6.0, 0.0), "valve": (7.5, 0.5), "leak": (0.0, 9.0)}
@@ -182,3 +182,35 @@ def test_rates_are_refused_and_alarms_alone_are_named(fitted):
         detector(unseen_rate=5).fit(*rows(0, pump=20))
     said = verdicts(fitted, rows(8, pump=50)[0])
     assert ((said["kind"] == "normal") == ~said["alarm"]).all()
+
+
+def test_a_row_alone_is_named_as_in_a_batch(fitted):
+    X, _ = rows(7, normal=20, pump=20, valve=20, leak=20)
+    fitted.unseen_rate, rate = 0.001, fitted.unseen_rate  # so that all kinds have too few rows
+    for _ in range(2):
+        said = verdicts(fitted, X)
+        alone = [verdicts(fitted, X[i : i + 1]) for i in range(len(X))]
+        for name, column in said.items():
+            assert_array_equal(column, np.concatenate([one[name] for one in alone]))
+        assert_array_equal(said["kind"], fitted.predict_kind(X))
+        fitted.unseen_rate = rate
+
+
+def test_likeness_beside_the_score_is_that_of_its_own(fitted):
+    X, _ = rows(8, normal=300, pump=100, leak=300)
+    Z, scorer, threshold = fitted.feature_map_.rows(X), scorer_of(fitted), fitted.threshold_
+    score, likeness = scorer.scores_and_likeness(Z, threshold)
+    assert_array_equal(score, scorer.scores(Z))
+    alarm = score > threshold
+    assert 0 < alarm.sum() < len(alarm)
+    assert_array_equal(likeness, scorer.likeness(Z)[alarm])
+
+
+def test_a_scorer_is_kept_until_the_detector_learns():
+    one = detector().fit(*rows(0, pump=60))
+    before = scorer_of(one)
+    assert scorer_of(one) is before
+    X, kind = rows(1, pump=40, leak=40)
+    one.partial_fit(X, kind)
+    assert scorer_of(one) is not before
+    assert scorer_of(one).coef is one.coef_

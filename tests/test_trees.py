@@ -9,8 +9,9 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import average_precision_score
 
 from eqsep import Detector, load_model
-from eqsep.detector.bandwidth import VOTE_WEIGHTS
+from eqsep.detector.bandwidth import VOTE_WEIGHTS, Rows
 from eqsep.engine import trees as module
+from eqsep.engine.ellipsoid import Ellipsoid
 from eqsep.engine.trees import Trees, anomalous_shares, same_trees
 from eqsep.tables.fitted import aligned
 
@@ -39,12 +40,13 @@ def slow_leaf(trees, row, tree):
     return trees.left[node]
 
 
-def test_each_row_ends_where_the_nodes_lead():
+@pytest.mark.parametrize("n", [1, 5, 16, 19])
+def test_each_row_ends_where_the_nodes_lead(n):
     rows, y = striped(300)
-    trees = grown(rows, y, n=5)
+    trees = grown(rows, y, n=n)
     found = trees.leaves(rows)
-    assert found.shape == (300, 5)
-    assert_array_equal(found, [[slow_leaf(trees, row, t) for t in range(5)] for row in rows])
+    assert found.shape == (300, n)
+    assert_array_equal(found, [[slow_leaf(trees, row, t) for t in range(n)] for row in rows])
     assert_array_equal(np.unique(found), np.arange(trees.n_leaves))
 
 
@@ -82,10 +84,30 @@ def test_trees_see_how_columns_move_together():
 
 
 def test_axes_that_few_rows_have_turned_are_not_looked_at():
-    rows, y = out_of_step(3000, tail=4.0)
-    found = detector().fit(rows, y).feature_map_
-    assert found.ellipsoid.is_heavy
-    assert not found.sees_axes
+    for tail, wanted in ((0.0, 4), (4.0, 2)):
+        rows, y = out_of_step(3000, tail=tail)
+        ellipsoid = Ellipsoid.of(rows, np.random.RandomState(0))
+        assert ellipsoid.is_heavy == (wanted == 2)
+        looked_at = Rows(rows, y, np.array, np.arange(2), ellipsoid=ellipsoid, places=np.arange(2))
+        assert looked_at.seen(np.arange(5)).shape == (5, wanted)
+
+
+@pytest.mark.parametrize("n", [6, 50, 140])
+def test_means_are_numpys_of_what_leaves_hold_alone_and_in_a_batch(n):
+    rows, y = striped(1200)
+    trees = grown(rows, y, n=n)
+    rng = np.random.default_rng(0)
+    one, several = rng.random(trees.n_leaves), rng.random((trees.n_leaves, 3))
+    leaves = trees.leaves(rows)
+    found = trees.mean(rows, one)
+    assert_array_equal(found, np.add.reduce(one[leaves], axis=1) / n)
+    assert_array_equal(found[:9], [trees.mean(row[None], one)[0] for row in rows[:9]])
+    parts = trees.means(rows, several, n_parts=2)
+    halves = np.split(several[leaves], 2, axis=1)
+    assert_allclose(parts, np.stack([half.mean(axis=1) for half in halves], axis=1), rtol=1e-12)
+    assert_array_equal(
+        parts[:9], [trees.means(row[None], several, n_parts=2)[0] for row in rows[:9]]
+    )
 
 
 def test_leaves_are_those_of_scikit_learn(monkeypatch):

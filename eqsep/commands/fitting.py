@@ -24,8 +24,9 @@ from eqsep.commands.training_data import (
 from eqsep.commands.writing import check_model_out
 from eqsep.detector import Detector, RepeatedRowsWarning
 from eqsep.detector.grouping import groups_needed
-from eqsep.detector.naming import has_promise, rows_for, short_kinds
+from eqsep.detector.naming import has_promise, short_kinds
 from eqsep.detector.promise import CONFIDENCE
+from eqsep.detector.sets import rows_for
 from eqsep.detector.trust import is_calibration_doubted
 from eqsep.errors import UserError
 from eqsep.files import changed_alone

@@ -8,7 +8,8 @@ from eqsep.commands.console import counted
 from eqsep.commands.fitting import tell_fitted
 from eqsep.commands.reading import load_detector
 from eqsep.detector import Detector
-from eqsep.detector.naming import has_promise, rows_for, short_kinds
+from eqsep.detector.naming import has_promise, short_kinds
+from eqsep.detector.sets import rows_for
 from eqsep.labels import NORMAL
 from eqsep.persistence.container import origin
 

@@ -27,6 +27,8 @@ class RunReader:
         How many of how many last rows must be above the threshold, as in "3/5".
     """
 
+    looks_back = True
+
     def __init__(self, detector: FittedDetector, *, persist: str | None = None) -> None:
         self.detector, self.runs = detector, Runs()
         self.alarms = PersistentAlarms(1, 1) if persist is None else PersistentAlarms.read(persist)

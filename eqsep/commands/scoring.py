@@ -1,19 +1,20 @@
 """`eqsep score`: rows from files in, scores and reasons out."""
 
-import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import starmap
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
-from rich.console import Console
 
-from eqsep.checks import Beyond, check_beyond, rows_beyond, warn_of
-from eqsep.commands.console import counted, progress, tell
+from eqsep.checks import check_beyond, rows_beyond, warn_of
+from eqsep.commands.console import progress
 from eqsep.commands.dialects import Layout
+from eqsep.commands.outcomes import Outcome, ScoredRows, Tally
 from eqsep.commands.ranking import Highest, ranked
 from eqsep.commands.reading import (
     Choice,
@@ -28,7 +29,6 @@ from eqsep.commands.reading import (
 )
 from eqsep.commands.streams import STANDARD_INPUT
 from eqsep.commands.writing import (
-    STANDARD_OUTPUT,
     as_column,
     check_table_out,
     output_format,
@@ -37,6 +37,7 @@ from eqsep.commands.writing import (
 )
 from eqsep.detector.answers import FittedDetector
 from eqsep.detector.scoring import verdicts
+from eqsep.engine.compiled import threads
 from eqsep.errors import UserError, quoted
 from eqsep.labels import NORMAL
 from eqsep.persistence.files import load_answering
@@ -59,6 +60,7 @@ _COLUMNS = {
 }
 _REASONS = {"reasons": pa.list_(pa.struct(_REASON))}
 _NUMBER = "row"
+_AT_ONCE = 4  # pieces that are scored: the rows of each go to threads, too
 _RESULTS = (_NUMBER, *_COLUMNS, *_REASONS)
 
 
@@ -122,43 +124,11 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """How many rows were scored, and how many raise an alarm.
-
-    Attributes
-    ----------
-    rate : float or None
-        Rows a second after the first piece, which waits for compiled code; None without others.
-    highest : int or None
-        How many rows were written, where only the highest were wanted.
-    needed : int or None
-        How few alarms there could have been, where a share of them may be false: or none.
-    """
-
-    rows: int
-    alarms: int
-    seconds: float
-    rate: float | None
-    highest: int | None
-    needed: int | None = None
-
-
-@dataclass(frozen=True)
-class ScoredRows:
-    """What is written of some thousand rows of a file; how many rows, alarms and odd dates."""
-
-    file: str
-    table: pa.Table
-    rows: int
-    alarms: int
-    beyond: Beyond
-
-
-@dataclass(frozen=True)
 class RowReader:
     """From pieces of files to the rows that a detector takes, each for itself."""
 
     detector: FittedDetector
+    looks_back: ClassVar[bool] = False
 
     def columns(self, *, beside: Iterable[str] = ()) -> Choice:
         """The columns of a file that are read."""
@@ -191,7 +161,7 @@ def score_files(
     inputs = files_of(paths)
     check_not_read(out, [model, *inputs])
     detector = load_detector(model, rows=paths, rate=wanted.rate, load=load_answering)
-    tally, needed = _Tally(), None
+    tally, needed = Tally(), None
     if wanted.fdr is not None:
         wanted, needed = _selecting(detector, inputs, layout=layout, wanted=wanted)
     with table_writer(out, kind) as write, progress("rows") as say:
@@ -218,41 +188,12 @@ def _selecting(
     fdr, n, first = checked_fdr(wanted.fdr or 0.0), calibrating(detector), Wanted(ray=wanted.ray)
     score = scored if wanted.ray is None else scored_on_ray
     with progress("rows") as say:
-        tables = _Tally().counted(score(detector, paths, layout=layout, wanted=first), say)
+        tables = Tally().counted(score(detector, paths, layout=layout, wanted=first), say)
         p = np.concatenate([arrow_numbers(table.column("p_value")) for table in tables])
     rows = selected(p, fdr=fdr, n_calibrating=n)
     threshold = detector.calibration_.threshold(p[rows].max()) if rows.any() else np.inf
     needed = alarms_needed(len(p), fdr=fdr, n_calibrating=n)
     return replace(wanted, threshold=float(threshold)), needed
-
-
-class _Tally:
-    """What is counted while answers go by."""
-
-    def __init__(self) -> None:
-        self.rows = self.alarms = self.written = self.first_rows = 0
-        self.beyond: Beyond = Counter()
-        self.started = self.warm = time.perf_counter()
-
-    def counted(
-        self, pieces: Iterator[ScoredRows], say: Callable[[str], None]
-    ) -> Iterator[pa.Table]:
-        """The tables of answers, once these are counted."""
-        for answers in pieces:
-            self.alarms += answers.alarms
-            self.beyond.update(answers.beyond)
-            if not self.rows:
-                self.first_rows, self.warm = answers.rows, time.perf_counter()
-            self.rows += answers.rows
-            say(counted(self.rows, "row"))
-            yield answers.table
-
-    def outcome(self, *, ranked: bool) -> Outcome:
-        """All of it, at the end."""
-        now, later = time.perf_counter(), self.rows - self.first_rows
-        rate = later / max(now - self.warm, 1e-9) if later else None
-        highest = self.written if ranked else None
-        return Outcome(self.rows, self.alarms, now - self.started, rate, highest)
 
 
 def scored(
@@ -335,14 +276,38 @@ def _answers(
             kept = _kept(detector, there, wanted)
         return list(reader.columns(beside=kept)(there))
 
+    def answer(name: str, table: pa.Table, before: int) -> ScoredRows:
+        with errors_placed(name, before=before):
+            return _answer(reader, name, table, kept or [], highest, wanted=wanted)
+
+    def placed() -> Iterator[tuple[str, pa.Table, int]]:
+        done: Counter[str] = Counter()
+        for name, table in pieces(paths, choose, layout=layout, like=detector):
+            yield name, table, done[name]
+            done[name] += table.num_rows
+
     reader = reader_of(detector, persist=wanted.persist)
     highest = None if wanted.most is None else Highest(wanted.most)
-    done: Counter[str] = Counter()
-    for name, table in pieces(paths, choose, layout=layout, like=detector):
-        with errors_placed(name, before=done[name]):
-            answers = _answer(reader, name, table, kept or [], highest, wanted=wanted)
-        done[name] += table.num_rows
-        yield answers
+    n = min(threads(), _AT_ONCE)
+    one_by_one = reader.looks_back or highest is not None or detector.device != "cpu" or n == 1
+    return starmap(answer, placed()) if one_by_one else _in_threads(answer, placed(), n)
+
+
+def _in_threads(
+    answer: Callable[..., ScoredRows], pieces: Iterator[tuple[Any, ...]], n: int
+) -> Iterator[ScoredRows]:
+    """Answers in the order of pieces, of `n` at a time, while others are read and written."""
+    waiting = deque[Future[ScoredRows]]()
+    with ThreadPoolExecutor(n) as pool:
+        try:
+            for piece in pieces:
+                waiting.append(pool.submit(answer, *piece))
+                if len(waiting) > n:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def _answer(
@@ -381,20 +346,3 @@ def _answer(
     answer = pa.table({column: there[column] for column in beside} | arrays)
     beyond = rows_beyond(rows, detector.feature_map_.encoder)
     return ScoredRows(name, answer, len(alarm), int(alarm.sum()), beyond)
-
-
-def tell_outcome(console: Console, outcome: Outcome, out: str) -> None:
-    """Say what was scored, where it does not stand in the way of the scores."""
-    share = outcome.alarms / max(outcome.rows, 1)
-    rows, alarms = counted(outcome.rows, "row"), counted(outcome.alarms, "alarm")
-    text = f"{rows}, {alarms} ({share:.1%}), {outcome.seconds:.1f} s"
-    if outcome.rate is not None:
-        text += f", {outcome.rate:,.0f} rows/s after the first piece"
-    if outcome.needed is not None and outcome.needed > 1:
-        text += f"; --fdr tells {outcome.needed:,} alarms or more, or none (fewer could be chance)"
-    if outcome.highest is not None:
-        text += f"; the {outcome.highest:,} highest"
-    if out == STANDARD_OUTPUT:
-        tell(text)
-    else:
-        console.print(f"{text}: {out}", soft_wrap=True)

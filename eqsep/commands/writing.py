@@ -293,7 +293,8 @@ def as_column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
     if pa.types.is_nested(kind):
         return pa.array(values, kind)
     if pa.types.is_string(kind):
-        texts = [text.encode() for text in values]
+        known = {text: text.encode() for text in set(values)}  # often few
+        texts = list(map(known.__getitem__, values))
         ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
         held = [ends, b"".join(texts)]
     elif pa.types.is_boolean(kind):

@@ -8,9 +8,9 @@ from eqsep.arrays import check_is_fitted
 from eqsep.checks import Finding
 from eqsep.detector.explanation import Explanation, explain_rows
 from eqsep.detector.feature_map import FeatureMap
-from eqsep.detector.naming import KindRows, kind_p_values
+from eqsep.detector.naming import KindRows, kind_p_values, scores_and_kinds
 from eqsep.detector.probability import probabilities
-from eqsep.detector.scoring import Calibration, checked_promise, kinds_of, scorer_of
+from eqsep.detector.scoring import Calibration, checked_promise, scorer_of
 from eqsep.detector.trust import accuracy
 from eqsep.engine.nystroem import Statistics
 from eqsep.labels import RowLabels
@@ -104,10 +104,8 @@ class FittedDetector:
     def predict_kind(self, X: Any) -> np.ndarray:
         """ "normal" for a row that passes; for an alarm its seen kind, "a or b", or "unseen"."""
         check_is_fitted(self, "feature_map_")
-        scorer, threshold, kinds = scorer_of(self), self.threshold_, []
-        for Z in self.feature_map_.encoded(X, device=self.device):
-            kinds.append(kinds_of(self, Z, scorer.scores(Z) > threshold))
-        return np.concatenate(kinds).astype(str)
+        threshold, rows = self.threshold_, self.feature_map_.encoded(X, device=self.device)
+        return np.concatenate([scores_and_kinds(self, Z, threshold)[1] for Z in rows]).astype(str)
 
     def kind_p_values(self, X: Any) -> np.ndarray:
         """The p-value of each of `kinds_` for each row: above `unseen_rate`, it names an alarm."""

@@ -12,9 +12,10 @@ from eqsep.checks import (
 )
 from eqsep.detector.fitting import PartialStatistics, accumulate_encoded, context_of
 from eqsep.detector.holdout import with_groups
-from eqsep.detector.naming import KindRows, has_promise, prediction_sets, rows_for, short_kinds
+from eqsep.detector.naming import KindRows, has_promise, prediction_sets, short_kinds
 from eqsep.detector.repeats import held_normal, warn_of_common_rows, warn_of_repeats
 from eqsep.detector.scoring import NO_GROUPS, Held, scorer_of
+from eqsep.detector.sets import rows_for
 from eqsep.detector.trust import is_calibration_doubted
 from eqsep.engine.nystroem import Statistics, narrowed, widened
 from eqsep.errors import EqsepWarning, UserError, warn

@@ -8,7 +8,6 @@ two is rarer among rows of the kind. Kinds with a p-value above the rate that th
 the names of the row, so that a row of a seen kind is without its name at no more than that rate.
 """
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,18 +17,18 @@ from typing import Any
 import numpy as np
 
 from eqsep.detector.holdout import row_hashes
-from eqsep.detector.scoring import NO_GROUPS, checked_share, scorer_of
+from eqsep.detector.ranks import Peers, nearest_without
+from eqsep.detector.scoring import NO_GROUPS, checked_share, fetched, scorer_of
+from eqsep.detector.sets import LIKE, Limits, rows_for
 from eqsep.engine.compiled import SparseManhattan, in_threads
 from eqsep.engine.trees import Trees
 from eqsep.errors import UserError
-from eqsep.labels import OR, UNSEEN, RowLabels
+from eqsep.labels import NORMAL, UNSEEN, RowLabels
 
 N_FOLDS, TREES_OF_A_FOLD = 5, 40
 MOST_ROWS, FEWEST_ROWS, MOST_VALUES = 1000, 200, 200_000  # that are kept of a kind
 MOST_NEAR = 250  # rows of a kind to which distances are taken
-LIKE = 0.5  # the likeness from which on an alarm is called by the name of a kind without a promise
-RIVAL = 0.1  # the share of votes from which on a kind is named beside others
-_AT_ONCE = 1024  # rows held as distances
+_AT_ONCE = 256  # rows held as distances
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +110,16 @@ class KindRows:
         distinct = set(zip(self.kind.tolist(), own.tolist(), strict=True))
         return Counter(kind for kind, _ in distinct)
 
+    def limits(self, kinds: tuple[str, ...], rate: float) -> "Limits":
+        """By which p-values these kinds are names of a row, at a rate of rows called unseen."""
+        if (kinds, rate) not in self._limits:
+            self._limits[kinds, rate] = Limits.of(kinds, [self.n_units(k) for k in kinds], rate)
+        return self._limits[kinds, rate]
+
+    @cached_property
+    def _limits(self) -> dict[tuple[tuple[str, ...], float], "Limits"]:
+        return {}
+
     @cached_property
     def naming(self) -> "Naming":
         """What tells the kinds apart, made when it is first asked for, or from a model's file."""
@@ -147,53 +156,6 @@ def with_expected_bounds(feature_map: Any, labels: RowLabels, counts: np.ndarray
 def rows_kept(n_columns: int) -> int:
     """How many rows of a kind are kept at most: 1,000, of wide ones fewer."""
     return min(MOST_ROWS, max(FEWEST_ROWS, MOST_VALUES // max(n_columns, 1)))
-
-
-@dataclass(frozen=True)
-class _Peers:
-    """The rows of one kind, each judged without its fold.
-
-    By how unlike the kind they are: the lack of votes and the distances, in order; and for each
-    fold the larger rank of the two, in order, with the weight of each row and all that are higher.
-    """
-
-    lacking: np.ndarray
-    distance: np.ndarray
-    folds: tuple[tuple[np.ndarray, np.ndarray], ...]
-    n_units: int
-
-    @classmethod
-    def of(
-        cls, lacking: np.ndarray, distance: np.ndarray, fold: np.ndarray, groups: np.ndarray
-    ) -> "_Peers":
-        peers, weight = cls(np.sort(lacking), np.sort(distance), (), len(fold)), np.ones(len(fold))
-        if len(groups):
-            _, place, n_rows = np.unique(groups, return_inverse=True, return_counts=True)
-            peers, weight = replace(peers, n_units=len(n_rows)), 1 / n_rows[place]
-        rank = peers.rank(lacking, distance)
-        folds = []
-        for f in range(N_FOLDS):
-            order = np.flatnonzero(fold == f)[np.argsort(rank[fold == f], kind="stable")]
-            from_the_top = np.append(np.cumsum(weight[order][::-1])[::-1], 0.0)
-            folds.append((rank[order], from_the_top))
-        return replace(peers, folds=tuple(folds))
-
-    def rank(self, lacking: np.ndarray, distance: np.ndarray) -> np.ndarray:
-        """The share of the rows that are less unlike the kind, in the way in which it is larger."""
-        ranks = (self.lacking.searchsorted(lacking), self.distance.searchsorted(distance))
-        larger: np.ndarray = np.maximum(*ranks)
-        return larger
-
-    def p_value(self, lacking: np.ndarray, distance: np.ndarray) -> np.ndarray:
-        """Of rows that each fold's judges have judged.  (n, n_folds), (n, n_folds) -> (n,)"""
-        as_unlike = np.ones(len(lacking))
-        if sum(len(ordered) > 0 for ordered, _ in self.folds) < 2:
-            return as_unlike / (self.n_units + 1)  # none is judged by others of its kind
-        ranks = self.rank(lacking, distance)
-        for rank, (ordered, from_the_top) in zip(ranks.T, self.folds, strict=True):
-            as_unlike += from_the_top[ordered.searchsorted(rank)]
-        p: np.ndarray = as_unlike / (self.n_units + 1)
-        return p
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,14 +204,14 @@ class Naming:
         return tuple(sorted(set(self.kept.kind.tolist())))
 
     @cached_property
-    def peers(self) -> tuple[_Peers, ...]:
-        """The rows of each kind."""
-        kept, peers = self.kept, []
-        for kind in self.kinds:
-            own = kept.kind == kind
-            groups = kept.groups[own] if len(kept.groups) else NO_GROUPS
-            peers.append(_Peers.of(self.lacking[own], self.distance[own], self.fold[own], groups))
-        return tuple(peers)
+    def _first(self) -> np.ndarray:
+        """Where the rows of each kind begin, and the last ones end."""
+        return np.append(np.searchsorted(self.kept.kind, self.kinds), len(self.kept.kind))
+
+    @cached_property
+    def _peers(self) -> Peers:
+        unlike = np.stack([self.lacking, self.distance])
+        return Peers.of(self._first, unlike, self.fold, self.kept.groups, N_FOLDS)
 
     def taken_for(self, kind: str) -> dict[str, float]:
         """The share of the rows of a kind that trees without their fold take for each kind."""
@@ -261,36 +223,31 @@ class Naming:
     def __call__(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """P-values and shares of votes, by kind, of packed rows.  -> (n, n_kinds) twice"""
         lacking, distance = self.judged(rows)
-        p = [peer.p_value(lacking[..., k], distance[..., k]) for k, peer in enumerate(self.peers)]
-        return np.stack(p, axis=1), 1 - np.add.reduce(lacking, axis=1) / N_FOLDS
+        votes = 1 - np.add.reduce(lacking, axis=1) / N_FOLDS
+        return self._peers.p_values(lacking, distance), votes
 
     def judged(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The lack of votes and the distance, without each fold.  -> (n, n_folds, n_kinds) twice"""
-        distances, first, cells = self._near
-        nearest = np.full((len(rows), len(self.kinds) * N_FOLDS), np.inf)
+        distances, starts, cells = self._near
+        nearest = np.empty((len(rows), N_FOLDS, len(self.kinds)))
 
         def fill(part: slice) -> None:
             for start in range(part.start, part.stop, _AT_ONCE):
                 some = slice(start, min(start + _AT_ONCE, part.stop))
-                nearest[some, cells] = np.minimum.reduceat(distances(rows[some]), first, axis=1)
+                nearest_without(distances(rows[some]), starts, cells, nearest[some])
 
-        in_threads(fill, len(rows), steps=rows.size * len(first) * MOST_NEAR // N_FOLDS)
-        by_fold = nearest.reshape(len(rows), len(self.kinds), N_FOLDS)
-        ordered = np.sort(by_fold, axis=2)
-        least, second = ordered[..., :1], ordered[..., 1:2]
-        without = np.where(by_fold == least, second, least)  # where two are least, second is it too
-        votes = self.trees.means(rows, self.shares, n_parts=N_FOLDS)
-        return 1 - votes, without.transpose(0, 2, 1)
+        in_threads(fill, len(rows), steps=rows.size * len(cells) * MOST_NEAR // N_FOLDS)
+        return 1 - self.trees.means(rows, self.shares, n_parts=N_FOLDS), nearest
 
     @cached_property
     def _near(self) -> tuple[SparseManhattan, np.ndarray, np.ndarray]:
         """The distances to some rows of each kind, and where those of each kind and fold begin."""
-        code = np.searchsorted(self.kinds, self.kept.kind)
-        some = np.flatnonzero(np.arange(len(code)) - np.searchsorted(code, code) < MOST_NEAR)
+        code = np.repeat(np.arange(len(self.kinds)), np.diff(self._first))
+        some = np.flatnonzero(np.arange(len(code)) - self._first[code] < MOST_NEAR)
         cell = code[some] * N_FOLDS + self.fold[some]
         order = np.argsort(cell, kind="stable")
         cells, first = np.unique(cell[order], return_index=True)
-        return SparseManhattan(self.kept.rows[some[order]]), first, cells
+        return SparseManhattan(self.kept.rows[some[order]]), np.append(first, len(some)), cells
 
 
 def _folds(kept: KindRows, code: np.ndarray) -> np.ndarray:
@@ -306,17 +263,6 @@ def checked_unseen_rate(rate: float) -> float:
     """A rate of rows of seen kinds that are called unseen, as a number between 0 and 1."""
     means = "0.05 lets one row in twenty of a seen kind be called unseen."
     return checked_share(rate, name="unseen_rate", means=means)
-
-
-def rows_for(rate: float) -> int:
-    """How many rows of a kind it takes to promise a rate: 1 / rate - 1.
-
-    Examples
-    --------
-    >>> [rows_for(rate) for rate in (0.01, 0.05, 0.1)]
-    [99, 19, 9]
-    """
-    return math.ceil(1 / rate - 1 - 1e-9)
 
 
 def short_kinds(detector: Any) -> dict[str, int]:
@@ -343,51 +289,65 @@ def kind_p_values(detector: Any, Z: np.ndarray) -> np.ndarray:
 
 def _judged(detector: Any, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The p-values and votes of all kinds; of one of which no row is kept, 1 and 0."""
-    p, votes = np.ones((len(Z), len(detector.kinds_))), np.zeros((len(Z), len(detector.kinds_)))
-    if len(detector.kind_rows_.rows) and len(Z):
-        naming = detector.kind_rows_.naming
-        columns = [detector.kinds_.index(kind) for kind in naming.kinds]
-        p[:, columns], votes[:, columns] = naming(detector.feature_map_.packing(Z))
+    kinds, shape = detector.kinds_, (len(Z), len(detector.kinds_))
+    if not len(detector.kind_rows_.rows) or not len(Z):
+        return np.ones(shape), np.zeros(shape)
+    naming: Naming = detector.kind_rows_.naming
+    judged = naming(detector.feature_map_.packing(Z))
+    if naming.kinds == kinds:
+        return judged
+    p, votes, columns = np.ones(shape), np.zeros(shape), [kinds.index(k) for k in naming.kinds]
+    p[:, columns], votes[:, columns] = judged
     return p, votes
 
 
-def _like(detector: Any, Z: np.ndarray) -> np.ndarray:
-    """Which kind each encoded row is like by its ridge regression, if any.  -> (n, n_kinds)"""
-    likeness = scorer_of(detector).likeness(Z)
-    most: np.ndarray = likeness.argmax(axis=1)[:, None] == np.arange(likeness.shape[1])
-    return most & (likeness > LIKE)
-
-
-def prediction_sets(detector: Any, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def prediction_sets(
+    detector: Any, Z: np.ndarray, likeness: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Which kinds each encoded row may be of, and in which order they are told.
 
     Those with a p-value above the rate; of a kind with n rows, too few for that, above 1 / (n + 1),
     or by likeness, as all are in a model of an older file. The kind that most trees vote for joins
     the others, and so does one with many votes: one name alone has no rival.
     """
+    if likeness is None and needs_likeness(detector):
+        likeness = scorer_of(detector).likeness(Z)
     if not has_promise(detector):
-        is_like = _like(detector, Z)
+        assert likeness is not None
+        most = likeness.argmax(axis=1)[:, None] == np.arange(likeness.shape[1])
+        is_like = most & (likeness > LIKE)
         return is_like, is_like.astype(float)
     p, votes = _judged(detector, Z)
-    short, rate = short_kinds(detector), checked_unseen_rate(detector.unseen_rate)
-    least = np.array([1 / (short[k] + 1) if k in short else rate for k in detector.kinds_])
-    sets = p > least + 1e-9
-    if short:
-        sets |= _like(detector, Z) & np.isin(detector.kinds_, list(short))
-    rivals = votes >= np.minimum(votes.max(axis=1, keepdims=True), RIVAL)
-    return sets | (rivals & sets.any(axis=1, keepdims=True)), votes
+    return _limits(detector).sets(p, votes, likeness), votes
 
 
-def named_kinds(detector: Any, Z: np.ndarray) -> np.ndarray:
+def needs_likeness(detector: Any) -> bool:
+    """Whether some names come by likeness: of kinds with too few rows, or of an older file."""
+    return bool(detector.kinds_) and (not has_promise(detector) or _limits(detector).any_short)
+
+
+def _limits(detector: Any) -> Limits:
+    rate = checked_unseen_rate(detector.unseen_rate)
+    limits: Limits = detector.kind_rows_.limits(detector.kinds_, rate)
+    return limits
+
+
+def named_kinds(detector: Any, Z: np.ndarray, likeness: np.ndarray | None = None) -> np.ndarray:
     """The seen kinds that each encoded row, an alarm, may be of: "a", "a or b", or "unseen"."""
-    kind = np.full(len(Z), UNSEEN, dtype=object)
     if not detector.kinds_ or not len(Z):
-        return kind
-    sets, order = prediction_sets(detector, Z)
-    names = np.array(detector.kinds_, dtype=object)
-    size = sets.sum(axis=1)
-    kind[size == 1] = names[sets[size == 1].argmax(axis=1)]
-    for i in np.flatnonzero(size > 1).tolist():
-        first = np.lexsort((np.argsort(np.argsort(names)), -order[i]))
-        kind[i] = OR.join(names[first[sets[i, first]]])
-    return kind
+        return np.full(len(Z), UNSEEN, dtype=object)
+    return _limits(detector).names(*prediction_sets(detector, Z, likeness))
+
+
+def scores_and_kinds(detector: Any, Z: Any, threshold: float) -> tuple[np.ndarray, np.ndarray]:
+    """The score and the kind of each encoded row, of which those above a threshold are alarms."""
+    scorer, likeness = scorer_of(detector), None
+    if isinstance(Z, np.ndarray) and needs_likeness(detector):
+        score, likeness = scorer.scores_and_likeness(Z, threshold)
+    else:
+        score = scorer.scores(Z)
+    kind = np.full(len(score), NORMAL, dtype=object)
+    alarms = np.flatnonzero(score > threshold)
+    if len(alarms):
+        kind[alarms] = named_kinds(detector, fetched(Z[alarms]), likeness)
+    return score, kind

@@ -2,10 +2,12 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
+from operator import is_not
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -18,18 +20,15 @@ from eqsep.detector.promise import (
     rows_needed,
     shares_as_high,
 )
-from eqsep.engine.nystroem import Statistics
-from eqsep.engine.trees import anomalous_shares
+from eqsep.engine.compiled import weighted_sums
 from eqsep.errors import EqsepWarning, UserError, warn
-from eqsep.labels import NORMAL
 
 STEP = 100  # with 99, 199, … rows a rate of a whole number of percents is met, not only bounded
 MOST_HELD = 19_999  # rows that a first fit holds out, if it has so many to spare
 MOST_ALIKE = 1.5  # of g
-RIDGE = 300.0  # the penalty of g for one labelled anomaly
-FEW = 100  # labelled anomalies: below, doubted rows are followed less closely
 VERDICTS = ("score", "p_value", "alarm", "kind")
 NO_GROUPS = np.empty(0, dtype=np.uint64)
+_SCORERS: WeakKeyDictionary[Any, "Scorer"] = WeakKeyDictionary()  # of detectors
 
 
 class Held(NamedTuple):
@@ -81,22 +80,60 @@ class Scorer:
 
     def scores(self, Z: Any) -> np.ndarray:
         """|1 - f| and what trees, g and columns out of step count.  (n, n_columns) -> (n,)"""
-        return np.concatenate([_fetched(self._scores(p)) for p in self.kernel_map.pieces(Z)])
+        return np.concatenate([fetched(self._scores(p)) for p in self.kernel_map.pieces(Z)])
 
     def _scores(self, Z: Any) -> Any:
         """The same of rows on the device of the kernel map, where the scores stay."""
-        feature_map, weight = self.feature_map, self.feature_map.likeness_weight
-        functions = self.coef[:, :1]
-        if weight and self.anomaly_coef.any():
-            functions = np.column_stack([functions, self.anomaly_coef])
-        values = self.kernel_map.combine(Z, functions)
-        f, *likeness = (values.astype(float) if isinstance(Z, np.ndarray) else values.double()).T
-        y = feature_map.along(Z)
-        score = feature_map.excess(y)
-        score += feature_map.with_votes(abs(1 - f), feature_map.votes(Z, y, self.leaf_votes))
+        values, beside = self.kernel_map.combine(Z, self._functions), self._beside(Z)
+        values = values.astype(float) if isinstance(Z, np.ndarray) else values.double()
+        return self._together(values, *beside)
+
+    def _beside(self, Z: Any) -> tuple[Any, Any]:
+        """What encoded rows score for columns out of step, and the vote of the trees."""
+        y = self.feature_map.along(Z)
+        return self.feature_map.excess(y), self.feature_map.votes(Z, y, self.leaf_votes)
+
+    def _together(self, values: Any, excess: Any, votes: Any) -> Any:
+        """The score, of f and g among other things.  (n, 1 or 2), (n,), (n,) -> (n,)"""
+        f, *likeness = values.T
+        score = excess + self.feature_map.with_votes(abs(1 - f), votes)
         for g in likeness:
-            score += weight * g.clip(0, MOST_ALIKE)
+            score += self.feature_map.likeness_weight * g.clip(0, MOST_ALIKE)
         return score
+
+    @cached_property
+    def _functions(self) -> np.ndarray:
+        """The coefficients of f, and of g where it counts, those of each side by side."""
+        functions = self.coef[:, :1]
+        if self.feature_map.likeness_weight and self.anomaly_coef.any():
+            functions = np.column_stack([functions, self.anomaly_coef])
+        return np.asfortranarray(functions)
+
+    @cached_property
+    def _kinds(self) -> np.ndarray:
+        return np.asfortranarray(self.coef[:, 1:])
+
+    def scores_and_likeness(self, Z: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
+        """The scores, and the likeness of rows that score above the threshold.  -> (n,), (m, …)
+
+        Kernel values, which most of the time goes to, are computed once for both.
+        """
+        score, likeness = np.empty(len(Z)), np.empty((len(Z), self._kinds.shape[1]))
+        excess, votes = self._beside(Z)
+
+        def fill(rows: slice, k: np.ndarray) -> None:
+            values = np.empty((len(k), self._functions.shape[1]), k.dtype)  # rounded as in `scores`
+            for j, a in enumerate(self._functions.T):
+                values[:, j] = weighted_sums(k, a)
+            score[rows] = self._together(values.astype(float), excess[rows], votes[rows])
+            alarms = np.flatnonzero(score[rows] > threshold)
+            if len(alarms):
+                k = k if len(alarms) == len(k) else k[alarms]
+                for j, a in enumerate(self._kinds.T):
+                    likeness[rows.start + alarms, j] = weighted_sums(k, a)
+
+        self.kernel_map.each(Z, fill)
+        return score, likeness[score > threshold]
 
     def away(self, Z: np.ndarray) -> np.ndarray:
         """|1 - f| alone: near 1 for a row that is near no landmark.  (n, n_columns) -> (n,)"""
@@ -105,55 +142,24 @@ class Scorer:
 
     def likeness(self, Z: np.ndarray) -> np.ndarray:
         """How much each row is like each kind: 1 at the rows of that kind.  -> (n, n_kinds)"""
-        likeness: np.ndarray = self.kernel_map.combine(Z, self.coef[:, 1:], dtype=float)
+        likeness: np.ndarray = self.kernel_map.combine(Z, self._kinds, dtype=float)
         return likeness
 
 
-def _fetched(values: Any) -> np.ndarray:
+def fetched(values: Any) -> np.ndarray:
     """An array, or a tensor wherever it is, in main memory."""
     return values if isinstance(values, np.ndarray) else values.cpu().numpy()
 
 
 def scorer_of(detector: Any) -> Scorer:
-    """What a fitted detector scores encoded rows with, on its device."""
+    """What a fitted detector scores encoded rows with, on its device; the same until it learns."""
     feature_map = detector.feature_map_
     learnt = (detector.coef_, detector.anomaly_coef_, detector.leaf_votes_)
-    return Scorer(feature_map, feature_map.on(detector.device), *learnt)
-
-
-def solved(detector: Any, statistics: Statistics) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The coefficients of f and of each kind's function, those of g, and the votes of leaves.
-
-    The ridge penalty of f is alpha, and where rows are doubted up to ten times that if few
-    anomalies are labelled: most of them are among the rows that f is to be 1 at. g is the
-    regression of "labelled anomaly" with balanced classes; the fewer anomalies, the stronger its
-    penalty: 300 over their number, at least 1.
-    """
-    n_anomalies = float(statistics.weight[1:].sum())
-    doubt = min(max(FEW / max(n_anomalies, 1.0), 1.0), 10.0)
-    coef: np.ndarray = statistics.solve(
-        detector.alpha * (doubt if detector.feature_map_.doubted else 1.0)
-    )
-    votes = leaf_votes(detector.feature_map_, statistics)
-    if statistics.anomalous is None or not n_anomalies:
-        return coef, np.zeros(len(coef)), votes
-    balanced = statistics.balanced
-    anomalous = replace(balanced, moment=balanced.moment[:, 1:].sum(axis=1))
-    return coef, anomalous.solve(max(RIDGE / n_anomalies, 1.0)), votes
-
-
-def leaf_votes(feature_map: Any, statistics: Statistics) -> np.ndarray:
-    """The share of anomalies in each leaf of the trees.
-
-    Where rows are doubted, labelled anomalies are some of all: then the mean of this share and of
-    the one with balanced classes.
-    """
-    if statistics.leaves is None:
-        return np.empty(0)
-    votes = anomalous_shares(statistics.leaves)
-    if feature_map.doubted:
-        votes = (votes + anomalous_shares(statistics.leaves, balanced=True)) / 2
-    return votes
+    parts = (feature_map, feature_map.on(detector.device), *learnt)
+    known = _SCORERS.get(detector)
+    if known is None or any(map(is_not, vars(known).values(), parts)):  # its fields come first
+        known = _SCORERS[detector] = Scorer(*parts)
+    return known
 
 
 def verdicts(detector: Any, X: Any, *, threshold: float | None = None) -> dict[str, np.ndarray]:
@@ -177,20 +183,12 @@ def verdicts(detector: Any, X: Any, *, threshold: float | None = None) -> dict[s
 
 def encoded_verdicts(detector: Any, Z: Any, *, threshold: float | None) -> dict[str, Any]:
     """The `verdicts` on rows that are encoded."""
-    score = scorer_of(detector).scores(Z)
-    alarm = score > (detector.threshold_ if threshold is None else threshold)
-    p_value, kind = detector.calibration_.p_value(score), kinds_of(detector, Z, alarm)
+    from eqsep.detector.naming import scores_and_kinds  # names know the scorer
+
+    threshold = detector.threshold_ if threshold is None else threshold
+    score, kind = scores_and_kinds(detector, Z, threshold)
+    p_value, alarm = detector.calibration_.p_value(score), score > threshold
     return {"score": score, "p_value": p_value, "alarm": alarm, "kind": kind}
-
-
-def kinds_of(detector: Any, Z: Any, alarm: np.ndarray) -> np.ndarray:
-    """The kind of each encoded row, of which some are alarms."""
-    kind = np.full(len(alarm), NORMAL, dtype=object)
-    if alarm.any():
-        from eqsep.detector.naming import named_kinds  # names know the scorer
-
-        kind[alarm] = named_kinds(detector, _fetched(Z[np.flatnonzero(alarm)]))
-    return kind
 
 
 @dataclass(frozen=True)

@@ -288,15 +288,22 @@ class KernelMap:
         functions = np.ascontiguousarray(coef.reshape(len(coef), -1).T)
         tall = out.reshape(len(X), len(functions))
 
-        def fill(rows: slice) -> None:
+        def fill(rows: slice, k: np.ndarray) -> None:
             # Not a product of matrices: its sums would depend on the rows beside each row.
-            mine = tall[rows]
+            for j, a in enumerate(functions):
+                tall[rows, j] = weighted_sums(k, a)
+
+        self.each(X, fill)
+        return out
+
+    def each(self, X: np.ndarray, work: Callable[[slice, np.ndarray], None]) -> None:
+        """Do `work` in threads with some rows each time, and their kernel values in the cache."""
+
+        def fill(rows: slice) -> None:
             for part, k in self.chunks(X[rows], most=CACHED_ROWS):
-                for j, a in enumerate(functions):
-                    mine[part, j] = weighted_sums(k, a)
+                work(slice(rows.start + part.start, rows.start + part.stop), k)
 
         self._divided(fill, X)
-        return out
 
     def _divided(self, work: Callable[[slice], None], X: np.ndarray) -> None:
         """Some rows in each thread, unless the kernel is a product of matrices, which has its own.

@@ -17,6 +17,7 @@ N_TREES = 50
 MOST_NORMAL, MOST_ANOMALOUS = 8000, 2000  # rows that a tree is grown on
 _AT_ONCE = 512  # rows held as leaves
 _NO_COLUMN = -1  # of a leaf
+SIDE_BY_SIDE = 8  # trees that a row goes down at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,15 +176,23 @@ class Trees:
 
     @cached_property
     def _steps(self) -> tuple[np.ndarray, ...]:
-        """What a step needs of each node: its column, the limit, both nodes below; and numbers."""
+        """Roots; of each node, side by side, its column, the limit's bits and both nodes below.
+
+        Then the same memory as limits, and the numbers of leaves.
+        """
         root, column, limit, left, right, _ = self.walks
-        return root, column, limit, np.column_stack([left, right]), self.left
+        nodes = np.column_stack([column, limit.view(np.int32), left, right]).view(np.uint32)
+        return root.astype(np.uint32), nodes, nodes.view(np.float32), self.left
+
+    def _at(self) -> np.ndarray:
+        """Where a row is in each tree, and in some more, for all to be whole groups."""
+        n = len(self.root)
+        return np.empty(n + -n % SIDE_BY_SIDE, dtype=np.uint32)
 
     def leaves(self, rows: np.ndarray) -> np.ndarray:
         """The leaf of each tree in which each row ends.  (n, n_columns) -> (n, n_trees)"""
         out = np.empty((len(rows), len(self.root)), dtype=np.int32)
-        rows, at = np.ascontiguousarray(rows, dtype=np.float32), np.empty(8, dtype=np.int32)
-        compiled(_walk)(rows, self._steps, at, out)
+        compiled(_walk, calls=_CALLS)(_single(rows), self._steps, self._at(), out)
         return out
 
     def sums(self, rows: np.ndarray, target: np.ndarray) -> np.ndarray:
@@ -201,10 +210,14 @@ class Trees:
         out = np.empty(len(rows))
 
         def fill(part: slice) -> None:
+            at = self._at()
             for start in range(part.start, part.stop, _AT_ONCE):
                 some = slice(start, min(start + _AT_ONCE, part.stop))
-                np.add.reduce(of_leaf[self.leaves(rows[some])], axis=1, out=out[some])
+                found = np.empty((some.stop - some.start, len(self.root)))
+                look_up(rows[some], self._steps, of_leaf, at, found)
+                np.add.reduce(found, axis=1, out=out[some])
 
+        rows, look_up = _single(rows), compiled(_look_up, calls=_CALLS)
         in_threads(fill, len(rows), steps=10 * len(rows) * len(self.root))
         out /= len(self.root)
         return out
@@ -214,10 +227,9 @@ class Trees:
         out = np.empty((len(rows), n_parts, of_leaf.shape[1]))
 
         def fill(part: slice) -> None:
-            for start in range(part.start, part.stop, _AT_ONCE):
-                some = slice(start, min(start + _AT_ONCE, part.stop))
-                compiled(_average)(self.leaves(rows[some]), of_leaf, out[some])
+            average(rows[part], self._steps, of_leaf, self._at(), out[part])
 
+        rows, average = _single(rows), compiled(_average, calls=_CALLS)
         in_threads(fill, len(rows), steps=10 * len(rows) * len(self.root) * of_leaf.shape[1])
         return out
 
@@ -284,40 +296,62 @@ def anomalous_shares(sums: np.ndarray, *, balanced: bool = False) -> np.ndarray:
     return share
 
 
+def _single(rows: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(rows, dtype=np.float32)
+
+
+def _descend(x: Any, steps: Any, at: Any) -> None:  # pragma: no cover  compiled
+    """The leaves in which a row ends, by numbers; a leaf leads to itself.
+
+    Eight trees side by side, so that none waits for another's memory.
+    """
+    root, nodes, limits, number = steps
+    left, right = np.uint32(2), np.uint32(3)
+    for first in range(0, root.shape[0], SIDE_BY_SIDE):
+        here = at[first : first + SIDE_BY_SIDE]
+        for k in range(SIDE_BY_SIDE):
+            here[k] = root[min(first + k, root.shape[0] - 1)]
+        is_on_the_way = True
+        while is_on_the_way:
+            is_on_the_way = False
+            for k in range(SIDE_BY_SIDE):
+                node = here[k]
+                side = left if x[nodes[node, 0]] <= limits[node, 1] else right
+                here[k] = nodes[node, side]
+                is_on_the_way |= here[k] != node
+        for k in range(SIDE_BY_SIDE):
+            here[k] = number[here[k]]
+
+
+_CALLS = (_descend,)
+
+
 def _walk(X: Any, steps: Any, at: Any, out: Any) -> None:  # pragma: no cover  compiled
-    """Eight rows side by side, so that none waits for another's memory; a leaf leads to itself."""
-    root, column, limit, below, number = steps
-    whole = X.shape[0] - X.shape[0] % 8
-    for t in range(root.shape[0]):
-        for start in range(0, whole, 8):
-            at[:] = root[t]
-            is_on_the_way = True
-            while is_on_the_way:
-                is_on_the_way = False
-                for k in range(8):
-                    node = at[k]
-                    side = 0 if X[start + k, column[node]] <= limit[node] else 1
-                    at[k] = below[node, side]
-                    is_on_the_way |= at[k] != node
-            for k in range(8):
-                out[start + k, t] = number[at[k]]
-        for i in range(whole, X.shape[0]):
-            node, before = root[t], -1
-            while node != before:
-                before = node
-                node = below[node, 0 if X[i, column[node]] <= limit[node] else 1]
-            out[i, t] = number[node]
+    for i in range(X.shape[0]):
+        _descend(X[i], steps, at)
+        for t in range(out.shape[1]):
+            out[i, t] = at[t]
 
 
-def _average(leaves: Any, of_leaf: Any, out: Any) -> None:  # pragma: no cover  compiled
-    n = leaves.shape[1] // out.shape[1]
-    for i in range(leaves.shape[0]):
+def _look_up(X: Any, steps: Any, of_leaf: Any, at: Any, out: Any) -> None:  # pragma: no cover
+    for i in range(X.shape[0]):
+        _descend(X[i], steps, at)
+        for t in range(out.shape[1]):
+            out[i, t] = of_leaf[at[t]]
+
+
+def _average(X: Any, steps: Any, of_leaf: Any, at: Any, out: Any) -> None:  # pragma: no cover
+    n = steps[0].shape[0] // out.shape[1]
+    for i in range(X.shape[0]):
+        _descend(X[i], steps, at)
         for part in range(out.shape[1]):
-            for k in range(out.shape[2]):
-                total = 0.0
-                for t in range(part * n, (part + 1) * n):
-                    total += of_leaf[leaves[i, t], k]
-                out[i, part, k] = total / n
+            mean = out[i, part]
+            mean[:] = 0.0
+            for t in range(part * n, (part + 1) * n):
+                for k in range(mean.shape[0]):
+                    mean[k] += of_leaf[at[t], k]
+            for k in range(mean.shape[0]):
+                mean[k] /= n
 
 
 def _add(leaves: Any, target: Any, total: Any) -> None:  # pragma: no cover  compiled

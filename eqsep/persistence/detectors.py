@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from eqsep.detector.feature_map import Packing, deviations, name_columns
-from eqsep.detector.scoring import leaf_votes
+from eqsep.detector.solving import leaf_votes
 from eqsep.persistence.codecs import (
     BOUND,
     FLAG,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from eqsep.detector import Detector
 from eqsep.detector.naming import has_promise, kind_p_values
-from eqsep.detector.naming import rows_for as rows_needed
 from eqsep.detector.scoring import scorer_of
+from eqsep.detector.sets import rows_for as rows_needed
 from eqsep.labels import NORMAL
 from eqsep.serve.alarms import said_of
 from eqsep.serve.records import Alarm, Said

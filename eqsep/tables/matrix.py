@@ -1,6 +1,6 @@
 """Learnt columns side by side as a matrix: all numbers in one compiled pass, names by codes."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import chain
 from operator import itemgetter
@@ -27,6 +27,7 @@ from eqsep.tables.encodings import (
 _AT_ONCE = 512  # rows, which stay in the processor's cache while column by column is encoded
 _NUMBERS = {int, float, bool, type(None)}  # types of values that need no reading
 _NAMES = {str, bool, type(None)}
+Output = tuple[int, float]  # where it goes, and what it is
 Coded = tuple[np.ndarray, np.ndarray]  # the name of each row by its code, and each code's output
 
 
@@ -86,7 +87,7 @@ class Encoding:
             coded.append((rows, category.places(names)))
         return numbers, coded
 
-    @property
+    @cached_property
     def n_outputs(self) -> int:
         """How many outputs count."""
         return int(np.count_nonzero(self._weights))
@@ -102,49 +103,50 @@ class Encoding:
             return self._of_array(X) if fits and self._names is None else None
         if not isinstance(X, list) or not X or type(X[0]) is not dict or self._names is None:
             return None
-        names, values = self._by_name
-        if not all(type(row) is dict and row.keys() == names for row in X):
+        if not all(type(row) is dict and row.keys() == self._named for row in X):
             return None
-        return self._of_values(list(zip(*map(values, X), strict=True)))
+        return self._of_dicts(X)
 
     def _of_array(self, X: np.ndarray) -> np.ndarray | None:
         if X.dtype.kind not in "iuf" or set(self.numbers.reads) != {"number"} or self.categories:
             return None
         return self._matrix(len(X), _bounded(X.T[self.numbers.sources]), [])
 
-    def _of_values(self, values: Sequence[Sequence[Any]]) -> np.ndarray | None:
-        """The matrix of values by column."""
-        names, dates = [values[j] for j, *_ in self.categories], self.dates
-        numbers = [values[j] for j in self.numbers.sources if j not in dates]
-        if not _NUMBERS.issuperset(map(type, chain.from_iterable(numbers))):
+    def _of_dicts(self, X: list[dict[str, Any]]) -> np.ndarray | None:
+        """The matrix of rows with these columns, all of them."""
+        numbers_of, names_of = self._values
+        numbers = list(chain.from_iterable(map(numbers_of, X)))
+        if not _NUMBERS.issuperset(map(type, numbers)):
             return None
+        names = list(zip(*map(names_of, X), strict=True))
         if not _NAMES.issuperset(map(type, chain.from_iterable(names))):
             return None
         try:
-            X = _bounded(numbers)
+            by_column = np.array(numbers, dtype=float).reshape(len(X), -1).T
         except OverflowError:  # an integer beyond all floats
             return None
-        if dates:
-            there = iter(X)
-            X = np.array(
-                [
-                    self._elapsed(j, values[j]) if j in dates else next(there)
-                    for j in self.numbers.sources
-                ]
-            )
-        rows = np.arange(len(values[0]))
-        coded = [
-            (rows, category.places(category.plain_names(own)))
-            for own, (_, category, _) in zip(names, self.categories, strict=True)
-        ]
-        return self._matrix(len(rows), X, coded)
+        by_column = _bounded(by_column)
+        if self.dates:
+            there, sources = iter(by_column), self.numbers.sources
+            columns = [self._elapsed(j, X) if j in self.dates else next(there) for j in sources]
+            by_column = np.array(columns)
+        out = self._matrix(len(X), by_column, None)
+        for own, (category, known, new) in zip(names, self._known, strict=True):
+            for i, name in enumerate(category.plain_names(own)):
+                place, height = known.get(name, new)
+                out[i, place] = height
+        return out
 
-    def _elapsed(self, j: int, values: Sequence[Any]) -> np.ndarray:
-        assert self._names is not None  # values that come as dicts have names
-        return column_of(self._names[j], objects(values)).numbers("date")
+    def _elapsed(self, j: int, X: list[dict[str, Any]]) -> np.ndarray:
+        assert self._names is not None  # dicts have names
+        name = self._names[j]
+        return column_of(name, objects([row[name] for row in X])).numbers("date")
 
-    def _matrix(self, n: int, numbers: Any, coded: list[Coded]) -> np.ndarray:
-        """From numbers by column, and for each column of names codes and the output of each."""
+    def _matrix(self, n: int, numbers: Any, coded: list[Coded] | None) -> np.ndarray:
+        """From numbers by column, and for each column of names codes and the output of each.
+
+        Without codes, names are left out.
+        """
         _, _, ranks, scales, outputs = self.numbers
         out = np.zeros((n, self.n_outputs), self._dtype)  # row by row
         encode = compiled(encode_numbers, calls=(beyond, deviation, rank))
@@ -157,7 +159,7 @@ class Encoding:
                     whole = is_matrix and some == slice(0, n)
                     X = numbers if whole else np.array([column[some] for column in numbers])
                     encode(X, X.view(np.int64), ranks, scales, outputs, out[some])
-                for (rows, places), (_, _, to) in zip(coded, self.categories, strict=True):
+                for (rows, places), (_, _, to) in zip(coded or (), self.categories, strict=False):
                     compiled(place_names)(rows[some], places, *to, out[some])
 
         in_threads(fill, n, steps=out.size)
@@ -167,11 +169,27 @@ class Encoding:
         return out
 
     @cached_property
-    def _by_name(self) -> tuple[set[str], Callable[[dict[str, Any]], Iterable[Any]]]:
-        """The names of the columns, and the values of a dict in their order."""
-        names = self._names or []
-        values = itemgetter(*names) if len(names) > 1 else lambda row: [row[n] for n in names]
-        return set(names), values
+    def _named(self) -> set[str]:
+        return set(self._names or [])
+
+    @cached_property
+    def _values(self) -> tuple[Callable[[dict[str, Any]], Any], ...]:
+        """Of a row that is a dict its numbers, and its names, in the order of the columns."""
+        numbers = [j for j in self.numbers.sources if j not in self.dates]
+        return _getter(self._names, numbers), _getter(self._names, [j for j, *_ in self.categories])
+
+    @cached_property
+    def _known(self) -> list[tuple[Category, dict[str | None, Output], Output]]:
+        """Each column of names with the only output that is not 0 for each, and for new ones."""
+        found = []
+        for _, category, (places, heights) in self.categories:
+            outputs = list(zip(places.tolist(), heights.tolist(), strict=True))
+            names = [*category.frequent, *category.rare, None]
+            known = {
+                name: outputs[at] for name, at in zip(names, category.places(names), strict=True)
+            }
+            found.append((category, known, outputs[-1]))
+        return found
 
     @cached_property
     def _placed(self) -> list[tuple[int, Any, np.ndarray, np.ndarray]]:
@@ -218,6 +236,12 @@ class Encoding:
                 n = len(column.elapsed.outputs)
                 found[j] = (column, place[n:], weight[n:])
         return found
+
+
+def _getter(names: list[str] | None, places: list[int]) -> Callable[[dict[str, Any]], Any]:
+    """The function from a row that is a dict to the values of some columns."""
+    wanted = [] if names is None else [names[j] for j in places]
+    return itemgetter(*wanted) if len(wanted) > 1 else lambda row: [row[n] for n in wanted]
 
 
 def _bounded(columns: Any) -> np.ndarray:
