@@ -348,12 +348,13 @@ def _add_triangle(part: Any, total: Any) -> None:  # pragma: no cover  compiled
 
 
 def _add_products(X: Any, A: Any, out: Any) -> None:  # pragma: no cover  compiled
-    for i in range(X.shape[0]):
-        row = out[i]
+    for first in range(0, X.shape[0], ROWS):
         for j in range(X.shape[1]):
-            x, a = X[i, j], A[j]
-            for k in range(row.shape[0]):
-                row[k] += x * a[k]
+            a = A[j]
+            for i in range(first, min(first + ROWS, X.shape[0])):
+                row, x = out[i], X[i, j]
+                for k in range(row.shape[0]):
+                    row[k] += x * a[k]
 
 
 def _add_sparse(X: Any, common: Any, C: Any, usual: Any, out: Any) -> None:  # pragma: no cover
