@@ -15,6 +15,7 @@ REAL = Path(os.environ.get("EQSEP_DATA", Path(__file__).parents[2] / "shared" / 
 # Files of figures that depend on how many trees vote.
 ALL_TREES = {
     "test_answers.py",
+    "test_gallery.py",
     "test_readme.py",
 }
 
