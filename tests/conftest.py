@@ -12,11 +12,15 @@ settings.register_profile("eqsep", deadline=None, max_examples=40)  # no test as
 settings.load_profile("eqsep")
 REAL = Path(os.environ.get("EQSEP_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
-# Files of figures that depend on how many trees vote.
+# Files of figures that depend on how many trees vote, and those of the trees and their number.
 ALL_TREES = {
     "test_answers.py",
+    "test_bandwidth.py",
+    "test_detector_real.py",
     "test_gallery.py",
+    "test_naming.py",
     "test_readme.py",
+    "test_trees.py",
 }
 
 
