@@ -12,11 +12,15 @@ LONGEST = (
     "test_commands.py",
     "test_estimators.py",
     "test_paper_studies.py",
-    "test_serve.py",
-    "test_console_browser.py",
     "test_paper_runner.py",
-    "test_layers.py",
+    "test_report_commands.py",
+    "test_serve.py",
     "test_gallery.py",
+    "test_serving_command.py",
+    "test_report.py",
+    "test_web_api.py",
+    "test_console_browser.py",
+    "test_layers.py",
 )
 
 # Before anything is imported: SciPy looks at this only once.

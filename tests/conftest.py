@@ -12,20 +12,34 @@ settings.register_profile("eqsep", deadline=None, max_examples=40)  # no test as
 settings.load_profile("eqsep")
 REAL = Path(os.environ.get("EQSEP_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
-# Files that fit many detectors, and in which no figure depends on how many trees vote.
-FEW_TREES = {
-    "test_commands.py",
-    "test_contamination.py",
-    "test_estimators.py",
-    "test_groups.py",
-    "test_serve.py",
+# Files of figures that depend on how many trees vote, and those of the trees and their number.
+ALL_TREES = {
+    "test_answers.py",
+    "test_bandwidth.py",
+    "test_detector_real.py",
+    "test_gallery.py",
+    "test_naming.py",
+    "test_readme.py",
+    "test_trees.py",
 }
 
 
 @pytest.fixture(autouse=True, scope="module")
+def few_draws():
+    """Fewer draws for an interval of a report, of which its time is: no figure depends on them."""
+    from eqsep.evaluation import assessment
+    from eqsep.report import evaluations, measured
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (assessment, evaluations, measured):
+            patch.setattr(module, "_RESAMPLES", 40)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="module")
 def few_trees(request):
-    """A fifth of the trees, in some files: they take most of the time of a fit to few rows."""
-    if request.path.name not in FEW_TREES:
+    """A fifth of the trees, in most files: they take most of the time of a fit to few rows."""
+    if request.path.name in ALL_TREES:
         yield
         return
     from eqsep.detector import bandwidth, naming

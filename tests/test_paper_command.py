@@ -2,12 +2,14 @@
 
 import re
 import shutil
+from contextlib import nullcontext
 from html.parser import HTMLParser
 
 import pytest
 from typer.testing import CliRunner
 
 from eqsep.cli import app as eqsep
+from paper import runner
 from paper.__main__ import app
 from paper.figures import FIGURES
 from paper.page import number
@@ -23,6 +25,14 @@ def run(*words, columns=160):
     )
     assert not result.exception or isinstance(result.exception, SystemExit), result.exception
     return result
+
+
+@pytest.fixture(scope="module", autouse=True)
+def unrecorded():
+    """Without what each cell ran through, as in test_paper_studies.py."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "recorded", lambda: nullcontext({}))
+        yield
 
 
 @pytest.fixture(scope="module")

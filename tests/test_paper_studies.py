@@ -12,7 +12,7 @@ from eqsep.datasets.table import Table as DataTable
 from paper import methods, networks, runner
 from paper.cells import Cell, Results, Skipped
 from paper.comparison import compare
-from paper.figures import FIGURES
+from paper.figures import FIGURES, drawing
 from paper.page import report
 from paper.plan import Plan
 from paper.published import constant_area
@@ -293,6 +293,7 @@ def short_training(monkeypatch):
     whole = circle_networks.training
     monkeypatch.setattr(circle_networks, "training", lambda **told: whole(**told | {"epochs": 3}))
     monkeypatch.setattr(circle_networks, "WELL", 0.0)
+    monkeypatch.setattr(circles, "QUICK_DRAWS", 2)
 
 
 @pytest.mark.usefixtures("short_training")
@@ -316,7 +317,8 @@ def test_separation_is_that_of_outputs_and_distances():
 
 
 @pytest.mark.usefixtures("short_training", "unrecorded")
-def test_every_figure_is_drawn_from_results_alone(tmp_path):
+def test_every_figure_is_drawn_from_results_alone(tmp_path, monkeypatch):
+    monkeypatch.setitem(drawing.png.__kwdefaults__, "dpi", 50)
     plan = Plan(protocols=("paper",), seeds=1, quick=True)
     for figure in FIGURES.values():
         outcome = run(figure.cells(plan), tmp_path, workers=1)

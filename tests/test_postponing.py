@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+from eqsep import Detector
+
 
 def run(code):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
@@ -65,12 +67,8 @@ def test_scoring_waits_for_no_statistics(tmp_path):
         "late = ('scipy.stats._stats_py', 'sklearn.tree', 'sklearn.metrics', 'sklearn.svm')\n"
         "print(*[name for name in late if name in sys.modules])"
     )
-    run(
-        "import eqsep\n"
-        "rows = [[float(i % 7), float(i % 5)] for i in range(300)]\n"
-        "fitted = eqsep.Detector(bandwidth=1.0, n_landmarks=30, random_state=0).fit(rows)\n"
-        f"fitted.save({model!r})"
-    )
+    rows = [[float(i % 7), float(i % 5)] for i in range(300)]
+    Detector(bandwidth=1.0, n_landmarks=30, random_state=0).fit(rows).save(model)
     assert run(code) == []
 
 
