@@ -15,7 +15,7 @@ from eqsep.engine.compiled import in_threads, row_products
 MOST_ROWS, MOST_COLUMNS, MOST_VALUES = 20_000, 1500, 10_000_000  # that are looked at
 EDGE = 0.95  # the share of normal rows within the ellipsoid
 FARTHEST = 20.0  # steps beyond it: who is farther out is as far
-STEP = 0.035  # what a step counts, times what the ellipsoid can be trusted with
+STEP = 0.05  # what a step counts, times what the ellipsoid can be trusted with
 MOST_TRUSTED = 10.0  # R² / (1 - R²) from which on columns can hardly move together more
 _GAUSSIAN = 0.33  # the tail of a sphere of Gaussian rows, times the root of its dimension
 _HEAVY = 5.0  # times that: few rows, far out, have turned the axes
