@@ -77,7 +77,7 @@ def plain(rows, *, alpha=1e-3, seed=0, most_normal=3000, held=(2000, 500)):
             coef = np.linalg.solve(k.T @ k + alpha * np.eye(len(k)), k.T @ target)
             off = [np.abs(1 - kernel(X) @ coef) for X in (Z[held_normal], exchanged, Z[held_kinds])]
             quality[g] += precision(off[0], off[1])
-            quality[g] += 0.5 * precision(off[0], off[2]) if len(off[2]) else 0
+            quality[g] += 0.75 * precision(off[0], off[2]) if len(off[2]) else 0
     used = np.mean([len(learn) for learn, *_ in divisions])
     return quality, (len(normal) / used) ** (1 / 8)
 
