@@ -61,7 +61,8 @@ def make_feature_map(
     landmarks = choose_landmarks(learnt, is_anomaly, n=detector.n_landmarks, rng=rng)
     source = encoder.source_[output_weights(encoder) > 0][packing.first]
     at = deviations(encoder)
-    ellipsoid = _ellipsoid(Z[normal][:, at], table.weights(normal), rng, doubted=doubted)
+    weight, drawn = table.weights(normal), np.random.RandomState(key)
+    ellipsoid = _ellipsoid(Z[normal][:, at], weight, drawn, doubted=doubted)
     groups = None if grouping is None else hashes[trains]
     rows = Rows(learnt, is_anomaly, packing, source, groups, ellipsoid, at)
     inverse, vote_weight = _chosen(rows, detector, rng, doubted=doubted)
