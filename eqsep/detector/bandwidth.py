@@ -44,8 +44,8 @@ N_TREES = 25  # that are looked at
 class Rows:
     """Encoded rows, which of them are anomalous, and the table's column of each packed one.
 
-    Rows with the same one of `groups` are held out together. The ellipsoid is that of the encoded
-    columns at `places`.
+    Rows with the same one of `groups` are held out together. The ellipsoid, if its axes tell
+    something, is that of the encoded columns at `places`.
     """
 
     Z: np.ndarray
@@ -62,21 +62,17 @@ class Rows:
 
     def seen(self, rows: np.ndarray) -> np.ndarray:
         """Some of them, as trees see them."""
-        packed, ellipsoid = self.packed(rows), self.ellipsoid
-        is_round = ellipsoid is not None and not ellipsoid.is_heavy
-        return beside(packed, self._along(rows)) if is_round else packed
+        packed = self.packed(rows)
+        if self.ellipsoid is None:
+            return packed
+        return np.asarray(beside(packed, self.ellipsoid.along(self.Z[rows][:, self.places])))
 
     def excess(self, rows: np.ndarray) -> np.ndarray:
         """What some of them score for columns that do not move together."""
         if self.ellipsoid is None:
             return np.zeros(len(rows))
-        excess: np.ndarray = self.ellipsoid.excess(self._along(rows))
-        return excess
-
-    def _along(self, rows: np.ndarray) -> np.ndarray:
-        assert self.ellipsoid is not None
-        along: np.ndarray = self.ellipsoid.along(self.Z[rows][:, self.places])
-        return along
+        y = self.ellipsoid.along(self.Z[rows][:, self.places])
+        return np.asarray(self.ellipsoid.excess(y))
 
 
 class Choice:

@@ -64,7 +64,8 @@ def make_feature_map(
     weight, drawn = table.weights(normal), np.random.RandomState(key)
     ellipsoid = _ellipsoid(Z[normal][:, at], weight, drawn, doubted=doubted)
     groups = None if grouping is None else hashes[trains]
-    rows = Rows(learnt, is_anomaly, packing, source, groups, ellipsoid, at)
+    telling = None if ellipsoid is None or ellipsoid.is_heavy else ellipsoid
+    rows = Rows(learnt, is_anomaly, packing, source, groups, telling, at)
     inverse, vote_weight = _chosen(rows, detector, rng, doubted=doubted)
     fewest, narrow = FEWEST_IN_A_LEAF[doubted], len(packing.first)
     return FeatureMap(
