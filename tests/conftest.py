@@ -12,7 +12,7 @@ settings.register_profile("eqsep", deadline=None, max_examples=40)  # no test as
 settings.load_profile("eqsep")
 REAL = Path(os.environ.get("EQSEP_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
-# Files of figures that depend on how many trees vote, and those of the trees and their number.
+# Files of figures that depend on how many trees vote or draws are made, and those of the trees.
 ALL_TREES = {
     "test_answers.py",
     "test_bandwidth.py",
@@ -25,30 +25,22 @@ ALL_TREES = {
 
 
 @pytest.fixture(autouse=True, scope="module")
-def few_draws():
-    """Fewer draws for an interval of a report, of which its time is: no figure depends on them."""
-    from eqsep.evaluation import assessment
-    from eqsep.report import evaluations, measured
-
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (assessment, evaluations, measured):
-            patch.setattr(module, "_RESAMPLES", 40)
-        yield
-
-
-@pytest.fixture(autouse=True, scope="module")
 def few_trees(request):
-    """A fifth of the trees, in most files: they take most of the time of a fit to few rows."""
+    """In most files fewer trees, and draws for an interval: they take most of the time of each."""
     if request.path.name in ALL_TREES:
         yield
         return
     from eqsep.detector import bandwidth, naming
     from eqsep.engine.trees import Trees
+    from eqsep.evaluation import assessment
+    from eqsep.report import evaluations, measured
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(Trees.grown.__func__.__kwdefaults__, "n", 10)
         patch.setattr(bandwidth, "N_TREES", 5)
         patch.setattr(naming, "TREES_OF_A_FOLD", naming.TREES_OF_A_FOLD // 5)
+        for module in (assessment, evaluations, measured):
+            patch.setattr(module, "_RESAMPLES", 40)
         yield
 
 
