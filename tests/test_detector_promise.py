@@ -61,7 +61,7 @@ def in_pieces(X, seed):
 
 @pytest.mark.parametrize("learn", [in_one_go, in_pieces])
 def test_the_promise_is_kept_on_average(learn):
-    alarms = false_alarms(continuous, n_splits=25, learn=learn)
+    alarms = false_alarms(continuous, n_splits=40, learn=learn)
     error = alarms.std(axis=0, ddof=1) / np.sqrt(len(alarms))
     assert (np.abs(alarms.mean(axis=0) - RATES) < 2.5 * error).all(), alarms.mean(axis=0)
 

@@ -67,7 +67,7 @@ class Ellipsoid:
         >>> ellipsoid = Ellipsoid.of(rows, rng)
         >>> y = ellipsoid.along(np.array([[2.0, 2.0, 2.0], [1.0, 1.0, -1.0]]))
         >>> ellipsoid.excess(y).round(1)
-        array([0. , 5.9])
+        array([0. , 8.4])
         """
         most = min(MOST_ROWS, MOST_VALUES // max(rows.shape[1], 1))
         if len(rows) > most:
