@@ -25,7 +25,8 @@ from tasks import TABLES, divide, rows_of
 from eqsep import Detector
 from eqsep.detector import CalibrationWarning
 from eqsep.detector.bandwidth import INVERSE_BANDWIDTHS, MIDDLE, POWERS, SEEN
-from eqsep.engine.compiled import manhattan, mean_of_powers
+from eqsep.engine.compiled import mean_of_powers
+from eqsep.engine.manhattan import manhattan
 from eqsep.evaluation import OVERALL, average_precision_by_kind
 
 MOST_NORMAL, MOST_ANOMALOUS, LANDMARKS, ALPHA = 4000, 2000, 1000, 0.1

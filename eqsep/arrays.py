@@ -85,6 +85,21 @@ def beside(rows: Any, more: Any) -> Any:
     return xp.concat([rows, xp.astype(more, rows.dtype)], axis=1)
 
 
+def clipped(x: Any, low: Any = None, high: Any = None) -> Any:
+    """As the `clip` of arrays, which in NumPy takes several times as long for a few numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> clipped(np.array([-1.0, 0.5, 9.0]), 0, 1)
+    array([0. , 0.5, 1. ])
+    """
+    if not isinstance(x, np.ndarray):
+        return x.clip(low, high)
+    x = x if low is None else np.maximum(x, low)
+    return x if high is None else np.minimum(x, high)
+
+
 def validate_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = np.float64) -> Any:
     """The rows `X` as a two-dimensional array of finite numbers, checked against the fit.
 

@@ -9,16 +9,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep.engine import compiled
 from eqsep.engine.compiled import (
-    SparseManhattan,
     add_triangle,
     exponentials,
     in_threads,
-    manhattan,
-    mixed_bits,
     threads,
     weighted_sums,
 )
 from eqsep.engine.kernels import Laplacian
+from eqsep.engine.manhattan import SparseManhattan, manhattan
 from eqsep.engine.nystroem import KernelMap
 
 LAYOUTS = {
@@ -113,6 +111,13 @@ def test_columns_that_are_one_number_for_all_landmarks_still_count():
     assert_array_equal(distance(np.array([[1.0], [4.0]])), [[0, 0], [3, 3]])
 
 
+def test_the_second_most_common_number_counts_as_every_other():
+    landmarks = np.array([[0, 1], [0, 2], [0, 1], [3, 1], [3, 1], [7, 2]], dtype=np.float32)
+    rows = np.array([[0, 1], [3, 2], [7, 1], [np.nan, 2]], dtype=np.float32)
+    expected = np.abs(rows[:, None] - landmarks).sum(axis=2)
+    assert_array_equal(SparseManhattan(landmarks)(rows), expected)
+
+
 def test_sparse_rows_do_not_depend_on_their_neighbours():
     rows = mostly_the_same(np.random.default_rng(0), 200, 40)
     distance = SparseManhattan(rows[50:])
@@ -122,10 +127,17 @@ def test_sparse_rows_do_not_depend_on_their_neighbours():
 
 def test_sums_are_in_double_precision_and_each_row_is_on_its_own():
     rng = np.random.default_rng(0)
-    k, coef = rng.uniform(size=(30, 501)).astype(np.float32), rng.normal(size=501) * 1e3
+    k, coef = rng.uniform(size=(30, 501)).astype(np.float32), rng.normal(size=(3, 501)) * 1e3
     together = weighted_sums(k, coef)
-    assert_allclose(together, k.astype(float) @ coef, rtol=1e-12, atol=1e-9)
+    assert_allclose(together, k.astype(float) @ coef.T, rtol=1e-12, atol=1e-9)
     assert_array_equal(np.concatenate([weighted_sums(row[None], coef) for row in k]), together)
+    assert_array_equal(np.column_stack([weighted_sums(k, a[None]) for a in coef]), together)
+
+
+def test_sums_of_rows_that_are_not_wanted_are_left_alone():
+    k, coef, wanted = np.ones((4, 5), np.float32), np.ones((2, 5)), np.array([1, 0, 0, 1], bool)
+    out = weighted_sums(k, coef, np.full((4, 2), -1.0), wanted)
+    assert_array_equal(out, [[5, 5], [-1, -1], [-1, -1], [5, 5]])
 
 
 def test_exponentials_are_as_good_as_single_precision_allows():
@@ -167,32 +179,6 @@ def test_a_triangle_is_added_and_the_other_left():
     part, total = np.full((3, 3), 0.5, dtype=np.float32), np.ones((3, 3))
     add_triangle(part, total)
     assert_array_equal(total, 1 + 0.5 * np.tril(np.ones((3, 3))))
-
-
-def mixed(bits):
-    """The finaliser of SplitMix64, in whole numbers of Python."""
-    bits = ((bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9) % 2**64
-    bits = ((bits ^ (bits >> 27)) * 0x94D049BB133111EB) % 2**64
-    return bits ^ (bits >> 31)
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
-def test_bits_are_mixed_as_is_said(dtype):
-    X = (np.random.default_rng(0).normal(size=(20, 5)) * 100).astype(dtype)
-    factors = np.array([2**63 + 1, 3, 5, 2**40 + 7, 2**64 - 1], dtype=np.uint64)
-    bits = X.astype(float).view(np.uint64)
-    sums = [
-        sum(mixed((int(b) + int(f)) % 2**64) * int(f) for b, f in zip(row, factors, strict=True))
-        for row in bits
-    ]
-    wanted = [mixed(total % 2**64) for total in sums]
-    assert mixed_bits(X, factors).tolist() == wanted
-    assert mixed_bits(np.asfortranarray(X), factors).tolist() == wanted
-
-
-def test_minus_zero_is_zero():
-    zeros, factors = np.array([[0.0, -0.0]]), np.array([3, 5], dtype=np.uint64)
-    assert mixed_bits(zeros, factors) == mixed_bits(np.abs(zeros), factors)
 
 
 def test_work_in_a_thread_is_not_divided_again(monkeypatch):

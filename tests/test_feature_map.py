@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import Detector
 from eqsep.detector.feature_map import Packing
-from eqsep.engine.compiled import SparseManhattan
+from eqsep.engine.manhattan import SparseManhattan
 from eqsep.tables import TableEncoder
 from eqsep.tables.fitted import aligned, encoded
 

@@ -17,7 +17,7 @@ from eqsep.commands.streams import STANDARD_INPUT, read_unchanged
 from eqsep.commands.text_files import CsvFile, JsonFile, open_text
 from eqsep.detector.answers import FittedDetector
 from eqsep.detector.holdout import NUMERIC
-from eqsep.detector.scoring import checked_rate
+from eqsep.detector.promise import checked_rate
 from eqsep.errors import UserError, quoted
 from eqsep.files import FORMATS, READ_AS_TEXT, SHEETS, ending_of
 from eqsep.persistence import ModelFileError, load_model

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from eqsep.checks import check_beyond, rows_beyond, warn_of
+from eqsep.checks import Beyond, check_beyond, rows_beyond, warn_of
 from eqsep.commands.console import progress
 from eqsep.commands.dialects import Layout
 from eqsep.commands.outcomes import Outcome, ScoredRows, Tally
@@ -27,6 +27,7 @@ from eqsep.commands.reading import (
     open_table,
     pieces,
 )
+from eqsep.commands.repeats import Repeats
 from eqsep.commands.streams import STANDARD_INPUT
 from eqsep.commands.writing import (
     as_column,
@@ -278,7 +279,7 @@ def _answers(
 
     def answer(name: str, table: pa.Table, before: int) -> ScoredRows:
         with errors_placed(name, before=before):
-            return _answer(reader, name, table, kept or [], highest, wanted=wanted)
+            return answering(name, table, kept or [])
 
     def placed() -> Iterator[tuple[str, pa.Table, int]]:
         done: Counter[str] = Counter()
@@ -287,9 +288,9 @@ def _answers(
             done[name] += table.num_rows
 
     reader = reader_of(detector, persist=wanted.persist)
-    highest = None if wanted.most is None else Highest(wanted.most)
+    answering = _Answering.of(reader, wanted)
     n = min(threads(), _AT_ONCE)
-    one_by_one = reader.looks_back or highest is not None or detector.device != "cpu" or n == 1
+    one_by_one = reader.looks_back or wanted.most is not None or detector.device != "cpu" or n == 1
     return starmap(answer, placed()) if one_by_one else _in_threads(answer, placed(), n)
 
 
@@ -310,39 +311,71 @@ def _in_threads(
             pool.shutdown(cancel_futures=True)
 
 
-def _answer(
-    reader: "RowReader | RunReader",
-    name: str,
-    table: pa.Table,
-    kept: Sequence[str],
-    highest: Highest | None,
-    *,
-    wanted: Wanted,
-) -> ScoredRows:
-    """What is kept and said of the rows of a piece that are wanted."""
-    beside = {_NUMBER: as_column(np.arange(1, 1 + table.num_rows), pa.int64())}
-    beside |= {column: table.column(column) for column in kept}
-    types = _COLUMNS | (_REASONS if wanted.explain else {})
-    if not table.num_rows:
-        empty = {name: pa.nulls(0, kind) for name, kind in types.items()}
-        return ScoredRows(name, pa.table(beside | empty), 0, 0, Counter())
-    detector, rows = reader.detector, reader(table)
-    answers = verdicts(detector, rows, threshold=wanted.threshold)
-    answers["alarm"] = alarm = reader.persisting(answers["alarm"], rows)
-    answers["kind"][~alarm] = NORMAL
-    picked = np.flatnonzero(alarm) if wanted.only_alarms else np.arange(len(alarm))
-    if highest is not None:
-        picked = picked[highest.entering(answers["score"][picked])]
-    if wanted.explain:
-        reasons = np.full(len(alarm), None, dtype=object)
-        alarms = picked[alarm[picked]]
-        found = detector.explain(rows.take(alarms), top=wanted.explain) if len(alarms) else []
-        for i, explanation in zip(alarms, found, strict=True):
-            reasons[i] = [vars(reason) for reason in explanation.reasons]
-        answers["reasons"] = reasons
-    arrays = {name: as_column(answers[name][picked], kind) for name, kind in types.items()}
-    some = as_column(picked, pa.int64())
-    there = pa.table(beside).take(some) if len(picked) < len(alarm) else beside
-    answer = pa.table({column: there[column] for column in beside} | arrays)
-    beyond = rows_beyond(rows, detector.feature_map_.encoder)
-    return ScoredRows(name, answer, len(alarm), int(alarm.sum()), beyond)
+@dataclass(frozen=True)
+class _Answering:
+    """From a piece of a file to what is kept and said of its rows that are wanted.
+
+    Attributes
+    ----------
+    repeats : Repeats or None
+        What is told of rows that come again; None where more than their values is looked at.
+    """
+
+    reader: "RowReader | RunReader"
+    wanted: Wanted
+    highest: Highest | None
+    repeats: Repeats | None
+
+    @classmethod
+    def of(cls, reader: "RowReader | RunReader", wanted: Wanted) -> "_Answering":
+        highest = None if wanted.most is None else Highest(wanted.most)
+        detector = reader.detector
+        learnt = detector.feature_map_.encoder.columns_
+        has_dates = any(column is not None and column.kind == "date" for column in learnt)
+        if reader.looks_back or wanted.explain or has_dates:
+            return cls(reader, wanted, highest, None)
+        repeats = Repeats(lambda t: verdicts(detector, reader(t), threshold=wanted.threshold))
+        return cls(reader, wanted, highest, repeats)
+
+    def __call__(self, name: str, table: pa.Table, kept: Sequence[str]) -> ScoredRows:
+        beside = {_NUMBER: as_column(np.arange(1, 1 + table.num_rows), pa.int64())}
+        beside |= {column: table.column(column) for column in kept}
+        types = _COLUMNS | (_REASONS if self.wanted.explain else {})
+        if not table.num_rows:
+            empty = {name: pa.nulls(0, kind) for name, kind in types.items()}
+            return ScoredRows(name, pa.table(beside | empty), 0, 0, Counter())
+        answers, rows, beyond = self._judged(table, kept)
+        alarm = answers["alarm"]
+        picked = np.flatnonzero(alarm) if self.wanted.only_alarms else np.arange(len(alarm))
+        if self.highest is not None:
+            picked = picked[self.highest.entering(answers["score"][picked])]
+        if rows is not None and self.wanted.explain:
+            answers["reasons"] = self._reasons(rows, picked[alarm[picked]])
+        arrays = {name: as_column(answers[name][picked], kind) for name, kind in types.items()}
+        some = as_column(picked, pa.int64())
+        there = pa.table(beside).take(some) if len(picked) < len(alarm) else beside
+        answer = pa.table({column: there[column] for column in beside} | arrays)
+        return ScoredRows(name, answer, len(alarm), int(alarm.sum()), beyond)
+
+    def _judged(
+        self, table: pa.Table, kept: Sequence[str]
+    ) -> tuple[dict[str, np.ndarray], Table | None, Beyond]:
+        """What is told of the rows; the rows, unless they came before; how many have odd dates."""
+        reader, detector = self.reader, self.reader.detector
+        if self.repeats is not None:
+            read = list(reader.columns(beside=kept)(table.schema.names))
+            return self.repeats(table, read[: len(read) - len(kept)]), None, Counter()
+        rows = reader(table)
+        answers = verdicts(detector, rows, threshold=self.wanted.threshold)
+        answers["alarm"] = alarm = reader.persisting(answers["alarm"], rows)
+        answers["kind"][~alarm] = NORMAL
+        return answers, rows, rows_beyond(rows, detector.feature_map_.encoder)
+
+    def _reasons(self, rows: Table, alarms: np.ndarray) -> np.ndarray:
+        """Those of the alarms among the rows; None for others."""
+        reasons = np.full(rows.n_rows, None, dtype=object)
+        if len(alarms):
+            found = self.reader.detector.explain(rows.take(alarms), top=self.wanted.explain)
+            for i, explanation in zip(alarms, found, strict=True):
+                reasons[i] = [vars(reason) for reason in explanation.reasons]
+        return reasons

@@ -112,7 +112,8 @@ class CsvFile:
                 column = coded.cast(pa.string())
             except pa.ArrowInvalid:
                 column = self._western(coded, name)
-            columns.append(pc.if_else(pc.equal(column, nothing), missing, column))
+            empty = pc.equal(column, nothing)
+            columns.append(pc.if_else(empty, missing, column) if pc.any(empty).as_py() else column)
         return pa.table(columns, schema=pa.schema(map(self._field, table.column_names)))
 
     def _field(self, name: str) -> pa.Field:

@@ -10,7 +10,8 @@ from eqsep.detector.explanation import Explanation, explain_rows
 from eqsep.detector.feature_map import FeatureMap
 from eqsep.detector.naming import KindRows, kind_p_values, scores_and_kinds
 from eqsep.detector.probability import probabilities
-from eqsep.detector.scoring import Calibration, checked_promise, scorer_of
+from eqsep.detector.promise import checked_promise
+from eqsep.detector.scoring import Calibration, scorer_of
 from eqsep.detector.trust import accuracy
 from eqsep.engine.nystroem import Statistics
 from eqsep.labels import RowLabels

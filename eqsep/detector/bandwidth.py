@@ -19,9 +19,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from eqsep.arrays import beside
-from eqsep.engine.compiled import SparseManhattan, exponentials, in_threads, weighted_sums
+from eqsep.engine.compiled import exponentials, in_threads, weighted_sums
 from eqsep.engine.ellipsoid import Ellipsoid
 from eqsep.engine.kernels import Laplacian
+from eqsep.engine.manhattan import SparseManhattan
 from eqsep.engine.nystroem import Statistics
 from eqsep.engine.trees import Trees, anomalous_shares
 
@@ -65,13 +66,13 @@ class Rows:
         packed = self.packed(rows)
         if self.ellipsoid is None:
             return packed
-        return np.asarray(beside(packed, self.ellipsoid.along(self.Z[rows][:, self.places])))
+        return np.asarray(beside(packed, self.ellipsoid.along(self.Z[rows], self.places)))
 
     def excess(self, rows: np.ndarray) -> np.ndarray:
         """What some of them score for columns that do not move together."""
         if self.ellipsoid is None:
             return np.zeros(len(rows))
-        y = self.ellipsoid.along(self.Z[rows][:, self.places])
+        y = self.ellipsoid.along(self.Z[rows], self.places)
         return np.asarray(self.ellipsoid.excess(y))
 
 
@@ -277,7 +278,7 @@ class _Look:
             k[:] = s
             exponentials(k, rate=inverse / MIDDLE, powers=POWERS)
         coef = _coefficients(values[0], self.normal, alpha=alpha)
-        return (np.abs(1 - weighted_sums(k, coef)) for k in values[1:])
+        return (np.abs(1 - weighted_sums(k, coef[None])[:, 0]) for k in values[1:])
 
     def vote_quality(self, inverse: float, *, alpha: float) -> np.ndarray:
         """Average precision of held-out anomalies with each of `VOTE_WEIGHTS`."""

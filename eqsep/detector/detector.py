@@ -22,7 +22,8 @@ from eqsep.detector.holdout import row_hashes, with_groups
 from eqsep.detector.learning import accumulated, learnt_with, left_without, merged, warn_of_rows
 from eqsep.detector.naming import KindRows
 from eqsep.detector.parameters import check_parameters
-from eqsep.detector.scoring import Calibration, Held, checked_promise, scorer_of
+from eqsep.detector.promise import checked_promise
+from eqsep.detector.scoring import Calibration, Held, scorer_of
 from eqsep.detector.solving import solved
 from eqsep.detector.streams import fit_stream, read
 from eqsep.detector.windows import grouped

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from eqsep.detector.scoring import Scorer, scorer_of
-from eqsep.engine.compiled import SparseManhattan, in_threads
+from eqsep.engine.compiled import in_threads
+from eqsep.engine.manhattan import SparseManhattan
 from eqsep.engine.nystroem import CACHED_ROWS
 from eqsep.errors import UserError
 from eqsep.tables.decodings import decoded

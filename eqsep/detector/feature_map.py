@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.arrays import beside, zeros
+from eqsep.arrays import beside, clipped, zeros
 from eqsep.detector.grouping import Grouping, divided_by_group
 from eqsep.detector.holdout import Division, check_grouped, contents, is_held_out, row_hashes
 from eqsep.detector.windows import Windows, widened
+from eqsep.engine.compiled import compiled
 from eqsep.engine.ellipsoid import Ellipsoid
 from eqsep.engine.kernels import Laplacian, SparseLaplacian
 from eqsep.engine.nystroem import KernelMap
@@ -69,10 +70,10 @@ class Packing:
 
     def __call__(self, rows: Any) -> Any:
         """Encoded rows as packed ones.  (n, n_columns) -> (n, n_packed)"""
-        if len(rows) == 1:  # by itself, its columns are picked several times as fast
-            packed = rows[0][self.first]
-            packed[self.twice] += rows[0][self.second]
-            return packed[None]
+        if isinstance(rows, np.ndarray):
+            out = np.empty((len(rows), len(self.first)), rows.dtype)
+            compiled(_pack)(np.ascontiguousarray(rows), self.first, self.twice, self.second, out)
+            return out
         packed = rows[:, self.first]
         packed[:, self.twice] += rows[:, self.second]
         return packed
@@ -211,8 +212,7 @@ class FeatureMap:
         """Encoded rows along the axes of the ellipsoid.  (n, n_columns) -> (n, n_axes)"""
         if self.ellipsoid is None:
             return zeros(rows)[:, None][:, :0]
-        at = self._deviations
-        return self.ellipsoid.along(rows[0][at][None] if len(rows) == 1 else rows[:, at])
+        return self.ellipsoid.along(rows, self._deviations)
 
     def excess(self, y: Any) -> Any:
         """What rows along the axes score for columns that do not move as in normal rows."""
@@ -237,7 +237,7 @@ class FeatureMap:
 
     def with_votes(self, away: Any, votes: Any) -> Any:
         """|1 - f|, or where rows are trusted the vote if it is more, and the vote by its weight."""
-        least = away if self.doubted else away.clip(votes)
+        least = away if self.doubted else clipped(away, votes)
         return least + self.vote_weight * votes
 
     @cached_property
@@ -289,6 +289,15 @@ class FeatureMap:
             and same_trees(self.trees, other.trees)
             and state_of(self.encoder) == state_of(other.encoder)
         )
+
+
+def _pack(rows: Any, first: Any, twice: Any, second: Any, out: Any) -> None:  # pragma: no cover
+    for i in range(rows.shape[0]):
+        row, packed = rows[i], out[i]
+        for j in range(first.shape[0]):
+            packed[j] = row[first[j]]
+        for j in range(twice.shape[0]):
+            packed[twice[j]] += row[second[j]]
 
 
 def deviations(encoder: FittedEncoder) -> np.ndarray:

@@ -17,10 +17,12 @@ from typing import Any
 import numpy as np
 
 from eqsep.detector.holdout import row_hashes
+from eqsep.detector.promise import checked_share
 from eqsep.detector.ranks import Peers, nearest_without
-from eqsep.detector.scoring import NO_GROUPS, checked_share, fetched, scorer_of
+from eqsep.detector.scoring import NO_GROUPS, fetched, scorer_of
 from eqsep.detector.sets import LIKE, Limits, rows_for
-from eqsep.engine.compiled import SparseManhattan, in_threads
+from eqsep.engine.compiled import in_threads
+from eqsep.engine.manhattan import SparseManhattan
 from eqsep.engine.trees import Trees
 from eqsep.errors import UserError
 from eqsep.labels import NORMAL, UNSEEN, RowLabels
@@ -346,8 +348,10 @@ def scores_and_kinds(detector: Any, Z: Any, threshold: float) -> tuple[np.ndarra
         score, likeness = scorer.scores_and_likeness(Z, threshold)
     else:
         score = scorer.scores(Z)
+    alarms = (score > threshold).nonzero()[0]
+    if len(alarms) == len(score):
+        return score, named_kinds(detector, fetched(Z), likeness)
     kind = np.full(len(score), NORMAL, dtype=object)
-    alarms = np.flatnonzero(score > threshold)
     if len(alarms):
         kind[alarms] = named_kinds(detector, fetched(Z[alarms]), likeness)
     return score, kind

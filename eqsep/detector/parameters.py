@@ -8,7 +8,7 @@ import numpy as np
 from eqsep.detector.choosing import given_bandwidth
 from eqsep.detector.feature_map import FeatureMap
 from eqsep.detector.naming import checked_unseen_rate
-from eqsep.detector.scoring import checked_promise
+from eqsep.detector.promise import checked_promise
 from eqsep.detector.windows import check_window
 from eqsep.errors import UserError
 

@@ -1,4 +1,4 @@
-"""What held-out rows can promise of one model, beyond the average over models.
+"""What held-out rows can promise of one model, beyond the average over models; what is asked for.
 
 With the k-th largest of n held-out scores as the threshold, the share of new normal rows above it
 is Beta(k, n + 1 - k) over draws of the held-out rows: k / (n + 1) on average, and that of one model
@@ -6,9 +6,12 @@ by luck more or less.
 """
 
 import math
-from typing import NamedTuple
+from numbers import Real
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from eqsep.errors import UserError
 
 CONFIDENCE = 0.95  # of the interval that is told of every model
 
@@ -78,3 +81,29 @@ def shares_as_high(score: np.ndarray, groups: np.ndarray) -> np.ndarray:
         ordered = np.sort(score[places])
         shares[places] = 1 - np.searchsorted(ordered, score[places]) / max(len(places), 1)
     return shares
+
+
+def checked_share(share: object, *, name: str, means: str) -> float:
+    """A parameter of this name as a number between 0 and 1; else an error says what it means."""
+    if not isinstance(share, Real) or not 0 < float(share) < 1:
+        told = f"must be a number between 0 and 1, got {share!r}. {means}"
+        raise UserError(f"{name} {told}", command=f"--{name.replace('_', '-')} {told}")
+    return float(share)
+
+
+def checked_rate(rate: float) -> float:
+    """A rate of false alarms as a number between 0 and 1."""
+    means = "0.01 lets one normal row in a hundred raise an alarm."
+    return checked_share(rate, name="false_alarm_rate", means=means)
+
+
+def checked_promise(detector: Any) -> tuple[float, float | None]:
+    """The rate of false alarms, and the confidence with which it is kept: None is on average."""
+    rate, confidence = checked_rate(detector.false_alarm_rate), detector.confidence
+    if confidence is None:
+        return rate, None
+    means = (
+        "With 0.95, 95 of 100 models keep the rate of false alarms; without it, it is kept on "
+        "average."
+    )
+    return rate, checked_share(confidence, name="confidence", means=means)

@@ -4,13 +4,13 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from numbers import Real
 from operator import is_not
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from eqsep.arrays import clipped
 from eqsep.detector.contamination import anomalies_among, counting
 from eqsep.detector.promise import (
     RateInterval,
@@ -98,7 +98,7 @@ class Scorer:
         f, *likeness = values.T
         score = excess + self.feature_map.with_votes(abs(1 - f), votes)
         for g in likeness:
-            score += self.feature_map.likeness_weight * g.clip(0, MOST_ALIKE)
+            score += self.feature_map.likeness_weight * clipped(g, 0, MOST_ALIKE)
         return score
 
     @cached_property
@@ -118,19 +118,15 @@ class Scorer:
 
         Kernel values, which most of the time goes to, are computed once for both.
         """
-        score, likeness = np.empty(len(Z)), np.empty((len(Z), self._kinds.shape[1]))
+        functions, kinds = self._functions.T, self._kinds.T
+        score, likeness = np.empty(len(Z)), np.empty((len(Z), len(kinds)))
         excess, votes = self._beside(Z)
 
         def fill(rows: slice, k: np.ndarray) -> None:
-            values = np.empty((len(k), self._functions.shape[1]), k.dtype)  # rounded as in `scores`
-            for j, a in enumerate(self._functions.T):
-                values[:, j] = weighted_sums(k, a)
-            score[rows] = self._together(values.astype(float), excess[rows], votes[rows])
-            alarms = np.flatnonzero(score[rows] > threshold)
-            if len(alarms):
-                k = k if len(alarms) == len(k) else k[alarms]
-                for j, a in enumerate(self._kinds.T):
-                    likeness[rows.start + alarms, j] = weighted_sums(k, a)
+            values = np.empty((len(k), len(functions)), k.dtype)  # rounded as in `scores`
+            weighted_sums(k, functions, values)
+            own = score[rows] = self._together(values.astype(float), excess[rows], votes[rows])
+            weighted_sums(k, kinds, likeness[rows], own > threshold)
 
         self.kernel_map.each(Z, fill)
         return score, likeness[score > threshold]
@@ -315,6 +311,15 @@ class Calibration:
 
         With a confidence, the one above which so many of all models would keep the rate.
         """
+        if (rate, confidence) not in self._thresholds:
+            self._thresholds[rate, confidence] = self._threshold(rate, confidence)
+        return self._thresholds[rate, confidence]
+
+    @cached_property
+    def _thresholds(self) -> dict[tuple[float, float | None], float]:
+        return {}
+
+    def _threshold(self, rate: float, confidence: float | None) -> float:
         ordered, from_the_top, rising = self._from_the_top
         if not len(ordered):
             return 0.5  # half of what a row far from all normal ones scores
@@ -366,32 +371,6 @@ class Calibration:
         own = 1.0 if groups is None else shares_as_high(score, groups)
         p: np.ndarray = (own + as_high) / (self.n_units + 1)
         return p if groups is None else p.round(12)  # thirds add up to one
-
-
-def checked_share(share: object, *, name: str, means: str) -> float:
-    """A parameter of this name as a number between 0 and 1; else an error says what it means."""
-    if not isinstance(share, Real) or not 0 < float(share) < 1:
-        told = f"must be a number between 0 and 1, got {share!r}. {means}"
-        raise UserError(f"{name} {told}", command=f"--{name.replace('_', '-')} {told}")
-    return float(share)
-
-
-def checked_rate(rate: float) -> float:
-    """A rate of false alarms as a number between 0 and 1."""
-    means = "0.01 lets one normal row in a hundred raise an alarm."
-    return checked_share(rate, name="false_alarm_rate", means=means)
-
-
-def checked_promise(detector: Any) -> tuple[float, float | None]:
-    """The rate of false alarms, and the confidence with which it is kept: None is on average."""
-    rate, confidence = checked_rate(detector.false_alarm_rate), detector.confidence
-    if confidence is None:
-        return rate, None
-    means = (
-        "With 0.95, 95 of 100 models keep the rate of false alarms; without it, it is kept on "
-        "average."
-    )
-    return rate, checked_share(confidence, name="confidence", means=means)
 
 
 def usable(n: int) -> int:

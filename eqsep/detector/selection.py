@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import false_discovery_control
 
-from eqsep.detector.scoring import CalibrationWarning, checked_share
+from eqsep.detector.promise import checked_share
+from eqsep.detector.scoring import CalibrationWarning
 from eqsep.errors import UserError, warn
 
 MANY = 10  # alarms that must be there at once: with more it is worth a warning

@@ -72,17 +72,19 @@ class Limits:
 
     def names(self, sets: np.ndarray, votes: np.ndarray) -> np.ndarray:
         """The names of each row, those with most votes first: "a", "a or b", or "unseen"."""
-        told = np.full(sets.shape, -1)
-        compiled(_order)(sets, votes, self.order, told)
-        names: np.ndarray = self.kinds[told[:, 0]]
-        if sets.shape[1] > 1:
-            several = np.flatnonzero(told[:, 1] >= 0)
-            known: dict[tuple[int, ...], str] = {}
-            for i, own in zip(several.tolist(), map(tuple, told[several].tolist()), strict=True):
-                if own not in known:
-                    known[own] = OR.join(self.kinds[k] for k in own if k >= 0)
-                names[i] = known[own]
+        told, code = np.empty(sets.shape, dtype=int), np.empty(len(sets), dtype=int)
+        compiled(_order)(sets, votes, self.order, told, code)
+        names: np.ndarray = self.kinds[code]
+        for i in (code < 0).nonzero()[0].tolist():
+            own = tuple(told[i].tolist())
+            if own not in self._joined:
+                self._joined[own] = OR.join(self.kinds[k] for k in own if k >= 0)
+            names[i] = self._joined[own]
         return names
+
+    @cached_property
+    def _joined(self) -> dict[tuple[int, ...], str]:
+        return {}
 
 
 def _choose(
@@ -102,10 +104,14 @@ def _choose(
             sets[i, k] |= is_named and votes[i, k] >= min(votes[i, voted], RIVAL)
 
 
-def _order(sets: Any, votes: Any, order: Any, told: Any) -> None:  # pragma: no cover  compiled
-    """The kinds of each row, those with most votes first, then in their order."""
+def _order(sets: Any, votes: Any, order: Any, told: Any, code: Any) -> None:  # pragma: no cover
+    """The kinds of each row, those with most votes first, then in their order; -1 after them.
+
+    The code of a row is its only kind, the number of kinds where it has none, or else -1.
+    """
     for i in range(sets.shape[0]):
         n = 0
+        told[i] = -1
         for j in range(order.shape[0]):
             k = order[j]
             if sets[i, k]:
@@ -115,3 +121,4 @@ def _order(sets: Any, votes: Any, order: Any, told: Any) -> None:  # pragma: no 
                     at -= 1
                 told[i, at] = k
                 n += 1
+        code[i] = -1 if n > 1 else (told[i, 0] if n else order.shape[0])

@@ -9,8 +9,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from eqsep.arrays import device, namespace
-from eqsep.engine.compiled import in_threads, row_products
+from eqsep.arrays import clipped, device, namespace
+from eqsep.engine.compiled import ROWS, compiled, in_threads
 
 MOST_ROWS, MOST_COLUMNS, MOST_VALUES = 20_000, 1500, 10_000_000  # that are looked at
 EDGE = 0.95  # the share of normal rows within the ellipsoid
@@ -85,7 +85,7 @@ class Ellipsoid:
         axes = np.zeros((rows.shape[1], int(varies.sum())))
         axes[varies] = directions / np.sqrt(sizes) / spread[varies, None]
         unexplained = float(np.mean(1 / ((directions**2 / sizes).sum(axis=1))))
-        distance = _distances(_along(rows, centre, axes))
+        distance = _distances(_along(rows, centre, axes, np.arange(len(axes))))
         edge = _quantile(distance, EDGE, weight)
         out = np.flatnonzero(distance > edge)
         if edge <= 0 or not len(out):
@@ -107,19 +107,20 @@ class Ellipsoid:
         """The tail beside that of Gaussian rows."""
         return float(self.axes.shape[1] ** 0.5 * self.tail / _GAUSSIAN)
 
-    def along(self, rows: Any) -> Any:
+    def along(self, rows: Any, places: np.ndarray | None = None) -> Any:
         """The rows y in axes in which normal ones are uncorrelated.  (n, n_columns) -> (n, n_axes)
 
-        In double precision.
+        In double precision. The columns are at these places of the rows, or are all of them.
         """
-        return _along(rows, self.centre, self.axes)
+        places = np.arange(len(self.axes)) if places is None else places
+        return _along(rows, self.centre, self.axes, places)
 
     def excess(self, y: Any) -> Any:
         """What the steps beyond the edge count of rows along the axes.  (n, n_axes) -> (n,)"""
-        distance = _distances(y).clip(self.edge)
+        distance = clipped(_distances(y), self.edge)
         log = np.log if isinstance(distance, np.ndarray) else namespace(distance).log
         steps = log(distance / self.edge) / self.tail
-        return self.weight * steps.clip(max=FARTHEST)
+        return self.weight * clipped(steps, high=FARTHEST)
 
 
 def _deviation(rows: np.ndarray, weight: np.ndarray | None) -> np.ndarray:
@@ -159,18 +160,28 @@ def _quantile(values: np.ndarray, share: float, weight: np.ndarray | None) -> fl
     return float(low + part * (high - low))
 
 
-def _along(rows: Any, centre: np.ndarray, axes: np.ndarray) -> Any:
+def _along(rows: Any, centre: np.ndarray, axes: np.ndarray, places: np.ndarray) -> Any:
     if not isinstance(rows, np.ndarray):
         xp, where = namespace(rows), device(rows)
         centre, axes = (xp.asarray(part, device=where) for part in (centre, axes))
-        return (xp.astype(rows, xp.float64) - centre) @ axes
-    y = np.empty((len(rows), axes.shape[1]))
+        return (xp.astype(rows[:, places], xp.float64) - centre) @ axes
+    y, rows = np.zeros((len(rows), axes.shape[1])), np.ascontiguousarray(rows)
 
     def fill(part: slice) -> None:
-        y[part] = row_products(rows[part] - centre, axes)
+        compiled(_add_products)(rows[part], places, centre, axes, y[part])
 
-    in_threads(fill, len(rows), steps=rows.size * axes.shape[1])
+    in_threads(fill, len(rows), steps=y.size * len(places))
     return y
+
+
+def _add_products(X: Any, places: Any, centre: Any, axes: Any, y: Any) -> None:  # pragma: no cover
+    for first in range(0, X.shape[0], ROWS):
+        for j in range(places.shape[0]):
+            axis = axes[j]
+            for i in range(first, min(first + ROWS, X.shape[0])):
+                row, x = y[i], X[i, places[j]] - centre[j]
+                for k in range(row.shape[0]):
+                    row[k] += x * axis[k]
 
 
 def _distances(y: Any) -> Any:

@@ -17,8 +17,9 @@ import numpy as np
 from eqsep.arrays import is_foreign, namespace
 from eqsep.contract import Parametrised
 from eqsep.engine import gpu
-from eqsep.engine.compiled import SparseManhattan, exponentials, manhattan, mean_of_powers
+from eqsep.engine.compiled import exponentials, mean_of_powers
 from eqsep.engine.distances import SquaredDistance
+from eqsep.engine.manhattan import SparseManhattan, manhattan
 from eqsep.errors import UserError, UserTypeError
 
 ENOUGH = 500  # landmarks

@@ -14,9 +14,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from eqsep.arrays import device, is_foreign, namespace, to_numpy
-from eqsep.engine.compiled import in_threads, mixed_bits, n_pieces, weighted_sums
+from eqsep.engine.compiled import in_threads, n_pieces, weighted_sums
 from eqsep.engine.gram import BLOCK, Gram
 from eqsep.engine.kernels import Kernel
+from eqsep.engine.keys import mixed_bits
 from eqsep.errors import EqsepWarning, UserError, warn
 
 ANOMALOUS_SHARE = 1 / 3
@@ -289,9 +290,7 @@ class KernelMap:
         tall = out.reshape(len(X), len(functions))
 
         def fill(rows: slice, k: np.ndarray) -> None:
-            # Not a product of matrices: its sums would depend on the rows beside each row.
-            for j, a in enumerate(functions):
-                tall[rows, j] = weighted_sums(k, a)
+            weighted_sums(k, functions, tall[rows])
 
         self.each(X, fill)
         return out

@@ -1,0 +1,160 @@
+"""Keys of rows, the same for equal ones: numbers of 64 bits, or two of them, and a table of such.
+
+Bits are mixed with factors that are drawn: rows that differ share a number with a chance of about
+2^-64.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from eqsep.engine.compiled import compiled
+
+
+def mixed_bits(X: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """Each row's bits in double precision, mixed with an odd number for each column, as 64 bits.
+
+    -0 is 0.  (n, d), (d,) -> (n,)
+    """
+    X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+    out = np.empty(len(X), dtype=np.uint64)
+    compiled(_mix, calls=(_finalised,))(X, factors, np.empty(X.shape[1]), out)
+    return out
+
+
+def mixed_texts(
+    offsets: np.ndarray, data: np.ndarray, factors: np.ndarray, out: np.ndarray
+) -> None:
+    """Mix a text of each row into its keys.
+
+    Parameters
+    ----------
+    offsets : ndarray of int32 or int64 of shape (n + 1,)
+        Where each text begins among the bytes, as Arrow holds them.
+    data : ndarray of uint8
+    factors : ndarray of uint64 of shape (2,)
+        Odd numbers.
+    out : ndarray of uint64 of shape (n, 2)
+        The keys, which are written over.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> keys = np.zeros((3, 2), dtype=np.uint64)
+    >>> texts, factors = np.frombuffer(b"aba", dtype=np.uint8), np.array([3, 5], dtype=np.uint64)
+    >>> mixed_texts(np.array([0, 1, 2, 3], dtype=np.int32), texts, factors, keys)
+    >>> [len(np.unique(keys[:, k])) for k in range(2)]
+    [2, 2]
+    """
+    compiled(_mix_texts, calls=(_finalised,))(offsets, data, factors, out)
+
+
+def mixed_numbers(x: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
+    """Mix a number of each row, of eight bytes, into its keys, as `mixed_texts` does."""
+    words = np.ascontiguousarray(x).view(np.uint64)
+    compiled(_mix_words, calls=(_finalised,))(words, factors, out)
+
+
+class KeyTable:
+    """The places of keys in a list that grows up to `most` of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> table = KeyTable(most=8)
+    >>> keys = np.array([[1, 1], [2, 2], [1, 1]], dtype=np.uint64)
+    >>> table.add(keys), table.places(keys)
+    (array([0, 1]), array([0, 1, 0], dtype=int32))
+    """
+
+    def __init__(self, *, most: int) -> None:
+        slots = 2 ** (2 * most - 1).bit_length()  # at most half of them are taken
+        self._keys = np.zeros((slots, 2), dtype=np.uint64)
+        self._places = np.full(slots, -1, dtype=np.int32)
+        self._counts = np.array([0, most])
+
+    def __len__(self) -> int:
+        return int(self._counts[0])
+
+    def places(self, keys: np.ndarray) -> np.ndarray:
+        """The place of each key; -1 for one that is not there.  (n, 2) -> (n,)"""
+        out = np.empty(len(keys), dtype=np.int32)
+        compiled(_find, calls=(_slot,))(keys, self._keys, self._places, out)
+        return out
+
+    def add(self, keys: np.ndarray) -> np.ndarray:
+        """Add keys that are not there while there is room; which ones, in the order of places."""
+        added = np.empty(len(keys), dtype=np.int64)
+        n = len(self)
+        compiled(_add, calls=(_slot,))(keys, self._keys, self._places, self._counts, added)
+        return added[: len(self) - n]
+
+
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
+
+
+def _mix(X: Any, factors: Any, row: Any, out: Any) -> None:  # pragma: no cover  compiled
+    bits = row.view(np.uint64)
+    for i in range(X.shape[0]):
+        x, total = X[i], np.uint64(0)
+        for j in range(x.shape[0]):
+            row[j] = x[j] + 0.0
+        for j in range(x.shape[0]):
+            total += _finalised(bits[j] + factors[j]) * factors[j]
+        out[i] = _finalised(total)
+
+
+def _finalised(b: Any) -> Any:  # pragma: no cover  compiled
+    """As in SplitMix64."""
+    b = (b ^ (b >> _30)) * _FIRST
+    b = (b ^ (b >> _27)) * _SECOND
+    return b ^ (b >> _31)
+
+
+_BYTE, _BYTES = np.uint64(8), 8
+
+
+def _mix_texts(offsets: Any, data: Any, factors: Any, out: Any) -> None:  # pragma: no cover
+    for i in range(out.shape[0]):
+        a, b, n = out[i, 0], out[i, 1], offsets[i + 1] - offsets[i]
+        word = np.uint64(n)
+        a, b = _finalised(a + word) * factors[0], _finalised(b + word) * factors[1]
+        for first in range(offsets[i], offsets[i + 1], _BYTES):
+            word, shift = np.uint64(0), np.uint64(0)
+            for j in range(first, min(first + _BYTES, offsets[i + 1])):
+                word |= np.uint64(data[j]) << shift
+                shift += _BYTE
+            a, b = _finalised(a ^ word) * factors[0], _finalised(b ^ word) * factors[1]
+        out[i, 0], out[i, 1] = a, b
+
+
+def _mix_words(words: Any, factors: Any, out: Any) -> None:  # pragma: no cover  compiled
+    for i in range(out.shape[0]):
+        for k in range(2):
+            out[i, k] = _finalised(out[i, k] ^ words[i]) * factors[k]
+
+
+def _slot(a: Any, b: Any, held: Any, places: Any) -> Any:  # pragma: no cover  compiled
+    """Where a key is in a table, or would be."""
+    mask = np.uint64(places.shape[0] - 1)
+    at = a & mask
+    while places[at] >= 0 and (held[at, 0] != a or held[at, 1] != b):
+        at = (at + np.uint64(1)) & mask
+    return at
+
+
+def _find(keys: Any, held: Any, places: Any, out: Any) -> None:  # pragma: no cover  compiled
+    for i in range(keys.shape[0]):
+        out[i] = places[_slot(keys[i, 0], keys[i, 1], held, places)]
+
+
+def _add(keys: Any, held: Any, places: Any, counts: Any, added: Any) -> None:  # pragma: no cover
+    n = 0
+    for i in range(keys.shape[0]):
+        at = _slot(keys[i, 0], keys[i, 1], held, places)
+        if places[at] < 0 and counts[0] < counts[1]:
+            held[at, 0], held[at, 1], places[at] = keys[i, 0], keys[i, 1], counts[0]
+            counts[0] += 1
+            added[n] = i
+            n += 1
