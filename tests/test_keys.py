@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from eqsep.engine.keys import KeyTable, mixed_bits, mixed_numbers, mixed_texts
 
-FACTORS = np.array([2**63 + 9, 2**40 + 7], dtype=np.uint64)
+FACTORS = np.random.default_rng(0).integers(2**64, size=2, dtype=np.uint64) | np.uint64(1)
 
 
 def mixed(bits):

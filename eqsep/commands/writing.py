@@ -266,7 +266,8 @@ def _jsonl(table: pa.Table, first: bool) -> bytes:  # noqa: ARG001  no header
 def _parquet(file: Any, schema: pa.Schema) -> Any:
     from pyarrow.parquet import ParquetWriter  # with file systems that need the network
 
-    return ParquetWriter(file, schema, compression="zstd")
+    texts = [field.name for field in schema if pa.types.is_string(field.type)]
+    return ParquetWriter(file, schema, compression="zstd", use_dictionary=texts or False)
 
 
 _ENCODERS: dict[str, Callable[[pa.Table, bool], bytes]] = {
@@ -293,11 +294,13 @@ def as_column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
     if pa.types.is_nested(kind):
         return pa.array(values, kind)
     if pa.types.is_string(kind):
-        known = {text: text.encode() for text in set(values)}  # often few
-        texts = list(map(known.__getitem__, values))
-        ends = np.cumsum([0, *map(len, texts)], dtype=np.int32)
-        held = [ends, b"".join(texts)]
-    elif pa.types.is_boolean(kind):
+        places = {text: i for i, text in enumerate(dict.fromkeys(values))}  # often few
+        texts = [text.encode() for text in places]
+        held = [np.cumsum([0, *map(len, texts)], dtype=np.int32), b"".join(texts)]
+        distinct = pa.Array.from_buffers(kind, len(texts), [None, *map(pa.py_buffer, held)])
+        rows = np.fromiter(map(places.__getitem__, values), np.int64, len(values))
+        return distinct.take(as_column(rows, pa.int64()))
+    if pa.types.is_boolean(kind):
         held = [np.packbits(values, bitorder="little")]
     else:
         held = [np.ascontiguousarray(values, dtype=_DTYPES[kind])]

@@ -33,7 +33,7 @@ def mixed_texts(
         Where each text begins among the bytes, as Arrow holds them.
     data : ndarray of uint8
     factors : ndarray of uint64 of shape (2,)
-        Odd numbers.
+        Odd numbers that are drawn among all of 64 bits.
     out : ndarray of uint64 of shape (n, 2)
         The keys, which are written over.
 
@@ -46,13 +46,13 @@ def mixed_texts(
     >>> [len(np.unique(keys[:, k])) for k in range(2)]
     [2, 2]
     """
-    compiled(_mix_texts, calls=(_finalised,))(offsets, data, factors, out)
+    compiled(_mix_texts, calls=(_add_word,))(offsets, data, factors, out)
 
 
 def mixed_numbers(x: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
     """Mix a number of each row, of eight bytes, into its keys, as `mixed_texts` does."""
     words = np.ascontiguousarray(x).view(np.uint64)
-    compiled(_mix_words, calls=(_finalised,))(words, factors, out)
+    compiled(_mix_words, calls=(_add_word,))(words, factors, out)
 
 
 class KeyTable:
@@ -112,27 +112,32 @@ def _finalised(b: Any) -> Any:  # pragma: no cover  compiled
     return b ^ (b >> _31)
 
 
-_BYTE, _BYTES = np.uint64(8), 8
+_BYTE, _FULL = np.uint64(8), np.uint64(64)
+_LAST, _LEFT, _RIGHT = np.uint64(56), np.uint64(32), np.uint64(29)
 
 
 def _mix_texts(offsets: Any, data: Any, factors: Any, out: Any) -> None:  # pragma: no cover
+    # Eight bytes at a time; the last word has what is left, seven bytes or less, and the length.
     for i in range(out.shape[0]):
-        a, b, n = out[i, 0], out[i, 1], offsets[i + 1] - offsets[i]
-        word = np.uint64(n)
-        a, b = _finalised(a + word) * factors[0], _finalised(b + word) * factors[1]
-        for first in range(offsets[i], offsets[i + 1], _BYTES):
-            word, shift = np.uint64(0), np.uint64(0)
-            for j in range(first, min(first + _BYTES, offsets[i + 1])):
-                word |= np.uint64(data[j]) << shift
-                shift += _BYTE
-            a, b = _finalised(a ^ word) * factors[0], _finalised(b ^ word) * factors[1]
-        out[i, 0], out[i, 1] = a, b
+        word, shift = np.uint64(0), np.uint64(0)
+        for j in range(offsets[i], offsets[i + 1]):
+            word |= np.uint64(data[j]) << shift
+            shift += _BYTE
+            if shift == _FULL:
+                _add_word(out[i], word, factors)
+                word, shift = np.uint64(0), np.uint64(0)
+        _add_word(out[i], word | np.uint64(offsets[i + 1] - offsets[i]) << _LAST, factors)
 
 
 def _mix_words(words: Any, factors: Any, out: Any) -> None:  # pragma: no cover  compiled
     for i in range(out.shape[0]):
-        for k in range(2):
-            out[i, k] = _finalised(out[i, k] ^ words[i]) * factors[k]
+        _add_word(out[i], words[i], factors)
+
+
+def _add_word(key: Any, word: Any, factors: Any) -> None:  # pragma: no cover  compiled
+    """No two words take a key to the same one, and no word takes two keys to the same."""
+    a, b = (key[0] ^ word) * factors[0], (key[1] + word) * factors[1]
+    key[0], key[1] = a ^ (a >> _LEFT), b ^ (b >> _RIGHT)
 
 
 def _slot(a: Any, b: Any, held: Any, places: Any) -> Any:  # pragma: no cover  compiled
