@@ -16,12 +16,13 @@ from workbooks import packed, sheet, workbook
 
 from eqsep import load_model
 from eqsep.cli import app
-from eqsep.commands import scoring, training_data
+from eqsep.commands import training_data
 from eqsep.commands.bad_rows import BadRows
 from eqsep.commands.console import sentence
 from eqsep.commands.dialects import Layout
 from eqsep.commands.inputs import InputSpec
 from eqsep.commands.reading import open_table
+from eqsep.commands.text_files import CsvFile
 from eqsep.errors import EqsepWarning, UserError
 from eqsep.persistence import ModelFileError
 
@@ -131,13 +132,13 @@ def test_a_log_may_grow_as_it_is_read(tmp_path):
 def test_a_scoring_that_is_refused_at_the_end_leaves_no_output(folder, tmp_path, monkeypatch):
     path, out = tmp_path / "t.csv", tmp_path / "out.csv"
     path.write_text(ROWS)
-    usual = scoring.shortened
+    usual = CsvFile._block
 
     def changing(*words):
         change(path, ROWS[:-10].encode())
         return usual(*words)
 
-    monkeypatch.setattr(scoring, "shortened", changing)
+    monkeypatch.setattr(CsvFile, "_block", changing)
     assert "was changed" in refused("score", folder / "m.eqsep", path, "--out", out)
     assert not out.exists()
 

@@ -12,6 +12,7 @@ from threading import Lock
 import numpy as np
 import pyarrow as pa
 
+from eqsep.commands.writing import as_column
 from eqsep.engine.keys import KeyTable, mixed_numbers, mixed_texts
 from eqsep.errors import UserError
 from eqsep.tables.reading import arrow_numbers
@@ -66,7 +67,9 @@ class Repeats:
         some = KeyTable(most=len(new))
         first = new[some.add(keys[new])]
         try:
-            found = self._verdicts(table if len(first) == len(table) else table.take(first))
+            found = self._verdicts(
+                table if len(first) == len(table) else table.take(as_column(first, pa.int64()))
+            )
         except UserError:
             return self._verdicts(table)  # which says it of the row of the table
         self._keep(keys[first], found)

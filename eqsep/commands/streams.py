@@ -272,14 +272,14 @@ def await_release(stream: "weakref.ref[Any]") -> None:
 
 def decoded_head(raw: Any, layout: Layout, *, name: str) -> tuple[bytes, Rejoined]:
     """The first lines of a file in UTF-8, and the stream of what follows."""
-    first = _read(raw, _FIRST)
+    first = read_fully(raw, _FIRST)
     encoding, mark = encoding_of(first, layout)
     stream = Rejoined(first[mark:], raw)
     if codecs.lookup(encoding).name not in ("utf-8", "ascii"):
         stream = Rejoined(b"", _Transcoded(stream, encoding, name=name))
-    head = _read(stream, _HEAD)
+    head = read_fully(stream, _HEAD)
     while len(head) >= _HEAD and b"\n" not in head and b"\r" not in head:
-        more = _read(stream, _HEAD)
+        more = read_fully(stream, _HEAD)
         head += more
         if not more or len(head) > _LONGEST_LINE:
             break
@@ -293,7 +293,7 @@ def decoded_head(raw: Any, layout: Layout, *, name: str) -> tuple[bytes, Rejoine
     return head[:end], Rejoined(head[end:], stream)
 
 
-def _read(stream: Any, n: int) -> bytes:
+def read_fully(stream: Any, n: int) -> bytes:
     """So many bytes, or fewer where there are no more."""
     parts, left = [], n
     while left and (part := stream.read(left)):

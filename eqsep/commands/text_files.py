@@ -7,8 +7,9 @@ comes as strings: a model reads them as its own kinds of column, in every piece 
 import io
 import json
 import weakref
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -32,6 +33,7 @@ from eqsep.commands.streams import (
     lines_of,
     not_encoded,
     raw_stream,
+    read_fully,
 )
 from eqsep.errors import Note, UserError, quoted, warn
 from eqsep.tables.reading import PLAINLY
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 
 ROWS_AT_ONCE = 8192
 NOT_UTF8 = "Some text is not UTF-8 and was read as cp1252, of Western Europe; --encoding says it."
+_AT_ONCE = 3  # blocks that are parsed
+_QUOTE = b'"'
 _ASCII = 128
 _BLOCK = 2**20  # bytes that are parsed at once
 _MOST_JSON = 2**25  # likewise of JSON
@@ -70,12 +74,46 @@ class CsvFile:
 
     def pieces(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """The rows as strings, some thousand at a time."""
-        rows: Any = self._from_first()
+        try:
+            yield self._block(b"", columns)
+            rest = b"" if self.layout.bad_rows is not None else (yield from self._blocks(columns))
+            yield from self._streamed(rest, columns)
+        finally:
+            self.rows.end()
+
+    def _blocks(self, columns: Sequence[str]) -> Generator[pa.Table, None, bytes]:
+        """Blocks of whole lines, several parsed at a time, up to one with a quote; what is left.
+
+        Within quotes the end of a line is part of a value: where lines end is not known then.
+        """
+        waiting, rest = deque[Future[pa.Table]](), b""
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            try:
+                while block := read_fully(self.rows, _BLOCK):
+                    end = 0 if _QUOTE in block else block.rfind(b"\n") + 1
+                    lines, rest = rest + block[:end], block[end:] if end else rest + block
+                    if not end:
+                        break
+                    waiting.append(pool.submit(self._block, lines, columns))
+                    if len(waiting) > _AT_ONCE:
+                        yield waiting.popleft().result()
+                while waiting:
+                    yield waiting.popleft().result()
+            finally:
+                pool.shutdown(cancel_futures=True)
+        return rest
+
+    def _block(self, lines: bytes, columns: Sequence[str]) -> pa.Table:
+        rows = pa.BufferReader(b"\n" + lines)
+        return self._decoded(self._parsed(arrow_csv.read_csv, rows, columns, size=len(lines)))
+
+    def _streamed(self, first: bytes, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """The rows of these bytes and of the stream after them, parsed one after the other."""
+        rows: Any = self._from_first(first)
         held, batches = weakref.ref(rows), None
         try:
             batches = self._parsed(arrow_csv.open_csv, rows, columns)
             rows = None
-            yield self._decoded(pa.Table.from_batches([], schema=batches.schema))
             for batch in batches:
                 yield self._decoded(pa.Table.from_batches([batch]))
         finally:
@@ -83,17 +121,19 @@ class CsvFile:
             rows = batches = None
             await_release(held)
 
-    def _from_first(self) -> io.BufferedReader:
+    def _from_first(self, first: bytes = b"") -> io.BufferedReader:
         """The rows after a blank line, which is skipped: pyarrow refuses files without any."""
-        return io.BufferedReader(Rejoined(b"\n", self.rows), _BLOCK)
+        return io.BufferedReader(Rejoined(b"\n" + first, self.rows), _BLOCK)
 
-    def _parsed(self, parse: Callable[..., Any], rows: Any, columns: Sequence[str]) -> Any:
+    def _parsed(
+        self, parse: Callable[..., Any], rows: Any, columns: Sequence[str], *, size: int = 0
+    ) -> Any:
         """The rows, with columns of text as bytes: whether these are UTF-8 is seen afterwards."""
         bad = self.layout.bad_rows  # without threads, these have numbers
         return parse(
             rows,
             read_options=arrow_csv.ReadOptions(
-                column_names=self.columns, block_size=_BLOCK, use_threads=bad is None
+                column_names=self.columns, block_size=max(size + 1, _BLOCK), use_threads=bad is None
             ),
             parse_options=arrow_csv.ParseOptions(
                 delimiter=self.dialect.delimiter,

@@ -1,0 +1,93 @@
+"""Text files block by block: the same rows as line by line, whatever stands where blocks end."""
+
+import csv
+import threading
+
+import pytest
+
+from eqsep.commands import text_files
+from eqsep.commands.dialects import Layout
+from eqsep.commands.reading import open_table
+from eqsep.errors import UserError
+
+HEAD = "a,b,c\n"
+LINES = [f"{i},name {i % 7},{i / 8}\n" for i in range(300)]
+FILES = {
+    "plain": "".join(LINES),
+    "no end of the last line": "".join(LINES)[:-1],
+    "a quoted value late": "".join(LINES[:150]) + '9,"two\nlines, and more",1\n' + "".join(LINES),
+    "quotes everywhere": "".join(f'"{i}","x","y"\n' for i in range(200)),
+    "both ends of lines": "".join(LINES).replace("\n", "\r\n"),
+    "the old end of lines": "".join(LINES).replace("\n", "\r"),
+    "blank lines": "\n\n".join(LINES),
+    "beyond ASCII": "".join(LINES).replace("name 3", "größer"),
+    "nothing in places": "".join(LINES).replace("name 3", ""),
+    "no rows": "",
+}
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(text_files, "_BLOCK", 512)
+
+
+def pieces_of(path):
+    with open_table(str(path), layout=Layout()) as file:
+        yield from file.pieces(file.columns)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_all_rows_come_in_their_order(tmp_path, name):
+    path = tmp_path / "t.csv"
+    head = HEAD.replace("\n", "\r") if name == "the old end of lines" else HEAD
+    path.write_text(head + FILES[name], newline="")
+    with path.open(newline="") as file:
+        _, *wanted = ([value or None for value in row] for row in csv.reader(file) if row)
+    pieces = list(pieces_of(path))
+    assert pieces[0].num_rows == 0
+    assert [list(row.values()) for piece in pieces for row in piece.to_pylist()] == wanted
+    assert {str(piece.schema) for piece in pieces} == {str(pieces[0].schema)}
+
+
+def test_blocks_are_parsed_until_a_quote_and_from_there_on_streamed(tmp_path, monkeypatch):
+    path, streamed = tmp_path / "t.csv", []
+    path.write_text(HEAD + FILES["a quoted value late"])
+    usual = text_files.CsvFile._streamed
+    monkeypatch.setattr(
+        text_files.CsvFile,
+        "_streamed",
+        lambda self, first, columns: streamed.append(first) or usual(self, first, columns),
+    )
+    list(pieces_of(path))
+    assert b'"two' in streamed[0]
+    assert len(streamed[0]) < 3 * 512
+    list(pieces_of_plain(tmp_path))
+    assert streamed[1] == b""
+
+
+def pieces_of_plain(folder):
+    path = folder / "plain.csv"
+    path.write_text(HEAD + FILES["plain"])
+    return pieces_of(path)
+
+
+def test_a_line_that_does_not_fit_is_refused_in_any_block(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(HEAD + "".join(LINES[:200]) + "1,2\n" + "".join(LINES[200:]))
+    with pytest.raises(UserError, match="expected 3 values, got 2: '1,2'"):
+        list(pieces_of(path))
+
+
+def test_a_line_that_is_longer_than_a_block_is_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(HEAD + "".join(LINES[:90]) + f"1,{'long ' * 500},2\n" + "".join(LINES))
+    with pytest.raises(UserError, match="a row of it is longer than"):
+        list(pieces_of(path))
+
+
+def test_who_stops_early_leaves_no_thread_behind(tmp_path):
+    before = threading.active_count()
+    pieces = pieces_of_plain(tmp_path)
+    next(pieces), next(pieces)
+    pieces.close()
+    assert threading.active_count() == before
