@@ -85,12 +85,15 @@ class Repeats:
 
     def _keep(self, keys: np.ndarray, found: Verdicts) -> None:
         with self._lock:
-            if not self._told:
-                self._told = {name: np.empty(MOST, x.dtype) for name, x in found.items()}
             n = len(self._table)
             added = self._table.add(keys)
             for name, values in found.items():
-                self._told[name][n : n + len(added)] = values[added]
+                held = self._told.get(name, values[:0])
+                if n + len(added) > len(held):
+                    grown = np.empty(2 * (n + len(added)), values.dtype)
+                    grown[:n] = held[:n]
+                    held = self._told[name] = grown
+                held[n : n + len(added)] = values[added]
 
     def _keys(self, table: pa.Table, columns: Sequence[str]) -> np.ndarray | None:
         """Two numbers for each row, the same for the same values; None where some have none."""

@@ -2,7 +2,7 @@
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from itertools import starmap
 from pathlib import Path
@@ -38,7 +38,7 @@ from eqsep.commands.writing import (
 )
 from eqsep.detector.answers import FittedDetector
 from eqsep.detector.scoring import verdicts
-from eqsep.engine.compiled import threads
+from eqsep.engine.compiled import threads, workers
 from eqsep.errors import UserError, quoted
 from eqsep.labels import NORMAL
 from eqsep.persistence.files import load_answering
@@ -61,7 +61,7 @@ _COLUMNS = {
 }
 _REASONS = {"reasons": pa.list_(pa.struct(_REASON))}
 _NUMBER = "row"
-_AT_ONCE = 4  # pieces that are scored: the rows of each go to threads, too
+_AT_ONCE = 4  # pieces that are scored, each in a thread
 _RESULTS = (_NUMBER, *_COLUMNS, *_REASONS)
 
 
@@ -299,7 +299,7 @@ def _in_threads(
 ) -> Iterator[ScoredRows]:
     """Answers in the order of pieces, of `n` at a time, while others are read and written."""
     waiting = deque[Future[ScoredRows]]()
-    with ThreadPoolExecutor(n) as pool:
+    with workers(n) as pool:
         try:
             for piece in pieces:
                 waiting.append(pool.submit(answer, *piece))

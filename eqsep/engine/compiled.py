@@ -144,6 +144,11 @@ def _pool(n: int) -> ThreadPoolExecutor:
     """Threads that wait for work; a process that is forked off begins with none."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_pool.cache_clear)
+    return workers(n)
+
+
+def workers(n: int) -> ThreadPoolExecutor:
+    """Threads in which work is not divided again."""
     return ThreadPoolExecutor(n, "eqsep", initializer=setattr, initargs=(_this, "is_worker", True))
 
 

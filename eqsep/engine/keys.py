@@ -70,7 +70,7 @@ class KeyTable:
     def __init__(self, *, most: int) -> None:
         slots = 2 ** (2 * most - 1).bit_length()  # at most half of them are taken
         self._keys = np.zeros((slots, 2), dtype=np.uint64)
-        self._places = np.full(slots, -1, dtype=np.int32)
+        self._places = np.zeros(slots, dtype=np.int32)  # one more than the place; 0 where none is
         self._counts = np.array([0, most])
 
     def __len__(self) -> int:
@@ -144,22 +144,22 @@ def _slot(a: Any, b: Any, held: Any, places: Any) -> Any:  # pragma: no cover  c
     """Where a key is in a table, or would be."""
     mask = np.uint64(places.shape[0] - 1)
     at = a & mask
-    while places[at] >= 0 and (held[at, 0] != a or held[at, 1] != b):
+    while places[at] and (held[at, 0] != a or held[at, 1] != b):
         at = (at + np.uint64(1)) & mask
     return at
 
 
 def _find(keys: Any, held: Any, places: Any, out: Any) -> None:  # pragma: no cover  compiled
     for i in range(keys.shape[0]):
-        out[i] = places[_slot(keys[i, 0], keys[i, 1], held, places)]
+        out[i] = places[_slot(keys[i, 0], keys[i, 1], held, places)] - 1
 
 
 def _add(keys: Any, held: Any, places: Any, counts: Any, added: Any) -> None:  # pragma: no cover
     n = 0
     for i in range(keys.shape[0]):
         at = _slot(keys[i, 0], keys[i, 1], held, places)
-        if places[at] < 0 and counts[0] < counts[1]:
-            held[at, 0], held[at, 1], places[at] = keys[i, 0], keys[i, 1], counts[0]
+        if not places[at] and counts[0] < counts[1]:
             counts[0] += 1
+            held[at, 0], held[at, 1], places[at] = keys[i, 0], keys[i, 1], counts[0]
             added[n] = i
             n += 1

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from eqsep.arrays import is_foreign, to_numpy
+from eqsep.engine.compiled import in_threads
 from eqsep.errors import UserError, UserTypeError
 from eqsep.tables.column import Column, column_of, objects
 
@@ -22,6 +23,7 @@ NOTATION = b"eqsep.notation"  # in the metadata of a field: how text wrote the v
 PLAINLY = {NOTATION: b"{}"}
 MOST_CELLS = 2**28  # numbers that a sparse matrix is made dense to
 LARGE, AT_ONCE = 40_000_000, 4_000_000  # those that are learnt in batches, and those of a batch
+_NO_COLUMN = Column("", "number", np.empty(0))
 SMALL_SAMPLE = 1000  # rows of which a fit to batches holds all values, at least
 
 
@@ -132,14 +134,19 @@ def read_table(X: Any, *, name: str) -> Table:
     twice = [n for n, count in Counter(names).items() if count > 1]
     if twice:
         raise UserError(f"{name} expects every column name once, got {twice} twice. Rename them.")
-    columns = [
-        Column.coded(n, v.names, v.rows, categorical=i in categorical)
-        if isinstance(v, _Coded)
-        else column_of(n, v, categorical=i in categorical)
-        for i, (n, v) in enumerate(zip(names, values, strict=True))
-    ]
+    columns: list[Column] = [_NO_COLUMN] * len(values)
     written = _notations(X)
-    columns = [replace(c, notation=written[c.name]) if c.name in written else c for c in columns]
+
+    def make(some: slice) -> None:
+        for i in range(len(values))[some]:
+            n, v, is_category = names[i], values[i], i in categorical
+            if isinstance(v, _Coded):
+                column = Column.coded(n, v.names, v.rows, categorical=is_category)
+            else:
+                column = column_of(n, v, categorical=is_category)
+            columns[i] = replace(column, notation=written[n]) if n in written else column
+
+    in_threads(make, len(values), steps=n_rows * len(values))
     return Table(columns, named, n_rows)
 
 
