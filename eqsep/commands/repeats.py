@@ -101,7 +101,8 @@ class Repeats:
         written = hash(tuple((str(f.type), str(f.metadata)) for f in fields))
         keys = np.full((len(table), 2), written % 2**64, dtype=np.uint64)
         for name in columns:
-            column = table.column(name).combine_chunks()
+            column = table.column(name)
+            column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
             if column.null_count:
                 keys[arrow_numbers(column.is_null())] += _MISSING
             if column.type in _TEXTS:

@@ -132,10 +132,15 @@ class _Reading(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        with self._lock:
-            data = b"" if self._unwanted else self._next(len(buffer))
+        data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
+
+    def read(self, n: int = -1) -> bytes:  # without a copy, as the class above would make one
+        if n < 0:
+            return self.readall()
+        with self._lock:
+            return b"" if self._unwanted else self._next(n)
 
     @abstractmethod
     def _next(self, n: int) -> bytes:

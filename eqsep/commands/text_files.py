@@ -104,8 +104,10 @@ class CsvFile:
         return rest
 
     def _block(self, lines: bytes, columns: Sequence[str]) -> pa.Table:
+        """Whole lines without a quote."""
         rows = pa.BufferReader(b"\n" + lines)
-        return self._decoded(self._parsed(arrow_csv.read_csv, rows, columns, size=len(lines)))
+        parsed = self._parsed(arrow_csv.read_csv, rows, columns, quotes=False, size=len(lines))
+        return self._decoded(parsed)
 
     def _streamed(self, first: bytes, columns: Sequence[str]) -> Iterator[pa.Table]:
         """The rows of these bytes and of the stream after them, parsed one after the other."""
@@ -126,7 +128,13 @@ class CsvFile:
         return io.BufferedReader(Rejoined(b"\n" + first, self.rows), _BLOCK)
 
     def _parsed(
-        self, parse: Callable[..., Any], rows: Any, columns: Sequence[str], *, size: int = 0
+        self,
+        parse: Callable[..., Any],
+        rows: Any,
+        columns: Sequence[str],
+        *,
+        quotes: bool = True,
+        size: int = 0,
     ) -> Any:
         """The rows, with columns of text as bytes: whether these are UTF-8 is seen afterwards."""
         bad = self.layout.bad_rows  # without threads, these have numbers
@@ -137,7 +145,8 @@ class CsvFile:
             ),
             parse_options=arrow_csv.ParseOptions(
                 delimiter=self.dialect.delimiter,
-                newlines_in_values=True,
+                quote_char='"' if quotes else False,
+                newlines_in_values=quotes,
                 invalid_row_handler=None if bad is None else bad.handler(self.name),
             ),
             convert_options=arrow_csv.ConvertOptions(

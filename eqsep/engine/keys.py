@@ -46,13 +46,14 @@ def mixed_texts(
     >>> [len(np.unique(keys[:, k])) for k in range(2)]
     [2, 2]
     """
-    compiled(_mix_texts, calls=(_add_word,))(offsets, data, factors, out)
+    words = data[: len(data) // 8 * 8].view(np.uint64)
+    compiled(_mix_texts, calls=(_left, _right))(offsets, data, words, factors, out)
 
 
 def mixed_numbers(x: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
     """Mix a number of each row, of eight bytes, into its keys, as `mixed_texts` does."""
     words = np.ascontiguousarray(x).view(np.uint64)
-    compiled(_mix_words, calls=(_add_word,))(words, factors, out)
+    compiled(_mix_words, calls=(_left, _right))(words, factors, out)
 
 
 class KeyTable:
@@ -112,32 +113,48 @@ def _finalised(b: Any) -> Any:  # pragma: no cover  compiled
     return b ^ (b >> _31)
 
 
-_BYTE, _FULL = np.uint64(8), np.uint64(64)
-_LAST, _LEFT, _RIGHT = np.uint64(56), np.uint64(32), np.uint64(29)
+_BYTE, _HALF, _LAST, _ALMOST, _FULL = (np.uint64(n) for n in (8, 32, 56, 63, 64))  # bits
+_NEXT, _EIGHTH, _WITHIN = np.uint64(1), np.uint64(3), np.uint64(7)
 
 
-def _mix_texts(offsets: Any, data: Any, factors: Any, out: Any) -> None:  # pragma: no cover
+def _mix_texts(
+    offsets: Any, data: Any, words: Any, factors: Any, out: Any
+) -> None:  # pragma: no cover  compiled
     # Eight bytes at a time; the last word has what is left, seven bytes or less, and the length.
     for i in range(out.shape[0]):
-        word, shift = np.uint64(0), np.uint64(0)
-        for j in range(offsets[i], offsets[i + 1]):
-            word |= np.uint64(data[j]) << shift
-            shift += _BYTE
-            if shift == _FULL:
-                _add_word(out[i], word, factors)
-                word, shift = np.uint64(0), np.uint64(0)
-        _add_word(out[i], word | np.uint64(offsets[i + 1] - offsets[i]) << _LAST, factors)
+        first, n = np.uint64(offsets[i]), np.uint64(offsets[i + 1] - offsets[i])
+        a, b, word, shift = out[i, 0], out[i, 1], np.uint64(0), np.uint64(0)
+        at = first >> _EIGHTH
+        if n < _BYTE and at + _NEXT < np.uint64(words.shape[0]):  # most texts: out of two words
+            shift = (first & _WITHIN) << _EIGHTH
+            word = (words[at] >> shift) | ((words[at + _NEXT] << _NEXT) << (_ALMOST - shift))
+            word &= (_NEXT << (n << _EIGHTH)) - _NEXT
+        else:
+            for j in range(offsets[i], offsets[i + 1]):
+                word |= np.uint64(data[j]) << shift
+                shift += _BYTE
+                if shift == _FULL:
+                    a, b = _left(a, word, factors[0]), _right(b, word, factors[1])
+                    word, shift = np.uint64(0), np.uint64(0)
+        word |= n << _LAST
+        out[i, 0], out[i, 1] = _left(a, word, factors[0]), _right(b, word, factors[1])
 
 
 def _mix_words(words: Any, factors: Any, out: Any) -> None:  # pragma: no cover  compiled
     for i in range(out.shape[0]):
-        _add_word(out[i], words[i], factors)
+        out[i, 0] = _left(out[i, 0], words[i], factors[0])
+        out[i, 1] = _right(out[i, 1], words[i], factors[1])
 
 
-def _add_word(key: Any, word: Any, factors: Any) -> None:  # pragma: no cover  compiled
-    """No two words take a key to the same one, and no word takes two keys to the same."""
-    a, b = (key[0] ^ word) * factors[0], (key[1] + word) * factors[1]
-    key[0], key[1] = a ^ (a >> _LEFT), b ^ (b >> _RIGHT)
+# No two words take a number to the same one, and no word takes two numbers to the same.
+def _left(a: Any, word: Any, factor: Any) -> Any:  # pragma: no cover  compiled
+    a = (a ^ word) * factor
+    return a ^ (a >> _HALF)
+
+
+def _right(b: Any, word: Any, factor: Any) -> Any:  # pragma: no cover  compiled
+    b = (b + word) * factor
+    return b ^ (b >> _30)
 
 
 def _slot(a: Any, b: Any, held: Any, places: Any) -> Any:  # pragma: no cover  compiled
