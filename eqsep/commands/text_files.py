@@ -9,10 +9,10 @@ import json
 import weakref
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,21 +86,27 @@ class CsvFile:
 
         Within quotes the end of a line is part of a value: where lines end is not known then.
         """
-        waiting, rest = deque[Future[pa.Table]](), b""
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
+        waiting, rest, end = deque[Future[pa.Table]](), b"", 1
+        with ThreadPoolExecutor(1 + _AT_ONCE) as pool:
+            reading = pool.submit(read_fully, self.rows, _BLOCK)
             try:
-                while block := read_fully(self.rows, _BLOCK):
-                    end = 0 if _QUOTE in block else block.rfind(b"\n") + 1
-                    lines, rest = rest + block[:end], block[end:] if end else rest + block
-                    if not end:
-                        break
-                    waiting.append(pool.submit(self._block, lines, columns))
-                    if len(waiting) > _AT_ONCE:
+                while end:
+                    wait({reading, *islice(waiting, 1)}, return_when=FIRST_COMPLETED)
+                    if waiting and (waiting[0].done() or len(waiting) > _AT_ONCE):
                         yield waiting.popleft().result()
+                    elif reading.done():
+                        block = reading.result()
+                        end = 0 if _QUOTE in block else block.rfind(b"\n") + 1
+                        lines, rest = rest + block[:end], block[end:] if end else rest + block
+                        if end:
+                            reading = pool.submit(read_fully, self.rows, _BLOCK)
+                            waiting.append(pool.submit(self._block, lines, columns))
                 while waiting:
                     yield waiting.popleft().result()
-            finally:
+            except BaseException:
+                self.rows.end()  # nobody waits for more, which may never come
                 pool.shutdown(cancel_futures=True)
+                raise
         return rest
 
     def _block(self, lines: bytes, columns: Sequence[str]) -> pa.Table:
