@@ -15,6 +15,8 @@ BIN := .venv/bin
 OLDEST := .venv-oldest/bin
 OLDEST_PIP := $(OLDEST)/pip install --quiet --disable-pip-version-check --constraint .venv-oldest/oldest.txt
 PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-version-check
+# The many processes that tests start read what the first has compiled.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo serve reproduce test test-oldest test-dist lint types check coverage docs bench bench-networks bench-scale mutants clean
 

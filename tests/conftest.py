@@ -2,17 +2,19 @@
 
 import os
 import secrets
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
+from fewer import few_draws, few_trees
 from hypothesis import settings
 
 settings.register_profile("eqsep", deadline=None, max_examples=40)  # no test asserts a time
 settings.load_profile("eqsep")
 REAL = Path(os.environ.get("EQSEP_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
-# Files of figures that depend on how many trees vote or draws are made, and those of the trees.
+# Files of figures that depend on how many trees vote or bandwidths are compared, and those of both.
 ALL_TREES = {
     "test_answers.py",
     "test_bandwidth.py",
@@ -25,22 +27,9 @@ ALL_TREES = {
 
 
 @pytest.fixture(autouse=True, scope="module")
-def few_trees(request):
-    """In most files fewer trees, and draws for an interval: they take most of the time of each."""
-    if request.path.name in ALL_TREES:
-        yield
-        return
-    from eqsep.detector import bandwidth, naming
-    from eqsep.engine.trees import Trees
-    from eqsep.evaluation import assessment
-    from eqsep.report import evaluations, measured
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(Trees.grown.__func__.__kwdefaults__, "n", 10)
-        patch.setattr(bandwidth, "N_TREES", 5)
-        patch.setattr(naming, "TREES_OF_A_FOLD", naming.TREES_OF_A_FOLD // 5)
-        for module in (assessment, evaluations, measured):
-            patch.setattr(module, "_RESAMPLES", 40)
+def fewer(request):
+    """In most files fewer trees than by default, and in all fewer draws for an interval."""
+    with few_draws(), nullcontext() if request.path.name in ALL_TREES else few_trees():
         yield
 
 

@@ -20,9 +20,15 @@ MODULES = sorted(ROOT.rglob("*.py"))
 ALL_MODULES = MODULES + sorted(PAPER.rglob("*.py"))  # the paper stands on the library
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_only_go_down(path):
-    assert not list(misplaced(path.relative_to(ROOT).as_posix(), path.read_text()))
+def texts(paths, root):
+    """The text of every file by its path from `root`."""
+    return {path.relative_to(root).as_posix(): path.read_text() for path in paths}
+
+
+def test_imports_only_go_down():
+    told = {at: list(misplaced(at, text)) for at, text in texts(MODULES, ROOT).items()}
+    assert len(told) > 100
+    assert {at: modules for at, modules in told.items() if modules} == {}
 
 
 @pytest.mark.parametrize(
@@ -63,17 +69,22 @@ def drawn(path):
     return sorted(re.findall(r">([^<>]*)</text>", text)), text.count("<path")
 
 
-@pytest.mark.parametrize("path", ALL_MODULES, ids=lambda p: str(p.relative_to(ROOT.parent)))
-def test_no_underscore_crosses_a_module(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+def private_imports(text):
+    """The names with one leading underscore that a module imports from others."""
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom):
             names = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
-            assert not [n for n in names if n.startswith("_") and not n.startswith("__")]
+            yield from (n for n in names if n.startswith("_") and not n.startswith("__"))
 
 
-@pytest.mark.parametrize("path", ALL_MODULES, ids=lambda p: str(p.relative_to(ROOT.parent)))
-def test_a_module_fits_on_a_few_screens(path):
-    assert len(path.read_text().splitlines()) <= 400
+def test_no_underscore_crosses_a_module():
+    told = {at: list(private_imports(text)) for at, text in texts(ALL_MODULES, ROOT.parent).items()}
+    assert {at: names for at, names in told.items() if names} == {}
+
+
+def test_a_module_fits_on_a_few_screens():
+    lengths = {at: len(text.splitlines()) for at, text in texts(ALL_MODULES, ROOT.parent).items()}
+    assert {at: n for at, n in lengths.items() if n > 400} == {}
 
 
 def test_importing_eqsep_is_light():

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from ending import end_at_once
 
 from paper import runner
 from paper.cells import Cell, Skipped, Study, read_result, write_result
@@ -134,15 +135,12 @@ def test_an_error_in_one_cell_does_not_end_the_run(tmp_path, monkeypatch):
     assert read_result(bad, tmp_path) is None
 
 
-def end_at_once(cell, out):  # noqa: ARG001  in place of `measure_cell`
-    os._exit(3)
-
-
 def test_a_process_that_ends_is_told_and_what_is_measured_is_kept(tmp_path, monkeypatch):
     run(CHEAP[:1], tmp_path, workers=1)
     others = [Cell("formulas", "output", "Gaussian"), CHEAP[1]]
     with monkeypatch.context() as patch:
         patch.setattr(runner, "measure_cell", end_at_once)
+        patch.setattr(runner, "_end_with_parent", os.getpid)  # it would import the runner
         outcome = run([*CHEAP[:1], *others], tmp_path, workers=2)
     assert {cell for cell, _ in outcome.failed} == set(others)
     assert all("probably for want of memory" in message for _, message in outcome.failed)

@@ -262,7 +262,7 @@ class MeanColour:
 
 
 def test_shallow_models_on_the_circles_measure_every_figure(monkeypatch):
-    monkeypatch.setattr(circles, "QUICK_DRAWS", 2)
+    monkeypatch.setattr(circles, "QUICK_DRAWS", 1)
     names = ("toy_shallow", "toy_kernel_es")
     results = {cell: _or_skipped(circles.measure, cell) for cell in cells_of(*names)}
     missing = {cell.method for cell, result in results.items() if result is None}

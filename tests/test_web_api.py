@@ -30,6 +30,14 @@ def alarm_of(client, row=HOT):
     return client.post(SCORE, json=row).json()["answers"][0]["id"]
 
 
+@pytest.fixture(scope="module")
+def refused():
+    """A client of a service with one alarm, for requests that change nothing."""
+    with served().client("admin") as client:
+        alarm_of(client)
+        yield client
+
+
 def test_one_row_is_scored_as_the_library_does_and_the_alarm_is_kept(service, client):
     answer = client.post(SCORE, json=HOT)
     assert answer.status_code == 200
@@ -55,8 +63,8 @@ def test_a_bad_row_gets_its_own_error_and_the_others_are_served(client):
     ]
 
 
-def test_nothing_but_bad_rows_is_an_error(client):
-    answer = client.post(SCORE, json={"rows": [BAD, 3]})
+def test_nothing_but_bad_rows_is_an_error(refused):
+    answer = refused.post(SCORE, json={"rows": [BAD, 3]})
     assert answer.status_code == 422
     assert len(answer.json()["errors"]) == 2
     assert "expected a number" in answer.json()["error"]
@@ -89,8 +97,8 @@ def test_pure_scoring_keeps_nothing(service, client):
 
 
 @pytest.mark.parametrize("form", ["application/xml", "multipart/form-data"])
-def test_other_forms_are_refused(client, form):
-    assert client.post(SCORE, content="x", headers={"Content-Type": form}).status_code == 415
+def test_other_forms_are_refused(refused, form):
+    assert refused.post(SCORE, content="x", headers={"Content-Type": form}).status_code == 415
 
 
 def test_reasons_add_up_to_the_score(client):
@@ -180,9 +188,8 @@ def test_one_verdict_of_two_is_undone(service, client):
         ({"rows": [1], "verdict": "unsure", "note": "x" * 2001}, 422),
     ],
 )
-def test_a_verdict_that_cannot_be_is_refused(client, asked, status):
-    alarm_of(client)
-    answer = client.post("/api/v1/verdicts", json=asked)
+def test_a_verdict_that_cannot_be_is_refused(refused, asked, status):
+    answer = refused.post("/api/v1/verdicts", json=asked)
     assert (answer.status_code, list(answer.json())) == (status, ["error"])
 
 

@@ -1,0 +1,32 @@
+"""Fewer trees, bandwidths and draws than by default: they take most of the time of a fit."""
+
+from contextlib import contextmanager
+
+import pytest
+
+
+@contextmanager
+def few_draws():
+    """Few draws for an interval: its ends are then rough, and all else as it is."""
+    from eqsep.evaluation import assessment
+    from eqsep.report import evaluations, measured
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (assessment, evaluations, measured):
+            patch.setattr(module, "_RESAMPLES", 40)
+        yield
+
+
+@contextmanager
+def few_trees():
+    """Few trees vote, and few bandwidths and weights of their vote are compared."""
+    from eqsep.detector import bandwidth, naming
+    from eqsep.engine.trees import Trees
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(Trees.grown.__func__.__kwdefaults__, "n", 10)
+        patch.setattr(naming, "TREES_OF_A_FOLD", naming.TREES_OF_A_FOLD // 5)
+        patch.setattr(bandwidth, "N_TREES", 5)
+        patch.setattr(bandwidth, "INVERSE_BANDWIDTHS", bandwidth.INVERSE_BANDWIDTHS[3:6])
+        patch.setattr(bandwidth, "VOTE_WEIGHTS", bandwidth.VOTE_WEIGHTS[::3])
+        yield
