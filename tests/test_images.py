@@ -1,6 +1,5 @@
 """Folders of images: on small pictures and mean colours, and the real path where it can be had."""
 
-import subprocess
 import sys
 from collections import Counter
 from importlib import util
@@ -344,9 +343,3 @@ def test_weights_that_cannot_be_had_say_what_to_do(monkeypatch):
         OSError, match=r"dinov2-large cannot be had.*EfficientNetEmbedding\(\).*couldn.t"
     ):
         DINOv2Embedding()([Image.new("RGB", (4, 4))])
-
-
-def test_importing_the_data_sets_loads_neither_torch_nor_pillow():
-    code = "import sys, eqsep.datasets; print(sorted({'torch', 'PIL'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

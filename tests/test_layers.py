@@ -93,12 +93,15 @@ def test_importing_eqsep_is_light():
     assert done.stdout.strip() == "[]"
 
 
-def test_using_a_separator_needs_neither_torch_nor_matplotlib():
+def test_libraries_of_networks_pictures_and_images_wait_until_they_are_asked_for():
+    """Separators, data sets, measures, export and the commands that write no report go without."""
     code = (
         "import sys, eqsep; eqsep.KernelEqualitySeparator; eqsep.EqualitySeparator; "
         "eqsep.NegativeSampling; "
-        "import eqsep.theory, eqsep.datasets, eqsep.evaluation; "
-        "print(sorted({'torch', 'matplotlib'} & set(sys.modules)))"
+        "import eqsep.theory, eqsep.datasets, eqsep.evaluation, eqsep.export; "
+        "import eqsep.commands.fitting, eqsep.commands.reporting, eqsep.commands.evaluating; "
+        "heavy = {'torch', 'matplotlib', 'PIL', 'onnx', 'onnxruntime'}; "
+        "print(sorted({name.partition('.')[0] for name in sys.modules} & heavy))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

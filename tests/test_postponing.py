@@ -1,11 +1,14 @@
 """Modules that wait until they are asked for."""
 
+import csv
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from eqsep import Detector
+from eqsep.datasets import make_mixed_demo
 
 
 def run(code):
@@ -72,17 +75,6 @@ def test_scoring_waits_for_no_statistics(tmp_path):
     assert run(code) == []
 
 
-FITTED = """
-import csv
-from eqsep import Detector
-from eqsep.datasets import make_mixed_demo
-
-payments = make_mixed_demo(random_state=0)
-detector = Detector(bandwidth=1.0, n_landmarks=30, random_state=0)
-detector.fit(payments.X, payments.kind).save("m.eqsep")
-with open("one.csv", "w", newline="") as file:
-    csv.writer(file).writerows([payments.X[0].keys(), payments.X[0].values()])
-"""
 SCORED = """
 import os, sys
 from eqsep.__main__ import main
@@ -97,7 +89,11 @@ main()
 def test_the_second_row_waits_for_nothing_that_it_can_do_without(tmp_path, monkeypatch):
     """The first waits for the compiler, whose loops are kept."""
     monkeypatch.chdir(tmp_path)
-    run(FITTED)
+    payments = make_mixed_demo(random_state=0)
+    detector = Detector(bandwidth=1.0, n_landmarks=30, random_state=0)
+    detector.fit(payments.X, payments.kind).save("m.eqsep")
+    with Path("one.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([payments.X[0].keys(), payments.X[0].values()])
     run(SCORED)
     told = run(SCORED)
     assert told[told.index("code") :] == ["code", "0"]

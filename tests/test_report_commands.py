@@ -1,8 +1,6 @@
 """Reports from the command line: fits and evaluations of files."""
 
 import re
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -200,14 +198,6 @@ def test_of_large_files_a_sample_is_measured(rows, monkeypatch):
     read = Page(path.read_text())
     assert "drawn first, as the files are large" in read.whole
     assert {a["attrs"]["aria-label"] for a in read.all("article")} == {"Alarm: a held-out row"}
-
-
-def test_commands_that_write_no_report_do_not_import_matplotlib():
-    code = (
-        "import sys, eqsep.commands.fitting, eqsep.commands.reporting, eqsep.commands.evaluating;"
-        "sys.exit('matplotlib' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("labels", [["normal"], ["normal", "fraud"], [None], ["normal"] * 2])
