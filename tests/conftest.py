@@ -3,12 +3,14 @@
 import os
 import secrets
 from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-from fewer import few_draws, few_trees
+from fewer import few_draws, few_trees, plain_pictures
 from hypothesis import settings
+from typer.main import get_command
 
 settings.register_profile("eqsep", deadline=None, max_examples=40)  # no test asserts a time
 settings.load_profile("eqsep")
@@ -24,12 +26,27 @@ ALL_TREES = {
     "test_readme.py",
     "test_trees.py",
 }
+# Files of pictures: what is in them has its place.
+LAID_OUT = {"test_displays.py", "test_plots.py", "test_readme.py", "test_report.py"}
 
 
 @pytest.fixture(autouse=True, scope="module")
 def fewer(request):
-    """In most files fewer trees than by default, and in all fewer draws for an interval."""
-    with few_draws(), nullcontext() if request.path.name in ALL_TREES else few_trees():
+    """In most files fewer trees than by default and plain pictures, and in all fewer draws."""
+    name = request.path.name
+    with (
+        few_draws(),
+        nullcontext() if name in ALL_TREES else few_trees(),
+        nullcontext() if name in LAID_OUT else plain_pictures(),
+    ):
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def commands_made_once():
+    """An application makes all of its commands anew for each one that a test runs: here, once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.testing._get_command", cache(get_command))
         yield
 
 

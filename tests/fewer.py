@@ -1,4 +1,4 @@
-"""Fewer trees, bandwidths and draws than by default: they take most of the time of a fit."""
+"""Fewer trees, bandwidths and draws, and plainer pictures: these take most of the time of tests."""
 
 from contextlib import contextmanager
 
@@ -29,4 +29,14 @@ def few_trees():
         patch.setattr(bandwidth, "N_TREES", 5)
         patch.setattr(bandwidth, "INVERSE_BANDWIDTHS", bandwidth.INVERSE_BANDWIDTHS[3:6])
         patch.setattr(bandwidth, "VOTE_WEIGHTS", bandwidth.VOTE_WEIGHTS[::3])
+        yield
+
+
+@contextmanager
+def plain_pictures():
+    """All is drawn, where it would be without a search for room: that is half of a picture."""
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ConstrainedLayoutEngine, "execute", lambda *_: None)
         yield

@@ -1,6 +1,5 @@
 """Pictures of separators."""
 
-
 import numpy as np
 import pandas as pd
 import pytest

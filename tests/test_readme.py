@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from fewer import few_trees
+from fewer import few_trees, plain_pictures
 from matplotlib import pyplot as plt
 from typer.testing import CliRunner
 
@@ -183,7 +183,8 @@ WITH_RAY = ROOT / "docs" / "ray.md"  # runs where a cluster is: in test_distribu
 )
 def test_the_blocks_run_in_order(page, tmp_path, monkeypatch, home_of):
     monkeypatch.chdir(tmp_path)
-    run_page(page, home_of)
+    with plain_pictures():
+        run_page(page, home_of)
 
 
 @every_page
