@@ -9,6 +9,7 @@ import pytest
 LONGEST = (
     "test_readme.py",
     "test_distributed.py",
+    "test_console_browser.py",
     "test_commands.py",
     "test_estimators.py",
     "test_paper_studies.py",
@@ -19,8 +20,7 @@ LONGEST = (
     "test_serving_command.py",
     "test_report.py",
     "test_web_api.py",
-    "test_console_browser.py",
-    "test_layers.py",
+    "test_groups.py",
 )
 
 # Before anything is imported: SciPy looks at this only once.

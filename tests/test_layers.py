@@ -71,7 +71,7 @@ def drawn(path):
 
 def private_imports(text):
     """The names with one leading underscore that a module imports from others."""
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(RULES["parsed"](text)):
         if isinstance(node, ast.ImportFrom):
             names = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
             yield from (n for n in names if n.startswith("_") and not n.startswith("__"))

@@ -8,6 +8,7 @@ A *room* is a module or folder of the package's root. Imports only go down the l
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +51,12 @@ BY_NAME = {
 }
 _NOT_DRAWN = ("__main__", "errors", "files", "renames")  # the outer door, and what all may use
 
+parsed = cache(ast.parse)  # every module is looked at several times
+
 
 def imports(source: str) -> Iterator[str]:
     """Every module that the source imports, wherever and however; "?" for a computed name."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.ImportFrom) and node.module == "eqsep":
             names = [alias.name for alias in node.names if alias.name != "__version__"]
             yield from (eqsep._HOMES.get(name, f"eqsep.{name}") for name in names)
@@ -94,7 +97,7 @@ def module_graph() -> dict[str, set[str]]:
     graph: dict[str, set[str]] = {}
     for name, path in names.items():
         graph[name] = set()
-        for node in ast.parse(path.read_text()).body:
+        for node in parsed(path.read_text()).body:
             if isinstance(node, ast.ImportFrom) and node.module:
                 inner = {f"{node.module}.{alias.name}" for alias in node.names} & set(names)
                 graph[name] |= inner or {node.module} & set(names)
