@@ -21,6 +21,7 @@ from paper.tables import (
     TABLES,
     circle_networks,
     circles,
+    gaussians,
     magnetic_tile,
     mvtec,
     nsl_kdd,
@@ -319,6 +320,8 @@ def test_separation_is_that_of_outputs_and_distances():
 @pytest.mark.usefixtures("short_training", "unrecorded")
 def test_every_figure_is_drawn_from_results_alone(tmp_path, monkeypatch):
     monkeypatch.setitem(drawing.png.__kwdefaults__, "dpi", 50)
+    quick = gaussians.linear_svm  # of 300 cells: test_paper_runner.py has equality separators
+    monkeypatch.setattr(gaussians, "equality", lambda *_, **__: quick)
     plan = Plan(protocols=("paper",), seeds=1, quick=True)
     for figure in FIGURES.values():
         outcome = run(figure.cells(plan), tmp_path, workers=1)
