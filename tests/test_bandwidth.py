@@ -7,7 +7,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import average_precision_score
 
 from eqsep.detector import bandwidth
-from eqsep.detector.bandwidth import Choice, Rows
+from eqsep.detector.bandwidth import Choice, Rows, average_precision
 from eqsep.detector.feature_map import Packing
 
 GRID = (0.25, 0.5, 1, 2, 4, 8, 16, 32)  # inverse bandwidths, in units of 1 / the median distance
@@ -217,3 +217,12 @@ def test_those_around_the_best_are_looked_at_once_and_few_others(
     assert set(around) <= set(seen)
     assert len(seen) == 2 * len(set(seen)), "by each of two looks"
     assert len(set(seen)) <= most
+
+
+@pytest.mark.parametrize("digits", [0, 1, 9])
+def test_average_precision_is_that_of_scikit_learn_to_the_last_bit(digits):
+    rng = np.random.default_rng(digits)
+    for n, m in rng.integers(0, 200, size=(50, 2)):
+        normal, others = rng.normal(size=n).round(digits), rng.normal(1, size=m + 1).round(digits)
+        assert average_precision(normal, others) == precision(normal, others)
+    assert average_precision(normal, others[:0]) == 0

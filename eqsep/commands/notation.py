@@ -146,6 +146,8 @@ def without_minus(text: str) -> tuple[str, str]:
     >>> without_minus("5,50-"), without_minus("(5)"), without_minus("−5"), without_minus("-5")
     (('5,50', 'behind'), ('5', 'brackets'), ('5', 'long'), ('-5', ''))
     """
+    if not any(mark in text for mark in "-−("):
+        return text, ""
     for style, pattern in _MINUS_IN.items():
         if found := re.fullmatch(pattern, text):
             return found[1], style
@@ -220,7 +222,10 @@ def in_signs_of(texts: Sequence[str], tried: Iterable[Notation]) -> list[Notatio
 
 def is_number(text: str) -> bool:
     """Whether a text is a number in some notation, with a unit or without."""
-    return any(re.fullmatch(pattern, bare(text)[0]) for pattern in _ONE_OF.values())
+    if text.isascii() and text.isdigit():
+        return True
+    number = bare(text)[0]
+    return any(re.fullmatch(pattern, number) for pattern in _ONE_OF.values())
 
 
 def strange_numbers(values: Sequence[str]) -> list[str]:

@@ -267,7 +267,8 @@ class _Look:
         values, found = [np.empty_like(s) for s in self._distances], []
         for inverse in inverses.tolist():
             held, exchanged, anomalous = self._scores(inverse, alpha=alpha, values=values)
-            found.append(_precision(held, exchanged) + SEEN * _precision(held, anomalous))
+            seen = average_precision(held, anomalous)
+            found.append(average_precision(held, exchanged) + SEEN * seen)
         return np.array(found)
 
     def _scores(
@@ -293,7 +294,7 @@ class _Look:
         share = anomalous_shares(trees.sums(train, target))
         votes = [trees.mean(rows, share) for rows in others]
         parts = list(zip((held, anomalous), votes, self.excess, strict=True))
-        found = [_precision(*(a + e + w * v for a, v, e in parts)) for w in VOTE_WEIGHTS]
+        found = [average_precision(*(a + e + w * v for a, v, e in parts)) for w in VOTE_WEIGHTS]
         return np.array(found)
 
 
@@ -307,13 +308,22 @@ def _coefficients(k: np.ndarray, target: np.ndarray, *, alpha: float) -> np.ndar
     return coef
 
 
-def _precision(normal: np.ndarray, anomalous: np.ndarray) -> float:
+def average_precision(normal: np.ndarray, anomalous: np.ndarray) -> float:
+    """That of scores, as scikit-learn's, which checks what it is given for longer; 0 of none.
+
+    Examples
+    --------
+    >>> average_precision(np.array([0.1, 0.4]), np.array([0.4, 0.8]))
+    0.8333333333333333
+    """
     if not len(anomalous):
         return 0.0
-    from sklearn.metrics import average_precision_score  # slow: scoring does not wait for it
-
-    y = np.repeat([0, 1], [len(normal), len(anomalous)])
-    return float(average_precision_score(y, np.concatenate([normal, anomalous])))
+    score = np.concatenate([normal, anomalous])
+    order = np.argsort(-score, kind="stable")
+    last = np.append(np.flatnonzero(np.diff(score[order])), len(score) - 1)  # of equal ones
+    found = np.cumsum(order >= len(normal))[last][::-1]
+    recall = np.append(found / len(anomalous), 0.0)
+    return float(-np.sum(np.diff(recall) * (found / (last[::-1] + 1))))  # to the last bit
 
 
 def _exchanged(
