@@ -104,7 +104,7 @@ class Run:
         """Those of these names that are installed."""
         for name in filter(METHODS.__contains__, names):
             settings = {"settings": {"n_jobs": self.threads}} if name != "ECOD" else {}
-            with suppress(MissingExtraError):
+            with suppress(ImportError, MissingExtraError):
                 yield name, METHODS[name].build(**settings)
 
 

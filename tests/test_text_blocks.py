@@ -28,7 +28,8 @@ FILES = {
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(text_files, "_BLOCK", 512)
+    for size in ("_BLOCK", "_LINES"):
+        monkeypatch.setattr(text_files, size, 512)
 
 
 def pieces_of(path):

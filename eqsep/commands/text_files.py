@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,7 +47,8 @@ NOT_UTF8 = "Some text is not UTF-8 and was read as cp1252, of Western Europe; --
 _AT_ONCE = 3  # blocks that are parsed
 _QUOTE = b'"'
 _ASCII = 128
-_BLOCK = 2**20  # bytes that are parsed at once
+_BLOCK = 2**20  # bytes that are parsed at once, one block after the other
+_LINES = 2**22  # likewise of whole lines, several blocks beside each other
 _MOST_JSON = 2**25  # likewise of JSON
 _TRUTHS = {True: "true", False: "false"}
 
@@ -88,7 +90,7 @@ class CsvFile:
         """
         waiting, rest, end = deque[Future[pa.Table]](), b"", 1
         with ThreadPoolExecutor(1 + _AT_ONCE) as pool:
-            reading = pool.submit(read_fully, self.rows, _BLOCK)
+            reading = pool.submit(read_fully, self.rows, _LINES)
             try:
                 while end:
                     wait({reading, *islice(waiting, 1)}, return_when=FIRST_COMPLETED)
@@ -99,7 +101,7 @@ class CsvFile:
                         end = 0 if _QUOTE in block else block.rfind(b"\n") + 1
                         lines, rest = rest + block[:end], block[end:] if end else rest + block
                         if end:
-                            reading = pool.submit(read_fully, self.rows, _BLOCK)
+                            reading = pool.submit(read_fully, self.rows, _LINES)
                             waiting.append(pool.submit(self._block, lines, columns))
                 while waiting:
                     yield waiting.popleft().result()
@@ -173,7 +175,12 @@ class CsvFile:
             except pa.ArrowInvalid:
                 column = self._western(coded, name)
             columns.append(pc.if_else(pc.equal(column, nothing), missing, column))
-        return pa.table(columns, schema=pa.schema(map(self._field, table.column_names)))
+        fields = [self._fields[name] for name in table.column_names]
+        return pa.table(columns, schema=pa.schema(fields))
+
+    @cached_property
+    def _fields(self) -> dict[str, pa.Field]:
+        return {name: self._field(name) for name in self.columns}
 
     def _field(self, name: str) -> pa.Field:
         """A column of strings, and how these are written."""
