@@ -28,7 +28,7 @@ FILES = {
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    for size in ("_BLOCK", "_LINES"):
+    for size in ("_BLOCK", "_LARGEST"):
         monkeypatch.setattr(text_files, size, 512)
 
 

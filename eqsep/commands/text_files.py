@@ -48,7 +48,7 @@ _AT_ONCE = 3  # blocks that are parsed
 _QUOTE = b'"'
 _ASCII = 128
 _BLOCK = 2**20  # bytes that are parsed at once, one block after the other
-_LINES = 2**22  # likewise of whole lines, several blocks beside each other
+_LARGEST = 2**22  # likewise, in the long run, of whole lines in blocks beside each other
 _MOST_JSON = 2**25  # likewise of JSON
 _TRUTHS = {True: "true", False: "false"}
 
@@ -88,9 +88,9 @@ class CsvFile:
 
         Within quotes the end of a line is part of a value: where lines end is not known then.
         """
-        waiting, rest, end = deque[Future[pa.Table]](), b"", 1
+        waiting, rest, end, size = deque[Future[pa.Table]](), b"", 1, _BLOCK
         with ThreadPoolExecutor(1 + _AT_ONCE) as pool:
-            reading = pool.submit(read_fully, self.rows, _LINES)
+            reading = pool.submit(read_fully, self.rows, size)
             try:
                 while end:
                     wait({reading, *islice(waiting, 1)}, return_when=FIRST_COMPLETED)
@@ -101,7 +101,8 @@ class CsvFile:
                         end = 0 if _QUOTE in block else block.rfind(b"\n") + 1
                         lines, rest = rest + block[:end], block[end:] if end else rest + block
                         if end:
-                            reading = pool.submit(read_fully, self.rows, _LINES)
+                            size = min(2 * size, _LARGEST)
+                            reading = pool.submit(read_fully, self.rows, size)
                             waiting.append(pool.submit(self._block, lines, columns))
                 while waiting:
                     yield waiting.popleft().result()
