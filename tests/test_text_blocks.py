@@ -92,3 +92,32 @@ def test_who_stops_early_leaves_no_thread_behind(tmp_path):
     next(pieces), next(pieces)
     pieces.close()
     assert threading.active_count() == before
+
+
+UNCLOSED = {
+    "near the end": "".join(LINES) + '9,x,"never closed\n' + "".join(LINES[:20]),
+    "in the last line": "".join(LINES) + '9,x,"1\n',
+    "after values with quotes": '1,"a ""b"" c",2\n' * 90 + '9,x,"never, ""closed""\n',
+}
+CLOSED = {
+    "a mark of inches": "".join(LINES) + '9,5" pipe,1\n' + "".join(LINES[:9]),
+    "three quotes at the end": '1,"a",2\n' * 300 + '1,2,"""x"""\n',
+    "inches in quotes and out of them": '1,"5"" pipe",5" pipe\n' * 41,
+}
+
+
+@pytest.mark.parametrize("name", UNCLOSED)
+def test_a_file_that_ends_within_quotes_is_refused(tmp_path, name):
+    path = tmp_path / "t.csv"
+    path.write_text(HEAD + UNCLOSED[name])
+    with pytest.raises(UserError, match=r"t\.csv ends within quotes: one before is never closed"):
+        list(pieces_of(path))
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_quotes_that_open_no_value_are_part_of_it(tmp_path, name):
+    path = tmp_path / "t.csv"
+    path.write_text(HEAD + CLOSED[name])
+    with path.open(newline="") as file:
+        wanted = sum(1 for _ in csv.reader(file)) - 1
+    assert sum(piece.num_rows for piece in pieces_of(path)) == wanted

@@ -5,6 +5,7 @@ import csv
 import gzip
 import io
 import os
+import re
 import select
 import stat
 import sys
@@ -28,6 +29,7 @@ _BOMS = {
     codecs.BOM_UTF16_LE: "utf-16-le",
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
+QUOTE = b'"'
 _HEAD = 2**18  # bytes of which the dialect is found out
 _LONGEST_LINE = 2**22  # bytes
 _FIRST = 4096  # bytes that show an encoding
@@ -188,6 +190,30 @@ class Rejoined(_Reading):
         data: bytes = self._first[:n] or self._rest.read(n)
         self._first = self._first[len(data) :]
         return data
+
+
+class Remembered(Rejoined):
+    """The same, of which the last bytes that were read are kept."""
+
+    def __init__(self, first: bytes, rest: Any, *, most: int) -> None:
+        super().__init__(first, rest)
+        self._most, self._quotes_before, self._last = most, 0, b""
+
+    def _next(self, n: int) -> bytes:
+        data = super()._next(n)
+        self._last += data
+        if len(self._last) > 2 * self._most:
+            self._quotes_before += self._last[: -self._most].count(QUOTE)
+            self._last = self._last[-self._most :]
+        return data
+
+    def ends_within_quotes(self, delimiter: str) -> bool:
+        """Whether the bytes end in a value whose quote is not closed; no where it is not known."""
+        if self._quotes_before % 2 or not self._last.count(QUOTE) % 2:
+            return False
+        begins = rb"(?:\A|(?<=[" + re.escape(delimiter.encode()) + rb"\r\n]))"
+        values = re.finditer(begins + rb'"[^"]*(?:""[^"]*)*("?)', self._last)
+        return any(not value[1] for value in values)
 
 
 class _Parts(_Reading):

@@ -25,9 +25,11 @@ from pyarrow import csv as arrow_csv
 from eqsep.commands.dialects import Dialect, Layout, detect
 from eqsep.commands.notation import Notation
 from eqsep.commands.streams import (
+    QUOTE,
     STANDARD_INPUT,
     Lines,
     Rejoined,
+    Remembered,
     await_release,
     decoded,
     decoded_head,
@@ -45,7 +47,6 @@ if TYPE_CHECKING:
 ROWS_AT_ONCE = 8192
 NOT_UTF8 = "Some text is not UTF-8 and was read as cp1252, of Western Europe; --encoding says it."
 _AT_ONCE = 3  # blocks that are parsed
-_QUOTE = b'"'
 _ASCII = 128
 _BLOCK = 2**20  # bytes that are parsed at once, one block after the other
 _LARGEST = 2**22  # likewise, in the long run, of whole lines in blocks beside each other
@@ -98,7 +99,7 @@ class CsvFile:
                         yield waiting.popleft().result()
                     elif reading.done():
                         block = reading.result()
-                        end = 0 if _QUOTE in block else block.rfind(b"\n") + 1
+                        end = 0 if QUOTE in block else block.rfind(b"\n") + 1
                         lines, rest = rest + block[:end], block[end:] if end else rest + block
                         if end:
                             size = min(2 * size, _LARGEST)
@@ -120,21 +121,27 @@ class CsvFile:
 
     def _streamed(self, first: bytes, columns: Sequence[str]) -> Iterator[pa.Table]:
         """The rows of these bytes and of the stream after them, parsed one after the other."""
-        rows: Any = self._from_first(first)
+        source = Remembered(b"\n" + first, self.rows, most=2 * _BLOCK)
+        rows: Any = io.BufferedReader(source, _BLOCK)
         held, batches = weakref.ref(rows), None
         try:
             batches = self._parsed(arrow_csv.open_csv, rows, columns)
             rows = None
             for batch in batches:
                 yield self._decoded(pa.Table.from_batches([batch]))
+            if source.ends_within_quotes(self.dialect.delimiter):
+                raise UserError(
+                    f"{self.name} ends within quotes: one before is never closed, and what follows "
+                    f"it would be lost. Close it, or leave it out."
+                )
         finally:
             self.rows.end()
             rows = batches = None
             await_release(held)
 
-    def _from_first(self, first: bytes = b"") -> io.BufferedReader:
+    def _from_first(self) -> io.BufferedReader:
         """The rows after a blank line, which is skipped: pyarrow refuses files without any."""
-        return io.BufferedReader(Rejoined(b"\n" + first, self.rows), _BLOCK)
+        return io.BufferedReader(Rejoined(b"\n", self.rows), _BLOCK)
 
     def _parsed(
         self,
