@@ -22,6 +22,7 @@ ALL_TREES = {
     "test_bandwidth.py",
     "test_detector_real.py",
     "test_gallery.py",
+    "test_golden.py",
     "test_naming.py",
     "test_readme.py",
     "test_trees.py",

@@ -64,7 +64,29 @@ def doubting():
     return Detector(**FEW).fit(rows, labels)
 
 
+def runs(n_runs, *, seed):
+    """Runs of 40 rows of two sensors, one of which drifts; in each tenth row it stands still."""
+    rng = np.random.default_rng(seed)
+    n, t = 40 * n_runs, np.tile(np.arange(40.0), n_runs)
+    level = np.repeat(rng.normal(size=n_runs), 40) + 0.02 * t
+    sensors = {"p": level + rng.normal(0, 0.1, n), "q": 2 * level + rng.normal(0, 0.1, n)}
+    return pd.DataFrame({"run": np.repeat(np.arange(n_runs), 40).astype(str), "t": t, **sensors})
+
+
+def in_runs(**parameters):
+    """A detector of whole runs, with two kinds of anomaly."""
+    rows = runs(30, seed=0)
+    kind = np.where(np.arange(len(rows)) % 40 == 39, "stuck", "normal").astype(object)
+    kind[np.arange(len(rows)) % 80 == 20] = "leak"
+    rows.loc[kind == "stuck", "q"] = 0.0
+    rows.loc[kind == "leak", "p"] -= 3.0
+    told = {"false_alarm_rate": 0.2, "n_landmarks": 40, "random_state": 0, **parameters}
+    return Detector(**told).fit(rows, kind, groups="run", time="t")
+
+
 DETECTORS = {
+    "groups": (in_runs, runs(4, seed=1)),
+    "windows": (lambda: in_runs(window=3), runs(4, seed=1)),
     "mixed": (lambda: Detector(**FEW).fit(TABLE.X, TABLE.kind), FRESH.X),
     "0/1": (lambda: Detector(**FEW).fit(X, IS_ANOMALY.astype(int)), NEW_X),
     "truths": (lambda: Detector(bandwidth=0.5, **FEW).fit(X, IS_ANOMALY), NEW_X),
