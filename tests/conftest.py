@@ -19,7 +19,6 @@ REAL = Path(os.environ.get("EQSEP_DATA", Path(__file__).parents[2] / "shared" / 
 # Files of figures that depend on how many trees vote or bandwidths are compared, and those of both.
 ALL_TREES = {
     "test_answers.py",
-    "test_bandwidth.py",
     "test_detector_real.py",
     "test_gallery.py",
     "test_golden.py",

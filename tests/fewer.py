@@ -19,16 +19,13 @@ def few_draws():
 
 @contextmanager
 def few_trees():
-    """Few trees vote, and few bandwidths and weights of their vote are compared."""
-    from eqsep.detector import bandwidth, naming
+    """Few trees vote."""
+    from eqsep.detector import naming
     from eqsep.engine.trees import Trees
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(Trees.grown.__func__.__kwdefaults__, "n", 10)
         patch.setattr(naming, "TREES_OF_A_FOLD", naming.TREES_OF_A_FOLD // 5)
-        patch.setattr(bandwidth, "N_TREES", 5)
-        patch.setattr(bandwidth, "INVERSE_BANDWIDTHS", bandwidth.INVERSE_BANDWIDTHS[3:6])
-        patch.setattr(bandwidth, "VOTE_WEIGHTS", bandwidth.VOTE_WEIGHTS[::3])
         yield
 
 

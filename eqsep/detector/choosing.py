@@ -1,4 +1,4 @@
-"""What a first fit chooses: landmarks, bandwidth, ellipsoid, trees and what their vote counts."""
+"""What a first fit chooses: encoding, landmarks, ellipsoid and trees."""
 
 import zlib
 from dataclasses import replace
@@ -6,20 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.detector.bandwidth import DOUBTED, DOUBTED_VOTE_WEIGHT, Choice, Rows, kernel_of
+from eqsep.arrays import beside
 from eqsep.detector.feature_map import FeatureMap, Packing, deviations
 from eqsep.detector.grouping import choose_groups, divided_by_group
 from eqsep.detector.holdout import contents, holdout_bounds, is_held_out, row_hashes
 from eqsep.detector.windows import Windows
 from eqsep.engine.ellipsoid import Ellipsoid
+from eqsep.engine.kernels import Laplacian
 from eqsep.engine.nystroem import choose_landmarks
 from eqsep.engine.trees import Trees
 from eqsep.labels import RowLabels
 from eqsep.renames import DEPRECATED, parameter
-from eqsep.tables.fitted import encoded, output_weights
+from eqsep.tables.fitted import encoded
 from eqsep.tables.reading import Table
 
 LIKENESS_WEIGHTS = {False: 0.0, True: 0.3}  # by whether normal rows are doubted
+BANDWIDTHS = {False: 0.15, True: 2.0}  # by doubt: a wide kernel follows no few rows
+VOTE_WEIGHTS = {False: 0.5, True: 1.0}  # what the vote of trees counts, by doubt
+POWERS, MIDDLE = (1, 2, 4, 8, 16), 4  # of the kernel, and that of the bandwidth
 FEWEST_IN_A_LEAF = {False: 1, True: 3}  # rows; by whether normal rows are doubted
 
 
@@ -59,47 +63,40 @@ def make_feature_map(
     is_anomaly = labels.is_anomaly[trains]
     learnt, normal, packing = Z[trains], trains & (labels.code <= 0), Packing.of(encoder)
     landmarks = choose_landmarks(learnt, is_anomaly, n=detector.n_landmarks, rng=rng)
-    source = encoder.source_[output_weights(encoder) > 0][packing.first]
     at = deviations(encoder)
     weight, drawn = table.weights(normal), np.random.RandomState(key)
     ellipsoid = _ellipsoid(Z[normal][:, at], weight, drawn, doubted=doubted)
-    groups = None if grouping is None else hashes[trains]
-    telling = None if ellipsoid is None or ellipsoid.is_heavy else ellipsoid
-    rows = Rows(learnt, is_anomaly, packing, source, groups, telling, at)
-    inverse, vote_weight = _chosen(rows, detector, rng, doubted=doubted)
+    seen = packing(learnt)
+    if ellipsoid is not None and not ellipsoid.is_heavy:
+        seen = beside(seen, ellipsoid.along(learnt, at))
     fewest, narrow = FEWEST_IN_A_LEAF[doubted], len(packing.first)
     return FeatureMap(
         encoder,
         landmarks,
         ~_among(landmarks, learnt[is_anomaly == 1]),
-        kernel_of(inverse, landmarks),
+        kernel_of(given_bandwidth(detector) or BANDWIDTHS[doubted], landmarks),
         columns,
         key,
         *bounds,
         doubted,
         LIKENESS_WEIGHTS[doubted],
         ellipsoid,
-        Trees.grown(
-            rows.seen(np.arange(len(learnt))), is_anomaly, rng, least=fewest, narrow=narrow
-        ),
-        vote_weight,
+        Trees.grown(seen, is_anomaly, rng, least=fewest, narrow=narrow),
+        VOTE_WEIGHTS[doubted],
         grouping,
         None if detector.window is None else Windows.of(table, detector.window),
         {},
     ), Z
 
 
-def _chosen(
-    rows: Rows, detector: Any, rng: np.random.RandomState, *, doubted: bool
-) -> tuple[float, float]:
-    """1 / bandwidth, and what the vote of trees counts."""
-    bandwidth = given_bandwidth(detector)
-    inverse = None if bandwidth is None else 1 / bandwidth
-    if doubted:
-        return inverse or DOUBTED, DOUBTED_VOTE_WEIGHT
-    choice = Choice(rows, alpha=detector.alpha, n_landmarks=detector.n_landmarks, rng=rng)
-    inverse = inverse or choice.inverse_bandwidth()
-    return inverse, choice.vote_weight(inverse)
+def kernel_of(bandwidth: float, landmarks: np.ndarray) -> Laplacian:
+    """The kernel over landmarks of a bandwidth in units of their median distance.
+
+    The mean of exp(-p ||x - c||_1 / (4 h m)) over the powers p, m the median distance and h the
+    bandwidth: that of p = 4, beside two narrower and two wider ones.
+    """
+    median = Laplacian().resolved(landmarks)
+    return Laplacian(gamma=float(median.gamma) / (bandwidth * MIDDLE), powers=POWERS)
 
 
 def _ellipsoid(rows: np.ndarray, weight: Any, rng: Any, *, doubted: bool) -> Ellipsoid | None:

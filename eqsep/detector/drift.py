@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from eqsep.checks import DriftWarning, Finding, TimeOrderWarning
-from eqsep.detector.bandwidth import RATE, inverse_of
 from eqsep.detector.choosing import given_bandwidth, make_feature_map
 from eqsep.detector.feature_map import FeatureMap
 from eqsep.detector.scoring import Scorer
@@ -46,7 +45,7 @@ def check_time(
     found, normal = _restarts(table.groups), np.flatnonzero(code == 0)
     if len(normal) > MOST_ROWS:
         normal = np.sort(np.random.RandomState(0).permutation(normal)[:MOST_ROWS])
-    small = _small(detector, feature_map, share=len(normal) / max(int((code == 0).sum()), 1))
+    small = _small(detector)
     rows = table.take(normal)
     looks = list(_looks(rows, small, feature_map))
     if not looks:
@@ -75,15 +74,11 @@ def _finding(columns: list[str], *, rate: float, broken: float) -> Finding:
     )
 
 
-def _small(detector: Any, feature_map: FeatureMap, *, share: float) -> Any:
-    """A detector for a share of the rows, with the bandwidth of the fit, as wide as these ask."""
-    bandwidth = given_bandwidth(detector)
-    if bandwidth is None:
-        inverse = inverse_of(feature_map.kernel, feature_map.landmarks)
-        bandwidth = 1 / (inverse * (CUTS[1] * share) ** RATE)
+def _small(detector: Any) -> Any:
+    """A detector of few landmarks, with the bandwidth of the fit."""
     return type(detector)(
         n_landmarks=min(LANDMARKS, detector.n_landmarks),
-        bandwidth=bandwidth,
+        bandwidth=given_bandwidth(detector),
         alpha=detector.alpha,
         false_alarm_rate=detector.false_alarm_rate,
         window=detector.window,

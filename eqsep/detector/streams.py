@@ -16,8 +16,7 @@ from eqsep.batches.joining import joined, tables, width
 from eqsep.batches.sampling import LabelledRows, Strata, frequent, sample_size
 from eqsep.batches.sources import Source, prefetched
 from eqsep.checks import check_columns, check_row_labels
-from eqsep.detector.bandwidth import RATE
-from eqsep.detector.choosing import given_bandwidth, make_feature_map
+from eqsep.detector.choosing import make_feature_map
 from eqsep.detector.contamination import held_out_anomalies
 from eqsep.detector.feature_map import FeatureMap
 from eqsep.detector.fitting import (
@@ -216,9 +215,8 @@ def seed_of(rng: np.random.RandomState) -> int:
 def agree(detector: Any, rng: np.random.RandomState, summary: StreamSummary) -> FitContext:
     """The context that a summary of all rows gives, of which it holds a sample.
 
-    Encoding, landmarks and bandwidth come from the sample, and the bandwidth is scaled to the
-    number of all rows, as in memory. Names that are not in the sample and were counted are rare,
-    not new. About as many rows are held out as of all rows in memory.
+    Encoding, landmarks and trees come from the sample. Names that are not in the sample and were
+    counted are rare, not new. About as many rows are held out as of all rows in memory.
     """
     labels, counts = summary.row_labels()
     found = check_row_labels(labels, counts)
@@ -232,9 +230,6 @@ def agree(detector: Any, rng: np.random.RandomState, summary: StreamSummary) -> 
     doubted = is_doubted(detector, labels, one_class=one_class)
     feature_map, _ = make_feature_map(sample.rows, read, detector, rng, doubted=doubted)
     more = counts[labels.code <= 0].sum() / (read.code <= 0).sum()
-    if given_bandwidth(detector) is None and not doubted:
-        kernel = replace(feature_map.kernel, gamma=feature_map.kernel.gamma * more**RATE)
-        feature_map = replace(feature_map, kernel=kernel)
     feature_map = _scaled_bounds(feature_map, labels, counts, more=more)
     unconfirmed = unknown_names(feature_map, summary.names)
     rare = rare_names(feature_map)
