@@ -5,6 +5,7 @@ scikit-learn takes more than a second, and scoring rows needs nothing of it: it 
 check.
 """
 
+from dataclasses import fields
 from functools import cache
 from typing import Any
 
@@ -12,6 +13,13 @@ import array_api_compat
 import numpy as np
 
 from eqsep.errors import MissingExtraError, UserError
+
+
+class WithoutCaches:
+    """A frozen dataclass that is copied and sent without what it has computed from its fields."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
 
 def namespace(*arrays: Any) -> Any:

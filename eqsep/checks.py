@@ -22,22 +22,29 @@ looked, and goes on, says so once: ``warnings.simplefilter("ignore", DateColumnW
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from eqsep.engine.nystroem import row_keys
 from eqsep.errors import EqsepWarning, quoted, warn
 from eqsep.labels import RowLabels
 from eqsep.tables.column import WRITERS, Column
+from eqsep.tables.encoder import Encoder
 from eqsep.tables.encodings import Date
-from eqsep.tables.fitted import FittedEncoder
-from eqsep.tables.reading import Table
+from eqsep.tables.reading import NUMERIC, Table
 
 _COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _FEW = 20  # rows, or steps of a counter: fewer may rise by chance
 _ENOUGH = 5  # anomalies: fewer are told apart by chance
 _REPEATED = 2  # rows for each name: where there are fewer, names tell rows apart, not kinds
 _HIGH = {False: 0.97, True: 0.9}  # thresholds above which little is left for anomalies, by doubt
+_LOOKED_AT = 20_000  # rows in whose order rows that follow each other are looked for
+_FEWEST_ROWS, _FEWEST_VALUES = 100, 10
+_FEWEST_DISTINCT = 20  # rows: fewer may be there equally often by chance
+_COPIED = 0.9  # the share of distinct rows that are there equally often where they were copied
+# The correlation with the row before, 0 by chance: of the upper quarter of columns, or of one.
+_FOLLOWS, _FOLLOWS_CLOSELY = 0.5, 0.9
 Beyond = Counter[tuple[str, str, str]]  # rows by column, "later" or "earlier", and the last date
 
 
@@ -345,7 +352,7 @@ def check_threshold(threshold: float, *, rate: float, doubted: bool = False) -> 
     ]
 
 
-def check_dates(encoder: FittedEncoder) -> list[Finding]:
+def check_dates(encoder: Encoder) -> list[Finding]:
     """A finding for each column of dates that a fitted encoder has learnt."""
     return [
         Finding(
@@ -360,7 +367,7 @@ def check_dates(encoder: FittedEncoder) -> list[Finding]:
     ]
 
 
-def rows_beyond(rows: Table, encoder: FittedEncoder) -> Beyond:
+def rows_beyond(rows: Table, encoder: Encoder) -> Beyond:
     """How many rows have a later date, or an earlier one, than all that were learnt."""
     found: Beyond = Counter()
     for index, name, learnt in _dates(encoder):
@@ -387,13 +394,111 @@ def check_beyond(beyond: Beyond, *, n_rows: int) -> list[Finding]:
     ]
 
 
-def _dates(encoder: FittedEncoder) -> Iterator[tuple[int, str, Date]]:
+def _dates(encoder: Encoder) -> Iterator[tuple[int, str, Date]]:
     """The index, name and encoding of each column of dates."""
-    names = getattr(encoder, "feature_names_in_", None)
-    for i, learnt in enumerate(encoder.columns_):
+    for i, (name, learnt) in enumerate(encoder.by_name.items()):
         if isinstance(learnt, Date):
-            yield i, f"x{i}" if names is None else str(names[i]), learnt
+            yield i, name, learnt
 
 
 def _written(learnt: Date, knot: int) -> str:
     return WRITERS["date"](learnt.elapsed.knots[knot]).replace("T", " ")
+
+
+def without_copies(table: Table, labels: RowLabels) -> tuple[Table, RowLabels, list[Finding]]:
+    """Each row once where all were copied, as often as each other, and then a finding; else all.
+
+    A copy of a row that is learnt says nothing of new ones, and must not calibrate. Rows that are
+    equal by chance, as those of a few names are, are not there equally often, and stay.
+    """
+    normal = labels.code == 0
+    if table.groups is not None or normal.sum() < 2 * _FEWEST_DISTINCT:
+        return table, labels, []
+    keys = np.zeros(table.n_rows, dtype=np.uint64)
+    for j in sorted(range(len(table.columns)), key=lambda j: table.columns[j].kind not in NUMERIC):
+        values = table.contents([j], [table.columns[j].kind])[:, 0]
+        halves = (
+            half.astype(float) for half in (keys >> np.uint64(32), keys & np.uint64(2**32 - 1))
+        )
+        keys = row_keys(np.column_stack([*halves, values]), rng=np.random.RandomState(0))
+        times = np.unique(keys[normal], return_counts=True)[1]
+        if (times == 1).sum() > (1 - _COPIED) * normal.sum():  # and with more columns more
+            return table, labels, []
+    usual = int(np.bincount(times).argmax())
+    if usual < 2 or len(times) < _FEWEST_DISTINCT or (times == usual).mean() < _COPIED:
+        return table, labels, []
+    both = np.unique(
+        np.column_stack([keys, labels.code.astype(np.uint64)]), axis=0, return_index=True
+    )
+    kept = np.sort(both[1])
+    found_text = (
+        f"Each row is there {usual} times: of {normal.sum():,} normal rows {len(times):,} are "
+        f"distinct. Each is learnt once, as copies of a row promise nothing of new ones:"
+    )
+    advice = "if they were measured anew each time, add a column that tells them apart."
+    found = Finding(CopiedRowsWarning, found_text, advice, advice)
+    return table.take(kept), replace(labels, code=labels.code[kept]), [found]
+
+
+def check_dependence(table: Table, code: np.ndarray) -> list[Finding]:
+    """A finding where normal rows are like those before them, and no group or time is known.
+
+    Looked at are the ranks of the values of each column of numbers, in the order of the rows: the
+    correlation with the row before is 0 but for chance where rows were shuffled.
+
+    Parameters
+    ----------
+    code : ndarray of int of shape (n_rows,)
+        0 where a row is normal.
+    """
+    normal = np.flatnonzero(code == 0)[:_LOOKED_AT]
+    if table.groups is not None or len(normal) < _FEWEST_ROWS:
+        return []
+    numbers = [c for c in table.columns if c.kind == "number" and len(c.values)]
+    found = {
+        column.name: r for column in numbers if (r := _follows(column.values[normal])) is not None
+    }
+    if not found:
+        return []
+    name = max(found, key=lambda column: found[column])
+    if np.quantile(list(found.values()), 0.75) <= _FOLLOWS and found[name] <= _FOLLOWS_CLOSELY:
+        return []
+    told = (
+        f"Rows are like those before them: of column {name!r} the rank correlation of normal rows "
+        f"with the row before is {found[name]:.2f}, and 0 where rows are shuffled. The promised "
+        f"rate of false alarms holds for rows drawn from among these, and not for another run, "
+        f"machine or day:"
+    )
+    stretches = [c.name for c in table.columns if _in_stretches(c)]
+    looks = f" (column {stretches[0]!r} looks like it)" if stretches else ""
+    return [
+        Finding(
+            DependentRowsWarning,
+            told,
+            f"pass groups=, which of these each row is from{looks}, or time=.",
+            f"pass the column that says which of these a row is from{looks} as --group, or one of "
+            f"times as --time.",
+        )
+    ]
+
+
+def _follows(values: np.ndarray) -> float | None:
+    """The rank correlation of values with the one before; None of few, and of mere counters."""
+    values = values[~np.isnan(values)]
+    steps = np.diff(values)
+    if len(np.unique(values)) < _FEWEST_VALUES or (steps >= 0).all() or (steps <= 0).all():
+        return None
+    from scipy.stats import rankdata  # half a second: scoring does not wait for it
+
+    ranks = rankdata(values)
+    ranks = (ranks - ranks.mean()) / ranks.std()
+    return float(np.mean(ranks[1:] * ranks[:-1]))
+
+
+def _in_stretches(column: Column) -> bool:
+    """Whether the rows of each name stand together, as those of a recording do."""
+    if column.kind not in ("text", "number") or not len(column.values) or column.is_empty:
+        return False
+    values = column.values if column.kind == "number" else column.names()[1]
+    changes, n_values = np.count_nonzero(np.diff(values)), len(np.unique(values))
+    return 1 < n_values == changes + 1 and 3 * n_values <= len(values)

@@ -1,72 +1,74 @@
-"""The detector: mixed tables in, alarms with a promised rate of false ones out.
+"""The detector: mixed tables in, alarms at a promised rate of false ones out.
+
+Four frozen values and a thin shell. `docs/architecture.md` says how they fit together.
 
 | module | what it knows |
 |---|---|
-| `detector` | the estimator: what it learns |
-| `answers` | what it says of rows once it is fitted, which takes nothing of scikit-learn |
-| `probability` | the chance that a row is an anomaly |
-| `parameters` | those that no detector can be fitted with |
-| `fitting` | a fit: what is agreed on first, and what rows teach under it, as sums that add up |
-| `streams` | a first fit to batches of rows |
-| `trust` | what the labels of a first fit say of rows that nobody has called anomalous |
-| `feature_map` | what is fixed at the first fit: encoding, landmarks, bandwidth, who is held out |
-| `holdout` | which rows are held out of a fit, by a hash |
-| `weighting` | what rows count, where somebody says so |
-| `grouping` | rows that belong together, and are held out together |
-| `drift` | whether rows in time change, by fits that look forwards |
-| `windows` | mean, deviation, slope and change over the last rows of a run, as columns |
-| `persisting` | alarms that must persist for some rows of a run |
-| `bandwidth` | the choice of the kernel's bandwidth, without an unseen kind to look at |
-| `scoring` | score, p-value, alarm and kind of encoded rows; the calibration behind them |
-| `naming` | which seen kinds an alarm may be of, by learnt rows of each |
-| `promise` | what held-out rows can promise of one model, with a confidence |
-| `selection` | of a batch of rows those to call anomalies, few of them falsely |
-| `contamination` | anomalies among the rows that calibrate, which nobody has labelled |
-| `learning` | what is merged and forgotten, what was not learnt well, what to judge next |
-| `repeats` | whether rows were learnt before, by those that are held out |
-| `explanation` | which columns drive a score, and towards which normal value |
+| `config` | every number that a fit depends on |
+| `plan` | what the first rows decide: encoding, terms of the score, hold-out, labels |
+| `evidence` | all that rows teach, as what adds and subtracts |
+| `model` | what follows from plan and evidence; it scores, and needs NumPy alone |
+| `detector` | the shell of scikit-learn: it reads, gathers and solves |
+| `score` | the formula, and its terms |
+| `holdout` | which rows calibrate, by a hash, one by one or in groups |
+| `calibration` | p-values, thresholds and promises by held-out rows |
+| `namer` | which seen kinds an alarm may be of |
+| `explainer` | which columns drive a score, and towards which normal value |
+| `first_fit` | a first fit to rows in memory, to a stream or on a cluster |
+| `runs` | rows in time: windows over the last rows, alarms that must persist |
+| `drift` | whether rows change in time, by fits that look forwards |
+| `audit` | rows learnt twice or not well, and rows to judge next |
 | `closedness` | what the score does as one column goes far out |
 """
 
-import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from eqsep.detector.audit import (
+        NewKindWarning,
+        RepeatedRowsWarning,
+        Repeats,
+        learnt_before,
+        suspects,
+    )
+    from eqsep.detector.calibration import CalibrationWarning
     from eqsep.detector.closedness import ColumnClosedness, End, closedness_by_column
+    from eqsep.detector.config import Config
     from eqsep.detector.detector import Detector
-    from eqsep.detector.feature_map import FeatureMap
-    from eqsep.detector.learning import NewKindWarning, suspects
-    from eqsep.detector.persisting import PersistentAlarms
-    from eqsep.detector.repeats import RepeatedRowsWarning, Repeats, learnt_before
-    from eqsep.detector.scoring import CalibrationWarning
-    from eqsep.detector.windows import Runs, Windows
+    from eqsep.detector.model import Model
+    from eqsep.detector.plan import Plan
+    from eqsep.detector.runs import PersistentAlarms, Runs, Windows
 
 _HOMES = {
-    "CalibrationWarning": "scoring",
+    "CalibrationWarning": "calibration",
     "ColumnClosedness": "closedness",
+    "Config": "config",
     "Detector": "detector",
     "End": "closedness",
-    "FeatureMap": "feature_map",
-    "NewKindWarning": "learning",
-    "PersistentAlarms": "persisting",
-    "RepeatedRowsWarning": "repeats",
-    "Repeats": "repeats",
-    "Runs": "windows",
-    "Windows": "windows",
+    "Model": "model",
+    "NewKindWarning": "audit",
+    "PersistentAlarms": "runs",
+    "Plan": "plan",
+    "RepeatedRowsWarning": "audit",
+    "Repeats": "audit",
+    "Runs": "runs",
+    "Windows": "runs",
     "closedness_by_column": "closedness",
-    "learnt_before": "repeats",
-    "suspects": "learning",
+    "learnt_before": "audit",
+    "suspects": "audit",
 }
 
 __all__ = [
     "CalibrationWarning",
     "ColumnClosedness",
+    "Config",
     "Detector",
     "End",
-    "FeatureMap",
+    "Model",
     "NewKindWarning",
     "PersistentAlarms",
+    "Plan",
     "RepeatedRowsWarning",
     "Repeats",
     "Runs",
@@ -78,15 +80,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name when it is first asked for: who scores rows does not wait for what learns."""
-    if name == "PromiseWarning":
-        warnings.warn(
-            "eqsep.detector.PromiseWarning is now called CalibrationWarning, and will be gone in "
-            "0.3.",
-            FutureWarning,
-            stacklevel=2,
-        )
-        name = "CalibrationWarning"
+    """Import a name when it is first asked for: scoring does not wait for scikit-learn."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

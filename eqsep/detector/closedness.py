@@ -6,12 +6,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from eqsep.detector.holdout import NUMERIC
-from eqsep.detector.scoring import scorer_of
+from eqsep.detector.audit import Fitted
+from eqsep.detector.model import Model
 from eqsep.tables.column import WRITERS, Column, objects
-from eqsep.tables.fitted import output_weights
-from eqsep.tables.matrix import Encoding
-from eqsep.tables.reading import read_table
+from eqsep.tables.reading import NUMERIC
 
 NEW_NAME = "(new name)"
 _DAY = 86_400.0
@@ -98,7 +96,7 @@ class ColumnClosedness:
 
 
 def closedness_by_column(
-    detector: Any, X: Any, *, n_rows: int = 24, random_state: Any = 0
+    detector: Fitted, X: Any, *, n_rows: int = 24, random_state: Any = 0
 ) -> tuple[ColumnClosedness, ...]:
     """How the score of normal rows behaves as one column after the other leaves what is usual.
 
@@ -123,32 +121,33 @@ def closedness_by_column(
     x0 [('below', True), ('above', True), ('missing', True)]
     x1 [('below', True), ('above', True), ('missing', True)]
     """
-    encoder = detector.feature_map_.encoder
-    table = detector.feature_map_.aligned(read_table(X, name=type(detector).__name__))
-    score = detector.score_samples(table)
-    passing = np.flatnonzero(score <= detector.threshold_)
+    model = detector.model_
+    table = model.plan.align(X)
+    score = model.scores(table)
+    passing = np.flatnonzero(score <= model.threshold)
     passing = passing if len(passing) else np.argsort(score)
     rng = check_random_state(random_state)
     chosen = np.sort(rng.permutation(passing)[:n_rows])
-    Z = detector.feature_map_.rows(table.take(chosen))
+    Z = model.plan.encode(table.take(chosen))
     return tuple(
-        _vary(detector, Z, table.columns[j], chosen, index=j)
-        for j, learnt in enumerate(encoder.columns_)
+        _vary(model, Z, table.columns[j], chosen, index=j)
+        for j, learnt in enumerate(model.plan.encoder.columns)
         if learnt is not None
     )
 
 
 def _vary(
-    detector: Any, Z: np.ndarray, column: Column, chosen: np.ndarray, *, index: int
+    model: Model, Z: np.ndarray, column: Column, chosen: np.ndarray, *, index: int
 ) -> ColumnClosedness:
-    learnt = detector.feature_map_.encoder.columns_[index]
+    learnt = model.plan.encoder.columns[index]
+    assert learnt is not None
     if learnt.reads in NUMERIC:
         numbers = column.numbers(learnt.reads)
         has_missing = bool(np.isnan(numbers).any())
         tried, position, texts = _numbers(numbers, chosen, learnt.reads)
         tried = np.vstack([tried, np.full(len(chosen), np.nan)])
-        scores = _scores(detector, Z, Column(column.name, learnt.reads, tried.ravel()), index)
-        alarm = (scores > detector.threshold_).mean(axis=1)
+        scores = _scores(model, Z, Column(column.name, learnt.reads, tried.ravel()), index)
+        alarm = (scores > model.threshold).mean(axis=1)
         middle = _OUTSIDE + _INSIDE // 2
         ends = [
             _side("below", alarm[middle::-1], texts[middle::-1]),
@@ -160,8 +159,8 @@ def _vary(
         has_missing = None in column.names()[0]
         new = [] if learnt.reads == "boolean" else [NEW_NAME]
         values = objects(np.repeat(objects([*names, *new, None]), len(chosen)))
-        scores = _scores(detector, Z, Column(column.name, "text", values), index)
-        alarm = (scores > detector.threshold_).mean(axis=1)
+        scores = _scores(model, Z, Column(column.name, "text", values), index)
+        alarm = (scores > model.threshold).mean(axis=1)
         ends = [End("new name", float(alarm[-2]))] if new else []
         position, texts = None, [*names, *new, *["missing"] * has_missing]
         shown = slice(0, len(texts))
@@ -169,7 +168,12 @@ def _vary(
         ends.append(End("missing", float(alarm[-1])))
     spread = np.quantile(scores, [0.1, 0.5, 0.9], axis=1).T
     return ColumnClosedness(
-        column.name, tuple(texts), position, spread[shown], float(detector.threshold_), tuple(ends)
+        column=column.name,
+        values=tuple(texts),
+        position=position,
+        score=spread[shown],
+        threshold=float(model.threshold),
+        ends=tuple(ends),
     )
 
 
@@ -207,16 +211,13 @@ def _names(column: Column, *, truths: bool) -> list[str]:
     return [name for name in (names[i] for i in order) if name is not None][:_MOST_NAMES]
 
 
-def _scores(detector: Any, Z: np.ndarray, column: Column, index: int) -> np.ndarray:
+def _scores(model: Model, Z: np.ndarray, column: Column, index: int) -> np.ndarray:
     """The scores of the rows with this column instead of theirs.  -> (n_values, n_rows)"""
-    feature_map = detector.feature_map_
-    encoder = feature_map.encoder
-    weight = output_weights(encoder)[encoder.source_ == index]
-    encoding = Encoding([encoder.columns_[index]], weight, np.float32)
-    block = encoding.of_table([column], len(column.values))
+    encoder = model.plan.encoder
+    block = encoder.encode_column(index, column)
     rows = np.tile(Z, (len(column.values) // len(Z), 1))
-    rows[:, feature_map.source == index] = block
-    return scorer_of(detector).scores(rows).reshape(-1, len(Z))
+    rows[:, encoder.source == index] = block
+    return model.score(rows).reshape(-1, len(Z))
 
 
 def _side(where: str, alarm: np.ndarray, texts: list[str]) -> End:

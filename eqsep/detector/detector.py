@@ -1,113 +1,103 @@
-"""The detector: what a practitioner starts with."""
+"""The detector: what a practitioner starts with, as an estimator of scikit-learn."""
 
 import os
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
 
-from eqsep.arrays import check_is_fitted
-from eqsep.checks import warn_of
-from eqsep.detector.answers import FittedDetector
-from eqsep.detector.fitting import (
-    FitContext,
-    PartialStatistics,
-    check_fitted,
-    classes_of,
-    first_fit,
-    record_context,
+from eqsep.checks import CAUTIONS, Finding, check_dates, check_doubt, check_threshold, warn_of
+from eqsep.detector.audit import (
+    rows_to_learn,
+    warn_of_common_rows,
+    warn_of_repeats,
+    warn_of_rows,
 )
-from eqsep.detector.holdout import row_hashes, with_groups
-from eqsep.detector.learning import accumulated, learnt_with, left_without, merged, warn_of_rows
-from eqsep.detector.naming import KindRows
-from eqsep.detector.parameters import check_parameters
-from eqsep.detector.promise import checked_promise
-from eqsep.detector.scoring import Calibration, Held, scorer_of
-from eqsep.detector.solving import solved
-from eqsep.detector.streams import fit_stream, read
-from eqsep.detector.windows import grouped
-from eqsep.engine.nystroem import Statistics
-from eqsep.labels import RowLabels, read_row_labels
-from eqsep.renames import DEPRECATED, parameter
-from eqsep.tables.reading import is_stream, large_in_batches, read_table
+from eqsep.detector.calibration import Calibration, Promise
+from eqsep.detector.config import Config
+from eqsep.detector.evidence import Evidence, gather
+from eqsep.detector.explainer import Explanation
+from eqsep.detector.first_fit import FirstFit, Fit, batches_of, read, with_weight
+from eqsep.detector.model import Model
+from eqsep.detector.plan import Plan
+from eqsep.detector.runs import check_length
+from eqsep.errors import UserError, warn
+from eqsep.labels import UNLABELLED, RowLabels
+from eqsep.tables.reading import is_stream, large_in_batches, read_table, with_groups
+
+DEVICES = ("cpu", "cuda", "auto")
+_FROM_CONFIG = ("n_landmarks", "bandwidth", "alpha", "unlabelled_weight")
 
 
-class Detector(FittedDetector, ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scikit-learn
+class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scikit-learn
     """Alarms for the kinds of anomaly that were seen, and for those that were not.
 
     A table's rows are encoded, and f(x) = Σ_j a_j k(x, c_j) is learnt over landmarks c_j with a
-    local kernel k, the mean of exp(-gamma p ||x - c||_1) over p = 1, 2, 4, 8, 16: 1 at normal rows,
-    0 at anomalous ones. The score is max(|1 - f(x)|, t(x)) + e(x) + v t(x): far from everything it
-    is at least 1, so the normal region is closed. Where normal rows are doubted it is
-    |1 - f(x)| + w g(x) + e(x) + v t(x), with g the likeness to labelled anomalies. e is above 0
-    where columns do not move together as in normal rows (`eqsep.engine.ellipsoid`), t is what trees
-    vote (`eqsep.engine.trees`). Bandwidth and v are
-    chosen from the data (`eqsep.detector.bandwidth`), the threshold by split conformal prediction
-    from held-out normal rows, so that a new normal row raises an alarm at the promised rate.
+    local kernel k: 1 at normal rows, 0 at anomalous ones. The score is
+    max(|1 - f(x)|, t(x)) + v t(x) + e(x): far from everything it is at least 1, so the normal
+    region is closed. t is what trees vote that know the labelled anomalies, and e is above 0 where
+    columns do not move together as in normal rows (`eqsep.detector.score`). The threshold comes by
+    split conformal prediction from held-out normal rows, so that a new normal row raises an alarm
+    at the promised rate.
 
     Parameters
     ----------
     normal : label, default=None
         Which label is normal; by default 0, False or "normal", whichever occurs.
     false_alarm_rate : float, default=0.01
-        The share of new normal rows that may be called anomalous. It may be set to another value
-        after fitting: `predict` and `decision_function` follow.
+        The share of new normal rows that may raise an alarm. It may be set to another value after
+        fitting: `predict` and `decision_function` follow.
     confidence : float, default=None
         With 0.95 the threshold is so high that 95 of 100 models keep the rate, not all of them on
         average. It may be set after fitting too.
     unseen_rate : float, default=0.05
         The share of rows of a seen kind that may be called "unseen": the lower, the more names an
         alarm has. It may be set after fitting too.
-    n_landmarks : int, default=1400
+    n_landmarks : int, default=None
         How many rows become landmarks, up to a third of them anomalous. Time to score grows with
-        it, time to fit with its square.
+        it, time to fit with its square. None: that of `config`, 1,400.
     bandwidth : float, default=None
-        1 / (4 gamma) in units of the median distance between landmarks: larger is wider. None
-        chooses it.
-    alpha : float, default=0.1
-        The ridge penalty, in units of the loss of one row.
+        Of the kernel, in units of the median distance between landmarks: larger is wider. None:
+        that of `config`.
+    alpha : float, default=None
+        The ridge penalty, in units of the loss of one row. None: that of `config`, 0.1.
     unlabelled : {"auto", "trusted", "doubted"}, default="auto"
         Whether rows that nobody has called anomalous may be anomalies. "auto" trusts rows labelled
-        normal; where there are none, it doubts rows without a label beside labelled anomalies.
+        normal; where there are none, it doubts rows without a label if anomalies are labelled.
         "trusted" takes rows without a label for normal ones. "doubted" doubts them, and rows
         labelled normal too, unless these are enough to set the threshold alone.
-    unlabelled_weight : float, default=0.01
-        What a row without a label counts, as a normal one, beside rows labelled normal, where it is
-        neither trusted nor doubted.
-    feature_map : FeatureMap, default=None
-        The `feature_map_` of another detector, to learn what can be merged with it.
+    unlabelled_weight : float, default=None
+        What a row without a label counts, as a normal one, where others are labelled normal and it
+        is neither trusted nor doubted. None: that of `config`, 0.01.
+    plan : Plan, default=None
+        The `plan_` of another detector, to learn what can be merged with it.
     window : int, default=None
         The last rows of a run by which columns of numbers get others (`eqsep.detector.Windows`).
     device : {"cpu", "cuda", "auto"}, default="cpu"
         Where tables are encoded and scored, and kernel values summed up: "cuda" is a GPU, "auto"
         one where there is one; needs PyTorch. Set after fitting too, and not in a model's file.
     random_state : int, RandomState or None, default=None
-    width : float, the old name of 1 / `bandwidth`
+    config : Config, default=None
+        All other numbers that a fit depends on; None: `Config()`.
 
     Attributes
     ----------
-    feature_map_ : FeatureMap
-        What is fixed at the first fit: encoding, landmarks, bandwidth, and which rows calibrate.
+    model_ : Model
+        All that was learnt, under the present promise.
+    plan_ : Plan
+        What is fixed at the first fit: encoding, landmarks, trees, and which rows calibrate.
     kinds_ : tuple of str
         The kinds of anomaly seen so far.
     threshold_ : float
-        The score above which a row is called anomalous.
-    statistics_ : Statistics
-        The sums from which the coefficients are solved.
+        The score above which a row raises an alarm.
+    calibration_ : Calibration
+        The scores of held-out normal rows.
     coef_ : ndarray of shape (n_landmarks, 1 + n_kinds)
         The a_j, and those of one more function for each seen kind, 1 at its rows and 0 elsewhere.
-    anomaly_coef_ : ndarray of shape (n_landmarks,)
-        Those of g; 0 where normal rows are trusted or no anomaly is labelled.
-    leaf_votes_ : ndarray of shape (n_leaves,)
-        What leaves of trees vote; none where no anomaly was labelled at the first fit.
-    calibration_ : Calibration
-        The held-out normal rows and their scores.
-    kind_rows_ : KindRows
-        Learnt rows of the seen kinds, by which alarms are named.
-    one_class_ : bool
-        Whether rows without a label are normal ones, of which some calibrate, in the first fit and
-        in all that is learnt later: by default where no row of the first fit was labelled normal.
     caution_ : Finding or None
         What the first fit has found that breaks the promise: rows in runs, or that change in time.
     classes_ : ndarray of shape (2,)
@@ -118,8 +108,8 @@ class Detector(FittedDetector, ClassifierMixin, BaseEstimator):  # type: ignore[
     names of kinds; a missing one (None, NaN) says that nothing is known. Without any label all
     rows count as normal: a one-class detector.
 
-    **Learning on.** `partial_fit`, `merge` and `forget` change sums, so they are exact: the order
-    and the division of the rows do not matter, as long as the feature map is the same.
+    **Learning on.** `partial_fit`, `merge` and `forget` add and subtract evidence, so they are
+    exact: the order and the division of the rows do not matter, as long as the plan is the same.
 
     Examples
     --------
@@ -134,6 +124,41 @@ class Detector(FittedDetector, ClassifierMixin, BaseEstimator):  # type: ignore[
     ['normal', 'pump', 'unseen']
     """
 
+    def __init__(
+        self,
+        *,
+        normal: Any = None,
+        false_alarm_rate: float = 0.01,
+        confidence: float | None = None,
+        unseen_rate: float = 0.05,
+        n_landmarks: int | None = None,
+        bandwidth: float | None = None,
+        alpha: float | None = None,
+        unlabelled: str = "auto",
+        unlabelled_weight: float | None = None,
+        plan: Plan | None = None,
+        window: int | None = None,
+        device: str = "cpu",
+        random_state: Any = None,
+        config: Config | None = None,
+        feature_map: Plan | None = None,
+    ) -> None:
+        self.normal = normal
+        self.false_alarm_rate = false_alarm_rate
+        self.confidence = confidence
+        self.unseen_rate = unseen_rate
+        self.n_landmarks = n_landmarks
+        self.bandwidth = bandwidth
+        self.alpha = alpha
+        self.unlabelled = unlabelled
+        self.unlabelled_weight = unlabelled_weight
+        self.plan = plan
+        self.window = window
+        self.device = device
+        self.random_state = random_state
+        self.config = config
+        self.feature_map = feature_map
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = False
@@ -145,6 +170,11 @@ class Detector(FittedDetector, ClassifierMixin, BaseEstimator):  # type: ignore[
         tags.input_tags.string = True
         tags.input_tags.sparse = True
         return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_model")
+
+    # Learning
 
     def fit(
         self, X: Any, y: Any = None, groups: Any = None, time: Any = None, sample_weight: Any = None
@@ -159,8 +189,8 @@ class Detector(FittedDetector, ClassifierMixin, BaseEstimator):  # type: ignore[
             are read twice; an iterator, which comes once, is read once. A sparse matrix of more
             than 40 million values, zeros too, is learnt in batches.
         y : array-like of shape (n_rows,), default=None
-            0 / 1, or names of kinds beside the normal one; None or NaN where nothing is known. Of
-            batches that are no pairs, the name of the column of labels.
+            0 / 1, or names of kinds besides the normal one; None or NaN where nothing is known. For
+            batches that are not pairs, the name of the column of labels.
         groups, time : array-like of shape (n_rows,) or str, default=None
             The recording, machine or card of each row, and when it was taken (numbers, dates), or
             the names of such columns of `X`. Then whole groups, or blocks of time, calibrate.
@@ -173,7 +203,7 @@ class Detector(FittedDetector, ClassifierMixin, BaseEstimator):  # type: ignore[
         -----
         Of batches that are read twice, the first pass counts labels and names and draws a sample
         of up to 100,000 rows. Where that is all of them, the fit is that in memory. Else encoding,
-        landmarks and bandwidth come from the sample (of an iterator, from the first rows), and all
+        landmarks and trees come from the sample (of an iterator, from the first rows), and all
         else from all rows: the sums, the kinds, and which normal rows calibrate.
 
         Examples
@@ -184,28 +214,24 @@ class Detector(FittedDetector, ClassifierMixin, BaseEstimator):  # type: ignore[
         >>> detector.fit(np.array_split(X, 10)).predict([[0.0, 0.0], [9.0, 0.0]])
         array([0, 1])
         """
-        check_parameters(self)
-        if self.width != DEPRECATED:
-            parameter(self, "bandwidth")  # warns
-        name, rng = type(self).__name__, check_random_state(self.random_state)
+        first, rng = self._first_fit(), check_random_state(self.random_state)
         X, y = large_in_batches(X, y) if sample_weight is None else (X, y)
+        beside = {"groups": groups, "time": time}
         if is_stream(X):
-            source = grouped(self, X, y, groups, time, sample_weight)
-            return self._begin(*fit_stream(self, rng, source))
-        table = with_groups(read_table(X, name=name), groups, time)
+            window = self.window if first.plan is None else first.plan.windows
+            source = batches_of(X, y, **beside, sample_weight=sample_weight, window=window)
+            return self._begin(first.to_stream(source, rng), first.config)
+        table = with_groups(read_table(X, name=type(self).__name__), **beside)
         if sample_weight is not None:
-            from eqsep.detector.weighting import weighted  # few rows have weights
+            table, y = with_weight(table, y, sample_weight)
+        return self._begin(first.to_rows(table, y, rng, given=y is not None), first.config)
 
-            table, y = weighted(table, y, sample_weight)
-        labels = read_row_labels(y, n_rows=table.n_rows, normal=self.normal)
-        return self._begin(*first_fit(self, rng, table, labels, given=y is not None))
-
-    def fit_predict(self, X: Any, y: Any = None, **told: Any) -> np.ndarray:
-        """Fit, and say of the same rows what `predict` does; `told` are other arguments of `fit`.
+    def fit_predict(self, X: Any, y: Any = None, **arguments: Any) -> np.ndarray:
+        """Fit, and return what `predict` says of the same rows; `arguments` are those of `fit`.
 
         Rows that were learnt raise fewer alarms than new ones: the promise is for these.
         """
-        return self.fit(X, y, **told).predict(X)
+        return self.fit(X, y, **arguments).predict(X)
 
     def partial_fit(
         self,
@@ -219,8 +245,8 @@ class Detector(FittedDetector, ClassifierMixin, BaseEstimator):  # type: ignore[
     ) -> Self:
         """Learn more rows: what all pieces together teach is what one fit teaches.
 
-        The feature map is that of the first piece, or the one given. A name that was not seen
-        before becomes a seen kind.
+        The plan is that of the first piece, or the one given. A name that was not seen before
+        becomes a seen kind.
 
         Parameters
         ----------
@@ -231,39 +257,41 @@ class Detector(FittedDetector, ClassifierMixin, BaseEstimator):  # type: ignore[
         judged : bool, default=False
             Whether rows were judged because they raised an alarm: then none of them calibrates.
         """
-        if not hasattr(self, "feature_map_") and not judged:
+        if not hasattr(self, "_model") and not judged:
             return self.fit(X, y, groups, time, sample_weight)
+        beside = {"groups": groups, "time": time, "sample_weight": sample_weight}
         X, y = large_in_batches(X, y) if sample_weight is None else (X, y)
         if is_stream(X):
-            source = grouped(self, X, y, groups, time, sample_weight)
-            for table, labels in read(source, name=type(self).__name__):
+            for table, labels in read(batches_of(X, y, **beside, window=self.plan_.windows)):
                 self.partial_fit(table, labels, judged=judged)
             return self
-        told = {"judged": judged, "sample_weight": sample_weight}
-        Z, labels, partial = accumulated(self, X, y, groups, time, **told)
-        known = self.labels_
-        self._record(*learnt_with(self, partial, Z[labels.code > 0]))
-        warn_of_rows(self, Z, labels, known=known, judged=judged)
+        known = self.model_.evidence.labels
+        rows, labels, more = self._gathered(X, y, judged=judged, **beside)
+        warn_of_repeats(self.model_, more, rows[labels.code > 0])
+        self._model = self.model_.taught(self.model_.evidence + more)
+        warn_of_rows(self.model_, rows, labels, known=known, judged=judged)
         return self
 
     def merge(self, other: "Detector") -> Self:
         """Take in what `other` has learnt from other rows, as if this had learnt them itself.
 
-        Both must have the same feature map: fit one, and give the others its `feature_map_`.
+        Both must have the same plan: fit one, and give the others its `plan_`.
 
         Examples
         --------
         >>> import numpy as np
         >>> X = np.random.default_rng(0).normal(size=(3000, 2))
         >>> here = Detector(random_state=0).fit(X[:1500])
-        >>> there = Detector(feature_map=here.feature_map_).fit(X[1500:])
-        >>> len(here.merge(there).calibration_.rows) > len(there.calibration_.rows)
+        >>> there = Detector(plan=here.plan_).fit(X[1500:])
+        >>> len(here.merge(there).calibration_.scores) > len(there.calibration_.scores)
         True
         """
-        check_is_fitted(self, "feature_map_")
-        check_is_fitted(other, "feature_map_")
-        self.caution_ = self.caution_ or other.caution_
-        return self._record(*merged(self, other))
+        mine, theirs = self.model_, other.model_
+        self._check_mergeable(other)
+        warn_of_common_rows(mine, theirs)
+        merged = mine.taught(mine.evidence + theirs.evidence)
+        self._model = replace(merged, caution=mine.caution or theirs.caution)
+        return self
 
     def forget(
         self,
@@ -279,11 +307,264 @@ class Detector(FittedDetector, ClassifierMixin, BaseEstimator):  # type: ignore[
         Landmarks taken from such rows, and the encoding of the columns, stay. A kind of which no
         row is left is not a seen one any more. What is kept of learnt rows are sums: that a row was
         never learnt, or with another label, is noticed where it would be held out, or where more is
-        to go than is there, and not else.
+        to go than is there, and not otherwise.
         """
-        told = {"judged": judged, "sample_weight": sample_weight}
-        *_, partial = accumulated(self, X, y, groups, time, **told)
-        return self._record(*left_without(self, partial))
+        beside = {"groups": groups, "time": time, "sample_weight": sample_weight}
+        *_, gone = self._gathered(X, y, judged=judged, **beside)
+        self._model = self.model_.taught(self.model_.evidence - gone)
+        return self
+
+    def with_model(self, model: Model) -> Self:
+        """This detector, fitted: with what others, on a cluster or from a file, have learnt."""
+        self._model = model
+        return self
+
+    def _first_fit(self) -> FirstFit:
+        """What a first fit is asked for; refuses parameters that none can be fitted with."""
+        config, promise, plan = self._resolved_config(), self._promise(), self._given_plan()
+        if self.device not in DEVICES:
+            raise UserError(f"device must be one of {list(DEVICES)}, got {self.device!r}.")
+        if self.window is not None:
+            check_length(self.window)
+        if plan is not None:
+            _check_plan(plan, window=self.window, unlabelled=self.unlabelled)
+        return FirstFit(
+            config=config,
+            rate=promise.false_alarm_rate,
+            normal=self.normal,
+            unlabelled=self.unlabelled,
+            window=None if self.window is None else int(self.window),
+            plan=plan,
+            device=self.device,
+        )
+
+    def _resolved_config(self) -> Config:
+        """The config, with the parameters that are given in the place of its own values."""
+        given = {name: getattr(self, name) for name in _FROM_CONFIG}
+        given = {name: value for name, value in given.items() if value is not None}
+        if "bandwidth" in given:
+            given["doubted_bandwidth"] = given["bandwidth"]
+        return replace(self.config or Config(), **given)
+
+    def _promise(self) -> Promise:
+        return Promise(self.false_alarm_rate, self.confidence, self.unseen_rate)
+
+    def _given_plan(self) -> Plan | None:
+        plan = self.plan
+        if self.feature_map is not None:
+            warn(FutureWarning("Detector(feature_map=) is now called plan: pass plan=other.plan_."))
+            plan = self.feature_map
+        if not isinstance(plan, Plan | None):
+            raise UserError(
+                f"plan must be the plan_ of a fitted detector, got a {type(plan).__name__}."
+            )
+        return plan
+
+    def _begin(self, fit: Fit, config: Config) -> Self:
+        """Record a first fit, and warn of what it has found."""
+        caution = next((f for f in fit.findings if f.category in CAUTIONS), None)
+        self._model = Model.solve(
+            fit.plan, fit.evidence, config, promise=self._promise(), caution=caution
+        )
+        self._model.warn_if_short()
+        warn_of([*fit.findings, *self._check_fitted()])
+        return self
+
+    def _check_fitted(self) -> list[Finding]:
+        """What is to be looked at in a detector once it is fitted."""
+        model = self.model_
+        return [
+            *check_doubt(self.unlabelled, kinds=model.kinds),
+            *check_dates(model.plan.encoder),
+            *check_threshold(
+                model.threshold,
+                rate=model.promise.false_alarm_rate,
+                doubted=model.plan.labels.doubts_calibration,
+            ),
+        ]
+
+    def _gathered(
+        self, X: Any, y: Any, *, groups: Any, time: Any, sample_weight: Any, judged: bool
+    ) -> tuple[np.ndarray, RowLabels, Evidence]:
+        """More rows encoded, their labels, and what they teach."""
+        model = self.model_
+        if sample_weight is not None:
+            X, y = with_weight(read_table(X, name=type(self).__name__), y, sample_weight)
+        table, labels = rows_to_learn(model, X, y, groups=groups, time=time)
+        evidence = gather(model.plan, table, labels, judged=judged, device=self.device)
+        return model.plan.encode(table), labels, evidence
+
+    def _check_mergeable(self, other: "Detector") -> None:
+        """Refuse detectors whose evidence does not add up to that of one detector."""
+        mine, theirs = self.model_, other.model_
+        if self is other:
+            raise UserError(
+                "A detector cannot be merged with itself: its rows would count twice. Pass one "
+                "that has learnt other rows."
+            )
+        if not mine.plan.is_same(theirs.plan):
+            raise UserError(
+                "Only detectors with the same plan can be merged, and these have chosen each its "
+                "own. Fit one, and the others with Detector(plan=one.plan_)."
+            )
+        for name in ("alpha", "unlabelled_weight"):
+            own, others = getattr(mine.config, name), getattr(theirs.config, name)
+            if own != others:
+                raise UserError(
+                    f"Only detectors with the same {name} can be merged: this has {own!r}, the "
+                    f"other {others!r}."
+                )
+
+    # What was learnt
+
+    @property
+    def model_(self) -> Model:
+        """All that was learnt, under the present promise and on the present device."""
+        check_is_fitted(self)
+        return self._model.promising(self._promise()).on(self.device)
+
+    @property
+    def plan_(self) -> Plan:
+        """What is fixed at the first fit."""
+        return self.model_.plan
+
+    @property
+    def feature_map_(self) -> Plan:
+        """The old name of `plan_`."""
+        warn(FutureWarning("Detector.feature_map_ is now called plan_."))
+        return self.plan_
+
+    @property
+    def kinds_(self) -> tuple[str, ...]:
+        """The kinds of anomaly seen so far."""
+        return self.model_.kinds
+
+    @property
+    def threshold_(self) -> float:
+        """The score above which a row raises an alarm, for the present promise."""
+        return self.model_.threshold
+
+    @property
+    def calibration_(self) -> Calibration:
+        """The scores of held-out normal rows."""
+        return self.model_.calibration
+
+    @property
+    def coef_(self) -> np.ndarray:
+        """The coefficients of f, and of a function for each seen kind."""
+        return self._fitted("coef_").score.coef
+
+    @property
+    def caution_(self) -> Finding | None:
+        """What the first fit has found that breaks the promise."""
+        return self.model_.caution
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The two labels that `predict` answers with."""
+        return self._fitted("classes_").classes
+
+    @property
+    def n_features_in_(self) -> int:
+        """How many columns a table has."""
+        return len(self._fitted("n_features_in_").plan.table_columns)
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """The names of the columns, where they have some."""
+        plan = self._fitted("feature_names_in_").plan
+        if not plan.is_named:
+            raise AttributeError("The detector was fitted to a table without column names.")
+        return np.array(list(plan.table_columns), dtype=object)
+
+    def _fitted(self, attribute: str) -> Model:
+        """The model for an attribute that, as in all of scikit-learn, only a fit makes."""
+        if not hasattr(self, "_model"):
+            raise AttributeError(f"{type(self).__name__} has no {attribute!r} before it is fitted.")
+        return self._model
+
+    # What it says of rows
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """0 where a row is normal, near 1 or above where it is not; far away at least 1."""
+        return self.model_.scores(X)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """How far the score of each row is above the threshold; above 0 it is an alarm."""
+        model = self.model_
+        return np.asarray(model.scores(X) - model.threshold)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """1 for an alarm, 0 for a row that passes; or the labels, where these are numbers."""
+        alarm = self.decision_function(X) > 0
+        label: np.ndarray = self.classes_[alarm.astype(int)]
+        return label
+
+    def predict_kind(self, X: Any) -> np.ndarray:
+        """ "normal" for a row that passes; for an alarm its seen kind, "a or b", or "unseen"."""
+        return self.model_.kind_of(X)
+
+    def kind_p_values(self, X: Any) -> np.ndarray:
+        """The p-value of each of `kinds_` for each row: above `unseen_rate`, it names an alarm."""
+        model = self.model_
+        return model.kind_p_values(model.plan.encode(X))
+
+    def p_value(self, X: Any, *, groups: Any = None) -> np.ndarray:
+        """The chance that a new normal row scores as high as each row does.
+
+        Parameters
+        ----------
+        groups : array-like of shape (n_rows,) or str, default=None
+            Where `X` has all rows of groups that are new, which one each row is from, or the name
+            of such a column, of a detector that was fitted with groups. A group then counts by its
+            own rows, and not as one whose rows all score as high.
+        """
+        return self.model_.p_value(X, groups=groups)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The chances that each row is normal, and anomalous: a column for each of `classes_`.
+
+        An anomaly has c / (q + c), with q the chance that a new normal row scores higher (`p_value`
+        without its steps) and c that of a row at the threshold, the rate of false alarms: 1/2 at
+        the threshold. That is the share of anomalies among rows that score as high, where they are
+        as common as false alarms and all of them score so high.
+
+        Examples
+        --------
+        >>> from eqsep import Detector
+        >>> X = np.random.default_rng(0).normal(size=(900, 2))
+        >>> detector = Detector(bandwidth=1.0, n_landmarks=50, random_state=0).fit(X)
+        >>> detector.predict_proba([[0.0, 0.0], [0.0, 9.0]]).round(2)
+        array([[0.98, 0.02],
+               [0.17, 0.83]])
+        """
+        model = self.model_
+        return model.calibration.probabilities(model.scores(X), threshold=model.threshold)
+
+    def select(self, X: Any, *, fdr: float = 0.1) -> np.ndarray:
+        """Which rows of the batch `X` are anomalies, at most a share of `fdr` of them falsely."""
+        return self.model_.select(X, fdr=fdr)
+
+    def explain(self, X: Any, *, top: int = 5) -> list[Explanation]:
+        """Why each row has its score: the columns that drive it, and the nearest normal row.
+
+        Parameters
+        ----------
+        top : int, default=5
+            How many columns are named; the others are summed up.
+        """
+        return self.model_.explain(X, top=top)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of labelled rows that are told right, normal from anomalous."""
+        model, alarm = self.model_, self.decision_function(X) > 0
+        reading = replace(model.plan.labels, unlabelled_is_normal=False, normal=self.normal)
+        labels = reading.read(y, n_rows=len(alarm), known=model.evidence.labels)
+        known = labels.code != UNLABELLED
+        weight = None if sample_weight is None else np.asarray(sample_weight)[known]
+        return float(accuracy_score(labels.code[known] > 0, alarm[known], sample_weight=weight))
+
+    # What is kept
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted detector to one file, without pickle; `eqsep.load_model` reads it."""
@@ -295,31 +576,21 @@ class Detector(FittedDetector, ClassifierMixin, BaseEstimator):  # type: ignore[
         """Write encoding, score and threshold as one ONNX graph; needs the extra `eqsep[onnx]`."""
         from eqsep.export import to_onnx  # graphs know the detector
 
-        to_onnx(self, path)
-
-    def _begin(self, context: FitContext, partial: PartialStatistics) -> Self:
-        """Record a first fit: its context, and what all rows teach in it."""
-        record_context(self, context)
-        held = partial.held_out.encoded(self.feature_map_)
-        self._record(partial.known, partial.statistics, held, partial.kind_rows)
-        self.promised_rate_, self.promised_confidence_ = checked_promise(self)
-        promise = self.promised_rate_, self.promised_confidence_
-        self.calibration_.warn_if_short(*promise, grouping=self.feature_map_.grouping)
-        warn_of([*context.findings, *check_fitted(self)])
-        return self
-
-    def _record(
-        self, labels: RowLabels, statistics: Statistics, held: Held, kind_rows: KindRows
-    ) -> Self:
-        self.labels_, self.classes_ = labels, classes_of(labels)
-        self.statistics_, self.kind_rows_ = statistics, kind_rows
-        self.coef_, self.anomaly_coef_, self.leaf_votes_ = solved(self, statistics)
-        key = self.feature_map_.holdout_key
-        held = held.sorted(lambda rows: row_hashes(rows, key=key))
-        self.calibration_ = Calibration.of(scorer_of(self), held)
-        return self
+        to_onnx(self.model_, path)
 
 
-def recorded(detector: Detector, context: FitContext, partial: PartialStatistics) -> Detector:
-    """The detector once a first fit is over that others have done, on a cluster say."""
-    return detector._begin(context, partial)
+def _check_plan(plan: Plan, *, window: int | None, unlabelled: str) -> None:
+    """Refuse parameters that a given plan contradicts."""
+    if window is not None and (plan.windows is None or plan.windows.length != window):
+        raise UserError(
+            f"window={window} contradicts plan, which has windows of its own or none: that is "
+            f"settled at the first fit. Leave out window=."
+        )
+    doubted = plan.terms.doubted
+    if unlabelled != "auto" and (unlabelled == "doubted") != doubted:
+        taken = "doubted" if doubted else "trusted"
+        raise UserError(
+            f"unlabelled={unlabelled!r} contradicts plan, in which rows are {taken}: that is "
+            f"settled at the first fit. Leave out unlabelled=, or fit the detector that it is from "
+            f"again, with unlabelled={unlabelled!r} and labelled anomalies."
+        )

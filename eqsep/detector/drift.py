@@ -1,4 +1,4 @@
-"""Rows in time: whether they change, so that a promise for rows like these fails on those to come.
+"""Drift: whether rows change in time, so that a promise for rows like these fails on later ones.
 
 Blocks that are held out in between have learnt rows on both sides, and do not show it. So small
 fits look forwards: each learns the rows up to some time, and scores blocks that it has held out and
@@ -7,60 +7,64 @@ the blocks that follow. Where rows do not change, these are exchangeable.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from eqsep.checks import DriftWarning, Finding, TimeOrderWarning
-from eqsep.detector.choosing import given_bandwidth, make_feature_map
-from eqsep.detector.feature_map import FeatureMap
-from eqsep.detector.scoring import Scorer
+from eqsep.detector.config import Config
+from eqsep.detector.evidence import gather
+from eqsep.detector.plan import LabelReading, Plan
+from eqsep.detector.score import Score
 from eqsep.errors import quoted
 from eqsep.labels import RowLabels
 from eqsep.tables.reading import RowGroups, Table
 
-CUTS, FOLLOWING = (0.4, 0.6, 0.8), 0.2  # what was before, and what comes after, of all rows
-MOST_ROWS, LANDMARKS = 3000, 200  # of a look
-N_PERMUTATIONS, LEVEL = 499, 0.01  # of the test, and the chance of a false word
-BROKEN = 1.5  # times the promised rate: what is worth a word
-MOVED = 3.0  # standard errors between the blocks before and after, beyond which a column moves
+_CUTS, _FOLLOWING = (0.4, 0.6, 0.8), 0.2  # of all rows: what was before, and what comes after
+_MOST_ROWS, _LANDMARKS = 3000, 200  # of a small fit
+_N_PERMUTATIONS, _LEVEL = 499, 0.01  # of the test, and the chance of a false alert
+_BROKEN = 1.5  # times the promised rate: what is worth an alert
+_MOVED = 3.0  # standard errors between the blocks before and after, beyond which a column moves
 _FEWEST = 5  # blocks on either side of a cut
 _MOST_COLUMNS = 3
 _RESTARTS = 0.1  # of the steps from row to row: where more go back, rows are in no order
+_ALL_NORMAL = LabelReading(
+    normal=None, unlabelled_is_normal=True, doubted=False, unlabelled_weight=1.0
+)
 
 
 def check_time(
-    table: Table, code: np.ndarray, *, detector: Any, feature_map: FeatureMap
+    table: Table, code: np.ndarray, plan: Plan, config: Config, *, rate: float
 ) -> list[Finding]:
-    """Findings on the times of rows: that they begin anew, and that rows change.
+    """Findings on the times of rows: that they start again, and that rows change.
 
     Parameters
     ----------
     code : ndarray of int of shape (n_rows,)
         0 where a row is normal.
-    feature_map : FeatureMap
+    plan : Plan
         That of the fit, of which these are all rows or a sample.
+    rate : float
+        The false-alarm rate that is promised.
     """
     assert table.groups is not None  # rows in time
     found, normal = _restarts(table.groups), np.flatnonzero(code == 0)
-    if len(normal) > MOST_ROWS:
-        normal = np.sort(np.random.RandomState(0).permutation(normal)[:MOST_ROWS])
-    small = _small(detector)
+    if len(normal) > _MOST_ROWS:
+        normal = np.sort(np.random.RandomState(0).permutation(normal)[:_MOST_ROWS])
+    small = replace(config, n_landmarks=min(_LANDMARKS, config.n_landmarks))
     rows = table.take(normal)
-    looks = list(_looks(rows, small, feature_map))
-    if not looks:
+    forecasts = list(_forecasts(rows, plan, small, rate=rate))
+    if not forecasts:
         return found
-    rates = np.array([look.rate(small.false_alarm_rate) for look in looks])
+    rates = np.array([one.rate(rate) for one in forecasts])
     rng = np.random.RandomState(0)
-    by_chance = np.mean(
-        [look.rates_by_chance(small.false_alarm_rate, rng) for look in looks], axis=0
-    )
-    least = BROKEN * max(small.false_alarm_rate, float(by_chance.mean()))
-    is_chance = (1 + np.sum(by_chance >= rates.mean() - 1e-12)) / (1 + N_PERMUTATIONS) > LEVEL
+    by_chance = np.mean([one.rates_by_chance(rate, rng) for one in forecasts], axis=0)
+    least = _BROKEN * max(rate, float(by_chance.mean()))
+    as_high = np.sum(by_chance >= rates.mean() - 1e-12)
+    is_chance = (1 + as_high) / (1 + _N_PERMUTATIONS) > _LEVEL
     if is_chance or rates.mean() <= least:
         return found
-    moved = _moved(rows, feature_map)
-    return [*found, _finding(moved, rate=small.false_alarm_rate, broken=float(rates.mean()))]
+    moved = _moved(rows, plan)
+    return [*found, _finding(moved, rate=rate, broken=float(rates.mean()))]
 
 
 def _finding(columns: list[str], *, rate: float, broken: float) -> Finding:
@@ -69,24 +73,13 @@ def _finding(columns: list[str], *, rate: float, broken: float) -> Finding:
         DriftWarning,
         f"Rows change over time{which * bool(columns)}: the promise of {100 * rate:.3g}% would be "
         f"{100 * broken:.2g}% on the rows that follow, as fits to earlier rows show.",
-        "Fit anew as rows come, or leave out columns that do not matter.",
-        "Fit anew as rows come, or leave out columns that do not matter with --drop.",
-    )
-
-
-def _small(detector: Any) -> Any:
-    """A detector of few landmarks, with the bandwidth of the fit."""
-    return type(detector)(
-        n_landmarks=min(LANDMARKS, detector.n_landmarks),
-        bandwidth=given_bandwidth(detector),
-        alpha=detector.alpha,
-        false_alarm_rate=detector.false_alarm_rate,
-        window=detector.window,
+        "Fit again as rows come, or leave out columns that do not matter.",
+        "Fit again as rows come, or leave out columns that do not matter.",
     )
 
 
 @dataclass(frozen=True)
-class _Look:
+class _Forecast:
     """Rows that a fit to what was before has not learnt, the highest score first.
 
     Attributes
@@ -111,7 +104,7 @@ class _Look:
     def rates_by_chance(self, promised: float, rng: np.random.RandomState) -> np.ndarray:
         """The same where which blocks follow is drawn by lot."""
         n = self.n_between + self.n_following
-        return self._rates(np.array([rng.permutation(n) for _ in range(N_PERMUTATIONS)]), promised)
+        return self._rates(np.array([rng.permutation(n) for _ in range(_N_PERMUTATIONS)]), promised)
 
     def _rates(self, places: np.ndarray, promised: float) -> np.ndarray:
         """One for each order of the blocks.  (n_orders, n_blocks) -> (n_orders,)"""
@@ -122,20 +115,32 @@ class _Look:
         return rates
 
 
-def _looks(rows: Table, small: Any, feature_map: FeatureMap) -> Iterator[_Look]:
+def _forecasts(rows: Table, plan: Plan, config: Config, *, rate: float) -> Iterator[_Forecast]:
     """One for each cut at which there are enough blocks on either side."""
-    grouping, groups = feature_map.grouping, rows.groups
+    grouping, groups = plan.holdout.grouping, rows.groups
     assert grouping is not None  # rows in time
     assert groups is not None
     if not grouping.edges:  # whole groups are held out: when each is from orders them
         rows = replace(rows, groups=replace(groups, columns=(groups.columns[0], None)))
+    window = None if plan.windows is None else plan.windows.length
     place, n_units = _order(grouping.units(groups, key=0), groups.time)
-    for cut in CUTS:
-        first, last = int(cut * n_units), int((cut + FOLLOWING) * n_units)
+    for cut in _CUTS:
+        first, last = int(cut * n_units), int((cut + _FOLLOWING) * n_units)
         before = np.flatnonzero(place < first)
         after = np.flatnonzero((place >= first) & (place < last))
         if first >= 2 * _FEWEST and last - first >= _FEWEST:
-            yield _look(rows.take(before), rows.take(after), small)
+            known = rows.take(before)
+            labels = RowLabels(np.zeros(known.n_rows, dtype=int), (), None)
+            small = Plan.choose(
+                known,
+                labels,
+                config,
+                np.random.RandomState(0),
+                reading=_ALL_NORMAL,
+                rate=rate,
+                window=window,
+            )
+            yield _forecast(small, known, labels, rows.take(after), config)
 
 
 def _order(units: np.ndarray, time: np.ndarray) -> tuple[np.ndarray, int]:
@@ -148,50 +153,47 @@ def _order(units: np.ndarray, time: np.ndarray) -> tuple[np.ndarray, int]:
     return place, len(names)
 
 
-def _look(before: Table, after: Table, small: Any) -> _Look:
+def _forecast(
+    plan: Plan, before: Table, labels: RowLabels, after: Table, config: Config
+) -> _Forecast:
     """What a fit to the rows before makes of blocks among them, and of the rows after."""
-    labels = RowLabels(np.zeros(before.n_rows, dtype=int), (), None)
-    feature_map, Z = make_feature_map(before, labels, small, np.random.RandomState(0))
-    learnt, kept, units = feature_map.divided(before, labels)
-    n, grouping = int(learnt.sum()), feature_map.grouping
+    evidence = gather(plan, plan.align(before), labels)
+    score, held = Score.solve(plan.terms, evidence.sums, config), evidence.held_out
+    grouping = plan.holdout.grouping
     assert grouping is not None  # nor are the groups of the rows
     assert after.groups is not None
-    sums = feature_map.kernel_map.statistics(
-        Z[learnt], np.ones((n, 1)), np.ones(n), total=np.array([float(n)])
-    )
-    coef = sums.solve(small.alpha)
-    scorer = Scorer(feature_map, feature_map.kernel_map, coef, np.zeros(len(coef)), np.empty(0))
-    later = grouping.units(after.groups, key=feature_map.holdout_key)
-    scores = [scorer.scores(Z[kept]), scorer.scores(feature_map.rows(after))]
-    between, following = (np.unique(u, return_inverse=True)[1] for u in (units[kept], later))
+    later = grouping.units(after.groups, key=plan.holdout.key)
+    scores = [score(held.rows), score(plan.encode(after))]
+    between, following = (np.unique(u, return_inverse=True)[1] for u in (held.hashes, later))
     n_between = int(between.max()) + 1
     unit = np.concatenate([between, n_between + following])
     weight = 1 / np.bincount(unit)[unit]
     order = np.argsort(-np.concatenate(scores), kind="stable")
-    return _Look(unit[order], weight[order], n_between, int(following.max()) + 1)
+    return _Forecast(unit[order], weight[order], n_between, int(following.max()) + 1)
 
 
-def _moved(rows: Table, feature_map: FeatureMap) -> list[str]:
+def _moved(rows: Table, plan: Plan) -> list[str]:
     """The columns whose blocks differ most before and after a cut, at most three."""
+    grouping = plan.holdout.grouping
     assert rows.groups is not None
-    assert feature_map.grouping is not None
-    place, n_units = _order(feature_map.grouping.units(rows.groups, key=0), rows.groups.time)
-    Z = feature_map.rows(rows)
+    assert grouping is not None
+    place, n_units = _order(grouping.units(rows.groups, key=0), rows.groups.time)
+    Z = plan.encode(rows)
     means = np.zeros((n_units, Z.shape[1]))
     np.add.at(means, place, Z)
     means /= np.bincount(place)[:, None]
     away = np.zeros(Z.shape[1])
-    for cut in CUTS:
-        first, last = int(cut * n_units), int((cut + FOLLOWING) * n_units)
+    for cut in _CUTS:
+        first, last = int(cut * n_units), int((cut + _FOLLOWING) * n_units)
         parts = means[:first], means[first:last]
         spread = sum(part.var(axis=0) / len(part) for part in parts)
         gap = np.abs(parts[0].mean(axis=0) - parts[1].mean(axis=0))
-        away += gap / np.sqrt(np.maximum(spread, 1e-12)) / len(CUTS)
-    farthest = np.zeros(feature_map.encoder.n_features_in_)
-    np.maximum.at(farthest, feature_map.source, away)
-    names = getattr(feature_map.encoder, "feature_names_in_", None)
+        away += gap / np.sqrt(np.maximum(spread, 1e-12)) / len(_CUTS)
+    names = plan.encoder.column_names
+    farthest = np.zeros(len(names))
+    np.maximum.at(farthest, plan.encoder.source, away)
     order = np.argsort(-farthest, kind="stable")[:_MOST_COLUMNS].tolist()
-    return [f"x{j}" if names is None else str(names[j]) for j in order if farthest[j] > MOVED]
+    return [names[j] for j in order if farthest[j] > _MOVED]
 
 
 def _restarts(groups: RowGroups) -> list[Finding]:

@@ -1,86 +1,81 @@
-"""Which rows are held out of a fit, to calibrate: by a hash of their values, or of their group.
+"""HoldOut: which rows calibrate, by a hash of their values or of their group.
 
-Whether a row is held out never depends on other rows than equal ones, so that pieces of the data
-hold out what the whole does. Rows that belong together are held out together
-(`eqsep.detector.grouping`).
+Whether a row is held out depends on no other rows than equal ones, so pieces of the data hold out
+what the whole does. Rows that belong together are held out together: whole groups, or blocks of
+time, with a gap beside each block in which rows are neither learnt nor calibrate.
 """
 
+import math
 import zlib
-from dataclasses import replace
-from hashlib import blake2b
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from eqsep.checks import CopiedRowsWarning, DependentRowsWarning, Finding
-from eqsep.detector.contamination import COMMON, held_out_anomalies
-from eqsep.detector.grouping import Grouping
-from eqsep.detector.scoring import MOST_HELD, usable
+from eqsep.detector.config import Config
 from eqsep.engine.nystroem import row_keys
-from eqsep.errors import UserError, quoted
+from eqsep.errors import UserError
 from eqsep.labels import UNLABELLED, RowLabels
-from eqsep.tables.column import Column, column_of
-from eqsep.tables.reading import RowGroups, Table, read_table
+from eqsep.schemas import (
+    BOUND,
+    FLAG,
+    KEY,
+    RATE,
+    TEXTS,
+    Schema,
+    array,
+    bounded,
+    check_parts,
+    damaged,
+    entries,
+    kept,
+)
+from eqsep.tables.encoder import Encoder, id_columns
+from eqsep.tables.reading import RowGroups, Table
 
-PLENTY = 25  # of so many normal rows one may always be held out
-NUMERIC = ("number", "date", "duration")
-_LOOKED_AT = 20_000  # rows in whose order rows that follow each other are looked for
-_FEWEST_ROWS, _FEWEST_VALUES = 100, 10
-_FEWEST_DISTINCT = 20  # rows: fewer may be there equally often by chance
-_COPIED = 0.9  # the share of distinct rows that are there equally often where they were copied
-# The correlation with the row before, 0 by chance: of the upper quarter of columns, or of one.
-_FOLLOWS, _FOLLOWS_CLOSELY = 0.5, 0.9
-Division = tuple[np.ndarray, np.ndarray, np.ndarray]  # learnt rows, calibrating ones, all hashes
-Bounds = tuple[int, int, tuple[str, ...]]  # of normal rows, of anomalies, and their kinds
+STEP = 100  # with 99, 199, … rows a rate of whole percents is met, not only bounded
+NO_GROUPS = np.empty(0, dtype=np.uint64)
+_ALL = 2**64 - 1
+_ONE_IN = 25  # normal rows, of which one may be held out however many there are
+_GAP, _WIDE_GAP = 0.1, 0.25  # of a block beside one that is held out; where rows have windows
+_SPARE = 5  # times as many groups as a rate takes are held out, where there are enough
+_FEWEST_ANOMALIES, _MOST_ANOMALIES = 10, 200  # labelled ones that are held out
+_COMMON = 20  # rows from which on a kind has some to spare
 
 
-def holdout_bounds(hashes: np.ndarray, labels: RowLabels, *, doubted: bool) -> Bounds:
-    """The bound of normal rows, that of labelled anomalies, and the kinds it is for.
+def usable(n: int) -> int:
+    """How many of `n` held-out rows count: 99, 199, … or, where there are fewer, all of them."""
+    return (n + 1) // STEP * STEP - 1 if n + 1 >= STEP else n
 
-    Anomalies are held out of common kinds alone: of the others each row is needed to learn. None is
-    where doubted rows have no part in the calibration, and are without a label still.
+
+def n_held_out(n: int, *, config: Config, doubted: bool = False) -> int:
+    """How many of `n` normal rows to hold out: a fifth, of few rows more.
+
+    Of many at most 3,999, or one in 25 if that is more. Where rows are `doubted`, some to spare,
+    so that enough are left without the anomalies among them.
+
+    Examples
+    --------
+    >>> [n_held_out(n, config=Config()) for n in (10, 300, 1000, 50_000, 200_000, 1_000_000)]
+    [5, 99, 199, 3999, 7999, 19999]
+    >>> [n_held_out(n, config=Config(), doubted=True) for n in (10, 300, 1000, 50_000)]
+    [5, 124, 200, 3999]
     """
-    doubted = doubted and not (labels.code == UNLABELLED).any()
-    times = np.bincount(labels.code[labels.code > 0], minlength=1 + len(labels.kinds))
-    common = [code for code in np.flatnonzero(times >= COMMON).tolist() if doubted]
-    anomalous = np.sort(hashes[np.isin(labels.code, common)])
-    n_anomalous = held_out_anomalies(len(anomalous)) if common else 0
-    normal = np.sort(hashes[labels.code == 0])
-    n_normal = held_out(len(normal), doubted=n_anomalous > 0)
-    bound = int(normal[n_normal]) if len(normal) > 1 else 0
-    if not n_anomalous:
-        return bound, 0, ()
-    return bound, int(anomalous[n_anomalous]), tuple(labels.kinds[code - 1] for code in common)
+    many = min(max(3999, n / _ONE_IN), config.max_held_out)
+    most = int(min(max(n / 5, min(124 if doubted else 120, n / 2)), many))
+    return most if doubted else usable(most)
 
 
-def is_held_out(hashes: np.ndarray, labels: RowLabels, bounds: Bounds) -> np.ndarray:
-    """Which rows with these hashes and labels are held out."""
-    bound, anomaly_bound, kinds = bounds
-    of_kinds = [anomaly_bound if kind in kinds else 0 for kind in labels.kinds]
-    by_code = np.array([bound, *of_kinds, 0], dtype=np.uint64)  # the last for rows without a label
-    held: np.ndarray = hashes < by_code[labels.code]
-    return held
+def n_held_out_anomalies(n: int) -> int:
+    """How many of `n` labelled anomalies to hold out: a tenth, at most 200; none of less than 100.
 
-
-def contents(table: Table, columns: np.ndarray, kinds: list[str]) -> np.ndarray:
-    """Some columns' values as numbers, equal where they are equal; names by a checksum.
-
-    Each column is read as one of its kind in `kinds`, whatever its type is in this table.
+    Examples
+    --------
+    >>> [n_held_out_anomalies(n) for n in (99, 100, 5000)]
+    [0, 10, 200]
     """
-    out = np.empty((table.n_rows, len(columns)))
-    for j, (column, kind) in enumerate(
-        zip((table.columns[i] for i in columns), kinds, strict=True)
-    ):
-        values = column.numbers(kind) if kind in NUMERIC else _checksums(column, kind)
-        out[:, j] = values if len(values) else np.nan  # an id need not be there any more
-    return np.where(np.isnan(out), np.nan, out)  # one NaN for all: hashes look at the bits
-
-
-def _checksums(column: Column, kind: str) -> np.ndarray:
-    names, rows = column.names(truths=kind == "boolean")
-    sums = [np.nan if name is None else zlib.crc32(name.encode()) for name in names]
-    of_rows: np.ndarray = np.array(sums, dtype=float)[rows]
-    return of_rows
+    return min(n // 10, _MOST_ANOMALIES) if n // 10 >= _FEWEST_ANOMALIES else 0
 
 
 def row_hashes(values: np.ndarray, *, key: int) -> np.ndarray:
@@ -101,237 +96,399 @@ def row_hashes(values: np.ndarray, *, key: int) -> np.ndarray:
     return keys
 
 
-def with_groups(table: Table, groups: Any = None, time: Any = None) -> Table:
-    """The table with the group and the time of each row, which are columns of it no more.
+class Split(NamedTuple):
+    """Which rows are learnt, which are held out, and the hashes that decided it."""
 
-    Parameters
+    learnt: np.ndarray
+    held_out: np.ndarray
+    hashes: np.ndarray
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """How rows that belong together are held out: by group, by block of time, or by both.
+
+    Attributes
     ----------
-    groups, time : array-like of shape (n_rows,), Column, str or None
-        Values, or the name of a column of the table that holds them.
+    columns : tuple of str or None
+        The names of the columns of groups and of times, as in `RowGroups`.
+    edges : tuple of float
+        The times between which the blocks of the first fit lie, in rising order; later blocks are
+        as long as these on average. Empty where there are no times, or whole groups are held out.
+    row_bound : int
+        Of a held-out group, the rows with a hash of their own below this calibrate.
+    gap : float
+        The share of a block beside a held-out one that is left out.
+    """
+
+    columns: tuple[str | None, str | None]
+    edges: tuple[float, ...] = ()
+    row_bound: int = _ALL
+    gap: float = _GAP
+
+    @property
+    def unit(self) -> str:
+        """What is held out, in a word."""
+        return "time block" if self.edges else "group"
+
+    @property
+    def promised(self) -> str:
+        """What the promise is for."""
+        known = " of known groups" if self.edges and self.columns[0] is not None else ""
+        return f"new {self.unit}s{known}"
+
+    @property
+    def is_thinned(self) -> bool:
+        """Whether some rows of a held-out group do not calibrate."""
+        return self.row_bound < _ALL
+
+    @classmethod
+    def of(cls, groups: RowGroups, *, whole: bool = False, window: int | None = None) -> Self:
+        """For the rows of a first fit: of n rows of a group there are about 2 sqrt(n) blocks.
+
+        With `whole` groups, or without times, there are none. Where rows have a `window`, blocks
+        are so long that it does not reach across the gap.
+        """
+        if groups.columns[1] is None or whole:
+            return cls(groups.columns)
+        n_rows = len(groups.time) / len(np.unique(groups.group))
+        n_blocks = 2 * math.sqrt(n_rows)
+        if window is not None:
+            n_blocks = min(n_blocks, n_rows * _WIDE_GAP / window)
+        shares = np.linspace(0, 1, 1 + max(int(n_blocks), 2))
+        edges = np.unique(np.quantile(groups.time, shares, method="lower"))
+        if len(edges) < 3:
+            raise UserError(
+                "All rows, or all but a few, have the same time: expected times by which rows can "
+                "be put in order. Leave it out, or pass others."
+            )
+        gap = _GAP if window is None else _WIDE_GAP
+        return cls(groups.columns, tuple(edges.tolist()), gap=gap)
+
+    def units(self, groups: RowGroups, *, key: int, step: int = 0) -> np.ndarray:
+        """The hash of what each row is held out with; with a `step`, of the block so much later."""
+        halves = [groups.group >> np.uint64(32), groups.group & np.uint64(2**32 - 1)]
+        block = self._places(groups.time)[0] + step if self.edges else np.zeros(len(groups.time))
+        values = np.column_stack([*(half.astype(float) for half in halves), block.astype(float)])
+        return row_keys(values, rng=np.random.RandomState(key % 2**32))
+
+    def near(self, groups: RowGroups, *, key: int, bound: int) -> np.ndarray:
+        """Which rows lie in the gap beside a block that is held out."""
+        found = np.zeros(len(groups.time), dtype=bool)
+        if not self.edges:
+            return found
+        share = self._places(groups.time)[1]
+        for step, is_near in ((-1, share < self.gap), (1, share > 1 - self.gap)):
+            found |= is_near & (self.units(groups, key=key, step=step) < np.uint64(bound))
+        return found
+
+    def _places(self, time: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The block of each time, and which share of it has passed then."""
+        edges = np.array(self.edges)
+        length = (edges[-1] - edges[0]) / (len(edges) - 1)
+        inside = np.clip(np.searchsorted(edges, time, side="right") - 1, 0, len(edges) - 2)
+        share = (time - edges[inside]) / np.diff(edges)[inside]
+        after, before = (time - edges[-1]) / length, (time - edges[0]) / length
+        beyond = np.where(after > 0, after, np.minimum(before, 0))
+        first = np.where(after > 0, len(edges) - 1, 0)
+        outside = (after > 0) | (before < 0)
+        block = np.where(outside, first + np.floor(beyond), inside)
+        return block, np.where(outside, beyond - np.floor(beyond), share)
+
+    def scaled(self, more: float) -> "Grouping":
+        """The same for so many times the rows."""
+        return replace(self, row_bound=min(_ALL, int(self.row_bound / max(more, 1.0))))
+
+    def split(self, groups: RowGroups, labels: RowLabels, *, key: int, bound: int) -> Split:
+        """Which rows are learnt, and which normal rows belong to a held-out group.
+
+        Labelled anomalies are learnt wherever they are: they are few, and no normal row of a
+        held-out group is learnt by it. Rows without a label are learnt as normal ones are.
+        """
+        units = self.units(groups, key=key)
+        held = units < np.uint64(bound)
+        near = ~held & self.near(groups, key=key, bound=bound)
+        return Split(~(held | near) | (labels.code > 0), held & (labels.code == 0), units)
+
+    def state(self) -> dict[str, Any]:
+        """The parts of a model file."""
+        return {
+            "columns": list(self.columns),
+            "edges": np.array(self.edges, dtype=float),
+            "row_bound": np.uint64(self.row_bound),
+            "gap": float(self.gap),
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The grouping of these parts."""
+        check_parts(state, _GROUPING, "Grouping")
+        edges, (group, time) = state["edges"], state["columns"]
+        if len(edges) in (1, 2) or (np.diff(edges) <= 0).any():
+            damaged("the times between which its blocks lie do not rise")
+        if (time is None and len(edges)) or (group is None and not len(edges)):
+            damaged("it has blocks of time without times, or neither groups nor blocks")
+        return cls((group, time), tuple(edges.tolist()), int(state["row_bound"]), state["gap"])
+
+
+_GROUPING = {
+    "columns": Schema(
+        "the names of two columns, or None",
+        lambda value, sizes: (  # noqa: ARG005
+            type(value) is list
+            and len(value) == 2
+            and all(type(v) in (str, type(None)) for v in value)
+        ),
+    ),
+    "edges": bounded(None, dtype="float64"),
+    "row_bound": BOUND,
+    "gap": RATE,
+}
+
+
+def n_held_out_groups(n: int, *, rate: float, config: Config) -> int:
+    """How many of `n` groups to hold out: a fifth, or several times what the rate takes; or half.
+
+    With J groups the rate that is kept is (rate (J + 1) - 1) / J on average: with as many as it
+    takes, 1 / rate - 1, no held-out row at all would lie above the threshold.
 
     Examples
     --------
-    >>> from eqsep.tables.reading import read_table
-    >>> rows = [{"run": "a", "x": 1.0}, {"run": "b", "x": 2.0}]
-    >>> table = with_groups(read_table(rows, name="Detector"), "run")
-    >>> [column.name for column in table.columns], table.groups.columns
-    (['x'], ('run', None))
+    >>> [n_held_out_groups(n, rate=0.1, config=Config()) for n in (2, 10, 300, 1000)]
+    [1, 5, 60, 200]
     """
-    if groups is None and time is None:
-        return table
-    found = [_beside(table, given, word) for given, word in ((groups, "groups"), (time, "time"))]
-    names = [given if isinstance(given, str) else None for given in (groups, time)]
-    kept = [column for column in table.columns if column.name not in names]
-    if not kept:
-        raise UserError("There is no column beside those of groups and time: nothing to learn.")
-    group = _group_hashes(found[0]) if found[0] else np.zeros(table.n_rows, dtype=np.uint64)
-    times = _times(found[1]) if found[1] else np.zeros(table.n_rows)
-    said = [
-        None if given is None else name or ""
-        for given, name in zip((groups, time), names, strict=True)
-    ]
-    return replace(table, columns=kept, groups=RowGroups(group, times, (said[0], said[1])))
+    wanted = max(n // 5, math.ceil(_SPARE / rate - 1e-9) - 1)
+    return min(wanted, n // 2, config.max_held_out)
 
 
-def new_groups(feature_map: Any, X: Any, groups: Any) -> np.ndarray:
-    """The group of each row of a table with all rows of groups that are new, as a hash."""
-    grouping = feature_map.grouping
-    if grouping is None or grouping.edges:
-        held = "rows one by one" if grouping is None else "blocks of time"
-        raise UserError(
-            f"groups tell how rows of a new group score where whole groups were held out; this "
-            f"detector has held out {held}. Fit it with groups=, or leave them out here."
-        )
-    found = with_groups(read_table(X, name="Detector"), groups).groups
-    assert found is not None  # there are groups
-    return found.group
+def groups_needed(rate: float) -> int:
+    """How many groups a fit takes to promise this rate for rows of new ones: half are held out.
 
-
-def _beside(table: Table, given: Any, word: str) -> Column | None:
-    """What was passed as groups or time, as a column."""
-    if given is None:
-        return None
-    if isinstance(given, str):
-        columns = {column.name: column for column in table.columns}
-        if given not in columns:
-            told = f"{given!r} is no column: the columns are {quoted(columns)}."
-            option = "--group" if word == "groups" else "--time"
-            raise UserError(f"{word}={told}", command=f"{option} {told}")
-        return columns[given]
-    if not isinstance(given, Column) and np.ndim(given) != 1:
-        raise UserError(f"{word} must hold one value for each row, or be a name, got {given!r}.")
-    column = given if isinstance(given, Column) else column_of(word, np.asarray(given))
-    if len(column.values) != table.n_rows:
-        raise UserError(
-            f"{word} holds {len(column.values):,} values, and there are {table.n_rows:,} rows: "
-            f"expected one for each row."
-        )
-    return column
-
-
-def _group_hashes(column: Column) -> np.ndarray:
-    names, rows = column.names()
-    if None in names:
-        raise _missing(column, int(np.flatnonzero(rows == names.index(None))[0]))
-    digests = [blake2b(str(name).encode(), digest_size=8).digest() for name in names]
-    hashes: np.ndarray = np.array([int.from_bytes(d, "big") for d in digests], np.uint64)[rows]
-    return hashes
-
-
-def _times(column: Column) -> np.ndarray:
-    try:
-        time = column.numbers(column.kind if column.kind in NUMERIC else "date").astype(float)
-    except UserError as no_time:
-        value = next(text for text in column.texts() if text)
-        raise UserError(
-            f"Column {column.name!r} holds no times: expected numbers or dates by which rows can "
-            f"be put in order, got values such as {value!r}. Pass another column."
-        ) from no_time
-    if np.isnan(time).any():
-        raise _missing(column, int(np.flatnonzero(np.isnan(time))[0]))
-    return time
-
-
-def _missing(column: Column, row: int) -> UserError:
-    return UserError(
-        f"Column {column.name!r} has no value in row {row + 1:,}: expected one in each row, by "
-        f"which rows are held out together. Fill it in, or leave the row out."
-    )
-
-
-def check_grouped(grouping: Grouping | None, groups: RowGroups | None) -> None:
-    """Refuse rows that come without their groups or times, or with them, unlike the first ones."""
-    words = ("groups", "time")
-    had = (None, None) if grouping is None else grouping.columns
-    given = (None, None) if groups is None else groups.columns
-    for word, was, now in zip(words, had, given, strict=True):
-        if was is not None and now is None:
-            column = f" of the column {was!r}" if was else ""
-            raise UserError(
-                f"The first fit was told {word}{column}, so that these rows need theirs too: pass "
-                f"{word}={repr(was) if was else '...'}.",
-                command=f"The model was fitted in Python with {word} that are no column, and can "
-                f"learn and forget there alone.",
-            )
-        if was is None and now is not None:
-            raise UserError(
-                f"The first fit was not told {word}: leave it out, or fit anew with it.",
-            )
-
-
-def without_copies(table: Table, labels: RowLabels) -> tuple[Table, RowLabels, list[Finding]]:
-    """Each row once where all were copied, as often as each other, and then a finding; else all.
-
-    A copy of a row that is learnt says nothing of new ones, and must not calibrate. Rows that are
-    equal by chance, as those of a few names are, are not there equally often, and stay.
+    Examples
+    --------
+    >>> [groups_needed(rate) for rate in (0.01, 0.1)]
+    [198, 18]
     """
-    normal = labels.code == 0
-    if table.groups is not None or normal.sum() < 2 * _FEWEST_DISTINCT:
-        return table, labels, []
-    keys = np.zeros(table.n_rows, dtype=np.uint64)
-    for j in sorted(range(len(table.columns)), key=lambda j: table.columns[j].kind not in NUMERIC):
-        values = contents(table, np.array([j]), [table.columns[j].kind])[:, 0]
-        halves = (
-            half.astype(float) for half in (keys >> np.uint64(32), keys & np.uint64(2**32 - 1))
-        )
-        keys = row_keys(np.column_stack([*halves, values]), rng=np.random.RandomState(0))
-        times = np.unique(keys[normal], return_counts=True)[1]
-        if (times == 1).sum() > (1 - _COPIED) * normal.sum():  # and with more columns more
-            return table, labels, []
-    usual = int(np.bincount(times).argmax())
-    if usual < 2 or len(times) < _FEWEST_DISTINCT or (times == usual).mean() < _COPIED:
-        return table, labels, []
-    both = np.unique(
-        np.column_stack([keys, labels.code.astype(np.uint64)]), axis=0, return_index=True
-    )
-    kept = np.sort(both[1])
-    told = (
-        f"Each row is there {usual} times: of {normal.sum():,} normal rows {len(times):,} are "
-        f"distinct. Each is learnt once, as copies of a row promise nothing of new ones:"
-    )
-    advice = "if they were measured anew each time, add a column that tells them apart."
-    found = Finding(CopiedRowsWarning, told, advice, advice)
-    return table.take(kept), replace(labels, code=labels.code[kept]), [found]
+    return 2 * (math.ceil(1 / rate - 1e-9) - 1)
 
 
-def check_dependence(table: Table, code: np.ndarray) -> list[Finding]:
-    """A finding where normal rows are like those before them, and no group or time is known.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HoldOut:
+    """The rule by which rows are held out, and which rows of a kind are kept to name alarms by.
 
-    Looked at are the ranks of the values of each column of numbers, in the order of the rows: the
-    correlation with the row before is 0 but for chance where rows were shuffled.
-
-    Parameters
+    Attributes
     ----------
-    code : ndarray of int of shape (n_rows,)
-        0 where a row is normal.
+    columns : ndarray of int
+        The table's columns whose values are hashed: all but ids.
+    key : int
+        Of the hash.
+    bound : int
+        A normal row calibrates where the hash of its values, or of its group, is below this.
+    anomaly_bound : int
+        The bound of labelled anomalies of `anomaly_kinds`, which tell how high anomalies score
+        where rows are doubted; else 0.
+    anomaly_kinds : tuple of str
+    grouping : Grouping or None
+        How rows that belong together are held out.
+    kind_bounds : mapping of str to int
+        Of kinds with many rows, the bound of those that are kept to name alarms by.
+    keeps_kinds : bool
+        Whether any are: not in models of version 0.1, whose alarms are named by likeness alone.
     """
-    normal = np.flatnonzero(code == 0)[:_LOOKED_AT]
-    if table.groups is not None or len(normal) < _FEWEST_ROWS:
-        return []
-    numbers = [c for c in table.columns if c.kind == "number" and len(c.values)]
-    found = {
-        column.name: r for column in numbers if (r := _follows(column.values[normal])) is not None
+
+    columns: np.ndarray
+    key: int
+    bound: int
+    anomaly_bound: int = 0
+    anomaly_kinds: tuple[str, ...] = ()
+    grouping: Grouping | None = None
+    kind_bounds: Mapping[str, int] = field(default_factory=dict)
+    keeps_kinds: bool = True
+
+    @classmethod
+    def choose(
+        cls,
+        table: Table,
+        labels: RowLabels,
+        *,
+        config: Config,
+        doubted: bool,
+        rate: float,
+        window: int | None,
+        rng: np.random.RandomState,
+    ) -> tuple[Self, Split]:
+        """The rule for the rows of a first fit, and how it splits them.
+
+        Parameters
+        ----------
+        doubted : bool
+            Whether rows that stand for normal ones may be anomalies.
+        rate : float
+            The false-alarm rate that is to be promised.
+        window : int or None
+            The length of the rows' windows.
+        """
+        ids = id_columns(table)
+        columns = np.array([j for j, c in enumerate(table.columns) if c.name not in ids], dtype=int)
+        kinds = ["text" if c.is_empty else c.kind for c in (table.columns[j] for j in columns)]
+        values = table.contents(columns, kinds)
+        key = int(rng.randint(2**31 - 1)) ^ zlib.crc32(values.tobytes())
+        if table.groups is None:
+            hashes = row_hashes(values, key=key)
+            bounds = _bounds(hashes, labels, config=config, doubted=doubted)
+            rule = cls(columns=columns, key=key, **bounds)
+            return rule, rule._of_hashes(hashes, labels)
+        grouping, bound = _choose_groups(
+            table.groups, labels, key=key, rate=rate, window=window, config=config
+        )
+        rule = cls(columns=columns, key=key, bound=bound, grouping=grouping)
+        return rule, grouping.split(table.groups, labels, key=key, bound=bound)
+
+    def split(self, table: Table, labels: RowLabels, *, encoder: Encoder) -> Split:
+        """How an aligned table is split, by hashes of its rows or of their groups."""
+        grouping, groups = self.grouping, table.groups
+        self._check_grouped(groups)
+        if grouping is None or groups is None:
+            return self._of_hashes(self.hashes(table, encoder=encoder), labels)
+        found = grouping.split(groups, labels, key=self.key, bound=self.bound)
+        if grouping.is_thinned:
+            own = self.hashes(table, encoder=encoder)
+            return found._replace(held_out=found.held_out & (own < np.uint64(grouping.row_bound)))
+        return found
+
+    def hashes(self, table: Table, *, encoder: Encoder) -> np.ndarray:
+        """64 bits for each row of an aligned table."""
+        learnt = [encoder.columns[j] for j in self.columns]
+        kinds = ["text" if column is None else column.reads for column in learnt]
+        return row_hashes(table.contents(self.columns, kinds), key=self.key)
+
+    def _of_hashes(self, hashes: np.ndarray, labels: RowLabels) -> Split:
+        held_kinds = [self.anomaly_bound if k in self.anomaly_kinds else 0 for k in labels.kinds]
+        by_code = np.array([self.bound, *held_kinds, 0], dtype=np.uint64)  # the last: no label
+        held = hashes < by_code[labels.code]
+        return Split(~held, held, hashes)
+
+    def _check_grouped(self, groups: RowGroups | None) -> None:
+        """Refuse rows that come without their groups or times, or with them, unlike the first."""
+        had = (None, None) if self.grouping is None else self.grouping.columns
+        given = (None, None) if groups is None else groups.columns
+        for word, was, now in zip(("groups", "time"), had, given, strict=True):
+            if was is not None and now is None:
+                column = f" from the column {was!r}" if was else ""
+                raise UserError(
+                    f"The first fit was given {word}{column}, so these rows need theirs too: pass "
+                    f"{word}={repr(was) if was else '...'}.",
+                )
+            if was is None and now is not None:
+                raise UserError(
+                    f"The first fit was not given {word}: leave it out, or fit again with it."
+                )
+
+    def without_any(self) -> "HoldOut":
+        """The rule by which all rows are learnt: those judged because they raised an alarm."""
+        return replace(self, bound=0, anomaly_bound=0)
+
+    def is_same(self, other: "HoldOut") -> bool:
+        """Whether every row is treated alike."""
+        names = ("key", "bound", "anomaly_bound", "anomaly_kinds", "grouping", "keeps_kinds")
+        return all(getattr(self, name) == getattr(other, name) for name in names) and (
+            dict(self.kind_bounds) == dict(other.kind_bounds)
+        )
+
+    def state(self) -> dict[str, Any]:
+        """The parts of a model file; bounds may have all 64 bits set, and are NumPy's numbers."""
+        return {
+            "columns": self.columns,
+            "key": self.key,
+            "bound": np.uint64(self.bound),
+            "anomaly_bound": np.uint64(self.anomaly_bound),
+            "anomaly_kinds": list(self.anomaly_kinds),
+            "grouping": self.grouping,
+            "kind_bounds": {kind: np.uint64(bound) for kind, bound in self.kind_bounds.items()},
+            "keeps_kinds": self.keeps_kinds,
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any], *, encoder: Encoder) -> Self:
+        """The rule of these parts, for tables of an encoder."""
+        check_parts(state, _HOLDOUT, "HoldOut")
+        columns = state["columns"].astype(int)
+        inside = len(columns) and columns[0] >= 0 and columns[-1] < len(encoder.columns)
+        if len(columns) and not (inside and (np.diff(columns) > 0).all()):
+            damaged("the columns that decide which rows calibrate are not those of its table")
+        return cls(
+            columns=columns,
+            key=state["key"],
+            bound=int(state["bound"]),
+            anomaly_bound=int(state["anomaly_bound"]),
+            anomaly_kinds=tuple(state["anomaly_kinds"]),
+            grouping=state["grouping"],
+            kind_bounds={kind: int(bound) for kind, bound in state["kind_bounds"].items()},
+            keeps_kinds=state["keeps_kinds"],
+        )
+
+
+_HOLDOUT = {
+    "columns": array(None, kinds="i"),
+    "key": KEY,
+    "bound": BOUND,
+    "anomaly_bound": BOUND,
+    "anomaly_kinds": TEXTS,
+    "grouping": kept(Grouping, optional=True),
+    "kind_bounds": entries(BOUND),
+    "keeps_kinds": FLAG,
+}
+
+
+def _bounds(
+    hashes: np.ndarray, labels: RowLabels, *, config: Config, doubted: bool
+) -> dict[str, Any]:
+    """The bound of normal rows, that of labelled anomalies, and the kinds that it is for.
+
+    Anomalies are held out of common kinds alone: of the others each row is needed to learn. None is
+    where doubted rows have no part in the calibration, and are still without a label.
+    """
+    doubted = doubted and not (labels.code == UNLABELLED).any()
+    times = np.bincount(labels.code[labels.code > 0], minlength=1 + len(labels.kinds))
+    common = [code for code in np.flatnonzero(times >= _COMMON).tolist() if doubted]
+    anomalous = np.sort(hashes[np.isin(labels.code, common)])
+    n_anomalous = n_held_out_anomalies(len(anomalous)) if common else 0
+    normal = np.sort(hashes[labels.code == 0])
+    n_normal = n_held_out(len(normal), config=config, doubted=n_anomalous > 0)
+    bound = int(normal[n_normal]) if len(normal) > 1 else 0
+    if not n_anomalous:
+        return {"bound": bound}
+    return {
+        "bound": bound,
+        "anomaly_bound": int(anomalous[n_anomalous]),
+        "anomaly_kinds": tuple(labels.kinds[code - 1] for code in common),
     }
-    if not found:
-        return []
-    name = max(found, key=lambda column: found[column])
-    if np.quantile(list(found.values()), 0.75) <= _FOLLOWS and found[name] <= _FOLLOWS_CLOSELY:
-        return []
-    told = (
-        f"Rows are like those before them: of column {name!r} the rank correlation of normal rows "
-        f"with the row before is {found[name]:.2f}, and 0 where rows are shuffled. The promised "
-        f"rate of false alarms holds for rows drawn from among these, and not for another run, "
-        f"machine or day:"
-    )
-    stretches = [c.name for c in table.columns if _in_stretches(c)]
-    looks = f" (column {stretches[0]!r} looks like it)" if stretches else ""
-    return [
-        Finding(
-            DependentRowsWarning,
-            told,
-            f"pass groups=, which of these each row is from{looks}, or time=.",
-            f"pass the column that says which of these a row is from{looks} as --group, or one of "
-            f"times as --time.",
-        )
-    ]
 
 
-def _follows(values: np.ndarray) -> float | None:
-    """The rank correlation of values with the one before; None of few, and of mere counters."""
-    values = values[~np.isnan(values)]
-    steps = np.diff(values)
-    if len(np.unique(values)) < _FEWEST_VALUES or (steps >= 0).all() or (steps <= 0).all():
-        return None
-    from scipy.stats import rankdata  # half a second: scoring does not wait for it
+def _choose_groups(
+    groups: RowGroups,
+    labels: RowLabels,
+    *,
+    key: int,
+    rate: float,
+    window: int | None,
+    config: Config,
+) -> tuple[Grouping, int]:
+    """How the rows of a first fit are grouped, and the bound below which groups are held out.
 
-    ranks = rankdata(values)
-    ranks = (ranks - ranks.mean()) / ranks.std()
-    return float(np.mean(ranks[1:] * ranks[:-1]))
-
-
-def _in_stretches(column: Column) -> bool:
-    """Whether the rows of each name stand together, as those of a recording do."""
-    if column.kind not in ("text", "number") or not len(column.values) or column.is_empty:
-        return False
-    values = column.values if column.kind == "number" else column.names()[1]
-    changes, n_values = np.count_nonzero(np.diff(values)), len(np.unique(values))
-    return 1 < n_values == changes + 1 and 3 * n_values <= len(values)
-
-
-def held_out(n: int, *, doubted: bool = False) -> int:
-    """How many of `n` normal rows to hold out: a fifth, of few rows more.
-
-    Of many at most 3,999, or one in 25 if that is more, and never above 19,999.
-
-    Where they are `doubted`, some to spare, so that enough are left without the anomalies.
-
-    Examples
-    --------
-    >>> [held_out(n) for n in (10, 300, 1000, 50_000, 200_000, 1_000_000)]
-    [5, 99, 199, 3999, 7999, 19999]
-    >>> [held_out(n, doubted=True) for n in (10, 300, 1000, 50_000)]
-    [5, 124, 200, 3999]
+    Where rows have groups and times, whole groups are held out if there are enough to promise the
+    rate for rows of new ones, and blocks of time within groups if not.
     """
-    many = min(max(3999, n / PLENTY), MOST_HELD)
-    most = int(min(max(n / 5, min(124 if doubted else 120, n / 2)), many))
-    return most if doubted else usable(most)
+    n_groups = len(np.unique(groups.group[labels.code == 0]))
+    whole = groups.columns[0] is not None and n_groups >= groups_needed(rate)
+    grouping = Grouping.of(groups, whole=whole, window=window)
+    units = grouping.units(groups, key=key)
+    hashes, n_rows = np.unique(units[labels.code == 0], return_counts=True)
+    if len(hashes) < 2:
+        raise UserError(
+            f"Whole groups are held out to set the threshold: normal rows of at least 2 groups are "
+            f"needed, got {len(hashes)}. Pass more, or leave the groups out."
+        )
+    n_held = n_held_out_groups(len(hashes), rate=rate, config=config)
+    more = n_rows[:n_held].sum() / config.max_held_out_in_groups
+    return grouping.scaled(more), int(hashes[n_held])

@@ -15,7 +15,6 @@ from eqsep.engine.compiled import ROWS, compiled, in_threads
 MOST_ROWS, MOST_COLUMNS, MOST_VALUES = 20_000, 1500, 10_000_000  # that are looked at
 EDGE = 0.95  # the share of normal rows within the ellipsoid
 FARTHEST = 20.0  # steps beyond it: who is farther out is as far
-STEP = 0.05  # what a step counts, times what the ellipsoid can be trusted with
 MOST_TRUSTED = 10.0  # R² / (1 - R²) from which on columns can hardly move together more
 _GAUSSIAN = 0.33  # the tail of a sphere of Gaussian rows, times the root of its dimension
 _HEAVY = 5.0  # times that: few rows, far out, have turned the axes
@@ -39,7 +38,7 @@ class Ellipsoid:
         From deviations from the centre to y.
     edge, tail : float
     weight : float
-        What a step counts: `STEP` R² / (1 - R²), at most 10 of them, R² the mean share of a
+        What a step counts: `step` R² / (1 - R²), at most 10 of them, R² the mean share of a
         column's variance that the others explain; less where the tail is heavier than Gaussian.
     """
 
@@ -51,7 +50,12 @@ class Ellipsoid:
 
     @classmethod
     def of(
-        cls, rows: np.ndarray, rng: np.random.RandomState, weight: np.ndarray | None = None
+        cls,
+        rows: np.ndarray,
+        rng: np.random.RandomState,
+        weight: np.ndarray | None = None,
+        *,
+        step: float = 0.05,
     ) -> Self | None:
         """The ellipsoid of some normal rows; None where less than two columns vary, or too many.
 
@@ -94,8 +98,8 @@ class Ellipsoid:
         tail = max(float(np.average(beyond, weights=None if weight is None else weight[out])), 1e-3)
         found = cls(centre, axes, edge, tail, 0.0)
         trust = min(1.0, 1 / found._heaviness)
-        step = STEP * min(max(1 / unexplained - 1, 0.0), MOST_TRUSTED) * trust
-        return replace(found, weight=step)
+        trusted = min(max(1 / unexplained - 1, 0.0), MOST_TRUSTED) * trust
+        return replace(found, weight=step * trusted)
 
     @property
     def is_heavy(self) -> bool:

@@ -13,8 +13,6 @@ import numpy as np
 from eqsep.engine.compiled import compiled, in_threads
 from eqsep.engine.gpu import votes
 
-N_TREES = 50
-MOST_NORMAL, MOST_ANOMALOUS = 8000, 2000  # rows that a tree is grown on
 _AT_ONCE = 512  # rows held as leaves
 _NO_COLUMN = -1  # of a leaf
 SIDE_BY_SIDE = 8  # trees that a row goes down at once
@@ -49,19 +47,21 @@ class Trees:
         is_anomaly: np.ndarray,
         rng: np.random.RandomState,
         *,
-        n: int = N_TREES,
+        n: int,
+        most: tuple[int, int] = (8000, 2000),
         least: int = 1,
         narrow: int | None = None,
     ) -> Self | None:
         """Trees that tell anomalous rows (1) from normal ones (0); None where either is missing.
 
-        Each tree is grown as in a random forest, on a bootstrap sample of each class, of at most
-        2,000 anomalous and 8,000 normal rows.
+        Each tree is grown as in a random forest, on a bootstrap sample of each class.
 
         Parameters
         ----------
-        n : int, default=50
+        n : int
             How many trees.
+        most : tuple of int, default=(8000, 2000)
+            The most normal and anomalous rows that a tree is grown on.
         least : int, default=1
             The fewest rows of a leaf.
         narrow : int, optional
@@ -72,7 +72,7 @@ class Trees:
         >>> import numpy as np
         >>> rows = np.array([[0.0], [1.0], [8.0], [9.0]], dtype=np.float32)
         >>> y = np.array([0, 0, 1, 1])
-        >>> trees = Trees.grown(rows, y, np.random.RandomState(0))
+        >>> trees = Trees.grown(rows, y, np.random.RandomState(0), n=50)
         >>> sums = trees.sums(rows, np.column_stack([1.0 - y, y]))
         >>> trees.mean(rows, anomalous_shares(sums)).round(1)
         array([0., 0., 1., 1.])
@@ -80,7 +80,7 @@ class Trees:
         classes = [np.flatnonzero(is_anomaly == c) for c in (0, 1)]
         if not all(len(places) for places in classes):
             return None
-        places = zip(classes, (MOST_NORMAL, MOST_ANOMALOUS), strict=True)
+        places = zip(classes, most, strict=True)
         draws = [[(one, min(len(one), most)) for one, most in places]] * n
         return cls._joined(
             [t.tree_ for t in _grown(rows, is_anomaly, draws, rng, least=least, narrow=narrow)]

@@ -1,19 +1,30 @@
-"""Mixed tables (numbers, categories, dates, missing values) as matrices of floats."""
+"""Mixed tables (numbers, categories, dates, missing values) as matrices of floats.
+
+| module | what it knows |
+|---|---|
+| `reading` | any frame, array or list as named columns, with the group, time and weight of rows |
+| `column` | one column as it arrives: its kind, and its values in one form |
+| `encodings`, `decodings` | the formulas of a learnt column, and back to words and units |
+| `matrix`, `tensors` | learnt columns as a matrix, by compiled loops or on a device |
+| `encoder` | all columns of a table: matched, encoded, decoded, kept |
+| `transformer` | the same as an estimator of scikit-learn |
+| `batches` | rows that come in pieces, and samples of them |
+"""
 
 from typing import TYPE_CHECKING, Any
 
-from eqsep.tables.fitted import ColumnMatchWarning
+from eqsep.tables.encoder import ColumnMatchWarning, DroppedColumnWarning
 
 if TYPE_CHECKING:
-    from eqsep.tables.encoder import DroppedColumnWarning, TableEncoder
+    from eqsep.tables.transformer import TableEncoder
 
 __all__ = ["ColumnMatchWarning", "DroppedColumnWarning", "TableEncoder"]
 
 
 def __getattr__(name: str) -> Any:
-    """What learns, when it is first asked for: scikit-learn takes long to import."""
-    if name not in __all__:
+    """The transformer when it is first asked for: scikit-learn takes long to import."""
+    if name != "TableEncoder":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from eqsep.tables import encoder
+    from eqsep.tables.transformer import TableEncoder
 
-    return getattr(encoder, name)
+    return TableEncoder

@@ -47,6 +47,7 @@ class Column:
     values: np.ndarray
     categorical: bool = field(default=False, repr=False)  # names, whatever they look like
     notation: dict[str, Any] | None = field(default=None, repr=False)  # of a file's text
+    derived_from: str | None = field(default=None, repr=False)  # the column it was computed from
 
     @classmethod
     def coded(
@@ -57,7 +58,8 @@ class Column:
         Its values are made when they are asked for.
         """
         column = object.__new__(cls)
-        known = {"name": name, "kind": "text", "categorical": categorical, "notation": None}
+        known = {"name": name, "kind": "text", "categorical": categorical}
+        known |= {"notation": None, "derived_from": None}
         vars(column).update(known, _distinct=(names, rows))  # nobody looks for them again
         return column
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.errors import UserError
 from eqsep.tables.column import LARGEST, WRITERS
 from eqsep.tables.encodings import JUMP, LINEAR, Category, Date, Number
 
@@ -29,23 +28,6 @@ def described(column: Any, output: int, value: float) -> str:
 def value_of(column: Any, outputs: np.ndarray) -> str:
     """The value that the outputs of one row encode, as text in the column's own unit."""
     raise TypeError(f"expected a learnt column, got {column!r}, {outputs!r}")
-
-
-def decoded(encoder: Any, column: int, outputs: np.ndarray) -> str:
-    """The value of an input column that the outputs of one row of an encoder encode, as text.
-
-    Examples
-    --------
-    >>> from eqsep.tables import TableEncoder
-    >>> encoder = TableEncoder(numeric_encoding="both").fit([[1.0, "a"], [2.0, "b"], [4.0, "b"]])
-    >>> [decoded(encoder, j, encoder.transform([[3.0, "a"]])[0]) for j in range(2)]
-    ['3', 'rare']
-    """
-    learnt = encoder.columns_[column]
-    if learnt is None:
-        name = getattr(encoder, "feature_names_in_", [f"x{j}" for j in range(column + 1)])[column]
-        raise UserError(f"Column {name!r} was dropped, so it has no value.")
-    return value_of(learnt, outputs[encoder.source_ == column])
 
 
 @described.register

@@ -1,185 +1,505 @@
-"""The transformer from mixed tables to matrices of floats."""
+"""The encoder: a mixed table as weighted columns of floats, and back to words and units.
 
+It learns each column once and is frozen from then on. Distances between encoded rows are what the
+rest of the package works with, so every output has a weight: what a difference in it counts.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
 
+from eqsep.engine.compiled import compiled
 from eqsep.errors import EqsepWarning, UserError, warn
-from eqsep.renames import DEPRECATED, parameter
-from eqsep.tables.column import Column
+from eqsep.schemas import (
+    FLAG,
+    LARGE,
+    NUMBER,
+    POSITIVE,
+    TEXTS,
+    Schema,
+    array,
+    check_parts,
+    damaged,
+    either,
+    items,
+    word,
+)
+from eqsep.tables.column import LARGEST, Column
+from eqsep.tables.decodings import described, value_of
 from eqsep.tables.encodings import Category, Date, Number
-from eqsep.tables.fitted import FittedEncoder, aligned, with_state
-from eqsep.tables.reading import read_table
+from eqsep.tables.matrix import Encoding
+from eqsep.tables.reading import Table, read_table
 
-_FORMS = {
-    "quantile": ["quantile"],
-    "standard": ["standard"],
-    "both": ["quantile", "standard"],
-}
+BOTH = ("quantile", "standard")  # the forms of a number: its rank, and robust deviations
 _FEW = 20  # distinct names: so few are never ids, however few the rows
 _CONVERT = "If these are numbers or dates stored as text, convert them"
 _KEEPS_IDS = "a TableEncoder of your own keeps ids with max_new=1."
+Learnt = Number | Category | Date
+
+
+class ColumnMatchWarning(EqsepWarning):
+    """The columns of a table are not named as in training, or there are more of them."""
 
 
 class DroppedColumnWarning(EqsepWarning):
-    """Columns were left out: constant or empty ones, or ids."""
+    """Columns were left out because they look like ids."""
 
 
-class TableEncoder(FittedEncoder, TransformerMixin, BaseEstimator):
-    """Mixed tables as matrices of floats, in which whatever training did not have stays visible.
+@dataclass(frozen=True, eq=False)
+class Packing:
+    """Which encoded columns are added up, since their differences always have the same sign.
 
-    Parameters
-    ----------
-    numeric_encoding : {"quantile", "standard", "both"}, default="quantile"
-        How numbers are encoded: by their rank among the training values, by their robust
-        deviations from the median, or by both side by side.
-    max_categories : int, default=100
-        The most frequent names of a column that have an output of their own.
-    min_count : int, default=2
-        The rows that a name needs for an output of its own. Names below it, and those beyond
-        `max_categories`, share the output "rare".
-    max_new : float, default=0.5
-        A column of names is dropped, with a warning, where the estimated chance that the next row
-        brings a new name is above this, as it is for ids. The estimate is the share of values
-        that occur once; columns of at most 20 names are always kept.
-    columns : str
-        The old name of `numeric_encoding`.
+    A number is encoded by its rank and by its deviation. Both rise with the value, so of two rows
+    |a| + |b| = |a + b|, and one column does for both.
 
     Attributes
     ----------
-    columns_ : list of Number, Category, Date or None
-        What was learnt of each input column; None where it was dropped.
-    dropped_ : dict
-        The reason for each dropped column, by its name.
-    source_ : ndarray of shape (n_outputs,)
-        The index of the input column from which each output comes.
-    notation_ : dict
-        How text wrote the columns that are not written plainly, where they come from such a file.
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Where the table of the fit has names.
+    first : ndarray of int
+        For each packed column, the first encoded column that it stands for.
+    twice, second : ndarray of int
+        The packed columns that stand for two encoded ones, and the second of these.
+    """
 
-    Notes
-    -----
-    **Tables.** Frames of pandas and polars, tables of pyarrow, arrays, lists of rows and of dicts.
-    Columns with names are matched by name, in any order: a missing one is an error, another one
-    is ignored with a warning. Where only one of the two tables has names, columns are matched by
-    position, with a warning. In a list of dicts, a key that some rows lack is a missing value.
+    first: np.ndarray
+    twice: np.ndarray
+    second: np.ndarray
 
-    **Numbers.** The rank lies in [0, 1] within the range of training, and beyond it goes on
-    towards -1 or 2. Standard values are linear up to 8 deviations, and grow by their logarithm
-    beyond. Infinity is larger than every number, and counts as 1e300. A column that never varied
-    is at 0.5 (0 on the standard scale), and any other value jumps away from it.
+    def __call__(self, rows: Any) -> Any:
+        """Encoded rows, arrays or tensors, with fewer columns.  (n, n_encoded) -> (n, n_packed)"""
+        if isinstance(rows, np.ndarray):
+            out = np.empty((len(rows), len(self.first)), rows.dtype)
+            compiled(_pack)(np.ascontiguousarray(rows), self.first, self.twice, self.second, out)
+            return out
+        packed = rows[:, self.first]
+        packed[:, self.twice] += rows[:, self.second]
+        return packed
 
-    **Missing values.** Where training has them, they are at 0.5 (or 0) and one more output says
-    so. Where it has none, a missing value is outside everything that training had: a rank of -2,
-    or 8 deviations below the least value.
 
-    **Names.** Categories, truth values and strings: one output for each frequent one, one for the
-    rare, one for missing (where training has them), and one for new names, which is 2 for them:
-    a new name is farther from every name than these are from each other. A column without any
-    value in training is one of names too, so that a value in it is new.
+def _pack(rows: Any, first: Any, twice: Any, second: Any, out: Any) -> None:  # pragma: no cover
+    for i in range(rows.shape[0]):
+        row, packed = rows[i], out[i]
+        for j in range(first.shape[0]):
+            packed[j] = row[first[j]]
+        for j in range(twice.shape[0]):
+            packed[twice[j]] += row[second[j]]
 
-    **Dates.** The time elapsed as a number; sine and cosine of the time of day where that varies,
-    and of the weekday where a week is spanned. Times with a zone are taken in UTC. Dates later
-    than training are beyond its range, and encoded so: leave a column out that only dates the
-    rows. Durations and times of day are numbers, in seconds.
 
-    **Other types than in training.** Text in a column of numbers or dates is parsed, numbers in a
-    column of names are named; what cannot be read is an error that says which column and value.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Encoder:
+    """What was learnt of the columns of a table.
+
+    A learnt column has *outputs*. Those with a weight above 0 make up an encoded row.
+
+    Attributes
+    ----------
+    columns : tuple of Number, Category, Date or None
+        By input column; None where it was dropped.
+    names : tuple of str or None
+        The names of the columns; None where tables are matched by position.
+    dropped : mapping of str to str
+        The reason for each dropped column.
+    notation : mapping of str to dict
+        How columns were written in a text file, where that was not plain.
 
     Examples
     --------
-    >>> rows = [{"size": 1.0, "shape": "round"}, {"size": 2.0, "shape": "round"},
-    ...         {"size": 4.0, "shape": "flat"}, {"size": 8.0, "shape": "flat"}]
-    >>> encoder = TableEncoder().fit(rows)
-    >>> encoder.get_feature_names_out().tolist()
-    ['size:quantile', 'shape=flat', 'shape=round', 'shape:new']
-    >>> encoder.transform([{"shape": "oblong", "size": 3.0}])
-    array([[0.5, 0. , 0. , 2. ]])
-    >>> encoder.describe("size:quantile", 0.5)
-    'size = 3'
+    >>> encoder = Encoder.learn([{"size": 1.0}, {"size": 2.0}, {"size": 4.0}])
+    >>> rows = encoder.encode([{"size": 4.0}, {"size": 1.0}])
+    >>> rows.shape, encoder.pack(rows).shape
+    ((2, 2), (2, 1))
+    >>> encoder.decode(0, encoder.outputs_of(rows)[0])
+    '4'
     """
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.input_tags.sparse = True
-        return tags
+    columns: tuple[Learnt | None, ...]
+    names: tuple[str, ...] | None = None
+    dropped: Mapping[str, str]
+    notation: Mapping[str, dict[str, Any]]
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  scikit-learn's contract
-        """Learn each column of the table `X`."""
-        self._check_parameters()
-        table = read_table(X, name=type(self).__name__)
-        dropped = self.reasons_to_drop(table)
-        forms = self._forms()
-        learnt = [None if c.name in dropped else self._learn(c, forms) for c in table.columns]
-        if len(dropped) == len(learnt):
-            told = (
+    @classmethod
+    def learn(
+        cls,
+        X: Any,
+        *,
+        forms: Sequence[str] = BOTH,
+        max_categories: int = 100,
+        min_count: int = 2,
+        max_new: float = 0.5,
+    ) -> Self:
+        """Learn each column of a table. The parameters are those of `TableEncoder`."""
+        table = read_table(X, name="Detector")
+        dropped = id_columns(table, max_new=max_new)
+        if len(dropped) == len(table.columns):
+            raise UserError(
                 f"There is no column to encode: expected one that is not an id, got "
-                f"{_listed(dropped)}. {_CONVERT}, a decimal comma to a point too"
+                f"{_listed(dropped)}. {_CONVERT}, a decimal comma to a point too; {_KEEPS_IDS}",
             )
-            raise UserError(f"{told}; {_KEEPS_IDS}", command=f"{told}.")
         if dropped:
-            told = f"Columns were dropped: {_listed(dropped)}. {_CONVERT}"
-            warn(DroppedColumnWarning(f"{told}; {_KEEPS_IDS}", command=f"{told}."))
-        names = [column.name for column in table.columns] if table.named else None
-        self._record(learnt, dropped=dropped, names=names)
-        self.notation_ = {c.name: c.notation for c in table.columns if c.notation}
-        return self
-
-    def transform(self, X: Any) -> np.ndarray:
-        """The table as a matrix of floats.  (n, d) -> (n, n_outputs)"""
-        table = aligned(self, X)
-        return self._encodings[0].of_table(table.columns, table.n_rows)
-
-    def reasons_to_drop(self, X: Any) -> dict[str, str]:
-        """Which columns of the table a fit drops, and why."""
-        table = read_table(X, name=type(self).__name__)
-        reasons = {column.name: self._reason_to_drop(column) for column in table.columns}
-        return {name: reason for name, reason in reasons.items() if reason}
-
-    def _check_parameters(self) -> None:
-        for name in ("max_categories", "min_count"):
-            count = getattr(self, name)
-            if not isinstance(count, int | np.integer) or count < 1:
-                raise UserError(f"{name} must be a whole number of at least 1, got {count!r}.")
-        if not 0 <= self.max_new <= 1:
-            raise UserError(f"max_new must be a chance between 0 and 1, got {self.max_new!r}.")
-
-    def _forms(self) -> list[str]:
-        encoding = self.numeric_encoding
-        if self.columns != DEPRECATED:
-            encoding = parameter(self, "numeric_encoding")
-        if encoding not in _FORMS:
-            raise UserError(f"numeric_encoding must be one of {list(_FORMS)}, got {encoding!r}.")
-        return list(_FORMS[encoding])
-
-    def _reason_to_drop(self, column: Column) -> str | None:
-        if column.kind not in ("text", "mixed") or len(set(column.names()[0]) - {None}) <= _FEW:
-            return None
-        chance = column.share_of_new()
-        if chance <= self.max_new:
-            return None
-        return f"{chance:.0%} of its values occur once, as ids do"
-
-    def _learn(self, column: Column, forms: list[str]) -> Number | Category | Date:
-        if column.is_empty or column.kind in ("text", "mixed", "boolean"):
-            return Category.learn(
-                column, max_categories=int(self.max_categories), min_count=int(self.min_count)
+            warn(
+                DroppedColumnWarning(
+                    f"Columns were dropped: {_listed(dropped)}. {_CONVERT}; {_KEEPS_IDS}"
+                )
             )
-        if column.kind == "date":
-            return Date.learn(column, forms=forms)
-        return Number.learn(column, unit=column.kind, forms=forms)
+
+        def learn(column: Column) -> Learnt:
+            if column.is_empty or column.kind in ("text", "mixed", "boolean"):
+                return Category.learn(column, max_categories=max_categories, min_count=min_count)
+            if column.kind == "date":
+                return Date.learn(column, forms=list(forms))
+            return Number.learn(column, unit=column.kind, forms=list(forms))
+
+        return cls(
+            columns=tuple(None if c.name in dropped else learn(c) for c in table.columns),
+            names=tuple(c.name for c in table.columns) if table.named else None,
+            dropped=dropped,
+            notation={c.name: c.notation for c in table.columns if c.notation},
+        )
+
+    # What the columns are
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the input columns: x0, x1, … where they have none."""
+        return [f"x{i}" for i in range(len(self.columns))] if self.names is None else [*self.names]
+
+    @property
+    def by_name(self) -> dict[str, Learnt | None]:
+        """What was learnt of each column, by its name."""
+        return dict(zip(self.column_names, self.columns, strict=True))
+
+    @cached_property
+    def output_source(self) -> np.ndarray:
+        """The input column from which each output comes."""
+        counts = [0 if c is None else len(c.outputs) for c in self.columns]
+        return np.repeat(np.arange(len(self.columns)), counts)
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """What each output counts in a distance; 0 where another one says it all."""
+        return np.array([weight for c in self.columns if c is not None for weight in c.weights])
+
+    @cached_property
+    def counted(self) -> np.ndarray:
+        """The places of the outputs that count: they are the columns of an encoded row."""
+        return np.flatnonzero(self.weights > 0)
+
+    @cached_property
+    def source(self) -> np.ndarray:
+        """The input column from which each encoded column comes."""
+        return self.output_source[self.counted]
+
+    @cached_property
+    def deviations(self) -> np.ndarray:
+        """The encoded columns that are deviations of a number from its centre."""
+        place = np.cumsum(self.weights > 0) - 1
+        found = []
+        for j, column in enumerate(self.columns):
+            if isinstance(column, Number) and "standard" in column.forms:
+                first = np.searchsorted(self.output_source, j) + column.forms.index("standard")
+                found.append(int(place[first]))
+        return np.array(found, dtype=int)
+
+    @cached_property
+    def pack(self) -> Packing:
+        """Encoded rows with fewer columns and the same distances."""
+        groups = [np.array(column.groups) for column in self.columns if column is not None]
+        starts = np.cumsum([0, *(group[-1] + 1 for group in groups[:-1])])
+        numbered = [start + group for start, group in zip(starts, groups, strict=True)]
+        group = np.concatenate(numbered)[self.counted]
+        is_first = np.concatenate([[True], group[1:] != group[:-1]])
+        second = np.flatnonzero(~is_first)
+        return Packing(np.flatnonzero(is_first), np.cumsum(is_first)[second] - 1, second)
+
+    # From tables to rows
+
+    def align(self, X: Any, *, name: str = "Detector") -> Table:
+        """The table with the columns of the fit, in its order."""
+        table = read_table(X, name=name)
+        columns = self._matched(table, name=name)
+        return replace(table, columns=columns, named=self.names is not None)
+
+    def encode(self, X: Any) -> np.ndarray:
+        """A table as encoded rows in single precision.  (n, d) -> (n, n_encoded)"""
+        plain = self.encode_plain(X)
+        if plain is not None:
+            return plain
+        table = self.align(X)
+        return self._weighted.of_table(table.columns, table.n_rows)
+
+    def encode_plain(self, X: Any) -> np.ndarray | None:
+        """The same of a list of dicts or an array of numbers, without making a table of it.
+
+        None where the columns are not those of the fit, or a value has to be read with more care.
+        """
+        return self._weighted.of_plain(X)
+
+    def transform(self, X: Any, *, name: str = "TableEncoder") -> np.ndarray:
+        """A table as all outputs, without weights, in double precision."""
+        table, ones = self.align(X, name=name), np.ones(len(self.weights))
+        encoding = Encoding(list(self.columns), ones, np.float64, self.column_names)
+        return encoding.of_table(table.columns, table.n_rows)
+
+    def encode_column(self, j: int, column: Column) -> np.ndarray:
+        """The encoded columns of one input column.  -> (n_values, k)"""
+        weights = self.weights[self.output_source == j]
+        return Encoding([self.columns[j]], weights, np.float32).of_table(
+            [column], len(column.values)
+        )
+
+    @cached_property
+    def _weighted(self) -> Encoding:
+        names = None if self.names is None else list(self.names)
+        return Encoding(list(self.columns), self.weights, np.float32, names)
+
+    def _matched(self, table: Table, *, name: str) -> list[Column]:
+        """The columns of the table in the order of the fit."""
+        if self.names is not None and table.named:
+            return self._by_name(table, name=name)
+        if len(table.columns) != len(self.columns):
+            raise UserError(
+                f"X has {len(table.columns)} features, but {name} is expecting "
+                f"{len(self.columns)} features as input."
+            )
+        if self.names is not None or table.named:
+            has, was = ("has", "without") if table.named else ("does not have valid", "with")
+            warn(
+                ColumnMatchWarning(
+                    f"X {has} feature names, but {name} was fitted {was} feature names: columns "
+                    f"are matched by position."
+                )
+            )
+        names = zip(self.column_names, table.columns, strict=True)
+        return [Column(n, c.kind, c.values) for n, c in names]
+
+    def _by_name(self, table: Table, *, name: str) -> list[Column]:
+        given = {column.name: column for column in table.columns}
+        known = dict.fromkeys(self.column_names)
+        absent = [n for n in known if n not in self.dropped and n not in given]
+        if absent:
+            raise UserError(
+                f"Columns {absent} are missing: {name} was fitted with them, and got "
+                f"{list(given)}. Add them, with None where a value is not known."
+            )
+        extra = [n for n in given if n not in known]
+        if extra:
+            warn(ColumnMatchWarning(f"Columns {extra} were not there in training and are ignored."))
+        empty = np.empty(0, dtype=object)  # a dropped column need not be there
+        return [given.get(n, Column(n, "text", empty)) for n in known]
+
+    # And back
+
+    def outputs_of(self, rows: np.ndarray) -> np.ndarray:
+        """Encoded rows as outputs without weights; those that do not count are 0."""
+        out = np.zeros((len(rows), len(self.weights)))
+        out[:, self.counted] = rows / self.weights[self.counted]
+        return out
+
+    def decode(self, j: int, outputs: np.ndarray) -> str:
+        """The value of an input column that the outputs of a row stand for, as text."""
+        column = self.columns[j]
+        if column is None:
+            raise UserError(f"Column {self.column_names[j]!r} was dropped, so it has no value.")
+        return value_of(column, outputs[self.output_source == j])
+
+    def describe(self, output: int, value: float) -> str:
+        """What a value of an output says, in the words and units of the table."""
+        j = int(self.output_source[output])
+        column = self.columns[j]
+        assert column is not None  # a dropped column has no outputs
+        first = int(np.searchsorted(self.output_source, j))
+        return f"{self.column_names[j]} {described(column, output - first, float(value))}"
+
+    # Names that are learnt later
+
+    @property
+    def name_columns(self) -> dict[str, Category]:
+        """The learnt columns of names."""
+        found = self.by_name.items()
+        return {n: c for n, c in found if isinstance(c, Category) and not c.boolean}
+
+    def with_rare_names(self, rare: Mapping[str, Sequence[str]]) -> "Encoder":
+        """The same with these rare names in place of the present ones, by column.
+
+        A column that had an output for rare names keeps it: encoded rows keep their columns.
+        """
+
+        def changed(name: str, column: Learnt | None) -> Learnt | None:
+            if name not in rare or not isinstance(column, Category):
+                return column
+            had = bool(column.rare) or column.with_rare
+            return replace(column, rare=list(rare[name]), with_rare=had)
+
+        return replace(self, columns=tuple(changed(n, c) for n, c in self.by_name.items()))
+
+    # What is kept
+
+    def is_same(self, other: "Encoder") -> bool:
+        """Whether every table is encoded alike."""
+        return self is other or (self.names, self.columns) == (other.names, other.columns)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("columns", "names", "dropped", "notation")}
+
+    def state(self) -> dict[str, Any]:
+        """The parts of a model file."""
+        return {
+            "names": None if self.names is None else [str(name) for name in self.names],
+            "dropped": {str(name): reason for name, reason in self.dropped.items()},
+            "columns": [None if c is None else _column_state(c.state()) for c in self.columns],
+            "notation": dict(self.notation),
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The encoder of these parts."""
+        check_parts(state, _STATE, "Encoder")
+        columns = [None if c is None else _column(c) for c in state["columns"]]
+        names = state["names"]
+        encoder = cls(
+            columns=tuple(columns),
+            names=None if names is None else tuple(names),
+            dropped=state["dropped"],
+            notation=state["notation"],
+        )
+        if names is not None and len(names) != len(columns):
+            damaged("the columns of its table have more names, or fewer, than there are")
+        if {n for n, column in encoder.by_name.items() if column is None} != set(encoder.dropped):
+            damaged("the columns dropped from its table are not those with a reason")
+        try:
+            weights = encoder.weights.tolist()
+        except ZeroDivisionError:  # two values that are no deviation apart
+            weights = []
+        if not all(0 <= weight <= math.sqrt(LARGE) for weight in weights) or not any(weights):
+            damaged("the columns of its table cannot be weighed")
+        return encoder
 
 
-def encoder_of(state: dict[str, Any]) -> TableEncoder:
-    """The fitted encoder of which `state` is the state."""
-    return with_state(TableEncoder(**state["parameters"]), state)
+def id_columns(table: Table, *, max_new: float = 0.5) -> dict[str, str]:
+    """The columns that look like ids, and why: most rows to come would have a new name there."""
+    found = {}
+    for column in table.columns:
+        if column.kind in ("text", "mixed") and len(set(column.names()[0]) - {None}) > _FEW:
+            chance = column.share_of_new()
+            if chance > max_new:
+                found[column.name] = f"{chance:.0%} of its values occur once, as ids do"
+    return found
 
 
-def _listed(dropped: dict[str, str]) -> str:
+def _listed(dropped: Mapping[str, str]) -> str:
     return "; ".join(f"{name!r}: {reason}" for name, reason in dropped.items())
+
+
+_FORMS = Schema(
+    'a list of "quantile", "standard" or both',
+    lambda value, sizes: value in (["quantile"], ["standard"], list(BOTH)),  # noqa: ARG005
+)
+_CYCLES = Schema(
+    'a list of "hour", "weekday", both or none',
+    lambda value, sizes: value in ([], ["hour"], ["weekday"], ["hour", "weekday"]),  # noqa: ARG005
+)
+_DICT = Schema("a dict", lambda value, sizes: type(value) is dict)  # noqa: ARG005
+_REASONS = Schema(
+    "a dict of strings",
+    lambda value, sizes: (  # noqa: ARG005
+        type(value) is dict and all(type(reason) is str for reason in value.values())
+    ),
+)
+_MARKS = {
+    "decimal": (",",),
+    "thousands": (".", ",", " ", "'"),
+    "dates": ("day first", "month first"),
+    "minus": ("behind", "brackets", "long"),
+}
+_LONGEST_UNIT = 8
+
+
+def _is_notation(value: Any) -> bool:
+    if type(value) is not dict or not set(value) <= {*_MARKS, "missing", "unit"}:
+        return False
+    words, unit = value.get("missing", []), value.get("unit", "")
+    if type(unit) is not str or len(unit) > _LONGEST_UNIT:
+        return False
+    known = all(value[mark] in some for mark, some in _MARKS.items() if mark in value)
+    return known and type(words) is list and all(type(w) is str for w in words)
+
+
+_STATE = {
+    "names": either(word(None), TEXTS),
+    "dropped": _REASONS,
+    "columns": items(either(word(None), _DICT), least=1),
+    "notation": Schema(
+        "a dict of notations",
+        lambda value, sizes: type(value) is dict and all(map(_is_notation, value.values())),  # noqa: ARG005
+    ),
+}
+_NUMBER = {
+    "kind": word("number"),
+    "unit": word("number", "duration"),
+    "forms": _FORMS,
+    "ranks": array(3, "knots"),
+    "centre": NUMBER,
+    "scale": POSITIVE,
+    "with_missing": FLAG,
+}
+_COLUMNS: Mapping[str, Mapping[str, Schema]] = {
+    "number": _NUMBER,
+    "date": {"kind": word("date"), "elapsed": _DICT, "cycles": _CYCLES},
+    "category": {
+        "kind": word("category"),
+        "frequent": TEXTS,
+        "rare": TEXTS,
+        "with_missing": FLAG,
+        "boolean": FLAG,
+        "with_rare": FLAG,
+    },
+}
+
+
+def _column_state(state: dict[str, Any]) -> dict[str, Any]:
+    """The state of a column, its knots and ranks as one array."""
+    if state["kind"] == "date":
+        return state | {"elapsed": _column_state(state["elapsed"])}
+    if state["kind"] == "category":
+        return state | {part: [str(n) for n in state[part]] for part in ("frequent", "rare")}
+    ranks = np.array([state["knots"], state["low"], state["high"]], dtype=np.float64)
+    others = {key: state[key] for key in state if key not in ("knots", "low", "high")}
+    return others | {"ranks": ranks}
+
+
+def _column(state: dict[str, Any]) -> Learnt:
+    kind = state.get("kind")
+    if type(kind) is not str or kind not in _COLUMNS:
+        damaged("a column of its table is of no known kind")
+    check_parts(state, _COLUMNS[kind], f"{kind} column", optional=("with_rare",))
+    if kind == "number":
+        return _number(state)
+    if kind == "date":
+        check_parts(state["elapsed"], _NUMBER | {"unit": word("date")}, "date column")
+        return Date(_number(state["elapsed"]), state["cycles"])
+    if set(state["frequent"]) & set(state["rare"]):
+        damaged("a name in its table is both frequent and rare")
+    return Category(**{key: value for key, value in state.items() if key != "kind"})
+
+
+def _number(state: dict[str, Any]) -> Number:
+    knots, low, high = state["ranks"].astype(np.float64)
+    ranks = np.column_stack([low, high]).ravel()
+    with np.errstate(invalid="ignore"):  # a NaN that signals
+        in_order = bool((np.diff(knots) > 0).all() and (np.diff(ranks) >= 0).all())
+        in_range = np.abs(knots).max() <= LARGEST and ranks[0] >= 0 and ranks[-1] <= 1
+    if not (in_order and in_range and abs(state["centre"]) <= LARGEST):
+        damaged("the numbers of a column of its table are not finite, or not in order")
+    return Number(
+        unit=state["unit"],
+        forms=state["forms"],
+        knots=knots.tolist(),
+        low=low.tolist(),
+        high=high.tolist(),
+        centre=float(state["centre"]),
+        scale=float(state["scale"]),
+        with_missing=state["with_missing"],
+    )

@@ -213,12 +213,15 @@ class Category:
         Whether training had missing values, which then have an output; else they are new.
     boolean : bool
         Whether the names are "False" and "True", which 0 and 1 are read as.
+    with_rare : bool
+        Whether rare names have an output although none is left.
     """
 
     frequent: list[str]
     rare: list[str]
     with_missing: bool
     boolean: bool = False
+    with_rare: bool = False
 
     kind = "category"
     number = None
@@ -241,7 +244,8 @@ class Category:
     @property
     def outputs(self) -> list[str]:
         known = [f"={name}" for name in self.frequent]
-        return [*known, *[":rare"] * bool(self.rare), *[":missing"] * self.with_missing, ":new"]
+        rare = [":rare"] * (bool(self.rare) or self.with_rare)
+        return [*known, *rare, *[":missing"] * self.with_missing, ":new"]
 
     @property
     def weights(self) -> list[float]:

@@ -6,9 +6,11 @@ from, and asked for its columns in that library's own words.
 
 import json
 import sys
+import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from operator import itemgetter
 from typing import Any
 
@@ -16,13 +18,14 @@ import numpy as np
 
 from eqsep.arrays import is_foreign, to_numpy
 from eqsep.engine.compiled import in_threads
-from eqsep.errors import UserError, UserTypeError
+from eqsep.errors import UserError, UserTypeError, quoted
 from eqsep.tables.column import Column, column_of, objects
 
 NOTATION = b"eqsep.notation"  # in the metadata of a field: how text wrote the values
 PLAINLY = {NOTATION: b"{}"}
 MOST_CELLS = 2**28  # numbers that a sparse matrix is made dense to
 LARGE, AT_ONCE = 40_000_000, 4_000_000  # those that are learnt in batches, and those of a batch
+NUMERIC = ("number", "date", "duration")  # kinds of columns
 _NO_COLUMN = Column("", "number", np.empty(0))
 SMALL_SAMPLE = 1000  # rows of which a fit to batches holds all values, at least
 
@@ -84,6 +87,24 @@ class Table:
     def weights(self, rows: np.ndarray) -> np.ndarray | None:
         """What some of the rows count."""
         return None if self.weight is None else self.weight[rows]
+
+    def contents(self, columns: Sequence[int], kinds: Sequence[str]) -> np.ndarray:
+        """The values of some columns as numbers, equal where they are; names by a checksum.
+
+        Each is read as a column of its kind in `kinds`, whatever its type is here.
+        """
+        out = np.empty((self.n_rows, len(columns)))
+        for j, (at, kind) in enumerate(zip(columns, kinds, strict=True)):
+            column = self.columns[at]
+            values = column.numbers(kind) if kind in NUMERIC else _checksums(column, kind)
+            out[:, j] = values if len(values) else np.nan  # an id need not be there any more
+        return np.where(np.isnan(out), np.nan, out)  # one NaN for all: hashes look at the bits
+
+
+def _checksums(column: Column, kind: str) -> np.ndarray:
+    names, rows = column.names(truths=kind == "boolean")
+    sums = [np.nan if name is None else zlib.crc32(name.encode()) for name in names]
+    return np.array(sums, dtype=float)[rows]
 
 
 @dataclass(frozen=True)
@@ -148,6 +169,89 @@ def read_table(X: Any, *, name: str) -> Table:
 
     in_threads(make, len(values), steps=n_rows * len(values))
     return Table(columns, named, n_rows)
+
+
+def with_groups(table: Table, groups: Any = None, time: Any = None) -> Table:
+    """The table with the group and the time of each row, which are no longer columns of it.
+
+    Parameters
+    ----------
+    groups, time : array-like of shape (n_rows,), Column, str or None
+        Values, or the name of a column of the table that holds them.
+
+    Examples
+    --------
+    >>> rows = [{"run": "a", "x": 1.0}, {"run": "b", "x": 2.0}]
+    >>> table = with_groups(read_table(rows, name="Detector"), "run")
+    >>> [column.name for column in table.columns], table.groups.columns
+    (['x'], ('run', None))
+    """
+    if groups is None and time is None:
+        return table
+    names = [given if isinstance(given, str) else None for given in (groups, time)]
+    kept = [column for column in table.columns if column.name not in names]
+    group, when = _given(table, groups, "groups"), _given(table, time, "time")
+    if not kept:
+        raise UserError("There is no column besides those of groups and time: nothing to learn.")
+    known = [
+        None if given is None else name or ""
+        for given, name in zip((groups, time), names, strict=True)
+    ]
+    found = RowGroups(
+        np.zeros(table.n_rows, dtype=np.uint64) if group is None else _group_hashes(group),
+        np.zeros(table.n_rows) if when is None else _times(when),
+        (known[0], known[1]),
+    )
+    return replace(table, columns=kept, groups=found)
+
+
+def _given(table: Table, given: Any, word: str) -> Column | None:
+    """What was passed as groups or time, as a column."""
+    if given is None:
+        return None
+    if isinstance(given, str):
+        columns = {column.name: column for column in table.columns}
+        if given not in columns:
+            raise UserError(f"{word}={given!r} is not a column: the columns are {quoted(columns)}.")
+        return columns[given]
+    if not isinstance(given, Column) and np.ndim(given) != 1:
+        raise UserError(f"{word} must hold one value for each row, or be a name, got {given!r}.")
+    column = given if isinstance(given, Column) else column_of(word, np.asarray(given))
+    if len(column.values) != table.n_rows:
+        raise UserError(
+            f"{word} holds {len(column.values):,} values, and there are {table.n_rows:,} rows: "
+            f"expected one for each row."
+        )
+    return column
+
+
+def _group_hashes(column: Column) -> np.ndarray:
+    names, rows = column.names()
+    if None in names:
+        raise _missing(column, int(np.flatnonzero(rows == names.index(None))[0]))
+    digests = [blake2b(str(name).encode(), digest_size=8).digest() for name in names]
+    return np.array([int.from_bytes(d, "big") for d in digests], np.uint64)[rows]
+
+
+def _times(column: Column) -> np.ndarray:
+    try:
+        time = column.numbers(column.kind if column.kind in NUMERIC else "date").astype(float)
+    except UserError as error:
+        value = next(text for text in column.texts() if text)
+        raise UserError(
+            f"Column {column.name!r} does not hold times: expected numbers or dates by which rows "
+            f"can be put in order, got values such as {value!r}. Pass another column."
+        ) from error
+    if np.isnan(time).any():
+        raise _missing(column, int(np.flatnonzero(np.isnan(time))[0]))
+    return time
+
+
+def _missing(column: Column, row: int) -> UserError:
+    return UserError(
+        f"Column {column.name!r} has no value in row {row + 1:,}: expected one in each row, by "
+        f"which rows are held out together. Fill it in, or leave the row out."
+    )
 
 
 def _notations(X: Any) -> dict[str, dict[str, Any]]:

@@ -4,12 +4,17 @@ The formulas are those of `encodings`, of all columns of numbers at once and in 
 that what they give in single precision is what the processor gives.
 """
 
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from eqsep.arrays import resolve_device
+from eqsep.engine.compiled import threads
 from eqsep.tables.column import LARGEST
+from eqsep.tables.encoder import Encoder
 from eqsep.tables.encodings import (
     AT,
     CENTRE,
@@ -24,9 +29,11 @@ from eqsep.tables.encodings import (
     WIDTH,
     beyond,
 )
-from eqsep.tables.fitted import FittedEncoder, output_weights
 from eqsep.tables.matrix import Encoding
-from eqsep.tables.reading import Table
+from eqsep.tables.reading import Table, row_parts
+
+READ_AT_ONCE = 2**17  # rows
+_MOST_THREADS = 8  # more of them wait for memory
 
 
 class Gathered(NamedTuple):
@@ -53,10 +60,10 @@ class TensorEncoding:
 
     Examples
     --------
-    >>> from eqsep.tables import TableEncoder
     >>> from eqsep.tables.reading import read_table
     >>> table = read_table([[1.0, "a"], [2.0, "b"], [4.0, "a"]], name="")
-    >>> encoding = TensorEncoding.of(TableEncoder(min_count=1).fit(table), "cpu")
+    >>> encoder = Encoder.learn(table, forms=["quantile"], min_count=1)
+    >>> encoding = TensorEncoding.of(encoder, "cpu")
     >>> encoding(encoding.gathered(table))[:, 0].div(12**0.5).tolist()
     [0.0, 0.5, 1.0]
     """
@@ -76,9 +83,9 @@ class TensorEncoding:
         self._missing = torch.as_tensor(missing.T[:, :, None].copy(), device=device)
 
     @classmethod
-    def of(cls, encoder: FittedEncoder, device: str) -> "TensorEncoding":
-        """That of a fitted encoder: weighted outputs, without those that count nothing."""
-        encoding = Encoding(encoder.columns_, output_weights(encoder), np.float32)
+    def of(cls, encoder: Encoder, device: str) -> "TensorEncoding":
+        """That of an encoder: weighted outputs, without those that count nothing."""
+        encoding = Encoding(list(encoder.columns), encoder.weights, np.float32)
         return cls(encoding, resolve_device(device))
 
     def gathered(self, table: Table) -> Gathered:
@@ -164,3 +171,35 @@ def _side_by_side(ranks: np.ndarray, first: np.ndarray) -> np.ndarray:
         if count == 1:
             out[AT, k, 0] = 0.5  # a value that never varied
     return out
+
+
+def encoded_parts(
+    encoding: TensorEncoding, X: Any, *, align: Callable[[Any], Table], whole: bool
+) -> Iterator[Any]:
+    """The rows of a table as tensors on a device, encoded, some at a time.
+
+    While the device computes with some rows, threads read the next ones. `align` makes a table with
+    the columns of the fit of some rows; `whole`, all rows go at once.
+    """
+
+    def gathered(part: Any) -> Gathered:
+        return encoding.gathered(align(part))
+
+    for columns in _in_advance(gathered, row_parts(X, most=None if whole else READ_AT_ONCE)):
+        yield encoding(columns)
+
+
+def _in_advance(work: Callable[[Any], Any], parts: list[Any]) -> Iterable[Any]:
+    """What is made of each part, in their order, some of them before they are asked for."""
+    n_threads = min(threads(), _MOST_THREADS, len(parts))
+    if len(parts) == 1:
+        yield work(parts[0])
+        return
+    waiting: deque[Future[Any]] = deque()
+    with ThreadPoolExecutor(n_threads, "eqsep") as pool:
+        for part in parts:
+            waiting.append(pool.submit(work, part))
+            if len(waiting) > n_threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()

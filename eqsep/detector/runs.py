@@ -1,23 +1,22 @@
-"""What a sensor did of late: mean, deviation, slope and change over the last rows of a run.
+"""Rows of a run in time: windows over its last rows, and alarms that must persist.
 
-A step from table to table, before the encoder: columns of numbers are followed by what the rows of
-the same group up to each one say of them. Nothing looks ahead. A row's windows are computed from
-the values in them alone, in one order, so that batches give the same bits as the whole.
+Windows are a step from table to table, before the encoder: columns of numbers get others with
+what the rows of the same run up to each one say of them. Nothing looks ahead. A row's windows are
+computed from the values in them alone, in one order, so batches give the same bits as the whole.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from numbers import Integral
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from eqsep.batches.sources import Source, source_of
-from eqsep.detector.grouping import Grouping
-from eqsep.detector.holdout import with_groups
+from eqsep.detector.holdout import Grouping
 from eqsep.errors import UserError
+from eqsep.schemas import TEXTS, Schema, check_parts, damaged, items, word
 from eqsep.tables.column import LARGEST, Column
-from eqsep.tables.reading import RowGroups, Table, read_table
+from eqsep.tables.reading import RowGroups, Table, read_table, with_groups
 
 SHORTEST = 2
 _NUMERIC = ("number", "duration")
@@ -76,16 +75,17 @@ class Windows:
     kinds: tuple[str, ...]
 
     @classmethod
-    def of(cls, X: Any, length: int, *, but: Iterable[str] = ()) -> "Windows":
-        """For the columns of a table, `but` those of groups and times; it may have its windows."""
+    def of(cls, X: Any, length: int, *, but: Iterable[str] = ()) -> Self:
+        """For the columns of a table but for some; windows that it has already do not count."""
         check_length(length)
         table = read_table(X, name=cls.__name__)
-        added = {said for c in table.columns for said in _names(c.name, int(length))}
-        raw = [column for column in table.columns if column.name not in {*added, *but}]
+        raw = [c for c in table.columns if c.derived_from is None and c.name not in {*but}]
         kinds = tuple(c.kind if c.kind in _NUMERIC and not c.is_empty else "" for c in raw)
         if not any(kinds):
-            told = f"There is no column of numbers to take windows of: {[c.name for c in raw]}."
-            raise UserError(f"{told} Leave out window=.", command=f"{told} Leave out --window.")
+            raise UserError(
+                f"There is no column of numbers to take windows of: {[c.name for c in raw]}. Leave "
+                f"out window=."
+            )
         return cls(int(length), tuple(column.name for column in raw), kinds)
 
     @property
@@ -126,16 +126,47 @@ class Windows:
         values = np.column_stack([c.numbers(kind) for c, kind in of_kind if kind])
         runs = Runs() if runs is None else runs
         windows = self._windows(values, table.groups, runs)
-        names = self.names[len(self.columns) :]
-        kinds = (kind for kind in self.kinds if kind for _ in windows)
-        arrays = np.stack(windows, axis=2).reshape(len(values), -1).T
-        more = [Column(n, kind, array) for n, kind, array in zip(names, kinds, arrays, strict=True)]
+        arrays = iter(np.stack(windows, axis=2).reshape(len(values), -1).T)
+        more = [
+            Column(name, kind, next(arrays), derived_from=column)
+            for column, kind in zip(self.columns, self.kinds, strict=True)
+            if kind
+            for name in _names(column, self.length)
+        ]
         return replace(table, columns=[*table.columns, *more])
 
     def is_in(self, table: Table) -> bool:
         """Whether a table has these windows already."""
-        there = {column.name for column in table.columns}
-        return set(_names(self.windowed[0], self.length)) <= there
+        return any(column.derived_from is not None for column in table.columns)
+
+    def apply(self, table: Table, grouping: Grouping | None) -> Table:
+        """A table with its windows, by the groups and times that a grouping knows by name."""
+        if self.is_in(table) or table.groups is not None or grouping is None:
+            return self.transform(table)
+        names = {column.name for column in table.columns}
+        group, time = grouping.columns
+        if group is not None and group not in names:
+            raise UserError(
+                "The windows of the model are taken run by run, and the runs are not known: "
+                + (
+                    f"pass the column {group!r} too."
+                    if group
+                    else "pass detector.plan_.windows.transform(X, groups=...)."
+                )
+            )
+        return self.transform(table, group, time if time in names else None)
+
+    def state(self) -> dict[str, Any]:
+        """The parts of a model file."""
+        return {"length": self.length, "columns": list(self.columns), "kinds": list(self.kinds)}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The windows of these parts."""
+        check_parts(state, _STATE, "Windows")
+        if len(state["columns"]) != len(state["kinds"]) or not any(state["kinds"]):
+            damaged("its windows are of no column, or of columns that are not there")
+        return cls(state["length"], tuple(state["columns"]), tuple(state["kinds"]))
 
     def _matched(self, table: Table) -> Table:
         """The table with the columns that are known, in their order, by their names or places."""
@@ -143,8 +174,10 @@ class Windows:
         absent = [name for name in self.windowed if name not in given]
         if table.named and (self.named or not absent):
             if absent:
-                told = f"Columns {absent} are missing: windows are taken of them, and there are"
-                raise UserError(f"{told} {list(given)}. Add them.")
+                raise UserError(
+                    f"Columns {absent} are missing: windows are taken of them, and there are "
+                    f"{list(given)}. Add them."
+                )
             none = np.empty(0, dtype=object)  # ids need not be there
             columns = [given.pop(name, Column(name, "text", none)) for name in self.columns]
             return replace(table, columns=[*columns, *given.values()])
@@ -181,6 +214,16 @@ class Windows:
         return _statistics(np.concatenate(parts), places, self.length)
 
 
+_STATE = {
+    "length": Schema(
+        "a whole number of rows",
+        lambda value, sizes: type(value) is int and SHORTEST <= value < 2**31,  # noqa: ARG005
+    ),
+    "columns": TEXTS,
+    "kinds": items(word("", *_NUMERIC)),
+}
+
+
 def _statistics(values: np.ndarray, places: np.ndarray, length: int) -> tuple[np.ndarray, ...]:
     """Of the windows that end at these places; infinity stands for rows before a run begins."""
     there = np.isfinite(values)
@@ -204,25 +247,15 @@ def _statistics(values: np.ndarray, places: np.ndarray, length: int) -> tuple[np
 
 def _names(column: str, length: int) -> list[str]:
     """What the windows of a column are called."""
-    said = [f"{word} of {length} rows" for word in ("mean", "deviation", "slope")]
-    return [f"{column}, {words}" for words in (*said, "change from the row before")]
+    words = [f"{word} of {length} rows" for word in ("mean", "deviation", "slope")]
+    return [f"{column}, {word}" for word in (*words, "change from the row before")]
 
 
 def check_length(length: Any) -> None:
-    """Refuse what is no length of a window."""
+    """Refuse what is not the length of a window."""
     if not isinstance(length, Integral) or int(length) < SHORTEST:
-        told = f"expects a number of rows, {SHORTEST} or more, got {length!r}."
-        raise UserError(f"window {told}", command=f"--window {told}")
-
-
-def check_window(detector: Any) -> None:
-    """Refuse what is no length of a window, and another one than that of the feature map."""
-    check_length(detector.window)
-    given = detector.feature_map
-    if given is not None and (given.windows is None or given.windows.length != detector.window):
         raise UserError(
-            f"window={detector.window} contradicts feature_map, which has windows of its own or "
-            f"none: that is settled at the first fit. Leave out window=."
+            f"window must be a whole number of rows, {SHORTEST} or more, got {length!r}."
         )
 
 
@@ -234,69 +267,62 @@ def _goes_back(groups: RowGroups | None) -> UserError:
     )
 
 
-def widened(windows: Windows, table: Table, grouping: Grouping | None) -> Table:
-    """A table with its windows, by the groups and times that a fitted detector knows by name."""
-    if windows.is_in(table) or table.groups is not None or grouping is None:
-        return windows.transform(table)
-    there = {column.name for column in table.columns}
-    group, time = grouping.columns
-    if group is not None and group not in there:
-        told = "The windows of the model are taken run by run, and the runs are not known:"
-        raise UserError(
-            f"{told} pass the column {group!r} too."
-            if group
-            else f"{told} pass detector.feature_map_.windows.transform(X, groups=...)."
-        )
-    return windows.transform(table, group, time if time in there else None)
+class PersistentAlarms:
+    """Alarms of rows above the threshold, where `least` of the last `among` rows of the run are.
 
+    The row itself is one of them, so that these alarms are some of all: whatever rate of false
+    alarms is promised for single rows is kept, and with how much to spare depends on how long
+    normal rows stay above the threshold. A fault is found `least` - 1 rows later, or more.
 
-def grouped(
-    detector: Any, X: Any, y: Any, groups: Any, time: Any, sample_weight: Any = None
-) -> Source:
-    """The batches of `X`, with the group and the time of each row from columns of these names.
+    Parameters
+    ----------
+    least, among : int
+        3 of the last 5 rows by default. At the beginning of a run there are fewer.
 
-    Its weight too.
-    Where the detector takes windows, with these: they go on from batch to batch.
+    Examples
+    --------
+    >>> above = [1, 0, 1, 1, 0, 0, 0, 1]
+    >>> PersistentAlarms(2, 3).update(above).astype(int)
+    array([0, 0, 1, 1, 0, 0, 0, 0])
+    >>> alarms = PersistentAlarms(2, 3)
+    >>> [alarms.update(part).astype(int).tolist() for part in (above[:3], above[3:])]
+    [[0, 0, 1], [1, 0, 0, 0, 0]]
     """
-    name = type(detector).__name__
-    source = with_group_columns(source_of(X, y, name=name), groups, time, name=name)
-    if sample_weight is not None:
-        from eqsep.detector.weighting import with_weight_column  # few rows have weights
 
-        source = with_weight_column(source, sample_weight, name=name)
-    window = detector.window
-    for feature_map in (detector.feature_map, getattr(detector, "feature_map_", None)):
-        window = window if feature_map is None else feature_map.windows
-    if window is None:
-        return source
-
-    def read() -> Iterator[tuple[Table, Any]]:
-        return _going_on(((read_table(X, name=name), y) for X, y in source), window)
-
-    return replace(source, read=read)
-
-
-def with_group_columns(source: Source, groups: Any, time: Any, *, name: str) -> Source:
-    """The same batches, with the group and the time of each row from columns of these names."""
-    if groups is None and time is None:
-        return source
-    for word, given in (("groups", groups), ("time", time)):
-        if not isinstance(given, str | None):
+    def __init__(self, least: int = 3, among: int = 5) -> None:
+        if not 1 <= least <= among:
             raise UserError(
-                f"{name} was given batches of rows, so {word} must be the name of a column, or "
-                f"None; got {type(given).__name__}."
+                f"Alarms persist where {least} of the last {among} rows are above the threshold: "
+                f"expected two whole numbers, the first at least 1 and no larger than the second."
             )
+        self.least, self.among = least, among
+        self._last: dict[Any, np.ndarray] = {}
 
-    def with_columns() -> Iterator[tuple[Table, Any]]:
-        return ((with_groups(read_table(X, name=name), groups, time), y) for X, y in source)
+    def update(self, above: Any, groups: Any = None) -> np.ndarray:
+        """Which of the next rows are alarms, in their order; it goes on from the rows before.
 
-    return replace(source, read=with_columns)
-
-
-def _going_on(
-    batches: Iterable[tuple[Table, Any]], window: Windows | int
-) -> Iterator[tuple[Table, Any]]:
-    runs = Runs()
-    for table, y in batches:
-        window = Windows.of(table, window) if isinstance(window, int) else window
-        yield window.transform(table, runs=runs), y
+        Parameters
+        ----------
+        above : array-like of shape (n_rows,)
+            Whether each row is above the threshold, as `Detector.predict` says.
+        groups : array-like of shape (n_rows,), default=None
+            The run of each row; else all rows are one run.
+        """
+        above = np.asarray(above).astype(bool)
+        groups = np.zeros(len(above), dtype=int) if groups is None else np.asarray(groups)
+        if len(groups) != len(above):
+            raise UserError(
+                f"groups holds {len(groups):,} values, and there are {len(above):,} rows: expected "
+                f"one for each row."
+            )
+        names, run = np.unique(groups, return_inverse=True)
+        order = np.argsort(run, kind="stable")
+        alarm = np.zeros(len(above), dtype=bool)
+        starts = np.searchsorted(run[order], np.arange(1, len(names)))
+        for name, rows in zip(names.tolist(), np.split(order, starts), strict=True):
+            last = self._last.get(name, np.zeros(self.among - 1, dtype=bool))
+            there = np.concatenate([last, above[rows]])
+            counts = np.convolve(there, np.ones(self.among, dtype=int), mode="valid")
+            alarm[rows] = above[rows] & (counts >= self.least)
+            self._last[name] = there[len(there) - self.among + 1 :]
+        return alarm

@@ -1,0 +1,338 @@
+"""Audit: rows learnt twice, rows that were not learnt well, and rows to judge next.
+
+A normal row is held out by a hash of its values alone. So of rows that were learnt before, those
+that would be held out now are among the held-out ones already; of new rows they are not. By such a
+hash rows of the seen kinds are kept, too, by which alarms are named: these tell of anomalies.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from eqsep.checks import check_row_labels, warn_of
+from eqsep.detector.evidence import Evidence, KindRows
+from eqsep.detector.model import Model
+from eqsep.detector.namer import rows_for
+from eqsep.errors import EqsepWarning, warn
+from eqsep.labels import UNLABELLED, RowLabels, label_codes
+from eqsep.tables.reading import Table, read_table, with_groups
+
+_ALIKE = 0.02  # the share of new rows that may be equal to learnt ones, whatever the table
+_FEWEST, _MOST_OF = 3, 0.9  # anomalies that are landmarks: so many, and this share, are no chance
+_SURE = 0.01  # the chance at which more than that is no chance any more
+_FEWEST_FAR = 5  # normal rows: one that raises an alarm is a false one, as promised
+_TIMES = 5  # the promised rate: more alarms than that among normal rows are not chance
+_FAR = 0.9  # a score that says that a row is near no landmark, whatever the threshold
+
+
+class Fitted(Protocol):
+    """A fitted detector."""
+
+    @property
+    def model_(self) -> Model:
+        """What it has learnt."""
+        ...
+
+
+class RepeatedRowsWarning(EqsepWarning):
+    """Rows are learnt that were learnt before: they count twice."""
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """How many rows that are to be held out are held out already.
+
+    Attributes
+    ----------
+    checked, found : int
+        Rows that are to be held out, and those among them that are.
+    by_chance : float
+        The share that is found of new rows, as values of this table repeat: an upper bound, from
+        how many held-out rows are equal.
+    """
+
+    checked: int
+    found: int
+    by_chance: float
+
+    @property
+    def share(self) -> float:
+        """The share of the rows that was learnt before, beyond what repeats by chance."""
+        if not self.checked or self.by_chance >= 1:
+            return 0.0
+        return max(self.found / self.checked - self.by_chance, 0.0) / (1 - self.by_chance)
+
+    @property
+    def are_learnt(self) -> bool:
+        """Whether some were learnt before, beyond reasonable doubt."""
+        from scipy.stats import binom  # half a second: scoring does not wait for it
+
+        chance = self.by_chance + _ALIKE
+        return chance < 1 and float(binom.sf(self.found - 1, self.checked, chance)) < _SURE
+
+
+def learnt_before(detector: Fitted, X: Any, y: Any = None) -> Repeats:
+    """Whether a fitted detector has learnt these rows, or some of them.
+
+    Parameters
+    ----------
+    detector : Detector
+    X : table
+    y : array-like of shape (n_rows,), default=None
+        The labels of the rows. Only normal ones can be told, and rows without a label where these
+        count as normal.
+
+    Examples
+    --------
+    >>> from eqsep import Detector
+    >>> X = np.random.default_rng(0).normal(size=(900, 2))
+    >>> detector = Detector(n_landmarks=50, bandwidth=1.0, random_state=0).fit(X[:600])
+    >>> [learnt_before(detector, rows).share for rows in (X[:300], X[600:])]
+    [1.0, 0.0]
+    """
+    model = detector.model_
+    table = model.plan.align(X)
+    labels = model.plan.labels.read(y, n_rows=table.n_rows, known=model.evidence.labels)
+    places = _held_normal(model, table, labels)
+    return _repeats(model, model.plan.encode(table.take(places)))
+
+
+def suspects(
+    detector: Fitted, X: Any, y: Any = None, *, groups: Any = None, time: Any = None, n: int = 20
+) -> np.ndarray:
+    """The rows that calibrate, unlabelled or doubted, and score highest: for a person to judge.
+
+    These are rows without a label, or those labelled normal where all are labelled and rows are
+    doubted. An anomaly among them makes the threshold too high. One that is found is labelled:
+    `forget` it with the label that it had and `partial_fit` it with its kind, or fit again. A row
+    that turns out to be normal stays as it was: in a new fit labelled normal rows alone would set
+    the threshold, and these few are those that score highest.
+
+    Parameters
+    ----------
+    detector : Detector
+    X : table
+        Rows that were learnt; others are left out.
+    y : array-like of shape (n_rows,), default=None
+        The labels that they had.
+    groups, time : array-like of shape (n_rows,) or str, default=None
+        As they were learnt.
+    n : int, default=20
+        How many to list at most.
+
+    Returns
+    -------
+    places : ndarray of int
+        Where they stand in the table, the highest score first.
+
+    Examples
+    --------
+    >>> from eqsep import Detector
+    >>> X = np.random.default_rng(0).normal(size=(900, 2))
+    >>> X[::25] *= 9  # nobody knows
+    >>> detector = Detector(bandwidth=0.5, n_landmarks=50, random_state=0).fit(X)
+    >>> suspects(detector, X, n=4) % 25
+    array([0, 0, 0, 0])
+    """
+    model = detector.model_
+    table, labels = rows_to_learn(model, X, y, groups=groups, time=time)
+    _, given = label_codes(y, table.n_rows)
+    doubted = given == UNLABELLED
+    if not doubted.any():
+        doubted[:] = model.plan.labels.doubts_calibration
+    places = _held_normal(model, table, labels)
+    places = places[doubted[places]]
+    Z = model.plan.encode(table.take(places))
+    learnt = set(_as_bytes(model.evidence.held_out.normal))
+    known = np.array([row in learnt for row in _as_bytes(Z)], dtype=bool)
+    places, scores = places[known], model.score(Z[known])
+    highest: np.ndarray = places[np.argsort(-scores, kind="stable")[:n]]
+    return highest
+
+
+def rows_to_learn(
+    model: Model, X: Any, y: Any, *, groups: Any = None, time: Any = None
+) -> tuple[Table, RowLabels]:
+    """More rows as the plan of a model takes them, and their labels.
+
+    Groups and times are found by the names of their columns where these are known.
+    """
+    table, grouping = read_table(X, name="Detector"), model.plan.holdout.grouping
+    if grouping is not None and table.groups is None:
+        names = {column.name for column in table.columns}
+        known = (name if name in names else None for name in grouping.columns)
+        groups, time = (
+            given if given is not None else name
+            for given, name in zip((groups, time), known, strict=True)
+        )
+    table = model.plan.align(with_groups(table, groups, time))
+    labels = model.plan.labels.read(y, n_rows=table.n_rows, known=model.evidence.labels)
+    return table, labels
+
+
+# Rows learnt twice
+
+
+def warn_of_repeats(model: Model, more: Evidence, anomalies: np.ndarray) -> None:
+    """Warn where more evidence shows that some of its rows were learnt before.
+
+    Of normal rows those that are to be held out show it. Of `anomalies`, encoded, those that are
+    kept to name alarms by; in a model of version 0.1, which keeps none, those that have become
+    landmarks in the first fit: of few anomalies all.
+    """
+    rows = more.held_out.normal
+    found, landmarks = _repeats(model, rows), set(_as_bytes(model.plan.terms.landmarks))
+    again = sum(row in landmarks for row in _as_bytes(anomalies))
+    keeps_none = not model.plan.holdout.keeps_kinds
+    if keeps_none and not len(rows) and again >= max(_FEWEST, _MOST_OF * len(anomalies)):
+        _warn_of_repeats(
+            f"{again:,} of the {len(anomalies):,} anomalies were learnt before: they are landmarks "
+            f"of the first fit.",
+        )
+    for kind, known in _repeated_kinds(model, more.kinds):
+        _warn_of_repeats(
+            f"About {known.share:.0%} of the rows of kind {kind!r} were learnt before: of "
+            f"{known.checked:,} that are to be kept for names, {known.found:,} are kept already.",
+        )
+    if found.are_learnt:
+        _warn_of_repeats(
+            f"About {found.share:.0%} of the normal rows were learnt before: of {found.checked:,} "
+            f"that are to be held out, {found.found:,} are held out already.",
+        )
+
+
+def warn_of_common_rows(model: Model, other: Model) -> None:
+    """Warn where the held-out rows of two models show that both have learnt the same rows."""
+    more, less = sorted((model, other), key=lambda one: -len(one.evidence.held_out.normal))
+    found = _repeats(more, less.evidence.held_out.normal)
+    if found.are_learnt:
+        _warn_of_repeats(
+            f"The two have learnt the same rows: of {found.checked:,} held-out rows of the one, "
+            f"{found.found:,} are those of the other.",
+            instead="Merge detectors that have learnt different rows.",
+        )
+
+
+def _warn_of_repeats(
+    message: str, *, instead: str = "Learn rows once; forget(X, y) takes them out again."
+) -> None:
+    suffers = "Such rows count twice then, and the promised false-alarm rate suffers."
+    warn(RepeatedRowsWarning(f"{message} {suffers} {instead}"))
+
+
+def _held_normal(model: Model, table: Table, labels: RowLabels) -> np.ndarray:
+    """The places of the rows of an aligned table that calibrate: normal ones, held out.
+
+    Where groups are held out, and rows come without theirs, all normal ones may be.
+    """
+    normal, holdout = labels.code == 0, model.plan.holdout
+    if holdout.grouping is not None and table.groups is None:
+        return np.flatnonzero(normal)
+    split = holdout.split(table, labels, encoder=model.plan.encoder)
+    return np.flatnonzero(split.held_out & normal)
+
+
+def _repeats(model: Model, rows: np.ndarray) -> Repeats:
+    """How many of these encoded rows, which are to be held out, the model holds out already."""
+    share = model.plan.holdout.bound / 2**64  # of rows that are held out
+    known = _as_bytes(model.evidence.held_out.normal)
+    return _compared(_as_bytes(rows), known=known, share=share)
+
+
+def _repeated_kinds(model: Model, kept: KindRows) -> Iterator[tuple[str, Repeats]]:
+    """The kinds of which some of the rows that are to be kept are kept already."""
+    bounds, own = model.plan.holdout.kind_bounds, model.evidence.kinds
+    for kind in np.unique(kept.kind).tolist():
+        given, known = (_as_bytes(one.rows[one.kind == kind]) for one in (kept, own))
+        found = _compared(given, known=known, share=bounds.get(kind, 2**64) / 2**64)
+        if found.found >= _FEWEST and found.are_learnt:
+            yield kind, found
+
+
+def _compared(rows: Iterable[bytes], *, known: Iterable[bytes], share: float) -> Repeats:
+    """How many rows are among the known ones, which are a share of those that were learnt."""
+    had, given = Counter(known), Counter(rows)
+    twice, more = sum(n == 2 for n in had.values()), sum(n for n in had.values() if n > 2)
+    chance = (2 * twice / max(share, 1e-9) + more) / max(had.total(), 1)
+    return Repeats(given.total(), (had & given).total(), min(chance, 1.0))
+
+
+def _as_bytes(rows: np.ndarray) -> Iterable[bytes]:
+    return map(bytes, np.ascontiguousarray(rows))
+
+
+# Rows that were not learnt well
+
+
+class NewKindWarning(EqsepWarning):
+    """Rows learnt after the first fit are not told as their labels say."""
+
+
+def warn_of_rows(
+    model: Model, rows: np.ndarray, labels: RowLabels, *, known: RowLabels, judged: bool = False
+) -> None:
+    """Warn of labels unlike those before, and of rows that are not told as their labels say.
+
+    Landmarks come from the first fit: rows that are near none of them are hardly learnt. Looked at
+    are normal rows, of which few should raise an alarm, and each kind beyond `known`, most of whose
+    rows should raise one that names it. Rows that were `judged` raised one, whatever they are.
+    """
+    warn_of(check_row_labels(labels, known=known))
+    _warn_of_far_rows(model, rows[labels.code == 0], judged=judged)
+    for code, kind in enumerate(labels.kinds[len(known.kinds) :], start=1 + len(known.kinds)):
+        _warn_of_new_kind(model, rows[labels.code == code], kind)
+
+
+def _warn_of_far_rows(model: Model, normal: np.ndarray, *, judged: bool) -> None:
+    limit = _FAR if judged else min(model.threshold, _FAR)
+    far = model.score.distance(normal) > limit
+    if far.sum() < _FEWEST_FAR or far.mean() <= _TIMES * model.promise.false_alarm_rate:
+        return
+    picked = (
+        ""
+        if judged
+        else "; or, if they were picked because they raised an alarm, pass judged=True."
+    )
+    warn(
+        NewKindWarning(
+            f"Of {len(normal):,} normal rows {far.mean():.0%} have an |1 - f| above {limit:.2f} "
+            f"now that they are learnt, where the threshold is {model.threshold:.2f}: no landmark "
+            f"of the first fit is near them. Fit again with these rows among the others{picked}"
+        )
+    )
+
+
+def _warn_of_new_kind(model: Model, rows: np.ndarray, kind: str) -> None:
+    alarm, rate = float(np.mean(model.score(rows) > model.threshold)), model.promise.unseen_rate
+    likeness = model.score.likeness(rows) if model.namer.needs_likeness(rate) else None
+    packed = model.plan.encoder.pack(rows)
+    shares = model.namer.taken_for(kind, packed, likeness, rate=rate)
+    named = shares.pop(kind, 0.0)
+    other = max(shares, key=lambda name: shares[name], default=None)
+    if alarm < 0.5:
+        advice = (
+            f"they lie among normal rows, or near no landmark of the first fit. If {kind!r} is "
+            f"another word for normal, correct the labels and learn them from the model as it was "
+            f"before; else fit again with these rows too."
+        )
+    elif named >= 0.5:
+        return
+    elif other is not None and shares[other] > named:
+        advice = (
+            f"most look like {other!r}. If both are one kind, give them one name; else alarms of "
+            f"it will be called {kind!r} or {other!r}."
+        )
+    else:
+        advice = (
+            f"no landmark of the first fit is near them, and they are too few to be named without "
+            f"({rows_for(rate):,} are needed). Fit again with these rows too."
+        )
+    warn(
+        NewKindWarning(
+            f"The kind {kind!r} is new, and of its rows ({len(rows):,}) {alarm:.0%} raise an alarm "
+            f"and {named:.0%} are told from other kinds now that they are learnt: {advice}"
+        )
+    )

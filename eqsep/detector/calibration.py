@@ -1,0 +1,492 @@
+"""Calibration: from scores to p-values, thresholds and promises, by held-out normal rows."""
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from numbers import Real
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from eqsep.arrays import WithoutCaches
+from eqsep.detector.holdout import NO_GROUPS, STEP, Grouping, usable
+from eqsep.errors import EqsepWarning, UserError, warn
+from eqsep.schemas import COUNT, RATE, array, bounded, check_parts, damaged, either, word
+
+CONFIDENCE = 0.95  # of the interval that is given for every model
+_LEVELS = (0.5, 0.75, 0.9)  # shares of the held-out anomalies, the most alike ones, to count by
+_ALLOWED = 0.01  # the share of rows that may be normal and as much like the seen kinds
+_TINY = 1e-12  # no score lies between this and 0
+_MANY = 10  # alarms that must come at once: where more must, it is worth a warning
+
+
+class CalibrationWarning(EqsepWarning):
+    """There are too few held-out normal rows to promise the false-alarm rate."""
+
+
+def checked_share(share: object, *, name: str, hint: str) -> float:
+    """A parameter of this name as a number between 0 and 1, or an error with the hint."""
+    if not isinstance(share, Real) or not 0 < float(share) < 1:
+        raise UserError(f"{name} must be a number between 0 and 1, got {share!r}. {hint}")
+    return float(share)
+
+
+def checked_rate(rate: object) -> float:
+    """A false-alarm rate as a number between 0 and 1."""
+    hint = "0.01 allows one false alarm in a hundred normal rows."
+    return checked_share(rate, name="false_alarm_rate", hint=hint)
+
+
+def checked_fdr(fdr: object) -> float:
+    """A false-discovery rate as a number between 0 and 1."""
+    return checked_share(fdr, name="fdr", hint="With 0.1, one alarm in ten is false.")
+
+
+@dataclass(frozen=True)
+class Promise:
+    """What is asked of a model; it may change after the fit.
+
+    Attributes
+    ----------
+    false_alarm_rate : float
+        The share of new normal rows that may raise an alarm.
+    confidence : float or None
+        The share of models that keep the rate; None keeps it on average over models.
+    unseen_rate : float
+        The share of rows of a seen kind that may be called "unseen".
+    """
+
+    false_alarm_rate: float = 0.01
+    confidence: float | None = None
+    unseen_rate: float = 0.05
+
+    def __post_init__(self) -> None:
+        checked_rate(self.false_alarm_rate)
+        if self.confidence is not None:
+            hint = "With 0.95, 95 of 100 models keep the false-alarm rate; None is on average."
+            checked_share(self.confidence, name="confidence", hint=hint)
+        hint = "0.05 lets one row in twenty of a seen kind be called unseen."
+        checked_share(self.unseen_rate, name="unseen_rate", hint=hint)
+
+    def state(self) -> dict[str, Any]:
+        """The parts of a model file."""
+        return {name: getattr(self, name) for name in _PROMISE}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The promise of these parts."""
+        check_parts(state, _PROMISE, "Promise")
+        return cls(**state)
+
+
+_PROMISE = {
+    "false_alarm_rate": RATE,
+    "confidence": either(word(None), RATE),
+    "unseen_rate": RATE,
+}
+
+
+class RateInterval(NamedTuple):
+    """The false-alarm rate over draws of the held-out rows: its mean, and where 95 % lie."""
+
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration(WithoutCaches):
+    """The scores of normal rows that were held out of the fit, in a random order.
+
+    A new normal row is as likely to have any rank among them (split conformal prediction): so
+    p(s) = (1 + the number of their scores >= s) / (n + 1) is at most a with a chance of a or less.
+
+    Where whole groups of rows were held out, each of the J groups counts the same (hierarchical
+    conformal prediction): p(s) = (1 + the sum over the groups of the share of its rows with a score
+    >= s) / (J + 1), for a row of a new group. The 1 is the most that its own share can be; where
+    all its rows are at hand, their share takes its place, and the chance is a itself.
+
+    Rows without a label may be anomalies, and these do not count, as far as labelled anomalies
+    that were held out too can say how many there are.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n,)
+    anomaly_scores : ndarray of shape (m,)
+        Of labelled anomalies held out of the fit; none where rows are trusted.
+    n_anomalies : float
+        How many of the rows are anomalies that nobody has labelled, at least.
+    groups : ndarray of uint64 of shape (n,)
+        A hash of the group of each row; empty where rows were held out one by one.
+
+    Examples
+    --------
+    >>> calibration = Calibration(np.arange(199.0))
+    >>> calibration.threshold(0.01), calibration.p_value(np.array([0.0, 500.0]))
+    (197.0, array([1.   , 0.005]))
+    """
+
+    scores: np.ndarray
+    anomaly_scores: np.ndarray = field(default_factory=lambda: np.empty(0))
+    n_anomalies: float = 0.0
+    groups: np.ndarray = field(default_factory=lambda: NO_GROUPS)
+
+    # Which rows count
+
+    @cached_property
+    def _is_normal(self) -> np.ndarray:
+        if not self.n_anomalies:
+            return np.ones(len(self.scores), dtype=bool)
+        return rows_that_count(self.scores, self.anomaly_scores, self.n_anomalies)
+
+    @property
+    def n_left_out(self) -> int:
+        """How many rows are taken for anomalies that nobody has labelled."""
+        return int((~self._is_normal).sum())
+
+    @cached_property
+    def counting(self) -> np.ndarray:
+        """The places of the rows that count: one less than a multiple of 100 where there are 99."""
+        places = np.flatnonzero(self._is_normal)
+        return places if len(self.groups) else places[: usable(len(places))]
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """What each row that counts does: 1, or in a group 1 over the number of its rows."""
+        counting = self.counting
+        if not len(self.groups):
+            return np.ones(len(counting))
+        _, place, n_rows = np.unique(self.groups[counting], return_inverse=True, return_counts=True)
+        return np.asarray(1 / n_rows[place])
+
+    @cached_property
+    def n_units(self) -> int:
+        """How many rows count, or how many groups of them."""
+        return len(np.unique(self.groups[self.counting]) if len(self.groups) else self.counting)
+
+    @property
+    def ordered(self) -> np.ndarray:
+        """The scores that count, in order."""
+        return np.sort(self.scores[self.counting])
+
+    @property
+    def least_rate(self) -> float:
+        """The least false-alarm rate that can be promised."""
+        return 1 / (self.n_units + 1)
+
+    @cached_property
+    def _from_the_top(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The scores that count, in order; the weight of each and all higher; -(1 + the rest)."""
+        scores = self.scores[self.counting]
+        order = np.argsort(scores, kind="stable")
+        sums = np.append(np.cumsum(self.weights[order][::-1])[::-1], 0.0)
+        above = sums[np.searchsorted(scores[order], scores[order], "right")]
+        return scores[order], sums, -(1 + above)
+
+    # Thresholds and promises
+
+    def rank(self, rate: float, confidence: float | None = None) -> int:
+        """Which of the largest scores is the threshold of a promise; 0 where none can be."""
+        n = self.n_units
+        if confidence is None:
+            return math.floor(rate * (n + 1) + 1e-9)
+        if len(self.groups):
+            raise UserError("confidence cannot be kept where whole groups are held out.")
+        return certified_rank(n, rate=rate, confidence=confidence)
+
+    def threshold(self, rate: float, confidence: float | None = None) -> float:
+        """The score above which p(s) <= rate; the largest one where no score is that rare.
+
+        With a confidence, the one above which that share of all models would keep the rate.
+        """
+        if (rate, confidence) not in self._thresholds:
+            self._thresholds[rate, confidence] = self._threshold(rate, confidence)
+        return self._thresholds[rate, confidence]
+
+    @cached_property
+    def _thresholds(self) -> dict[tuple[float, float | None], float]:
+        return {}
+
+    def _threshold(self, rate: float, confidence: float | None) -> float:
+        ordered, from_the_top, rising = self._from_the_top
+        if not len(ordered):
+            return 0.5  # half of what a row far from all normal ones scores
+        rank = self.rank(rate, confidence)
+        most = rate * (self.n_units + 1) + 1e-9 if confidence is None else rank
+        if 1 + from_the_top[0] <= most:
+            return -math.inf
+        return float(ordered[rising.searchsorted(-max(most, 1))])
+
+    def interval(self, rate: float, confidence: float | None = None) -> RateInterval:
+        """The false-alarm rate on average, and where that of one model lies with 95 %."""
+        return rate_interval(len(self.counting), self.rank(rate, confidence))
+
+    def warn_if_short(
+        self, rate: float, confidence: float | None = None, *, grouping: Grouping | None = None
+    ) -> None:
+        """Warn where there are too few rows, or groups or blocks of them, to promise this rate."""
+        if self.rank(rate, confidence):
+            return
+        n, least, wanted = len(self.scores) - self.n_left_out, self.least_rate, 1 / rate - 1
+        certainly, what, more = "", "normal rows", "normal rows"
+        if grouping is not None:
+            n, what = self.n_units, f"{grouping.unit}s of normal rows"
+            more = "rows of a longer time" if grouping.edges else what
+        if confidence is not None:
+            certainly = f" with a confidence of {confidence:g}"
+            least = least_certified(len(self.counting), confidence=confidence)
+            wanted = rows_needed(rate=rate, confidence=confidence)
+            wanted = wanted if wanted < STEP else math.ceil((wanted + 1) / STEP) * STEP - 1
+        digit = 10 ** math.floor(math.log10(least))
+        enough = float(f"{math.ceil(least / digit - 1e-9) * digit:.1g}")
+        left_out = f", besides {self.n_left_out:,} that are taken for anomalies"
+        message = (
+            f"A false-alarm rate of {rate:g} cannot be promised{certainly}: it takes "
+            f"{math.ceil(wanted - 1e-9):,} held-out {what}, and there are {n:,}"
+            f"{left_out * (self.n_left_out > 0)}. Add {more}"
+        )
+        other = f", or set false_alarm_rate={enough:g}" if enough < 1 else ""
+        if confidence is not None and self.rank(rate):
+            other += ", or set confidence=None: on average it can be promised"
+        warn(CalibrationWarning(f"{message}{other}."))
+
+    # P-values and chances
+
+    def p_value(self, score: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
+        """p(s) for each score, of rows one by one or of all rows of new `groups`."""
+        ordered, from_the_top, _ = self._from_the_top
+        as_high = from_the_top[np.searchsorted(ordered, score, side="left")]
+        own = 1.0 if groups is None else shares_as_high(score, groups)
+        p: np.ndarray = (own + as_high) / (self.n_units + 1)
+        return p if groups is None else p.round(12)  # thirds add up to one
+
+    def survival(self, score: Any) -> np.ndarray:
+        """The share of new normal rows that score higher: a p-value without steps.
+
+        At a score of the calibration set it is the weight of those that score as high, over n + 1;
+        in between it is linear, and beyond the highest it falls as 1 / s. So it is within
+        1 / (n + 1) of the p-value, and tells rows apart that share one.
+
+        Examples
+        --------
+        >>> calibration = Calibration(np.array([0.1, 0.2, 0.4]))
+        >>> calibration.survival([0.0, 0.1, 0.3, 0.4, 0.8]).tolist()
+        [1.0, 0.75, 0.375, 0.25, 0.125]
+        """
+        scores = self.scores[self.counting]
+        order = np.argsort(scores, kind="stable")
+        ordered, first = np.unique(scores[order], return_index=True)
+        as_high = np.cumsum(self.weights[order][::-1])[::-1][first]
+        positive = ordered > 0  # at 0, the least score, all are as high
+        highest = max(ordered[-1], _TINY) if len(ordered) else 0.5  # without any, the threshold
+        share = np.append(1.0, as_high[positive] / (self.n_units + 1))
+        score = np.asarray(score, dtype=float)
+        beyond = highest / np.maximum(score, highest)
+        found: np.ndarray = np.interp(score, np.append(0.0, ordered[positive]), share) * beyond
+        return found
+
+    def probabilities(self, score: np.ndarray, *, threshold: float) -> np.ndarray:
+        """The chances that rows with these scores are normal, and anomalous.  (n,) -> (n, 2)
+
+        c / (q + c) for an anomaly, where q is the survival of its score and c that of the
+        threshold.
+        """
+        q, c = (self.survival(np.atleast_1d(s)) for s in (score, max(threshold, 0.0)))
+        return np.column_stack([q, np.broadcast_to(c, q.shape)]) / (q + c)[:, None]
+
+    # What is kept
+
+    def state(self) -> dict[str, Any]:
+        """The parts of a model file."""
+        return {name: getattr(self, name) for name in _CALIBRATION}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The calibration of these parts."""
+        check_parts(state, _CALIBRATION, "Calibration")
+        made = cls(**state)
+        if len(made.groups) not in (0, len(made.scores)) or made.groups.dtype != np.uint64:
+            damaged("its held-out rows have more groups, or fewer, than there are")
+        return made
+
+
+_CALIBRATION = {
+    "scores": bounded(None, dtype="float64"),
+    "anomaly_scores": bounded(None, dtype="float64"),
+    "n_anomalies": COUNT,
+    "groups": array(None, kinds="u"),
+}
+
+
+# One model's rate. With the k-th largest of n held-out scores as the threshold, the share of new
+# normal rows above it is Beta(k, n + 1 - k) over draws of the held-out rows, on average k / (n + 1).
+
+
+def certified_rank(n: int, *, rate: float, confidence: float) -> int:
+    """The largest k for which P(Beta(k, n + 1 - k) <= rate) >= confidence; 0 where there is none.
+
+    Examples
+    --------
+    >>> [certified_rank(n, rate=0.01, confidence=0.95) for n in (298, 299, 499)]
+    [0, 1, 2]
+    """
+    from scipy.special import betainc  # few ask for it
+
+    k = np.arange(1, n + 1)
+    return int((betainc(k, n + 1 - k, rate) >= confidence).sum())
+
+
+def rate_interval(n: int, k: int) -> RateInterval:
+    """Where the rate of one model lies whose threshold is the k-th largest of n scores.
+
+    Examples
+    --------
+    >>> [f"{share:.2%}" for share in rate_interval(499, 5)]
+    ['1.00%', '0.33%', '2.04%']
+    """
+    if not 0 < k <= n:
+        return RateInterval(*(float(k > n),) * 3)
+    from scipy.special import betaincinv  # likewise
+
+    tail = (1 - CONFIDENCE) / 2
+    low, high = betaincinv(k, n + 1 - k, [tail, 1 - tail])
+    return RateInterval(k / (n + 1), float(low), float(high))
+
+
+def rows_needed(*, rate: float, confidence: float) -> int:
+    """The least number of held-out rows of which the largest score certifies the rate."""
+    return math.ceil(math.log1p(-confidence) / math.log1p(-rate) - 1e-9)
+
+
+def least_certified(n: int, *, confidence: float) -> float:
+    """The least rate that the largest of n scores certifies."""
+    return -math.expm1(math.log1p(-confidence) / n) if n else 1.0
+
+
+def shares_as_high(score: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """For each row, the share of the rows of its group that score at least as high.
+
+    Examples
+    --------
+    >>> shares_as_high(np.array([9.0, 2.0, 3.0]), np.array([7, 7, 8])).tolist()
+    [0.5, 1.0, 1.0]
+    """
+    shares = np.empty(len(score))
+    order = np.argsort(groups, kind="stable")
+    first = np.flatnonzero(np.diff(groups[order])) + 1
+    for places in np.split(order, first):
+        ordered = np.sort(score[places])
+        shares[places] = 1 - np.searchsorted(ordered, score[places]) / max(len(places), 1)
+    return shares
+
+
+# Anomalies among the rows that calibrate: they raise the threshold, so that fewer are found. How
+# much anomalies are like the seen kinds, and how high they score, is known from labelled ones that
+# were held out too.
+
+
+def anomalies_among(likeness: np.ndarray, anomaly_likeness: np.ndarray) -> float:
+    """How many of the rows that are so much like the seen kinds are anomalies of these, at least.
+
+    Where S is the share of such anomalies that are alike by t or more, x = (the rows that are, less
+    one in a hundred of all rows, which may be normal) / S rows are anomalies. The variance of x is
+    (1 - S) / S times x, by which anomalies are here, plus x² / m, by which m held-out ones tell S.
+    The answer is x less one standard error, the least for three t: where normal rows are as much
+    like the seen kinds as anomalies are, the higher t say so.
+
+    Parameters
+    ----------
+    likeness : ndarray of shape (n,)
+        Of the rows that calibrate.
+    anomaly_likeness : ndarray of shape (m,)
+        Of labelled anomalies that were held out too.
+
+    Examples
+    --------
+    >>> rows = np.concatenate([np.linspace(0, 0.3, 900), np.linspace(0.5, 1, 100)])
+    >>> round(anomalies_among(rows, np.linspace(0.5, 1, 99)))
+    68
+    >>> anomalies_among(rows[:900], np.linspace(0.5, 1, 99))
+    0.0
+    """
+    m, highest = len(anomaly_likeness), np.sort(anomaly_likeness)[::-1]
+    if not m:
+        return 0.0
+    least = math.inf
+    for level in _LEVELS:
+        place = math.ceil(level * m)
+        share = place / (m + 1)
+        alike = np.sum(likeness >= highest[place - 1]) - _ALLOWED * len(likeness)
+        x = max(float(alike), 0.0) / share
+        least = min(least, x - math.sqrt((1 - share) / share * (x + x**2 / m)))
+    return max(least, 0.0)
+
+
+def rows_that_count(
+    scores: np.ndarray, anomaly_scores: np.ndarray, n_anomalies: float
+) -> np.ndarray:
+    """Which rows still count once the anomalies among them are left out.
+
+    Of the rows that score t or more, as many are left out as are anomalies: all that there are,
+    times the share of held-out anomalies that score t or more, rounded down. Which rows these are
+    nobody can say; for the threshold their number above each score is enough.
+
+    Examples
+    --------
+    >>> rows_that_count(np.array([0.2, 0.9, 0.8, 0.1]), np.array([0.7, 0.85, 0.9]), 1.5).tolist()
+    [True, True, False, True]
+    """
+    order = np.argsort(-scores, kind="stable")
+    below = np.searchsorted(np.sort(anomaly_scores), scores[order], side="left")
+    share = (len(anomaly_scores) - below) / (len(anomaly_scores) + 1)
+    normal = np.maximum(np.arange(1, len(scores) + 1) - np.floor(n_anomalies * share), 1)
+    normal = np.minimum.accumulate(normal[::-1])[::-1]  # no more of them above a higher score
+    counts = np.empty(len(scores), dtype=bool)
+    counts[order] = np.diff(normal, append=np.inf) > 0
+    return counts
+
+
+# Selection: the anomalies of a batch, at most a promised share of them falsely.
+
+
+def select(p: np.ndarray, *, fdr: float, n_calibrating: int) -> np.ndarray:
+    """Which rows of a batch to select, by Benjamini and Hochberg: a mask.
+
+    On average at most a share of `fdr` of them is normal: conformal p-values of rows that share
+    their held-out rows depend on one another in a way that the method allows.
+
+    Examples
+    --------
+    >>> select(np.array([0.001, 0.2, 0.002, 0.9]), fdr=0.1, n_calibrating=999)
+    array([ True, False,  True, False])
+    """
+    from scipy.stats import false_discovery_control  # slow to import, and few ask for it
+
+    fdr = checked_fdr(fdr)
+    if not len(p):
+        return np.zeros(0, dtype=bool)
+    mask: np.ndarray = false_discovery_control(p) <= fdr + 1e-12
+    needed = alarms_needed(len(p), fdr=fdr, n_calibrating=n_calibrating)
+    if not mask.any() and needed > _MANY:
+        least, enough = 1 / (n_calibrating + 1), math.ceil(len(p) / (fdr * _MANY)) - 1
+        warn(
+            CalibrationWarning(
+                f"No row is selected, and fewer than {needed:,} could not have been: a p-value by "
+                f"{n_calibrating:,} held-out normal rows is at least {least:.2g}, and among "
+                f"{len(p):,} rows that says little about one. Add normal rows (with {enough:,} "
+                f"held-out ones {_MANY} alarms would do), pass fewer rows at a time, or allow a "
+                f"higher fdr."
+            )
+        )
+    return mask
+
+
+def alarms_needed(n_rows: int, *, fdr: float, n_calibrating: int) -> int:
+    """How many rows of a batch must score above all held-out ones for any to be selected.
+
+    Examples
+    --------
+    >>> [alarms_needed(10_000, fdr=0.1, n_calibrating=n) for n in (499, 4_999)]
+    [200, 20]
+    """
+    return max(math.ceil(n_rows / (fdr * (n_calibrating + 1)) - 1e-9), 1)

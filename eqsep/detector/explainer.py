@@ -1,0 +1,319 @@
+"""Explainer: why a row has its score, which columns drive it, and towards which normal value."""
+
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+
+from eqsep.detector.plan import Plan
+from eqsep.detector.score import Score
+from eqsep.engine.compiled import in_threads
+from eqsep.engine.manhattan import SparseManhattan
+from eqsep.engine.nystroem import CACHED_ROWS
+from eqsep.errors import UserError
+from eqsep.tables.reading import Table
+
+_AT_ONCE = 256  # rows
+_ROUNDED = 1e-12  # of the largest value of a column: below, what windows of it hold is rounding
+_LONGEST = 32  # columns that are exchanged one by one; the nearer ones go together
+
+
+@dataclass(frozen=True)
+class Reason:
+    """What one column adds to a row's score.
+
+    Attributes
+    ----------
+    column : str
+        The column's name in the table.
+    value, normal_value : str
+        What the row has there, and what the nearest normal row has.
+    contribution : float
+        How much of the score is due to the difference.
+    """
+
+    column: str
+    value: str
+    normal_value: str
+    contribution: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A row's score as a sum: `base`, what each of the `reasons` adds, and the `rest`.
+
+    Attributes
+    ----------
+    score : float
+    base : float
+        The score of the nearest normal row.
+    reasons : tuple of Reason
+        The columns that add most, in that order.
+    rest : float
+        What all other columns add together.
+    nearest_normal : dict of str to str
+        The values of the nearest normal row, among those kept that raise no alarm.
+    nearest_kind : str or None
+        The seen kind that the row is most like; None where no kind was seen.
+    likeness : float
+        How much it is like that kind: about 1 for a row of it, 0 for none.
+    """
+
+    score: float
+    base: float
+    reasons: tuple[Reason, ...]
+    rest: float
+    nearest_normal: dict[str, str]
+    nearest_kind: str | None
+    likeness: float
+
+    def __str__(self) -> str:
+        """One line for each reason that adds something, and one for the nearest kind."""
+        lines = [f"score {self.score:.3f}; the nearest normal row has {self.base:.3f}"]
+        for reason in filter(lambda reason: reason.contribution, self.reasons):
+            lines.append(
+                f"  {reason.contribution:+.3f}  {reason.column} = {reason.value}"
+                f" (normal: {reason.normal_value})"
+            )
+        lines.append(f"  {self.rest:+.3f}  all other columns")
+        if self.nearest_kind is not None:
+            likeness = max(self.likeness, 0.0)  # below 0 is as unlike as 0
+            lines.append(f"  likeness to {self.nearest_kind}: {likeness:.2f}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Explainer:
+    """Compares rows with the normal rows that are kept and raise no alarm.
+
+    Attributes
+    ----------
+    plan : Plan
+    score : Score
+    threshold : float
+        Above which a row raises an alarm.
+    calibrating : ndarray of shape (n, n_encoded)
+        Normal rows besides those among the landmarks.
+    kinds : tuple of str
+        The seen ones.
+    """
+
+    plan: Plan
+    score: Score
+    threshold: float
+    calibrating: np.ndarray
+    kinds: tuple[str, ...]
+
+    def explain(self, table: Table, *, top: int) -> list[Explanation]:
+        """An explanation of each row of an aligned table.
+
+        The row is turned into the nearest normal row column by column, once the most different
+        columns first and once last; what a column adds is the mean fall of the score at its turn.
+        So the parts add up to the score exactly, whatever the function.
+        """
+        if not top >= 1:
+            raise UserError(f"top must be at least 1, got {top!r}.")
+        Z = self.plan.encoder.encode(table)
+        likeness = self.score.likeness(Z) if self.kinds else np.zeros((len(Z), 0))
+        names, columns = self.plan.encoder.column_names, self._columns
+        texts = cache(lambda j: _texts(table, j))
+
+        out = []
+        for start in range(0, len(Z), _AT_ONCE):
+            rows = Z[start : start + _AT_ONCE]
+            nearest, score, share = self._compared(rows)
+            order = np.argsort(-share, axis=1, kind="stable")[:, :top]
+            for i, (n, best) in enumerate(zip(nearest.tolist(), order, strict=True)):
+                normal = self._values(n)
+                reasons = tuple(
+                    Reason(
+                        names[columns[b]],
+                        _shown(texts(int(columns[b]))[start + i]),
+                        normal[names[columns[b]]],
+                        float(share[i, b]),
+                    )
+                    for b in best
+                )
+                kind = int(likeness[start + i].argmax()) if self.kinds else None
+                out.append(
+                    Explanation(
+                        score=float(score[i]),
+                        base=float(self._normal_scores[n]),
+                        reasons=reasons,
+                        rest=float(share[i].sum() - share[i, best].sum()),
+                        nearest_normal=normal,
+                        nearest_kind=None if kind is None else self.kinds[kind],
+                        likeness=0.0 if kind is None else float(likeness[start + i, kind]),
+                    )
+                )
+        return out
+
+    def nearest_normal_rows(self, table: Table, *, n: int) -> list[list[dict[str, str]]]:
+        """The `n` kept normal rows nearest to each row of an aligned table, the nearest first.
+
+        Like the one of an `Explanation`, in the units of the table.
+        """
+        order = self._distance(self.plan.encoder.encode(table)).argsort(axis=1, kind="stable")
+        return [[self._values(i) for i in near[:n].tolist()] for near in order]
+
+    def departures(self, Z: np.ndarray) -> np.ndarray:
+        """The directions in which encoded rows depart from their nearest normal rows, of length 1.
+
+        One half of a direction is the difference, the other one the root of what each column adds
+        to the score by it, with the sign of the difference. Of two rows that depart alike the
+        product is near 1, however far they are and whatever the bandwidth.  (n, d) -> (n, 2 d)
+        """
+        column = np.unique(self.plan.encoder.source, return_inverse=True)[1]
+        out = np.empty((len(Z), 2 * Z.shape[1]))
+        for start in range(0, len(Z), _AT_ONCE):
+            rows = Z[start : start + _AT_ONCE]
+            nearest, _, share = self._compared(rows)
+            gap = (rows - self._normal_rows[nearest]).astype(float)
+            length = np.zeros((len(rows), share.shape[1]))
+            np.add.at(length.T, column, gap.T**2)
+            added = np.sqrt(np.maximum(share, 0.0) / np.where(length > 0, length, 1.0))
+            halves = _of_length_1(gap), _of_length_1(gap * added[:, column])
+            out[start : start + _AT_ONCE] = np.concatenate(halves, axis=1) / np.sqrt(2)
+        return out
+
+    # The normal rows to compare with
+
+    @cached_property
+    def _normal(self) -> tuple[np.ndarray, np.ndarray]:
+        """The normal rows that are kept and raise no alarm, encoded, and their scores."""
+        terms = self.plan.terms
+        rows = np.concatenate([terms.landmarks[terms.is_normal], self.calibrating])
+        scores = self.score(rows)
+        passes = scores <= self.threshold  # others are no measure, unless there are none
+        kept = passes if passes.any() else ~passes
+        return rows[kept], scores[kept]
+
+    @property
+    def _normal_rows(self) -> np.ndarray:
+        return self._normal[0]
+
+    @property
+    def _normal_scores(self) -> np.ndarray:
+        return self._normal[1]
+
+    @cached_property
+    def _columns(self) -> np.ndarray:
+        """The input columns that count."""
+        return np.unique(self.plan.encoder.source)
+
+    @cached_property
+    def _outputs(self) -> np.ndarray:
+        return self.plan.encoder.outputs_of(self._normal_rows)
+
+    @cached_property
+    def _packed_distance(self) -> SparseManhattan:
+        return SparseManhattan(self.plan.encoder.pack(self._normal_rows))
+
+    @cached_property
+    def _known_values(self) -> dict[int, dict[str, str]]:
+        return {}
+
+    @cached_property
+    def _known_texts(self) -> dict[tuple[int, bytes], str]:
+        return {}
+
+    def _distance(self, rows: np.ndarray) -> np.ndarray:
+        """From encoded rows to the normal ones.  (n, n_encoded) -> (n, n_normal)"""
+        far: np.ndarray = self._packed_distance(self.plan.encoder.pack(rows))
+        return far
+
+    def _nearest(self, rows: np.ndarray) -> np.ndarray:
+        """The place of the normal row nearest to each encoded row."""
+        out = np.empty(len(rows), dtype=np.intp)
+
+        def fill(part: slice) -> None:
+            for start in range(part.start, part.stop, CACHED_ROWS):
+                some = slice(start, min(start + CACHED_ROWS, part.stop))
+                out[some] = self._distance(rows[some]).argmin(axis=1)
+
+        in_threads(fill, len(rows), steps=rows.size * len(self._normal_rows))
+        return out
+
+    def _values(self, i: int) -> dict[str, str]:
+        """What the i-th normal row has in each column."""
+        if i not in self._known_values:
+            names, outputs = self.plan.encoder.column_names, self._outputs[i]
+            self._known_values[i] = {names[j]: self._text(j, outputs) for j in self._columns}
+        return dict(self._known_values[i])
+
+    def _text(self, j: int, outputs: np.ndarray) -> str:
+        """What outputs say of a column; most have few values."""
+        encoder = self.plan.encoder
+        first, last = np.searchsorted(encoder.output_source, [j, j + 1])
+        key = j, outputs[first:last].tobytes()
+        if key not in self._known_texts:
+            self._known_texts[key] = encoder.decode(j, outputs)
+        return self._known_texts[key]
+
+    def _compared(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The nearest normal row of each, its score, and each column's part of the difference."""
+        nearest = self._nearest(rows)
+        score, base = self.score(rows), self._normal_scores[nearest]
+        source = self.plan.encoder.source
+        share = _shares(self.score, source, (rows, self._normal_rows[nearest]), (score, base))
+        return nearest, score, share
+
+
+def _of_length_1(rows: np.ndarray) -> np.ndarray:
+    length = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(length > 0, length, 1.0))
+
+
+def _texts(table: Table, j: int) -> list[str | None]:
+    """The values as they came; those of windows, which were computed, with six digits.
+
+    What rounding leaves of values that are all the same is 0.
+    """
+    column = table.columns[j]
+    if column.derived_from is None:
+        return column.texts()
+    source = next(one for one in table.columns if one.name == column.derived_from)
+    size = np.abs(source.values)
+    least = _ROUNDED * size[np.isfinite(size)].max(initial=0.0)
+    values = np.where(np.abs(column.values) <= least, 0.0, column.values)
+    return [None if value != value else f"{value:.6g}" for value in values.tolist()]
+
+
+def _shown(text: str | None) -> str:
+    return "missing" if text is None else text
+
+
+def _shares(
+    score: Score,
+    source: np.ndarray,
+    ends: tuple[np.ndarray, np.ndarray],
+    scores: tuple[np.ndarray, np.ndarray],
+) -> np.ndarray:
+    """Each column's part of the difference between the scores of rows and of their normal ones.
+
+    Encoded columns come from the input columns in `source`. Columns are exchanged one by one, those
+    that differ most first and once last. Where a column does not differ, nothing changes: only rows
+    on the way that are new are scored.
+    """
+    rows, normal = ends
+    columns, first, column = np.unique(source, return_index=True, return_inverse=True)
+    gap = np.add.reduceat(np.abs(rows - normal).astype(float), first, axis=1)
+    order = np.argsort(-gap, axis=1, kind="stable")
+    rank = np.argsort(order, axis=1)
+    steps = min(len(columns), _LONGEST)
+    turn = np.minimum(rank, steps - 1)[:, column]  # when each encoded column is exchanged
+    n_differ = np.minimum((gap > 0).sum(axis=1), steps)[:, None]
+    t = np.arange(steps + 1)
+    both = []
+    for when, passed in ((turn, t), (steps - 1 - turn, t + n_differ - steps)):
+        path = np.where(passed < n_differ, scores[0][:, None], scores[1][:, None])
+        row, at = np.nonzero((passed > 0) & (passed < n_differ))
+        path[row, at] = score(np.where(when[row] < at[:, None], normal[row], rows[row]))
+        both.append(path[:, :-1] - path[:, 1:])
+    fall = (both[0] + both[1][:, ::-1]) / 2
+    share: np.ndarray = np.take_along_axis(fall, np.minimum(rank, steps - 1), axis=1)
+    # Columns that were exchanged together share their part by how far they are from normal.
+    last = rank >= steps - 1
+    weight = np.where(last, gap + 1e-300, 1.0)
+    weight = np.where(last, weight / np.where(last, weight, 0).sum(axis=1, keepdims=True), 1.0)
+    return share * weight

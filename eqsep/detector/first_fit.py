@@ -1,0 +1,520 @@
+"""The first fit: to rows in memory, to a stream of batches, or to rows spread over a cluster.
+
+Each is the same three steps: choose a plan from some rows, gather the evidence of all, and settle.
+Batches that can be read again are read twice: for a summary (labels and names counted, a sample
+drawn) and to be learnt. Of batches that come once, the first rows stand for all.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from eqsep.arrays import check_weight
+from eqsep.checks import (
+    Finding,
+    check_columns,
+    check_dependence,
+    check_row_labels,
+    without_copies,
+)
+from eqsep.detector.config import Config
+from eqsep.detector.drift import check_time
+from eqsep.detector.evidence import Evidence, bound, gather, n_kind_rows, settle, thin
+from eqsep.detector.holdout import n_held_out, n_held_out_anomalies
+from eqsep.detector.plan import LabelReading, Plan
+from eqsep.detector.runs import Runs, Windows
+from eqsep.errors import UserError, quoted
+from eqsep.labels import (
+    UNLABELLED,
+    RowLabels,
+    label_codes,
+    label_objects,
+    may_be_normal,
+    read_row_labels,
+)
+from eqsep.tables.batches import (
+    Batch,
+    LabelledRows,
+    Source,
+    Strata,
+    frequent,
+    joined,
+    prefetched,
+    sample_size,
+    source_of,
+    tables,
+    width,
+)
+from eqsep.tables.column import objects
+from eqsep.tables.reading import Table, read_table, with_groups
+
+MOST_NAMES = 10_000  # that are counted in a column
+MOST_LABELS = 1000  # different ones: more are ids or measurements
+_NAMED = ("text", "mixed")
+_SLACK = 1.2  # more rows are held out than counted on, so that enough are there in the end
+_WHOLE = 2**64 - 1
+Batches = Iterator[tuple[Table, Any]]
+Taught = tuple[Plan, Evidence]
+
+
+class Fit(NamedTuple):
+    """What a first fit has come to: the plan, the evidence, and what is to be looked at."""
+
+    plan: Plan
+    evidence: Evidence
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FirstFit:
+    """What a first fit is asked for.
+
+    Attributes
+    ----------
+    config : Config
+    rate : float
+        The false-alarm rate that is to be promised.
+    normal : label or None
+    unlabelled : {"auto", "trusted", "doubted"}
+    window : int or None
+        The length of windows.
+    plan : Plan or None
+        That of another fit, to learn what can be merged with it.
+    device : str
+        Where kernel values are summed up.
+    """
+
+    config: Config
+    rate: float
+    normal: Any = None
+    unlabelled: str = "auto"
+    window: int | None = None
+    plan: Plan | None = None
+    device: str = "cpu"
+
+    def to_rows(
+        self,
+        table: Table,
+        y: Any,
+        rng: np.random.RandomState,
+        *,
+        given: bool,
+        whole: bool = True,
+    ) -> Fit:
+        """The fit to rows in memory.
+
+        Parameters
+        ----------
+        given : bool
+            Whether labels were passed at all.
+        whole : bool, default=True
+            Whether these are all rows: only then it is known which are copies of others.
+        """
+        labels = read_row_labels(y if given else None, n_rows=table.n_rows, normal=self.normal)
+        found = check_row_labels(labels)
+        reading = self._reading(labels, np.ones(len(labels.code)), given=given)
+        labels = reading.apply(labels)
+        if whole and self.plan is None and self.window is None:
+            table, labels, copies = without_copies(table, labels)
+            found += copies
+        found += check_columns(table, labels.code)
+        if self.plan is None:
+            if self.window is not None:
+                table = Windows.of(table, self.window).transform(table)
+            plan = Plan.choose(
+                table,
+                labels,
+                self.config,
+                rng,
+                reading=reading,
+                rate=self.rate,
+                window=self.window,
+            )
+        else:
+            plan = replace(self.plan, labels=reading)
+        table = plan.align(table)
+        found += self._check_order(table, labels.code, plan)
+        evidence = gather(plan, table, labels, device=self.device)
+        if self.plan is None:
+            plan, evidence = thin(plan, evidence, config=self.config)
+        return Fit(plan, evidence, tuple(found))
+
+    def to_stream(self, source: Source, rng: np.random.RandomState) -> Fit:
+        """The fit to batches; memory does not grow with their number."""
+        if not source.again:
+            return self._to_batches_once(read(source), rng)
+        summary = StreamSummary(normal=self.normal, rng=np.random.default_rng(seed_of(rng)))
+        summarise(summary, source, labels_alone=self.plan is not None)
+
+        def gather_all(plan: Plan, known: RowLabels) -> Taught:
+            batches = read(source)
+            first = self.gather_batch(plan, *next(batches), known=known)
+            return self._gather_batches(plan, first, batches)
+
+        return self.to_summary(summary, rng, gather_all)
+
+    def to_summary(
+        self,
+        summary: "StreamSummary",
+        rng: np.random.RandomState,
+        gather_all: Callable[[Plan, RowLabels], Taught],
+    ) -> Fit:
+        """The plan that a summary of all rows gives, and what `gather_all` gathers under it.
+
+        Where the rows are few enough for the sample to be all of them, all is as in memory.
+        """
+        if not summary.n_rows:
+            raise _no_rows()
+        if self.plan is None and summary.is_whole:
+            sample = summary.sample()
+            return self.to_rows(sample.rows, sample.y, rng, given=summary.labelled, whole=False)
+        plan, known, found = self._agree(summary, rng)
+        return self._settled(*gather_all(plan, known), found)
+
+    def gather_batch(self, plan: Plan, table: Table, y: Any, *, known: RowLabels) -> Evidence:
+        """What a batch teaches."""
+        table = plan.align(table)
+        labels = plan.labels.read(y, n_rows=table.n_rows, known=known)
+        return gather(plan, table, labels, device=self.device)
+
+    def _to_batches_once(self, batches: Batches, rng: np.random.RandomState) -> Fit:
+        """The first rows give the plan; the bound falls as more come, so that few are held out."""
+        first: list[tuple[Table, Any]] = []
+        n_rows = 0
+        for table, y in batches:
+            first.append((table, y))
+            n_rows += table.n_rows
+            if n_rows >= sample_size(width(table)):
+                break
+        if not first:
+            raise _no_rows()
+        table = joined([table for table, _ in first])
+        y = np.concatenate([label_objects(y, table.n_rows) for table, y in first])
+        given = any(y is not None for _, y in first)
+        plan, evidence, found = self.to_rows(table, y, rng, given=given, whole=False)
+        return self._settled(*self._gather_batches(plan, evidence, batches), found)
+
+    def _gather_batches(self, plan: Plan, evidence: Evidence, batches: Batches) -> Taught:
+        """All other batches too, with a lower bound where more rows are held out than needed."""
+        for table, y in batches:
+            evidence = evidence + self.gather_batch(plan, table, y, known=evidence.labels)
+            if self.plan is None:
+                plan, evidence = bound(plan, evidence, config=self.config)
+        return plan, evidence
+
+    def _settled(self, plan: Plan, evidence: Evidence, found: tuple[Finding, ...]) -> Fit:
+        if self.plan is None:
+            plan, evidence = settle(plan, evidence, config=self.config)
+        return Fit(plan, evidence, found)
+
+    def _agree(
+        self, summary: "StreamSummary", rng: np.random.RandomState
+    ) -> tuple[Plan, RowLabels, tuple[Finding, ...]]:
+        """The plan that a summary of all rows gives, of which it holds a sample.
+
+        Encoding, landmarks and trees come from the sample. Names that are not in the sample and
+        were counted are rare, not new. About as many rows are held out as of all rows in memory.
+        """
+        labels, counts = summary.row_labels()
+        found = check_row_labels(labels, counts)
+        reading = self._reading(labels, counts, given=summary.labelled)
+        labels = reading.apply(labels)
+        if self.plan is not None:
+            return replace(self.plan, labels=reading), labels.of_no_row(), tuple(found)
+        sample = summary.sample()
+        own = reading.read(sample.y, n_rows=len(sample.y), known=labels)
+        plan = Plan.choose(
+            sample.rows,
+            own,
+            self.config,
+            rng,
+            reading=reading,
+            rate=self.rate,
+            window=self.window,
+            counted=summary.names,
+        )
+        more = counts[labels.code <= 0].sum() / (own.code <= 0).sum()
+        plan = self._scaled(plan, labels, counts, more=more)
+        found += check_columns(sample.rows, own.code)
+        found += self._check_order(sample.rows, own.code, plan)
+        return plan, labels.of_no_row(), tuple(found)
+
+    def _scaled(self, plan: Plan, labels: RowLabels, counts: np.ndarray, *, more: float) -> Plan:
+        """The same with the bounds that so many rows of each label ask for; of normal ones `more`.
+
+        Of each kind about twice as many rows as it takes are kept.
+        """
+        holdout, most = (
+            plan.holdout,
+            2 * n_kind_rows(len(plan.terms.pack.first), config=self.config),
+        )
+        n_rows = {k: int(counts[labels.code == i].sum()) for i, k in enumerate(labels.kinds, 1)}
+        kind_bounds = {k: int(most / n * _WHOLE) for k, n in n_rows.items() if n > most}
+        holdout = replace(holdout, kind_bounds=kind_bounds)
+        if holdout.grouping is not None:
+            holdout = replace(holdout, grouping=holdout.grouping.scaled(more))
+            return replace(plan, holdout=holdout)
+        n_normal = int(counts[labels.code == 0].sum())
+        doubted = holdout.anomaly_bound > 0
+        share = n_held_out(n_normal, config=self.config, doubted=doubted) / n_normal
+        held = [1 + labels.kinds.index(kind) for kind in holdout.anomaly_kinds]
+        n_anomalous = max(int(counts[np.isin(labels.code, held)].sum()), 1)
+        anomalous = n_held_out_anomalies(n_anomalous) / n_anomalous
+        holdout = replace(
+            holdout,
+            bound=min(holdout.bound, int(min(_SLACK * share, 1.0) * _WHOLE)),
+            anomaly_bound=min(holdout.anomaly_bound, int(anomalous * _WHOLE)),
+        )
+        return replace(plan, holdout=holdout)
+
+    def _reading(self, labels: RowLabels, counts: np.ndarray, *, given: bool) -> LabelReading:
+        reading = LabelReading.choose(
+            labels,
+            counts,
+            given=given,
+            normal=self.normal,
+            unlabelled=self.unlabelled,
+            rate=self.rate,
+            config=self.config,
+        )
+        if self.plan is None:
+            return reading
+        doubted = self.plan.terms.doubted
+        alone = doubted and not reading.unlabelled_is_normal
+        weight = 1.0 if alone else float(self.config.unlabelled_weight)
+        return replace(reading, doubted=doubted, unlabelled_weight=weight)
+
+    def _check_order(self, table: Table, code: np.ndarray, plan: Plan) -> list[Finding]:
+        """What the order of the rows says against the promise: by their times, or as they came."""
+        if table.groups is None or table.groups.columns[1] is None:
+            return check_dependence(table, code)
+        return check_time(table, code, plan, self.config, rate=self.rate)
+
+
+class StreamSummary:
+    """The labels and names of all rows, counted, and a uniform sample of the rows.
+
+    Summaries of pieces of the data `merge` into one of all of it.
+
+    Parameters
+    ----------
+    normal : label or None
+        As of the detector. Rows whose label is another one than this (than 0, False and "normal")
+        are sampled apart, so that there are enough of them.
+    rng : Generator
+        Draws the sample.
+    most : int, default=None
+        The most rows of the sample, `eqsep.batches.sampling.SAMPLE` by default; fewer where rows
+        are wide.
+    """
+
+    def __init__(self, *, normal: Any, rng: np.random.Generator, most: int | None = None) -> None:
+        self.n_rows = 0
+        self.labelled = False
+        self.names: dict[str, Counter[str]] = {}
+        self._counts: Counter[Any] = Counter()  # in the order in which labels were first seen
+        self._normal = normal
+        self._rng = rng
+        self._most = most
+        self._strata: Strata[LabelledRows[Table]] | None = None
+
+    def add(self, table: Table, y: Any) -> None:
+        """See one more batch."""
+        labels, code = self._count_labels(y, table.n_rows)
+        for column in table.columns:
+            if column.kind in _NAMED:
+                self._count_names(column.name, column.counts())
+        if self._strata is None:
+            self._strata = Strata(sample_size(width(table), most=self._most), _joined_rows)
+        labels = [*labels, None]
+        is_normal = np.array([may_be_normal(k, normal=self._normal) for k in labels])[code]
+        positions = np.arange(self.n_rows, self.n_rows + table.n_rows)
+        rows = LabelledRows(table, objects(labels)[code], positions)
+        self._strata.add(rows, is_normal=is_normal, rng=self._rng)
+        self.n_rows += table.n_rows
+
+    def add_labels(self, y: Any, *, n_rows: int) -> None:
+        """See the labels of one more batch, and nothing else of it."""
+        self._count_labels(y, n_rows)
+        self.n_rows += n_rows
+
+    def merge(self, other: "StreamSummary") -> None:
+        """Take in what a summary of later rows has seen."""
+        for name, counts in other.names.items():
+            self._count_names(name, counts)
+        self._add_counts(other._counts)
+        self.labelled |= other.labelled
+        if self._strata is None:
+            self._strata = other._strata
+        elif other._strata is not None:
+            self._strata.merge(other._strata, moved=lambda rows: rows.after(self.n_rows))
+        self.n_rows += other.n_rows
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the sample holds all rows."""
+        return self._strata is not None and self._strata.is_whole
+
+    def row_labels(self) -> tuple[RowLabels, np.ndarray]:
+        """What each different label says, a missing one too, and how many rows have it."""
+        labels = list(self._counts) or [None]
+        read = read_row_labels(objects(labels), n_rows=len(labels), normal=self._normal)
+        return read, np.array([self._counts[label] for label in labels])
+
+    def sample(self) -> LabelledRows[Table]:
+        """All rows where they are few, else some, in the order in which they came."""
+        if self._strata is None:
+            raise _no_rows()
+        sample = self._strata.sample()
+        return sample.take(np.argsort(sample.positions))
+
+    def _count_labels(self, y: Any, n_rows: int) -> tuple[list[Any], np.ndarray]:
+        """The different labels of a batch, and the code of each row's; counted."""
+        distinct, code = label_codes(y, n_rows)
+        if y is not None and len(code) != n_rows:
+            read_row_labels(y, n_rows=n_rows, normal=None)  # says what is wrong
+        labels = distinct.tolist()
+        times = np.bincount(np.where(code == UNLABELLED, len(labels), code))
+        self._add_counts({k: n for k, n in zip([*labels, None], times.tolist(), strict=False) if n})
+        self.labelled |= y is not None
+        return labels, code
+
+    def _add_counts(self, counts: dict[Any, int]) -> None:
+        self._counts.update(counts)
+        if len(self._counts) > MOST_LABELS:
+            raise UserError(
+                f"There are more than {MOST_LABELS:,} different labels: expected 0 and 1, or names "
+                f"of kinds. Pass the column that holds them."
+            )
+
+    def _count_names(self, column: str, counts: Counter[str]) -> None:
+        counts = self.names.get(column, Counter()) + counts
+        self.names[column] = frequent(counts, most=MOST_NAMES)
+
+
+def _joined_rows(parts: list[LabelledRows[Table]]) -> LabelledRows[Table]:
+    return LabelledRows.join(parts, joined)
+
+
+def read(source: Source) -> Batches:
+    """The batches as tables of the same columns, with their labels, read and converted ahead."""
+    return prefetched(tables(source, name="Detector"))
+
+
+def summarise(summary: StreamSummary, source: Source, *, labels_alone: bool) -> None:
+    """See all rows, or their labels alone: with a given plan no more is needed."""
+    if labels_alone:
+        for n_rows, y in source.labels():
+            summary.add_labels(y, n_rows=n_rows)
+    else:
+        for table, y in read(source):
+            summary.add(table, y)
+
+
+def seed_of(rng: np.random.RandomState) -> int:
+    """The seed of a summary; drawn so that rows in memory draw the same landmarks after it."""
+    return int(deepcopy(rng).randint(2**31 - 1))
+
+
+def _no_rows() -> UserError:
+    return UserError("There are no rows: expected at least one batch with some.")
+
+
+# What goes with the rows: groups, times and weights, from columns or from arrays.
+
+
+def batches_of(
+    X: Any,
+    y: Any,
+    *,
+    groups: Any = None,
+    time: Any = None,
+    sample_weight: Any = None,
+    window: Windows | int | None = None,
+) -> Source:
+    """The batches of `X`, with the group, time and weight of each row from columns of these names.
+
+    With windows, these go on from batch to batch.
+    """
+    source = source_of(X, y, name="Detector")
+    source = with_columns(source, groups=groups, time=time, sample_weight=sample_weight)
+    if window is None:
+        return source
+
+    def read_windows() -> Iterator[Batch]:
+        runs, windows = Runs(), window
+        for rows, labels in source:
+            table = read_table(rows, name="Detector")
+            windows = Windows.of(table, windows) if isinstance(windows, int) else windows
+            yield windows.transform(table, runs=runs), labels
+
+    return replace(source, read=read_windows)
+
+
+def with_weight(table: Table, y: Any, sample_weight: Any) -> tuple[Table, Any]:
+    """The table with the weight of each row, and the labels; rows of weight 0 are left out.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_rows,) or str
+        Weights, or the name of the column of the table that holds them.
+
+    Examples
+    --------
+    >>> table = read_table([{"x": 1.0, "w": 2.0}, {"x": 3.0, "w": 0.0}], name="Detector")
+    >>> table, y = with_weight(table, ["normal", "leak"], "w")
+    >>> table.n_rows, [column.name for column in table.columns], table.weight, y.tolist()
+    (1, ['x'], array([2.]), ['normal'])
+    """
+    if isinstance(sample_weight, str):
+        columns = {column.name: column for column in table.columns}
+        if sample_weight not in columns:
+            raise UserError(
+                f"sample_weight={sample_weight!r} is not a column: the columns are "
+                f"{quoted(columns)}."
+            )
+        kept = [column for column in table.columns if column.name != sample_weight]
+        table = replace(table, columns=kept)
+        sample_weight = columns[sample_weight].numbers("number")
+    weight = check_weight(sample_weight, n=table.n_rows)
+    counted = np.flatnonzero(weight > 0)
+    if len(counted) == len(weight):
+        return replace(table, weight=weight), y
+    y = y if y is None else label_objects(y, table.n_rows)[counted]
+    return replace(table, weight=weight).take(counted), y
+
+
+def with_columns(
+    source: Source, *, groups: Any = None, time: Any = None, sample_weight: Any = None
+) -> Source:
+    """The same batches, with the group, time and weight of each row from columns of these names."""
+    given = {"groups": groups, "time": time, "sample_weight": sample_weight}
+    if all(column is None for column in given.values()):
+        return source
+    for word, column in given.items():
+        if not isinstance(column, str | None):
+            raise UserError(
+                f"Detector was given batches of rows, so {word} must be the name of a column, or "
+                f"None; got {type(column).__name__}."
+            )
+
+    def read() -> Iterator[Batch]:
+        for X, y in source:
+            table = with_groups(read_table(X, name="Detector"), groups, time)
+            if sample_weight is None:
+                yield table, y
+            elif not _is_all_zero(table, sample_weight):
+                yield with_weight(table, y, sample_weight)
+
+    read_labels = source.read_labels if sample_weight is None else read
+    return replace(source, read=read, read_labels=read_labels)
+
+
+def _is_all_zero(table: Table, column: str) -> bool:
+    """Whether no row of a batch counts: those of others may."""
+    values = [c.numbers("number") for c in table.columns if c.name == column]
+    return bool(values) and not np.any(values[0])

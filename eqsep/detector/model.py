@@ -1,0 +1,367 @@
+"""Model: what follows from a plan and evidence. It scores, and needs NumPy alone."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from eqsep.arrays import WithoutCaches
+from eqsep.checks import Finding
+from eqsep.detector.calibration import Calibration, Promise, anomalies_among, select
+from eqsep.detector.config import Config
+from eqsep.detector.evidence import Evidence, HeldOutRows
+from eqsep.detector.explainer import Explainer, Explanation
+from eqsep.detector.namer import Judges, Namer
+from eqsep.detector.plan import Plan
+from eqsep.detector.score import Score, fetched, leaf_votes
+from eqsep.errors import UserError, warn
+from eqsep.labels import NORMAL
+from eqsep.schemas import TEXTS, Schema, bounded, check_parts, damaged, either, kept, word
+from eqsep.tables.reading import read_table, with_groups
+
+
+class Verdicts(NamedTuple):
+    """What a model says of rows, an array each."""
+
+    score: np.ndarray
+    p_value: np.ndarray
+    alarm: np.ndarray
+    kind: np.ndarray
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Model(WithoutCaches):
+    """What follows from a plan and evidence: the score, its calibration, and names for alarms.
+
+    Attributes
+    ----------
+    plan : Plan
+        What the first rows decided.
+    evidence : Evidence
+        What all rows have taught.
+    config : Config
+    promise : Promise
+        What is asked of the model; `promising` gives the same model with another one.
+    score : Score
+    calibration : Calibration
+    namer : Namer
+    caution : Finding or None
+        What the first fit found that breaks the promise: rows in runs, or that change in time.
+    left_out : tuple of str
+        Columns that were left out before the fit, for whoever asks.
+
+    Examples
+    --------
+    >>> from eqsep import Detector
+    >>> X = np.random.default_rng(0).normal(size=(900, 2))
+    >>> model = Detector(n_landmarks=50, random_state=0).fit(X).model_
+    >>> verdicts = model.verdicts([[0.0, 9.0]])
+    >>> verdicts.alarm.tolist(), verdicts.kind.tolist(), verdicts.p_value.tolist()
+    ([True], ['unseen'], [0.01])
+    """
+
+    plan: Plan
+    evidence: Evidence
+    config: Config
+    promise: Promise
+    score: Score
+    calibration: Calibration
+    namer: Namer
+    caution: Finding | None = None
+    left_out: tuple[str, ...] = ()
+
+    @classmethod
+    def solve(
+        cls,
+        plan: Plan,
+        evidence: Evidence,
+        config: Config,
+        *,
+        promise: Promise,
+        caution: Finding | None = None,
+        left_out: tuple[str, ...] = (),
+    ) -> Self:
+        """The model that a plan and evidence give."""
+        evidence = replace(evidence, held_out=evidence.held_out.sorted(key=plan.holdout.key))
+        score = Score.solve(plan.terms, evidence.sums, config)
+        return cls(
+            plan=plan,
+            evidence=evidence,
+            config=config,
+            promise=promise,
+            score=score,
+            calibration=calibrate(score, evidence.held_out),
+            namer=_namer(plan, evidence, config),
+            caution=caution,
+            left_out=left_out,
+        )
+
+    def taught(self, evidence: Evidence) -> "Model":
+        """The model once learning has changed the evidence."""
+        return Model.solve(
+            self.plan,
+            evidence,
+            self.config,
+            promise=self.promise,
+            caution=self.caution,
+            left_out=self.left_out,
+        )
+
+    def promising(self, promise: Promise) -> "Model":
+        """The same model with another promise; warns where rows are too few for it."""
+        if promise == self.promise:
+            return self
+        if promise not in self._variants:
+            self._variants[promise] = variant = replace(self, promise=promise)
+            variant.warn_if_short()
+        return self._variants[promise]
+
+    def on(self, device: str) -> "Model":
+        """The same model, scoring on another device: "cpu", "cuda" or "auto"."""
+        if device == self.score.device:
+            return self
+        if device not in self._variants:
+            self._variants[device] = replace(self, score=replace(self.score, device=device))
+        return self._variants[device]
+
+    @cached_property
+    def _variants(self) -> dict[Promise | str, "Model"]:
+        return {}
+
+    # What it knows
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of anomaly seen so far."""
+        return self.evidence.labels.kinds
+
+    @cached_property
+    def classes(self) -> np.ndarray:
+        """The two labels that `predict` answers with: normal first."""
+        labels = self.evidence.labels.labels
+        classes = np.arange(2) if labels is None or labels.by_name else labels.classes
+        if classes.dtype.kind == "f" and not (classes % 1).any():
+            classes = classes.astype(int)  # floats only because a label was missing
+        return classes
+
+    @cached_property
+    def threshold(self) -> float:
+        """The score above which a row raises an alarm."""
+        return self.calibration.threshold(self.promise.false_alarm_rate, self.promise.confidence)
+
+    @property
+    def n_learnt(self) -> np.ndarray:
+        """The weight of the learnt rows: of normal ones, then of each kind."""
+        return self.evidence.sums.weight
+
+    def warn_if_short(self) -> None:
+        """Warn where there are too few held-out rows for the promise."""
+        self.calibration.warn_if_short(
+            self.promise.false_alarm_rate,
+            self.promise.confidence,
+            grouping=self.plan.holdout.grouping,
+        )
+
+    # What it says of rows
+
+    def scores(self, X: Any) -> np.ndarray:
+        """How anomalous each row of a table is."""
+        return np.concatenate([self.score(rows) for rows in self._encoded(X)])
+
+    def verdicts(self, X: Any, *, threshold: float | None = None) -> Verdicts:
+        """Score, p-value, alarm and kind of each row of a table.
+
+        Alarms are above the model's threshold, or above the one given.
+        """
+        found = [self.judge(rows, threshold=threshold) for rows in self._encoded(X)]
+        return Verdicts(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
+
+    def judge(self, rows: Any, *, threshold: float | None = None) -> Verdicts:
+        """The verdicts on encoded rows."""
+        threshold = self.threshold if threshold is None else threshold
+        score, kind = self._scores_and_kinds(rows, threshold)
+        return Verdicts(score, self.calibration.p_value(score), score > threshold, kind)
+
+    def kind_of(self, X: Any) -> np.ndarray:
+        """ "normal" for a row that passes; for an alarm its seen kind, "a or b", or "unseen"."""
+        found = (self._scores_and_kinds(rows, self.threshold)[1] for rows in self._encoded(X))
+        return np.concatenate(list(found)).astype(str)
+
+    def p_value(self, X: Any, *, groups: Any = None) -> np.ndarray:
+        """The chance that a new normal row scores as high as each row does.
+
+        With `groups`, the table has all rows of groups that are new: each counts by its own rows.
+        """
+        score = self.scores(X)
+        if groups is None:
+            return self.calibration.p_value(score)
+        grouping = self.plan.holdout.grouping
+        if grouping is None or grouping.edges:
+            held = "rows one by one" if grouping is None else "blocks of time"
+            raise UserError(
+                f"groups tell how rows of a new group score where whole groups were held out; this "
+                f"detector has held out {held}. Fit it with groups=, or leave them out here."
+            )
+        found = with_groups(read_table(X, name="Detector"), groups).groups
+        assert found is not None  # there are groups
+        return self.calibration.p_value(score, groups=found.group)
+
+    def kind_p_values(self, rows: np.ndarray) -> np.ndarray:
+        """The p-value of each of `kinds` for encoded rows.  (n, n_encoded) -> (n, n_kinds)"""
+        return self.namer.p_values(self.plan.encoder.pack(rows))
+
+    def kind_sets(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Which kinds each encoded row may be of, and their votes.  -> (n, n_kinds) twice"""
+        rate = self.promise.unseen_rate
+        likeness = self.score.likeness(rows) if self.namer.needs_likeness(rate) else None
+        return self.namer.sets(self.plan.encoder.pack(rows), likeness, rate=rate)
+
+    def select(self, X: Any, *, fdr: float) -> np.ndarray:
+        """Which rows of a batch are anomalies, at most a share of `fdr` of them falsely."""
+        return select(self.p_value(X), fdr=fdr, n_calibrating=self.n_calibrating())
+
+    def n_calibrating(self) -> int:
+        """How many held-out rows are behind a false-discovery rate; refused where none can be.
+
+        Warns of what the fit has found that breaks every promise.
+        """
+        if self.plan.holdout.grouping is not None:
+            raise UserError(
+                "A false-discovery rate cannot be promised where whole groups are held out: rows "
+                "of one group raise alarms together. Use predict, or fit without groups= and time=."
+            )
+        if self.caution is not None:
+            warn(self.caution.warning())
+        return len(self.calibration.counting)
+
+    def explain(self, X: Any, *, top: int = 5) -> list[Explanation]:
+        """Why each row has its score: the columns that drive it, and the nearest normal row."""
+        return self.explainer.explain(self.plan.align(X), top=top)
+
+    @cached_property
+    def explainer(self) -> Explainer:
+        """What explains scores; it keeps normal rows to compare with."""
+        return Explainer(
+            plan=self.plan,
+            score=self.score,
+            threshold=self.threshold,
+            calibrating=self.evidence.held_out.normal,
+            kinds=self.kinds,
+        )
+
+    def _encoded(self, X: Any) -> Any:
+        return self.plan.encode_in_parts(X, device=self.score.device)
+
+    def _scores_and_kinds(self, rows: Any, threshold: float) -> tuple[np.ndarray, np.ndarray]:
+        """The score and the kind of each encoded row, of which those above are alarms."""
+        rate, likeness = self.promise.unseen_rate, None
+        if isinstance(rows, np.ndarray) and self.namer.needs_likeness(rate):
+            score, likeness = self.score.with_likeness(rows, threshold)
+        else:
+            score = self.score(rows)
+        alarms = (score > threshold).nonzero()[0]
+        kind = np.full(len(score), NORMAL, dtype=object)
+        if len(alarms):
+            some = fetched(rows if len(alarms) == len(score) else rows[alarms])
+            if likeness is None and self.namer.needs_likeness(rate):
+                likeness = self.score.likeness(some)
+            kind[alarms] = self.namer.names(self.plan.encoder.pack(some), likeness, rate=rate)
+        return score, kind
+
+    # What is kept
+
+    def state(self) -> dict[str, Any]:
+        """The parts of a model file: what was solved too, so that every process has its bits."""
+        judges = self.namer.judges
+        evidence = self.evidence
+        if judges is not None:
+            evidence = replace(evidence, kinds=judges.kept)
+        return {
+            "plan": self.plan,
+            "evidence": evidence.state(),
+            "config": self.config,
+            "promise": self.promise,
+            "coef": self.score.coef,
+            "likeness_coef": self.score.likeness_coef,
+            "calibration": self.calibration,
+            "judges": None if judges is None else judges.state(),
+            "caution": self.caution,
+            "left_out": list(self.left_out),
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The model of these parts."""
+        check_parts(state, _MODEL, "Model")
+        plan, config, calibration = state["plan"], state["config"], state["calibration"]
+        evidence = Evidence.from_state(state["evidence"], plan=plan)
+        shape = (len(plan.terms.landmarks), 1 + len(evidence.labels.kinds))
+        if state["coef"].shape != shape or state["likeness_coef"].shape != shape[:1]:
+            damaged("its coefficients are not those of its landmarks and kinds")
+        held, n = evidence.held_out, evidence.held_out.is_normal
+        if (n[1:] & ~n[:-1]).any() or len(calibration.scores) != n.sum():
+            damaged("its held-out rows have more scores, or fewer, than there are")
+        if len(calibration.anomaly_scores) != (~n).sum():
+            damaged("its held-out anomalies have more scores, or fewer, than there are")
+        if not np.array_equal(calibration.groups, held.groups):
+            damaged("its scores are of other groups than its held-out rows")
+        namer = _namer(plan, evidence, config)
+        if (state["judges"] is None) == bool(len(evidence.kinds.rows)):
+            damaged("it lacks trees to name alarms by, or rows that they were grown on")
+        if state["judges"] is not None:
+            kept_rows = evidence.kinds
+            judges = Judges.from_state(state["judges"], kept=kept_rows, config=config)
+            namer = namer.with_judges(judges)
+        score = Score(
+            terms=plan.terms,
+            coef=state["coef"],
+            likeness_coef=state["likeness_coef"],
+            leaf_votes=leaf_votes(evidence.sums, doubted=plan.terms.doubted),
+        )
+        return cls(
+            plan=plan,
+            evidence=evidence,
+            config=config,
+            promise=state["promise"],
+            score=score,
+            calibration=calibration,
+            namer=namer,
+            caution=state["caution"],
+            left_out=tuple(state["left_out"]),
+        )
+
+
+_DICT = Schema("a dict", lambda value, sizes: type(value) is dict)  # noqa: ARG005
+_MODEL = {
+    "plan": kept(Plan),
+    "evidence": _DICT,
+    "config": kept(Config),
+    "promise": kept(Promise),
+    "coef": bounded("m", "t", dtype="float64"),
+    "likeness_coef": bounded("m", dtype="float64"),
+    "calibration": kept(Calibration),
+    "judges": either(word(None), _DICT),
+    "caution": kept(Finding, optional=True),
+    "left_out": TEXTS,
+}
+
+
+def calibrate(score: Score, held_out: HeldOutRows) -> Calibration:
+    """The calibration that held-out rows give a score."""
+    n_anomalies = 0.0
+    if len(held_out.anomalies):
+        parts = (held_out.normal, held_out.anomalies)
+        n_anomalies = anomalies_among(*(score.likeness(part).sum(axis=1) for part in parts))
+    return Calibration(
+        score(held_out.normal), score(held_out.anomalies), n_anomalies, held_out.groups
+    )
+
+
+def _namer(plan: Plan, evidence: Evidence, config: Config) -> Namer:
+    return Namer(
+        kinds=evidence.labels.kinds,
+        rows=evidence.kinds,
+        has_promise=plan.holdout.keeps_kinds,
+        config=config,
+    )

@@ -1,0 +1,349 @@
+"""Plan: what the first rows decide, fixed afterwards so that models can be merged."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from eqsep.arrays import WithoutCaches
+from eqsep.detector.config import UNLABELLED_ROWS, Config
+from eqsep.detector.holdout import STEP, HoldOut, n_held_out
+from eqsep.detector.runs import Windows
+from eqsep.detector.score import Terms
+from eqsep.errors import UserError, quoted
+from eqsep.labels import UNLABELLED, RowLabels, read_row_labels
+from eqsep.schemas import FLAG, LABEL, NONE, POSITIVE, Schema, check_parts, damaged, either, kept
+from eqsep.tables.encoder import Encoder
+from eqsep.tables.reading import Table, read_table, row_parts
+from eqsep.tables.tensors import TensorEncoding, encoded_parts
+
+Names = Mapping[str, frozenset[str]]  # some names of some columns
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelReading:
+    """What labels, and their absence, say of rows.
+
+    A row that nobody has called anomalous is labelled normal or has no label. It is trusted to be
+    normal, or doubted: it may be an anomaly that nobody has noticed.
+
+    Attributes
+    ----------
+    normal : label or None
+        Which label is normal; None means 0, False or "normal", whichever occurs.
+    unlabelled_is_normal : bool
+        Whether rows without a label count as normal ones, of which some calibrate.
+    doubted : bool
+        Whether rows that are learnt as normal ones may be anomalies.
+    unlabelled_weight : float
+        What a row without a label counts where it is not a normal one.
+    """
+
+    normal: Any
+    unlabelled_is_normal: bool
+    doubted: bool
+    unlabelled_weight: float
+
+    @classmethod
+    def choose(
+        cls,
+        labels: RowLabels,
+        counts: np.ndarray,
+        *,
+        given: bool,
+        normal: Any,
+        unlabelled: str,
+        rate: float,
+        config: Config,
+    ) -> Self:
+        """The reading that the labels of a first fit ask for; refused where none is possible.
+
+        By default rows without a label are normal where none is labelled so, and are doubted where
+        anomalies are labelled; rows labelled normal are trusted. Where all are to be doubted, rows
+        without a label calibrate unless enough are labelled normal to set the threshold alone.
+
+        Parameters
+        ----------
+        counts : ndarray of shape (n,)
+            How many rows each of the labels is that of.
+        given : bool
+            Whether labels were passed at all.
+        unlabelled : {"auto", "trusted", "doubted"}
+        rate : float
+            The false-alarm rate that is to be promised.
+        """
+        if unlabelled not in UNLABELLED_ROWS:
+            raise UserError(
+                f"unlabelled must be one of {list(UNLABELLED_ROWS)}, got {unlabelled!r}."
+            )
+        _check_first_labels(labels, counts, normal=normal, given=given)
+        n_normal = int(counts[labels.code == 0].sum())
+        enough = n_held_out(n_normal, config=config) + 1 >= max(STEP, 1 / rate)
+        alone = enough and bool((labels.code == UNLABELLED).any())
+        is_normal = {"auto": not n_normal, "trusted": True, "doubted": not alone}[unlabelled]
+        asked = {"auto": is_normal, "trusted": False, "doubted": True}[unlabelled]
+        doubted = asked and bool(labels.kinds)
+        return cls(
+            normal=normal,
+            unlabelled_is_normal=is_normal,
+            doubted=doubted,
+            unlabelled_weight=1.0 if doubted and not is_normal else float(config.unlabelled_weight),
+        )
+
+    @property
+    def doubts_calibration(self) -> bool:
+        """Whether rows that set the threshold may be anomalies."""
+        return self.doubted and self.unlabelled_is_normal
+
+    def read(self, y: Any, *, n_rows: int, known: RowLabels | None = None) -> RowLabels:
+        """The labels of rows; `known` are those of earlier ones."""
+        return self.apply(read_row_labels(y, n_rows=n_rows, normal=self.normal, known=known))
+
+    def apply(self, labels: RowLabels) -> RowLabels:
+        """The same labels, with rows without one as normal where they count so."""
+        return labels.trusting_unlabelled() if self.unlabelled_is_normal else labels
+
+    def weights(self, labels: RowLabels) -> np.ndarray:
+        """What each row counts by its label."""
+        return np.where(labels.code == UNLABELLED, self.unlabelled_weight, 1.0)
+
+    def state(self) -> dict[str, Any]:
+        """The parts of a model file."""
+        return {name: getattr(self, name) for name in _READING}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The reading of these parts."""
+        check_parts(state, _READING, "LabelReading")
+        return cls(**state)
+
+
+_READING = {
+    "normal": either(NONE, LABEL),
+    "unlabelled_is_normal": FLAG,
+    "doubted": FLAG,
+    "unlabelled_weight": POSITIVE,
+}
+
+
+def _check_first_labels(labels: RowLabels, counts: np.ndarray, *, normal: Any, given: bool) -> None:
+    """Refuse the labels of a first fit where no row stands for the normal ones, or none says.
+
+    Labels that are `given`, and all of them missing, are more often a mistake than a choice. So are
+    labels of which none is normal, where the rows without one, which would have to be, are few, or
+    a kind is called as the normal rows are but for case and blanks.
+    """
+    if given and labels.labels is None:
+        raise UserError(
+            "y holds no label: all of them are missing (None, NaN). Pass y=None to learn all rows "
+            "as normal ones, or check where the labels were lost."
+        )
+    unlabelled = int(counts[labels.code == UNLABELLED].sum())
+    labelled = int(counts.sum()) - unlabelled
+    if (labels.code == 0).any() or not labelled:
+        return
+    wanted = "0, False or 'normal'" if normal is None else repr(normal)
+    found = f"every label ({quoted(labels.kinds, most=8)}) is a kind of anomaly"
+    if not unlabelled:
+        raise UserError(
+            f"Normal rows are needed, got one class only: {found}, and none is {wanted}. Say which "
+            f"label is normal: normal=..., or add rows that are normal or without a label."
+        )
+    alike = {kind.strip().casefold() for kind in labels.kinds}
+    if labelled >= unlabelled or str(normal).strip().casefold() in alike:
+        raise UserError(
+            f"No label is {wanted}: {found}, of {labelled:,} rows, and {unlabelled:,} rows have "
+            f"none. Say which label is normal: normal=..., or add rows without a label, if these "
+            f"are to be the normal ones."
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Plan(WithoutCaches):
+    """What the first rows decide. Models with equal plans can be merged.
+
+    Attributes
+    ----------
+    encoder : Encoder
+        From tables to encoded rows, and back to words and units.
+    terms : Terms
+        What a row is scored by.
+    holdout : HoldOut
+        Which rows calibrate.
+    labels : LabelReading
+    windows : Windows or None
+        Columns over the last rows of a run that are added to a table before it is encoded.
+    provisional : mapping of str to set of str
+        While batches are learnt: names that the encoder knows only since all rows were counted.
+        In the end those go that none but held-out rows have.
+    """
+
+    encoder: Encoder
+    terms: Terms
+    holdout: HoldOut
+    labels: LabelReading
+    windows: Windows | None = None
+    provisional: Names = field(default_factory=dict)
+
+    @classmethod
+    def choose(
+        cls,
+        table: Table,
+        labels: RowLabels,
+        config: Config,
+        rng: np.random.RandomState,
+        *,
+        reading: LabelReading,
+        rate: float,
+        window: int | None = None,
+        counted: Mapping[str, Iterable[str]] | None = None,
+    ) -> Self:
+        """The plan for the first rows, whose windows the table has already.
+
+        Parameters
+        ----------
+        labels : RowLabels
+            As `reading` takes them.
+        rate : float
+            The false-alarm rate that is to be promised.
+        counted : mapping of str to iterable of str, default=None
+            Names that occur in rows beyond these, by column: they are rare, not new.
+        """
+        holdout, split = HoldOut.choose(
+            table,
+            labels,
+            config=config,
+            doubted=reading.doubted,
+            rate=rate,
+            window=window,
+            rng=rng,
+        )
+        learnt = table.take(np.flatnonzero(split.learnt))
+        encoder = Encoder.learn(learnt)
+        provisional = _unknown_names(encoder, counted or {})
+        if provisional:
+            rare = {
+                n: [*encoder.name_columns[n].rare, *sorted(provisional[n])] for n in provisional
+            }
+            encoder = encoder.with_rare_names(rare)
+        terms = Terms.choose(
+            encoder.encode(learnt),
+            labels.is_anomaly[split.learnt],
+            encoder=encoder,
+            weight=learnt.weight,
+            config=config,
+            doubted=reading.doubted,
+            rng=rng,
+            key=holdout.key,
+        )
+        windows = None if window is None else Windows.of(table, window)
+        return cls(
+            encoder=encoder,
+            terms=terms,
+            holdout=holdout,
+            labels=reading,
+            windows=windows,
+            provisional=provisional,
+        )
+
+    # From tables to rows
+
+    @property
+    def table_columns(self) -> dict[str, Any]:
+        """What was learnt of each column of a table as it comes, without windows, by its name."""
+        learnt = self.encoder.by_name
+        return learnt if self.windows is None else {n: learnt[n] for n in self.windows.columns}
+
+    @property
+    def is_named(self) -> bool:
+        """Whether columns are matched by name."""
+        return self.encoder.names is not None if self.windows is None else self.windows.named
+
+    def align(self, X: Any) -> Table:
+        """A table with the columns of the fit; those of groups and times are left out."""
+        return self.encoder.align(self._values(read_table(X, name="Detector")))
+
+    def encode(self, X: Any) -> np.ndarray:
+        """A table as encoded rows.  (n, d) -> (n, n_encoded)"""
+        if self.windows is None and (plain := self.encoder.encode_plain(X)) is not None:
+            return plain
+        return self.encoder.encode(self._values(read_table(X, name="Detector")))
+
+    def encode_in_parts(self, X: Any, *, device: str = "cpu") -> Iterable[Any]:
+        """The same, some rows at a time; on another device than the "cpu", tensors there."""
+        if device == "cpu":
+            return map(self.encode, row_parts(X))
+        if device not in self._tensor_encodings:
+            self._tensor_encodings[device] = TensorEncoding.of(self.encoder, device)
+        whole = self.windows is not None  # they look at the rows before a row
+        return encoded_parts(self._tensor_encodings[device], X, align=self.align, whole=whole)
+
+    @cached_property
+    def _tensor_encodings(self) -> dict[str, TensorEncoding]:
+        return {}
+
+    def _values(self, table: Table) -> Table:
+        """The table with its windows, and without the columns of groups and times."""
+        grouping = self.holdout.grouping
+        if self.windows is not None:
+            table = self.windows.apply(table, grouping)
+        names = () if grouping is None else grouping.columns
+        columns = [column for column in table.columns if column.name not in names]
+        return table if len(columns) == len(table.columns) else replace(table, columns=columns)
+
+    # How it compares, and is kept
+
+    def is_same(self, other: "Plan") -> bool:
+        """Whether two plans take every row alike."""
+        return self is other or (
+            (self.labels, self.windows) == (other.labels, other.windows)
+            and self.holdout.is_same(other.holdout)
+            and self.terms.is_same(other.terms)
+            and self.encoder.is_same(other.encoder)
+        )
+
+    def state(self) -> dict[str, Any]:
+        """The parts of a model file."""
+        return {
+            "encoder": self.encoder,
+            "terms": self.terms.state(),
+            "holdout": self.holdout.state(),
+            "labels": self.labels,
+            "windows": self.windows,
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The plan of these parts."""
+        check_parts(state, _PLAN, "Plan")
+        encoder, windows = state["encoder"], state["windows"]
+        if windows is not None and not set(windows.names) <= set(encoder.names or ()):
+            damaged("its windows have not the columns that its table has")
+        terms = Terms.from_state(state["terms"], encoder=encoder)
+        holdout = HoldOut.from_state(state["holdout"], encoder=encoder)
+        if terms.doubted != state["labels"].doubted:
+            damaged("its rows are both trusted and doubted")
+        return cls(
+            encoder=encoder, terms=terms, holdout=holdout, labels=state["labels"], windows=windows
+        )
+
+
+_DICT = Schema("a dict", lambda value, sizes: type(value) is dict)  # noqa: ARG005
+_PLAN = {
+    "encoder": kept(Encoder),
+    "terms": _DICT,
+    "holdout": _DICT,
+    "labels": kept(LabelReading),
+    "windows": kept(Windows, optional=True),
+}
+
+
+def _unknown_names(encoder: Encoder, counted: Mapping[str, Iterable[str]]) -> Names:
+    """Those of the names counted in each column that the encoder takes for new ones."""
+    found = {
+        name: frozenset(counted.get(name, ())) - {*learnt.frequent, *learnt.rare}
+        for name, learnt in encoder.name_columns.items()
+    }
+    return {name: names for name, names in found.items() if names}

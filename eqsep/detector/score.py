@@ -1,0 +1,400 @@
+"""The score: how anomalous a row is, one formula of four terms.
+
+| term | what it says of a row | where |
+|---|---|---|
+| distance | abs(1 - f(x)): near 1 far from every normal row | `eqsep.engine.nystroem` |
+| vote | what trees say: 1 among labelled anomalies | `eqsep.engine.trees` |
+| excess | above 0 where columns do not move together as usual | `eqsep.engine.ellipsoid` |
+| likeness | g(x): 1 at labelled anomalies, where rows are doubted | `eqsep.engine.nystroem` |
+
+`Terms` are chosen at the first fit and never change; `Score` is what sums over rows give them.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from eqsep.arrays import WithoutCaches, beside, clipped, zeros
+from eqsep.detector.config import Config
+from eqsep.engine.compiled import weighted_sums
+from eqsep.engine.ellipsoid import Ellipsoid
+from eqsep.engine.kernels import Laplacian, SparseLaplacian
+from eqsep.engine.nystroem import KernelMap, Statistics, choose_landmarks
+from eqsep.engine.tensors import DeviceMap
+from eqsep.engine.trees import Trees, anomalous_shares, same_trees
+from eqsep.schemas import COUNT, FLAG, array, bounded, check_parts, damaged, kept
+from eqsep.tables.encoder import Encoder, Packing
+
+MOST_ALIKE = 1.5  # beyond, likeness counts no more
+_MIDDLE = 4  # the power of the kernel whose bandwidth is that of the config
+_AT_ONCE = 4096  # rows held as kernel values
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Terms(WithoutCaches):
+    """What a row is scored by, fixed at the first fit.
+
+    Attributes
+    ----------
+    landmarks : ndarray of float32 of shape (n_landmarks, n_encoded)
+        Encoded rows.
+    is_normal : ndarray of bool of shape (n_landmarks,)
+    kernel : Laplacian
+    ellipsoid : Ellipsoid or None
+        How the columns of numbers move together in normal rows.
+    trees : Trees or None
+        Over packed rows; every second tree also sees the axes of the ellipsoid. None where no
+        anomaly was labelled at the first fit.
+    vote_weight, likeness_weight : float
+    doubted : bool
+        Whether rows that stand for normal ones may be anomalies.
+    deviations : ndarray of int
+        The encoded columns that the ellipsoid is of.
+    pack : Packing
+        From encoded rows to what kernel and trees see.
+    """
+
+    landmarks: np.ndarray
+    is_normal: np.ndarray
+    kernel: Laplacian
+    ellipsoid: Ellipsoid | None
+    trees: Trees | None
+    vote_weight: float
+    likeness_weight: float
+    doubted: bool
+    deviations: np.ndarray
+    pack: Packing
+
+    @classmethod
+    def choose(
+        cls,
+        rows: np.ndarray,
+        is_anomaly: np.ndarray,
+        *,
+        encoder: Encoder,
+        weight: np.ndarray | None,
+        config: Config,
+        doubted: bool,
+        rng: np.random.RandomState,
+        key: int,
+    ) -> Self:
+        """The terms for encoded rows that are learnt.
+
+        Parameters
+        ----------
+        is_anomaly : ndarray of shape (n_rows,)
+            1 where a row is a labelled anomaly, else 0.
+        weight : ndarray of shape (n_rows,) or None
+            What each row counts.
+        rng : RandomState
+            Draws landmarks and trees.
+        key : int
+            Decides which rows the ellipsoid is of, where they are many.
+        """
+        config = config.for_rows(doubted=doubted)
+        landmarks = choose_landmarks(rows, is_anomaly, n=config.n_landmarks, rng=rng)
+        normal, at = is_anomaly == 0, encoder.deviations
+        ellipsoid = Ellipsoid.of(
+            rows[normal][:, at],
+            np.random.RandomState(key),
+            None if weight is None else weight[normal],
+            step=config.ellipsoid_step,
+        )
+        packed = encoder.pack(rows)
+        seen = packed
+        if ellipsoid is not None and not ellipsoid.is_heavy:
+            seen = beside(packed, ellipsoid.along(rows, at))
+        return cls(
+            landmarks=landmarks,
+            is_normal=~_are_among(landmarks, rows[~normal]),
+            kernel=kernel_over(landmarks, config=config),
+            ellipsoid=ellipsoid,
+            trees=Trees.grown(
+                seen,
+                is_anomaly,
+                rng,
+                n=config.n_trees,
+                most=(config.max_tree_normal, config.max_tree_anomalous),
+                least=config.min_leaf,
+                narrow=packed.shape[1],
+            ),
+            vote_weight=config.vote_weight,
+            likeness_weight=config.likeness_weight if doubted else 0.0,
+            doubted=doubted,
+            deviations=at,
+            pack=encoder.pack,
+        )
+
+    def sums(
+        self, rows: np.ndarray, target: np.ndarray, weight: np.ndarray, *, device: str = "cpu"
+    ) -> Statistics:
+        """What encoded rows add to the sums from which the score is solved.
+
+        Parameters
+        ----------
+        target : ndarray of shape (n_rows, 1 + n_kinds)
+            1 in the column of the row's class: normal first, then the kinds.
+        weight : ndarray of shape (n_rows,)
+        """
+        kernel_map = self.map_on(device)
+
+        def of(some: np.ndarray) -> Statistics:
+            total = weight[some] @ target[some]
+            return kernel_map.statistics(rows[some], target[some], weight[some], total=total)
+
+        if self.likeness_weight:
+            anomalous = target[:, 0] == 0
+            own = of(np.flatnonzero(anomalous))
+            sums = replace(of(np.flatnonzero(~anomalous)) + own, anomalous=own.gram)
+        else:
+            sums = of(np.arange(len(rows)))
+        if self.trees is None:
+            return sums
+        seen = self.seen(rows, self.along(rows))
+        return replace(sums, leaves=self.trees.sums(seen, weight[:, None] * target))
+
+    def map_on(self, device: str) -> KernelMap | DeviceMap:
+        """Encoded rows as kernel values, computed on a device: "cpu", "cuda" or "auto"."""
+        if device not in self._maps:
+            self._maps[device] = DeviceMap.of(
+                self.kernel, self.landmarks, self.pack, None, device=device
+            )
+        return self._maps[device]
+
+    @cached_property
+    def kernel_map(self) -> KernelMap:
+        """The same in NumPy."""
+        kernel = SparseLaplacian(self.kernel.gamma, self.kernel.powers)
+        return KernelMap(kernel, self.pack(self.landmarks), _AT_ONCE, self.pack)
+
+    @cached_property
+    def _maps(self) -> dict[str, KernelMap | DeviceMap]:
+        return {"cpu": self.kernel_map}
+
+    def along(self, rows: Any) -> Any:
+        """Encoded rows along the axes of the ellipsoid.  (n, n_encoded) -> (n, n_axes)"""
+        if self.ellipsoid is None:
+            return zeros(rows)[:, None][:, :0]
+        return self.ellipsoid.along(rows, self.deviations)
+
+    def excess(self, axes: Any) -> Any:
+        """What rows along the axes score for columns that do not move as in normal rows."""
+        return zeros(axes) if self.ellipsoid is None else self.ellipsoid.excess(axes)
+
+    def votes(self, rows: Any, axes: Any, leaf_votes: np.ndarray) -> Any:
+        """The mean vote of the trees on encoded rows, which `axes` has along the axes: 0 to 1."""
+        return (
+            zeros(rows)
+            if self.trees is None
+            else self.trees.mean(self.seen(rows, axes), leaf_votes)
+        )
+
+    def seen(self, rows: Any, axes: Any) -> Any:
+        """What trees see of encoded rows.  -> (n, n_packed + n_axes)"""
+        packed = self.pack(rows)
+        return beside(packed, axes) if self.sees_axes else packed
+
+    @cached_property
+    def sees_axes(self) -> bool:
+        """Whether a tree looks at an axis."""
+        return self.trees is not None and self.trees.n_columns > len(self.pack.first)
+
+    def is_same(self, other: "Terms") -> bool:
+        """Whether rows with the same sums get the same score."""
+        own, others = (
+            (t.kernel, t.vote_weight, t.likeness_weight, t.doubted) for t in (self, other)
+        )
+        return (
+            own == others
+            and np.array_equal(self.landmarks, other.landmarks)
+            and same_trees(self.trees, other.trees)
+        )
+
+    def state(self) -> dict[str, Any]:
+        """The parts of a model file; those of the encoder are not among them."""
+        return {name: getattr(self, name) for name in _STATE}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any], *, encoder: Encoder) -> Self:
+        """The terms of these parts, over the columns of an encoder."""
+        check_parts(state, _STATE, "Terms")
+        terms = cls(**state, deviations=encoder.deviations, pack=encoder.pack)
+        ellipsoid, trees = terms.ellipsoid, terms.trees
+        if len(encoder.counted) != terms.landmarks.shape[1]:
+            damaged("its landmarks have not the columns that its table has")
+        if ellipsoid is not None and len(ellipsoid.centre) != len(encoder.deviations):
+            damaged("its ellipsoid has not the columns of numbers that its table has")
+        n_axes = 0 if ellipsoid is None else ellipsoid.axes.shape[1]
+        if trees is not None and trees.n_columns > len(encoder.pack.first) + n_axes:
+            damaged("its trees look at columns that its table has not")
+        if not isinstance(terms.kernel.gamma, float) or not 0 < terms.kernel.gamma < np.inf:
+            damaged("the gamma of its kernel is no number above 0")
+        return terms
+
+
+_STATE = {
+    "landmarks": bounded("m", "k", dtype="float32"),
+    "is_normal": array("m", kinds="b"),
+    "kernel": kept(Laplacian),
+    "ellipsoid": kept(Ellipsoid, optional=True),
+    "trees": kept(Trees, optional=True),
+    "vote_weight": COUNT,
+    "likeness_weight": COUNT,
+    "doubted": FLAG,
+}
+
+
+def kernel_over(landmarks: np.ndarray, *, config: Config) -> Laplacian:
+    """The kernel with the bandwidth of the config, in units of the landmarks' median distance."""
+    median = Laplacian().resolved(landmarks)
+    return Laplacian(gamma=float(median.gamma) / (config.bandwidth * _MIDDLE), powers=config.powers)
+
+
+def _are_among(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    found = set(map(bytes, np.ascontiguousarray(others)))
+    return np.array([bytes(row) in found for row in np.ascontiguousarray(rows)], dtype=bool)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Score(WithoutCaches):
+    """The terms with what was learnt for them: encoded rows to scores.
+
+    Attributes
+    ----------
+    terms : Terms
+    coef : ndarray of shape (n_landmarks, 1 + n_kinds)
+        Of f, which is 1 at normal rows, then of a function for each kind, 1 at its rows.
+    likeness_coef : ndarray of shape (n_landmarks,)
+        Of g, which is 1 at labelled anomalies of any kind; 0 where it does not count.
+    leaf_votes : ndarray of shape (n_leaves,)
+        The share of anomalies among the rows of each leaf.
+    device : {"cpu", "cuda", "auto"}
+        Where rows are scored.
+    """
+
+    terms: Terms
+    coef: np.ndarray
+    likeness_coef: np.ndarray
+    leaf_votes: np.ndarray
+    device: str = "cpu"
+
+    @classmethod
+    def solve(cls, terms: Terms, sums: Statistics, config: Config) -> Self:
+        """The score that the sums over all learnt rows give.
+
+        f is a ridge regression with the penalty alpha; where rows are doubted, of up to ten times
+        that if few anomalies are labelled, since most are then among the rows at which f is to be
+        1. g is the regression of "labelled anomaly" with balanced classes, the more penalised the
+        fewer anomalies there are.
+        """
+        n_anomalies = float(sums.weight[1:].sum())
+        doubt = min(max(config.few_anomalies / max(n_anomalies, 1.0), 1.0), 10.0)
+        coef: np.ndarray = sums.solve(config.alpha * (doubt if terms.doubted else 1.0))
+        likeness = np.zeros(len(coef))
+        if sums.anomalous is not None and n_anomalies:
+            balanced = sums.balanced
+            anomalous = replace(balanced, moment=balanced.moment[:, 1:].sum(axis=1))
+            likeness = anomalous.solve(max(config.likeness_ridge / n_anomalies, 1.0))
+        votes = leaf_votes(sums, doubted=terms.doubted)
+        return cls(terms=terms, coef=coef, likeness_coef=likeness, leaf_votes=votes)
+
+    def combine(self, *, distance: Any, vote: Any, excess: Any, likeness: Any = None) -> Any:
+        """The formula: max(distance, vote) + v vote + excess, with v the weight of the vote.
+
+        Where rows are doubted, labelled anomalies are some of all, and trees that know these alone
+        must not decide: distance + v vote + excess + w likeness.
+        """
+        base = distance if self.terms.doubted else clipped(distance, vote)
+        score = excess + (base + self.terms.vote_weight * vote)
+        if likeness is not None:
+            score = score + self.terms.likeness_weight * clipped(likeness, 0, MOST_ALIKE)
+        return score
+
+    def __call__(self, rows: Any) -> np.ndarray:
+        """The scores of encoded rows, an array or a tensor of the device.  -> (n,)"""
+        pieces = self._map.pieces(rows)
+        return np.concatenate([fetched(self._piece(piece)) for piece in pieces])
+
+    def _piece(self, rows: Any) -> Any:
+        """The same of rows on the device, where the scores stay."""
+        values = self._map.combine(rows, self._functions)
+        values = values.astype(float) if isinstance(rows, np.ndarray) else values.double()
+        return self._combined(values, *self._vote_and_excess(rows))
+
+    def with_likeness(self, rows: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
+        """The scores, and the likeness to each kind of rows above the threshold.  -> (n,), (m, k)
+
+        Kernel values, which take most of the time, are computed once for both.
+        """
+        functions, kinds = self._functions.T, self._kinds.T
+        score, likeness = np.empty(len(rows)), np.empty((len(rows), len(kinds)))
+        vote, excess = self._vote_and_excess(rows)
+
+        def fill(part: slice, k: np.ndarray) -> None:
+            values = np.empty((len(k), len(functions)), k.dtype)  # rounded as in `__call__`
+            weighted_sums(k, functions, values)
+            own = score[part] = self._combined(values.astype(float), vote[part], excess[part])
+            weighted_sums(k, kinds, likeness[part], own > threshold)
+
+        self.terms.kernel_map.each(rows, fill)
+        return score, likeness[score > threshold]
+
+    def distance(self, rows: np.ndarray) -> np.ndarray:
+        """|1 - f| alone: near 1 for a row that is near no landmark.  (n, n_encoded) -> (n,)"""
+        f = self._map.combine(rows, self.coef[:, 0]).astype(float)  # rounded as the score is
+        return np.asarray(np.abs(1 - f))
+
+    def likeness(self, rows: np.ndarray) -> np.ndarray:
+        """How much each row is like each kind: 1 at rows of that kind.  -> (n, n_kinds)"""
+        likeness: np.ndarray = self._map.combine(rows, self._kinds, dtype=float)
+        return likeness
+
+    @property
+    def counts_likeness(self) -> bool:
+        """Whether likeness to labelled anomalies is part of the score."""
+        return bool(self.terms.likeness_weight and self.likeness_coef.any())
+
+    def _vote_and_excess(self, rows: Any) -> tuple[Any, Any]:
+        axes = self.terms.along(rows)
+        return self.terms.votes(rows, axes, self.leaf_votes), self.terms.excess(axes)
+
+    def _combined(self, values: Any, vote: Any, excess: Any) -> Any:
+        f, *likeness = values.T
+        return self.combine(
+            distance=abs(1 - f), vote=vote, excess=excess, likeness=next(iter(likeness), None)
+        )
+
+    @property
+    def _map(self) -> Any:
+        return self.terms.map_on(self.device)
+
+    @cached_property
+    def _functions(self) -> np.ndarray:
+        """The coefficients of f, and of g where it counts."""
+        functions = self.coef[:, :1]
+        if self.counts_likeness:
+            functions = np.column_stack([functions, self.likeness_coef])
+        return np.asfortranarray(functions)
+
+    @cached_property
+    def _kinds(self) -> np.ndarray:
+        return np.asfortranarray(self.coef[:, 1:])
+
+
+def leaf_votes(sums: Statistics, *, doubted: bool) -> np.ndarray:
+    """The share of anomalies in each leaf of the trees.
+
+    Where rows are doubted, labelled anomalies are some of all: then the mean of this share and of
+    the one with balanced classes.
+    """
+    if sums.leaves is None:
+        return np.empty(0)
+    votes = anomalous_shares(sums.leaves)
+    return (votes + anomalous_shares(sums.leaves, balanced=True)) / 2 if doubted else votes
+
+
+def fetched(values: Any) -> np.ndarray:
+    """An array, or a tensor of any device, in main memory."""
+    return values if isinstance(values, np.ndarray) else values.cpu().numpy()

@@ -1,0 +1,492 @@
+"""Rows that come in batches: their sources, batches joined to one table, and bounded samples."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from importlib import import_module
+from queue import Full, Queue
+from threading import Event, Thread
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+import numpy as np
+
+from eqsep.arrays import device, namespace
+from eqsep.errors import UserError, quoted
+from eqsep.tables.column import Column, objects
+from eqsep.tables.reading import RowGroups, Table, is_dataset, read_table
+
+CELLS_AT_ONCE = 1_000_000  # rows times columns of a batch that is read from a dataset
+FEWEST_ROWS, MOST_ROWS = 1024, 32_768
+_AHEAD = 2  # batches that wait to be worked on
+_PATIENCE = 0.1  # seconds after which a waiting reader asks whether it is still wanted
+B = TypeVar("B")
+Batch = tuple[Any, Any]  # rows, and their labels or None
+
+
+@dataclass(frozen=True)
+class Source:
+    """Batches of rows, each with its labels or None; those without a row are left out.
+
+    Attributes
+    ----------
+    read : callable
+        Begins anew to read the batches.
+    again : bool
+        Whether it may be called more than once.
+    read_labels : callable
+        The same with as little of the rows as will do.
+    """
+
+    read: Callable[[], Iterator[Batch]]
+    again: bool
+    read_labels: Callable[[], Iterator[Batch]]
+
+    def __iter__(self) -> Iterator[Batch]:
+        return (batch for batch in self.read() if _n_rows(batch[0]))
+
+    def labels(self) -> Iterator[tuple[int, Any]]:
+        """How many rows each batch has, and their labels."""
+        return ((_n_rows(rows), y) for rows, y in self.read_labels())
+
+
+def source_of(X: Any, y: Any, *, name: str) -> Source:
+    """The batches of `X`, for which `is_stream` holds.
+
+    Parameters
+    ----------
+    y : str or None
+        The name of the column of labels, where there is one.
+    name : str
+        Who asks, for the messages.
+    """
+    if y is not None and not isinstance(y, str):
+        raise UserError(
+            f"{name} was given batches of rows, so y must be the name of the column of labels, or "
+            f"None; got {type(y).__name__}. Labels that are no column come with each batch, as "
+            f"pairs (X, y)."
+        )
+    if is_dataset(X):
+        return _from_dataset(X, y)
+    begin = X if callable(X) else lambda: iter(X)
+
+    def read() -> Iterator[Batch]:
+        return (_pair(batch, y) for batch in begin())
+
+    return Source(read, again=callable(X) or iter(X) is not X, read_labels=read)
+
+
+def prefetched(batches: Iterator[B]) -> Iterator[B]:
+    """The same, each read in a thread while the one before is worked on.
+
+    Examples
+    --------
+    >>> list(prefetched(iter(range(3))))
+    [0, 1, 2]
+    """
+    waiting: Queue[tuple[bool, Any]] = Queue(maxsize=_AHEAD)
+    unwanted = Event()
+
+    def put(is_batch: bool, value: Any) -> None:
+        while not unwanted.is_set():
+            with suppress(Full):
+                waiting.put((is_batch, value), timeout=_PATIENCE)
+                break
+
+    def read() -> None:
+        try:
+            for batch in batches:
+                put(True, batch)
+                if unwanted.is_set():
+                    return
+            put(False, None)
+        except BaseException as error:
+            put(False, error)
+
+    reader = Thread(target=read, daemon=True, name="eqsep batches")
+    reader.start()
+    try:
+        while True:
+            is_batch, value = waiting.get()
+            if is_batch:
+                yield value
+            elif value is None:
+                return
+            else:
+                raise value
+    finally:
+        unwanted.set()
+        reader.join()
+
+
+def record_batches(data: Any, columns: list[str] | None, rows: int) -> Iterator[Any]:
+    """At most `rows` rows of a dataset at a time, read little ahead: memory must not grow with it.
+
+    Parameters
+    ----------
+    columns : list of str or None
+        Those to read; None reads all.
+    """
+    told: dict[str, Any] = {"columns": columns, "batch_size": rows}
+    told |= {"batch_readahead": 2, "fragment_readahead": 1}
+    files = _parquet_files(data)
+    if not files:
+        yield from data.to_batches(**told)
+    for file in files:
+        # The reader of a whole file does not wait for who works on its rows, and holds them all.
+        for group in file.split_by_row_group():
+            yield from group.to_batches(schema=data.schema, **told)
+
+
+def _parquet_files(data: Any) -> list[Any]:
+    """The files of a dataset where all are Parquet and all their rows are wanted; else none."""
+    try:
+        files = list(data.get_fragments())
+    except ValueError:  # of a filtered dataset, which is read as a whole
+        return []
+    return files if all(hasattr(file, "split_by_row_group") for file in files) else []
+
+
+def _from_dataset(data: Any, label: str | None) -> Source:
+    names = data.schema.names
+    if label is not None and label not in names:
+        raise UserError(_no_column(label, names))
+    rows = min(max(CELLS_AT_ONCE // max(len(names), 1), FEWEST_ROWS), MOST_ROWS)
+    table = import_module("pyarrow").Table.from_batches  # has been imported: there is a dataset
+
+    def read(columns: list[str] | None = None) -> Iterator[Batch]:
+        return (_pair(table([batch]), label) for batch in record_batches(data, columns, rows))
+
+    return Source(read, again=True, read_labels=lambda: read([] if label is None else [label]))
+
+
+def _pair(batch: Any, label: str | None) -> Batch:
+    """Rows and labels: given as a pair, or the labels as a column of the rows."""
+    if isinstance(batch, tuple) and len(batch) == 2:
+        if label is not None:
+            raise UserError(
+                f"Batches that are pairs (X, y) bring their labels, and y={label!r} names a column "
+                f"of labels too. Pass y=None."
+            )
+        return batch
+    if label is None:
+        return batch, None
+    library = type(batch).__module__.split(".")[0]
+    if library not in _POPPED:
+        raise UserError(
+            f"y={label!r} names a column, and a batch is {type(batch).__name__}, whose columns "
+            f"have no names. Pass pairs (X, y), or frames."
+        )
+    names = list(batch.schema.names if library == "pyarrow" else batch.columns)
+    if label not in names:
+        raise UserError(_no_column(label, names))
+    return _POPPED[library](batch, label)
+
+
+_POPPED: dict[str, Callable[[Any, str], Batch]] = {
+    "pyarrow": lambda batch, label: (batch.drop_columns([label]), batch.column(label)),
+    "pandas": lambda batch, label: (batch.drop(columns=label), batch[label]),
+    "polars": lambda batch, label: (batch.drop(label), batch[label]),
+}
+
+
+def _no_column(label: str, names: list[Any]) -> str:
+    return (
+        f"There is no column {label!r} of labels: the columns are {quoted(map(str, names))}. Pass "
+        f"the name of one of them as y, or None where no row is labelled."
+    )
+
+
+def _n_rows(rows: Any) -> int:
+    if isinstance(rows, Table):
+        return rows.n_rows
+    return int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)
+
+
+_TEXTS = {"text", "mixed"}
+_OUTPUTS = 100  # of a column of names, at most
+
+
+def tables(batches: Iterable[tuple[Any, Any]], *, name: str) -> Iterator[tuple[Table, Any]]:
+    """Each batch as a table with the columns of the first one, in its order, and its labels."""
+    wanted: list[str] | None = None
+    named = True
+    for number, (X, y) in enumerate(batches, 1):
+        table = read_table(X, name=name)
+        columns = {column.name: column for column in table.columns}
+        if wanted is None:
+            wanted, named = list(columns), table.named
+        apart = sorted(set(wanted) ^ set(columns))
+        if apart or table.named is not named:
+            why = f"{quoted(apart)} not in both" if apart else "only one has column names"
+            raise UserError(
+                f"Batch {number} does not have the columns of the batches before it: {why}. Pass "
+                f"batches of one table, with None where a value is not known."
+            )
+        yield replace(table, columns=[columns[column] for column in wanted]), y
+
+
+def width(table: Table) -> int:
+    """About how many numbers a row is encoded as."""
+    return sum(min(len(c.names()[0]), _OUTPUTS) if c.kind in _TEXTS else 2 for c in table.columns)
+
+
+def joined(parts: Sequence[Table]) -> Table:
+    """Tables of the same columns below each other.
+
+    A column without any value in one of them is of the kind it has in the others.
+
+    Examples
+    --------
+    >>> parts = [read_table([{"a": a}], name="joined") for a in (1, None)]
+    >>> joined(parts).columns
+    [Column(name='a', kind='number', values=array([ 1., nan]))]
+    """
+    columns = [_joined([part.columns[j] for part in parts]) for j in range(len(parts[0].columns))]
+    groups = RowGroups.join([part.groups for part in parts])
+    n_rows, weight = [part.n_rows for part in parts], None
+    if any(part.weight is not None for part in parts):
+        weights = zip((part.weight for part in parts), n_rows, strict=True)
+        weight = np.concatenate([np.ones(n) if w is None else w for w, n in weights])
+    return Table(columns, parts[0].named, sum(n_rows), groups, weight)
+
+
+def _joined(parts: list[Column]) -> Column:
+    name = parts[0].name
+    kinds = {part.kind for part in parts}
+    if len(kinds) > 1:
+        kinds = {part.kind for part in parts if not part.is_empty} or {"number"}
+    if kinds == _TEXTS:
+        kinds = {"mixed"}
+    if len(kinds) > 1:
+        found = " and ".join(sorted(kinds))
+        raise UserError(
+            f"Column {name!r} is not of one kind in all batches: it is a column of {found}. Write "
+            f"it alike in all of them."
+        )
+    kind = kinds.pop()
+    values = np.concatenate([_as(part, kind) for part in parts])
+    categorical = all(part.categorical for part in parts)
+    return replace(parts[0], kind=kind, values=values, categorical=categorical)
+
+
+def _as(column: Column, kind: str) -> np.ndarray:
+    """The values of a column that has none, or is text, among those of a kind."""
+    if column.kind == kind or (kind == "mixed" and column.kind == "text"):
+        return column.values
+    n = len(column.values)
+    return objects([None] * n) if kind in _TEXTS else np.full(n, np.nan)
+
+
+class Taken(Protocol):
+    """Rows of which some can be taken."""
+
+    def take(self, rows: np.ndarray) -> Self:
+        """Some of the rows, by position."""
+        ...
+
+
+SAMPLE = 100_000  # rows
+CELLS = 40_000_000  # numbers as which the rows of a sample are encoded
+ANOMALIES = 6000  # of so many there may be more in the sample than their share
+T = TypeVar("T", bound=Taken)
+
+
+@dataclass(frozen=True)
+class LabelledRows(Generic[T]):
+    """Some of many rows: their labels (None where missing), and their positions among all.
+
+    Attributes
+    ----------
+    rows : T
+        A table, or anything else of which rows can be taken; or an array of any library.
+    y : ndarray of shape (n_rows,)
+    positions : ndarray of int of shape (n_rows,)
+    """
+
+    rows: T
+    y: np.ndarray
+    positions: np.ndarray
+
+    def take(self, rows: np.ndarray) -> "LabelledRows[T]":
+        """Some of them."""
+        return LabelledRows(_taken(self.rows, rows), self.y[rows], self.positions[rows])
+
+    def after(self, n: int) -> "LabelledRows[T]":
+        """The same where `n` more rows come before them."""
+        return replace(self, positions=self.positions + n)
+
+    @classmethod
+    def join(cls, parts: "list[LabelledRows[T]]", rows: Callable[[list[T]], T]) -> Self:
+        """Several below each other, their rows joined by `rows`."""
+        return cls(
+            rows([part.rows for part in parts]),
+            np.concatenate([part.y for part in parts]),
+            np.concatenate([part.positions for part in parts]),
+        )
+
+
+def _taken(rows: Any, chosen: np.ndarray) -> Any:
+    if not hasattr(rows, "ndim"):
+        return rows.take(chosen)
+    xp = namespace(rows)
+    return xp.take(rows, xp.asarray(chosen, device=device(rows)), axis=0)
+
+
+def sample_size(width: int, *, most: int | None = None) -> int:
+    """How many rows of so many numbers each a sample has: `CELLS` numbers, at most `SAMPLE` rows.
+
+    Or at most so many as is said.
+
+    Examples
+    --------
+    >>> sample_size(50), sample_size(2000)
+    (100000, 20000)
+    """
+    return min(SAMPLE if most is None else most, max(CELLS // max(width, 1), 1000))
+
+
+class Reservoir(Generic[T]):
+    """A uniform sample, without replacement, of at most `size` of the rows seen.
+
+    Each row gets a random priority, and the least ones stay: so two reservoirs make the reservoir
+    of all their rows, of the lesser size.
+
+    Parameters
+    ----------
+    size : int
+    join : callable
+        From a list of pieces of rows to one piece.
+
+    Notes
+    -----
+    By the inequality of Dvoretzky, Kiefer and Wolfowitz with Massart's constant, the shares of
+    rows below every value at once are those of the sample up to √(ln(2 / δ) / 2 size) with a
+    chance of 1 - δ: up to 0.0052 for 100,000 rows and δ = 0.01.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> reservoir = Reservoir(3, np.concatenate)
+    >>> reservoir.add(np.arange(5), np.array([0.9, 0.1, 0.5, 0.2, 0.4]))
+    >>> reservoir.rows()
+    array([1, 3, 4])
+    """
+
+    def __init__(self, size: int, join: Callable[[list[T]], T]) -> None:
+        self.size = size
+        self._join = join
+        self._bound = np.inf
+        self._n = 0
+        self._priorities: list[np.ndarray] = []
+        self._parts: list[T] = []
+
+    def add(self, rows: T, priorities: np.ndarray) -> None:
+        """See more rows, each with a number drawn uniformly from [0, 1)."""
+        kept = np.flatnonzero(priorities < self._bound)
+        if not len(kept):
+            return
+        self._parts.append(rows.take(kept))
+        self._priorities.append(priorities[kept])
+        self._n += len(kept)
+        if self._n > 2 * self.size:
+            self._settle()
+
+    def merge(self, other: "Reservoir[T]", *, moved: Callable[[T], T]) -> None:
+        """See all rows that another reservoir has seen, each as `moved` gives it."""
+        self.size = min(self.size, other.size)
+        for rows, priorities in zip(other._parts, other._priorities, strict=True):
+            self.add(moved(rows), priorities)
+
+    def rows(self, most: int | None = None) -> T | None:
+        """The sample, at most so many rows of it, in the order in which they were seen."""
+        self._settle()
+        if not self._parts:
+            return None
+        if most is None or most >= self._n:
+            return self._parts[0]
+        return self._parts[0].take(np.sort(np.argsort(self._priorities[0])[:most]))
+
+    def __len__(self) -> int:
+        return min(self._n, self.size)
+
+    def _settle(self) -> None:
+        """One piece, of no more rows than there may be."""
+        if not self._parts:
+            return
+        priorities = np.concatenate(self._priorities)
+        kept = np.arange(len(priorities))
+        if len(kept) > self.size:
+            kept = np.sort(np.argpartition(priorities, self.size)[: self.size])
+            self._bound = priorities[kept].max()
+        rows = self._parts[0] if len(self._parts) == 1 else self._join(self._parts)
+        self._parts = [rows if len(kept) == len(priorities) else rows.take(kept)]
+        self._priorities, self._n = [priorities[kept]], len(kept)
+
+
+class Strata(Generic[T]):
+    """Two samples of rows, one of those that may be normal, so that there are enough of others.
+
+    Parameters
+    ----------
+    size : int
+        The most rows of the sample of both.
+    join : callable
+        From a list of pieces of rows to one piece.
+    """
+
+    def __init__(self, size: int, join: Callable[[list[T]], T]) -> None:
+        self.size, self.n_normal, self.n_others = size, 0, 0
+        self._join = join
+        self._normal: Reservoir[T] = Reservoir(size, join)
+        self._others: Reservoir[T] = Reservoir(size, join)
+
+    def add(self, rows: T, *, is_normal: np.ndarray, rng: np.random.Generator) -> None:
+        """See more rows."""
+        priorities = rng.random(len(is_normal))
+        self._normal.add(rows, np.where(is_normal, priorities, np.inf))
+        self._others.add(rows, np.where(is_normal, np.inf, priorities))
+        self.n_normal += int(is_normal.sum())
+        self.n_others += int((~is_normal).sum())
+
+    def merge(self, other: "Strata[T]", *, moved: Callable[[T], T]) -> None:
+        """See all rows that another one has seen, each as `moved` gives it; of the lesser size."""
+        self.size = min(self.size, other.size)
+        self._normal.merge(other._normal, moved=moved)
+        self._others.merge(other._others, moved=moved)
+        self.n_normal += other.n_normal
+        self.n_others += other.n_others
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the sample holds all rows."""
+        return self.n_normal + self.n_others <= self.size
+
+    def sample(self) -> T:
+        """All rows where they are few; else some of each sort, those that may be normal last.
+
+        Up to a third are others: as many as is their share among all rows, or `ANOMALIES`.
+        """
+        n = len(self._others)
+        if not self.is_whole:
+            share = self.n_others / (self.n_normal + self.n_others)
+            n = min(n, self.size // 3, max(ANOMALIES, round(self.size * share)))
+        parts = (self._others.rows(n), self._normal.rows(self.size - n))
+        return self._join([part for part in parts if part is not None])
+
+
+def frequent(counts: Counter[str], *, most: int) -> Counter[str]:
+    """At most so many of the names counted, by Misra and Gries: sums of such counts can go on.
+
+    A name is counted too low by at most 1 / `most` of all that was counted, so that every name
+    with a larger share stays.
+
+    Examples
+    --------
+    >>> frequent(Counter("abracadabra"), most=2)
+    Counter({'a': 3})
+    """
+    if len(counts) <= most:
+        return counts
+    least = sorted(counts.values())[-most - 1]
+    return Counter({name: n - least for name, n in counts.items() if n > least})

@@ -1,0 +1,187 @@
+"""`TableEncoder`: the encoder as a transformer of scikit-learn."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from eqsep.errors import UserError
+from eqsep.tables.encoder import BOTH, Encoder
+from eqsep.tables.reading import read_table
+
+_FORMS = {"quantile": ("quantile",), "standard": ("standard",), "both": BOTH}
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Mixed tables as matrices of floats, in which whatever training did not have stays visible.
+
+    Parameters
+    ----------
+    numeric_encoding : {"quantile", "standard", "both"}, default="quantile"
+        How numbers are encoded: by their rank among the training values, by their robust
+        deviations from the median, or by both side by side.
+    max_categories : int, default=100
+        The most frequent names of a column that have an output of their own.
+    min_count : int, default=2
+        The rows that a name needs for an output of its own. Names below it, and those beyond
+        `max_categories`, share the output "rare".
+    max_new : float, default=0.5
+        A column of names is dropped, with a warning, where the estimated chance that the next row
+        brings a new name is above this, as it is for ids. The estimate is the share of values
+        that occur once; columns of at most 20 names are always kept.
+
+    Attributes
+    ----------
+    encoder_ : Encoder
+        What was learnt.
+    columns_ : list of Number, Category, Date or None
+        The same by input column; None where it was dropped.
+    dropped_ : dict
+        The reason for each dropped column, by its name.
+    source_ : ndarray of shape (n_outputs,)
+        The index of the input column from which each output comes.
+    notation_ : dict
+        How text wrote the columns that are not written plainly, where they come from such a file.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Where the table of the fit has names.
+
+    Notes
+    -----
+    **Tables.** Frames of pandas and polars, tables of pyarrow, arrays, lists of rows and of dicts.
+    Columns with names are matched by name, in any order: a missing one is an error, another one
+    is ignored with a warning. Where only one of the two tables has names, columns are matched by
+    position, with a warning. In a list of dicts, a key that some rows lack is a missing value.
+
+    **Numbers.** The rank lies in [0, 1] within the range of training, and beyond it goes on
+    towards -1 or 2. Standard values are linear up to 8 deviations, and grow by their logarithm
+    beyond. Infinity is larger than every number, and counts as 1e300. A column that never varied
+    is at 0.5 (0 on the standard scale), and any other value jumps away from it.
+
+    **Missing values.** Where training has them, they are at 0.5 (or 0) and one more output says
+    so. Where it has none, a missing value is outside everything that training had: a rank of -2,
+    or 8 deviations below the least value.
+
+    **Names.** Categories, truth values and strings: one output for each frequent one, one for the
+    rare, one for missing (where training has them), and one for new names, which is 2 for them:
+    a new name is farther from every name than these are from each other. A column without any
+    value in training is one of names too, so that a value in it is new.
+
+    **Dates.** The time elapsed as a number; sine and cosine of the time of day where that varies,
+    and of the weekday where a week is spanned. Times with a zone are taken in UTC. Dates later
+    than training are beyond its range, and encoded so: leave a column out that only dates the
+    rows. Durations and times of day are numbers, in seconds.
+
+    **Other types than in training.** Text in a column of numbers or dates is parsed, numbers in a
+    column of names are named; what cannot be read is an error that says which column and value.
+
+    Examples
+    --------
+    >>> rows = [{"size": 1.0, "shape": "round"}, {"size": 2.0, "shape": "round"},
+    ...         {"size": 4.0, "shape": "flat"}, {"size": 8.0, "shape": "flat"}]
+    >>> encoder = TableEncoder().fit(rows)
+    >>> encoder.get_feature_names_out().tolist()
+    ['size:quantile', 'shape=flat', 'shape=round', 'shape:new']
+    >>> encoder.transform([{"shape": "oblong", "size": 3.0}])
+    array([[0.5, 0. , 0. , 2. ]])
+    >>> encoder.describe("size:quantile", 0.5)
+    'size = 3'
+    """
+
+    def __init__(
+        self,
+        *,
+        numeric_encoding: str = "quantile",
+        max_categories: int = 100,
+        min_count: int = 2,
+        max_new: float = 0.5,
+    ) -> None:
+        self.numeric_encoding = numeric_encoding
+        self.max_categories = max_categories
+        self.min_count = min_count
+        self.max_new = max_new
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002  scikit-learn's contract
+        """Learn each column of the table `X`."""
+        self._check_parameters()
+        table = read_table(X, name=type(self).__name__)
+        encoder = Encoder.learn(
+            table,
+            forms=_FORMS[self.numeric_encoding],
+            max_categories=int(self.max_categories),
+            min_count=int(self.min_count),
+            max_new=self.max_new,
+        )
+        self.encoder_, self.columns_ = encoder, list(encoder.columns)
+        self.dropped_, self.notation_ = dict(encoder.dropped), dict(encoder.notation)
+        self.source_ = encoder.output_source
+        self.n_features_in_ = len(encoder.columns)
+        if encoder.names is not None:
+            self.feature_names_in_ = np.array(encoder.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The table as a matrix of floats.  (n, d) -> (n, n_outputs)"""
+        check_is_fitted(self)
+        return self.encoder_.transform(X, name=type(self).__name__)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The outputs' names: the column's, then "=name", or ":" and what the output says."""
+        check_is_fitted(self)
+        names = self.encoder_.column_names
+        if input_features is not None:
+            given = [str(name) for name in input_features]
+            if len(given) != self.n_features_in_:
+                raise UserError(
+                    f"input_features should have length equal to number of features "
+                    f"({self.n_features_in_}), got {len(given)}"
+                )
+            if hasattr(self, "feature_names_in_") and given != names:
+                raise UserError(f"input_features is not equal to feature_names_in_: got {given}.")
+            names = given
+        found = [
+            f"{name}{output}"
+            for name, column in zip(names, self.columns_, strict=True)
+            if column is not None
+            for output in column.outputs
+        ]
+        return np.array(found, dtype=object)
+
+    def describe(self, column: int | str, value: float) -> str:
+        """What a value of an output says, in the words and units of the table.
+
+        Parameters
+        ----------
+        column : int or str
+            The output, by position or by its name.
+        value : float
+            A value as `transform` gives it.
+        """
+        outputs = self.get_feature_names_out().tolist()
+        if isinstance(column, str) and column not in outputs:
+            raise UserError(f"There is no output {column!r}: expected one of {outputs}.")
+        j = outputs.index(column) if isinstance(column, str) else range(len(outputs))[column]
+        return self.encoder_.describe(j, value)
+
+    def _check_parameters(self) -> None:
+        for name in ("max_categories", "min_count"):
+            count = getattr(self, name)
+            if not isinstance(count, int | np.integer) or count < 1:
+                raise UserError(f"{name} must be a whole number of at least 1, got {count!r}.")
+        if not 0 <= self.max_new <= 1:
+            raise UserError(f"max_new must be a chance between 0 and 1, got {self.max_new!r}.")
+        if self.numeric_encoding not in _FORMS:
+            raise UserError(
+                f"numeric_encoding must be one of {list(_FORMS)}, got {self.numeric_encoding!r}."
+            )
