@@ -23,12 +23,14 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
 from eqsep.engine.nystroem import row_keys
 from eqsep.errors import EqsepWarning, quoted, warn
 from eqsep.labels import RowLabels
+from eqsep.schemas import TEXT, check_parts, word
 from eqsep.tables.column import WRITERS, Column
 from eqsep.tables.encoder import Encoder
 from eqsep.tables.encodings import Date
@@ -129,6 +131,18 @@ class Finding:
     def told(self) -> str:
         """What was found, and what to do about it with the options of the command."""
         return f"{self.message} {self.option}"
+
+    def state(self) -> dict[str, Any]:
+        """The parts of a model file, which has what breaks the promise."""
+        return {"category": self.category.__name__, "message": self.message, "hint": self.advice}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The finding of these parts."""
+        category = word(*(category.__name__ for category in CAUTIONS))
+        check_parts(state, {"category": category, "message": TEXT, "hint": TEXT}, "Finding")
+        found = next(c for c in CAUTIONS if c.__name__ == state["category"])
+        return cls(found, state["message"], state["hint"], state["hint"])
 
 
 def warn_of(findings: Iterable[Finding]) -> None:

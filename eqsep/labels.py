@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass, replace
 from numbers import Number
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from eqsep.arrays import check_classification_targets, column_or_1d, to_numpy, type_of_target
 from eqsep.errors import EqsepWarning, UserError, quoted, warn
+from eqsep.schemas import NONE, TEXTS, check_parts, damaged, either, kept
 from eqsep.tables.column import objects
 
 UNLABELLED = -1  # the code of a row of which nothing is known
@@ -253,6 +254,23 @@ class RowLabels:
         if labels is None or (others is not None and len(others.kinds) > len(labels.kinds)):
             labels = others
         return RowLabels(self.code[:0], kinds, labels)
+
+    def state(self) -> dict[str, Any]:
+        """The parts of a model file: how labels are read. Rows have no part in it."""
+        return {"kinds": list(self.kinds), "labels": self.labels}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The reading of these parts."""
+        schemas = {"kinds": TEXTS, "labels": either(NONE, kept(Labels))}
+        check_parts(state, schemas, "RowLabels")
+        kinds, labels = state["kinds"], state["labels"]
+        if "" in kinds or (kinds and labels is None):
+            damaged("its kinds of anomaly have no name, or no normal class beside them")
+        named = labels is not None and labels.by_name
+        if named and {labels.classes.dtype.kind, labels.kinds.dtype.kind} != {"U"}:
+            damaged("its labels are said to be names, and are numbers")
+        return cls(np.empty(0, dtype=int), tuple(kinds), labels)
 
 
 def read_row_labels(

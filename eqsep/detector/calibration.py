@@ -319,7 +319,7 @@ _CALIBRATION = {
 
 
 # One model's rate. With the k-th largest of n held-out scores as the threshold, the share of new
-# normal rows above it is Beta(k, n + 1 - k) over draws of the held-out rows, on average k / (n + 1).
+# normal rows above it is Beta(k, n + 1 - k) over draws of the held-out rows, with mean k / (n + 1).
 
 
 def certified_rank(n: int, *, rate: float, confidence: float) -> int:

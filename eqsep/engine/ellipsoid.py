@@ -4,13 +4,14 @@ Each value of a row may be usual and their combination not: a sensor that says a
 its neighbours. A kernel over many columns sees such a row late, since each difference is small.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 
 from eqsep.arrays import clipped, device, namespace
 from eqsep.engine.compiled import ROWS, compiled, in_threads
+from eqsep.schemas import COUNT, POSITIVE, bounded, check_parts
 
 MOST_ROWS, MOST_COLUMNS, MOST_VALUES = 20_000, 1500, 10_000_000  # that are looked at
 EDGE = 0.95  # the share of normal rows within the ellipsoid
@@ -125,6 +126,25 @@ class Ellipsoid:
         log = np.log if isinstance(distance, np.ndarray) else namespace(distance).log
         steps = log(distance / self.edge) / self.tail
         return self.weight * clipped(steps, high=FARTHEST)
+
+    def state(self) -> dict[str, Any]:
+        """The parts of a model file."""
+        return asdict(self)
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The ellipsoid of these parts."""
+        check_parts(state, _STATE, "Ellipsoid")
+        return cls(**state)
+
+
+_STATE = {
+    "centre": bounded("d", dtype="float64"),
+    "axes": bounded("d", "r", dtype="float64"),
+    "edge": POSITIVE,
+    "tail": POSITIVE,
+    "weight": COUNT,
+}
 
 
 def _deviation(rows: np.ndarray, weight: np.ndarray | None) -> np.ndarray:

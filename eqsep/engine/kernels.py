@@ -21,6 +21,7 @@ from eqsep.engine.compiled import exponentials, mean_of_powers
 from eqsep.engine.distances import SquaredDistance
 from eqsep.engine.manhattan import SparseManhattan, manhattan
 from eqsep.errors import UserError, UserTypeError
+from eqsep.schemas import NUMBER, Schema, check_parts, either, word
 
 ENOUGH = 500  # landmarks
 # Kernels of `sklearn.metrics.pairwise`, which is slow to import.
@@ -256,6 +257,30 @@ class Laplacian(LocalKernel):
 
     def _form(self, C: Any) -> gpu.Form | None:
         return gpu.Form(self._rate(C, 1.0), powers=self.powers) if _is_tiled(C) else None
+
+    def state(self) -> dict[str, Any]:
+        """The parts of a model file."""
+        return {"gamma": self.gamma, "powers": list(self.powers)}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The kernel of these parts."""
+        check_parts(state, _LAPLACIAN, "Laplacian")
+        return cls(gamma=state["gamma"], powers=tuple(state["powers"]))
+
+
+_LAPLACIAN = {
+    "gamma": either(word("median"), NUMBER),
+    "powers": Schema(
+        "a list of powers of two in rising order",
+        lambda value, sizes: (  # noqa: ARG005
+            type(value) is list
+            and 0 < len(value) < 16
+            and all(type(p) is int and 0 < p < 2**16 and p & (p - 1) == 0 for p in value)
+            and value == sorted(set(value))
+        ),
+    ),
+}
 
 
 def _is_tiled(C: Any) -> bool:

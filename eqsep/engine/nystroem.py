@@ -19,6 +19,7 @@ from eqsep.engine.gram import BLOCK, Gram
 from eqsep.engine.kernels import Kernel
 from eqsep.engine.keys import mixed_bits
 from eqsep.errors import EqsepWarning, UserError, warn
+from eqsep.schemas import NONE, bounded, check_parts, damaged, either
 
 ANOMALOUS_SHARE = 1 / 3
 MANY = 5000  # landmarks, whose sums take 200 MB
@@ -165,6 +166,49 @@ class Statistics:
         if float(xp.min(pivots) / xp.max(pivots)) ** 2 < _rounding(matrix):
             return xp.reshape(_shortest_solution(matrix, moment), self.moment.shape)
         return xp.reshape(_substituted(factor, moment), self.moment.shape)
+
+    def state(self) -> dict[str, Any]:
+        """The parts of a model file; of a symmetric matrix, the lower triangle alone."""
+        sums = {"gram": _triangle(self.gram), "anomalous": _triangle(self.anomalous)}
+        return {"moment": self.moment, "weight": self.weight, "leaves": self.leaves} | sums
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The sums of these parts."""
+        check_parts(state, _STATE, "Statistics")
+        if (state["weight"] < 0).any():
+            damaged("a weight of its rows is below 0")
+        n = len(state["moment"])
+        return cls(**state | {part: _square(state[part], n=n) for part in ("gram", "anomalous")})
+
+
+_DOUBLE = "float64"
+_GRAM = either(bounded("m", "m", dtype=_DOUBLE), bounded(None, dtype=_DOUBLE))
+_STATE = {
+    "moment": bounded("m", "t", dtype=_DOUBLE),
+    "gram": _GRAM,
+    "weight": bounded("t", dtype=_DOUBLE),
+    "anomalous": either(NONE, _GRAM),
+    "leaves": either(NONE, bounded(None, "t", dtype=_DOUBLE)),
+}
+
+
+def _triangle(gram: np.ndarray | None) -> np.ndarray | None:
+    """The lower triangle, if that is all."""
+    if gram is None or not np.array_equal(gram, gram.T):
+        return gram
+    return gram[np.tril_indices(len(gram))]
+
+
+def _square(gram: np.ndarray | None, *, n: int) -> np.ndarray | None:
+    """The symmetric matrix of which `gram` may be the lower triangle."""
+    if gram is None or gram.ndim == 2:
+        return gram
+    if len(gram) != n * (n + 1) // 2:
+        damaged("the matrix of its sums is no triangle")
+    whole, (i, j) = np.empty((n, n)), np.tril_indices(n)
+    whole[i, j] = whole[j, i] = gram
+    return whole
 
 
 def widened(statistics: Statistics, n: int, *, columns: list[int] | None = None) -> Statistics:

@@ -12,6 +12,7 @@ import numpy as np
 
 from eqsep.engine.compiled import compiled, in_threads
 from eqsep.engine.gpu import votes
+from eqsep.schemas import array, bounded, check_parts, damaged
 
 _AT_ONCE = 512  # rows held as leaves
 _NO_COLUMN = -1  # of a leaf
@@ -232,6 +233,37 @@ class Trees:
         rows, average = _single(rows), compiled(_average, calls=_CALLS)
         in_threads(fill, len(rows), steps=10 * len(rows) * len(self.root) * of_leaf.shape[1])
         return out
+
+    def state(self) -> dict[str, Any]:
+        """The parts of a model file."""
+        return {name: getattr(self, name) for name in _STATE}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """The trees of these parts, in which every way down must end."""
+        check_parts(state, _STATE, "Trees")
+        numbers = ("root", "column", "left", "right")
+        made = cls(**state | {name: state[name].astype(np.int32) for name in numbers})
+        n, inner = len(made.column), np.flatnonzero(made.column >= 0)
+        below = np.concatenate([made.left[inner], made.right[inner]])
+        leads_on = (below > np.tile(inner, 2)).all() and (below < n).all()
+        if not len(made.root) or made.root.min() < 0 or made.root.max() >= n or not leads_on:
+            damaged("a node of its trees leads nowhere")
+        if (made.column < _NO_COLUMN).any():
+            damaged("a node of its trees looks at no column")
+        leaves = made.left[made.is_leaf]
+        if not np.array_equal(np.sort(leaves), np.arange(len(leaves))):
+            damaged("the leaves of its trees are not numbered")
+        return made
+
+
+_STATE = {
+    "root": array("trees", kinds="i"),
+    "column": array("nodes", kinds="i"),
+    "limit": bounded("nodes", dtype="float32"),
+    "left": array("nodes", kinds="i"),
+    "right": array("nodes", kinds="i"),
+}
 
 
 def _grown(

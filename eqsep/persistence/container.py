@@ -18,14 +18,14 @@ import math
 import re
 import struct
 from collections.abc import Sequence
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 import numpy as np
 
-from eqsep.errors import UserError
+from eqsep.schemas import ModelFileError, damaged
 
 MAGIC = b"\x89eqsep\r\n"
-VERSION = 3
+VERSION = 4
 OLDEST = 1  # the oldest format that is read
 PREFIX = struct.Struct("<8sIQ")
 MOST_HEADER = 2**24  # bytes
@@ -35,10 +35,6 @@ _DIGEST = 32
 _INTEGER_DIGITS = 20
 _DTYPE = re.compile(r"\|b1|\|[iu]1|<[iu][248]|<f[248]|<U[1-9][0-9]{0,6}")
 Order = Literal["C", "F"]
-
-
-class ModelFileError(UserError):
-    """A model file that is damaged, foreign or from the future; or a model that has no file."""
 
 
 def pack(model: Any, arrays: Sequence[np.ndarray], *, made_by: str) -> bytes:
@@ -143,11 +139,6 @@ def origin(data: bytes) -> tuple[str, int, str]:
     made_by = document.pop("eqsep")
     held = json.dumps(document, separators=(",", ":")).encode("ascii") + data[start:-_DIGEST]
     return made_by, version_of(data), hashlib.sha256(held).hexdigest()
-
-
-def damaged(reason: str) -> NoReturn:
-    """Refuse the bytes of a file."""
-    raise ModelFileError(f"The model file is damaged: {reason}.")
 
 
 def _header(header: bytes) -> Any:

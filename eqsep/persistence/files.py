@@ -28,25 +28,24 @@ import numpy as np
 from eqsep import __version__
 from eqsep.arrays import is_foreign, to_numpy
 from eqsep.files import written_whole
-from eqsep.persistence.codecs import Codec, summary
+from eqsep.persistence.codecs import Codec
 from eqsep.persistence.container import (
     MOST_AXES,
     PREFIX,
     VERSION,
-    ModelFileError,
     check_length,
     check_prefix,
-    damaged,
     pack,
     unpack,
     version_of,
 )
-from eqsep.persistence.registry import ANSWERING, CODECS, ESTIMATORS, name_of, upgraded
+from eqsep.persistence.migrations import OldParts, migrate
+from eqsep.persistence.registry import CODECS, ESTIMATORS, SCORING, name_of
+from eqsep.schemas import ModelFileError, damaged, summary
 
 MOST_LEVELS = 40
 _LARGE = 2**28  # bytes from which on the header is read before the arrays
 _BITS = 64
-_DETECTOR = "detector.Detector"
 _FLOAT = re.compile("[0-9a-f]{16}")
 
 
@@ -142,25 +141,26 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     return model_of(_read(Path(path)))
 
 
-def load_answering(path: str | os.PathLike[str]) -> Any:
-    """Read a model that is asked and learns nothing: a detector without scikit-learn.
+def read_model(path: str | os.PathLike[str]) -> Any:
+    """Read what scores rows and learns nothing: of a detector its `Model`, without scikit-learn.
 
     Returns
     -------
-    separator or FittedDetector
-        A detector as what it says of rows, to the same bits; a separator as `load_model` does.
+    Model or separator
+        A detector's model gives the same bits as the detector; a separator comes as by
+        `load_model`.
     """
-    return model_of(_read(Path(path)), answering=True)
+    return model_of(_read(Path(path)), scoring=True)
 
 
-def model_of(data: bytes, *, answering: bool = False) -> Any:
+def model_of(data: bytes, *, scoring: bool = False) -> Any:
     """The separator or detector in the bytes of a model file; `load_model` says more."""
     tree, arrays = unpack(data)
-    is_object = type(tree) is dict and "class" in tree
-    is_detector = is_object and type(tree["class"]) is list and tree["class"][:1] == [_DETECTOR]
-    codecs = ANSWERING if answering and is_detector else CODECS
+    codecs = SCORING if scoring else CODECS
     model = Reader(arrays, version=version_of(data), codecs=codecs).model(tree)
-    if not is_object or tree["class"][0] not in ESTIMATORS or not hasattr(model, "classes_"):
+    is_object = type(tree) is dict and "class" in tree
+    is_fitted = type(model).__name__ == "Model" or hasattr(model, "classes_")
+    if not is_object or tree["class"][0] not in ESTIMATORS or not is_fitted:
         raise ModelFileError("The model file is damaged: what it holds is no fitted separator.")
     return model
 
@@ -342,14 +342,16 @@ class Reader:
         if type(content) is not list or len(content) != 2 or type(content[0]) is not str:
             damaged("an object has no class")
         name, parts = content
-        if name not in CODECS:
+        parts = self._dict(parts, level)
+        if self._version < VERSION:
+            name, parts = migrate(name, parts, version=self._version)
+        if isinstance(parts, OldParts):
+            return parts
+        if name not in self._codecs:
             raise ModelFileError(
                 f"The model file holds an object of class {summary(name)}, which this eqsep does "
                 f"not know. It was saved by a newer eqsep, or it is damaged."
             )
-        parts = self._dict(parts, level)
-        if self._version < VERSION:
-            parts = upgraded(parts, name, version=self._version)
         return self._codecs[name].decode(parts, name)
 
 

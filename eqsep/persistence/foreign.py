@@ -8,23 +8,23 @@ from typing import Any
 import numpy as np
 
 from eqsep.arrays import to_numpy
-from eqsep.persistence.codecs import (
+from eqsep.persistence.codecs import Codec, learnt
+from eqsep.schemas import (
     CLASSES,
     NUMBER,
-    Codec,
+    ModelFileError,
     Schema,
     Sizes,
     array,
     check,
     check_names,
+    damaged,
     either,
     fits,
     instance,
     items,
-    learnt,
     word,
 )
-from eqsep.persistence.container import ModelFileError, damaged
 
 _NO_BIAS = word(None)
 _LAYERS = instance(

@@ -1,46 +1,40 @@
-"""Which classes a model file may hold, and what they were made of in older formats.
+"""Which classes a model file may hold, and what each is made of.
 
 Nothing that is not in `CODECS` is ever built. The names in it are those of the files: a class that
-moves or gets another name keeps its own there, and its codec says where it is found now.
-
-A change to what a class is made of raises the version of the format by one, so that an older eqsep
-says of a new file that it is newer, and adds to `CHANGES` how parts of the older format are read.
+moves or gets another name keeps its own there, and its codec says where it is found now. A change
+to what a class is made of raises the version of the format by one, so that an older eqsep says of a
+new file that it is newer; `migrations` has how older parts are read.
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from eqsep.detector.calibration import Promise
+from eqsep.detector.model import Model
 from eqsep.engine.kernels import PAIRWISE
-from eqsep.persistence.codecs import (
+from eqsep.persistence.codecs import Codec, EstimatorCodec, RecordCodec, StateCodec
+from eqsep.persistence.foreign import LAYERS, SVCCodec, n_inputs
+from eqsep.schemas import (
     CLASSES,
     FLAG,
     LABEL,
+    NONE,
     NUMBER,
+    POSITIVE,
+    RATE,
     WHOLE,
-    Codec,
-    EstimatorCodec,
-    RecordCodec,
     Schema,
     array,
+    check_parts,
     counted,
+    damaged,
     either,
     entries,
     instance,
+    kept,
     word,
 )
-from eqsep.persistence.container import VERSION, damaged
-from eqsep.persistence.detectors import (
-    ANSWERING_PIECES,
-    DETECTOR_PIECES,
-    DETECTORS,
-    POWERS,
-    LaplacianCodec,
-)
-from eqsep.persistence.foreign import LAYERS, SVCCodec, n_inputs
-from eqsep.renames import RENAMES, Renamed
 
 _GAMMA = either(word("median"), NUMBER)
 _HEADS = tuple(
@@ -80,9 +74,7 @@ _PIECES: dict[str, Codec] = {
     "losses.LogisticLoss": RecordCodec("eqsep.losses", {}),
     "kernels.RBF": RecordCodec("eqsep.engine.kernels", {"gamma": _GAMMA}),
     "kernels.Exponential": RecordCodec("eqsep.engine.kernels", {"gamma": _GAMMA}),
-    "kernels.Laplacian": LaplacianCodec(
-        "eqsep.engine.kernels", {"gamma": _GAMMA, "powers": POWERS}
-    ),
+    "kernels.Laplacian": StateCodec("eqsep.engine.kernels"),
     "kernels.PairwiseKernel": RecordCodec(
         "eqsep.engine.kernels",
         {
@@ -128,9 +120,85 @@ _PIECES: dict[str, Codec] = {
         needs_torch=True,
     ),
     "sklearn.SVC": SVCCodec("sklearn.svm"),
-    **DETECTOR_PIECES,
+    "checks.Finding": StateCodec("eqsep.checks"),
+    "detector.Calibration": StateCodec("eqsep.detector.calibration"),
+    "detector.Config": StateCodec("eqsep.detector.config"),
+    "detector.Grouping": StateCodec("eqsep.detector.holdout"),
+    "detector.HeldOutRows": StateCodec("eqsep.detector.evidence"),
+    "detector.LabelReading": StateCodec("eqsep.detector.plan"),
+    "detector.Model": StateCodec("eqsep.detector.model"),
+    "detector.Plan": StateCodec("eqsep.detector.plan"),
+    "detector.Promise": StateCodec("eqsep.detector.calibration"),
+    "detector.Windows": StateCodec("eqsep.detector.runs"),
+    "engine.Ellipsoid": StateCodec("eqsep.engine.ellipsoid"),
+    "engine.Statistics": StateCodec("eqsep.engine.nystroem"),
+    "engine.Trees": StateCodec("eqsep.engine.trees"),
+    "labels.RowLabels": StateCodec("eqsep.labels"),
+    "tables.Encoder": StateCodec("eqsep.tables.encoder"),
 }
 
+
+@dataclass(frozen=True)
+class DetectorCodec(Codec):
+    """A detector: its parameters and its model.
+
+    `plan` is True in the file where it is the plan of the same detector.
+    """
+
+    def encode(self, value: Any) -> dict[str, Any]:
+        params = value.get_params(deep=False)
+        parts = {name: params[name] for name in _PARAMETERS}
+        if not value.__sklearn_is_fitted__():
+            return parts
+        if parts["plan"] is not None and parts["plan"].is_same(value.plan_):
+            parts["plan"] = True
+        return parts | {"model_": value.model_.on("cpu")}
+
+    def decode(self, parts: dict[str, Any], name: str) -> Any:
+        model, params = self.checked(parts, name)
+        if model is None:
+            return self.cls(name)(**params)
+        if params.get("plan") is True:
+            params["plan"] = model.plan
+        return self.cls(name)(**params).with_model(model)
+
+    def checked(self, parts: dict[str, Any], name: str) -> tuple[Model | None, dict[str, Any]]:
+        """The model, if it is fitted, and the parameters, if they fit together."""
+        schemas = {**_PARAMETERS, "model_": kept(Model)}
+        check_parts(parts, schemas, name, optional=schemas)
+        model, params = parts.get("model_"), {p: parts[p] for p in parts if p != "model_"}
+        asked = Promise(**{name: params[name] for name in _PROMISE if name in params})
+        if model is not None and asked != model.promise:
+            damaged("the promise of its detector is not that of its model")
+        if model is None and params.get("plan") is True:
+            damaged("a detector is to use a plan that is not there")
+        return model, params
+
+
+@dataclass(frozen=True)
+class ModelCodec(DetectorCodec):
+    """The model of a detector alone, which needs no scikit-learn."""
+
+    def decode(self, parts: dict[str, Any], name: str) -> Any:
+        return self.checked(parts, name)[0]
+
+
+_PROMISE = ("false_alarm_rate", "confidence", "unseen_rate")
+_PARAMETERS: Mapping[str, Schema] = {
+    "normal": either(NONE, LABEL),
+    "false_alarm_rate": RATE,
+    "confidence": either(NONE, RATE),
+    "unseen_rate": RATE,
+    "n_landmarks": either(NONE, WHOLE),
+    "bandwidth": either(NONE, POSITIVE),
+    "alpha": either(NONE, POSITIVE),
+    "unlabelled": word("auto", "trusted", "doubted"),
+    "unlabelled_weight": either(NONE, POSITIVE),
+    "plan": either(word(None, True), instance("plan.Plan")),
+    "window": either(NONE, WHOLE),
+    "random_state": either(NONE, NUMBER),
+    "config": either(NONE, instance("config.Config")),
+}
 _DOOR = {"n_features_in_": counted("d"), "classes_": CLASSES}
 _NAMES = {"feature_names_in_": array("d", kinds="O")}
 _KERNEL = {
@@ -250,11 +318,11 @@ ESTIMATORS: dict[str, Codec] = {
         ),
         _NAMES,
     ),
-    **DETECTORS,
+    "detector.Detector": DetectorCodec("eqsep.detector.detector"),
 }
 
 CODECS: dict[str, Codec] = {**_PIECES, **LAYERS, **ESTIMATORS}
-ANSWERING = CODECS | ANSWERING_PIECES  # for who asks a detector and teaches it nothing
+SCORING = CODECS | {"detector.Detector": ModelCodec("eqsep.detector.model")}  # to score alone
 
 
 def name_of(value: Any) -> str | None:
@@ -267,91 +335,3 @@ def name_of(value: Any) -> str | None:
     ('activations.GaussianBump', None)
     """
     return next((name for name, codec in CODECS.items() if codec.is_of(value, name)), None)
-
-
-@dataclass(frozen=True)
-class Change:
-    """How the parts of a class in one format become those of the next.
-
-    Attributes
-    ----------
-    renames : mapping
-        By the old name, what a part is called in the next format.
-    defaults : mapping
-        Parts that the older format lacks, where they are not the defaults of the class.
-    dropped : collection of str
-        Parts that the next format no longer has.
-    inside : str or None
-        The part, a dict, in which all this is found.
-    """
-
-    renames: Mapping[str, Renamed] = field(default_factory=dict)
-    defaults: Mapping[str, Any] = field(default_factory=dict)
-    dropped: Collection[str] = ()
-    inside: str | None = None
-
-    def __call__(self, parts: dict[str, Any]) -> dict[str, Any]:
-        if self.inside is None:
-            return self._changed(parts)
-        if type(parts.get(self.inside)) is not dict:
-            damaged(f"its {self.inside} are no dict")
-        return parts | {self.inside: self._changed(parts[self.inside])}
-
-    def _changed(self, parts: dict[str, Any]) -> dict[str, Any]:
-        gone = {*self.renames, *self.dropped}
-        kept = {name: part for name, part in parts.items() if name not in gone}
-        named = {self.renames[name].to: name for name in parts if name in self.renames}
-        if set(named) & set(kept):
-            damaged("a part of it has its old name and its new one")
-        try:
-            changed = {new: self.renames[old].convert(parts[old]) for new, old in named.items()}
-        except (ArithmeticError, TypeError, ValueError):
-            damaged("a part of an older format has a value that it cannot have")
-        return {**self.defaults, **kept, **changed}
-
-
-def _renamed(**names: str) -> dict[str, Renamed]:
-    return {old: Renamed(new, removed_in="0.2") for old, new in names.items()}
-
-
-CHANGES: dict[int, dict[str, Change]] = {
-    1: {
-        "detector.Detector": Change(RENAMES["Detector"] | _renamed(answers_="labels_")),
-        "detector.FeatureMap": Change(
-            _renamed(hashed="holdout_columns", key="holdout_key", cut="holdout_bound")
-        ),
-        "separators.DeepSAD": Change(dropped=["progress"]),
-        "separators.NetworkSeparator": Change(dropped=["progress"]),
-        "separators.OneVsSet": Change(RENAMES["OneVsSet"]),
-        "tables.TableEncoder": Change(RENAMES["TableEncoder"], inside="parameters"),
-    },
-    2: {
-        "detector.FeatureMap": Change(
-            defaults={
-                "anomaly_bound": np.uint64(0),
-                "held_kinds": [],
-                "doubted": False,
-                "likeness_weight": 0.0,
-                "ellipsoid": None,
-                "trees": None,
-                "vote_weight": 0.0,
-                "grouping": None,
-            },
-        ),
-        "separators.Statistics": Change(defaults={"anomalous": None, "leaves": None}),
-    },
-}
-
-
-def upgraded(parts: dict[str, Any], name: str, *, version: int) -> dict[str, Any]:
-    """The parts, in the present format, of an object of the class `name` in an older one.
-
-    Examples
-    --------
-    >>> upgraded({"score": "binary"}, "separators.OneVsSet", version=1)
-    {'ranking': 'binary'}
-    """
-    for older in range(version, VERSION):
-        if name in CHANGES[older]:
-            parts = CHANGES[older][name](parts)
-    return parts

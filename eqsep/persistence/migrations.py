@@ -1,0 +1,326 @@
+"""Files of older versions: how the parts of a class in one format become those of the next.
+
+| format | written by | what changed after it |
+|---|---|---|
+| 1 | 0.1.0 | parameters got better names |
+| 2 | | ellipsoid, trees, groups and doubt came |
+| 3 | 0.2.0 | a detector was its attributes; since then it is a `Model` of plan and evidence |
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from eqsep.detector.calibration import Calibration, Promise
+from eqsep.detector.config import Config
+from eqsep.detector.evidence import HeldOutRows
+from eqsep.detector.model import Model
+from eqsep.detector.plan import LabelReading, Plan
+from eqsep.engine.kernels import Laplacian
+from eqsep.persistence.container import VERSION
+from eqsep.schemas import check_names, damaged, summary
+
+Parts = dict[str, Any]
+
+
+class OldParts(dict[str, Any]):
+    """The parts of a class that is no more, until the detector that had them is put together."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """How the parts of a class in one format become those of the next.
+
+    Attributes
+    ----------
+    renames : mapping of str to str
+    convert : mapping of str to callable
+        By the old name, the new value for an old one.
+    defaults : mapping
+        Parts that the older format lacks, where they are not the defaults of the class.
+    dropped : collection of str
+        Parts that the next format no longer has.
+    inside : str or None
+        The part, a dict, in which all this is found.
+    """
+
+    renames: Mapping[str, str] = field(default_factory=dict)
+    convert: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    dropped: Collection[str] = ()
+    inside: str | None = None
+
+    def __call__(self, parts: Parts) -> Parts:
+        if self.inside is None:
+            return self._changed(parts)
+        if type(parts.get(self.inside)) is not dict:
+            damaged(f"its {self.inside} are no dict")
+        return parts | {self.inside: self._changed(parts[self.inside])}
+
+    def _changed(self, parts: Parts) -> Parts:
+        gone = {*self.renames, *self.dropped}
+        kept = {name: part for name, part in parts.items() if name not in gone}
+        named = {self.renames[name]: name for name in parts if name in self.renames}
+        if set(named) & set(kept):
+            damaged("a part of it has its old name and its new one")
+        try:
+            changed = {
+                new: self.convert.get(old, lambda value: value)(parts[old])
+                for new, old in named.items()
+            }
+        except (ArithmeticError, TypeError, ValueError):
+            damaged("a part of an older format has a value that it cannot have")
+        return {**self.defaults, **kept, **changed}
+
+
+def _inverse(value: float | None) -> float | None:
+    return None if value is None else 1 / value
+
+
+CHANGES: dict[int, dict[str, Change]] = {
+    1: {
+        "detector.Detector": Change(
+            {"width": "bandwidth", "answers_": "labels_"}, convert={"width": _inverse}
+        ),
+        "detector.FeatureMap": Change(
+            {"hashed": "holdout_columns", "key": "holdout_key", "cut": "holdout_bound"}
+        ),
+        "separators.DeepSAD": Change(dropped=["progress"]),
+        "separators.NetworkSeparator": Change(dropped=["progress"]),
+        "separators.OneVsSet": Change({"score": "ranking"}),
+    },
+    2: {
+        "detector.FeatureMap": Change(
+            defaults={
+                "anomaly_bound": np.uint64(0),
+                "held_kinds": [],
+                "doubted": False,
+                "likeness_weight": 0.0,
+                "ellipsoid": None,
+                "trees": None,
+                "vote_weight": 0.0,
+                "grouping": None,
+            },
+        ),
+        "separators.Statistics": Change(defaults={"anomalous": None, "leaves": None}),
+    },
+    3: {
+        "checks.Finding": Change({"advice": "hint"}, dropped=["option"]),
+        "detector.Grouping": Change(
+            defaults={"edges": np.empty(0), "row_bound": np.uint64(2**64 - 1), "gap": 0.1}
+        ),
+        "kernels.Laplacian": Change(defaults={"powers": [1]}),
+        "tables.TableEncoder": Change(defaults={"notation": {}}, dropped=["parameters"]),
+    },
+}
+RENAMED = {  # classes, in format 4
+    "detector.Answers": "labels.RowLabels",
+    "separators.Statistics": "engine.Statistics",
+    "tables.TableEncoder": "tables.Encoder",
+}
+GONE = ("detector.FeatureMap", "detector.Calibration", "detector.KindRows")  # put together later
+
+
+def migrate(name: str, parts: Parts, *, version: int) -> tuple[str, Parts]:
+    """The class and parts, in the present format, of an object of an older one.
+
+    Examples
+    --------
+    >>> migrate("separators.OneVsSet", {"score": "binary"}, version=1)
+    ('separators.OneVsSet', {'ranking': 'binary'})
+    """
+    for older in range(version, VERSION):
+        if name in CHANGES[older]:
+            parts = CHANGES[older][name](parts)
+    if name == "detector.Detector":
+        return name, _detector(parts)
+    return RENAMED.get(name, name), OldParts(parts) if name in GONE else parts
+
+
+_FEATURE_MAP = (
+    *("encoder", "landmarks", "is_normal", "kernel", "holdout_columns", "holdout_key"),
+    *("holdout_bound", "anomaly_bound", "held_kinds", "doubted", "likeness_weight"),
+    *("ellipsoid", "trees", "vote_weight", "grouping"),
+)
+_PARAMETERS = (
+    *("normal", "false_alarm_rate", "confidence", "unseen_rate", "n_landmarks", "bandwidth"),
+    *("alpha", "unlabelled", "unlabelled_weight", "feature_map", "window", "random_state"),
+)
+_LEARNT = (
+    *("feature_map_", "labels_", "one_class_", "promised_rate_", "statistics_", "coef_"),
+    "calibration_",
+)
+_SOMETIMES = ("anomaly_coef_", "promised_confidence_", "caution_", "left_out_", "kind_rows_")
+_JUDGES = ("fold", "trees", "shares", "lacking", "distance")
+
+
+def _detector(parts: Parts) -> Parts:
+    """A detector of format 3, whose attributes become a model."""
+    if not any(name in parts for name in _LEARNT):  # not fitted
+        check_names(parts, "Detector", required=(), optional=_PARAMETERS)
+        if parts.get("feature_map") is not None:
+            damaged("a detector is to use a feature map that is not there")
+        return {name: part for name, part in parts.items() if name != "feature_map"}
+    check_names(parts, "Detector", required=_LEARNT, optional=(*_PARAMETERS, *_SOMETIMES))
+    defaults: Parts = {"alpha": 0.1, "unlabelled_weight": 0.01}
+    given = {name: parts[name] for name in _PARAMETERS if name in parts}
+    weights = defaults | {name: given[name] for name in defaults if name in given}
+    names = ("n_landmarks", "bandwidth")
+    own = {name: given[name] for name in names if given.get(name) is not None}
+    config = _checked("config", lambda: Config(**weights, **own))
+    reading = _reading(parts, unlabelled_weight=weights["unlabelled_weight"])
+    plan = _plan(parts["feature_map_"], reading)
+    promise = _checked(
+        "promise",
+        lambda: Promise(
+            **{
+                name: given[name]
+                for name in ("false_alarm_rate", "confidence", "unseen_rate")
+                if name in given
+            }
+        ),
+    )
+    calibration = _old(parts["calibration_"], "Calibration", ("rows", "scores"), _CALIBRATION)
+    kinds, judges = _kinds(parts.get("kind_rows_"), plan)
+    held_out = _held_out(calibration, in_groups=plan.holdout.grouping is not None)
+    coef = parts["coef_"]
+    if type(coef) is not np.ndarray or not coef.ndim:
+        damaged(f"its coefficients are {summary(coef)}")
+    model = Model.from_state(
+        {
+            "plan": plan,
+            "evidence": {
+                "sums": parts["statistics_"],
+                "held_out": held_out,
+                "kinds": kinds,
+                "labels": parts["labels_"],
+                "n_normal": float(len(held_out.normal)),
+            },
+            "config": config,
+            "promise": promise,
+            "coef": coef,
+            "likeness_coef": parts.get("anomaly_coef_", np.zeros(len(coef))),
+            "calibration": Calibration.from_state(
+                {name: calibration[name] for name in ("scores", *_CALIBRATION[1:])}
+            ),
+            "judges": judges,
+            "caution": parts.get("caution_"),
+            "left_out": parts.get("left_out_", []),
+        }
+    )
+    given["plan"] = _given_plan(given.pop("feature_map", None), reading)
+    return given | {"model_": model}
+
+
+def _checked(what: str, make: Callable[[], Any]) -> Any:
+    try:
+        return make()
+    except (TypeError, ValueError) as error:
+        damaged(f"its {what} cannot be: {error}")
+
+
+def _old(value: Any, name: str, required: Collection[str], optional: Collection[str]) -> Parts:
+    """The parts of an object of a class that is no more, with defaults for those it lacks."""
+    if not isinstance(value, OldParts):
+        damaged(f"{name} is {summary(value)}")
+    check_names(value, name, required=required, optional=optional)
+    return _DEFAULTS.get(name, {}) | value
+
+
+_CALIBRATION = ("anomaly_rows", "anomaly_scores", "n_anomalies", "groups")
+_DEFAULTS: dict[str, Parts] = {
+    "Calibration": {
+        "anomaly_scores": np.empty(0),
+        "n_anomalies": 0.0,
+        "groups": np.empty(0, dtype=np.uint64),
+    }
+}
+
+
+def _reading(parts: Parts, *, unlabelled_weight: float) -> LabelReading:
+    doubted = isinstance(parts["feature_map_"], OldParts) and parts["feature_map_"].get("doubted")
+    is_normal = parts["one_class_"]
+    return LabelReading.from_state(
+        {
+            "normal": parts.get("normal"),
+            "unlabelled_is_normal": is_normal,
+            "doubted": doubted,
+            "unlabelled_weight": 1.0 if doubted and not is_normal else unlabelled_weight,
+        }
+    )
+
+
+def _plan(value: Any, reading: LabelReading) -> Plan:
+    """The plan that a feature map of format 3 was."""
+    old = _old(value, "FeatureMap", _FEATURE_MAP, ("windows", "kind_bounds"))
+    if not isinstance(old["kernel"], Laplacian):
+        damaged("its kernel is none")
+    terms = ("landmarks", "is_normal", "kernel", "ellipsoid", "trees")
+    weights = ("vote_weight", "likeness_weight", "doubted")
+    kind_bounds = old.get("kind_bounds")
+    return Plan.from_state(
+        {
+            "encoder": old["encoder"],
+            "terms": {name: old[name] for name in (*terms, *weights)},
+            "holdout": {
+                "columns": old["holdout_columns"],
+                "key": old["holdout_key"],
+                "bound": old["holdout_bound"],
+                "anomaly_bound": old["anomaly_bound"],
+                "anomaly_kinds": old["held_kinds"],
+                "grouping": old["grouping"],
+                "kind_bounds": {} if kind_bounds is None else kind_bounds,
+                "keeps_kinds": kind_bounds is not None,
+            },
+            "labels": reading,
+            "windows": old.get("windows"),
+        }
+    )
+
+
+def _given_plan(value: Any, reading: LabelReading) -> Plan | bool | None:
+    return value if value is None or value is True else _plan(value, reading)
+
+
+def _held_out(old: Parts, *, in_groups: bool) -> HeldOutRows:
+    rows = old["rows"]
+    if type(rows) is not np.ndarray or rows.ndim != 2:
+        damaged("its held-out rows are none")
+    anomalies = old.get("anomaly_rows", rows[:0])
+    if type(anomalies) is not np.ndarray or anomalies.ndim != 2:
+        damaged("its held-out anomalies are none")
+    n, m = len(rows), len(anomalies)
+    groups = old["groups"]
+    if type(groups) is not np.ndarray or (in_groups and groups.shape != (n,)):
+        damaged("its held-out rows have more groups, or fewer, than there are")
+    if m and anomalies.shape[1] != rows.shape[1]:
+        damaged("its held-out anomalies have not the columns of its table")
+    of_rows = groups if in_groups else np.zeros(n, dtype=np.uint64)
+    return HeldOutRows.from_state(
+        {
+            "rows": np.concatenate([rows, anomalies]) if m else rows,
+            "kind": np.repeat(["", "anomaly"], [n, m]),
+            "hashes": np.concatenate([of_rows, np.zeros(m, dtype=np.uint64)]),
+            "weight": np.ones(n + m),
+            "in_groups": in_groups,
+        }
+    )
+
+
+def _kinds(value: Any, plan: Plan) -> tuple[Parts, Parts | None]:
+    """The rows of the seen kinds, and what was made of them."""
+    if value is None:
+        if plan.holdout.keeps_kinds:
+            damaged("the rows that it names alarms by are not there")
+        rows = np.empty((0, len(plan.encoder.pack.first)), dtype=np.float32)
+        none = {"rows": rows, "kind": np.empty(0, dtype=str)}
+        return none | {"groups": np.empty(0, dtype=np.uint64), "key": plan.holdout.key}, None
+    rows = ("rows", "kind", "groups", "key")
+    old = _old(value, "KindRows", rows, _JUDGES)
+    judges = {name: old.get(name) for name in _JUDGES}
+    there = [judges[name] is not None for name in _JUDGES]
+    if any(there) != all(there):
+        damaged("it lacks trees to name alarms by, or rows that they were grown on")
+    return {name: old[name] for name in rows}, judges if all(there) else None
