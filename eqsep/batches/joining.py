@@ -26,11 +26,11 @@ def tables(batches: Iterable[tuple[Any, Any]], *, name: str) -> Iterator[tuple[T
             wanted, named = list(columns), table.named
         apart = sorted(set(wanted) ^ set(columns))
         if apart or table.named is not named:
-            told = f"{listed(np.array(apart))} not in both" if apart else "one has names of columns"
-            told = f"Batch {number} has not the columns of the batches before it: {told}. Pass"
+            why = f"{listed(np.array(apart))} not in both" if apart else "one has names of columns"
             raise UserError(
-                f"{told} batches of one table, with None where a value is not known.",
-                command=f"{told} batches of one table, empty where a value is not known.",
+                f"Batch {number} does not have the columns of the batches before it: {why}.",
+                hint="Pass batches of one table, with None where a value is not known.",
+                topic="unlike_batches",
             )
         yield replace(table, columns=[columns[column] for column in wanted]), y
 

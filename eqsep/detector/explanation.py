@@ -12,7 +12,7 @@ from eqsep.detector.scoring import Scorer, scorer_of
 from eqsep.engine.compiled import in_threads
 from eqsep.engine.manhattan import SparseManhattan
 from eqsep.engine.nystroem import CACHED_ROWS
-from eqsep.errors import UserError
+from eqsep.errors import ParameterError
 from eqsep.tables.decodings import decoded
 from eqsep.tables.reading import Table
 
@@ -93,7 +93,7 @@ def explain_rows(detector: Any, table: Table, *, top: int) -> list[Explanation]:
     add up to the score exactly, whatever the function.
     """
     if not top >= 1:
-        raise UserError(f"top must be at least 1, got {top!r}.")
+        raise ParameterError("top", expected="at least 1", got=top)
     feature_map, scorer = detector.feature_map_, scorer_of(detector)
     Z = feature_map.rows(table)
     normal = _normal_rows(detector)

@@ -17,7 +17,7 @@ from eqsep.detector.contamination import COMMON, held_out_anomalies
 from eqsep.detector.grouping import Grouping
 from eqsep.detector.scoring import MOST_HELD, usable
 from eqsep.engine.nystroem import row_keys
-from eqsep.errors import UserError, quoted
+from eqsep.errors import ParameterError, UserError, quoted
 from eqsep.labels import UNLABELLED, RowLabels
 from eqsep.tables.column import Column, column_of
 from eqsep.tables.reading import RowGroups, Table, read_table
@@ -154,9 +154,8 @@ def _beside(table: Table, given: Any, word: str) -> Column | None:
     if isinstance(given, str):
         columns = {column.name: column for column in table.columns}
         if given not in columns:
-            told = f"{given!r} is no column: the columns are {quoted(columns)}."
-            option = "--group" if word == "groups" else "--time"
-            raise UserError(f"{word}={told}", command=f"{option} {told}")
+            expected = f"the name of a column ({quoted(columns)}), or one value for each row"
+            raise ParameterError(word, expected=expected, got=given)
         return columns[given]
     if not isinstance(given, Column) and np.ndim(given) != 1:
         raise UserError(f"{word} must hold one value for each row, or be a name, got {given!r}.")
@@ -208,14 +207,13 @@ def check_grouped(grouping: Grouping | None, groups: RowGroups | None) -> None:
         if was is not None and now is None:
             column = f" of the column {was!r}" if was else ""
             raise UserError(
-                f"The first fit was told {word}{column}, so that these rows need theirs too: pass "
-                f"{word}={repr(was) if was else '...'}.",
-                command=f"The model was fitted in Python with {word} that are no column, and can "
-                f"learn and forget there alone.",
+                f"The first fit had {word}{column}, so these rows need theirs too.",
+                hint=f"Pass {word}={repr(was) if was else '...'}.",
+                topic="lost_groups",
             )
         if was is None and now is not None:
             raise UserError(
-                f"The first fit was not told {word}: leave it out, or fit anew with it.",
+                f"The first fit had no {word}: leave it out, or fit again with it.",
             )
 
 
@@ -247,10 +245,10 @@ def without_copies(table: Table, labels: RowLabels) -> tuple[Table, RowLabels, l
     kept = np.sort(both[1])
     told = (
         f"Each row is there {usual} times: of {normal.sum():,} normal rows {len(times):,} are "
-        f"distinct. Each is learnt once, as copies of a row promise nothing of new ones:"
+        f"distinct. Each is learnt once, as copies of a row promise nothing of new ones."
     )
-    advice = "if they were measured anew each time, add a column that tells them apart."
-    found = Finding(CopiedRowsWarning, told, advice, advice)
+    hint = "If they were measured again each time, add a column that tells them apart."
+    found = Finding(CopiedRowsWarning, told, hint)
     return table.take(kept), replace(labels, code=labels.code[kept]), [found]
 
 
@@ -277,21 +275,19 @@ def check_dependence(table: Table, code: np.ndarray) -> list[Finding]:
     name = max(found, key=lambda column: found[column])
     if np.quantile(list(found.values()), 0.75) <= _FOLLOWS and found[name] <= _FOLLOWS_CLOSELY:
         return []
+    stretches = [c.name for c in table.columns if _in_stretches(c)]
+    looks = f" (column {stretches[0]!r} looks like it)" if stretches else ""
     told = (
         f"Rows are like those before them: of column {name!r} the rank correlation of normal rows "
         f"with the row before is {found[name]:.2f}, and 0 where rows are shuffled. The promised "
         f"rate of false alarms holds for rows drawn from among these, and not for another run, "
-        f"machine or day:"
+        f"machine or day{looks}."
     )
-    stretches = [c.name for c in table.columns if _in_stretches(c)]
-    looks = f" (column {stretches[0]!r} looks like it)" if stretches else ""
     return [
         Finding(
             DependentRowsWarning,
             told,
-            f"pass groups=, which of these each row is from{looks}, or time=.",
-            f"pass the column that says which of these a row is from{looks} as --group, or one of "
-            f"times as --time.",
+            "Pass groups=, which of these each row is from, or time=.",
         )
     ]
 

@@ -167,12 +167,16 @@ def warn_of_rows(
     normal, limit = Z[labels.code == 0], _FAR if judged else min(detector.threshold_, _FAR)
     high = scorer.away(normal) > limit
     if high.sum() >= _FEWEST and high.mean() > _TIMES * detector.false_alarm_rate:
-        _warn(
+        hint, topic = "Fit again with these rows among the others.", ""
+        if not judged:
+            topic = "picked_rows"
+            hint += " If they were picked because they raised an alarm, pass judged=True."
+        message = (
             f"Of {len(normal):,} normal rows {high.mean():.0%} have an |1 - f| above {limit:.2f} "
             f"now that they are learnt, where the threshold is {detector.threshold_:.2f}: no "
-            f"landmark of the first fit is near them. Fit anew with these rows among the others",
-            judged=not judged,
+            f"landmark of the first fit is near them."
         )
+        warn(NewKindWarning(message, hint=hint, topic=topic))
     for code, kind in enumerate(labels.kinds[len(known.kinds) :], start=1 + len(known.kinds)):
         rows = Z[labels.code == code]
         alarm = float(np.mean(scorer.scores(rows) > detector.threshold_))
@@ -196,10 +200,11 @@ def warn_of_rows(
                 f"without ({rows_for(detector.unseen_rate):,} are needed). Fit anew with these "
                 f"rows too."
             )
-        _warn(
+        message = (
             f"The kind {kind!r} is new, and of its rows ({len(rows):,}) {alarm:.0%} raise an "
             f"alarm and {named:.0%} are told from other kinds now that they are learnt: {advice}"
         )
+        warn(NewKindWarning(message))
 
 
 def _names_of(detector: Any, rows: np.ndarray, kind: str) -> tuple[float, str | None]:
@@ -268,14 +273,6 @@ def suspects(
     places, scores = places[there], scorer_of(detector).scores(Z[there])
     highest: np.ndarray = places[np.argsort(-scores, kind="stable")[:n]]
     return highest
-
-
-def _warn(message: str, *, judged: bool = False) -> None:
-    """Warn; of rows that may have been `judged` because of an alarm, with how to say so."""
-    told = "; or, if they were picked because they raised an alarm, pass"
-    more, option = (f"{told} {word}." for word in ("judged=True", "--judged"))
-    command = f"{message}{option}" if judged else None
-    warn(NewKindWarning(f"{message}{more}" if judged else message, command=command))
 
 
 def _held_left(had: Beside, gone: Beside) -> np.ndarray:

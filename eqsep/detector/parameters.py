@@ -10,7 +10,7 @@ from eqsep.detector.feature_map import FeatureMap
 from eqsep.detector.naming import checked_unseen_rate
 from eqsep.detector.promise import checked_promise
 from eqsep.detector.windows import check_window
-from eqsep.errors import UserError
+from eqsep.errors import ParameterError, UserError
 
 DEVICES = ("cpu", "cuda", "auto")
 UNLABELLED_ROWS = ("auto", "trusted", "doubted")
@@ -21,8 +21,9 @@ def check_parameters(detector: Any) -> None:
     checked_promise(detector)
     checked_unseen_rate(detector.unseen_rate)
     if not isinstance(detector.n_landmarks, Integral) or detector.n_landmarks < 2:
-        told = f"must be a whole number of at least 2, got {detector.n_landmarks!r}."
-        raise UserError(f"n_landmarks {told}", command=f"--landmarks {told}")
+        raise ParameterError(
+            "n_landmarks", expected="a whole number of at least 2", got=detector.n_landmarks
+        )
     bandwidth = given_bandwidth(detector)
     for name, value in (
         ("alpha", detector.alpha),
@@ -30,12 +31,13 @@ def check_parameters(detector: Any) -> None:
         ("bandwidth", 1.0 if bandwidth is None else bandwidth),
     ):
         if not isinstance(value, Real) or not 0 < float(value) < np.inf:
-            raise UserError(f"{name} must be a number above 0, got {value!r}.")
+            raise ParameterError(name, expected="a number above 0", got=value)
     if detector.unlabelled not in UNLABELLED_ROWS:
-        told = f"must be one of {list(UNLABELLED_ROWS)}, got {detector.unlabelled!r}."
-        raise UserError(f"unlabelled {told}", command=f"--unlabelled {told}")
+        raise ParameterError(
+            "unlabelled", expected=f"one of {list(UNLABELLED_ROWS)}", got=detector.unlabelled
+        )
     if detector.device not in DEVICES:
-        raise UserError(f"device must be one of {list(DEVICES)}, got {detector.device!r}.")
+        raise ParameterError("device", expected=f"one of {list(DEVICES)}", got=detector.device)
     if not isinstance(detector.feature_map, FeatureMap | None):
         raise UserError(
             f"feature_map must be the feature_map_ of a fitted detector, got a "
@@ -53,9 +55,9 @@ def _check_doubt(detector: Any) -> None:
         return
     taken = "doubted" if given.doubted else "trusted"
     raise UserError(
-        f"unlabelled={asked!r} contradicts feature_map, in which rows are {taken}: that is settled "
-        f"at the first fit. Leave out unlabelled=, or fit the detector that it is from anew, with "
+        f"Rows are to be {asked}, and they are {taken} in the feature map: that is settled at the "
+        f"first fit.",
+        hint=f"Leave out unlabelled=, or fit the detector that feature_map is from again, with "
         f"unlabelled={asked!r} and labelled anomalies.",
-        command=f"The model that --like names was to take rows as {asked}, and they are {taken} in "
-        f"it, since it knew no labelled anomaly. Fit it anew with some.",
+        topic="contrary_trust",
     )

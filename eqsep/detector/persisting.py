@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.errors import UserError
+from eqsep.errors import ParameterError, UserError
 
 
 class PersistentAlarms:
@@ -34,19 +34,17 @@ class PersistentAlarms:
         if not 1 <= least <= among:
             raise UserError(
                 f"Alarms persist where {least} of the last {among} rows are above the threshold: "
-                f"expected two whole numbers, the first at least 1 and no larger than the second.",
-                command=f"--persist expects two numbers as in 3/5, the first at least 1 and no "
-                f"larger than the second: got {least}/{among}.",
+                f"expected two whole numbers, the first at least 1 and no larger than the second."
             )
         self.least, self.among = least, among
         self._last: dict[Any, np.ndarray] = {}
 
     @classmethod
     def read(cls, text: str) -> "PersistentAlarms":
-        """From what the command is told: "3/5"."""
+        """From a text such as "3/5"."""
         found = re.fullmatch(r"\s*(\d+)\s*/\s*(\d+)\s*", text)
         if found is None:
-            raise UserError(f"--persist expects two numbers as in 3/5, got {text!r}.")
+            raise ParameterError("persist", expected="two whole numbers as in 3/5", got=text)
         return cls(int(found[1]), int(found[2]))
 
     def update(self, above: Any, groups: Any = None) -> np.ndarray:

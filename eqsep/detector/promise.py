@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eqsep.errors import UserError
+from eqsep.errors import ParameterError
 
 CONFIDENCE = 0.95  # of the interval that is told of every model
 
@@ -86,14 +86,13 @@ def shares_as_high(score: np.ndarray, groups: np.ndarray) -> np.ndarray:
 def checked_share(share: object, *, name: str, means: str) -> float:
     """A parameter of this name as a number between 0 and 1; else an error says what it means."""
     if not isinstance(share, Real) or not 0 < float(share) < 1:
-        told = f"must be a number between 0 and 1, got {share!r}. {means}"
-        raise UserError(f"{name} {told}", command=f"--{name.replace('_', '-')} {told}")
+        raise ParameterError(name, expected="a number between 0 and 1", got=share, hint=means)
     return float(share)
 
 
 def checked_rate(rate: float) -> float:
     """A rate of false alarms as a number between 0 and 1."""
-    means = "0.01 lets one normal row in a hundred raise an alarm."
+    means = "0.01 allows one false alarm in a hundred normal rows."
     return checked_share(rate, name="false_alarm_rate", means=means)
 
 

@@ -155,9 +155,8 @@ def warn_of_common_rows(detector: Any, other: Any) -> None:
 
 
 def _warn(what: str, *, instead: str) -> None:
-    told = f"{what} Such rows count twice then, and the promised rate of false alarms suffers."
-    command = f"{told} If that is meant, pass --again."
-    warn(RepeatedRowsWarning(f"{told} {instead}", command=command))
+    message = f"{what} Such rows count twice then, and the promised rate of false alarms suffers."
+    warn(RepeatedRowsWarning(message, hint=instead))
 
 
 def _repeated_kinds(detector: Any, kept: KindRows) -> Iterator[tuple[str, Repeats]]:

@@ -302,8 +302,9 @@ class Calibration:
         if confidence is None:
             return math.floor(rate * (n + 1) + 1e-9)
         if len(self.groups):
-            told = "cannot be kept where whole groups are held out: leave it out."
-            raise UserError(f"confidence {told}", command=f"--confidence {told}")
+            raise UserError(
+                "A confidence cannot be kept where whole groups are held out: leave it out."
+            )
         return certified_rank(n, rate=rate, confidence=confidence)
 
     def threshold(self, rate: float, confidence: float | None = None) -> float:
@@ -351,18 +352,19 @@ class Calibration:
             wanted = wanted if wanted < STEP else math.ceil((wanted + 1) / STEP) * STEP - 1
         digit = 10 ** math.floor(math.log10(least))
         enough = float(f"{math.ceil(least / digit - 1e-9) * digit:.1g}")
-        told = (
+        message = (
             f"A false-alarm rate of {rate:g} cannot be promised{certainly}: it takes "
             f"{math.ceil(wanted - 1e-9):,} held-out {what}, and there are {n:,}"
             + f" beside {self.n_left_out:,} that are taken for anomalies" * (self.n_left_out > 0)
-            + f". Add {more}"
+            + "."
         )
-        other = f", or set false_alarm_rate={enough:g}" if enough < 1 else ""
-        option = f", or pass --false-alarm-rate {enough:g}" if enough < 1 else ""
-        if confidence is not None and self.rank(rate):
-            other += ", or set confidence=None: on average it can be promised"
-            option += ", or leave out --confidence: on average it can be promised"
-        warn(CalibrationWarning(f"{told}{other}.", command=f"{told}{option}."))
+        hint, topic = f"Add {more}.", "more_rows"
+        if enough < 1:
+            hint, topic = f"Add {more}, or set false_alarm_rate={enough:g}.", "higher_rate"
+        if enough < 1 and confidence is not None and self.rank(rate):
+            topic = "higher_rate_or_no_confidence"
+            hint = f"{hint[:-1]}, or confidence=None: on average it can be promised."
+        warn(CalibrationWarning(message, hint=hint, topic=topic, more=more, rate=enough))
 
     def p_value(self, score: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
         """p(s) for each score, of rows one by one or of all rows of new `groups`."""

@@ -31,13 +31,14 @@ def selected(p: np.ndarray, *, fdr: float, n_calibrating: int) -> np.ndarray:
     needed = alarms_needed(len(p), fdr=fdr, n_calibrating=n_calibrating)
     if not mask.any() and needed > MANY:
         least, enough = 1 / (n_calibrating + 1), math.ceil(len(p) / (fdr * MANY)) - 1
-        told = (
+        message = (
             f"No row is selected, and fewer than {needed:,} could not have been: a p-value by "
             f"{n_calibrating:,} held-out normal rows is at least {least:.2g}, and among "
-            f"{len(p):,} rows that says little of one. Add normal rows (by {enough:,} "
-            f"held-out ones {MANY} alarms would do), pass fewer rows at a time, or allow a higher"
+            f"{len(p):,} rows that says little of one. By {enough:,} held-out rows {MANY} alarms "
+            f"would do."
         )
-        warn(CalibrationWarning(f"{told} fdr.", command=f"{told} --fdr."))
+        hint = "Add normal rows, pass fewer rows at a time, or allow a higher fdr."
+        warn(CalibrationWarning(message, hint=hint, topic="none_selected"))
     return mask
 
 
@@ -49,9 +50,9 @@ def calibrating(detector: Any) -> int:
     if detector.feature_map_.grouping:
         raise UserError(
             "A share of false discoveries cannot be promised where whole groups are held out: rows "
-            "of one group raise alarms together. Use predict, or fit without groups= and time=.",
-            command="--fdr cannot be kept by a model that was fitted with --group or --time: rows "
-            "of one group raise alarms together. Leave it out.",
+            "of one group raise alarms together.",
+            hint="Use predict, or fit without groups= and time=.",
+            topic="no_fdr",
         )
     if detector.caution_ is not None:
         warn(detector.caution_.warning())

@@ -62,9 +62,12 @@ def refuse_labels(labels: RowLabels, counts: np.ndarray, *, normal: Any, given: 
         How many rows each of the labels stands for.
     """
     if given and labels.labels is None:
-        told = "y holds no label: all of them are missing (None, NaN)."
-        rest = "to learn all rows as normal ones, or check where the labels were lost."
-        raise UserError(f"{told} Pass y=None {rest}", command=f"{told} Leave out --label {rest}")
+        raise UserError(
+            "There is no label: all of them are missing.",
+            hint="Pass y=None to learn all rows as normal ones, or check where the labels were "
+            "lost.",
+            topic="no_label",
+        )
     unlabelled, labelled = (int(counts[labels.code == UNLABELLED].sum()), int(counts.sum()))
     labelled -= unlabelled
     if (labels.code == 0).any() or not labelled:
@@ -85,12 +88,10 @@ def refuse_labels(labels: RowLabels, counts: np.ndarray, *, normal: Any, given: 
         )
 
 
-def _normal_unsaid(told: str, other: str) -> UserError:
+def _normal_unsaid(message: str, other: str) -> UserError:
     """The error where no label is the normal one, and what else can be done about it."""
-    wanted = f"{told} Say which label is normal:"
-    return UserError(
-        f"{wanted} normal=..., or {other}", command=f"{wanted} --normal LABEL, or {other}"
-    )
+    hint = f"Say which label is normal, normal=..., or {other}"
+    return UserError(message, hint=hint, topic="no_normal_label", other=other)
 
 
 def accuracy(detector: Any, X: Any, y: Any, sample_weight: Any = None) -> float:

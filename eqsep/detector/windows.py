@@ -15,7 +15,7 @@ import numpy as np
 from eqsep.batches.sources import Source, source_of
 from eqsep.detector.grouping import Grouping
 from eqsep.detector.holdout import with_groups
-from eqsep.errors import UserError
+from eqsep.errors import ParameterError, UserError
 from eqsep.tables.column import LARGEST, Column
 from eqsep.tables.reading import RowGroups, Table, read_table
 
@@ -84,8 +84,11 @@ class Windows:
         raw = [column for column in table.columns if column.name not in {*added, *but}]
         kinds = tuple(c.kind if c.kind in _NUMERIC and not c.is_empty else "" for c in raw)
         if not any(kinds):
-            told = f"There is no column of numbers to take windows of: {[c.name for c in raw]}."
-            raise UserError(f"{told} Leave out window=.", command=f"{told} Leave out --window.")
+            raise UserError(
+                f"There is no column of numbers to take windows of: {[c.name for c in raw]}.",
+                hint="Leave out window=.",
+                topic="no_windows",
+            )
         return cls(int(length), tuple(column.name for column in raw), kinds)
 
     @property
@@ -211,8 +214,7 @@ def _names(column: str, length: int) -> list[str]:
 def check_length(length: Any) -> None:
     """Refuse what is no length of a window."""
     if not isinstance(length, Integral) or int(length) < SHORTEST:
-        told = f"expects a number of rows, {SHORTEST} or more, got {length!r}."
-        raise UserError(f"window {told}", command=f"--window {told}")
+        raise ParameterError("window", expected=f"a number of rows, {SHORTEST} or more", got=length)
 
 
 def check_window(detector: Any) -> None:
@@ -221,8 +223,10 @@ def check_window(detector: Any) -> None:
     given = detector.feature_map
     if given is not None and (given.windows is None or given.windows.length != detector.window):
         raise UserError(
-            f"window={detector.window} contradicts feature_map, which has windows of its own or "
-            f"none: that is settled at the first fit. Leave out window=."
+            f"Windows of {detector.window} rows contradict the feature map, which has others or "
+            f"none: that is settled at the first fit.",
+            hint="Leave out window=.",
+            topic="no_windows",
         )
 
 
@@ -241,11 +245,12 @@ def widened(windows: Windows, table: Table, grouping: Grouping | None) -> Table:
     there = {column.name for column in table.columns}
     group, time = grouping.columns
     if group is not None and group not in there:
-        told = "The windows of the model are taken run by run, and the runs are not known:"
         raise UserError(
-            f"{told} pass the column {group!r} too."
+            "The windows of the model are taken run by run, and the runs are not known.",
+            hint=f"Pass the column {group!r} too."
             if group
-            else f"{told} pass detector.feature_map_.windows.transform(X, groups=...)."
+            else "Pass detector.feature_map_.windows.transform(X, groups=...).",
+            topic="" if group else "unknown_runs",
         )
     return windows.transform(table, group, time if time in there else None)
 

@@ -21,6 +21,13 @@ from eqsep.persistence.codecs import (
 from eqsep.persistence.container import damaged
 
 _TEXT = Schema("a text", lambda value, sizes: type(value) is str)  # noqa: ARG005
+_FIELDS = Schema(
+    "texts and numbers by name",
+    lambda value, sizes: (  # noqa: ARG005
+        type(value) is dict and all(type(v) in (str, int, float) for v in value.values())
+    ),
+)
+_RENAMED = {"advice": "hint"}
 _TWO_NAMES = Schema(
     "the names of two columns, or None",
     lambda value, sizes: (  # noqa: ARG005
@@ -56,12 +63,15 @@ class GroupingCodec(RecordCodec):
 
 @dataclass(frozen=True)
 class FindingCodec(RecordCodec):
-    """What a check has found, its category by name."""
+    """What a check has found, its category by name; older files call the hint advice."""
 
     def encode(self, value: Any) -> dict[str, Any]:
-        return super().encode(value) | {"category": value.category.__name__}
+        parts = super().encode(value)
+        return parts | {"category": value.category.__name__, "fields": dict(value.fields)}
 
     def decode(self, parts: dict[str, Any], name: str) -> Any:
+        if "advice" in parts:  # in files of eqsep 0.2.0, with an option, which nobody asks for now
+            parts = {_RENAMED.get(k, k): v for k, v in parts.items() if k != "option"}
         made = super().decode(parts, name)
         return replace(made, category=next(c for c in CAUTIONS if c.__name__ == made.category))
 
@@ -102,7 +112,8 @@ GROUPINGS: dict[str, Codec] = {
         "eqsep.checks",
         {
             "category": word(*(category.__name__ for category in CAUTIONS)),
-            **dict.fromkeys(("message", "advice", "option"), _TEXT),
+            **dict.fromkeys(("message", "hint"), _TEXT),
+            "fields": _FIELDS,
         },
     ),
 }

@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 
-from eqsep.errors import EqsepWarning, UserError, warn
+from eqsep.errors import EqsepWarning, ParameterError, UserError, warn
 from eqsep.renames import DEPRECATED, parameter
 from eqsep.tables.column import Column
 from eqsep.tables.encodings import Category, Date, Number
@@ -19,7 +19,7 @@ _FORMS = {
 }
 _FEW = 20  # distinct names: so few are never ids, however few the rows
 _CONVERT = "If these are numbers or dates stored as text, convert them"
-_KEEPS_IDS = "a TableEncoder of your own keeps ids with max_new=1."
+_KEEPS_IDS = "to keep ids, pass a TableEncoder with max_new=1."
 
 
 class DroppedColumnWarning(EqsepWarning):
@@ -118,14 +118,15 @@ class TableEncoder(FittedEncoder, TransformerMixin, BaseEstimator):
         forms = self._forms()
         learnt = [None if c.name in dropped else self._learn(c, forms) for c in table.columns]
         if len(dropped) == len(learnt):
-            told = (
+            raise UserError(
                 f"There is no column to encode: expected one that is not an id, got "
-                f"{_listed(dropped)}. {_CONVERT}, a decimal comma to a point too"
+                f"{_listed(dropped)}.",
+                hint=f"{_CONVERT}, a decimal comma to a point too; {_KEEPS_IDS}",
+                topic="no_column",
             )
-            raise UserError(f"{told}; {_KEEPS_IDS}", command=f"{told}.")
         if dropped:
-            told = f"Columns were dropped: {_listed(dropped)}. {_CONVERT}"
-            warn(DroppedColumnWarning(f"{told}; {_KEEPS_IDS}", command=f"{told}."))
+            message = f"Columns were dropped: {_listed(dropped)}."
+            warn(DroppedColumnWarning(message, hint=f"{_CONVERT}; {_KEEPS_IDS}"))
         names = [column.name for column in table.columns] if table.named else None
         self._record(learnt, dropped=dropped, names=names)
         self.notation_ = {c.name: c.notation for c in table.columns if c.notation}
@@ -146,16 +147,18 @@ class TableEncoder(FittedEncoder, TransformerMixin, BaseEstimator):
         for name in ("max_categories", "min_count"):
             count = getattr(self, name)
             if not isinstance(count, int | np.integer) or count < 1:
-                raise UserError(f"{name} must be a whole number of at least 1, got {count!r}.")
+                raise ParameterError(name, expected="a whole number of at least 1", got=count)
         if not 0 <= self.max_new <= 1:
-            raise UserError(f"max_new must be a chance between 0 and 1, got {self.max_new!r}.")
+            raise ParameterError("max_new", expected="a chance between 0 and 1", got=self.max_new)
 
     def _forms(self) -> list[str]:
         encoding = self.numeric_encoding
         if self.columns != DEPRECATED:
             encoding = parameter(self, "numeric_encoding")
         if encoding not in _FORMS:
-            raise UserError(f"numeric_encoding must be one of {list(_FORMS)}, got {encoding!r}.")
+            raise ParameterError(
+                "numeric_encoding", expected=f"one of {list(_FORMS)}", got=encoding
+            )
         return list(_FORMS[encoding])
 
     def _reason_to_drop(self, column: Column) -> str | None:

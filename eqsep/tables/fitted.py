@@ -142,13 +142,11 @@ class FittedEncoder:
         wanted = [name for name in names if name not in self.dropped_]
         absent = [name for name in wanted if name not in given]
         if absent:
-            told = (
-                f"Columns {absent} are missing: {_CALLED} was fitted with them, and "
-                f"got {list(given)}. Add them,"
-            )
             raise UserError(
-                f"{told} with None where a value is not known.",
-                command=f"{told} empty where a value is not known.",
+                f"Columns {absent} are missing: {_CALLED} was fitted with them, and "
+                f"got {list(given)}.",
+                hint="Add them, with None where a value is not known.",
+                topic="missing_columns",
             )
         extra = [name for name in given if name not in names]
         if extra:
