@@ -5,6 +5,7 @@ import re
 import warnings
 from collections.abc import Iterable
 from copy import copy
+from functools import partial
 from inspect import currentframe
 from pathlib import Path
 from typing import Any, Self
@@ -49,9 +50,6 @@ class Message(Exception):
     def __str__(self) -> str:
         return joined(self.place and f"{self.place}:", self.message, self.hint)
 
-    def __reduce__(self) -> Any:
-        return _restored, (type(self), self.args), self.__dict__
-
     def at(self, place: str) -> Self:
         """The same message about a place: a file, say, or a row of it.
 
@@ -62,13 +60,7 @@ class Message(Exception):
         """
         placed = copy(self)
         placed.place = f"{place}: {self.place}" if self.place else place
-        placed.args = (str(placed),)
         return placed
-
-
-def _restored(kind: type[Message], args: tuple[Any, ...]) -> Message:
-    """An empty message, which copies and pickles fill: `__init__` differs from class to class."""
-    return kind.__new__(kind, *args)
 
 
 def joined(*parts: str) -> str:
@@ -98,6 +90,11 @@ class ParameterError(UserError):
     def __init__(self, name: str, *, expected: str, got: object, hint: str = "") -> None:
         message = f"{name} must be {expected}, got {got!r}."
         super().__init__(message, hint=hint, parameter=name, expected=expected, got=got)
+
+    def __reduce__(self) -> Any:  # copies and pickles call with what `__init__` takes
+        name, expected, got = (self.fields[field] for field in ("parameter", "expected", "got"))
+        made = partial(type(self), name, expected=expected, got=got, hint=self.hint)
+        return made, (), self.__dict__
 
 
 class UserTypeError(UserError, TypeError):

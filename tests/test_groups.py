@@ -365,7 +365,7 @@ def test_one_column_that_moves_slowly_is_enough():
     rows[:, 0] = np.cumsum(rows[:, 0])  # one temperature among noise
     code = np.zeros(400, dtype=int)
     (said,) = check_dependence(read_table(rows, name="Detector"), code)
-    assert "'x0'" in said.told
+    assert "'x0'" in said.message
     assert not check_dependence(read_table(rng.permutation(rows), name="Detector"), code)
 
 

@@ -154,7 +154,7 @@ def test_every_colour_of_the_pictures_is_defined_for_light_dark_and_paper(either
     dark, printed = (style.split(f"@media {name}")[1] for name in ("(prefers", "print"))
     for variable in VARIABLES.values():
         for part in (style, dark, printed):
-            assert f"{variable}: #" in part
+            assert f"--{variable}: #" in part
 
 
 def luminance(colour):

@@ -43,8 +43,9 @@ class PersistentAlarms:
     def read(cls, text: str) -> "PersistentAlarms":
         """From a text such as "3/5"."""
         found = re.fullmatch(r"\s*(\d+)\s*/\s*(\d+)\s*", text)
-        if found is None:
-            raise ParameterError("persist", expected="two whole numbers as in 3/5", got=text)
+        if found is None or not 1 <= int(found[1]) <= int(found[2]):
+            expected = "two whole numbers as in 3/5, the first at least 1 and not above the second"
+            raise ParameterError("persist", expected=expected, got=text)
         return cls(int(found[1]), int(found[2]))
 
     def update(self, above: Any, groups: Any = None) -> np.ndarray:

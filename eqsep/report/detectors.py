@@ -159,6 +159,7 @@ def detector_report(
         What to look at in the data. What a check has found is weighed among the steps to do next.
     usage : Usage, default=None
         For the lines that show how to go on.
+
     Examples
     --------
     >>> from eqsep import Detector
