@@ -195,7 +195,7 @@ def test_the_command_plays_files_back_and_writes_a_page(file, tmp_path):
     [
         (("--time", "kind"), "cannot be two of --label, --time and --drop"),
         (("--time", "wen"), "'wen' is no column: .* Did you mean 'when'?"),
-        (("--time", "x0", "--every", "1d"), "--every expects a number of rows, since times are"),
+        (("--time", "x0", "--every", "1d"), "--every must be a number of rows, as times are"),
         (("--time", "when", "--against", "forest"), "is no method that can be retrained here"),
     ],
 )

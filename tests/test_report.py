@@ -261,7 +261,7 @@ def test_several_columns_that_others_drown_are_warned_of(detector, new, monkeypa
         drowned = [step.why for step in steps if step.what == "Learn fewer columns"]
         assert len(drowned) == warned
     assert "In 3 columns (a, b, rpm)" in drowned[0]
-    assert "--drop" in drowned[0]
+    assert "Leave out columns that have no part in what goes wrong" in drowned[0]
 
 
 def shown(alarms, row):

@@ -154,7 +154,7 @@ def _beside(table: Table, given: Any, word: str) -> Column | None:
     if isinstance(given, str):
         columns = {column.name: column for column in table.columns}
         if given not in columns:
-            expected = f"the name of a column ({quoted(columns)}), or one value for each row"
+            expected = f"a column ({quoted(columns)})"
             raise ParameterError(word, expected=expected, got=given)
         return columns[given]
     if not isinstance(given, Column) and np.ndim(given) != 1:

@@ -53,8 +53,7 @@ class Review:
                 raise ParameterError(name, expected="a number of at least 0", got=cost)
         if None in costs.values() and set(costs.values()) != {None}:
             raise UserError(
-                f"Costs come in pairs, that of an alarm and that of a miss: got "
-                f"{self.cost_alarm} and {self.cost_miss}.",
+                "Costs come in pairs, that of an alarm and that of a miss: got one of them.",
                 hint="Pass both cost_alarm and cost_miss, or neither.",
                 topic="lone_cost",
             )
