@@ -142,10 +142,10 @@ def test_times_that_are_numbers_count_rows():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"every": 60}, "every expects a span such as 7d"),
-        ({"delay": "soon"}, "delay expects a span such as 7d, .* got 'soon'"),
-        ({"every": "0d"}, "every expects a span above 0"),
-        ({"alarms": 0}, "alarms expects a whole number, 1 or more, got 0"),
+        ({"every": 60}, "every must be a span such as 7d"),
+        ({"delay": "soon"}, "delay must be a span such as 7d, .* got 'soon'"),
+        ({"every": "0d"}, "every must be a span above 0"),
+        ({"alarms": 0}, "alarms must be a whole number of at least 1, got 0"),
         ({"first": 5_000}, "The first model takes 5,000 labelled rows, .* begins 600 have"),
     ],
 )

@@ -111,7 +111,7 @@ def test_beside_missing_labels_every_name_is_a_kind():
         (["ok"] * 3 + ["leak", None, None], None, "of 4 rows, and 2 rows have none. Say which"),
         (["ok", "leak"] + [None] * 4, "OK", "No label is 'OK': every label"),
         ([5] * 6, None, "Only the label 5 is in y, so its meaning is open"),
-        ([None] * 6, None, "y holds no label: all of them are missing"),
+        ([None] * 6, None, "There is no label: all of them are missing"),
         ([0, 1], None, "X has 6 rows, y has 2 labels"),
         (np.zeros((6, 2)), None, r"one label a row, got an array of shape \(6, 2\)"),
         ("normal", None, r"one label a row, got an array of shape \(\)"),
@@ -284,7 +284,7 @@ def test_wrong_parameters_are_refused_by_name(wrong, rows):
     with pytest.raises(ValueError, match=f"{name} must be"):
         Detector(**wrong).fit(rows, KINDS)
     if name == "false_alarm_rate":
-        with pytest.raises(ValueError, match="lets one normal row in a hundred"):
+        with pytest.raises(ValueError, match="allows one false alarm in a hundred normal rows"):
             cheap().fit(rows, KINDS).set_params(false_alarm_rate=value).predict(rows)
 
 

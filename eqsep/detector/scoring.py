@@ -363,7 +363,7 @@ class Calibration:
             hint, topic = f"Add {more}, or set false_alarm_rate={enough:g}.", "higher_rate"
         if enough < 1 and confidence is not None and self.rank(rate):
             topic = "higher_rate_or_no_confidence"
-            hint = f"{hint[:-1]}, or confidence=None: on average it can be promised."
+            hint = f"{hint[:-1]}, or set confidence=None: on average it can be promised."
         warn(CalibrationWarning(message, hint=hint, topic=topic, more=more, rate=enough))
 
     def p_value(self, score: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
