@@ -13,7 +13,7 @@ import numpy as np
 
 from eqsep.arrays import check_weight
 from eqsep.batches.sources import Source
-from eqsep.errors import UserError, quoted
+from eqsep.errors import ParameterError, UserError, quoted
 from eqsep.labels import label_objects
 from eqsep.tables.reading import Table, read_table
 
@@ -36,9 +36,8 @@ def weighted(table: Table, y: Any, sample_weight: Any) -> tuple[Table, Any]:
     if isinstance(sample_weight, str):
         columns = {column.name: column for column in table.columns}
         if sample_weight not in columns:
-            raise UserError(
-                f"sample_weight={sample_weight!r} is no column: the columns are {quoted(columns)}."
-            )
+            expected = f"a column ({quoted(columns)})"
+            raise ParameterError("sample_weight", expected=expected, got=sample_weight)
         kept = [column for column in table.columns if column.name != sample_weight]
         table = replace(table, columns=kept)
         sample_weight = columns[sample_weight].numbers("number")
