@@ -23,6 +23,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -118,7 +119,7 @@ class Finding:
     category: type[DataWarning]
     message: str
     hint: str
-    fields: Mapping[str, str | float] = field(default_factory=dict, hash=False)
+    fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def warning(self) -> DataWarning:
         """The finding as a warning."""
