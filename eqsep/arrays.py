@@ -12,7 +12,7 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
-from eqsep.errors import MissingExtraError, UserError
+from eqsep.errors import MissingExtraError, ParameterError, UserError
 
 
 class WithoutCaches:
@@ -56,7 +56,7 @@ def resolve_device(device: str) -> Any:
         ) from error
     known = ("auto", "cpu", "cuda")
     if device not in known:
-        raise UserError(f"device must be one of {known}, got {device!r}.")
+        raise ParameterError("device", expected=f"one of {known}", got=device)
     if device == "cuda" and not torch.cuda.is_available():
         raise UserError("device='cuda' was asked for, but torch sees no GPU. Use device='auto'.")
     if device == "auto":

@@ -1,8 +1,8 @@
 """Checks of data: what in a table or its labels may spoil a model, or its answers.
 
 Each check is a small function that returns findings. `Detector.fit` raises them as warnings of the
-categories below, all of them `DataWarning`; the command prints them in its own words. Who has
-looked, and goes on, says so once: ``warnings.simplefilter("ignore", DateColumnWarning)``.
+categories below, all of them `DataWarning`. To keep a column that you have checked, silence its
+warning: ``warnings.simplefilter("ignore", DateColumnWarning)``.
 
 | finding | category |
 |---|---|
@@ -11,7 +11,7 @@ looked, and goes on, says so once: ``warnings.simplefilter("ignore", DateColumnW
 | numbers with a decimal comma, read as names | `DecimalCommaWarning` |
 | dates: later rows lie beyond what was learnt | `DateColumnWarning`, `NewDateWarning` |
 | labels that may be misspelt | `LabelSpellingWarning` |
-| a threshold that few anomalies get above | `HighThresholdWarning` |
+| a threshold that few anomalies get above | `HighThresholdWarning`, `DoubtedThresholdWarning` |
 | rows that are like those before them | `DependentRowsWarning` |
 | rows that change over time | `DriftWarning` |
 | times that begin anew | `TimeOrderWarning` |
@@ -22,7 +22,7 @@ looked, and goes on, says so once: ``warnings.simplefilter("ignore", DateColumnW
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -30,7 +30,7 @@ import numpy as np
 from eqsep.engine.nystroem import row_keys
 from eqsep.errors import EqsepWarning, quoted, warn
 from eqsep.labels import RowLabels
-from eqsep.schemas import TEXT, check_parts, word
+from eqsep.schemas import TEXT, Schema, check_parts, word
 from eqsep.tables.column import WRITERS, Column
 from eqsep.tables.encoder import Encoder
 from eqsep.tables.encodings import Date
@@ -82,6 +82,10 @@ class HighThresholdWarning(DataWarning):
     """The threshold is so high that anomalies hardly get above it."""
 
 
+class DoubtedThresholdWarning(HighThresholdWarning):
+    """It is so high by rows that may be anomalies which nobody has labelled."""
+
+
 class DependentRowsWarning(DataWarning):
     """Rows are like those before them, and neither groups nor times were given."""
 
@@ -114,35 +118,46 @@ class Finding:
     category : type of DataWarning
     message : str
         What was found, and why it matters.
-    advice, option : str
-        What to do about it: in Python, and with the options of the command.
+    hint : str
+        What to do about it, in Python.
+    fields : mapping of str to str or number
+        What it is about, such as the name of a column.
     """
 
     category: type[DataWarning]
     message: str
-    advice: str
-    option: str
+    hint: str
+    fields: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def warning(self) -> DataWarning:
-        """The warning that says it."""
-        return self.category(f"{self.message} {self.advice}", command=self.told)
-
-    @property
-    def told(self) -> str:
-        """What was found, and what to do about it with the options of the command."""
-        return f"{self.message} {self.option}"
+        """The finding as a warning."""
+        return self.category(self.message, hint=self.hint, **self.fields)
 
     def state(self) -> dict[str, Any]:
         """The parts of a model file, which has what breaks the promise."""
-        return {"category": self.category.__name__, "message": self.message, "hint": self.advice}
+        name = self.category.__name__
+        words = {"message": self.message, "hint": self.hint, "fields": dict(self.fields)}
+        return {"category": name} | words
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The finding of these parts."""
-        category = word(*(category.__name__ for category in CAUTIONS))
-        check_parts(state, {"category": category, "message": TEXT, "hint": TEXT}, "Finding")
+        check_parts(state, _FINDING, "Finding", optional=("fields",))
         found = next(c for c in CAUTIONS if c.__name__ == state["category"])
-        return cls(found, state["message"], state["hint"], state["hint"])
+        return cls(found, state["message"], state["hint"], state.get("fields", {}))
+
+
+_FINDING = {
+    "category": word(*(category.__name__ for category in CAUTIONS)),
+    "message": TEXT,
+    "hint": TEXT,
+    "fields": Schema(
+        "strings and numbers by name",
+        lambda value, sizes: (  # noqa: ARG005
+            type(value) is dict and all(type(v) in (str, int, float) for v in value.values())
+        ),
+    ),
+}
 
 
 def warn_of(findings: Iterable[Finding]) -> None:
@@ -169,8 +184,8 @@ def counting_columns(rows: Table) -> list[Finding]:
     --------
     >>> from eqsep.tables.reading import read_table
     >>> rows = read_table([{"id": i, "size": i % 7} for i in range(30)], name="checks")
-    >>> [finding.option for finding in counting_columns(rows)]
-    ["If it only counts the rows, leave it out: --drop 'id'."]
+    >>> [finding.fields for finding in counting_columns(rows)]
+    [{'column': 'id'}]
     """
     if rows.n_rows <= _FEW:
         return []
@@ -180,7 +195,7 @@ def counting_columns(rows: Table) -> list[Finding]:
             f"Column {column.name!r} rises or falls from row to row, as numbers of rows do: new "
             f"rows may lie beyond all that was learnt, and raise alarms for that alone.",
             "If it only counts the rows, leave it out of X.",
-            f"If it only counts the rows, leave it out: --drop {column.name!r}.",
+            {"column": column.name},
         )
         for column in rows.columns
         if column.kind == "number" and _is_counter(column.values)
@@ -218,7 +233,7 @@ def decimal_commas(rows: Table) -> list[Finding]:
             f"{which} {quoted(found, most=len(found))} {hold} numbers with a decimal comma, such "
             f"as {text!r}, read as names here: write them with a point, {point}.",
             f"If they are names, make it a categorical column{others}.",
-            f"If they are names, say so: --names {name!r}{others}.",
+            {"column": name, "others": others},
         )
     ]
 
@@ -236,7 +251,7 @@ def leaking_columns(rows: Table, code: np.ndarray) -> list[Finding]:
             LeakingColumnWarning,
             f"Column {column.name!r} alone tells every anomalous row from every normal one.",
             "If it is known only together with the label, leave it out of X.",
-            f"If it is known only together with the label, leave it out: --drop {column.name!r}.",
+            {"column": column.name},
         )
         for column in rows.columns
         if _separates(column, anomalous, normal)
@@ -266,27 +281,29 @@ def check_labels(counts: Mapping[str, int], *, known: Iterable[str] = ()) -> lis
     Examples
     --------
     >>> [finding.message for finding in check_labels({"ok": 90, "OK": 7})]
-    ["Labels 'OK', 'ok' differ only by case or blanks:"]
+    ["Labels 'OK', 'ok' differ only by case or blanks."]
     """
     known = list(known)
     new = set(counts) - set(known)
     alike: dict[str, set[str]] = {}
     for text in (*counts, *known):
         alike.setdefault(text.strip().casefold(), set()).add(text)
-    differ = "differ only by case or blanks:"
-    same = "if they mean the same, write them alike."
     found = [
-        Finding(LabelSpellingWarning, f"Labels {quoted(sorted(texts))} {differ}", same, same)
+        Finding(
+            LabelSpellingWarning,
+            f"Labels {quoted(sorted(texts))} differ only by case or blanks.",
+            "If they mean the same, write them alike.",
+        )
         for texts in alike.values()
         if len(texts) > 1 and texts & new
     ]
     single = [text for text, n in counts.items() if n == 1 and text in new]
     if single:
         one = len(single) == 1
-        which = f"Label {quoted(single)} has one row:"
-        many = f"Labels {quoted(single)} have one row each:"
-        check = f"check {'its' if one else 'their'} spelling, for one row teaches little."
-        found.append(Finding(LabelSpellingWarning, which if one else many, check, check))
+        which = f"Label {quoted(single)} has one row."
+        many = f"Labels {quoted(single)} have one row each."
+        check = f"Check {'its' if one else 'their'} spelling: one row teaches little."
+        found.append(Finding(LabelSpellingWarning, which if one else many, check))
     return found
 
 
@@ -325,7 +342,6 @@ def check_doubt(asked: str, *, kinds: Collection[str]) -> list[Finding]:
             "Rows are to be doubted, and no anomaly is labelled, by which others could be found "
             "among them: all rows are taken for normal ones.",
             "Pass y with some labelled anomalies, or leave out unlabelled='doubted'.",
-            "Label some anomalies, or leave out --unlabelled.",
         )
     ]
 
@@ -338,30 +354,25 @@ def check_threshold(threshold: float, *, rate: float, doubted: bool = False) -> 
     """
     if threshold < _HIGH[doubted]:
         return []
-    near = (
-        f"The threshold, {threshold:.3f}, is near 1 or above, the score of rows that are far from "
-    )
+    near = f"The threshold, {threshold:.3f}, is near 1 or above, the score of rows far from all"
     if doubted:
-        higher = "label the anomalies among them, or allow a higher"
         return [
             Finding(
-                HighThresholdWarning,
-                f"{near}everything: so high score more than {rate:.2%} of the held-out rows, which "
-                f"nobody has called normal. Some of these are likely to be anomalies that nobody "
-                f"has labelled; while they set the threshold, few anomalies will raise an alarm.",
-                f"eqsep.detector.suspects lists them: {higher} false_alarm_rate.",
-                f"eqsep suspects lists them: {higher} --false-alarm-rate.",
+                DoubtedThresholdWarning,
+                f"{near}: more than {rate:.2%} of the held-out rows score this high, and nobody "
+                f"has called them normal. Some of these are likely to be anomalies that nobody has "
+                f"labelled; while they set the threshold, few anomalies will raise an alarm.",
+                "eqsep.detector.suspects lists them: label the anomalies among them, or allow a "
+                "higher false_alarm_rate.",
             )
         ]
     return [
         Finding(
             HighThresholdWarning,
-            f"{near}everything: so far out lie more than {rate:.2%} of the normal rows. Few "
-            f"anomalies will raise an alarm.",
+            f"{near}: more than {rate:.2%} of the normal rows score this high. Few anomalies will "
+            f"raise an alarm.",
             "Leave out columns of codes or ids, set a larger n_landmarks, or allow a higher "
             "false_alarm_rate.",
-            "Leave out columns of codes or ids with --drop, take more --landmarks, or allow a "
-            "higher --false-alarm-rate.",
         )
     ]
 
@@ -375,7 +386,7 @@ def check_dates(encoder: Encoder) -> list[Finding]:
             f"rows that come later lie beyond all that was learnt, and may raise alarms for that "
             f"alone.",
             "Unless the date matters, leave it out of X.",
-            f"Unless the date matters, leave it out: --drop {name!r}.",
+            {"column": name},
         )
         for _, name, learnt in _dates(encoder)
     ]
@@ -399,9 +410,9 @@ def check_beyond(beyond: Beyond, *, n_rows: int) -> list[Finding]:
             NewDateWarning,
             f"{n:,} of {n_rows:,} row{'s' * (n_rows != 1)} {'has' if n == 1 else 'have'} a {side} "
             f"date in column {name!r} than all that were learnt ({limit}), and may raise alarms "
-            f"for that alone:",
-            "fit to rows of their time, or without the column.",
-            f"fit to rows of their time, or without the column, by eqsep fit … --drop {name!r}.",
+            f"for that alone.",
+            "Fit to rows of their time, or without the column.",
+            {"column": name},
         )
         for (name, side, limit), n in beyond.items()
         if 2 * n > n_rows
@@ -445,12 +456,12 @@ def without_copies(table: Table, labels: RowLabels) -> tuple[Table, RowLabels, l
         np.column_stack([keys, labels.code.astype(np.uint64)]), axis=0, return_index=True
     )
     kept = np.sort(both[1])
-    found_text = (
+    message = (
         f"Each row is there {usual} times: of {normal.sum():,} normal rows {len(times):,} are "
-        f"distinct. Each is learnt once, as copies of a row promise nothing of new ones:"
+        f"distinct. Each is learnt once, as copies of a row promise nothing of new ones."
     )
-    advice = "if they were measured anew each time, add a column that tells them apart."
-    found = Finding(CopiedRowsWarning, found_text, advice, advice)
+    hint = "If they were measured again each time, add a column that tells them apart."
+    found = Finding(CopiedRowsWarning, message, hint)
     return table.take(kept), replace(labels, code=labels.code[kept]), [found]
 
 
@@ -477,21 +488,16 @@ def check_dependence(table: Table, code: np.ndarray) -> list[Finding]:
     name = max(found, key=lambda column: found[column])
     if np.quantile(list(found.values()), 0.75) <= _FOLLOWS and found[name] <= _FOLLOWS_CLOSELY:
         return []
-    told = (
-        f"Rows are like those before them: of column {name!r} the rank correlation of normal rows "
-        f"with the row before is {found[name]:.2f}, and 0 where rows are shuffled. The promised "
-        f"rate of false alarms holds for rows drawn from among these, and not for another run, "
-        f"machine or day:"
-    )
     stretches = [c.name for c in table.columns if _in_stretches(c)]
     looks = f" (column {stretches[0]!r} looks like it)" if stretches else ""
     return [
         Finding(
             DependentRowsWarning,
-            told,
-            f"pass groups=, which of these each row is from{looks}, or time=.",
-            f"pass the column that says which of these a row is from{looks} as --group, or one of "
-            f"times as --time.",
+            f"Rows are like those before them: of column {name!r} the rank correlation of normal "
+            f"rows with the row before is {found[name]:.2f}, and 0 where rows are shuffled. The "
+            f"promised rate of false alarms holds for rows drawn from among these, and not for "
+            f"another run, machine or day{looks}.",
+            "Pass groups=, which of these each row is from, or time=.",
         )
     ]
 

@@ -23,8 +23,8 @@ Json = Any  # as `json` reads it: the API's own words, which /openapi.json descr
 class ServiceError(UserError):
     """What the service has refused; `status` is that of HTTP, 0 where it was not reached."""
 
-    def __init__(self, message: str = "", *, command: str | None = None, status: int = 0) -> None:
-        super().__init__(message, command=command)
+    def __init__(self, message: str = "", *, status: int = 0, **rest: Any) -> None:
+        super().__init__(message, **rest)
         self.status = status
 
 

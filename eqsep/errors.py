@@ -4,9 +4,11 @@ import os
 import re
 import warnings
 from collections.abc import Iterable
+from copy import copy
+from functools import partial
 from inspect import currentframe
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 _PACKAGE = f"{Path(__file__).parent}{os.sep}"
 _OBEYED = (  # compiled when first used, as it takes a while
@@ -15,43 +17,84 @@ _OBEYED = (  # compiled when first used, as it takes a while
 
 
 class Message(Exception):
-    """What is said to those who write Python; where the command has words of its own, these too.
+    """What was expected and what came, and a hint at what to do, in words for Python.
 
     Parameters
     ----------
     message : str
-        What was expected, what came, what to do.
-    command : str, default=None
-        The same in the words of the command, with options in place of parameters.
+        What is the matter: it reads the same wherever it is shown.
+    hint : str
+        What to do about it, in Python.
+    topic : str
+        What the hint is about, for those who word it differently; by default the class's name.
+    **fields
+        Plain values that the words are made of, such as ``column="id"``.
 
     Examples
     --------
-    >>> error = UserError("alpha must be above 0, got -1.", command="--alpha must be above 0.")
-    >>> str(error), error.in_command()
-    ('alpha must be above 0, got -1.', '--alpha must be above 0.')
+    >>> error = UserError("There is no column 'y'.", hint="Pass columns=...", column="y")
+    >>> str(error)
+    "There is no column 'y'. Pass columns=..."
+    >>> error.message, error.topic, error.fields
+    ("There is no column 'y'.", 'UserError', {'column': 'y'})
     """
 
-    def __init__(self, message: str = "", *, command: str | None = None) -> None:
-        super().__init__(message)
-        self.command = command
+    def __init__(
+        self, message: str = "", *, hint: str = "", topic: str = "", **fields: Any
+    ) -> None:
+        super().__init__(joined(message, hint))
+        self.message, self.hint, self.fields = message, hint, fields
+        self.topic = topic or type(self).__name__
+        self.place = ""
 
-    def in_command(self) -> str:
-        """What the command says."""
-        return str(self) if self.command is None else self.command
+    def __str__(self) -> str:
+        return joined(self.place and f"{self.place}:", self.message, self.hint)
 
     def at(self, place: str) -> Self:
-        """The same of a place: a file, say, or a row of it.
+        """The same message about a place: a file, say, or a row of it.
 
         Examples
         --------
         >>> str(UserError("There are no rows.").at("a.csv"))
         'a.csv: There are no rows.'
         """
-        return type(self)(f"{place}: {self}", command=f"{place}: {self.in_command()}")
+        placed = copy(self)
+        placed.place = f"{place}: {self.place}" if self.place else place
+        return placed
+
+
+def joined(*parts: str) -> str:
+    """Sentences as one text, without the empty ones.
+
+    Examples
+    --------
+    >>> joined("rows.csv:", "There are no rows.", "")
+    'rows.csv: There are no rows.'
+    """
+    return " ".join(filter(None, parts))
 
 
 class UserError(Message, ValueError):
     """Something that the caller passed cannot be."""
+
+
+class ParameterError(UserError):
+    """A parameter has a value that it cannot have.
+
+    Examples
+    --------
+    >>> print(ParameterError("alpha", expected="a number above 0", got=-1))
+    alpha must be a number above 0, got -1.
+    """
+
+    def __init__(self, name: str, *, expected: str, got: object, hint: str = "") -> None:
+        message = f"{name} must be {expected}, got {got!r}."
+        super().__init__(message, hint=hint, parameter=name, expected=expected, got=got)
+
+    def __reduce__(self) -> Any:  # copies and pickles call with what `__init__` takes
+        name, expected, got = (self.fields[field] for field in ("parameter", "expected", "got"))
+        made = partial(type(self), name, expected=expected, got=got, hint=self.hint)
+        return made, (), self.__dict__
 
 
 class UserTypeError(UserError, TypeError):

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from eqsep.arrays import check_classification_targets, column_or_1d, to_numpy, type_of_target
-from eqsep.errors import EqsepWarning, UserError, quoted, warn
+from eqsep.errors import EqsepWarning, ParameterError, UserError, quoted, warn
 from eqsep.schemas import NONE, TEXTS, check_parts, damaged, either, kept
 from eqsep.tables.column import objects
 
@@ -141,26 +141,29 @@ def read_labels(y: Any, *, normal: Any = None, one_class: bool = False) -> Label
         )
     known = _normal_of(labels, named=named, normal=normal)
     if len(labels) > 2 and (known is None or not named):
+        example = str(labels[0] if known is None else known)
         raise UserError(
             f"Only binary classification is supported. The type of the target is "
-            f"{type_of_target(labels)}: y has {len(labels)} labels ({listed(labels)}). "
-            + _advice(labels, known, named=named)
+            f"{type_of_target(labels)}: there are {len(labels)} labels ({listed(labels)}).",
+            hint=_hint(example, named=named),
+            topic="many_names" if named else "many_numbers",
+            label=example,
         )
     if known is None:
         other = labels[1].item()
         warn(
             GuessedLabelWarning(
                 f"Neither of the labels {listed(labels)} is 0 or 'normal': {labels[0]} was taken "
-                f"as normal because it sorts first. Say which one is: normal={other!r}, for "
-                f"example."
+                f"as normal because it sorts first.",
+                hint=f"Say which one is: normal={other!r}, for example.",
+                label=other,
             )
         )
     return _labels(labels, labels[0] if known is None else known, by_name=known is not None)
 
 
-def _advice(labels: np.ndarray, known: Any, *, named: bool) -> str:
+def _hint(example: str, *, named: bool) -> str:
     """What to do about more than two labels that are numbers, or of which none is known."""
-    example = str(labels[0] if known is None else known)
     if named:
         return f"Say which of these names is the normal one: normal={example!r}, for example."
     return (
@@ -173,9 +176,8 @@ def _normal_of(labels: np.ndarray, *, named: bool, normal: Any) -> Any:
     """The normal one of `labels`, or None where nothing says which it is."""
     if normal is not None:
         if normal not in labels.tolist():
-            raise UserError(
-                f"normal={normal!r} does not occur in y, which holds {listed(labels)}. "
-                f"Pass the label of the normal rows."
+            raise ParameterError(
+                "normal", expected=f"one of the labels ({listed(labels)})", got=normal
             )
         return normal
     usual = NORMAL if named else 0
@@ -205,8 +207,10 @@ def _from_one(label: Any, *, named: bool, normal: Any) -> Labels:
         classes = np.array([label, label != 1], dtype=label.dtype)
         return Labels(classes, classes[:0], by_name=False)
     raise UserError(
-        f"Only the label {label} is in y, so its meaning is open: expected 0 / 1 or names of "
-        f"kinds. Say which label is normal: normal={label.item()!r}, if these rows are."
+        f"Only the label {label} occurs, so its meaning is open: expected 0 / 1 or names of kinds.",
+        hint=f"Say which label is normal: normal={label.item()!r}, if these rows are.",
+        topic="one_label",
+        label=label.item(),
     )
 
 
@@ -321,8 +325,8 @@ def _check_words(kinds: list[str]) -> None:
     for word, rows in (("normal", "rows that pass"), ("unseen", "alarms like no seen kind")):
         if word in kinds:
             raise UserError(
-                f"y has a kind of anomaly called {word!r}, which is what predict_kind says of "
-                f"{rows}. Rename that kind."
+                f"A kind of anomaly is called {word!r}, which is what {rows} are called. Rename "
+                f"that kind."
             )
 
 
@@ -330,13 +334,11 @@ def _check_truths(new: list[str], kinds: tuple[str, ...], *, normal: str) -> Non
     """Refuse 0 and 1 as new kinds beside names: more likely they mean normal and anomalous."""
     found = [name for name in new if name.casefold() in TRUTHS]
     if found and not any(kind.casefold() in TRUTHS for kind in kinds):
-        told = (
-            f"Labels were names, {quoted((normal, *kinds))}, and are now {quoted(found)}, which "
-            f"would be new kinds of anomaly."
-        )
         raise UserError(
-            f"{told} Where 0 means normal, pass {normal!r}, and for 1 the name of a kind.",
-            command=f"{told} Say which label is normal, --normal 0 for example, or write names.",
+            f"Labels were names, {quoted((normal, *kinds))}, and are now {quoted(found)}, which "
+            f"would be new kinds of anomaly.",
+            hint=f"Where 0 means normal, pass {normal!r}, and for 1 the name of a kind.",
+            topic="numbers_for_names",
         )
 
 

@@ -186,8 +186,8 @@ def test_a_promise_with_a_confidence_is_measured_at_its_own_threshold():
     ("review", "told"),
     [
         (Review(top=0), "1 or more, got 0"),
-        (Review(cost_alarm=1.0), "two costs"),
-        (Review(cost_alarm=1.0, cost_miss=-1.0), "two costs"),
+        (Review(cost_alarm=1.0), "both cost_alarm and cost_miss, or neither"),
+        (Review(cost_alarm=1.0, cost_miss=-1.0), "cost_miss must be a number of at least 0"),
         (Review(day=["1"]), "the day of each of 11 rows"),
     ],
 )

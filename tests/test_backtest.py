@@ -142,10 +142,10 @@ def test_times_that_are_numbers_count_rows():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"every": 60}, "every expects a span such as 7d"),
-        ({"delay": "soon"}, "delay expects a span such as 7d, .* got 'soon'"),
-        ({"every": "0d"}, "every expects a span above 0"),
-        ({"alarms": 0}, "alarms expects a whole number, 1 or more, got 0"),
+        ({"every": 60}, "every must be a span such as 7d"),
+        ({"delay": "soon"}, "delay must be a span such as 7d, .* got 'soon'"),
+        ({"every": "0d"}, "every must be a span above 0"),
+        ({"alarms": 0}, "alarms must be a whole number of at least 1, got 0"),
         ({"first": 5_000}, "The first model takes 5,000 labelled rows, .* begins 600 have"),
     ],
 )
@@ -195,7 +195,7 @@ def test_the_command_plays_files_back_and_writes_a_page(file, tmp_path):
     [
         (("--time", "kind"), "cannot be two of --label, --time and --drop"),
         (("--time", "wen"), "'wen' is no column: .* Did you mean 'when'?"),
-        (("--time", "x0", "--every", "1d"), "--every expects a number of rows, since times are"),
+        (("--time", "x0", "--every", "1d"), "--every must be a number of rows, as times are"),
         (("--time", "when", "--against", "forest"), "is no method that can be retrained here"),
     ],
 )

@@ -162,9 +162,9 @@ def test_batches_have_the_columns_of_the_first_in_its_order():
 @pytest.mark.parametrize(
     ("second", "told"),
     [
-        ([{"a": 1.0}], "Batch 2 has not the columns of the batches before it: b not in both"),
+        ([{"a": 1.0}], "Batch 2 does not have the columns of the batches before it: b not in both"),
         ([{"a": 1.0, "b": "x", "c": 1}], "Batch 2 .*: c not in both"),
-        (np.zeros((1, 2)), "Batch 2 has not the columns"),
+        (np.zeros((1, 2)), "Batch 2 does not have the columns"),
     ],
 )
 def test_other_columns_in_a_later_batch_are_refused(second, told):

@@ -18,13 +18,23 @@ from eqsep.commands.console import (
     tell,
     warnings_told,
 )
-from eqsep.errors import EqsepWarning, MissingExtraError, UserError, UserTypeError, quoted
+from eqsep.errors import (
+    EqsepWarning,
+    MissingExtraError,
+    ParameterError,
+    UserError,
+    UserTypeError,
+    quoted,
+)
 
 
 @pytest.mark.parametrize(
     ("error", "told"),
     [
-        (UserError("Set a=1.", command="Pass --a 1."), "Error: Pass --a 1.\n"),
+        (
+            ParameterError("fdr", expected="above 0", got=0),
+            "Error: --fdr must be above 0, got 0.\n",
+        ),
         (UserTypeError("No number."), "Error: No number.\n"),
         (MissingExtraError("Install it."), "Error: Install it.\n"),
         (OSError(28, "No space left on device"), "Error: No space left on device.\n"),
@@ -72,14 +82,15 @@ def test_a_pipe_that_ends_is_no_error(monkeypatch, capsys):
 
 
 def test_warnings_are_told_once_each_in_the_words_of_the_command(capsys):
+    topic = "no_windows"
     with warnings_told() as told:
         for _ in range(2):
-            warnings.warn(EqsepWarning("Set a=1.", command="Pass --a 1."), stacklevel=1)
+            warnings.warn(EqsepWarning("All.", hint="Set window=None.", topic=topic), stacklevel=1)
         warnings.warn("Look\n  here.", stacklevel=1)
         warnings.warn("of a library", DeprecationWarning, stacklevel=1)
         told.append("Added.")
         told.append("Look here.")
-    assert told == ["Pass --a 1.", "Look here.", "Added."]
+    assert told == ["All. Leave out --window.", "Look here.", "Added."]
     assert capsys.readouterr().err == "".join(f"Warning: {text}\n" for text in told)
 
 

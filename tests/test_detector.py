@@ -102,16 +102,16 @@ def test_beside_missing_labels_every_name_is_a_kind():
 @pytest.mark.parametrize(
     ("y", "normal", "told"),
     [
-        (["a", "b", "c"] * 2, None, r"y has 3 labels \(a, b, c\)"),
-        ([2, 3, 4] * 2, None, r"y has 3 labels \(2, 3, 4\)"),
-        (["a", "b", "c"] * 2, "z", "normal='z' does not occur in y, which holds a, b, c"),
+        (["a", "b", "c"] * 2, None, r"there are 3 labels \(a, b, c\)"),
+        ([2, 3, 4] * 2, None, r"there are 3 labels \(2, 3, 4\)"),
+        (["a", "b", "c"] * 2, "z", "normal must be one of the labels .*, got 'z'"),
         (["pump"] * 6, None, r"every label \(pump\) is a kind of anomaly, and none is 0, False or"),
         (["pump"] * 6, "ok", "none is 'ok'"),
         ([1] * 6, None, r"every label \(anomaly\)"),
         (["ok"] * 3 + ["leak", None, None], None, "of 4 rows, and 2 rows have none. Say which"),
         (["ok", "leak"] + [None] * 4, "OK", "No label is 'OK': every label"),
-        ([5] * 6, None, "Only the label 5 is in y, so its meaning is open"),
-        ([None] * 6, None, "y holds no label: all of them are missing"),
+        ([5] * 6, None, "Only the label 5 occurs, so its meaning is open"),
+        ([None] * 6, None, "There is no label: all of them are missing"),
         ([0, 1], None, "X has 6 rows, y has 2 labels"),
         (np.zeros((6, 2)), None, r"one label a row, got an array of shape \(6, 2\)"),
         ("normal", None, r"one label a row, got an array of shape \(\)"),
@@ -284,7 +284,7 @@ def test_wrong_parameters_are_refused_by_name(wrong, rows):
     with pytest.raises(ValueError, match=f"{name} must be"):
         Detector(**wrong).fit(rows, KINDS)
     if name == "false_alarm_rate":
-        with pytest.raises(ValueError, match="lets one normal row in a hundred"):
+        with pytest.raises(ValueError, match="allows one false alarm in a hundred normal rows"):
             cheap().fit(rows, KINDS).set_params(false_alarm_rate=value).predict(rows)
 
 

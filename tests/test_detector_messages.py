@@ -39,7 +39,7 @@ def test_a_row_that_is_no_table_is_told_how_to_become_one(detector):
 def test_a_kind_may_not_be_called_as_predict_kind_calls_others(kind, normal, meaning):
     X = np.random.default_rng(0).normal(size=(50, 2))
     y = np.repeat([normal or "normal", kind], [40, 10])
-    with pytest.raises(ValueError, match=rf"called '{kind}', which .* says of {meaning}.*Rename"):
+    with pytest.raises(ValueError, match=rf"called '{kind}', which is what {meaning} .*Rename"):
         Detector(normal=normal).fit(X, y)
 
 

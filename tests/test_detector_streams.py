@@ -358,10 +358,10 @@ def test_pieces_add_up_in_any_order(frame, X):
         ([], None, "There are no rows"),
         ([pd.DataFrame({"a": []})], None, "There are no rows"),
         ([pd.DataFrame({"a": [1.0] * 9})] * 2, "b", "no column 'b' of labels"),
-        ([np.zeros((9, 2)), np.zeros((9, 3))], None, "Batch 2 has not the columns"),
+        ([np.zeros((9, 2)), np.zeros((9, 3))], None, "Batch 2 does not have the columns"),
         ([pd.DataFrame({"a": [1.0] * 9}), pd.DataFrame({"a": ["x"] * 9})], None, "not of one kind"),
         ([(np.zeros((9, 2)), [0] * 8)], None, "X has 9 rows, y has 8 labels"),
-        ([(np.zeros((9, 2)), [None] * 9)], None, "y holds no label"),
+        ([(np.zeros((9, 2)), [None] * 9)], None, "There is no label"),
         ([(np.zeros((9, 2)), ["bad"] * 9)], None, "none is 0, False or 'normal'"),
     ],
 )

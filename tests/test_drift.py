@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from eqsep import Detector, load_model
 from eqsep.checks import DependentRowsWarning, DriftWarning, TimeOrderWarning
 from eqsep.cli import app
+from eqsep.commands.wording import in_command
 from eqsep.report import HeldOut, detector_report
 
 N = 1500
@@ -97,7 +98,8 @@ def test_the_model_goes_on_saying_it(tmp_path):
     again = load_model(tmp_path / "model.eqsep")
     assert again.caution_ == found.caution_
     told = CliRunner().invoke(app, ["info", str(tmp_path / "model.eqsep")])
-    assert f"caution     {found.caution_.message} {found.caution_.option}\n" in told.output
+    assert f"caution     {in_command(found.caution_.warning())}\n" in told.output
+    assert "leave out columns that do not matter with --drop.\n" in told.output
     assert "held out by time block; times by column 't', not learnt" in told.output
     frame = rows("jump")[:200].drop(columns="t")
     report = detector_report(again, HeldOut(frame, np.full(200, "normal")))

@@ -193,7 +193,7 @@ def test_only_the_kinds_that_are_asked_for_are_the_seen_one(rows):
     (one,) = leave_one_kind_out(model, X, kind, seen=[wanted], random_state=0).results
     assert one == every[-1]
     for seen in ([], ["normal"], [wanted, "nothing"]):
-        with pytest.raises(ValueError, match="seen expects some of the kinds"):
+        with pytest.raises(ValueError, match="seen must be some of the kinds"):
             leave_one_kind_out(model, X, kind, seen=seen)
 
 

@@ -81,7 +81,7 @@ def test_a_kind_of_one_group_is_unseen_alone_and_kinds_of_none_are_refused():
     result = leave_one_kind_out(KNeighborsClassifier(1), X, alone, groups=RUN, random_state=0)
     assert [one.kind for one in result.results] == ["leak"]
     assert "jam" in result.results[0].by_kind
-    with pytest.raises(UserError, match=r"seen expects some of the kinds \['leak'\]"):
+    with pytest.raises(UserError, match=r"seen must be some of the kinds \['leak'\]"):
         leave_one_kind_out(KNeighborsClassifier(1), X, alone, groups=RUN, seen=["jam"])
     alone[(RUN != "r0") & (alone == "leak")] = "normal"
     with pytest.raises(UserError, match="no kind can be seen and tested"):

@@ -82,6 +82,13 @@ def test_no_underscore_crosses_a_module():
     assert {at: names for at, names in told.items() if names} == {}
 
 
+def test_the_command_alone_speaks_of_its_options():
+    option = re.compile(r"""["' (`]--[a-z][a-z-]+""")
+    speaking = {at for at, text in texts(MODULES, ROOT).items() if option.search(text)}
+    assert "cli.py" in speaking
+    assert {at for at in speaking if not at.startswith(("cli.py", "commands/"))} == set()
+
+
 def test_a_module_fits_on_a_few_screens():
     lengths = {at: len(text.splitlines()) for at, text in texts(ALL_MODULES, ROOT.parent).items()}
     assert {at: n for at, n in lengths.items() if n > 400} == {}

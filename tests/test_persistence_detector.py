@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from forged_files import taken_apart
+from forged_files import nodes, put_together, taken_apart
 from numpy.testing import assert_allclose, assert_array_equal
 from saved_detectors import (
     DETECTORS,
@@ -28,6 +28,7 @@ from saved_detectors import (
 from sklearn.base import clone
 
 from eqsep import Detector, NegativeSampling, load_model
+from eqsep.checks import DriftWarning, Finding
 from eqsep.detector import RepeatedRowsWarning
 from eqsep.persistence import ModelFileError
 from eqsep.tables.fitted import state_of
@@ -195,3 +196,22 @@ def test_a_kind_of_one_row_is_kept(tmp_path):
         detector = Detector(bandwidth=1.0, n_landmarks=20, random_state=0).fit(X, y)
     detector.save(tmp_path / "m")
     assert load_model(tmp_path / "m").kinds_ == ("fraud",)
+
+
+def test_what_a_fit_has_found_is_kept_with_its_hint_and_fields(path):
+    detector = deepcopy(fitted("0/1")[0])
+    fields = {"column": "run", "rows": 3, "rate": 0.5}
+    detector.caution_ = Finding(DriftWarning, "Rows change.", "Fit again.", fields)
+    assert kept(detector, path).caution_ == detector.caution_
+
+
+def test_what_a_fit_of_eqsep_0_2_0_has_found_is_read(path):
+    detector = deepcopy(fitted("0/1")[0])
+    detector.caution_ = Finding(DriftWarning, "Rows change.", "Fit again.")
+    detector.save(path)
+    header, arrays = taken_apart(path.read_bytes())
+    ((parts, _),) = ((tree, key) for tree, key in nodes(header) if key == "hint")
+    parts["advice"], parts["option"] = parts.pop("hint"), "Fit again with --drop."
+    del parts["fields"]
+    path.write_bytes(put_together(header, arrays))
+    assert load_model(path).caution_ == detector.caution_

@@ -154,7 +154,7 @@ def test_every_colour_of_the_pictures_is_defined_for_light_dark_and_paper(either
     dark, printed = (style.split(f"@media {name}")[1] for name in ("(prefers", "print"))
     for variable in VARIABLES.values():
         for part in (style, dark, printed):
-            assert f"{variable}: #" in part
+            assert f"--{variable}: #" in part
 
 
 def luminance(colour):
@@ -261,7 +261,7 @@ def test_several_columns_that_others_drown_are_warned_of(detector, new, monkeypa
         drowned = [step.why for step in steps if step.what == "Learn fewer columns"]
         assert len(drowned) == warned
     assert "In 3 columns (a, b, rpm)" in drowned[0]
-    assert "--drop" in drowned[0]
+    assert "Leave out columns that have no part in what goes wrong" in drowned[0]
 
 
 def shown(alarms, row):

@@ -111,7 +111,7 @@ def steps(wide, **changed):
 
 
 def test_steps_come_by_gain_and_are_five_at_most(wide):
-    leak = Finding(LeakingColumnWarning, "Column 'x3' tells all.", "Leave it.", "--drop 'x3'.")
+    leak = Finding(LeakingColumnWarning, "Column 'x3' tells all.", "Leave it.", {"column": "x3"})
     beyond = (replace(wide[1].columns[0], outgrown="above"), *wide[1].columns[1:])
     first = ["Check for a leak of the label", "Leave out the column x0", "Lower the threshold"]
     told = steps(wide, findings=[leak], columns=beyond, threshold=0.99, promised=False)

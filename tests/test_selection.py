@@ -55,7 +55,7 @@ def test_what_too_few_held_out_rows_cannot_resolve_is_told():
     rng = np.random.default_rng(0)
     scores = np.concatenate([rng.uniform(size=9_950), np.full(50, 9.0)])
     few, many = (Calibration(np.zeros((n, 1)), rng.uniform(size=n)) for n in (499, 4_999))
-    told = r"fewer than 200 could not have been: a p-value by 499 .* \(by 9,999 held-out ones 10 al"
+    told = r"fewer than 200 could not have been: a p-value by 499 .* By 9,999 held-out rows 10 al"
     with pytest.warns(CalibrationWarning, match=told):
         assert not selected(few.p_value(scores), fdr=0.1, n_calibrating=499).any()
     mask = selected(many.p_value(scores), fdr=0.1, n_calibrating=4_999)  # warnings are errors here
@@ -87,7 +87,7 @@ def test_rows_in_groups_are_refused():
     grouped.fit(X, groups=np.arange(800) // 10)
     with pytest.raises(UserError, match="where whole groups are held out"):
         grouped.select(X)
-    with pytest.raises(UserError, match="not exchangeable one by one"):
+    with pytest.raises(UserError, match="cannot be watched one by one"):
         Monitor(grouped)
 
 

@@ -119,7 +119,7 @@ def test_a_token_is_issued_and_taken_back(kept):
         (["--entity", "card"], "--entity is a column of the rows of MODEL"),
         (["nothing.eqsep"], "nothing.eqsep"),
         (["--database", "nonsense"], "No database is at 'nonsense'"),
-        (["--keep-quiet", "7"], "keep_quiet is a share between 0 and 1"),
+        (["--keep-quiet", "7"], "--keep-quiet must be a share between 0 and 1"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_sentence(tmp_path, monkeypatch, words, told):

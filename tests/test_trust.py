@@ -105,7 +105,7 @@ def test_batches_are_taken_as_rows_in_memory(mixed, unlabelled, monkeypatch):
 def test_a_feature_map_that_contradicts_what_is_asked_is_refused(mixed, first, asked):
     X, y = mixed
     feature_map = cheap(unlabelled=first).fit(X, y).feature_map_
-    told = f"unlabelled='{asked}' contradicts feature_map, in which rows are {first}: .* Leave out"
+    told = f"to be {asked}, and they are {first} in the feature map: .* Leave out unlabelled=, or"
     with pytest.raises(UserError, match=told):
         Detector(feature_map=feature_map, unlabelled=asked).fit(X, y)
     with pytest.raises(UserError, match=told):

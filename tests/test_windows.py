@@ -190,7 +190,7 @@ def test_the_runs_of_rows_must_be_known(detector, tmp_path):
     with pytest.raises(UserError, match="row by row"):
         detector.to_onnx(tmp_path / "m.onnx")
     other = Detector(window=9, feature_map=detector.feature_map_)
-    with pytest.raises(UserError, match="contradicts feature_map"):
+    with pytest.raises(UserError, match="contradict the feature map"):
         other.fit(frame, groups="run", time="minute")
 
 

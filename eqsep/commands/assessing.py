@@ -17,6 +17,7 @@ from eqsep.commands.console import counted, told_counts
 from eqsep.commands.inputs import InputSpec
 from eqsep.commands.label_columns import check_some_label, y_for
 from eqsep.commands.reading import Choice, as_read, cast, columns_for, load_detector, whole_pieces
+from eqsep.commands.wording import in_command
 from eqsep.detector import Detector, PersistentAlarms, learnt_before
 from eqsep.errors import UserError
 from eqsep.evaluation import AssessedKind, Assessment, Interval, Names, Review, Share
@@ -125,7 +126,7 @@ def assess_files(
     y = y_for(detector, table.column(spec.label), name=spec.label, **spec.told)
     check_some_label(y, name=spec.label)
     rows, caution = as_read(table, detector), detector.caution_
-    notes = [] if caution is None else [f"Said at the fit: {caution.told}"]
+    notes = [] if caution is None else [f"Said at the fit: {in_command(caution.warning())}"]
     if set(grouped.groups) <= set(table.schema.names):
         rows = grouped.with_groups(rows, table)
     rows = detector.feature_map_.aligned(rows)  # with windows, before rows are left out

@@ -14,6 +14,7 @@ import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
+from eqsep.commands.wording import in_command
 from eqsep.errors import Message, Note, UserError, quoted, visible
 
 debugging = ContextVar("debugging", default=False)  # whether every error keeps its traceback
@@ -126,10 +127,11 @@ def sentence(message: Exception | str) -> str:
 
     Examples
     --------
+    >>> from eqsep.errors import ParameterError
     >>> sentence(FileNotFoundError(2, "No such file or directory", "rows.csv"))
     'rows.csv: no such file or directory.'
-    >>> sentence(UserError("alpha must be above 0.", command="--alpha must be above 0."))
-    '--alpha must be above 0.'
+    >>> sentence(ParameterError("n_landmarks", expected="at least 2", got=1))
+    '--landmarks must be at least 2, got 1.'
     """
     if isinstance(message, OSError) and message.strerror:
         what = message.strerror[0].lower() + message.strerror[1:]
@@ -137,7 +139,7 @@ def sentence(message: Exception | str) -> str:
         if isinstance(message, PermissionError):
             text += " Change the rights to it, or pass another file."
         return text
-    text = message.in_command() if isinstance(message, Message) else str(message)
+    text = in_command(message) if isinstance(message, Message) else str(message)
     return " ".join(
         f"{word[:100]}…" if len(word) > _LONGEST_WORD else word for word in text.split()
     )

@@ -140,7 +140,7 @@ def _repeats_refused(*, again: bool) -> Iterator[None]:
         try:
             yield
         except RepeatedRowsWarning as found:
-            raise UserError(str(found), command=found.in_command()) from found
+            raise UserError(found.message, hint=found.hint, topic=found.topic) from found
 
 
 def learn_files(

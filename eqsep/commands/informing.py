@@ -7,6 +7,7 @@ from rich.console import Console
 from eqsep.commands.console import counted
 from eqsep.commands.fitting import tell_fitted
 from eqsep.commands.reading import load_detector
+from eqsep.commands.wording import in_command
 from eqsep.detector import Detector
 from eqsep.detector.naming import has_promise, short_kinds
 from eqsep.detector.sets import rows_for
@@ -23,7 +24,8 @@ def tell_info(console: Console, path: Path) -> None:
     detector = load_detector(path)
     tell_fitted(console, detector, {}, path)
     made_by, version, digest = origin(path.read_bytes())
-    lines = {} if detector.caution_ is None else {"caution": detector.caution_.told}
+    caution = detector.caution_
+    lines = {} if caution is None else {"caution": in_command(caution.warning())}
     lines |= {
         **_groups(detector),
         "learnt": _rows(detector),

@@ -13,6 +13,7 @@ from eqsep.commands.label_columns import LabelColumn
 from eqsep.commands.reading import files_of
 from eqsep.commands.streams import STANDARD_INPUT
 from eqsep.commands.training_data import TrainingData, is_large
+from eqsep.commands.wording import in_command
 from eqsep.detector import Detector
 from eqsep.detector.grouping import Grouping
 from eqsep.detector.trust import is_calibration_doubted
@@ -43,7 +44,12 @@ def fit_report(
         counts={_called(kind, data.labels): n for kind, n in data.counts.items()},
         title=f"Anomalies in {', '.join(Path(name).name for name in spec.paths)}",
         warnings=_weighed(warnings, known, detector),
-        usage=Usage(model=str(model), label=spec.label or "kind", options=spec.label_words()),
+        usage=Usage(
+            model=str(model),
+            label=spec.label or "kind",
+            options=spec.label_words(),
+            words=in_command,
+        ),
     )
     asked = dict.fromkeys(spec.drop, "by --drop")
     return replace(report, learnt=replace(report.learnt, dropped=report.learnt.dropped | asked))

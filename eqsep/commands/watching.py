@@ -9,6 +9,7 @@ import typer
 from eqsep.commands.console import Screen, counted, errors_told, progress, warnings_told
 from eqsep.commands.dialects import Layout
 from eqsep.commands.options import Model, Report, Rows, Seed, reads_tables
+from eqsep.commands.wording import in_command
 from eqsep.errors import UserError
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def run_watch(  # noqa: PLR0913  the options of a command
                 selection=selection,
             )
         if report is not None:
-            page = watch_report(monitor, title=f"{model.name}, watched")
+            page = watch_report(monitor, title=f"{model.name}, watched", words=in_command)
             write_report(page, report)
         console = Screen()
         tell_watched(console, monitor)

@@ -5,8 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from eqsep.datasets.catalogue import DATA_FILES
+from eqsep.errors import UserError
 
 VARIABLE = "EQSEP_DATA"
+_NAMED = f"data_home=... or {VARIABLE}=..."
+
+
+class MissingDataError(UserError, FileNotFoundError):
+    """The files of a data set are not where they were looked for."""
 
 
 def data_file(folder: str, name: str, *, source: str, data_home: Any = None) -> Path:
@@ -36,10 +42,11 @@ def data_file(folder: str, name: str, *, source: str, data_home: Any = None) -> 
     """
     place = named_home(data_home, wanted=f"{folder}/{name}", source=source) / folder
     if not (place / name).is_file():
-        raise FileNotFoundError(
-            f"There is no {name} in {place}. Put the file there, from {source}, or name another "
-            f"folder that has it in a subfolder {folder}: data_home=... or {VARIABLE}=..."
-            f"{_command(folder)}"
+        raise MissingDataError(
+            f"There is no {name} in {place}. Put the file there, from {source}{_command(folder)}.",
+            hint=f"Or name another folder that has it in a subfolder {folder}: {_NAMED}.",
+            where=f" that has it in a subfolder {folder}",
+            variable=VARIABLE,
         )
     return place / name
 
@@ -52,13 +59,15 @@ def data_folder(folder: str, *, source: str, data_home: Any = None) -> Path:
     >>> data_folder("tides", source="the harbour", data_home="/nowhere")
     Traceback (most recent call last):
         ...
-    FileNotFoundError: There is no folder tides in /nowhere. Put it there, from the harbour, or ...
+    eqsep.datasets.home.MissingDataError: There is no folder tides in /nowhere. Put it there, ...
     """
     home = named_home(data_home, wanted=folder, source=source)
     if not (home / folder).is_dir():
-        raise FileNotFoundError(
-            f"There is no folder {folder} in {home}. Put it there, from {source}, or name another "
-            f"folder that has it: data_home=... or {VARIABLE}=..."
+        raise MissingDataError(
+            f"There is no folder {folder} in {home}. Put it there, from {source}.",
+            hint=f"Or name another folder that has it: {_NAMED}.",
+            where=" that has it",
+            variable=VARIABLE,
         )
     return home / folder
 
@@ -73,11 +82,12 @@ def named_home(data_home: Any, *, wanted: str, source: str) -> Path:
     """
     home = os.environ.get(VARIABLE) if data_home is None else data_home
     if not home:
-        raise FileNotFoundError(
-            f"No folder was named to look for {wanted} in: data_home is None and the variable "
-            f"{VARIABLE} is not set. Put {wanted}, from {source}, into any folder, and name that "
-            f"folder: data_home=... (--data-home FOLDER of the command), or {VARIABLE}=..."
-            f"{_command(wanted.split('/')[0])}"
+        raise MissingDataError(
+            f"No folder was named to look for {wanted} in, and the variable {VARIABLE} is not set. "
+            f"Put {wanted} into a folder, from {source}{_command(wanted.split('/')[0])}.",
+            hint=f"Name that folder: {_NAMED}.",
+            where="",
+            variable=VARIABLE,
         )
     return Path(home).expanduser()
 
@@ -85,4 +95,4 @@ def named_home(data_home: Any, *, wanted: str, source: str) -> Path:
 def _command(folder: str) -> str:
     """The command that fetches the data set, in words, where there is one."""
     known = any(file.folder == folder for file in DATA_FILES)
-    return f" Or fetch it: `eqsep data fetch {folder}`." if known else ""
+    return f" or with `eqsep data fetch {folder}`" if known else ""

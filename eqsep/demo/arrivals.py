@@ -1,4 +1,4 @@
-"""What `eqsep demo --serve` lets arrive: card payments, one by one, with frauds in bursts."""
+"""The demonstration of a service: card payments, one by one, with frauds in bursts."""
 
 import threading
 import time

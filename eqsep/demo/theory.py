@@ -1,4 +1,4 @@
-"""What `eqsep demo --theory` shows: XOR by one neuron, an unseen circle, closing numbers."""
+"""The demonstration of the theory: XOR by one neuron, an unseen circle, closing numbers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

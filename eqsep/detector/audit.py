@@ -220,7 +220,7 @@ def _warn_of_repeats(
     message: str, *, instead: str = "Learn rows once; forget(X, y) takes them out again."
 ) -> None:
     suffers = "Such rows count twice then, and the promised false-alarm rate suffers."
-    warn(RepeatedRowsWarning(f"{message} {suffers} {instead}"))
+    warn(RepeatedRowsWarning(f"{message} {suffers}", hint=instead))
 
 
 def _held_normal(model: Model, table: Table, labels: RowLabels) -> np.ndarray:
@@ -291,18 +291,16 @@ def _warn_of_far_rows(model: Model, normal: np.ndarray, *, judged: bool) -> None
     far = model.score.distance(normal) > limit
     if far.sum() < _FEWEST_FAR or far.mean() <= _TIMES * model.promise.false_alarm_rate:
         return
-    picked = (
-        ""
-        if judged
-        else "; or, if they were picked because they raised an alarm, pass judged=True."
+    hint, topic = "Fit again with these rows among the others.", ""
+    if not judged:
+        topic = "picked_rows"
+        hint += " If they were picked because they raised an alarm, pass judged=True."
+    message = (
+        f"Of {len(normal):,} normal rows {far.mean():.0%} have an |1 - f| above {limit:.2f} now "
+        f"that they are learnt, where the threshold is {model.threshold:.2f}: no landmark of the "
+        f"first fit is near them."
     )
-    warn(
-        NewKindWarning(
-            f"Of {len(normal):,} normal rows {far.mean():.0%} have an |1 - f| above {limit:.2f} "
-            f"now that they are learnt, where the threshold is {model.threshold:.2f}: no landmark "
-            f"of the first fit is near them. Fit again with these rows among the others{picked}"
-        )
-    )
+    warn(NewKindWarning(message, hint=hint, topic=topic))
 
 
 def _warn_of_new_kind(model: Model, rows: np.ndarray, kind: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from eqsep.arrays import WithoutCaches
 from eqsep.detector.holdout import NO_GROUPS, STEP, Grouping, usable
-from eqsep.errors import EqsepWarning, UserError, warn
+from eqsep.errors import EqsepWarning, ParameterError, UserError, warn
 from eqsep.schemas import COUNT, RATE, array, bounded, check_parts, damaged, either, word
 
 CONFIDENCE = 0.95  # of the interval that is given for every model
@@ -27,7 +27,7 @@ class CalibrationWarning(EqsepWarning):
 def checked_share(share: object, *, name: str, hint: str) -> float:
     """A parameter of this name as a number between 0 and 1, or an error with the hint."""
     if not isinstance(share, Real) or not 0 < float(share) < 1:
-        raise UserError(f"{name} must be a number between 0 and 1, got {share!r}. {hint}")
+        raise ParameterError(name, expected="a number between 0 and 1", got=share, hint=hint)
     return float(share)
 
 
@@ -191,7 +191,9 @@ class Calibration(WithoutCaches):
         if confidence is None:
             return math.floor(rate * (n + 1) + 1e-9)
         if len(self.groups):
-            raise UserError("confidence cannot be kept where whole groups are held out.")
+            raise UserError(
+                "A confidence cannot be kept where whole groups are held out: leave it out."
+            )
         return certified_rank(n, rate=rate, confidence=confidence)
 
     def threshold(self, rate: float, confidence: float | None = None) -> float:
@@ -243,12 +245,15 @@ class Calibration(WithoutCaches):
         message = (
             f"A false-alarm rate of {rate:g} cannot be promised{certainly}: it takes "
             f"{math.ceil(wanted - 1e-9):,} held-out {what}, and there are {n:,}"
-            f"{left_out * (self.n_left_out > 0)}. Add {more}"
+            f"{left_out * (self.n_left_out > 0)}."
         )
-        other = f", or set false_alarm_rate={enough:g}" if enough < 1 else ""
-        if confidence is not None and self.rank(rate):
-            other += ", or set confidence=None: on average it can be promised"
-        warn(CalibrationWarning(f"{message}{other}."))
+        hint, topic = f"Add {more}.", "more_rows"
+        if enough < 1:
+            hint, topic = f"Add {more}, or set false_alarm_rate={enough:g}.", "higher_rate"
+        if enough < 1 and confidence is not None and self.rank(rate):
+            topic = "higher_rate_or_no_confidence"
+            hint = f"{hint[:-1]}, or set confidence=None: on average it can be promised."
+        warn(CalibrationWarning(message, hint=hint, topic=topic, more=more, rate=enough))
 
     # P-values and chances
 
@@ -473,9 +478,10 @@ def select(p: np.ndarray, *, fdr: float, n_calibrating: int) -> np.ndarray:
             CalibrationWarning(
                 f"No row is selected, and fewer than {needed:,} could not have been: a p-value by "
                 f"{n_calibrating:,} held-out normal rows is at least {least:.2g}, and among "
-                f"{len(p):,} rows that says little about one. Add normal rows (with {enough:,} "
-                f"held-out ones {_MANY} alarms would do), pass fewer rows at a time, or allow a "
-                f"higher fdr."
+                f"{len(p):,} rows that says little about one. With {enough:,} held-out rows "
+                f"{_MANY} alarms would do.",
+                hint="Add normal rows, pass fewer rows at a time, or allow a higher fdr.",
+                topic="none_selected",
             )
         )
     return mask

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from eqsep.errors import UserError
+from eqsep.errors import ParameterError
 from eqsep.schemas import Schema, check_parts
 
 UNLABELLED_ROWS = ("auto", "trusted", "doubted")
@@ -128,10 +128,10 @@ _PART = Schema("a finite number of at least 0, or a list of powers", _is_part)
 def check_whole(name: str, value: Any, *, least: int) -> None:
     """Refuse a parameter that is not a whole number of at least so much."""
     if not isinstance(value, Integral) or value < least:
-        raise UserError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+        raise ParameterError(name, expected=f"a whole number of at least {least}", got=value)
 
 
 def check_positive(name: str, value: Any) -> None:
     """Refuse a parameter that is not a number above 0."""
     if not isinstance(value, Real) or not 0 < float(value) < np.inf:
-        raise UserError(f"{name} must be a number above 0, got {value!r}.")
+        raise ParameterError(name, expected="a number above 0", got=value)

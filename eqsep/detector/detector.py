@@ -25,7 +25,7 @@ from eqsep.detector.first_fit import FirstFit, Fit, batches_of, read, with_weigh
 from eqsep.detector.model import Model
 from eqsep.detector.plan import Plan
 from eqsep.detector.runs import check_length
-from eqsep.errors import UserError, warn
+from eqsep.errors import ParameterError, UserError, warn
 from eqsep.labels import UNLABELLED, RowLabels
 from eqsep.tables.reading import is_stream, large_in_batches, read_table, with_groups
 
@@ -323,7 +323,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         """What a first fit is asked for; refuses parameters that none can be fitted with."""
         config, promise, plan = self._resolved_config(), self._promise(), self._given_plan()
         if self.device not in DEVICES:
-            raise UserError(f"device must be one of {list(DEVICES)}, got {self.device!r}.")
+            raise ParameterError("device", expected=f"one of {list(DEVICES)}", got=self.device)
         if self.window is not None:
             check_length(self.window)
         if plan is not None:
@@ -583,14 +583,18 @@ def _check_plan(plan: Plan, *, window: int | None, unlabelled: str) -> None:
     """Refuse parameters that a given plan contradicts."""
     if window is not None and (plan.windows is None or plan.windows.length != window):
         raise UserError(
-            f"window={window} contradicts plan, which has windows of its own or none: that is "
-            f"settled at the first fit. Leave out window=."
+            f"Windows of {window} rows contradict the plan, which has others or none: that is "
+            f"settled at the first fit.",
+            hint="Leave out window=.",
+            topic="no_windows",
         )
     doubted = plan.terms.doubted
     if unlabelled != "auto" and (unlabelled == "doubted") != doubted:
         taken = "doubted" if doubted else "trusted"
         raise UserError(
-            f"unlabelled={unlabelled!r} contradicts plan, in which rows are {taken}: that is "
-            f"settled at the first fit. Leave out unlabelled=, or fit the detector that it is from "
-            f"again, with unlabelled={unlabelled!r} and labelled anomalies."
+            f"Rows are to be {unlabelled}, and they are {taken} in the plan: that is settled at "
+            f"the first fit.",
+            hint=f"Leave out unlabelled=, or fit the detector that plan is from again, with "
+            f"unlabelled={unlabelled!r} and labelled anomalies.",
+            topic="contrary_trust",
         )

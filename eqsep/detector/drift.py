@@ -74,7 +74,6 @@ def _finding(columns: list[str], *, rate: float, broken: float) -> Finding:
         f"Rows change over time{which * bool(columns)}: the promise of {100 * rate:.3g}% would be "
         f"{100 * broken:.2g}% on the rows that follow, as fits to earlier rows show.",
         "Fit again as rows come, or leave out columns that do not matter.",
-        "Fit again as rows come, or leave out columns that do not matter.",
     )
 
 
@@ -214,14 +213,12 @@ def _restarts(groups: RowGroups) -> list[Finding]:
     if not (same_group & (first[by_start][1:] < last[by_start][:-1])).any():
         return []
     within = " within a group" if groups.columns[0] is not None else ""
-    which = "the column that says which run or machine a row is from"
     return [
         Finding(
             TimeOrderWarning,
             f"Time goes back{within} {len(back):,} time{'s' * (len(back) != 1)} from row to row, "
             f"to times that were there before, as where runs or machines with clocks of their own "
             f"stand below each other: a block of time then holds rows of several.",
-            f"Pass {which} as groups=.",
-            f"Pass {which} as --group.",
+            "Pass the column that says which run or machine a row is from as groups=.",
         )
     ]

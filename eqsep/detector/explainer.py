@@ -10,7 +10,7 @@ from eqsep.detector.score import Score
 from eqsep.engine.compiled import in_threads
 from eqsep.engine.manhattan import SparseManhattan
 from eqsep.engine.nystroem import CACHED_ROWS
-from eqsep.errors import UserError
+from eqsep.errors import ParameterError
 from eqsep.tables.reading import Table
 
 _AT_ONCE = 256  # rows
@@ -112,7 +112,7 @@ class Explainer:
         So the parts add up to the score exactly, whatever the function.
         """
         if not top >= 1:
-            raise UserError(f"top must be at least 1, got {top!r}.")
+            raise ParameterError("top", expected="at least 1", got=top)
         Z = self.plan.encoder.encode(table)
         likeness = self.score.likeness(Z) if self.kinds else np.zeros((len(Z), 0))
         names, columns = self.plan.encoder.column_names, self._columns

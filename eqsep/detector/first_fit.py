@@ -27,7 +27,7 @@ from eqsep.detector.evidence import Evidence, bound, gather, n_kind_rows, settle
 from eqsep.detector.holdout import n_held_out, n_held_out_anomalies
 from eqsep.detector.plan import LabelReading, Plan
 from eqsep.detector.runs import Runs, Windows
-from eqsep.errors import UserError, quoted
+from eqsep.errors import ParameterError, UserError, quoted
 from eqsep.labels import (
     UNLABELLED,
     RowLabels,
@@ -473,10 +473,8 @@ def with_weight(table: Table, y: Any, sample_weight: Any) -> tuple[Table, Any]:
     if isinstance(sample_weight, str):
         columns = {column.name: column for column in table.columns}
         if sample_weight not in columns:
-            raise UserError(
-                f"sample_weight={sample_weight!r} is not a column: the columns are "
-                f"{quoted(columns)}."
-            )
+            expected = f"a column ({quoted(columns)})"
+            raise ParameterError("sample_weight", expected=expected, got=sample_weight)
         kept = [column for column in table.columns if column.name != sample_weight]
         table = replace(table, columns=kept)
         sample_weight = columns[sample_weight].numbers("number")

@@ -376,13 +376,12 @@ class HoldOut:
             if was is not None and now is None:
                 column = f" from the column {was!r}" if was else ""
                 raise UserError(
-                    f"The first fit was given {word}{column}, so these rows need theirs too: pass "
-                    f"{word}={repr(was) if was else '...'}.",
+                    f"The first fit had {word}{column}, so these rows need theirs too.",
+                    hint=f"Pass {word}={repr(was) if was else '...'}.",
+                    topic="lost_groups",
                 )
             if was is None and now is not None:
-                raise UserError(
-                    f"The first fit was not given {word}: leave it out, or fit again with it."
-                )
+                raise UserError(f"The first fit had no {word}: leave it out, or fit again with it.")
 
     def without_any(self) -> "HoldOut":
         """The rule by which all rows are learnt: those judged because they raised an alarm."""

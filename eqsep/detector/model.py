@@ -229,7 +229,9 @@ class Model(WithoutCaches):
         if self.plan.holdout.grouping is not None:
             raise UserError(
                 "A false-discovery rate cannot be promised where whole groups are held out: rows "
-                "of one group raise alarms together. Use predict, or fit without groups= and time=."
+                "of one group raise alarms together.",
+                hint="Use predict, or fit without groups= and time=.",
+                topic="no_fdr",
             )
         if self.caution is not None:
             warn(self.caution.warning())

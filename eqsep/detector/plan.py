@@ -12,7 +12,7 @@ from eqsep.detector.config import UNLABELLED_ROWS, Config
 from eqsep.detector.holdout import STEP, HoldOut, n_held_out
 from eqsep.detector.runs import Windows
 from eqsep.detector.score import Terms
-from eqsep.errors import UserError, quoted
+from eqsep.errors import ParameterError, UserError, quoted
 from eqsep.labels import UNLABELLED, RowLabels, read_row_labels
 from eqsep.schemas import FLAG, LABEL, NONE, POSITIVE, Schema, check_parts, damaged, either, kept
 from eqsep.tables.encoder import Encoder
@@ -75,9 +75,8 @@ class LabelReading:
             The false-alarm rate that is to be promised.
         """
         if unlabelled not in UNLABELLED_ROWS:
-            raise UserError(
-                f"unlabelled must be one of {list(UNLABELLED_ROWS)}, got {unlabelled!r}."
-            )
+            expected = f"one of {list(UNLABELLED_ROWS)}"
+            raise ParameterError("unlabelled", expected=expected, got=unlabelled)
         _check_first_labels(labels, counts, normal=normal, given=given)
         n_normal = int(counts[labels.code == 0].sum())
         enough = n_held_out(n_normal, config=config) + 1 >= max(STEP, 1 / rate)
@@ -137,8 +136,10 @@ def _check_first_labels(labels: RowLabels, counts: np.ndarray, *, normal: Any, g
     """
     if given and labels.labels is None:
         raise UserError(
-            "y holds no label: all of them are missing (None, NaN). Pass y=None to learn all rows "
-            "as normal ones, or check where the labels were lost."
+            "There is no label: all of them are missing.",
+            hint="Pass y=None to learn all rows as normal ones, or check where the labels were "
+            "lost.",
+            topic="no_label",
         )
     unlabelled = int(counts[labels.code == UNLABELLED].sum())
     labelled = int(counts.sum()) - unlabelled
@@ -147,17 +148,22 @@ def _check_first_labels(labels: RowLabels, counts: np.ndarray, *, normal: Any, g
     wanted = "0, False or 'normal'" if normal is None else repr(normal)
     found = f"every label ({quoted(labels.kinds, most=8)}) is a kind of anomaly"
     if not unlabelled:
-        raise UserError(
-            f"Normal rows are needed, got one class only: {found}, and none is {wanted}. Say which "
-            f"label is normal: normal=..., or add rows that are normal or without a label."
+        raise _no_normal_label(
+            f"Normal rows are needed, got one class only: {found}, and none is {wanted}.",
+            "add rows that are normal or without a label.",
         )
     alike = {kind.strip().casefold() for kind in labels.kinds}
     if labelled >= unlabelled or str(normal).strip().casefold() in alike:
-        raise UserError(
+        raise _no_normal_label(
             f"No label is {wanted}: {found}, of {labelled:,} rows, and {unlabelled:,} rows have "
-            f"none. Say which label is normal: normal=..., or add rows without a label, if these "
-            f"are to be the normal ones."
+            f"none.",
+            "add rows without a label, if these are to be the normal ones.",
         )
+
+
+def _no_normal_label(message: str, other: str) -> UserError:
+    hint = f"Say which label is normal, normal=..., or {other}"
+    return UserError(message, hint=hint, topic="no_normal_label", other=other)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from eqsep.detector.holdout import Grouping
-from eqsep.errors import UserError
+from eqsep.errors import ParameterError, UserError
 from eqsep.schemas import TEXTS, Schema, check_parts, damaged, items, word
 from eqsep.tables.column import LARGEST, Column
 from eqsep.tables.reading import RowGroups, Table, read_table, with_groups
@@ -83,8 +83,9 @@ class Windows:
         kinds = tuple(c.kind if c.kind in _NUMERIC and not c.is_empty else "" for c in raw)
         if not any(kinds):
             raise UserError(
-                f"There is no column of numbers to take windows of: {[c.name for c in raw]}. Leave "
-                f"out window=."
+                f"There is no column of numbers to take windows of: {[c.name for c in raw]}.",
+                hint="Leave out window=.",
+                topic="no_windows",
             )
         return cls(int(length), tuple(column.name for column in raw), kinds)
 
@@ -147,12 +148,11 @@ class Windows:
         group, time = grouping.columns
         if group is not None and group not in names:
             raise UserError(
-                "The windows of the model are taken run by run, and the runs are not known: "
-                + (
-                    f"pass the column {group!r} too."
-                    if group
-                    else "pass detector.plan_.windows.transform(X, groups=...)."
-                )
+                "The windows of the model are taken run by run, and the runs are not known.",
+                hint=f"Pass the column {group!r} too."
+                if group
+                else "Pass detector.plan_.windows.transform(X, groups=...).",
+                topic="" if group else "unknown_runs",
             )
         return self.transform(table, group, time if time in names else None)
 
@@ -254,9 +254,7 @@ def _names(column: str, length: int) -> list[str]:
 def check_length(length: Any) -> None:
     """Refuse what is not the length of a window."""
     if not isinstance(length, Integral) or int(length) < SHORTEST:
-        raise UserError(
-            f"window must be a whole number of rows, {SHORTEST} or more, got {length!r}."
-        )
+        raise ParameterError("window", expected=f"a number of rows, {SHORTEST} or more", got=length)
 
 
 def _goes_back(groups: RowGroups | None) -> UserError:

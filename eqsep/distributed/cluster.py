@@ -95,13 +95,16 @@ def _check_answers(address: str) -> None:
 
 def _none_at(address: str, reason: str) -> ConnectionError:
     return ConnectionError(
-        f"No cluster of Ray answers at {address} ({reason}). Start one with ray start --head, or "
-        f"pass {LOCAL!r} for the processes of this machine."
+        f"No cluster of Ray answers at {address} ({reason}). Start one with "
+        f"`ray start`, or pass {LOCAL!r} for the processes of this machine."
     )
 
 
 def check_no_windows(windows: object) -> None:
     """Refuse windows, which the processes of a cluster cannot take."""
     if windows is not None:
-        told = "Windows go on from row to row, and the processes of a cluster read pieces"
-        raise UserError(f"{told}: work on one machine.", command=f"{told}: leave out --ray.")
+        raise UserError(
+            "Windows go on from row to row, and the processes of a cluster read pieces.",
+            hint="Work on one machine.",
+            topic="windows_on_cluster",
+        )

@@ -18,7 +18,7 @@ from eqsep.detector.windows import with_group_columns
 from eqsep.distributed.cluster import check_no_windows, cluster
 from eqsep.distributed.mapping import total
 from eqsep.distributed.units import units_of
-from eqsep.errors import UserError, quoted
+from eqsep.errors import ParameterError, quoted
 
 _NAME = "Detector"
 
@@ -122,7 +122,7 @@ def _check_there(names: list[str] | None, **given: str | None) -> None:
     """Refuse groups and times that are none of the columns, where these are known."""
     for word, name in given.items():
         if names is not None and name is not None and name not in names:
-            raise UserError(f"{word}={name!r} is no column: the columns are {quoted(names)}.")
+            raise ParameterError(word, expected=f"a column ({quoted(names)})", got=name)
 
 
 def _added(partial: PartialStatistics | None, more: PartialStatistics) -> PartialStatistics:

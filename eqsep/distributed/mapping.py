@@ -150,12 +150,10 @@ def _unpacked(data: Any) -> Iterator[Any]:
         for batch in data.iter_batches(batch_size=None, batch_format="pyarrow"):
             yield from _results(batch)
     except crashed as error:
-        told = (
-            f"A process of the cluster died at the same rows {1 + RETRIES} times, for want of "
-            f"memory as a rule. Divide the rows into smaller files"
-        )
         raise WorkerDiedError(
-            f"{told}, or give a task more: cpus_per_task=2.", command=f"{told}."
+            f"A process of the cluster died at the same rows {1 + RETRIES} times, usually for lack "
+            f"of memory.",
+            hint="Divide the rows into smaller files, or give a task more: cpus_per_task=2.",
         ) from error
     finally:
         options.preserve_order = before

@@ -173,8 +173,10 @@ def _open_block(
     if set(table.schema.names) != set(names):
         apart = sorted(set(table.schema.names) ^ set(names))
         raise UserError(
-            f"A block has not the columns of the dataset: {listed(np.array(apart))} not in both. "
-            f"Pass blocks of one table, with None where a value is not known."
+            f"A block does not have the columns of the dataset: {listed(np.array(apart))} not in "
+            f"both.",
+            hint="Pass blocks of one table, with None where a value is not known.",
+            topic="unlike_batches",
         )
     table = table.select(names)
     starts = range(0, table.num_rows, MOST_ROWS)

@@ -227,11 +227,9 @@ class _Run:
             most = int(self.line.labelled(int(periods.max())).sum())
             raise UserError(
                 f"The first model takes {self.schedule.first:,} labelled rows, normal ones among "
-                f"them, and when the last period begins {most:,} have their label. Pass more rows, "
-                f"a shorter delay, or a lower first.",
-                command=f"The first model takes --first {self.schedule.first:,} labelled rows, "
-                f"normal ones among them, and when the last period begins {most:,} have their "
-                f"label. Pass more rows, a shorter --delay, or a lower --first.",
+                f"them, and when the last period begins {most:,} have their label.",
+                hint="Pass more rows, a shorter delay, or a lower first.",
+                topic="no_first_model",
             )
 
     def _known(self, period: int) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from eqsep.errors import UserError
+from eqsep.errors import ParameterError, UserError
 from eqsep.evaluation.kinds import anomalous_kinds, checked_scores
 from eqsep.evaluation.precision import prevalence_by_kind
 
@@ -223,11 +223,14 @@ def check_confidence(confidence: float) -> None:
     >>> check_confidence(95)
     Traceback (most recent call last):
         ...
-    eqsep.errors.UserError: confidence is a share between 0 and 1, got 95. Take 0.95 for 95 %.
+    eqsep.errors.ParameterError: confidence must be a share between 0 and 1, got 95. Take ...
     """
     if not 0 < confidence < 1:
-        raise UserError(
-            f"confidence is a share between 0 and 1, got {confidence}. Take 0.95 for 95 %."
+        raise ParameterError(
+            "confidence",
+            expected="a share between 0 and 1",
+            got=confidence,
+            hint="Take 0.95 for 95 %.",
         )
 
 
@@ -245,7 +248,9 @@ def _ends(
     confidence, n_resamples, random_state = draws
     check_confidence(confidence)
     if n_resamples < 1:
-        raise UserError(f"n_resamples must be at least 1, got {n_resamples}. Take 1000.")
+        raise ParameterError(
+            "n_resamples", expected="at least 1", got=n_resamples, hint="Take 1000."
+        )
     rng, strata = check_random_state(random_state), _strata(kind, normal=normal)
     drawn = [measure(rows) for rows in _resamples(strata, n_resamples, rng)]
     low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)

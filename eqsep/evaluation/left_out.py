@@ -13,7 +13,7 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, cross
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d, has_fit_parameter
 
-from eqsep.errors import UserError
+from eqsep.errors import ParameterError, UserError
 from eqsep.evaluation.groups import divide_units, units_of
 from eqsep.evaluation.kinds import OVERALL, anomalous_kinds, check_kinds
 from eqsep.evaluation.precision import average_precision_by_kind
@@ -232,7 +232,7 @@ def _asked_for(seen: Sequence[str], kinds: list[Any]) -> list[Any]:
     """The kinds that are to be seen, in order; refuses none, and what is no kind."""
     unknown = [name for name in seen if name not in kinds]
     if unknown or not len(seen):
-        raise UserError(f"seen expects some of the kinds {kinds}, got {list(seen)}.")
+        raise ParameterError("seen", expected=f"some of the kinds {kinds}", got=list(seen))
     return [name for name in kinds if name in seen]
 
 
@@ -330,8 +330,11 @@ def _check_divisible(kind: np.ndarray, *, normal: str, test_size: float) -> list
             f"Drop these kinds or merge them with others."
         )
     if not 0 < test_size < 1:
-        raise UserError(
-            f"test_size is a share between 0 and 1, got {test_size}. Take 0.5 for half."
+        raise ParameterError(
+            "test_size",
+            expected="a share between 0 and 1",
+            got=test_size,
+            hint="Take 0.5 for half.",
         )
     return names
 

@@ -1,6 +1,6 @@
 """Methods of others that a detector is compared with: how each is built, and what it learns from.
 
-Every comparison of this repository builds them here: `eqsep evaluate --against`, the demonstration,
+Every comparison of this repository builds them here: `eqsep evaluate`, the demonstration,
 the paper's tables and the benchmarks.
 """
 

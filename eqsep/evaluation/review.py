@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest, t
 
-from eqsep.errors import UserError
+from eqsep.errors import ParameterError, UserError
 from eqsep.labels import UNLABELLED, label_codes
 
 ALIKE = 0.2  # the kernel value above which two alarms look alike
@@ -46,16 +46,16 @@ class Review:
     def check(self, n_rows: int) -> None:
         """Refuse what cannot be, of so many rows."""
         if self.top < 1:
+            raise ParameterError("top", expected="a number of rows, 1 or more", got=self.top)
+        costs = {"cost_alarm": self.cost_alarm, "cost_miss": self.cost_miss}
+        for name, cost in costs.items():
+            if cost is not None and cost < 0:
+                raise ParameterError(name, expected="a number of at least 0", got=cost)
+        if None in costs.values() and set(costs.values()) != {None}:
             raise UserError(
-                f"top expects a number of rows, 1 or more, got {self.top}.",
-                command=f"--top expects a number of rows, 1 or more, got {self.top}.",
-            )
-        costs = (self.cost_alarm, self.cost_miss)
-        if (None in costs and costs != (None, None)) or any(c is not None and c < 0 for c in costs):
-            told = f"two costs, each 0 or more: got {costs[0]} an alarm and {costs[1]} a miss."
-            raise UserError(
-                f"cost_alarm and cost_miss expect {told}",
-                command=f"--cost-alarm and --cost-miss expect {told}",
+                "Costs come in pairs, that of an alarm and that of a miss: got one of them.",
+                hint="Pass both cost_alarm and cost_miss, or neither.",
+                topic="lone_cost",
             )
         for name in ("day", "entity", "time", "run"):
             values = getattr(self, name)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.errors import UserError
+from eqsep.errors import ParameterError, UserError
 from eqsep.tables.column import WRITERS, column_of
 
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
@@ -47,14 +47,14 @@ class Schedule:
         for name, least in (("alarms", 1), ("first", 2)):
             value = getattr(self, name)
             if not isinstance(value, int | np.integer) or value < least:
-                told = f"expects a whole number, {least} or more, got {value!r}."
-                raise UserError(f"{name} {told}", command=f"--{name} {told}")
+                raise ParameterError(
+                    name, expected=f"a whole number of at least {least}", got=value
+                )
         column = column_of("time", np.asarray(time))
         if column.kind not in ("date", "number") or np.isnan(column.values).any():
             raise UserError(
-                "time expects a date or a number for each row, and some are neither: fill them in, "
-                "or leave these rows out.",
-                command="--time expects a column with a date or a number in each row.",
+                "Expected the time of each row, a date or a number, and some are neither: fill "
+                "them in, or leave these rows out."
             )
         is_date = column.kind == "date"
         every, delay, verdict = (
@@ -68,8 +68,7 @@ class Schedule:
         assert every is not None
         assert delay is not None
         if not every > 0:
-            told = f"expects a span above 0, got {self.every!r}."
-            raise UserError(f"every {told}", command=f"--every {told}")
+            raise ParameterError("every", expected="a span above 0", got=self.every)
         at = column.values
         if not is_date:  # the place of each row in the order of times
             at = np.empty(len(at))
@@ -134,9 +133,9 @@ def _length(span: Span, name: str, *, is_date: bool) -> float:
         return float(match[1]) * _SECONDS[unit]
     if match and not is_date and not unit:
         return float(match[1])
-    told = (
-        "expects a span such as 7d, 12h or 30min, since times are dates"
+    expected = (
+        "a span such as 7d, 12h or 30min, as times are dates"
         if is_date
-        else "expects a number of rows, since times are numbers and not dates"
+        else "a number of rows, as times are numbers and not dates"
     )
-    raise UserError(f"{name} {told}: got {span!r}.", command=f"--{name} {told}: got {span!r}.")
+    raise ParameterError(name, expected=expected, got=span)

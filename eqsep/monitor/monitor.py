@@ -14,7 +14,7 @@ import numpy as np
 
 from eqsep.detector import Detector
 from eqsep.detector.scoring import scorer_of
-from eqsep.errors import UserError, warn
+from eqsep.errors import ParameterError, UserError, warn
 from eqsep.files import written_whole
 from eqsep.monitor.martingale import SequentialRanks, SimpleJumper
 from eqsep.monitor.recent import ColumnShift, Recent, chance_at, far_off, too_many
@@ -136,13 +136,11 @@ class Monitor:
         calibration = self.detector.calibration_
         if self.detector.feature_map_.grouping:
             raise UserError(
-                "Rows in groups or in time are not exchangeable one by one: a monitor of rows "
-                "would soon call them changed, by a detector that was fitted without groups, too. "
-                "Compare the share of alarms among new groups with false_alarm_rate instead.",
-                command="A model that was fitted with --group or --time cannot be watched: rows "
-                "of one group are alike, and would soon be called changed, by a model without "
-                "groups, too. Measure new groups with eqsep test, where they are labelled, or "
-                "compare the share of alarms of eqsep score with the promised rate.",
+                "Rows in groups or in time cannot be watched one by one: rows of one group are "
+                "alike, so a monitor would soon call them changed, even with a model that was "
+                "fitted without groups.",
+                hint="Compare the share of alarms among new groups with false_alarm_rate instead.",
+                topic="watched_groups",
             )
         if not len(calibration.counting):
             raise UserError(
@@ -329,10 +327,9 @@ class Monitor:
             watched = Watched(**{f.name: words[f.name] for f in fields(Watched)})
         except (ValueError, KeyError, TypeError, BadZipFile) as error:
             raise UserError(
-                f"{path} holds no state of a monitor, or is damaged. Pass the file that "
-                f"Monitor.save wrote, or begin anew without it.",
-                command=f"{path} holds no state of eqsep watch, or is damaged. Name another file, "
-                f"which is written anew.",
+                f"{path} does not hold the state of a monitor, or is damaged.",
+                hint="Pass the file that Monitor.save wrote, or start without it.",
+                topic="damaged_watch",
             ) from error
         monitor = cls(detector, delta=delta, random_state=seed)
         if model != monitor.model_:
@@ -350,10 +347,16 @@ class Monitor:
 def _checked(delta: Any, random_state: Any) -> tuple[float, int]:
     """The parameters of a monitor, or an error that says what is wrong with them."""
     if not isinstance(delta, Real) or not 0 < float(delta) < 1:
-        told = f"must be a number between 0 and 1, got {delta!r}: the chance of a false word."
-        raise UserError(f"delta {told}", command=f"--delta {told}")
+        raise ParameterError(
+            "delta",
+            expected="a number between 0 and 1",
+            got=delta,
+            hint="It is the probability of a false drift alert.",
+        )
     if not isinstance(random_state, Integral) or int(random_state) < 0:
-        raise UserError(f"random_state must be a whole number from 0 on, got {random_state!r}.")
+        raise ParameterError(
+            "random_state", expected="a whole number of at least 0", got=random_state
+        )
     return float(delta), int(random_state)
 
 

@@ -63,12 +63,12 @@ class OnlineSelector:
         self.memory = longest if memory is None else int(memory)
         if not 2 <= self.memory <= longest:
             least = 2 if memory is None else self.memory
-            told = (
+            raise UserError(
                 f"A memory of {max(least, 2):,} rows takes {max(least, 2) / self.fdr - 1:,.0f} "
-                f"held-out normal rows, and there are {n:,}: with fewer no row could be selected. "
-                f"Add normal rows, or allow a higher"
+                f"held-out normal rows, and there are {n:,}: with fewer no row could be selected.",
+                hint="Add normal rows, or allow a higher fdr.",
+                topic="short_memory",
             )
-            raise UserError(f"{told} fdr.", command=f"{told} --fdr.")
         self.detector, self.rows, self.alarms = detector, 0, 0
         self._places = np.empty(0)  # of the alarms that still count
 

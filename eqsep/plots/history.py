@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
-from eqsep.errors import UserError
+from eqsep.errors import ParameterError, UserError
 from eqsep.plots.look import KIND_COLOURS, NORMAL_COLOUR, frame, new_axes
 
 
@@ -65,7 +65,7 @@ class HistoryDisplay:
             "loss": ({n: c for n, c in losses.items() if not np.isnan(c).all()}, "loss"),
         }
         if quantity not in drawn:
-            raise UserError(f"quantity must be one of {sorted(drawn)}, got {quantity!r}.")
+            raise ParameterError("quantity", expected=f"one of {sorted(drawn)}", got=quantity)
         curves, label = drawn[quantity]
         if not curves:
             raise UserError("This network has no bumps in its hidden layers. Draw 'loss' instead.")

@@ -14,14 +14,14 @@ from matplotlib.text import Text
 
 from eqsep.plots.look import FAINT, INK, KIND_COLOURS, NORMAL_COLOUR
 
-# What a page must define, for light and for dark.
+# The variables of CSS that a page must define, for light and for dark.
 VARIABLES = {
-    INK: "--ink",
-    FAINT: "--faint",
-    NORMAL_COLOUR: "--normal",
-    **{colour: f"--kind{i + 1}" for i, colour in enumerate(KIND_COLOURS)},
+    INK: "ink",
+    FAINT: "faint",
+    NORMAL_COLOUR: "normal",
+    **{colour: f"kind{i + 1}" for i, colour in enumerate(KIND_COLOURS)},
 }
-_OF = {colour.lower(): f"var({name})" for colour, name in VARIABLES.items()}
+_OF = {colour.lower(): f"var(--{name})" for colour, name in VARIABLES.items()}
 _COLOUR = re.compile("|".join(_OF), re.IGNORECASE)
 _LONG_NUMBER = re.compile(r"\d+\.\d{3,}")
 _REFERENCE = re.compile(r"^#(.+)$|^url\(#(.+)\)$")

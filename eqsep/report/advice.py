@@ -1,10 +1,11 @@
 """What a detector catches and what not, and what to do next, the most gain first."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from eqsep.checks import Finding, LeakingColumnWarning, check_dates, check_threshold
 from eqsep.detector import Detector
+from eqsep.errors import Message
 from eqsep.report.columns import ColumnVerdict
 from eqsep.report.learnt import Learnt
 from eqsep.report.measured import FoundKind, Measured
@@ -16,6 +17,7 @@ _GAIN = 0.1  # of the share that is caught: less is no reason for more false ala
 _HIGHEST = 0.05  # rate of false alarms that is advised
 _SEVERAL = 3  # columns that others drown: worth a word
 _MOST_NAMES = 10  # of them that are named
+Words = Callable[[Message], str]  # how a warning is worded: `str` is for Python
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,7 @@ def answer(
     measured: Measured,
     columns: Sequence[ColumnVerdict],
     findings: Sequence[Finding] = (),
+    words: Words = str,
 ) -> Answer:
     """What there is to say first of a fitted detector.
 
@@ -69,13 +72,15 @@ def answer(
     ----------
     findings : sequence of Finding
         What checks have found in the rows that were learnt.
+    words : callable, default=str
+        The text of a warning.
     """
     kinds = sorted((*measured.seen, *measured.unseen), key=lambda one: -one.caught)
     steps = (
-        *_leaks(findings),
+        *_leaks(findings, words),
         *_outgrown(detector, columns, findings),
-        *_threshold(learnt, kinds),
-        *_cautions(detector),
+        *_threshold(learnt, kinds, words),
+        *_cautions(detector, words),
         *_promise(learnt),
         *_few_rows(learnt, measured),
         *_more_alarms(learnt, kinds),
@@ -90,11 +95,11 @@ def answer(
     )
 
 
-def _leaks(findings: Sequence[Finding]) -> Iterator[Step]:
+def _leaks(findings: Sequence[Finding], words: Words) -> Iterator[Step]:
     """Columns that give the label away: nothing that is measured holds then."""
     for one in findings:
         if one.category is LeakingColumnWarning:
-            why = f"{one.message} {one.option} All that this page measures rests on it."
+            why = f"{words(one.warning())} All that this page measures rests on it."
             yield Step("Check for a leak of the label", why, one.message)
 
 
@@ -109,35 +114,35 @@ def _outgrown(
         side = "from {} on" if column.outgrown == "above" else "down from {}"
         why = (
             f"Rows to come raise an alarm {side.format(column.since)}, whatever else they hold, as "
-            f"nothing like that was learnt. Fit without the column: --drop {column.name!r}; or, "
-            f"where it matters, fit anew before."
+            f"nothing like that was learnt. Fit without the column, or, where it matters, "
+            f"fit again before then."
         )
         told = f"Column {column.name!r} "
         message = next((one.message for one in known if one.message.startswith(told)), "")
         yield Step(f"Leave out the column {column.name}", why, message)
 
 
-def _threshold(learnt: Learnt, kinds: Sequence[FoundKind]) -> Iterator[Step]:
+def _threshold(learnt: Learnt, kinds: Sequence[FoundKind], words: Words) -> Iterator[Step]:
     """A threshold near 1, unless all that is measured gets above it nevertheless."""
     if kinds and all(one.caught >= _CAUGHT for one in kinds):
         return
     doubted = learnt.doubted is not None
     for one in check_threshold(learnt.threshold, rate=learnt.rate, doubted=doubted):
-        yield Step("Lower the threshold", f"{one.message} {one.option}", one.message)
+        yield Step("Lower the threshold", words(one.warning()), one.message)
 
 
-def _cautions(detector: Detector) -> Iterator[Step]:
+def _cautions(detector: Detector, words: Words) -> Iterator[Step]:
     """What breaks the promise: rows in runs, rows that change over time."""
     one = detector.caution_
     if one is not None:
-        yield Step("Do not rely on the promise yet", one.told, one.message)
+        yield Step("Do not rely on the promise yet", words(one.warning()), one.message)
 
 
 def _promise(learnt: Learnt) -> Iterator[Step]:
     if not learnt.promised:
         why = (
             f"Too few rows calibrate to promise {learnt.rate:.2%}: the least rate that they allow "
-            f"on average is {learnt.least_rate:.2%}. Pass more of them, or --false-alarm-rate."
+            f"on average is {learnt.least_rate:.2%}. Pass more of them, or allow that rate."
         )
         yield Step("Add normal rows", why)
 
@@ -168,7 +173,7 @@ def _more_alarms(learnt: Learnt, kinds: Sequence[FoundKind]) -> Iterator[Step]:
         told = (f"{one.caught_at[rate]:.0%} of {one.kind}, not {one.caught:.0%}" for one in gains)
         why = (
             f"At {rate:.2%} instead of {learnt.rate:.2%} the model catches {'; '.join(told)}. That "
-            f"takes no new fit: eqsep score --false-alarm-rate {rate:g}."
+            f"takes no new fit: set the false-alarm rate to {rate:g} when you score."
         )
         yield Step("Allow more false alarms, if a miss costs more", why)
         return
@@ -183,7 +188,7 @@ def _drowned(columns: Sequence[ColumnVerdict]) -> Iterator[Step]:
             f"In {len(names)} columns ({', '.join(shown)}) one strange value alone raises an alarm "
             f"only far beyond those of normal rows, or never: the other columns drown it. Leave "
             f"out columns that have no part in what goes wrong, such as ids, operators' names or "
-            f"dates, with --drop COLUMN."
+            f"dates."
         )
         yield Step("Learn fewer columns", why)
 
@@ -193,7 +198,7 @@ def _unmeasured(learnt: Learnt, measured: Measured) -> Iterator[Step]:
     if not learnt.seen:
         why = (
             "All rows were taken as normal, so that this page cannot say what is caught: label "
-            "some anomalies and fit with --label, or measure with eqsep test."
+            "some anomalies and fit with the labels, or measure with eqsep test."
         )
         yield Step("Label some anomalies", why)
     elif not measured.unseen and len(learnt.seen) > 1:

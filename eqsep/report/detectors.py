@@ -10,7 +10,7 @@ from eqsep.checks import Finding
 from eqsep.detector import Detector, closedness_by_column
 from eqsep.errors import UserError
 from eqsep.labels import WITHOUT
-from eqsep.report.advice import Answer, answer
+from eqsep.report.advice import Answer, Words, answer
 from eqsep.report.alarms import Alarm, top_alarms
 from eqsep.report.columns import ColumnVerdict, column_verdicts, that_matter
 from eqsep.report.learnt import Learnt, learnt_by
@@ -72,12 +72,15 @@ class Usage:
         The column of labels.
     options : tuple of str
         Words of the command that labels of the fit needed.
+    words : callable
+        The text of a warning: for Python, unless the page is for users of the command.
     """
 
     model: str = "model.eqsep"
     rows: str = "new.csv"
     label: str = "kind"
     options: tuple[str, ...] = ()
+    words: Words = str
 
 
 @dataclass(frozen=True)
@@ -194,7 +197,15 @@ def detector_report(
         alarms=alarms,
     )
     findings = [one for one in warnings if isinstance(one, Finding)]
-    first = answer(detector, learnt=learnt, measured=measured, columns=columns, findings=findings)
+    usage = usage or Usage()
+    first = answer(
+        detector,
+        learnt=learnt,
+        measured=measured,
+        columns=columns,
+        findings=findings,
+        words=usage.words,
+    )
     return DetectorReport(
         title=title,
         answer=first,
@@ -203,15 +214,15 @@ def detector_report(
         note=held.note,
         alarms=alarms,
         columns=columns,
-        warnings=_others(warnings, first),
-        usage=usage or Usage(),
+        warnings=_others(warnings, first, usage.words),
+        usage=usage,
         workload=workload(learnt, measured),
         later=None if held.later is None else later_shares(held.later, normal=held.normal),
     )
 
 
-def _others(warnings: Sequence[str | Finding], told: Answer) -> tuple[str, ...]:
+def _others(warnings: Sequence[str | Finding], first: Answer, words: Words) -> tuple[str, ...]:
     """The warnings, without those that the answer gives."""
-    texts = [f"{w.message} {w.option}" if isinstance(w, Finding) else w for w in warnings]
-    given = [step.finding for step in told.steps if step.finding]
+    texts = [words(w.warning()) if isinstance(w, Finding) else w for w in warnings]
+    given = [step.finding for step in first.steps if step.finding]
     return tuple(text for text in texts if not any(message in text for message in given))

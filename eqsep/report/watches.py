@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from eqsep.monitor import ColumnShift, History, Monitor, Recent, Watched
+from eqsep.report.advice import Words
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +45,10 @@ class WatchReport:
     template = "watch.html.jinja"
 
 
-def watch_report(monitor: Monitor, *, title: str = "Rows, watched") -> WatchReport:
-    """What there is to tell of the present episode of a monitor.
+def watch_report(
+    monitor: Monitor, *, title: str = "Rows, watched", words: Words = str
+) -> WatchReport:
+    """What there is to tell of the present episode of a monitor; `words` are those of warnings.
 
     Examples
     --------
@@ -64,7 +67,7 @@ def watch_report(monitor: Monitor, *, title: str = "Rows, watched") -> WatchRepo
         title,
         monitor.delta,
         monitor.chance,
-        "" if caution is None else caution.told,
+        "" if caution is None else words(caution.warning()),
         float(monitor.detector.false_alarm_rate),
         monitor.watched,
         monitor.recent(),

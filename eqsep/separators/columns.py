@@ -16,7 +16,7 @@ from eqsep.separators.planes import Frame
 # isort: split
 import torch
 
-from eqsep.errors import UserError
+from eqsep.errors import ParameterError, UserError
 
 _FAR = 1e6  # standard deviations: beyond, all rows are equally far
 
@@ -71,7 +71,7 @@ def check_positive(**numbers: Any) -> None:
     """Refuse what is not a positive number."""
     for name, value in numbers.items():
         if not (isinstance(value, Real) and 0 < float(value) < np.inf):
-            raise UserError(f"{name} must be a positive number, got {value!r}.")
+            raise ParameterError(name, expected="a positive number", got=value)
 
 
 def check_counts(**counts: Sequence[int]) -> None:
@@ -83,4 +83,4 @@ def check_counts(**counts: Sequence[int]) -> None:
                 f"For one layer of 60 units write {name}=(60,)."
             )
         if not all(isinstance(v, int | np.integer) and v >= 1 for v in values):
-            raise UserError(f"{name} must be whole numbers of at least 1, got {values!r}.")
+            raise ParameterError(name, expected="whole numbers of at least 1", got=values)

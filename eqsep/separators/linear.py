@@ -7,7 +7,7 @@ from sklearn.base import clone
 from sklearn.utils import check_random_state
 
 from eqsep.activations import GaussianBump, Head
-from eqsep.errors import UserError
+from eqsep.errors import ParameterError, UserError
 from eqsep.losses import Loss, as_loss
 from eqsep.separators.base import Separator
 from eqsep.separators.planes import (
@@ -147,7 +147,7 @@ class EqualitySeparator(Separator):
         if self.sigma is not None and self.head is not None:
             raise UserError("sigma and head were both given. Put the width into the head.")
         if self.sigma is not None and not self.sigma > 0:
-            raise UserError(f"sigma must be positive, got {self.sigma!r}.")
+            raise ParameterError("sigma", expected="positive", got=self.sigma)
         head = GaussianBump(self.sigma or 1.0) if self.head is None else clone(self.head).centred()
         loss = as_loss(self.loss)
         if head.family != "equality":
@@ -159,7 +159,7 @@ class EqualitySeparator(Separator):
             raise UserError(f"{loss!r} needs log p, which {head!r} lacks. Use loss='squared'.")
         for name, value, known in [("init", self.init, _FRAMES), ("rule", self.rule, _RULES)]:
             if value not in known:
-                raise UserError(f"{name} must be one of {sorted(known)}, got {value!r}.")
+                raise ParameterError(name, expected=f"one of {sorted(known)}", got=value)
         if not (self.n_init >= 1 and self.alpha >= 0):
             raise UserError(
                 f"n_init must be at least 1 and alpha at least 0, got n_init={self.n_init!r} and "

@@ -32,7 +32,7 @@ from eqsep.theory import Layer, closing_number
 # isort: split
 import torch
 
-from eqsep.errors import UserError
+from eqsep.errors import ParameterError, UserError
 
 HEADS = Choice(
     "head",
@@ -218,7 +218,9 @@ class NetworkSeparator(Separator):
         if loss.needs_logarithm and not head.has_logarithm:
             raise UserError(f"{loss!r} needs log p, which {head!r} lacks. Use loss='squared'.")
         if self.score_by not in _SCORES:
-            raise UserError(f"score_by must be one of {sorted(_SCORES)}, got {self.score_by!r}.")
+            raise ParameterError(
+                "score_by", expected=f"one of {sorted(_SCORES)}", got=self.score_by
+            )
         check_counts(n_members=[self.n_members], hidden=self.hidden)
         hidden = Hidden(tuple(self.hidden), activation, self.learn_sigma, self.batch_norm)
         return head, hidden, loss, as_training(self.training)

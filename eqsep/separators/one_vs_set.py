@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.svm import SVC
 
-from eqsep.errors import UserError
+from eqsep.errors import ParameterError
 from eqsep.renames import DEPRECATED, parameter
 from eqsep.separators.base import Separator
 from eqsep.separators.planes import Frame
@@ -110,7 +110,7 @@ class OneVsSet(Separator):
         X, is_anomaly, weight = self._enter(X, y, sample_weight)
         ranking = parameter(self, "ranking")
         if ranking not in _RANKINGS:
-            raise UserError(f"ranking must be one of {sorted(_RANKINGS)}, got {ranking!r}.")
+            raise ParameterError("ranking", expected=f"one of {sorted(_RANKINGS)}", got=ranking)
         self.frame_ = Frame.standard(X, weight / weight.sum())
         svm = SVC(
             kernel=self.kernel,

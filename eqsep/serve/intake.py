@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, insert, select
 
 from eqsep.detector import Detector
 from eqsep.detector.scoring import VERDICTS, encoded_verdicts
-from eqsep.errors import UserError
+from eqsep.errors import ParameterError, UserError
 from eqsep.serve import schema
 from eqsep.serve.ledger import Ledger
 from eqsep.serve.log import Row
@@ -84,7 +84,7 @@ class Intake:
         random_state: int | None = None,
     ) -> None:
         if not 0 <= keep_quiet <= 1:
-            raise UserError(f"keep_quiet is a share between 0 and 1, got {keep_quiet!r}.")
+            raise ParameterError("keep_quiet", expected="a share between 0 and 1", got=keep_quiet)
         self._store, self._ledger, self._watching = store, ledger, watching
         self.keep_quiet = keep_quiet
         self._rng = np.random.default_rng(random_state)

@@ -106,6 +106,6 @@ def check_servable(name: str, detector: Any) -> None:
         )
     if detector.feature_map_.windows is not None:
         raise UserError(
-            "A model with --window reads the rows of a run in order, which a service of single "
-            "rows does not keep. Score files with eqsep score, or fit without --window."
+            "A model with windows reads the rows of a run in order, which a service of single rows "
+            "does not keep. Score files with eqsep score, or fit without windows."
         )

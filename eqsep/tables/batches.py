@@ -220,8 +220,9 @@ def tables(batches: Iterable[tuple[Any, Any]], *, name: str) -> Iterator[tuple[T
         if apart or table.named is not named:
             why = f"{quoted(apart)} not in both" if apart else "only one has column names"
             raise UserError(
-                f"Batch {number} does not have the columns of the batches before it: {why}. Pass "
-                f"batches of one table, with None where a value is not known."
+                f"Batch {number} does not have the columns of the batches before it: {why}.",
+                hint="Pass batches of one table, with None where a value is not known.",
+                topic="unlike_batches",
             )
         yield replace(table, columns=[columns[column] for column in wanted]), y
 

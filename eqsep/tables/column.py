@@ -33,8 +33,8 @@ _ALSO_READ = {("boolean", "number"), ("number", "duration")}
 class UnreadableError(UserError):
     """A value that cannot be read as those of its column in training; `row` is its place."""
 
-    def __init__(self, message: str, *, command: str | None = None, row: int = 0) -> None:
-        super().__init__(message, command=command)
+    def __init__(self, message: str, *, row: int = 0, **rest: Any) -> None:
+        super().__init__(message, **rest)
         self.row = row
 
 
@@ -143,13 +143,10 @@ class Column:
         try:
             return _READERS[kind](value)
         except (TypeError, ValueError, OverflowError) as error:
-            told = (
-                f"Column {self.name!r} held {_KINDS[kind]} in training, and {value!r} cannot be "
-                f"read as one. Correct the value, or"
-            )
             raise UnreadableError(
-                f"{told} pass None where it is missing.",
-                command=f"{told} leave it empty where it is missing.",
+                f"Column {self.name!r} held {_KINDS[kind]} in training, and {value!r} cannot be "
+                f"read as one.",
+                hint="Correct the value, or pass None where it is missing.",
                 row=row,
             ) from error
 

@@ -37,7 +37,7 @@ from eqsep.tables.reading import Table, read_table
 BOTH = ("quantile", "standard")  # the forms of a number: its rank, and robust deviations
 _FEW = 20  # distinct names: so few are never ids, however few the rows
 _CONVERT = "If these are numbers or dates stored as text, convert them"
-_KEEPS_IDS = "a TableEncoder of your own keeps ids with max_new=1."
+_KEEPS_IDS = "to keep ids, pass a TableEncoder with max_new=1."
 Learnt = Number | Category | Date
 
 
@@ -136,12 +136,14 @@ class Encoder:
         if len(dropped) == len(table.columns):
             raise UserError(
                 f"There is no column to encode: expected one that is not an id, got "
-                f"{_listed(dropped)}. {_CONVERT}, a decimal comma to a point too; {_KEEPS_IDS}",
+                f"{_listed(dropped)}.",
+                hint=f"{_CONVERT}, a decimal comma to a point too; {_KEEPS_IDS}",
+                topic="no_column",
             )
         if dropped:
             warn(
                 DroppedColumnWarning(
-                    f"Columns were dropped: {_listed(dropped)}. {_CONVERT}; {_KEEPS_IDS}"
+                    f"Columns were dropped: {_listed(dropped)}.", hint=f"{_CONVERT}; {_KEEPS_IDS}"
                 )
             )
 
@@ -282,7 +284,9 @@ class Encoder:
         if absent:
             raise UserError(
                 f"Columns {absent} are missing: {name} was fitted with them, and got "
-                f"{list(given)}. Add them, with None where a value is not known."
+                f"{list(given)}.",
+                hint="Add them, with None where a value is not known.",
+                topic="missing_columns",
             )
         extra = [n for n in given if n not in known]
         if extra:

@@ -18,7 +18,7 @@ import numpy as np
 
 from eqsep.arrays import is_foreign, to_numpy
 from eqsep.engine.compiled import in_threads
-from eqsep.errors import UserError, UserTypeError, quoted
+from eqsep.errors import ParameterError, UserError, UserTypeError, quoted
 from eqsep.tables.column import Column, column_of, objects
 
 NOTATION = b"eqsep.notation"  # in the metadata of a field: how text wrote the values
@@ -212,7 +212,8 @@ def _given(table: Table, given: Any, word: str) -> Column | None:
     if isinstance(given, str):
         columns = {column.name: column for column in table.columns}
         if given not in columns:
-            raise UserError(f"{word}={given!r} is not a column: the columns are {quoted(columns)}.")
+            expected = f"a column ({quoted(columns)})"
+            raise ParameterError(word, expected=expected, got=given)
         return columns[given]
     if not isinstance(given, Column) and np.ndim(given) != 1:
         raise UserError(f"{word} must hold one value for each row, or be a name, got {given!r}.")

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from eqsep.errors import UserError
+from eqsep.errors import ParameterError, UserError
 from eqsep.tables.encoder import BOTH, Encoder
 from eqsep.tables.reading import read_table
 
@@ -178,10 +178,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for name in ("max_categories", "min_count"):
             count = getattr(self, name)
             if not isinstance(count, int | np.integer) or count < 1:
-                raise UserError(f"{name} must be a whole number of at least 1, got {count!r}.")
+                raise ParameterError(name, expected="a whole number of at least 1", got=count)
         if not 0 <= self.max_new <= 1:
-            raise UserError(f"max_new must be a chance between 0 and 1, got {self.max_new!r}.")
+            raise ParameterError("max_new", expected="a chance between 0 and 1", got=self.max_new)
         if self.numeric_encoding not in _FORMS:
-            raise UserError(
-                f"numeric_encoding must be one of {list(_FORMS)}, got {self.numeric_encoding!r}."
-            )
+            expected = f"one of {list(_FORMS)}"
+            raise ParameterError("numeric_encoding", expected=expected, got=self.numeric_encoding)

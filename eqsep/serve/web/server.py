@@ -77,7 +77,7 @@ class Serving:
             sock.close()
             raise UserError(
                 f"{self.host}:{self.port} cannot be listened on: {error.strerror}. Pass another "
-                f"port, or --port 0 for any that is free."
+                f"port, or 0 for any that is free."
             ) from error
         sock.set_inheritable(True)
         return sock

@@ -1,0 +1,284 @@
+"""The command's words: options in place of parameters, and nothing that only Python understands."""
+
+import io
+import re
+import warnings
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.main import get_command
+
+from eqsep import Detector, Monitor, checks
+from eqsep.batches.joining import tables
+from eqsep.cli import app
+from eqsep.commands.wording import HINTS, OPTIONS, in_command, option
+from eqsep.datasets.home import data_file
+from eqsep.detector.holdout import check_dependence
+from eqsep.detector.selection import calibrating, selected
+from eqsep.detector.trust import refuse_labels
+from eqsep.detector.windows import Windows
+from eqsep.distributed.cluster import check_no_windows
+from eqsep.distributed.mapping import WorkerDiedError
+from eqsep.errors import Message, ParameterError, UserError
+from eqsep.evaluation import Learning, Schedule, backtest
+from eqsep.evaluation.review import Review
+from eqsep.labels import read_labels, read_row_labels
+from eqsep.monitor import OnlineSelector
+from eqsep.tables import TableEncoder
+from eqsep.tables.reading import read_table
+
+PYTHON = re.compile(r"\b[a-z_]+=|\bNone\b|\bX\b|\by\b|\w\(|\b[a-z]+_[a-z]+\b|eqsep\.")
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(900, 2))
+RUNS = np.repeat(np.arange(30), 30)
+
+
+def detector(**changed):
+    return Detector(n_landmarks=30, bandwidth=0.5, random_state=0, **changed)
+
+
+def frame(**columns):
+    return pd.DataFrame(columns)
+
+
+def table(**columns):
+    return read_table(frame(**columns), name="test")
+
+
+def counting():
+    return checks.counting_columns(table(id=np.arange(40)))
+
+
+def dates():
+    days = frame(day=pd.date_range("2025-01-01", periods=40, freq="D"))
+    return checks.check_dates(TableEncoder().fit(days))
+
+
+def leak():
+    y = np.repeat([0, 1], [20, 20])
+    return checks.leaking_columns(table(high=y * 9.0), y)
+
+
+def without_labels(y):
+    labels = read_row_labels(y, n_rows=len(y), normal=None)
+    refuse_labels(labels, np.ones(len(y), dtype=int), normal=None, given=True)
+
+
+def ids():
+    return [f"id {i}" for i in range(40)]
+
+
+def drifting():
+    rows = RNG.normal(size=(1500, 3))
+    rows[1050:, 1] += 2
+    return detector(false_alarm_rate=0.05).fit(rows, time=np.arange(1500))
+
+
+def sensors():
+    return read_table(np.cumsum(RNG.normal(size=(400, 2)), axis=0), name="test")
+
+
+def known():
+    return read_row_labels(["normal", "leak"], n_rows=2, normal=None)
+
+
+def late_labels():
+    time = pd.date_range("2025-01-01", periods=90, freq="h")
+    contenders = {"eqsep": Learning(detector())}
+    backtest(contenders, X[:90], np.full(90, "normal"), time=time, schedule=Schedule(first=500))
+
+
+def by_run(**changed):
+    return detector(**changed).fit(X, groups=RUNS)
+
+
+SAID = {  # how each topic comes about, and words of the command on it
+    "CountingColumnWarning": (counting, "leave it out: --drop 'id'."),
+    "DateColumnWarning": (dates, "leave it out: --drop 'day'."),
+    "DecimalCommaWarning": (
+        lambda: checks.decimal_commas(table(a=["1,5"] * 40)),
+        "say so: --names 'a'.",
+    ),
+    "DroppedColumnWarning": (
+        lambda: TableEncoder().fit(frame(a=ids(), b=range(40))),
+        "Columns were dropped: 'a': 100% of its values occur once, as ids do. If these are",
+    ),
+    "LeakingColumnWarning": (leak, "leave it out: --drop 'high'."),
+    "NewDateWarning": (
+        lambda: checks.check_beyond(Counter({("day", "later", "2025"): 9}), n_rows=9),
+        "eqsep fit … --drop 'day'.",
+    ),
+    "UnreadableError": (
+        lambda: table(a=["x"]).columns[0].numbers("number"),
+        "leave it empty where it is missing.",
+    ),
+    "missing_columns": (
+        lambda: TableEncoder().fit(frame(a=[1, 2], b=[1, 2])).transform(frame(a=[1])),
+        "Add them, empty where a value is not known.",
+    ),
+    "no_column": (lambda: TableEncoder().fit(frame(a=ids())), "a decimal comma to a point too."),
+    "unlike_batches": (
+        lambda: list(tables([(frame(a=[1]), None), (frame(b=[1]), None)], name="test")),
+        "empty where a value is not known.",
+    ),
+    "GuessedLabelWarning": (lambda: read_labels(["a", "b"]), "--normal b, for example."),
+    "many_names": (lambda: read_labels(["a", "b", "c"]), "--normal a, for example."),
+    "many_numbers": (lambda: read_labels([1, 2, 3]), "go by names, not numbers: write names, or"),
+    "no_label": (lambda: without_labels([None, None]), "Leave out --label to learn all rows"),
+    "no_normal_label": (
+        lambda: without_labels(["a", "a"]),
+        "--normal LABEL, or add rows that are normal or without a label.",
+    ),
+    "numbers_for_names": (
+        lambda: read_row_labels(["1"], n_rows=1, normal=None, known=known()),
+        "--normal 0 for example, or write names.",
+    ),
+    "one_label": (lambda: read_labels([7], one_class=True), "--normal 7, if these rows are."),
+    "DoubtedThresholdWarning": (
+        lambda: checks.check_threshold(0.99, rate=0.01, doubted=True),
+        "eqsep suspects lists them: label the anomalies among them, or allow a higher --false-",
+    ),
+    "HighThresholdWarning": (
+        lambda: checks.check_threshold(0.99, rate=0.01),
+        "with --drop, take more --landmarks, or allow a higher --false-alarm-rate.",
+    ),
+    "UnusedDoubtWarning": (
+        lambda: checks.check_doubt("doubted", kinds=()),
+        "leave out --unlabelled.",
+    ),
+    "contrary_trust": (
+        lambda: detector(feature_map=detector().fit(X).feature_map_, unlabelled="doubted").fit(X),
+        "The model that --like names has settled it",
+    ),
+    "higher_rate": (
+        lambda: detector().fit(X[:60]),
+        "Add normal rows, or pass --false-alarm-rate 0.04.",
+    ),
+    "higher_rate_or_no_confidence": (
+        lambda: detector(confidence=0.99, false_alarm_rate=0.02).fit(X),
+        "or leave out --confidence: on average it can be promised.",
+    ),
+    "no_fdr": (lambda: calibrating(by_run()), "Leave out --fdr, or fit without --group"),
+    "none_selected": (
+        lambda: selected(np.full(10_000, 0.5), fdr=0.1, n_calibrating=99),
+        "or allow a higher --fdr.",
+    ),
+    "short_memory": (
+        lambda: OnlineSelector(detector().fit(X), fdr=0.001),
+        "or allow a higher --fdr.",
+    ),
+    "DependentRowsWarning": (
+        lambda: check_dependence(sensors(), np.zeros(400, dtype=int)),
+        "which of these a row is from as --group, or one of times as --time.",
+    ),
+    "DriftWarning": (drifting, "leave out columns that do not matter with --drop."),
+    "TimeOrderWarning": (
+        lambda: detector(false_alarm_rate=0.1).fit(X, time=np.tile(np.arange(300), 3)),
+        "which run or machine a row is from as --group.",
+    ),
+    "lost_groups": (lambda: by_run().partial_fit(X), "can learn and forget only in Python."),
+    "no_windows": (lambda: Windows.of(frame(a=["x", "y"]), 3), "Leave out --window."),
+    "unknown_runs": (lambda: by_run(window=3).predict(X), "can score only in Python."),
+    "watched_groups": (lambda: Monitor(by_run()), "Measure new groups with eqsep test"),
+    "windows_on_cluster": (lambda: check_no_windows(3), "Leave out --ray."),
+    "RepeatedRowsWarning": (lambda: detector().fit(X).partial_fit(X), "pass --again."),
+    "picked_rows": (
+        lambda: detector().fit(X).partial_fit(X + 30.0, np.zeros(900, dtype=int)),
+        "if they were picked because they raised an alarm, pass --judged.",
+    ),
+    "MissingDataError": (
+        lambda: data_file("tides", "1.csv", source="the harbour", data_home="/nowhere"),
+        "--data-home FOLDER, or EQSEP_DATA=FOLDER.",
+    ),
+    "WorkerDiedError": (
+        lambda: WorkerDiedError("It died.", hint="Pass cpus_per_task=2."),
+        "It died. Divide the rows into smaller files.",
+    ),
+    "damaged_watch": (
+        lambda: Monitor.read(io.BytesIO(b"x"), detector().fit(X)),
+        "Name another file as --state",
+    ),
+    "lone_cost": (lambda: Review(cost_alarm=1.0).check(3), "both --cost-alarm and --cost-miss"),
+    "no_first_model": (late_labels, "a shorter --delay, or a lower --first."),
+}
+
+
+def messages(made):
+    """What is returned, raised and warned of where something is made."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            found = made()
+        except UserError as error:
+            return [error]
+    findings = found if isinstance(found, list) else []
+    returned = [found] if isinstance(found, Message) else [one.warning() for one in findings]
+    return [*returned, *(one.message for one in caught if isinstance(one.message, Message))]
+
+
+def options():
+    """All options of the command and its parts."""
+    found, commands = set(), [get_command(app)]
+    for command in commands:
+        commands.extend(getattr(command, "commands", {}).values())
+        found.update(word for param in command.params for word in param.opts)
+    return found
+
+
+def test_every_hint_has_its_case_below():
+    assert set(SAID) == set(HINTS)
+
+
+@pytest.mark.parametrize("topic", SAID)
+def test_the_command_says_the_option_where_python_says_the_parameter(topic):
+    made, words = SAID[topic]
+    (message,) = (one for one in messages(made) if one.topic == topic)
+    text = in_command(message)
+    assert words in text
+    assert text.startswith(message.message)
+    assert message.hint
+    assert not PYTHON.search(text), text
+    assert "--" not in str(message)
+
+
+def test_every_option_that_is_named_is_one_of_the_command():
+    named = set(re.findall(r"--[a-z-]+", " ".join([*HINTS.values(), *OPTIONS.values()])))
+    assert named
+    assert named <= options()
+
+
+@pytest.mark.parametrize(
+    "parameter",
+    [
+        *(
+            "false_alarm_rate",
+            "confidence",
+            "unseen_rate",
+            "n_landmarks",
+            "bandwidth",
+            "unlabelled",
+        ),
+        *("window", "groups", "time", "normal", "y", "fdr", "persist", "delta", "random_state"),
+        *("top", "cost_alarm", "cost_miss", "every", "delay", "verdict", "alarms", "first"),
+        *("seen", "keep_quiet"),
+    ],
+)
+def test_a_parameter_goes_by_its_option(parameter):
+    assert option(parameter) in options()
+    error = ParameterError(parameter, expected="a small number", got=2, hint="1 is small.")
+    text = f"{option(parameter)} must be a small number, got 2. 1 is small."
+    assert in_command(error) == text
+    assert in_command(error.at("rows.csv")) == f"rows.csv: {text}"
+    assert str(error) == text.replace(option(parameter), parameter, 1)
+
+
+def test_what_has_no_words_of_the_command_is_shown_as_the_library_says_it():
+    error = UserError("There are no rows.", hint="Pass some.")
+    assert in_command(error) == str(error) == "There are no rows. Pass some."
+
+
+def test_a_place_comes_first():
+    error = UserError("There is no column.", hint="Leave out window=.", topic="no_windows")
+    assert in_command(error.at("rows.csv")) == "rows.csv: There is no column. Leave out --window."
