@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from typer.testing import CliRunner
+from invoking import CliRunner
 
 import eqsep
 from eqsep.cli import app

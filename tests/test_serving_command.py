@@ -10,8 +10,8 @@ from urllib.error import URLError
 from urllib.request import Request, urlopen
 
 import pytest
+from invoking import CliRunner
 from served import HOT, small_detector
-from typer.testing import CliRunner
 
 from eqsep.cli import app
 from eqsep.serve.workspace import Workspace
