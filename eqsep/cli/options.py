@@ -4,14 +4,17 @@ import inspect
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from eqsep.commands.console import errors_told
-from eqsep.commands.dialects import Layout
 from eqsep.errors import UserError
+
+if TYPE_CHECKING:
+    from eqsep.commands.dialects import Layout
+    from eqsep.commands.inputs import InputSpec
 
 
 class Commands(TyperGroup):
@@ -226,13 +229,21 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _layout(said: dict[str, Any], *, ray: str | None) -> Layout:
+def _layout(said: dict[str, Any], *, ray: str | None) -> "Layout":
     """What the options say."""
+    from eqsep.commands import bad_rows, dialects
+
     bad = said.pop("bad_rows")
     if bad is None:
-        return Layout(**said)
+        return dialects.Layout(**said)
     if ray is not None:
         raise UserError("--bad-rows and --ray contradict each other: read the rows here.")
-    from eqsep.commands.bad_rows import BadRows
+    return dialects.Layout(**said, bad_rows=bad_rows.BadRows(bad))
 
-    return Layout(**said, bad_rows=BadRows(bad))
+
+def input_spec(rows: list[str], layout: "Layout", **columns: Any) -> "InputSpec":
+    """The rows of the files, with the columns and labels that the options name."""
+    from eqsep.commands import inputs
+
+    given = {name: value for name, value in columns.items() if value is not None}
+    return inputs.InputSpec(rows, layout, **given)
