@@ -3,14 +3,12 @@
 import os
 import secrets
 from contextlib import nullcontext
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 from fewer import few_draws, few_trees, plain_pictures
 from hypothesis import settings
-from typer.main import get_command
 
 settings.register_profile("eqsep", deadline=None, max_examples=40)  # no test asserts a time
 settings.load_profile("eqsep")
@@ -39,14 +37,6 @@ def fewer(request):
         nullcontext() if name in ALL_TREES else few_trees(),
         nullcontext() if name in LAID_OUT else plain_pictures(),
     ):
-        yield
-
-
-@pytest.fixture(autouse=True, scope="session")
-def commands_made_once():
-    """An application makes all of its commands anew for each one that a test runs: here, once."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("typer.testing._get_command", cache(get_command))
         yield
 
 

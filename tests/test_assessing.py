@@ -7,8 +7,8 @@ import sys
 
 import numpy as np
 import pytest
+from invoking import CliRunner
 from report_page import Page, payments
-from typer.testing import CliRunner
 
 from eqsep import Detector
 from eqsep.cli import app

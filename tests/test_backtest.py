@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from invoking import CliRunner
 from numpy.testing import assert_allclose, assert_array_equal
 from report_page import Page
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
-from typer.testing import CliRunner
 
 from eqsep import Detector
 from eqsep.cli import app

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from typer.testing import CliRunner
+from invoking import CliRunner
 
 import eqsep
 from eqsep.cli import app
@@ -145,7 +145,7 @@ def bugged(monkeypatch, error):
     def fail(*_):
         raise error
 
-    monkeypatch.setattr("eqsep.theory.vc_dimension", fail)
+    monkeypatch.setattr("eqsep.commands.theory.vc_dimension", fail)
 
 
 def test_a_fault_of_the_software_keeps_its_traceback(monkeypatch):

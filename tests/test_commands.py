@@ -18,8 +18,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import typer
+from invoking import CliRunner
 from pyarrow import feather, parquet
-from typer.testing import CliRunner
 
 from eqsep import Detector, load_model
 from eqsep.batches import sampling

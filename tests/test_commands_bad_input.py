@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from invoking import CliRunner
 from pyarrow import parquet
-from typer.testing import CliRunner
 
 from eqsep import Detector, KernelEqualitySeparator
 from eqsep.cli import app

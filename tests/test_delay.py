@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from invoking import CliRunner
 from report_page import Page
-from typer.testing import CliRunner
 
 from eqsep import Detector
 from eqsep.cli import app

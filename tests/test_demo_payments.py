@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlparse
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from invoking import CliRunner
 
 from eqsep import demo as demos
 from eqsep import load_model

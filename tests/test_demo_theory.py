@@ -4,8 +4,8 @@ import re
 
 import numpy as np
 import pytest
+from invoking import CliRunner
 from matplotlib import pyplot as plt
-from typer.testing import CliRunner
 
 from eqsep.cli import app
 from eqsep.demo import run_theory

@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset
 import pytest
+from invoking import CliRunner
 from numpy.testing import assert_allclose, assert_array_equal
 from pyarrow import csv, parquet
 from test_readme import WITH_RAY, run_page
-from typer.testing import CliRunner
 
 from eqsep import Detector, load_model
 from eqsep.batches import sampling

@@ -5,8 +5,8 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from invoking import CliRunner
 from scipy.signal import lfilter
-from typer.testing import CliRunner
 
 from eqsep import Detector, load_model
 from eqsep.checks import DependentRowsWarning, DriftWarning, TimeOrderWarning

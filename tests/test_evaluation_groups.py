@@ -5,10 +5,10 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from invoking import CliRunner
 from scipy.signal import lfilter
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.neighbors import KNeighborsClassifier
-from typer.testing import CliRunner
 
 from eqsep.cli import app
 from eqsep.errors import UserError

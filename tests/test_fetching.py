@@ -7,7 +7,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
-from typer.testing import CliRunner
+from invoking import CliRunner
 
 from eqsep.cli import app
 from eqsep.datasets import load_mvtec_embeddings, load_satimage, load_shuttle

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from invoking import CliRunner
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.signal import lfilter
-from typer.testing import CliRunner
 
 from eqsep import Detector, load_model
 from eqsep.checks import DependentRowsWarning

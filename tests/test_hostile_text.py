@@ -7,9 +7,9 @@ import sys
 import numpy as np
 import pyarrow as pa
 import pytest
+from invoking import CliRunner
 from matplotlib.figure import Figure
 from rich.table import Table
-from typer.testing import CliRunner
 
 from eqsep.cli import app
 from eqsep.commands.console import Screen, tell

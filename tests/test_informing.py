@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from invoking import CliRunner
 
 from eqsep import Detector, __version__
 from eqsep.cli import app

@@ -4,10 +4,10 @@ from contextlib import nullcontext
 
 import numpy as np
 import pytest
+from invoking import CliRunner
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from typer.testing import CliRunner
 
 from eqsep import Detector, load_model
 from eqsep.cli import app

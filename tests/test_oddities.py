@@ -4,8 +4,8 @@ import re
 
 import numpy as np
 import pytest
+from invoking import CliRunner
 from pyarrow import parquet
-from typer.testing import CliRunner
 
 from eqsep.cli import app
 

@@ -97,7 +97,6 @@ def test_the_private_names_of_other_libraries_are_known():
     how it compiles, `test_machine_code`; `os._exit` is documented as it is.
     """
     known = {("gpu.py", "_int_mm"), ("foreign.py", "_gamma"), ("console.py", "_exit")}
-    known.add(("__main__.py", "_exit"))
     files = ("_impl", "_index_name", "_save_data", "_save_index", "_source_stamp")
     known |= {("code_cache.py", name) for name in files}
     known |= {("emission.py", name) for name in ("_tm", "_getvalue")}

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 from html.parser import HTMLParser
 
 import pytest
-from typer.testing import CliRunner
+from invoking import CliRunner
 
 from eqsep.cli import app as eqsep
 from paper import runner

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from invoking import CliRunner
 
 from eqsep import Detector
 from eqsep.cli import app

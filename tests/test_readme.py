@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from fewer import few_trees, plain_pictures
+from invoking import CliRunner
 from matplotlib import pyplot as plt
-from typer.testing import CliRunner
 
 import eqsep
 from eqsep import datasets, evaluation, theory

@@ -4,8 +4,8 @@ import re
 
 import numpy as np
 import pytest
+from invoking import CliRunner
 from report_page import Page, payments
-from typer.testing import CliRunner
 
 from eqsep.cli import app
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
+from invoking import CliRunner
 from report_page import Page
-from typer.testing import CliRunner
 
 from eqsep.cli import app
 from eqsep.report.outlook import Workload

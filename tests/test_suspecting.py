@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as parquet
 import pytest
-from typer.testing import CliRunner
+from invoking import CliRunner
 
 from eqsep import Detector, load_model
 from eqsep.cli import app

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hostile_places import denied
 from hostile_tables import FILLINGS, gzip_bomb, parquet_bomb
-from typer.testing import CliRunner
+from invoking import CliRunner
 from workbooks import packed, sheet, workbook
 
 from eqsep import load_model

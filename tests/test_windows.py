@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from invoking import CliRunner
 
 from eqsep import Detector, load_model
 from eqsep.cli import app

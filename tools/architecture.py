@@ -47,7 +47,6 @@ BY_NAME = {
     "detector/__init__.py",  # likewise
     "persistence/codecs.py",  # the classes of a model file, all in its registry
     "datasets/embeddings.py",  # packages of others
-    "commands/postponing.py",  # likewise
 }
 _NOT_DRAWN = ("__main__", "errors", "files", "renames")  # the outer door, and what all may use
 

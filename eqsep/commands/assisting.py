@@ -1,17 +1,13 @@
 """`eqsep mcp`: a service's alarms for assistants."""
 
-from eqsep.commands.console import errors_told
-from eqsep.commands.serving import HERE, Data, Database
+from contextlib import closing
+from pathlib import Path
+
+from eqsep.serve.mcp import server
+from eqsep.serve.workspace import Workspace
 
 
-def run_mcp(data: Data = HERE, database: Database = None) -> None:
-    """Let an assistant look at alarms and propose verdicts, by the Model Context Protocol."""
-    with errors_told():
-        from eqsep.serve.mcp import server
-        from eqsep.serve.workspace import Workspace
-
-        work = Workspace.in_folder(data) if database is None else Workspace(database)
-        try:
-            server(work).run()
-        finally:
-            work.close()
+def serve_assistants(data: Path, database: str | None) -> None:
+    """Answer an assistant on standard input and output until it hangs up."""
+    with closing(Workspace.in_folder(data) if database is None else Workspace(database)) as work:
+        server(work).run()

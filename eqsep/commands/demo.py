@@ -17,6 +17,7 @@ from eqsep.commands.writing import check_folder, table_writer
 from eqsep.demo.payments import SEEN, PaymentsDemo
 from eqsep.demo.theory import Closing, Contender, Corner, TheoryDemo
 from eqsep.errors import UserError
+from eqsep.plots import Panel, region_figure, save_figure
 from eqsep.report import Usage, write_report
 
 REPORT, MODEL, ROWS, PICTURE = "report.html", "model.eqsep", "new.csv", "regions.png"
@@ -48,8 +49,6 @@ def show_payments(console: Console, out: Path) -> None:
 
 def show_theory(console: Console, out: Path) -> None:
     """Run the demonstration of the theory, print it, and leave a picture in `out`."""
-    from eqsep.plots import Panel, region_figure, save_figure
-
     make_folder(out)
     results = demo.run_theory()
     path = save_figure(region_figure(starmap(Panel, results.panels)), out / PICTURE)

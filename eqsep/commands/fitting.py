@@ -28,6 +28,8 @@ from eqsep.detector.naming import has_promise, short_kinds
 from eqsep.detector.promise import CONFIDENCE
 from eqsep.detector.sets import rows_for
 from eqsep.detector.trust import is_calibration_doubted
+from eqsep.distributed import fit
+from eqsep.distributed.cluster import check_no_windows, cluster
 from eqsep.errors import UserError
 from eqsep.files import changed_alone
 from eqsep.labels import NORMAL, WITHOUT
@@ -102,8 +104,6 @@ def _check_window(spec: InputSpec, base: Detector | None, *, ray: str | None) ->
             "--window."
         )
     if ray is not None:
-        from eqsep.distributed.cluster import check_no_windows
-
         check_no_windows(has_windows)
     if has_windows is not None and spec.seen and is_large(spec.paths):
         raise UserError(
@@ -123,9 +123,6 @@ def _fit_here(
 def _fit_on_cluster(
     spec: InputSpec, base: Detector | None, settings: dict[str, Any], say: Say, *, address: str
 ) -> tuple[Detector, TrainingData]:
-    from eqsep.distributed import fit
-    from eqsep.distributed.cluster import cluster
-
     with cluster(address):
         data = read_on_cluster(spec, base, random_state=settings["random_state"])
         say(f"learning {counted(data.n_rows, 'row')}")

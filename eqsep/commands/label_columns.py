@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from eqsep.commands.console import meant
-from eqsep.detector import Detector
+from eqsep.detector.answers import FittedDetector
 from eqsep.errors import EqsepWarning, Note, UserError, quoted, warn
 from eqsep.labels import NORMAL, USUAL_NORMAL, WITHOUT
 from eqsep.tables.column import column_of, objects, text_of
@@ -180,7 +180,7 @@ def _alike(texts: np.ndarray, name: str, *, known: Iterable[str]) -> np.ndarray:
 
 
 def y_for(
-    detector: Detector,
+    detector: FittedDetector,
     column: pa.ChunkedArray,
     *,
     name: str,
@@ -247,7 +247,7 @@ def check_some_label(texts: np.ndarray, *, name: str) -> None:
         raise UserError(f"Column {name!r} holds no label: every value is missing.")
 
 
-def check_labelled(detector: Detector, label: str | None) -> None:
+def check_labelled(detector: FittedDetector, label: str | None) -> None:
     """Refuse learnt rows without the column of their labels, where the detector knows labels."""
     if label is None and detector.labels_.labels is not None:
         raise UserError(

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eqsep.commands.bad_rows import not_divided, unreadable
 from eqsep.commands.console import meant, sentence
 from eqsep.commands.dialects import Layout
+from eqsep.commands.sheets import open_sheet
 from eqsep.commands.streams import STANDARD_INPUT, read_unchanged
 from eqsep.commands.text_files import CsvFile, JsonFile, open_text
+from eqsep.commands.texts import cast_as, written
 from eqsep.detector.answers import FittedDetector
 from eqsep.detector.holdout import NUMERIC
 from eqsep.detector.promise import checked_rate
@@ -91,8 +94,6 @@ def open_table(path: str, *, layout: Layout) -> "Iterator[ArrowFile | CsvFile | 
         ):
             yield f
     except (pa.ArrowException, EOFError, gzip.BadGzipFile, zlib.error) as error:
-        from eqsep.commands.bad_rows import not_divided
-
         raise not_divided(name, " ".join(str(error).split()).rstrip(".")) from error
     except OSError as error:
         if error.filename is not None or isinstance(error, BrokenPipeError):
@@ -113,12 +114,10 @@ def _opened(
     if not Path(path).is_file():
         raise UserError(f"{path} is a pipe or a device: these are read as text alone. Copy it.")
     if kind == "sheet":
-        from eqsep.commands.sheets import open_sheet
-
         with open_sheet(path, layout) as sheet:
             yield sheet
         return
-    from eqsep.commands.arrow_files import arrow_file
+    from eqsep.commands.arrow_files import arrow_file  # pyarrow.dataset imports pandas
 
     yield arrow_file(path, kind)
 
@@ -192,8 +191,6 @@ def pieces(
 
 def _unreadable(table: pa.Table, detector: FittedDetector) -> dict[str, pa.ChunkedArray]:
     """Which values of each column a detector cannot read, where there are such."""
-    from eqsep.commands.bad_rows import unreadable
-
     bad: dict[str, Any] = {}
     for name, learnt in detector.feature_map_.table_columns.items():
         if learnt is None or name not in table.schema.names:
@@ -345,8 +342,6 @@ def _like(
     shown, known = table.schema.field(name).metadata, notation.get(name)
     if not known and shown in (None, PLAINLY):
         return cast(table.column(name), reads)
-    from eqsep.commands.texts import written
-
     return cast(table.column(name), reads, written(table.schema.field(name), known))
 
 
@@ -395,6 +390,4 @@ def cast(column: pa.ChunkedArray, reads: str, written: Sequence[Any] = ()) -> pa
             return column
         with suppress(pa.ArrowInvalid, KeyError):
             return pc.cast(column, _TYPES[reads])
-    from eqsep.commands.texts import cast_as
-
     return cast_as(column, reads, written)

@@ -19,7 +19,7 @@ from eqsep.detector.grouping import Grouping
 from eqsep.detector.trust import is_calibration_doubted
 from eqsep.errors import UserError
 from eqsep.labels import NORMAL
-from eqsep.report import DetectorReport, HeldOut, Usage, detector_report
+from eqsep.report import HeldOut, Usage, detector_report, write_report
 from eqsep.report.outlook import LaterRows
 from eqsep.tables.reading import RowGroups, Table
 
@@ -28,15 +28,16 @@ _MOST_NORMAL, _MOST_OF_A_KIND = 20_000, 5_000
 _NUMBERS = {"0": NORMAL, "1": "anomaly"}  # as a detector calls them
 
 
-def fit_report(
+def write_fit_report(
+    path: Path,
     spec: InputSpec,
     detector: Detector,
     data: TrainingData,
     *,
     model: Path,
     warnings: Sequence[str],
-) -> DetectorReport:
-    """The report of a fit, measured on rows that are held out of a second one."""
+) -> None:
+    """Write the report of a fit, measured on rows that are held out of a second one."""
     known = _known_rows(spec, detector, data)
     report = detector_report(
         detector,
@@ -52,7 +53,8 @@ def fit_report(
         ),
     )
     asked = dict.fromkeys(spec.drop, "by --drop")
-    return replace(report, learnt=replace(report.learnt, dropped=report.learnt.dropped | asked))
+    learnt = replace(report.learnt, dropped=report.learnt.dropped | asked)
+    write_report(replace(report, learnt=learnt), path)
 
 
 def _weighed(warnings: Sequence[str], known: "_Known", detector: Detector) -> list[str | Finding]:

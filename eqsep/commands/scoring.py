@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from itertools import starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,7 @@ from eqsep.commands.reading import (
     pieces,
 )
 from eqsep.commands.repeats import Repeats
+from eqsep.commands.runs import RunReader
 from eqsep.commands.streams import STANDARD_INPUT
 from eqsep.commands.writing import (
     as_column,
@@ -43,9 +44,6 @@ from eqsep.errors import UserError, quoted
 from eqsep.labels import NORMAL
 from eqsep.persistence.files import load_answering
 from eqsep.tables.reading import Table, arrow_numbers
-
-if TYPE_CHECKING:
-    from eqsep.commands.runs import RunReader
 
 _REASON = {
     "column": pa.string(),
@@ -144,12 +142,10 @@ class RowReader:
         return alarm
 
 
-def reader_of(detector: FittedDetector, *, persist: str | None = None) -> "RowReader | RunReader":
+def reader_of(detector: FittedDetector, *, persist: str | None = None) -> RowReader | RunReader:
     """How pieces of files become rows: with the rows before them, where something looks back."""
     if detector.feature_map_.windows is None and persist is None:
         return RowReader(detector)
-    from eqsep.commands.runs import RunReader
-
     return RunReader(detector, persist=persist)
 
 
@@ -321,13 +317,13 @@ class _Answering:
         What is told of rows that come again; None where more than their values is looked at.
     """
 
-    reader: "RowReader | RunReader"
+    reader: RowReader | RunReader
     wanted: Wanted
     highest: Highest | None
     repeats: Repeats | None
 
     @classmethod
-    def of(cls, reader: "RowReader | RunReader", wanted: Wanted) -> "_Answering":
+    def of(cls, reader: RowReader | RunReader, wanted: Wanted) -> "_Answering":
         highest = None if wanted.most is None else Highest(wanted.most)
         detector = reader.detector
         learnt = detector.feature_map_.encoder.columns_

@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
+from eqsep.commands.bad_rows import BadRows, no_numbers
 from eqsep.commands.dialects import Dialect, Layout, detect
 from eqsep.commands.notation import Notation
 from eqsep.commands.streams import (
@@ -38,11 +39,9 @@ from eqsep.commands.streams import (
     raw_stream,
     read_fully,
 )
+from eqsep.commands.texts import annotated, understood, without_missing
 from eqsep.errors import Note, UserError, quoted, warn
 from eqsep.tables.reading import PLAINLY
-
-if TYPE_CHECKING:
-    from eqsep.commands.bad_rows import BadRows
 
 ROWS_AT_ONCE = 8192
 NOT_UTF8 = "Some text is not UTF-8 and was read as cp1252, of Western Europe; --encoding says it."
@@ -69,8 +68,6 @@ class CsvFile:
 
     def whole(self, columns: Sequence[str], *, as_text: Iterable[str] = ()) -> pa.Table:
         """All rows, in types that all values of a column allow; some columns as they are."""
-        from eqsep.commands.texts import understood
-
         table = self._decoded(self._parsed(arrow_csv.read_csv, self._from_first(), columns))
         table = _without_bad(table, self.name, self.layout, but=as_text)
         return understood(table, self.layout, as_text=as_text)
@@ -197,8 +194,6 @@ class CsvFile:
         if notation is None or notation == Notation():
             plainly = PLAINLY if notation is not None and certain else None
             return pa.field(name, pa.string(), metadata=plainly)
-        from eqsep.commands.texts import annotated
-
         return annotated(pa.field(name, pa.string()), notation, certain=certain)
 
     def _western(self, column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
@@ -238,8 +233,6 @@ class JsonFile:
 
     def whole(self, columns: Sequence[str], *, as_text: Iterable[str] = ()) -> pa.Table:
         """All rows, in the types of their values; text in types that all of a column allow."""
-        from eqsep.commands.texts import understood
-
         rows = list(chain.from_iterable(self.rows))
         texts = set(as_text)
         arrays = {}
@@ -308,7 +301,7 @@ def _json_file(name: str, lines: Iterable[bytes], layout: Layout) -> JsonFile:
 
 
 def _json_rows(
-    lines: Iterable[bytes], name: str, bad: "BadRows | None"
+    lines: Iterable[bytes], name: str, bad: BadRows | None
 ) -> Iterator[list[dict[str, Any]]]:
     """The rows, some thousand at a time, or fewer where they are long."""
     rows: list[dict[str, Any]] = []
@@ -345,9 +338,6 @@ def _without_bad(table: pa.Table, name: str, layout: Layout, *, but: Iterable[st
     """The table without rows that have a word in a column of numbers, where these are wanted."""
     if layout.bad_rows is None:
         return table
-    from eqsep.commands.bad_rows import no_numbers
-    from eqsep.commands.texts import without_missing
-
     bad: dict[str, Any] = {}
     for column in set(table.schema.names) - set(but):
         values, _ = without_missing(table.column(column), layout.missing_in(column))

@@ -2,30 +2,22 @@
 
 import csv
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import NamedTuple
 
-import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from eqsep.commands.console import Screen, errors_told
-from eqsep.commands.options import Commands
+from eqsep.commands.console import Screen
 from eqsep.errors import UserError
-
-if TYPE_CHECKING:
-    from eqsep.theory.certificate import Shattering
-
-app = typer.Typer(cls=Commands, no_args_is_help=True)
-ClosingFamily = Annotated[str, typer.Argument(metavar="FAMILY", help="rbf, equality, halfspace.")]
-PlaneFamily = Annotated[
-    str,
-    typer.Argument(
-        metavar="FAMILY",
-        help="equality (epsilon-equality), hyper-ridge, strict-equality, halfspace.",
-        callback=lambda family: "epsilon-equality" if family == "equality" else family,
-    ),
-]
-Dimension = Annotated[int, typer.Argument(metavar="N_FEATURES", help="The dimension.")]
+from eqsep.theory import (
+    WITNESSES,
+    closing_number,
+    closing_probability,
+    enclosing_probability,
+    shatters,
+    vc_dimension,
+)
+from eqsep.theory.certificate import Shattering
 
 
 class _Rule(NamedTuple):
@@ -42,38 +34,24 @@ _RULES = {
 }
 
 
-@app.command()
-def closing(
-    family: ClosingFamily,
-    n_features: Dimension,
-    separators: Annotated[
-        int | None, typer.Option(help="Say how likely this many random ones close a region.")
-    ] = None,
-) -> None:
-    """The fewest separators of a family that enclose a finite volume."""
-    from eqsep.theory import closing_number, closing_probability, enclosing_probability
-
-    lines = [f"closing number of {family} separators in R^{n_features}: "]
-    with errors_told():
-        lines[0] += str(closing_number(family, n_features))
-        if separators is not None:
-            bounded = closing_probability(family, n_features, separators)
-            lines.append(f"chance that {separators} random ones leave no way out: {bounded:.6g}")
-        # Whether several balls meet is a question of their centres.
-        if separators is not None and (family != "rbf" or separators == 1):
-            value, error = enclosing_probability(family, n_features, separators)
-            shown = f"{value:.6g}" if error == 0 else f"{value:.3g} ± {error:.1g}"
-            lines.append(f"and that they enclose a positive volume, with random offsets: {shown}")
+def show_closing(family: str, n_features: int, separators: int | None) -> None:
+    """Print the closing number, and how likely so many random separators close a region."""
+    number = closing_number(family, n_features)
+    lines = [f"closing number of {family} separators in R^{n_features}: {number}"]
+    if separators is not None:
+        bounded = closing_probability(family, n_features, separators)
+        lines.append(f"chance that {separators} random ones leave no way out: {bounded:.6g}")
+    # Whether several balls meet is a question of their centres.
+    if separators is not None and (family != "rbf" or separators == 1):
+        value, error = enclosing_probability(family, n_features, separators)
+        shown = f"{value:.6g}" if error == 0 else f"{value:.3g} ± {error:.1g}"
+        lines.append(f"and that they enclose a positive volume, with random offsets: {shown}")
     Screen().print("\n".join(lines))
 
 
-@app.command()
-def rules(n_features: Dimension) -> None:
-    """The three decision rules side by side: what they ask, how local they are, what closes."""
-    from eqsep.theory import closing_number
-
-    with errors_told():
-        numbers = {family: closing_number(family, n_features) for family in _RULES}
+def show_rules(n_features: int) -> None:
+    """Print the decision rules side by side."""
+    numbers = {family: closing_number(family, n_features) for family in _RULES}
     table = _table("decision rule", *(rule.name for rule in _RULES.values()))
     table.add_row("bias in input space", *(rule.bias for rule in _RULES.values()))
     table.add_row("activation function", *(rule.activation for rule in _RULES.values()))
@@ -82,55 +60,40 @@ def rules(n_features: Dimension) -> None:
     Screen().print(table)
 
 
-@app.command()
-def shatters(
-    family: PlaneFamily,
-    points: Annotated[Path, typer.Option(help="A CSV file: a point a line, no header.")],
-) -> None:
-    """Whether a family realises every labelling of the points; exit code 1 where it does not."""
-    from eqsep.theory import shatters as decide
-
-    with errors_told(), points.open(newline="") as file:
+def show_shattering(family: str, points: Path) -> bool:
+    """Print whether the family shatters the points of the file; whether it does."""
+    with points.open(newline="") as file:
         # As text: "0.1" is a tenth, not the float next to it.
-        answer = decide([row for row in csv.reader(file) if row], family, certificates=True)
-    raise typer.Exit(0 if _tell_shattering(answer) else 1)
+        rows = [row for row in csv.reader(file) if row]
+    return _tell_shattering(shatters(rows, family, certificates=True))
 
 
-@app.command()
-def vc(family: PlaneFamily, n_features: Dimension) -> None:
-    """What is proved of the VC dimension of a family, and by what."""
-    from eqsep.theory import vc_dimension
-
-    with errors_told():
-        bounds = vc_dimension(family, n_features)
+def show_vc_dimension(family: str, n_features: int) -> None:
+    """Print the bounds on the VC dimension, with their sources."""
+    bounds = vc_dimension(family, n_features)
     console = Screen()
     console.print(f"VC dimension of {family} separators in R^{n_features}")
     console.print(f"at least {bounds.lower}: {bounds.lower_source}")
     console.print(f"at most {bounds.upper}: {bounds.upper_source}")
 
 
-@app.command()
-def certificate(family: PlaneFamily, n_features: Dimension) -> None:
-    """The points behind a lower bound on the VC dimension, and their proof made anew."""
-    from eqsep.theory import WITNESSES
-    from eqsep.theory import shatters as decide
-
-    with errors_told():
-        if (family, n_features) not in WITNESSES:
-            known = ", ".join(f"{name} {n}" for name, n in sorted(WITNESSES))
-            raise UserError(
-                f"There are no points for {family} in R^{n_features}: expected one of {known}. "
-                "Search for some with eqsep.theory.find_shattered."
-            )
+def show_certificate(family: str, n_features: int) -> bool:
+    """Print the points behind a lower bound and prove it again; whether the proof holds."""
+    if (family, n_features) not in WITNESSES:
+        known = ", ".join(f"{name} {n}" for name, n in sorted(WITNESSES))
+        raise UserError(
+            f"There are no points for {family} in R^{n_features}: expected one of {known}. "
+            "Search for some with eqsep.theory.find_shattered."
+        )
     points = WITNESSES[family, n_features]
     table = _table(*(f"x{i + 1}" for i in range(n_features)), left=0)
     for point in points:
         table.add_row(*point)
     Screen().print(table)
-    raise typer.Exit(0 if _tell_shattering(decide(points, family, certificates=True)) else 1)
+    return _tell_shattering(shatters(points, family, certificates=True))
 
 
-def _tell_shattering(answer: "Shattering") -> bool:
+def _tell_shattering(answer: Shattering) -> bool:
     """Print the answer; true where the points are shattered and the proof stood the check."""
     size, dimension = len(answer.points), len(answer.points[0])
     subject = f"{answer.family} separators of R^{dimension}"

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from eqsep.batches.sampling import LabelledRows, Strata, sample_size
+from eqsep.commands.arrow_files import count_values
 from eqsep.commands.inputs import InputSpec
 from eqsep.commands.label_columns import (
     MOST_KINDS,
@@ -30,6 +31,8 @@ from eqsep.commands.reading import as_read, cast, files_of, joined, no_rows, pie
 from eqsep.commands.streams import STANDARD_INPUT, stamp_of
 from eqsep.commands.texts import annotated, understood, written
 from eqsep.detector import Detector
+from eqsep.distributed.mapping import total
+from eqsep.distributed.units import Divided, as_units
 from eqsep.errors import UserError, quoted
 from eqsep.files import FORMATS, ending_of
 from eqsep.labels import NORMAL, USUAL_NORMAL
@@ -92,9 +95,6 @@ def read_training_data(
 
 def read_on_cluster(spec: InputSpec, like: Detector | None, *, random_state: int) -> TrainingData:
     """The rows of files, which the processes of the cluster that was joined read file by file."""
-    from eqsep.distributed.mapping import total
-    from eqsep.distributed.units import Divided, as_units
-
     spec.check()
     files = files_of(spec.paths)
     if STANDARD_INPUT in files:
@@ -118,8 +118,6 @@ def _size(file: str) -> int:
     """About how many bytes of text a file holds; no more are counted than make it large."""
     size = Path(file).stat().st_size
     if FORMATS.get(ending_of(file)) == "parquet" and Path(file).is_file():
-        from eqsep.commands.arrow_files import count_values
-
         return max(size * _PACKED, _NUMBER * count_values(file))
     if not file.endswith(".gz") or size > LARGE or not Path(file).is_file():
         return size

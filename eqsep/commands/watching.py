@@ -2,82 +2,26 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from eqsep.commands.console import Screen, counted, errors_told, progress, warnings_told
+from eqsep.commands.console import Screen, counted, progress
 from eqsep.commands.dialects import Layout
-from eqsep.commands.options import Model, Report, Rows, Seed, reads_tables
-from eqsep.commands.wording import in_command
+from eqsep.commands.reading import (
+    check_not_read,
+    errors_placed,
+    files_of,
+    load_detector,
+    no_rows,
+    pieces,
+)
+from eqsep.commands.scoring import reader_of
+from eqsep.commands.writing import check_model_out
+from eqsep.detector import Detector
 from eqsep.errors import UserError
-
-if TYPE_CHECKING:
-    from eqsep.detector import Detector
-    from eqsep.monitor import Monitor, OnlineSelector
-    from eqsep.tables.reading import Table
+from eqsep.files import written_whole
+from eqsep.monitor import Monitor, OnlineSelector
+from eqsep.tables.reading import Table
 
 _COLUMNS = 3  # that have moved most are named
-_CHANGED, _LOOK = 1, 3  # exit codes
-
-
-@reads_tables
-def run_watch(  # noqa: PLR0913  the options of a command
-    model: Model,
-    rows: Rows,
-    state: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Go on from this state, and keep it there."),
-    ] = None,
-    delta: Annotated[
-        float | None,
-        typer.Option(metavar="CHANCE", help="Of saying wrongly that rows have changed; else 0.01."),
-    ] = None,
-    random_state: Seed = 0,
-    fdr: Annotated[
-        float | None,
-        typer.Option(metavar="SHARE", help="Select rows as they come: of these, may be false."),
-    ] = None,
-    alarms: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where the selected rows go, as CSV.")
-    ] = None,
-    report: Report = None,
-    exit_code: Annotated[
-        bool,
-        typer.Option(
-            "--exit-code", help="End with 1 where rows have changed, else 3 where to look."
-        ),
-    ] = False,
-    *,
-    layout: Layout,
-) -> None:
-    """Watch rows as they come: are they still as those that set the model's threshold?"""
-    with errors_told():
-        from eqsep.commands.writing import check_report_out
-        from eqsep.report import watch_report, write_report
-
-        check_report_out(report, [model, *rows])
-        selection = Selection(fdr, alarms)
-        with warnings_told():
-            monitor = watch_files(
-                model,
-                rows,
-                state,
-                layout=layout,
-                begin=(delta, random_state),
-                selection=selection,
-            )
-        if report is not None:
-            page = watch_report(monitor, title=f"{model.name}, watched", words=in_command)
-            write_report(page, report)
-        console = Screen()
-        tell_watched(console, monitor)
-        selection.tell(console)
-        if report is not None:
-            console.print(f"{'report':11} {report}", soft_wrap=True, markup=False)
-        code = _LOOK if monitor.recent().told else 0
-        code = code if monitor.watched.broken_at is None else _CHANGED
-    raise typer.Exit(code if exit_code else 0)
 
 
 class Selection:
@@ -93,14 +37,12 @@ class Selection:
         self._selector: OnlineSelector | None = None
         self._found: list[str] = []
 
-    def begin(self, detector: "Detector") -> None:
+    def begin(self, detector: Detector) -> None:
         """For the rows of this model."""
-        from eqsep.monitor import OnlineSelector
-
         if self.fdr is not None:
             self._selector = OnlineSelector(detector, fdr=self.fdr)
 
-    def take(self, rows: "Table", *, before: int) -> None:
+    def take(self, rows: Table, *, before: int) -> None:
         """Decide on some more rows, so many after the first."""
         if self._selector is None:
             return
@@ -111,8 +53,6 @@ class Selection:
 
     def write(self) -> None:
         """The rows that were selected: their numbers, scores and p-values."""
-        from eqsep.files import written_whole
-
         if self.out is not None:
             with written_whole(self.out) as file:
                 file.write("".join(["row,score,p_value\n", *self._found]).encode())
@@ -136,23 +76,11 @@ def watch_files(
     layout: Layout,
     begin: tuple[float | None, int],
     selection: Selection,
-) -> "Monitor":
+) -> Monitor:
     """Watch the rows of files piece by piece, and keep the state.
 
     Where there is no state yet, `begin` has the delta and the seed of a new one.
     """
-    from eqsep.commands.reading import (
-        check_not_read,
-        errors_placed,
-        files_of,
-        load_detector,
-        no_rows,
-        pieces,
-    )
-    from eqsep.commands.scoring import reader_of
-    from eqsep.commands.writing import check_model_out
-    from eqsep.monitor import Monitor
-
     inputs = files_of(paths)
     if state is not None:
         check_model_out(state)
@@ -188,7 +116,7 @@ def watch_files(
     return monitor
 
 
-def tell_watched(console: Screen, monitor: "Monitor") -> None:
+def tell_watched(console: Screen, monitor: Monitor) -> None:
     """Whether the rows have changed, which columns have moved, and what share raises an alarm."""
     watched, limit = monitor.watched, 1 / monitor.delta
     so_far = f"martingale {watched.martingale:.3g}, at its highest {watched.highest:.3g}"

@@ -19,6 +19,7 @@ from pyarrow import compute as pc
 from pyarrow import csv as arrow_csv
 
 from eqsep.commands.reading import check_not_read
+from eqsep.commands.texts import plain_type
 from eqsep.errors import EqsepWarning, UserError, visible, warn
 from eqsep.files import FORMATS, ending_of, written_whole
 from eqsep.tables.reading import arrow_numbers
@@ -178,8 +179,6 @@ def _with_types(table: pa.Table) -> pa.Schema:
     schema = table.schema
     if not texts or not table.num_rows:
         return schema
-    from eqsep.commands.texts import plain_type
-
     for i in texts:
         schema = schema.set(i, pa.field(schema.names[i], plain_type(table.column(i))))
     return schema

@@ -4,59 +4,36 @@ import inspect
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from eqsep.commands.console import errors_told
-from eqsep.commands.dialects import Layout
 from eqsep.errors import UserError
+
+if TYPE_CHECKING:
+    from eqsep.commands.dialects import Layout
+    from eqsep.commands.inputs import InputSpec
 
 
 class Commands(TyperGroup):
-    """Commands whose help shows flags as flags, without a type."""
+    """Commands whose help shows flags without a type."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         command = super().get_command(ctx, cmd_name)
         if command is not None:
-            _prepared(command.get_params(ctx))
+            _without_flag_types(command.get_params(ctx))
         return command
 
     def get_params(self, ctx: Any) -> Any:
-        return _prepared(super().get_params(ctx))
+        return _without_flag_types(super().get_params(ctx))
 
 
-class _Words:
-    """What typer makes of the words of a parameter, without it where they are taken as they are.
-
-    For each parameter it asks pydantic, which takes longer to import than a row to be scored.
-    """
-
-    def __init__(self, build: Callable[[], Any]) -> None:
-        self._build = build
-
-    def __call__(self) -> "_Words":
-        return self
-
-    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
-        plain = _PLAIN.get(param.type_descriptor.annotation)
-        if value is None:
-            return () if param.multiple or param.nargs == -1 else None
-        if value is param.default:
-            return value
-        return self._build().coerce(value, param, ctx) if plain is None else plain(value)
-
-
-_PLAIN: dict[Any, Callable[[Any], Any]] = {str: str, Path: Path, list[str]: list}
-
-
-def _prepared(params: Any) -> Any:
+def _without_flag_types(params: Any) -> Any:
     for param in params:
-        if getattr(param, "is_flag", False):
+        if getattr(param, "is_flag", False):  # arguments have no such attribute
             param.metavar = ""
-        if not isinstance(build := getattr(param, "get_runtime_param", None), _Words | None):
-            param.get_runtime_param = _Words(build)
     return params
 
 
@@ -252,13 +229,21 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _layout(said: dict[str, Any], *, ray: str | None) -> Layout:
+def _layout(said: dict[str, Any], *, ray: str | None) -> "Layout":
     """What the options say."""
+    from eqsep.commands import bad_rows, dialects
+
     bad = said.pop("bad_rows")
     if bad is None:
-        return Layout(**said)
+        return dialects.Layout(**said)
     if ray is not None:
         raise UserError("--bad-rows and --ray contradict each other: read the rows here.")
-    from eqsep.commands.bad_rows import BadRows
+    return dialects.Layout(**said, bad_rows=bad_rows.BadRows(bad))
 
-    return Layout(**said, bad_rows=BadRows(bad))
+
+def input_spec(rows: list[str], layout: "Layout", **columns: Any) -> "InputSpec":
+    """The rows of the files, with the columns and labels that the options name."""
+    from eqsep.commands import inputs
+
+    given = {name: value for name, value in columns.items() if value is not None}
+    return inputs.InputSpec(rows, layout, **given)

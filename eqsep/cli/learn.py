@@ -1,12 +1,10 @@
-"""`eqsep learn`, `forget` and `suspects`: their options."""
+"""The options of `eqsep learn`, `forget` and `suspects`."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eqsep.commands.console import Screen, errors_told, warnings_told
-from eqsep.commands.dialects import Layout
-from eqsep.commands.options import (
+from eqsep.cli.options import (
     Again,
     Form,
     Label,
@@ -16,11 +14,13 @@ from eqsep.commands.options import (
     NormalHere,
     Rows,
     TableOut,
+    input_spec,
     reads_tables,
 )
+from eqsep.commands.console import Screen, errors_told, warnings_told
 
 if TYPE_CHECKING:
-    from eqsep.commands.inputs import InputSpec
+    from eqsep.commands.dialects import Layout
 
 Judged = Annotated[
     bool,
@@ -45,13 +45,14 @@ def run_learn(  # noqa: PLR0913  the options of a command
     judged: Judged = False,
     again: Again = False,
     *,
-    layout: Layout,
+    layout: "Layout",
 ) -> None:
     """Teach a model more labelled rows; its landmarks stay those of its first fit."""
     with errors_told():
         from eqsep.commands import fitting
 
-        spec = _spec(rows, layout, label=label, normal=normal or (), seen=seen or ())
+        spec = input_spec(rows, layout, label=label, normal=normal, seen=seen)
+        spec.check()
         with warnings_told():
             detector, counts = fitting.learn_files(model, spec, out=out, again=again, judged=judged)
         fitting.tell_fitted(Screen(), detector, counts, out)
@@ -67,13 +68,14 @@ def run_forget(  # noqa: PLR0913
     seen: Seen = None,
     judged: Judged = False,
     *,
-    layout: Layout,
+    layout: "Layout",
 ) -> None:
     """Let a model unlearn rows, as if it had never learnt them; its landmarks stay."""
     with errors_told():
         from eqsep.commands import fitting
 
-        spec = _spec(rows, layout, label=label, normal=normal or (), seen=seen or ())
+        spec = input_spec(rows, layout, label=label, normal=normal, seen=seen)
+        spec.check()
         with warnings_told():
             detector, counts = fitting.forget_files(model, spec, out=out, judged=judged)
         fitting.tell_fitted(Screen(), detector, {}, out, gone=counts)
@@ -89,22 +91,14 @@ def run_suspects(  # noqa: PLR0913
     out: TableOut = "-",
     form: Form = None,
     *,
-    layout: Layout,
+    layout: "Layout",
 ) -> None:
     """List learnt rows that are likely to be anomalies which nobody has labelled, to judge them."""
     with errors_told():
         from eqsep.commands import suspecting
 
-        spec = _spec(rows, layout, label=label, normal=normal or ())
+        spec = input_spec(rows, layout, label=label, normal=normal)
+        spec.check()
         with warnings_told():
             detector, n = suspecting.list_suspects(model, spec, out, kind=form, most=most)
         suspecting.tell_suspects(Screen(), detector, n, out)
-
-
-def _spec(rows: list[str], layout: Layout, **labels: Any) -> "InputSpec":
-    """The rows that the options speak of; refused where these contradict each other."""
-    from eqsep.commands.inputs import InputSpec
-
-    spec = InputSpec(rows, layout, **labels)
-    spec.check()
-    return spec

@@ -1,6 +1,6 @@
 """The command `eqsep`: its options. What the commands do is in `eqsep.commands`.
 
-They import what they compute with when they run, so that help and version come at once.
+A command imports its modules of `eqsep.commands` when it runs, so that help needs none of them.
 """
 
 from pathlib import Path
@@ -9,19 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eqsep import __version__
-from eqsep.commands import (
-    assisting,
-    backtesting,
-    data,
-    learning,
-    serving,
-    testing,
-    theory,
-    watching,
-)
-from eqsep.commands.console import Screen, counted, debugging, errors_told, warnings_told
-from eqsep.commands.dialects import Layout
-from eqsep.commands.options import (
+from eqsep.cli import backtest, data, learn, mcp, serve, test, theory, watch
+from eqsep.cli.options import (
     Again,
     Bandwidth,
     Commands,
@@ -45,17 +34,19 @@ from eqsep.commands.options import (
     Time,
     Unlabelled,
     Window,
+    input_spec,
     reads_tables,
 )
+from eqsep.commands.console import Screen, counted, debugging, errors_told, warnings_told
 from eqsep.errors import UserError, visible
 
 if TYPE_CHECKING:
-    from eqsep.commands.inputs import InputSpec
+    from eqsep.commands.dialects import Layout
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_show_locals=False)
 app.add_typer(theory.app, name="theory", help="Closing numbers, VC dimensions and shattering.")
 app.add_typer(data.app, name="data", help="The files of real data sets: what, where, and fetch.")
-app.add_typer(serving.app, name="serve", help="A service: an API, and a console to judge alarms.")
+app.add_typer(serve.app, name="serve", help="A service: an API, and a console to judge alarms.")
 
 
 def _show_version(wanted: bool) -> None:
@@ -99,9 +90,9 @@ def demo(
     """Find kinds of anomaly that nobody has seen, on built-in data: half a minute, no network."""
     with errors_told():
         if serve:
-            from eqsep.commands.live_demo import serve_payments
+            from eqsep.commands import live_demo
 
-            serve_payments(Screen(), out, speed=speed, port=port)
+            live_demo.serve_payments(Screen(), out, speed=speed, port=port)
             return
         from eqsep.commands import demo as command
 
@@ -162,17 +153,16 @@ def fit(  # noqa: PLR0913  the options of a command
     report: Report = None,
     ray: Ray = None,
     *,
-    layout: Layout,
+    layout: "Layout",
 ) -> None:
     """Learn what is normal, and the labelled kinds of anomaly, from the rows of files."""
     with errors_told():
-        from eqsep.commands import fitting
-        from eqsep.commands.writing import check_report_out
+        from eqsep.commands import fitting, reporting, writing
 
         labels = {"label": label, "normal": normal, "seen": seen}
         columns = {"drop": drop, "names": names, "group": group, "time": time, "window": window}
-        spec = _spec(rows, layout, labels | columns)
-        check_report_out(report, [*rows, *([] if like is None else [like])], beside=out)
+        spec = input_spec(rows, layout, **labels, **columns)
+        writing.check_report_out(report, [*rows, *([] if like is None else [like])], beside=out)
         settings = _settings(landmarks, random_state, unlabelled)
         settings |= {} if bandwidth is None else {"bandwidth": bandwidth}
         settings |= {"false_alarm_rate": false_alarm_rate, "confidence": confidence}
@@ -182,11 +172,7 @@ def fit(  # noqa: PLR0913  the options of a command
         console = Screen()
         fitting.tell_fitted(console, detector, data.counts, out)
         if report is not None:
-            from eqsep.commands.reporting import fit_report
-            from eqsep.report import write_report
-
-            page = fit_report(spec, detector, data, model=out, warnings=warned)
-            write_report(page, report)
+            reporting.write_fit_report(report, spec, detector, data, model=out, warnings=warned)
             console.print(f"report      {report}", soft_wrap=True, markup=False)
 
 
@@ -222,7 +208,7 @@ def score(  # noqa: PLR0913
     ] = False,
     ray: Ray = None,
     *,
-    layout: Layout,
+    layout: "Layout",
 ) -> None:
     """Score rows, as many as there are: score, p_value, alarm and kind of each."""
     with errors_told():
@@ -251,16 +237,15 @@ def explain(  # noqa: PLR0913
     ] = False,
     false_alarm_rate: Rate = None,
     *,
-    layout: Layout,
+    layout: "Layout",
 ) -> None:
     """Say why rows have their scores, the highest first: the columns that drive them."""
     with errors_told():
-        from eqsep.commands import explaining
-        from eqsep.commands.scoring import Wanted
+        from eqsep.commands import explaining, scoring
 
         if top < 1:
             raise UserError(f"--top expects at least 1 reason, got {top}.")
-        wanted = Wanted(most, top, only_alarms, false_alarm_rate)
+        wanted = scoring.Wanted(most, top, only_alarms, false_alarm_rate)
         with warnings_told():
             for text in explaining.explain_files(model, rows, layout=layout, wanted=wanted):
                 typer.echo(visible(text))
@@ -300,12 +285,11 @@ def export(
 ) -> None:
     """Write a model as an ONNX graph, from the columns of the table to alarms."""
     with errors_told():
-        from eqsep.commands.reading import check_not_read, load_detector
-        from eqsep.commands.writing import check_model_out
+        from eqsep.commands import reading, writing
 
-        check_model_out(onnx)
-        check_not_read(onnx, [model])
-        load_detector(model).to_onnx(onnx)
+        writing.check_model_out(onnx)
+        reading.check_not_read(onnx, [model])
+        reading.load_detector(model).to_onnx(onnx)
         Screen().print(f"ONNX graph: {onnx}", soft_wrap=True, markup=False)
 
 
@@ -332,17 +316,16 @@ def evaluate(  # noqa: PLR0913
     random_state: Seed = 0,
     report: Report = None,
     *,
-    layout: Layout,
+    layout: "Layout",
 ) -> None:
     """Let one kind at a time be the seen one, and measure what is found of the others."""
     with errors_told():
-        from eqsep.commands import evaluating
-        from eqsep.commands.writing import check_report_out
+        from eqsep.commands import evaluating, writing
         from eqsep.report import write_report
 
         columns = {"drop": drop, "names": names, "window": window, "group": group, "time": time}
-        spec = _spec(rows, layout, columns | {"label": label, "normal": normal})
-        check_report_out(report, rows)
+        spec = input_spec(rows, layout, label=label, normal=normal, **columns)
+        writing.check_report_out(report, rows)
         settings = _settings(landmarks, random_state, unlabelled)
         with warnings_told(), Screen(stderr=True).status("reading") as status:
             results = evaluating.evaluate_files(
@@ -359,21 +342,13 @@ def evaluate(  # noqa: PLR0913
             console.print(f"\nreport: {report}", soft_wrap=True, markup=False)
 
 
-app.command("learn")(learning.run_learn)
-app.command("forget")(learning.run_forget)
-app.command("suspects")(learning.run_suspects)
-app.command("test")(testing.run_test)
-app.command("backtest")(backtesting.run_backtest)
-app.command("watch")(watching.run_watch)
-app.command("mcp")(assisting.run_mcp)
-
-
-def _spec(rows: list[str], layout: Layout, columns: dict[str, Any]) -> "InputSpec":
-    """The labelled rows that the options of a command speak of."""
-    from eqsep.commands.inputs import InputSpec
-
-    given = {name: value for name, value in columns.items() if value is not None}
-    return InputSpec(rows, layout, **given)
+app.command("learn")(learn.run_learn)
+app.command("forget")(learn.run_forget)
+app.command("suspects")(learn.run_suspects)
+app.command("test")(test.run_test)
+app.command("backtest")(backtest.run_backtest)
+app.command("watch")(watch.run_watch)
+app.command("mcp")(mcp.run_mcp)
 
 
 def _settings(landmarks: int | None, random_state: int, unlabelled: str) -> dict[str, Any]:

@@ -1,20 +1,23 @@
-"""`eqsep test`: its options. What it does is in `eqsep.commands.assessing`."""
+"""The options of `eqsep test`."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from eqsep.commands.console import Screen, errors_told, warnings_told
-from eqsep.commands.dialects import Layout
-from eqsep.commands.options import (
+from eqsep.cli.options import (
     Label,
     Model,
     NormalHere,
     Rate,
     Report,
     Rows,
+    input_spec,
     reads_tables,
 )
+from eqsep.commands.console import Screen, errors_told, warnings_told
+
+if TYPE_CHECKING:
+    from eqsep.commands.dialects import Layout
 
 
 @reads_tables
@@ -59,17 +62,15 @@ def run_test(  # noqa: PLR0913  the options of a command
     ] = False,
     report: Report = None,
     *,
-    layout: Layout,
+    layout: "Layout",
 ) -> None:
     """Test a model on labelled rows: what it finds and names, and does it keep its promise?"""
     with errors_told():
-        from eqsep.commands import assessing
-        from eqsep.commands.inputs import InputSpec
-        from eqsep.commands.writing import check_report_out
+        from eqsep.commands import assessing, writing
         from eqsep.report import write_report
 
-        check_report_out(report, [model, *rows])
-        spec = InputSpec(rows, layout, label=label, normal=normal or ())
+        writing.check_report_out(report, [model, *rows])
+        spec = input_spec(rows, layout, label=label, normal=normal)
         review = assessing.ReviewSpec(
             *(top, time, entity, cost_alarm, cost_miss), group=group, persist=persist
         )

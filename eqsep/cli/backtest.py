@@ -1,13 +1,11 @@
-"""`eqsep backtest`: its options. What it does is in `eqsep.commands.replaying`."""
+"""The options of `eqsep backtest`."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eqsep.commands.console import Screen, errors_told, warnings_told
-from eqsep.commands.dialects import Layout
-from eqsep.commands.options import (
+from eqsep.cli.options import (
     Drop,
     Label,
     Landmarks,
@@ -16,8 +14,13 @@ from eqsep.commands.options import (
     Report,
     Rows,
     Seed,
+    input_spec,
     reads_tables,
 )
+from eqsep.commands.console import Screen, errors_told, warnings_told
+
+if TYPE_CHECKING:
+    from eqsep.commands.dialects import Layout
 
 
 @reads_tables
@@ -63,20 +66,16 @@ def run_backtest(  # noqa: PLR0913  the options of a command
     random_state: Seed = 0,
     report: Report = None,
     *,
-    layout: Layout,
+    layout: "Layout",
 ) -> None:
     """Replay labelled rows in time: what would have been caught, with labels that come late?"""
     with errors_told():
-        from eqsep.commands import replaying
-        from eqsep.commands.inputs import InputSpec
-        from eqsep.commands.writing import check_report_out
+        from eqsep.commands import replaying, writing
         from eqsep.evaluation import Schedule
         from eqsep.report import write_report
 
-        check_report_out(report, [*rows, *([] if shadow is None else [shadow])])
-        spec = InputSpec(
-            rows, layout, label=label, normal=normal or (), drop=drop or (), names=names or ()
-        )
+        writing.check_report_out(report, [*rows, *([] if shadow is None else [shadow])])
+        spec = input_spec(rows, layout, label=label, normal=normal, drop=drop, names=names)
         settings: dict[str, Any] = {"random_state": random_state}
         settings |= {} if landmarks is None else {"n_landmarks": landmarks}
         rivals = replaying.Rivals(settings, refit, pending, against, shadow)

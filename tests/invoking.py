@@ -1,0 +1,15 @@
+"""Commands in the process of the test."""
+
+from functools import cache
+
+import click.testing
+from typer.main import get_command
+
+_command = cache(get_command)  # which takes longer than most commands
+
+
+class CliRunner(click.testing.CliRunner):
+    """Like `typer.testing.CliRunner`, but it builds the commands of an application only once."""
+
+    def invoke(self, app, args=None, **options):
+        return super().invoke(_command(app), args, **options)
