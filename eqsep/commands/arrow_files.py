@@ -8,9 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import dataset, parquet
 
-from eqsep.batches.sources import record_batches
 from eqsep.commands.text_files import ROWS_AT_ONCE, check_once
 from eqsep.errors import UserError
+from eqsep.tables.batches import record_batches
 
 _LAST_BYTES = {"parquet": b"PAR1", "arrow": b"ARROW1"}
 

@@ -17,8 +17,10 @@ from eqsep.commands.console import counted, told_counts
 from eqsep.commands.inputs import InputSpec
 from eqsep.commands.label_columns import check_some_label, y_for
 from eqsep.commands.reading import Choice, as_read, cast, columns_for, load_detector, whole_pieces
+from eqsep.commands.runs import persistent_alarms
 from eqsep.commands.wording import in_command
-from eqsep.detector import Detector, PersistentAlarms, learnt_before
+from eqsep.detector import Detector, learnt_before
+from eqsep.detector.plan import Plan
 from eqsep.errors import UserError
 from eqsep.evaluation import AssessedKind, Assessment, Interval, Names, Review, Share
 from eqsep.labels import NORMAL, WITHOUT, read_row_labels
@@ -76,7 +78,7 @@ class ReviewSpec:
             cost_miss=self.cost_miss,
             time=time,
             run=None if self.group is None else _texts(table.column(self.group)),
-            persist=None if self.persist is None else PersistentAlarms.read(self.persist).update,
+            persist=None if self.persist is None else persistent_alarms(self.persist).update,
         )
 
 
@@ -118,18 +120,19 @@ def assess_files(
     """
     assert spec.label is not None  # the option is required
     detector = load_detector(model, rows=spec.paths, rate=rate)
-    grouped = spec.grouped_like(detector)
+    plan, labels = detector.plan_, detector.model_.evidence.labels
+    grouped = spec.grouped_like(plan)
     table = whole_pieces(
-        spec.paths, _columns(detector, grouped, review.columns), layout=spec.layout, like=detector
+        spec.paths, _columns(plan, grouped, review.columns), layout=spec.layout, like=plan
     )
     review = review.known_to(grouped, table.schema.names)
-    y = y_for(detector, table.column(spec.label), name=spec.label, **spec.told)
+    y = y_for(labels, table.column(spec.label), name=spec.label, **spec.told)
     check_some_label(y, name=spec.label)
-    rows, caution = as_read(table, detector), detector.caution_
+    rows, caution = as_read(table, plan), detector.caution_
     notes = [] if caution is None else [f"Said at the fit: {in_command(caution.warning())}"]
     if set(grouped.groups) <= set(table.schema.names):
         rows = grouped.with_groups(rows, table)
-    rows = detector.feature_map_.aligned(rows)  # with windows, before rows are left out
+    rows = plan.align(rows)  # with windows, before rows are left out
     notes += _checked_new(detector, rows, y, spec.paths, learnt_too=learnt_too)
     kind = _kinds(detector, y)
     known = np.flatnonzero(kind != WITHOUT)
@@ -154,12 +157,12 @@ def assess_files(
     return replace(report, title=f"{model.name}, tested on {files}", command=command)
 
 
-def _columns(detector: Detector, spec: InputSpec, more: Iterable[str]) -> Choice:
+def _columns(plan: Plan, spec: InputSpec, more: Iterable[str]) -> Choice:
     """Labels, columns of the review, and those of groups where a file has them, beside the rest."""
 
     def choose(there: list[str]) -> Iterable[str]:
         groups = [name for name in spec.groups if name in there]
-        return columns_for(detector, beside=[str(spec.label), *more, *groups])(there)
+        return columns_for(plan, beside=[str(spec.label), *more, *groups])(there)
 
     return choose
 
@@ -189,7 +192,8 @@ def _checked_new(
 
 def _kinds(detector: Detector, y: np.ndarray) -> np.ndarray:
     """What the detector calls the kind of each row."""
-    labels = read_row_labels(y, n_rows=len(y), normal=detector.normal, known=detector.labels_)
+    known = detector.model_.evidence.labels
+    labels = read_row_labels(y, n_rows=len(y), normal=detector.normal, known=known)
     words = objects([NORMAL, *labels.kinds, WITHOUT])
     found: np.ndarray = words[labels.code].astype(str)  # the code of no label is -1: the last word
     return found

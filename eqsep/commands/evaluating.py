@@ -15,13 +15,18 @@ from rich.table import Table as Shown
 from rich.text import Text
 from sklearn.base import BaseEstimator
 
-from eqsep.checks import DataWarning, Finding, check_columns, check_labels, warn_of
+from eqsep.checks import (
+    DataWarning,
+    Finding,
+    check_columns,
+    check_dependence,
+    check_labels,
+    warn_of,
+)
 from eqsep.commands.inputs import InputSpec
 from eqsep.commands.label_columns import LabelColumn
 from eqsep.detector import CalibrationWarning, Detector
-from eqsep.detector.grouping import Grouping
-from eqsep.detector.holdout import check_dependence
-from eqsep.detector.parameters import check_parameters
+from eqsep.detector.holdout import Grouping
 from eqsep.errors import UserError, quoted
 from eqsep.evaluation import (
     Interval,
@@ -144,7 +149,7 @@ def evaluate_files(
         Told the name of each method as it begins.
     """
     names = peers_of(against)
-    check_parameters(Detector(**settings))
+    Detector(**settings).check_parameters()
     rows, labels = spec.read()
     assert labels is not None  # the option is required
     if seen:

@@ -4,6 +4,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,11 @@ from eqsep.commands.training_data import (
 )
 from eqsep.commands.writing import check_model_out
 from eqsep.detector import Detector, RepeatedRowsWarning
-from eqsep.detector.grouping import groups_needed
-from eqsep.detector.naming import has_promise, short_kinds
-from eqsep.detector.promise import CONFIDENCE
-from eqsep.detector.sets import rows_for
-from eqsep.detector.trust import is_calibration_doubted
+from eqsep.detector.calibration import CONFIDENCE
+from eqsep.detector.holdout import groups_needed
+from eqsep.detector.model import Model
+from eqsep.detector.namer import rows_for
+from eqsep.detector.plan import Plan
 from eqsep.distributed import fit
 from eqsep.distributed.cluster import check_no_windows, cluster
 from eqsep.errors import UserError
@@ -66,18 +67,20 @@ def fit_files(
     _check_unlabelled(spec, settings, like=like)
     check_not_read(out, spec.paths if like is None else [*spec.paths, like])
     base = None if like is None else load_detector(like)
-    _check_window(spec, base, ray=ray)
+    plan = None if base is None else base.plan_
+    _check_window(spec, plan, ray=ray)
     if base is None:
         settings = settings | {"window": spec.window}
     else:
         same = {name: getattr(base, name) for name in _SAME}
-        settings = settings | same | {"feature_map": base.feature_map_}
-        spec = spec.grouped_like(base)
+        settings = settings | same | {"plan": base.plan_}
+        spec = spec.grouped_like(base.plan_)
     with progress("reading") as say:
         fit = _fit_here if ray is None else partial(_fit_on_cluster, address=ray)
-        detector, data = fit(spec, base, settings, say)
+        detector, data = fit(spec, plan, settings, say)
         say("writing")
-        detector.left_out_ = list(dict.fromkeys(spec.drop))  # for eqsep info, from the file
+        left_out = tuple(dict.fromkeys(spec.drop))  # for eqsep info, from the file
+        detector = detector.with_model(replace(detector.model_, left_out=left_out))
         detector.save(out)
     return detector, data
 
@@ -95,10 +98,10 @@ def _check_unlabelled(spec: InputSpec, settings: dict[str, Any], *, like: Path |
         )
 
 
-def _check_window(spec: InputSpec, base: Detector | None, *, ray: str | None) -> None:
+def _check_window(spec: InputSpec, plan: Plan | None, *, ray: str | None) -> None:
     """Refuse windows that a model has settled, or that nobody could take."""
-    has_windows = spec.window if base is None else base.feature_map_.windows
-    if base is not None and spec.window is not None:
+    has_windows = spec.window if plan is None else plan.windows
+    if plan is not None and spec.window is not None:
         raise UserError(
             "--window and --like contradict each other: windows are those of that model. Leave out "
             "--window."
@@ -113,18 +116,18 @@ def _check_window(spec: InputSpec, base: Detector | None, *, ray: str | None) ->
 
 
 def _fit_here(
-    spec: InputSpec, base: Detector | None, settings: dict[str, Any], say: Say
+    spec: InputSpec, like: Plan | None, settings: dict[str, Any], say: Say
 ) -> tuple[Detector, TrainingData]:
-    data = read_training_data(spec, base, random_state=settings["random_state"])
+    data = read_training_data(spec, like, random_state=settings["random_state"])
     say(f"learning {counted(data.n_rows, 'row')}")
     return Detector(normal=data.normal, **settings).fit(data.rows, data.y), data
 
 
 def _fit_on_cluster(
-    spec: InputSpec, base: Detector | None, settings: dict[str, Any], say: Say, *, address: str
+    spec: InputSpec, like: Plan | None, settings: dict[str, Any], say: Say, *, address: str
 ) -> tuple[Detector, TrainingData]:
     with cluster(address):
-        data = read_on_cluster(spec, base, random_state=settings["random_state"])
+        data = read_on_cluster(spec, like, random_state=settings["random_state"])
         say(f"learning {counted(data.n_rows, 'row')}")
         return fit(data.rows, normal=data.normal, **settings), data
 
@@ -154,7 +157,7 @@ def learn_files(
     """
 
     def learn(detector: Detector, rows: Table, y: np.ndarray | None) -> None:
-        if y is not None and not detector.one_class_:
+        if y is not None and not detector.plan_.labels.unlabelled_is_normal:
             check_some_label(y, name=str(spec.label))
         with _repeats_refused(again=again):
             detector.partial_fit(rows, y, judged=judged)
@@ -168,7 +171,7 @@ def forget_files(
     """Let a model unlearn rows, with the labels they had, and write what it knows then."""
 
     def forget(detector: Detector, rows: Table, y: np.ndarray | None) -> None:
-        check_labelled(detector, spec.label)
+        check_labelled(detector.model_.evidence.labels, spec.label)
         detector.forget(rows, y, judged=judged)
 
     return _changed(model, spec, forget, out=out)
@@ -186,10 +189,11 @@ def _changed(
     check_not_read(out, spec.paths)  # the model itself may learn on
     with _alone(model, out), progress("reading") as say:
         detector = load_detector(model, rows=spec.paths)
-        spec = spec.grouped_like(detector)
-        (rows, column), y = spec.read_like(detector), None
+        plan, known = detector.plan_, detector.model_.evidence.labels
+        spec = spec.grouped_like(plan)
+        (rows, column), y = spec.read_like(plan), None
         if column is not None:
-            y = y_for(detector, column, name=str(spec.label), **spec.told)
+            y = y_for(known, column, name=str(spec.label), **spec.told)
             if spec.seen:
                 rows, y = _of_seen(rows, y, detector, spec)
         say(counted(rows.n_rows, "row"))
@@ -213,16 +217,16 @@ def _of_seen(
     """Rows but those of kinds that are not to be seen, as `eqsep fit --seen` leaves them out."""
     labels = LabelColumn(
         objects(None if label is None else str(label) for label in y),
-        _normal_word(detector),
+        _normal_word(detector.model_),
         str(spec.label),
     )
     kept = np.flatnonzero(labels.seen(spec.seen))
     return rows.take(kept), y[kept]
 
 
-def _normal_word(detector: Detector) -> str:
-    """What the detector calls normal rows."""
-    labels = detector.labels_.labels
+def _normal_word(model: Model) -> str:
+    """What a model calls normal rows."""
+    labels = model.evidence.labels.labels
     return NORMAL if labels is None else text_of(labels.classes[0])
 
 
@@ -234,7 +238,7 @@ def merge_models(models: Sequence[Path], out: Path, *, again: bool = False) -> D
     check_not_read(out, models)
     first, *others = (load_detector(path) for path in models)
     for path, other in zip(models[1:], others, strict=True):
-        if not first.feature_map_.is_same(other.feature_map_):
+        if not first.plan_.is_same(other.plan_):
             raise UserError(
                 f"{models[0]} and {path} have not the same encoding and landmarks, so they cannot "
                 f"be merged. Fit the second with eqsep fit … --like {models[0]}."
@@ -257,17 +261,17 @@ def tell_fitted(
 
     Rows that were forgotten are `gone`.
     """
-    normal = _normal_word(detector)
+    model = detector.model_
+    normal = _normal_word(model)
     lines = {"rows": _by_kind(counts), "forgotten": _by_kind(gone or {})}
     lines = {name: text for name, text in lines.items() if text}
     lines |= {
-        "columns": _columns(detector),
-        "seen kinds": (", ".join(sorted(detector.kinds_)) or "none")
-        + _rare(detector) * bool(counts),
+        "columns": _columns(model),
+        "seen kinds": (", ".join(sorted(model.kinds)) or "none") + _rare(model) * bool(counts),
         "normal": trust_in(detector, counts, normal=normal),
-        "threshold": f"{detector.threshold_:.3f}",
-        "promise": _promise(detector),
-        **_interval(detector),
+        "threshold": f"{model.threshold:.3f}",
+        "promise": _promise(model),
+        **_interval(model),
         "model": f"{out} ({out.stat().st_size / 1e6:.1f} MB)",
     }
     for name, text in lines.items():
@@ -279,66 +283,70 @@ def _by_kind(counts: Mapping[str, int]) -> str:
     return f"{sum(counts.values()):,}: {told_counts(counts)}" if counts else ""
 
 
-def _rare(detector: Detector) -> str:
+def _rare(model: Model) -> str:
     """The kinds with too few rows for the promise of names, the rarest first; if there are any."""
-    short = sorted(short_kinds(detector).items(), key=lambda kind: (kind[1], kind[0]))
-    if not short or not has_promise(detector):  # that of an older file is without for all kinds
+    rate, grouping = model.promise.unseen_rate, model.plan.holdout.grouping
+    short = sorted(model.namer.short_kinds(rate).items(), key=lambda kind: (kind[1], kind[0]))
+    if not short or not model.namer.has_promise:  # that of an older file is without for all kinds
         return ""
-    unit = "row" if detector.feature_map_.grouping is None else detector.feature_map_.grouping.unit
-    told = ", ".join(f"{kind} ({n:,})" for kind, n in short[:3])
+    unit = "row" if grouping is None else grouping.unit
+    few = ", ".join(f"{kind} ({n:,})" for kind, n in short[:3])
     more = f" and {len(short) - 3} more" * (len(short) > 3)
-    needed = counted(rows_for(detector.unseen_rate), unit)
-    return f"; names without a promise, which takes {needed}: {told}{more}"
+    needed = counted(rows_for(rate), unit)
+    return f"; names without a promise, which takes {needed}: {few}{more}"
 
 
-def _columns(detector: Detector) -> str:
+def _columns(model: Model) -> str:
     """How many columns of each kind are used, and which were left out."""
-    encoder, windows = detector.feature_map_.encoder, detector.feature_map_.windows
-    learnt = (column for column in detector.feature_map_.table_columns.values() if column)
+    encoder, windows = model.plan.encoder, model.plan.windows
+    learnt = (column for column in model.plan.table_columns.values() if column)
     kinds = Counter(_KINDS[column.reads] for column in learnt)
     shown = ", ".join(
         counted(kinds[kind], kind) for kind in dict.fromkeys(_KINDS.values()) if kinds[kind]
     )
-    left_out = [*encoder.dropped_, *getattr(detector, "left_out_", ())]
-    told = f"{kinds.total()}: {shown}" + f"; without {', '.join(left_out)}" * bool(left_out)
+    left_out = [*encoder.dropped, *model.left_out]
+    text = f"{kinds.total()}: {shown}" + f"; without {', '.join(left_out)}" * bool(left_out)
     if windows is not None:
-        told += f"; of {len(windows.windowed)} also mean, deviation and slope of {windows.length} "
-        told += "rows, and change"
-    return told
+        text += f"; of {len(windows.windowed)} also mean, deviation and slope of {windows.length} "
+        text += "rows, and change"
+    return text
 
 
-def _promise(detector: Detector) -> str:
-    rate, left_out = detector.false_alarm_rate, detector.calibration_.n_left_out
-    held = len(detector.calibration_.scores) - left_out
-    doubted, confidence = is_calibration_doubted(detector), detector.confidence
+def _promise(model: Model) -> str:
+    calibration, grouping = model.calibration, model.plan.holdout.grouping
+    rate, confidence = model.promise.false_alarm_rate, model.promise.confidence
+    held, doubted = len(calibration.scores) - calibration.n_left_out, _is_doubted(model)
     by = counted(held, "held-out row" if doubted else "held-out normal row")
-    grouping = detector.feature_map_.grouping
     if grouping is not None:
-        held = detector.calibration_.n_units
+        held = calibration.n_units
         by = f"{counted(held, f'held-out {grouping.unit}')} of {by.replace('held-out ', '')}"
-    if left_out:
-        by += f" beside {left_out:,} taken for anomalies"
+    if calibration.n_left_out:
+        by += f" beside {calibration.n_left_out:,} taken for anomalies"
     certainly = "" if confidence is None else f" with a confidence of {confidence:.4g}"
-    if not detector.calibration_.rank(rate, confidence):
+    if not calibration.rank(rate, confidence):
         verb = "is" if held == 1 else "are"
         return f"none: {by} {verb} too few for false alarms at {rate:.2%}{certainly}"
-    told = f"{rate:.2%} of new normal rows raise an alarm,{certainly or ' on average'} (by {by})"
+    text = f"{rate:.2%} of new normal rows raise an alarm,{certainly or ' on average'} (by {by})"
     if grouping is not None:
-        told = told.replace("rows", f"rows of {grouping.promised}", 1)
+        text = text.replace("rows", f"rows of {grouping.promised}", 1)
         if grouping.edges and grouping.columns[0] is not None:
-            told += f"; nothing of new groups, which takes {groups_needed(rate):,} groups or more"
+            text += f"; nothing of new groups, which takes {groups_needed(rate):,} groups or more"
     if doubted or certainly or grouping is not None:
-        told = f"at most {told}"
-    return f"{told}; fewer, the more of these are anomalies" if doubted else told
+        text = f"at most {text}"
+    return f"{text}; fewer, the more of these are anomalies" if doubted else text
 
 
-def _interval(detector: Detector) -> dict[str, str]:
+def _interval(model: Model) -> dict[str, str]:
     """What luck may make of the promise in one model; nothing where there is none."""
-    promise = detector.false_alarm_rate, detector.confidence
-    if detector.feature_map_.grouping or not detector.calibration_.rank(*promise):
+    promise = model.promise.false_alarm_rate, model.promise.confidence
+    if model.plan.holdout.grouping or not model.calibration.rank(*promise):
         return {}
-    mean, low, high = detector.calibration_.interval(*promise)
-    ends = f"at most {high:.2%}" if is_calibration_doubted(detector) else f"{low:.2%} to {high:.2%}"
-    average = "" if detector.confidence is None else f", {mean:.2%} on average"
+    mean, low, high = model.calibration.interval(*promise)
+    ends = f"at most {high:.2%}" if _is_doubted(model) else f"{low:.2%} to {high:.2%}"
+    average = "" if model.promise.confidence is None else f", {mean:.2%} on average"
     models = f"{100 * CONFIDENCE:g} of 100 models like this one"
     return {"interval": f"{ends} for {models}{average}"}
+
+
+def _is_doubted(model: Model) -> bool:
+    return model.plan.labels.doubts_calibration

@@ -20,12 +20,11 @@ from eqsep.commands.reading import (
     whole,
     whole_pieces,
 )
-from eqsep.detector.answers import FittedDetector
-from eqsep.detector.holdout import NUMERIC, with_groups
-from eqsep.detector.windows import Windows
+from eqsep.detector.plan import Plan
+from eqsep.detector.runs import Windows
 from eqsep.errors import Note, UserError, quoted, warn
 from eqsep.tables.column import Column, objects
-from eqsep.tables.reading import Table, read_table
+from eqsep.tables.reading import NUMERIC, Table, read_table, with_groups
 
 _FIRST = 1000  # rows that are looked at before all of them
 _FEW = 20  # distinct values, of which one at least has a digit in a column of numbers or dates
@@ -86,8 +85,8 @@ class InputSpec:
         """The same, and last the column of labels."""
         return self.groups + ([] if self.label is None else [self.label])
 
-    def read(self, like: FittedDetector | None = None) -> tuple[Table, LabelColumn | None]:
-        """The rows without what is left out, and their labels; read `like` a model, or anew."""
+    def read(self, like: Plan | None = None) -> tuple[Table, LabelColumn | None]:
+        """The rows without what is left out, and their labels; inferred, or read as by a plan."""
         self.check()
         rows, column = self._inferred() if like is None else self.read_like(like)
         if self.window is not None:  # before rows are left out
@@ -100,18 +99,18 @@ class InputSpec:
             return rows.take(kept), labels.take(kept)
         return rows, labels
 
-    def read_like(self, model: FittedDetector) -> "tuple[Table, pa.ChunkedArray | None]":
+    def read_like(self, plan: Plan) -> "tuple[Table, pa.ChunkedArray | None]":
         """The rows as a model takes them, with their groups, and the column of labels."""
         table = whole_pieces(
-            self.paths, columns_for(model, beside=self.beside), layout=self.layout, like=model
+            self.paths, columns_for(plan, beside=self.beside), layout=self.layout, like=plan
         )
         labels = None if self.label is None else table.column(self.label)
-        windows, rows = model.feature_map_.windows, self.with_groups(as_read(table, model), table)
+        windows, rows = plan.windows, self.with_groups(as_read(table, plan), table)
         return rows if windows is None else windows.transform(rows), labels
 
-    def grouped_like(self, model: FittedDetector) -> "InputSpec":
+    def grouped_like(self, plan: Plan) -> "InputSpec":
         """The same with the columns of groups and times that a model knows, where none is named."""
-        grouping = model.feature_map_.grouping
+        grouping = plan.holdout.grouping
         if grouping is None:
             return self
         group, time = (name or None for name in grouping.columns)
@@ -141,7 +140,7 @@ class InputSpec:
         if both:
             raise UserError(f"Column {quoted(both)} cannot be both --names and --drop.")
 
-    def columns(self, like: FittedDetector | None) -> Choice:
+    def columns(self, like: Plan | None) -> Choice:
         """The columns of a file that are wanted, the label last: those of a model, or all."""
         beside = self.beside
         if like is not None:

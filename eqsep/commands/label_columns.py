@@ -11,9 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from eqsep.commands.console import meant
-from eqsep.detector.answers import FittedDetector
 from eqsep.errors import EqsepWarning, Note, UserError, quoted, warn
-from eqsep.labels import NORMAL, USUAL_NORMAL, WITHOUT
+from eqsep.labels import NORMAL, USUAL_NORMAL, WITHOUT, RowLabels
 from eqsep.tables.column import column_of, objects, text_of
 
 MOST_KINDS = 500  # more labels than that are ids or measurements
@@ -180,20 +179,20 @@ def _alike(texts: np.ndarray, name: str, *, known: Iterable[str]) -> np.ndarray:
 
 
 def y_for(
-    detector: FittedDetector,
+    known: RowLabels,
     column: pa.ChunkedArray,
     *,
     name: str,
     normal: Sequence[str] = (),
     missing: Sequence[str] = (),
 ) -> np.ndarray:
-    """The labels of more rows, as those that a fitted detector has learnt.
+    """The labels of more rows, read as those that were learnt, which are `known`.
 
-    `normal` is what the column calls normal rows, where that is not what the detector does, or in
+    `normal` is what the column calls normal rows, where that is not what the model does, or in
     several words; labels in `missing` are none.
     """
-    labels = detector.labels_.labels
-    learnt = [] if labels is None else [text_of(labels.classes[0]), *detector.labels_.kinds]
+    labels = known.labels
+    learnt = [] if labels is None else [text_of(labels.classes[0]), *known.kinds]
     texts = _alike(label_texts(column, name, missing=missing), name, known=learnt)
     texts = _one_normal(texts, normal)
     are_truths = set(texts) <= {"0", "1", None}
@@ -247,9 +246,9 @@ def check_some_label(texts: np.ndarray, *, name: str) -> None:
         raise UserError(f"Column {name!r} holds no label: every value is missing.")
 
 
-def check_labelled(detector: FittedDetector, label: str | None) -> None:
-    """Refuse learnt rows without the column of their labels, where the detector knows labels."""
-    if label is None and detector.labels_.labels is not None:
+def check_labelled(known: RowLabels, label: str | None) -> None:
+    """Refuse learnt rows without the column of their labels, where labels are `known`."""
+    if label is None and known.labels is not None:
         raise UserError(
             "The model has learnt labels: pass their column as --label, with the labels that these "
             "rows had, empty where they had none."

@@ -18,18 +18,19 @@ from eqsep.commands.sheets import open_sheet
 from eqsep.commands.streams import STANDARD_INPUT, read_unchanged
 from eqsep.commands.text_files import CsvFile, JsonFile, open_text
 from eqsep.commands.texts import cast_as, written
-from eqsep.detector.answers import FittedDetector
-from eqsep.detector.holdout import NUMERIC
-from eqsep.detector.promise import checked_rate
+from eqsep.detector.calibration import checked_rate
+from eqsep.detector.model import Model
+from eqsep.detector.plan import Plan
 from eqsep.errors import UserError, quoted
 from eqsep.files import FORMATS, READ_AS_TEXT, SHEETS, ending_of
-from eqsep.persistence import ModelFileError, load_model
+from eqsep.persistence import ModelFileError, load_model, read_model
 from eqsep.persistence.container import MAGIC
 from eqsep.tables.column import UnreadableError
-from eqsep.tables.reading import PLAINLY, Table, read_table
+from eqsep.tables.reading import NUMERIC, PLAINLY, Table, read_table
 
 if TYPE_CHECKING:
     from eqsep.commands.arrow_files import ArrowFile
+    from eqsep.detector import Detector  # which needs scikit-learn
 
 _FORMATS = FORMATS | READ_AS_TEXT | SHEETS
 _TYPES = {
@@ -38,7 +39,6 @@ _TYPES = {
     "date": pa.timestamp("us"),
     "boolean": pa.bool_(),
 }  # of text that is written plainly
-Load = Callable[[Path], Any]  # of a model file
 Choice = Callable[[list[str]], Iterable[str]]  # from the columns of a file to those wanted of it
 
 
@@ -170,7 +170,7 @@ def no_rows(paths: Iterable[str]) -> UserError:
 
 
 def pieces(
-    paths: Sequence[str], choose: Choice, *, layout: Layout, like: FittedDetector | None = None
+    paths: Sequence[str], choose: Choice, *, layout: Layout, like: Plan | None = None
 ) -> Iterator[tuple[str, pa.Table]]:
     """Some thousand rows at a time, each with the name of their file; text files give strings.
 
@@ -189,13 +189,13 @@ def pieces(
                 yield file.name, table
 
 
-def _unreadable(table: pa.Table, detector: FittedDetector) -> dict[str, pa.ChunkedArray]:
+def _unreadable(table: pa.Table, plan: Plan) -> dict[str, pa.ChunkedArray]:
     """Which values of each column a detector cannot read, where there are such."""
     bad: dict[str, Any] = {}
-    for name, learnt in detector.feature_map_.table_columns.items():
+    for name, learnt in plan.table_columns.items():
         if learnt is None or name not in table.schema.names:
             continue
-        column = _like(table, name, learnt.reads, detector.feature_map_.encoder.notation_)
+        column = _like(table, name, learnt.reads, plan.encoder.notation)
         if learnt.reads in NUMERIC and pa.types.is_string(column.type):
             mask = unreadable(column, name, learnt.reads)
             bad |= {} if mask is None else {name: mask}
@@ -225,31 +225,46 @@ def _endings() -> str:
     )
 
 
-def load_detector(
-    path: Path, *, rows: Iterable[str] = (), rate: float | None = None, load: Load = load_model
-) -> Any:
+def load_detector(path: Path, *, rows: Iterable[str] = (), rate: float | None = None) -> "Detector":
     """The detector in a model file; errors name the file, and say if `rows` is the model.
 
-    With a `rate` of false alarms it has the threshold of that one, not of its own.
+    With a false-alarm `rate` it has the threshold of that one, not of its own.
     """
+    detector = _loaded(path, load_model, rows=rows)
+    if not isinstance(getattr(detector, "model_", None), Model):
+        raise _no_detector(path, detector)
+    if rate is not None:
+        detector.false_alarm_rate = checked_rate(rate)
+        detector.threshold_  # noqa: B018  warns where rows are too few
+    return detector
+
+
+def load_scoring(path: Path, *, rows: Iterable[str] = (), rate: float | None = None) -> Model:
+    """The same without what learns: scikit-learn takes longer to import than a row to score."""
+    model = _loaded(path, read_model, rows=rows)
+    if not isinstance(model, Model):
+        raise _no_detector(path, model)
+    if rate is None:
+        return model
+    return model.promising(replace(model.promise, false_alarm_rate=checked_rate(rate)))
+
+
+def _loaded(path: Path, load: Callable[[Path], Any], *, rows: Iterable[str]) -> Any:
     if not path.exists():
         raise UserError(f"There is no model {path}: write one with eqsep fit.")
     if path.is_file() and not _is_model(path):
         models = [file for file in rows if Path(file).is_file() and _is_model(Path(file))]
         raise UserError(f"{path} is not an eqsep model: {_instead(path, models)}")
     try:
-        model = load(path)
+        return load(path)
     except ModelFileError as error:
         raise error.at(str(path)) from error
-    if not isinstance(model, FittedDetector):
-        raise UserError(
-            f"{path} holds a {type(model).__name__}: expected a detector, as eqsep fit writes it."
-        )
-    if rate is not None:
-        model.false_alarm_rate = checked_rate(rate)
-        grouping = model.feature_map_.grouping
-        model.calibration_.warn_if_short(rate, model.confidence, grouping=grouping)
-    return model
+
+
+def _no_detector(path: Path, found: object) -> UserError:
+    return UserError(
+        f"{path} holds a {type(found).__name__}: expected a detector, as eqsep fit writes it."
+    )
 
 
 def _is_model(path: Path) -> bool:
@@ -266,16 +281,16 @@ def _instead(path: Path, models: Sequence[str]) -> str:
     return "pass a file that eqsep fit wrote."
 
 
-def columns_for(detector: FittedDetector, *, beside: Iterable[str] = ()) -> Choice:
-    """Which columns of a file the detector needs, and those that are wanted `beside` them.
+def columns_for(plan: Plan, *, beside: Iterable[str] = ()) -> Choice:
+    """Which columns of a file a model needs, and those that are wanted `beside` them.
 
-    A detector that was fitted to an array knows its columns by their place alone.
+    One that was fitted to an array knows its columns by their place alone.
     """
     beside = list(beside)
-    learnt = detector.feature_map_.table_columns
+    learnt = plan.table_columns
 
     def choose(there: list[str]) -> list[str]:
-        if not hasattr(detector, "feature_names_in_"):
+        if not plan.is_named:
             used = [column for column in there if column not in beside]
             if len(used) != len(learnt):
                 raise UserError(
@@ -291,15 +306,15 @@ def columns_for(detector: FittedDetector, *, beside: Iterable[str] = ()) -> Choi
                 f"has {quoted(there)}. Add it, empty where a value is not known."
                 f"{meant(absent, [column for column in there if column not in used])}"
             )
-        _check_groups(detector, beside, there)
+        _check_groups(plan, beside, there)
         return [*used, *beside]
 
     return choose
 
 
-def _check_groups(detector: FittedDetector, beside: Sequence[str], there: Sequence[str]) -> None:
+def _check_groups(plan: Plan, beside: Sequence[str], there: Sequence[str]) -> None:
     """Refuse rows without the column of groups or of times that is asked for, and say why."""
-    grouping = detector.feature_map_.grouping
+    grouping = plan.holdout.grouping
     if grouping is None:
         return
     for name in filter(None, grouping.columns):
@@ -311,9 +326,9 @@ def _check_groups(detector: FittedDetector, beside: Sequence[str], there: Sequen
             )
 
 
-def all_columns(detector: FittedDetector, beside: Sequence[str]) -> Choice:
-    """All columns of a file, where those that the detector needs and some others are there."""
-    needed = columns_for(detector, beside=beside)
+def all_columns(plan: Plan, beside: Sequence[str]) -> Choice:
+    """All columns of a file, where those that a model needs and some others are there."""
+    needed = columns_for(plan, beside=beside)
 
     def choose(there: list[str]) -> list[str]:
         chosen(needed(there), there, name="The table")
@@ -322,12 +337,12 @@ def all_columns(detector: FittedDetector, beside: Sequence[str]) -> Choice:
     return choose
 
 
-def as_read(table: pa.Table, detector: FittedDetector) -> Table:
-    """A table, of strings or not, as the rows that a detector takes."""
-    known = detector.feature_map_.table_columns
-    by_name = hasattr(detector, "feature_names_in_")
+def as_read(table: pa.Table, plan: Plan) -> Table:
+    """A table, of strings or not, as the rows that a plan takes."""
+    known = plan.table_columns
+    by_name = plan.is_named
     names: Iterable[str] = known if by_name else table.schema.names
-    written = detector.feature_map_.encoder.notation_
+    written = plan.encoder.notation
     columns = {
         name: pa.nulls(len(table)) if learnt is None else _like(table, name, learnt.reads, written)
         for name, learnt in zip(names, known.values(), strict=False)
@@ -362,9 +377,7 @@ def errors_placed(name: str, *, before: int) -> Iterator[None]:
         raise error.at(name) from error
 
 
-def whole_pieces(
-    paths: Sequence[str], choose: Choice, *, layout: Layout, like: FittedDetector
-) -> pa.Table:
+def whole_pieces(paths: Sequence[str], choose: Choice, *, layout: Layout, like: Plan) -> pa.Table:
     """All rows of the files, as they are written: text files give strings."""
     parts = pieces(paths, choose, layout=layout, like=like)
     tables = [table for _, table in parts if table.num_rows]

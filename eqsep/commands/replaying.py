@@ -16,7 +16,6 @@ from eqsep.commands.console import counted, meant
 from eqsep.commands.inputs import InputSpec
 from eqsep.commands.reading import load_detector
 from eqsep.detector import Detector, learnt_before
-from eqsep.detector.parameters import check_parameters
 from eqsep.errors import UserError, quoted
 from eqsep.evaluation import (
     Backtest,
@@ -70,7 +69,7 @@ class Rivals:
                 f"some of {', '.join(_PEERS)}.{meant(unknown, list(_PEERS))}"
             )
         detector, seed = Detector(**self.settings), self.settings["random_state"]
-        check_parameters(detector)
+        detector.check_parameters()
         found: dict[str, Contender] = {
             "eqsep": Learning(detector, refit=self.refit, pending=self.pending)
         }
@@ -156,8 +155,8 @@ def _of_shadow(
     model: Detector, rows: Table, kind: np.ndarray, name: str, *, time: str
 ) -> list[str]:
     """Refuse a model that learns from the times; say where it has learnt the rows already."""
-    needed = getattr(model.feature_map_.encoder, "feature_names_in_", np.empty(0)).tolist()
-    if time in needed and time not in model.feature_map_.encoder.dropped_:
+    encoder = model.plan_.encoder
+    if time in (encoder.names or ()) and time not in encoder.dropped:
         raise UserError(
             f"{name} has learnt column {time!r}, by which rows are put in order here and which "
             f"no model learns: fit it with --drop {time}."

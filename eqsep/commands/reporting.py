@@ -15,8 +15,7 @@ from eqsep.commands.streams import STANDARD_INPUT
 from eqsep.commands.training_data import TrainingData, is_large
 from eqsep.commands.wording import in_command
 from eqsep.detector import Detector
-from eqsep.detector.grouping import Grouping
-from eqsep.detector.trust import is_calibration_doubted
+from eqsep.detector.holdout import Grouping
 from eqsep.errors import UserError
 from eqsep.labels import NORMAL
 from eqsep.report import HeldOut, Usage, detector_report, write_report
@@ -97,17 +96,17 @@ def _known_rows(spec: InputSpec, detector: Detector, data: TrainingData) -> _Kno
     """The rows of the fit, and those of unseen kinds where the files can be read once more."""
     table, labels = data.sample, data.labels
     large = is_large(spec.paths)
-    if large and detector.feature_map_.windows is not None:
+    if large and detector.plan_.windows is not None:
         raise UserError(
             "The model is written. Its report would be measured on a sample of these large files, "
             "whose rows have no windows: measure with eqsep test on files of their own."
         )
     again = not large and STANDARD_INPUT not in files_of(spec.paths)
-    if spec.seen and again and detector.feature_map is None:
+    if spec.seen and again and detector.plan is None:
         table, labels = replace(spec, seen=()).read()
     numbered = not large and (again or not spec.seen)
     kind, normal, y = _kinds(labels, table.n_rows)
-    if detector.one_class_:  # rows without a label are the normal ones
+    if detector.plan_.labels.unlabelled_is_normal:  # rows without a label are the normal ones
         kind = np.where(kind == None, normal, kind)  # noqa: E711  one by one
     return _Known(table, kind, normal, y, numbered, all_rows=not large)
 
@@ -134,14 +133,14 @@ def _held_out(detector: Detector, known: _Known) -> HeldOut:
     if known.table.groups is None:
         test = _chosen(known.kind, unseen, normal=known.normal)
     else:
-        grouping = detector.feature_map_.grouping
+        grouping = detector.plan_.holdout.grouping
         assert grouping is not None  # the rows were learnt with their groups
         is_normal = known.kind == known.normal
         test, near = _chosen_groups(grouping, known.table.groups, is_normal)
         test |= np.isin(known.kind.astype(str), unseen)
     train = np.flatnonzero(~test & ~near & ~np.isin(known.kind.astype(str), unseen))
     rows = np.flatnonzero(test & (known.kind != None))  # noqa: E711  one by one
-    _check_enough(known, rows, train, grouping=detector.feature_map_.grouping)
+    _check_enough(known, rows, train, grouping=detector.plan_.holdout.grouping)
     trial = Detector(**detector.get_params(deep=False))
     with python_warnings.catch_warnings():
         python_warnings.simplefilter("ignore")  # said of the first fit already
@@ -150,7 +149,7 @@ def _held_out(detector: Detector, known: _Known) -> HeldOut:
         known.table.take(rows),
         known.kind[rows].astype(str),
         normal=known.normal,
-        doubted=is_calibration_doubted(detector),
+        doubted=detector.plan_.labels.doubts_calibration,
         names=_row_names(detector, known, rows),
         detector=trial,
         usual=known.table.take(np.flatnonzero(known.kind == known.normal)),
@@ -233,7 +232,7 @@ def _chosen_groups(
 
 def _row_names(detector: Detector, known: _Known, rows: np.ndarray) -> list[str]:
     """By an id, where a column holds ids; else by the number in the files, where it is known."""
-    ids = [c for c in known.table.columns if c.name in detector.feature_map_.encoder.dropped_]
+    ids = [c for c in known.table.columns if c.name in detector.plan_.encoder.dropped]
     if ids and len(ids[0].values):
         texts = ids[0].texts()
         return [f"{ids[0].name} {texts[i]}" for i in rows]

@@ -1,5 +1,6 @@
 """Rows of files that go on from the rows before them, run by run."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -9,11 +10,21 @@ import pyarrow as pa
 from eqsep.commands.dialects import Layout
 from eqsep.commands.inputs import InputSpec
 from eqsep.commands.reading import Choice, as_read, columns_for
-from eqsep.detector.answers import FittedDetector
-from eqsep.detector.persisting import PersistentAlarms
-from eqsep.detector.windows import Runs
+from eqsep.detector.model import Model
+from eqsep.detector.runs import PersistentAlarms, Runs
 from eqsep.errors import UserError, quoted
 from eqsep.tables.reading import Table
+
+
+def persistent_alarms(text: str) -> PersistentAlarms:
+    """Alarms that persist for 3 of 5 rows, from "3/5"."""
+    found = re.fullmatch(r"\s*(\d+)\s*/\s*(\d+)\s*", text)
+    if found is None or not 1 <= int(found[1]) <= int(found[2]):
+        raise UserError(
+            f"--persist must be two whole numbers as in 3/5, the first at least 1 and not above "
+            f"the second, got {text!r}."
+        )
+    return PersistentAlarms(int(found[1]), int(found[2]))
 
 
 class RunReader:
@@ -21,7 +32,7 @@ class RunReader:
 
     Parameters
     ----------
-    detector : Detector
+    model : Model
         Where it takes no windows, rows are taken as they are.
     persist : str, default=None
         How many of how many last rows must be above the threshold, as in "3/5".
@@ -29,12 +40,12 @@ class RunReader:
 
     looks_back = True
 
-    def __init__(self, detector: FittedDetector, *, persist: str | None = None) -> None:
-        self.detector, self.runs = detector, Runs()
-        self.alarms = PersistentAlarms(1, 1) if persist is None else PersistentAlarms.read(persist)
-        self.windows = detector.feature_map_.windows
-        self.spec = InputSpec((), Layout()).grouped_like(detector)
-        grouping = detector.feature_map_.grouping
+    def __init__(self, model: Model, *, persist: str | None = None) -> None:
+        self.model, self.runs = model, Runs()
+        self.alarms = PersistentAlarms(1, 1) if persist is None else persistent_alarms(persist)
+        self.windows = model.plan.windows
+        self.spec = InputSpec((), Layout()).grouped_like(model.plan)
+        grouping = model.plan.holdout.grouping
         if grouping is not None and grouping.columns[0] == "":
             raise UserError(
                 "The model was fitted in Python with groups that are no column, so that it is not "
@@ -52,7 +63,7 @@ class RunReader:
                     f"{quoted(there)}."
                 )
             run = self._there(there).groups
-            return columns_for(self.detector, beside=[*beside, *run])(there)
+            return columns_for(self.model.plan, beside=[*beside, *run])(there)
 
         return choose
 
@@ -62,7 +73,7 @@ class RunReader:
 
     def __call__(self, table: pa.Table) -> Table:
         """The rows of a piece."""
-        rows = as_read(table, self.detector)
+        rows = as_read(table, self.model.plan)
         rows = self._there(table.schema.names).with_groups(rows, table)
         return rows if self.windows is None else self.windows.transform(rows, runs=self.runs)
 

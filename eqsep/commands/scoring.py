@@ -23,7 +23,7 @@ from eqsep.commands.reading import (
     columns_for,
     errors_placed,
     files_of,
-    load_detector,
+    load_scoring,
     open_table,
     pieces,
 )
@@ -37,12 +37,11 @@ from eqsep.commands.writing import (
     shortened,
     table_writer,
 )
-from eqsep.detector.answers import FittedDetector
-from eqsep.detector.scoring import verdicts
+from eqsep.detector.calibration import alarms_needed, checked_fdr, select
+from eqsep.detector.model import Model
 from eqsep.engine.compiled import threads, workers
 from eqsep.errors import UserError, quoted
 from eqsep.labels import NORMAL
-from eqsep.persistence.files import load_answering
 from eqsep.tables.reading import Table, arrow_numbers
 
 _REASON = {
@@ -126,44 +125,44 @@ class Wanted:
 class RowReader:
     """From pieces of files to the rows that a detector takes, each for itself."""
 
-    detector: FittedDetector
+    model: Model
     looks_back: ClassVar[bool] = False
 
     def columns(self, *, beside: Iterable[str] = ()) -> Choice:
         """The columns of a file that are read."""
-        return columns_for(self.detector, beside=beside)
+        return columns_for(self.model.plan, beside=beside)
 
     def __call__(self, table: pa.Table) -> Table:
         """The rows of a piece."""
-        return as_read(table, self.detector)
+        return as_read(table, self.model.plan)
 
     def persisting(self, alarm: np.ndarray, rows: Table) -> np.ndarray:  # noqa: ARG002
         """Which alarms stay: all."""
         return alarm
 
 
-def reader_of(detector: FittedDetector, *, persist: str | None = None) -> RowReader | RunReader:
+def reader_of(model: Model, *, persist: str | None = None) -> RowReader | RunReader:
     """How pieces of files become rows: with the rows before them, where something looks back."""
-    if detector.feature_map_.windows is None and persist is None:
-        return RowReader(detector)
-    return RunReader(detector, persist=persist)
+    if model.plan.windows is None and persist is None:
+        return RowReader(model)
+    return RunReader(model, persist=persist)
 
 
 def score_files(
-    model: Path, paths: Sequence[str], out: str, *, kind: str | None, layout: Layout, wanted: Wanted
+    path: Path, paths: Sequence[str], out: str, *, kind: str | None, layout: Layout, wanted: Wanted
 ) -> Outcome:
     """Score the rows of files piece by piece and write what is wanted of them."""
     kind = output_format(out, kind)
     check_table_out(out)
     inputs = files_of(paths)
-    check_not_read(out, [model, *inputs])
-    detector = load_detector(model, rows=paths, rate=wanted.rate, load=load_answering)
+    check_not_read(out, [path, *inputs])
+    model = load_scoring(path, rows=paths, rate=wanted.rate)
     tally, needed = Tally(), None
     if wanted.fdr is not None:
-        wanted, needed = _selecting(detector, inputs, layout=layout, wanted=wanted)
+        wanted, needed = _selecting(model, inputs, layout=layout, wanted=wanted)
     with table_writer(out, kind) as write, progress("rows") as say:
         score = scored if wanted.ray is None else scored_on_ray
-        tables = tally.counted(score(detector, inputs, layout=layout, wanted=wanted), say)
+        tables = tally.counted(score(model, inputs, layout=layout, wanted=wanted), say)
         for table in tables if wanted.most is None else ranked(tables, most=wanted.most):
             write(shortened(table, kind))
             tally.written += table.num_rows
@@ -172,36 +171,34 @@ def score_files(
 
 
 def _selecting(
-    detector: FittedDetector, paths: Sequence[str], *, layout: Layout, wanted: Wanted
+    model: Model, paths: Sequence[str], *, layout: Layout, wanted: Wanted
 ) -> tuple[Wanted, int]:
     """What is wanted, with the threshold of a selection; how few alarms there can be.
 
     All rows are read and scored once before; nothing but their p-values is held.
     """
-    from eqsep.detector.selection import alarms_needed, calibrating, checked_fdr, selected
-
     if STANDARD_INPUT in paths:
         raise UserError("--fdr reads all rows twice, and standard input comes once: pass files.")
-    fdr, n, first = checked_fdr(wanted.fdr or 0.0), calibrating(detector), Wanted(ray=wanted.ray)
+    fdr, n, first = checked_fdr(wanted.fdr or 0.0), model.n_calibrating(), Wanted(ray=wanted.ray)
     score = scored if wanted.ray is None else scored_on_ray
     with progress("rows") as say:
-        tables = Tally().counted(score(detector, paths, layout=layout, wanted=first), say)
+        tables = Tally().counted(score(model, paths, layout=layout, wanted=first), say)
         p = np.concatenate([arrow_numbers(table.column("p_value")) for table in tables])
-    rows = selected(p, fdr=fdr, n_calibrating=n)
-    threshold = detector.calibration_.threshold(p[rows].max()) if rows.any() else np.inf
+    rows = select(p, fdr=fdr, n_calibrating=n)
+    threshold = model.calibration.threshold(p[rows].max()) if rows.any() else np.inf
     needed = alarms_needed(len(p), fdr=fdr, n_calibrating=n)
     return replace(wanted, threshold=float(threshold)), needed
 
 
 def scored(
-    detector: FittedDetector, paths: Sequence[str], *, layout: Layout, wanted: Wanted
+    model: Model, paths: Sequence[str], *, layout: Layout, wanted: Wanted
 ) -> Iterator[ScoredRows]:
     """The answers for some thousand rows at a time."""
-    return _numbered(_answers(detector, paths, None, layout=layout, wanted=wanted))
+    return _numbered(_answers(model, paths, None, layout=layout, wanted=wanted))
 
 
 def scored_on_ray(
-    detector: FittedDetector, paths: Sequence[str], *, layout: Layout, wanted: Wanted
+    model: Model, paths: Sequence[str], *, layout: Layout, wanted: Wanted
 ) -> Iterator[ScoredRows]:
     """The same by the processes of a cluster, each of which reads files of its own."""
     from eqsep.distributed.cluster import check_no_windows, cluster
@@ -210,25 +207,25 @@ def scored_on_ray(
 
     if STANDARD_INPUT in paths:
         raise UserError("Standard input cannot be read on a cluster: pass files.")
-    check_no_windows(detector.feature_map_.windows)
+    check_no_windows(model.plan.windows)
     files = [str(Path(path).resolve()) for path in paths]  # other processes are elsewhere
     with open_table(files[0], layout=layout) as first:
-        kept = _kept(detector, first.columns, wanted)
+        kept = _kept(model, first.columns, wanted)
     with cluster(wanted.ray):
-        yield from _numbered(each(as_units(files, str), _Scoring(detector, kept, layout, wanted)))
+        yield from _numbered(each(as_units(files, str), _Scoring(model, kept, layout, wanted)))
 
 
 @dataclass(frozen=True)
 class _Scoring:
     """From a file to the answers for its rows."""
 
-    detector: FittedDetector
+    model: Model
     kept: list[str]
     layout: Layout
     wanted: Wanted
 
     def __call__(self, file: str) -> Iterator[ScoredRows]:
-        return _answers(self.detector, [file], self.kept, layout=self.layout, wanted=self.wanted)
+        return _answers(self.model, [file], self.kept, layout=self.layout, wanted=self.wanted)
 
 
 def _numbered(pieces: Iterator[ScoredRows]) -> Iterator[ScoredRows]:
@@ -247,15 +244,15 @@ def _numbered(pieces: Iterator[ScoredRows]) -> Iterator[ScoredRows]:
         done += answers.rows
 
 
-def _kept(detector: FittedDetector, there: Sequence[str], wanted: Wanted) -> list[str]:
+def _kept(model: Model, there: Sequence[str], wanted: Wanted) -> list[str]:
     """The columns that are written beside the answers: those asked for, or ids."""
-    dropped = detector.feature_map_.encoder.dropped_
+    dropped = model.plan.encoder.dropped
     ids = [c for c in dropped if c in there and c not in _RESULTS]
     return list(dict.fromkeys(wanted.keep)) or ids
 
 
 def _answers(
-    detector: FittedDetector,
+    model: Model,
     paths: Sequence[str],
     kept: list[str] | None,
     *,
@@ -270,7 +267,7 @@ def _answers(
     def choose(there: list[str]) -> list[str]:
         nonlocal kept
         if kept is None:
-            kept = _kept(detector, there, wanted)
+            kept = _kept(model, there, wanted)
         return list(reader.columns(beside=kept)(there))
 
     def answer(name: str, table: pa.Table, before: int) -> ScoredRows:
@@ -279,14 +276,16 @@ def _answers(
 
     def placed() -> Iterator[tuple[str, pa.Table, int]]:
         done: Counter[str] = Counter()
-        for name, table in pieces(paths, choose, layout=layout, like=detector):
+        for name, table in pieces(paths, choose, layout=layout, like=model.plan):
             yield name, table, done[name]
             done[name] += table.num_rows
 
-    reader = reader_of(detector, persist=wanted.persist)
+    reader = reader_of(model, persist=wanted.persist)
     answering = _Answering.of(reader, wanted)
     n = min(threads(), _AT_ONCE)
-    one_by_one = reader.looks_back or wanted.most is not None or detector.device != "cpu" or n == 1
+    one_by_one = (
+        reader.looks_back or wanted.most is not None or model.score.device != "cpu" or n == 1
+    )
     return starmap(answer, placed()) if one_by_one else _in_threads(answer, placed(), n)
 
 
@@ -325,12 +324,12 @@ class _Answering:
     @classmethod
     def of(cls, reader: RowReader | RunReader, wanted: Wanted) -> "_Answering":
         highest = None if wanted.most is None else Highest(wanted.most)
-        detector = reader.detector
-        learnt = detector.feature_map_.encoder.columns_
+        model = reader.model
+        learnt = model.plan.encoder.columns
         has_dates = any(column is not None and column.kind == "date" for column in learnt)
         if reader.looks_back or wanted.explain or has_dates:
             return cls(reader, wanted, highest, None)
-        repeats = Repeats(lambda t: verdicts(detector, reader(t), threshold=wanted.threshold))
+        repeats = Repeats(lambda t: model.verdicts(reader(t), threshold=wanted.threshold)._asdict())
         return cls(reader, wanted, highest, repeats)
 
     def __call__(self, name: str, table: pa.Table, kept: Sequence[str]) -> ScoredRows:
@@ -357,21 +356,21 @@ class _Answering:
         self, table: pa.Table, kept: Sequence[str]
     ) -> tuple[dict[str, np.ndarray], Table | None, Beyond]:
         """What is told of the rows; the rows, unless they came before; how many have odd dates."""
-        reader, detector = self.reader, self.reader.detector
+        reader, model = self.reader, self.reader.model
         if self.repeats is not None:
             read = list(reader.columns(beside=kept)(table.schema.names))
             return self.repeats(table, read[: len(read) - len(kept)]), None, Counter()
         rows = reader(table)
-        answers = verdicts(detector, rows, threshold=self.wanted.threshold)
+        answers = model.verdicts(rows, threshold=self.wanted.threshold)._asdict()
         answers["alarm"] = alarm = reader.persisting(answers["alarm"], rows)
         answers["kind"][~alarm] = NORMAL
-        return answers, rows, rows_beyond(rows, detector.feature_map_.encoder)
+        return answers, rows, rows_beyond(rows, model.plan.encoder)
 
     def _reasons(self, rows: Table, alarms: np.ndarray) -> np.ndarray:
         """Those of the alarms among the rows; None for others."""
         reasons = np.full(rows.n_rows, None, dtype=object)
         if len(alarms):
-            found = self.reader.detector.explain(rows.take(alarms), top=self.wanted.explain)
+            found = self.reader.model.explain(rows.take(alarms), top=self.wanted.explain)
             for i, explanation in zip(alarms, found, strict=True):
                 reasons[i] = [vars(reason) for reason in explanation.reasons]
         return reasons

@@ -45,16 +45,15 @@ def list_suspects(
     if most < 1:
         raise UserError(f"--most expects a number of rows, 1 or more, got {most}.")
     detector = load_detector(model, rows=spec.paths)
-    check_labelled(detector, spec.label)
-    spec = spec.grouped_like(detector)
-    table = whole_pieces(
-        spec.paths, all_columns(detector, spec.beside), layout=spec.layout, like=detector
-    )
+    plan, known = detector.plan_, detector.model_.evidence.labels
+    check_labelled(known, spec.label)
+    spec = spec.grouped_like(plan)
+    table = whole_pieces(spec.paths, all_columns(plan, spec.beside), layout=spec.layout, like=plan)
     _check_names(table.schema.names)
-    rows = spec.with_groups(as_read(table, detector), table)
+    rows = spec.with_groups(as_read(table, plan), table)
     y = None
     if spec.label is not None:
-        y = y_for(detector, table.column(spec.label), name=spec.label, **spec.told)
+        y = y_for(known, table.column(spec.label), name=spec.label, **spec.told)
     places = suspects(detector, rows, y, n=most)
     found = rows.take(places)
     score = detector.score_samples(found) if len(places) else np.empty(0)
@@ -81,10 +80,10 @@ def _check_names(columns: Sequence[str]) -> None:
 
 def tell_suspects(console: Console, detector: Detector, n: int, out: str) -> None:
     """Say how many rows are listed, of how many, and why where there are none."""
-    held = len(detector.calibration_.rows)
+    held = len(detector.calibration_.scores)
     if n:
         text = f"{counted(n, 'row')}, the highest score first, of {held:,} that set the threshold"
-    elif not detector.one_class_:
+    elif not detector.plan_.labels.unlabelled_is_normal:
         text = (
             "No row is listed: those labelled normal set the threshold, and none of them is to be "
             "judged. To label more, look at the highest scores of new rows (eqsep score --most 20) "

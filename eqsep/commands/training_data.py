@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eqsep.batches.sampling import LabelledRows, Strata, sample_size
 from eqsep.commands.arrow_files import count_values
 from eqsep.commands.inputs import InputSpec
 from eqsep.commands.label_columns import (
@@ -30,12 +29,13 @@ from eqsep.commands.notation import Notation
 from eqsep.commands.reading import as_read, cast, files_of, joined, no_rows, pieces
 from eqsep.commands.streams import STANDARD_INPUT, stamp_of
 from eqsep.commands.texts import annotated, understood, written
-from eqsep.detector import Detector
+from eqsep.detector.plan import Plan
 from eqsep.distributed.mapping import total
 from eqsep.distributed.units import Divided, as_units
 from eqsep.errors import UserError, quoted
 from eqsep.files import FORMATS, ending_of
 from eqsep.labels import NORMAL, USUAL_NORMAL
+from eqsep.tables.batches import LabelledRows, Strata, sample_size
 from eqsep.tables.column import objects
 from eqsep.tables.reading import Table, read_table
 
@@ -76,9 +76,7 @@ class TrainingData:
         return sum(self.counts.values())
 
 
-def read_training_data(
-    spec: InputSpec, like: Detector | None, *, random_state: int
-) -> TrainingData:
+def read_training_data(spec: InputSpec, like: Plan | None, *, random_state: int) -> TrainingData:
     """The rows of files, at once where they are few."""
     if is_large(spec.paths):
         spec.check()
@@ -93,7 +91,7 @@ def read_training_data(
     return TrainingData(rows, labels, labels.counts, rows, labels.y, normal)
 
 
-def read_on_cluster(spec: InputSpec, like: Detector | None, *, random_state: int) -> TrainingData:
+def read_on_cluster(spec: InputSpec, like: Plan | None, *, random_state: int) -> TrainingData:
     """The rows of files, which the processes of the cluster that was joined read file by file."""
     spec.check()
     files = files_of(spec.paths)
@@ -197,7 +195,7 @@ class FileSample:
         self.n_rows += len(labels)
 
 
-def sample_files(spec: InputSpec, like: Detector | None, rng: np.random.Generator) -> FileSample:
+def sample_files(spec: InputSpec, like: Plan | None, rng: np.random.Generator) -> FileSample:
     """A sample of the rows of the files."""
     sample = FileSample()
     for file, table in pieces(spec.paths, spec.columns(like), layout=spec.layout, like=like):
@@ -218,7 +216,7 @@ class _Sampling:
     """From a file to a sample of its rows."""
 
     spec: InputSpec
-    like: Detector | None
+    like: Plan | None
     random_state: int
 
     def __call__(self, file: str, number: int) -> FileSample:
@@ -226,7 +224,7 @@ class _Sampling:
         return sample_files(replace(self.spec, paths=[file]), self.like, rng)
 
 
-def _in_batches(spec: InputSpec, like: Detector | None, sample: FileSample) -> TrainingData:
+def _in_batches(spec: InputSpec, like: Plan | None, sample: FileSample) -> TrainingData:
     if sample.strata is None or not sample.n_rows:
         raise no_rows(spec.paths)
     sampled = sample.strata.sample()
@@ -255,7 +253,7 @@ def _in_batches(spec: InputSpec, like: Detector | None, sample: FileSample) -> T
     return TrainingData(rows.take(there), mine, labels.ordered(counts), reader, None, normal)
 
 
-def _typed(spec: InputSpec, tables: list[pa.Table], like: Detector | None) -> Table:
+def _typed(spec: InputSpec, tables: list[pa.Table], like: Plan | None) -> Table:
     beside = joined([table.select(spec.groups) for table in tables])
     values = [table.drop_columns(spec.groups) for table in tables]
     if like is not None:
@@ -275,7 +273,7 @@ class _Reader:
 
     Attributes
     ----------
-    like : Detector or None
+    like : Plan or None
         The detector as whose columns the rows are read.
     kinds : mapping of str to str and dict
         Without it: what each column is read as, and how it is written.
@@ -286,7 +284,7 @@ class _Reader:
     """
 
     spec: InputSpec
-    like: Detector | None
+    like: Plan | None
     kinds: Mapping[str, tuple[str, dict[str, Any] | None]]
     labels: Mapping[str | None, Any] | None = None
     stamps: Mapping[str, Any] = field(default_factory=dict)

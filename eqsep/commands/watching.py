@@ -99,8 +99,8 @@ def watch_files(
     selection.begin(detector)
     done = 0
     with progress("rows") as say:
-        reader = reader_of(detector)
-        for name, table in pieces(inputs, reader.columns(), layout=layout, like=detector):
+        reader = reader_of(detector.model_)
+        for name, table in pieces(inputs, reader.columns(), layout=layout, like=detector.plan_):
             with errors_placed(name, before=done):
                 if table.num_rows:
                     rows = reader(table)

@@ -314,6 +314,11 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         self._model = self.model_.taught(self.model_.evidence - gone)
         return self
 
+    def check_parameters(self) -> Self:
+        """Refuse parameters that no detector can be fitted with; `fit` does so before all else."""
+        self._first_fit()
+        return self
+
     def with_model(self, model: Model) -> Self:
         """This detector, fitted: with what others, on a cluster or from a file, have learnt."""
         self._model = model
