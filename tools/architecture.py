@@ -2,7 +2,7 @@
 
     python tools/architecture.py docs/_static/architecture.svg
 
-A *room* is a module or folder of the package's root. Imports only go down the layers.
+A *package* here is a module or folder of eqsep's root. Imports only go down the layers.
 """
 
 import ast
@@ -15,17 +15,18 @@ from typing import Any
 import eqsep
 
 ROOT = Path(eqsep.__file__).parent
-# From the ground up. A module may import from its own room and from those of layers before it.
+# From the ground up. A module may import from its own package and from those of layers before it.
 LAYERS = [
     ["contract", "errors", "files"],
-    ["arrays", "renames"],
+    ["arrays", "schemas"],
     ["engine"],
     ["activations", "tables"],
     ["losses", "solvers", "labels"],
-    ["theory", "datasets", "evaluation", "checks", "batches"],
+    ["theory", "datasets", "checks"],
     ["networks"],
     ["separators", "kernels", "detector"],
-    ["persistence", "export", "monitor"],
+    ["monitor", "evaluation"],
+    ["persistence", "export"],
     ["plots"],
     ["distributed", "report"],
     ["serve", "client"],
@@ -48,7 +49,7 @@ BY_NAME = {
     "persistence/codecs.py",  # the classes of a model file, all in its registry
     "datasets/embeddings.py",  # packages of others
 }
-_NOT_DRAWN = ("__main__", "errors", "files", "renames")  # the outer door, and what all may use
+_NOT_DRAWN = ("__main__", "errors", "files")  # the outer door, and what all may use
 
 parsed = cache(ast.parse)  # every module is looked at several times
 
@@ -88,7 +89,10 @@ def misplaced(path: str, source: str) -> Iterator[str]:
 
 
 def module_graph() -> dict[str, set[str]]:
-    """For each module of the package the modules that it imports when it is itself imported."""
+    """For each module of the package the modules that it imports, in functions too.
+
+    What is imported for types alone does not count, nor the methods that reach up by design.
+    """
     paths = sorted(ROOT.rglob("*.py"))
     parts = (path.relative_to(ROOT.parent).with_suffix("").parts for path in paths)
     dotted = (".".join(p).removesuffix(".__init__") for p in parts)
@@ -96,11 +100,22 @@ def module_graph() -> dict[str, set[str]]:
     graph: dict[str, set[str]] = {}
     for name, path in names.items():
         graph[name] = set()
-        for node in parsed(path.read_text()).body:
+        place = path.relative_to(ROOT).as_posix()
+        for node in _run(parsed(path.read_text())):
             if isinstance(node, ast.ImportFrom) and node.module:
                 inner = {f"{node.module}.{alias.name}" for alias in node.names} & set(names)
-                graph[name] |= inner or {node.module} & set(names)
+                if (place, node.module) not in UPWARDS:
+                    graph[name] |= inner or {node.module} & set(names)
     return graph
+
+
+def _run(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and all below it, but what is under ``if TYPE_CHECKING``."""
+    if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+        return
+    yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _run(child)
 
 
 def circle(graph: dict[str, set[str]]) -> list[str]:
