@@ -103,5 +103,5 @@ def _none_at(address: str, reason: str) -> ConnectionError:
 def check_no_windows(windows: object) -> None:
     """Refuse windows, which the processes of a cluster cannot take."""
     if windows is not None:
-        told = "Windows go on from row to row, and the processes of a cluster read pieces"
-        raise UserError(f"{told}: work on one machine.", command=f"{told}: leave out --ray.")
+        problem = "Windows go on from row to row, and the processes of a cluster read pieces"
+        raise UserError(f"{problem}: work on one machine.", command=f"{problem}: leave out --ray.")

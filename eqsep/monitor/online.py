@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.detector.selection import calibrating, checked_fdr
+from eqsep.detector.calibration import checked_fdr
+from eqsep.detector.detector import Detector
 from eqsep.errors import UserError
 
 _SCALE = 0.07720838  # so that all gamma sum up to 1
@@ -57,18 +58,18 @@ class OnlineSelector:
     array([False,  True, False])
     """
 
-    def __init__(self, detector: Any, *, fdr: float = 0.1, memory: int | None = None) -> None:
-        self.fdr, n = checked_fdr(fdr), calibrating(detector)
+    def __init__(self, detector: Detector, *, fdr: float = 0.1, memory: int | None = None) -> None:
+        self.fdr, n = checked_fdr(fdr), detector.model_.n_calibrating()
         longest = int(self.fdr * (n + 1) + 1e-9)
         self.memory = longest if memory is None else int(memory)
         if not 2 <= self.memory <= longest:
             least = 2 if memory is None else self.memory
-            told = (
+            problem = (
                 f"A memory of {max(least, 2):,} rows takes {max(least, 2) / self.fdr - 1:,.0f} "
                 f"held-out normal rows, and there are {n:,}: with fewer no row could be selected. "
                 f"Add normal rows, or allow a higher"
             )
-            raise UserError(f"{told} fdr.", command=f"{told} --fdr.")
+            raise UserError(f"{problem} fdr.", command=f"{problem} --fdr.")
         self.detector, self.rows, self.alarms = detector, 0, 0
         self._places = np.empty(0)  # of the alarms that still count
 
