@@ -153,7 +153,8 @@ class Monitor:
         self.watched = Watched(episode=episode)
         self._evidence = model.evidence
         self._ranks, self._jumper = SequentialRanks(calibration.ordered), SimpleJumper()
-        self._sums = np.zeros((2, len(model.plan.encoder.counted)))  # of the last block, and this one
+        n_encoded = len(model.plan.encoder.counted)
+        self._sums = np.zeros((2, n_encoded))  # of the last block, and this one
         self._squares = np.zeros_like(self._sums)
         self._points, self._moves = np.empty((0, 3)), np.empty((0, 1 + len(self._columns)))
 

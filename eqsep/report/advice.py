@@ -102,7 +102,7 @@ def _outgrown(
     detector: Detector, columns: Sequence[ColumnVerdict], findings: Sequence[Finding]
 ) -> Iterator[Step]:
     """Columns by which all rows to come raise an alarm."""
-    known = [*check_dates(detector.feature_map_.encoder), *findings]
+    known = [*check_dates(detector.plan_.encoder), *findings]
     for column in columns:
         if column.outgrown is None:
             continue
@@ -110,10 +110,10 @@ def _outgrown(
         why = (
             f"Rows to come raise an alarm {side.format(column.since)}, whatever else they hold, as "
             f"nothing like that was learnt. Fit without the column: --drop {column.name!r}; or, "
-            f"where it matters, fit anew before."
+            f"where it matters, fit again before."
         )
-        told = f"Column {column.name!r} "
-        message = next((one.message for one in known if one.message.startswith(told)), "")
+        start = f"Column {column.name!r} "
+        message = next((one.message for one in known if one.message.startswith(start)), "")
         yield Step(f"Leave out the column {column.name}", why, message)
 
 
