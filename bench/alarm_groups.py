@@ -17,13 +17,13 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from eqsep.detector.explanation import departures
+from eqsep.detector.scoring import verdicts
 from naming import table_of
 from sklearn.metrics import adjusted_rand_score
 
 from eqsep import Detector
 from eqsep.demo.arrivals import arriving, fitted_detector
-from eqsep.detector.explanation import departures
-from eqsep.detector.scoring import verdicts
 from eqsep.errors import EqsepWarning
 from eqsep.evaluation.review import incidents
 from eqsep.labels import UNSEEN

@@ -16,11 +16,11 @@ import time
 
 import numpy as np
 import torch
+from eqsep.detector.scoring import scorer_of
 from tasks import DATA_HOME
 
 from eqsep import Detector
 from eqsep.datasets import load_nsl_kdd
-from eqsep.detector.scoring import scorer_of
 from eqsep.engine import gpu
 from eqsep.engine.nystroem import Statistics
 from eqsep.engine.tensors import TensorMap

@@ -21,12 +21,12 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import torch
+from eqsep.detector.on_device import READ_AT_ONCE
+from eqsep.detector.scoring import scorer_of
 from tasks import DATA_HOME
 
 from eqsep import Detector
 from eqsep.datasets import load_nsl_kdd
-from eqsep.detector.on_device import READ_AT_ONCE
-from eqsep.detector.scoring import scorer_of
 from eqsep.tables.reading import read_table
 
 PIECE = 4_000_000

@@ -23,12 +23,12 @@ from functools import cache
 
 import numpy as np
 from cells import measured
+from eqsep.detector.naming import prediction_sets, short_kinds
 from promise import text_of
 from sklearn.ensemble import RandomForestClassifier
 from tasks import DATA_HOME, FEWEST, Rows, rows_of
 
 from eqsep import Detector
-from eqsep.detector.naming import prediction_sets, short_kinds
 from eqsep.errors import EqsepWarning
 
 RATES = (0.01, 0.05, 0.1)

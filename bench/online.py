@@ -16,11 +16,11 @@ import argparse
 import warnings
 
 import numpy as np
+from eqsep.detector.scoring import Calibration
 from scipy.signal import lfilter
 from tasks import rows_of
 
 from eqsep import Detector
-from eqsep.detector.scoring import Calibration
 from eqsep.errors import EqsepWarning
 from eqsep.monitor import OnlineSelector
 

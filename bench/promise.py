@@ -50,14 +50,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from cells import measured
+from eqsep.detector.scoring import Calibration
+from eqsep.tables.fitted import aligned
 from sklearn.decomposition import PCA
 from tasks import DATA_HOME, TABLES, Rows, rows_of
 
 from eqsep import Detector
 from eqsep.datasets import make_process
-from eqsep.detector.scoring import Calibration
 from eqsep.errors import EqsepWarning
-from eqsep.tables.fitted import aligned
 
 RATES = (0.01, 0.05, 0.1)
 MOST_NORMAL, MOST_SEEN, MOST_FRESH, MOST_LABELLED = 6000, 1000, 4000, 300

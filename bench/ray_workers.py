@@ -25,12 +25,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset
 import ray
-from scale_data import make
-
-from eqsep import Detector
 from eqsep.batches.sources import source_of
 from eqsep.detector.fitting import accumulate, context_of
 from eqsep.detector.scoring import verdicts
+from scale_data import make
+
+from eqsep import Detector
 from eqsep.distributed import fit, score
 from eqsep.distributed.cluster import load_ray
 

@@ -19,14 +19,14 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyspark
+from eqsep.detector.fitting import FitContext, accumulate, context_of
+from eqsep.detector.scoring import verdicts
 from pyspark.sql import SparkSession
 
 import eqsep
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector.detector import recorded
-from eqsep.detector.fitting import FitContext, accumulate, context_of
-from eqsep.detector.scoring import verdicts
 
 SCORED = "amount double, score double, p_value double, alarm boolean, kind string"
 

@@ -28,6 +28,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
+from eqsep.detector.scoring import scorer_of
 from kernel import Stopwatch
 from peers import METHODS
 from pyarrow import csv
@@ -36,7 +37,6 @@ from tasks import DATA_HOME
 
 from eqsep import Detector, load_model
 from eqsep.datasets import load_nsl_kdd
-from eqsep.detector.scoring import scorer_of
 from eqsep.errors import MissingExtraError
 
 COMMAND = [sys.executable, "-m", "eqsep"]

@@ -20,12 +20,11 @@ def few_draws():
 @contextmanager
 def few_trees():
     """Few trees vote."""
-    from eqsep.detector import naming
-    from eqsep.engine.trees import Trees
+    from eqsep.detector import Config, detector
 
+    few = Config(n_trees=10, n_trees_per_fold=8)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(Trees.grown.__func__.__kwdefaults__, "n", 10)
-        patch.setattr(naming, "TREES_OF_A_FOLD", naming.TREES_OF_A_FOLD // 5)
+        patch.setattr(detector, "Config", lambda: few)
         yield
 
 

@@ -10,38 +10,40 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 
 from eqsep import Detector
 from eqsep.commands.assessing import told_promise
-from eqsep.detector.holdout import with_groups
+from eqsep.detector.calibration import Calibration, Promise
 from eqsep.errors import UserError
 from eqsep.evaluation import Review, Share, assess, average_precision_by_kind, roc_auc_interval
 from eqsep.evaluation.review import alike
-from eqsep.tables.reading import read_table
+from eqsep.tables.reading import read_table, with_groups
+
+
+class FixedModel:
+    """What `assess` asks of a model, with scores that are given as the rows."""
+
+    plan = SimpleNamespace(
+        encode=lambda X: np.asarray(X, dtype=float)[:, None],
+        holdout=SimpleNamespace(grouping=None),
+        terms=SimpleNamespace(kernel=lambda a, b: (a == b.T).astype(float)),
+    )
+    kinds = ("scan",)
+    threshold = 0.5
+    promise = Promise(false_alarm_rate=0.1, unseen_rate=0.2)
+    namer = SimpleNamespace(has_promise=True)
+    evidence = SimpleNamespace(kinds=SimpleNamespace(groups=(), n_units={"scan": 9}.get))
+    calibration = Calibration(np.linspace(0, 0.555, 19))
+
+    def scores(self, X):
+        return np.asarray(X, dtype=float)
+
+    def kind_of(self, X):
+        score = self.scores(X)
+        return np.where(score <= self.threshold, "normal", np.where(score > 0.8, "scan", "unseen"))
 
 
 class Fixed:
-    """What `assess` asks of a detector, with scores that are given as the rows."""
+    """A detector with that model."""
 
-    feature_map_ = SimpleNamespace(
-        grouping=None,
-        kind_bounds={},
-        rows=lambda X: np.asarray(X, dtype=float)[:, None],
-        kernel=lambda a, b: (a == b.T).astype(float),
-    )
-    kinds_ = ("scan",)
-    threshold_ = 0.5
-    false_alarm_rate = 0.1
-    confidence = None
-    unseen_rate = 0.2
-    kind_rows_ = SimpleNamespace(groups=(), n_units={"scan": 9}.get)
-    calibration_ = SimpleNamespace(
-        groups=(), ordered=np.linspace(0, 0.555, 19), rank=lambda rate, _: int(rate * 20 + 1e-9)
-    )
-
-    def score_samples(self, X):
-        return np.asarray(X, dtype=float)
-
-    def predict_kind(self, X):
-        score = self.score_samples(X)
-        return np.where(score <= self.threshold_, "normal", np.where(score > 0.8, "scan", "unseen"))
+    model_ = FixedModel()
 
 
 KIND = np.array(["normal"] * 6 + ["scan"] * 3 + ["flood"] * 2)

@@ -117,7 +117,9 @@ def test_each_model_is_the_sum_of_what_is_known(pending):
         direct.partial_fit(X[seen], [None] * seen.sum(), judged=True)
     assert judged.sum() == 24
     assert_allclose(contender.detector.coef_[:, 0], direct.coef_[:, 0], atol=1e-5)
-    held = [np.sort(d.calibration_.rows, axis=0) for d in (contender.detector, direct)]
+    held = [
+        np.sort(d.model_.evidence.held_out.normal, axis=0) for d in (contender.detector, direct)
+    ]
     assert_array_equal(*held)
 
 
@@ -125,8 +127,8 @@ def test_a_fit_anew_has_landmarks_of_later_rows():
     X, kind, time = story(days=8)
     stays, anew = Learning(DETECTOR), Learning(DETECTOR, refit=1)
     backtest({"stays": stays, "anew": anew}, X, kind, time=time, schedule=PLAN)
-    lowest = [d.detector.feature_map_.landmarks.min() for d in (stays, anew)]
-    assert stays.detector.feature_map_ is not anew.detector.feature_map_
+    lowest = [d.detector.plan_.terms.landmarks.min() for d in (stays, anew)]
+    assert stays.detector.plan_ is not anew.detector.plan_
     assert lowest[0] != lowest[1]
 
 

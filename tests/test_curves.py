@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from sklearn.metrics import average_precision_score
 
-from eqsep.detector.scoring import Calibration
+from eqsep.detector.calibration import Calibration
 from eqsep.evaluation import kept_promises, precision_recall_by_kind, score_histogram
 
 
@@ -47,7 +47,7 @@ def test_equal_scores_have_a_bin_too():
 def test_the_thresholds_are_those_of_the_calibration():
     rng = np.random.default_rng(0)
     held = rng.normal(size=399)
-    calibration = Calibration(np.zeros((399, 1)), held)
+    calibration = Calibration(held)
     for promise in kept_promises(rng.normal(size=100), calibration=calibration.ordered):
         assert promise.threshold == calibration.threshold(promise.rate)
 

@@ -19,7 +19,6 @@ from pyarrow import csv, parquet
 from test_readme import WITH_RAY, run_page
 
 from eqsep import Detector, load_model
-from eqsep.batches import sampling
 from eqsep.cli import app
 from eqsep.commands.console import sentence
 from eqsep.datasets import make_mixed_demo
@@ -30,6 +29,7 @@ from eqsep.distributed.mapping import total
 from eqsep.distributed.spreading import spread
 from eqsep.distributed.units import as_units, units_of
 from eqsep.errors import UserError
+from eqsep.tables import batches as sampling
 from paper.__main__ import app as paper
 
 ray = pytest.importorskip("ray", reason='Ray is not installed: pip install "eqsep[ray]"')
@@ -97,22 +97,24 @@ def small_sample(monkeypatch):
 def assert_same(detector, other):
     assert detector.kinds_ == other.kinds_
     assert_allclose(detector.coef_, other.coef_, rtol=1e-6, atol=1e-6)
-    assert_allclose(detector.statistics_.gram, other.statistics_.gram, rtol=1e-6, atol=1e-6)
+    assert_allclose(
+        detector.model_.evidence.sums.gram, other.model_.evidence.sums.gram, rtol=1e-6, atol=1e-6
+    )
     assert_allclose(detector.threshold_, other.threshold_, rtol=1e-6, atol=1e-6)
-    assert_array_equal(detector.calibration_.rows, other.calibration_.rows)
+    assert_array_equal(
+        detector.model_.evidence.held_out.normal, other.model_.evidence.held_out.normal
+    )
 
 
 def in_memory(table, like):
     """The fit of one process to all rows at once, under the same terms."""
-    return Detector(feature_map=like.feature_map_).fit(
-        table.drop_columns(["kind"]), table.column("kind")
-    )
+    return Detector(plan=like.plan_).fit(table.drop_columns(["kind"]), table.column("kind"))
 
 
 def test_few_rows_give_what_they_give_in_memory(folder, table, X):
     detector = fit(folder, "kind", **FAST)
     memory = Detector(**FAST).fit(X, table.column("kind"))
-    assert detector.feature_map_.is_same(memory.feature_map_)
+    assert detector.plan_.is_same(memory.plan_)
     assert_same(detector, memory)
 
 
@@ -121,7 +123,7 @@ def test_many_rows_give_what_they_give_one_process(folder, table, monkeypatch):
     monkeypatch.setattr(division, "ROWS_OF_A_UNIT", 200)
     detector = fit(pa.dataset.dataset(folder), "kind", **FAST)
     assert_same(detector, in_memory(table, detector))
-    assert 0 < len(detector.calibration_.rows) < 500
+    assert 0 < len(detector.model_.evidence.held_out.normal) < 500
 
 
 @pytest.mark.usefixtures("small_sample")
@@ -133,8 +135,8 @@ def test_whole_groups_calibrate_as_in_one_process(table, tmp_path):
         parquet.write_table(table.slice(800 * i, 800), tmp_path / f"{i}.parquet")
     beside = {"groups": "terminal", "time": "hour"}
     detector = fit(tmp_path, "kind", **beside, false_alarm_rate=0.1, **FAST)
-    assert detector.feature_map_.grouping.columns == ("terminal", "hour")
-    like = Detector(feature_map=detector.feature_map_, false_alarm_rate=0.1)
+    assert detector.plan_.holdout.grouping.columns == ("terminal", "hour")
+    like = Detector(plan=detector.plan_, false_alarm_rate=0.1)
     memory = like.fit(table.drop_columns(["kind"]), table.column("kind"), **beside)
     assert_same(detector, memory)
     assert_array_equal(detector.calibration_.groups, memory.calibration_.groups)
@@ -146,15 +148,15 @@ def test_whole_groups_calibrate_as_in_one_process(table, tmp_path):
 def test_the_result_does_not_depend_on_the_number_of_processes(folder):
     one = fit(str(folder), "kind", cpus_per_task=2, **FAST)  # one at a time, of two processors
     two = fit(str(folder), "kind", **FAST)
-    assert one.feature_map_.is_same(two.feature_map_)
+    assert one.plan_.is_same(two.plan_)
     assert_array_equal(one.coef_, two.coef_)
 
 
 @pytest.mark.usefixtures("small_sample")
 def test_a_map_that_is_given_is_kept(folder, table, X):
     first = Detector(**FAST).fit(X.slice(0, 300), table.column("kind").slice(0, 300))
-    detector = fit(folder, "kind", feature_map=first.feature_map_)
-    assert detector.feature_map_ is first.feature_map_
+    detector = fit(folder, "kind", plan=first.plan_)
+    assert detector.plan_ is first.plan_
     assert_same(detector, in_memory(table, first))
 
 
@@ -321,7 +323,7 @@ def test_the_command_fits_and_scores_on_a_cluster(eqsep, folder, table, tmp_path
         done = eqsep(["fit", *files, *where, *common, str(tmp_path / f"{name}.eqsep")])
         assert done.exit_code == 0, done.output
     one, many = (load_model(tmp_path / f"{name}.eqsep") for name in ("one", "ray"))
-    assert many.feature_map_.is_same(one.feature_map_)
+    assert many.plan_.is_same(one.plan_)
     assert_same(many, one)
     other_rate = ["--only-alarms", "--explain", "1", "--false-alarm-rate", "0.1"]
     for words in (["--keep", "amount"], other_rate):

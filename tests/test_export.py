@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from eqsep import Detector, __version__
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import CalibrationWarning
+from eqsep.export import to_onnx
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
 onnxruntime = pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
@@ -286,7 +287,7 @@ def test_nothing_calibrates_a_single_normal_row(tmp_path):
     X = np.array([[0.0], [5.0], [6.0]])
     with pytest.warns(CalibrationWarning):
         detector = Detector(**QUICK).fit(X, [0, 1, 1])
-    assert not len(detector.calibration_.rows)
+    assert not len(detector.model_.evidence.held_out.normal)
     assert_agree(detector, Exported(detector, tmp_path), X)
 
 
@@ -352,3 +353,37 @@ def test_rows_that_are_taken_for_anomalies_do_not_count(tmp_path):
     detector = Detector(**QUICK).fit(X, y)
     assert detector.calibration_.n_left_out > 1
     assert_agree(detector, Exported(detector, tmp_path), X)
+
+
+@pytest.mark.parametrize("doubted", [False, True])
+def test_the_graph_says_the_formula_of_the_score(tmp_path, doubted):
+    """Every term counts for some row, and the graph puts them together as `Score.combine` does."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 3))
+    X[:, 2] = X[:, 0] + X[:, 1] + rng.normal(scale=0.05, size=1500)
+    X[1380:] += np.array([0.0, 4.0, 4.0])
+    y = np.repeat(np.array([None if doubted else "normal", "leak"], dtype=object), [1380, 120])
+    detector = Detector(**QUICK).fit(X, y)
+    score, terms = detector.model_.score, detector.plan_.terms
+    rows = np.vstack([X, X[:300] + rng.normal(scale=2, size=(300, 3))])
+    encoded = detector.plan_.encode(rows)
+    axes = terms.along(encoded)
+    parts = {
+        "distance": score.distance(encoded),
+        "vote": terms.votes(encoded, axes, score.leaf_votes),
+        "excess": terms.excess(axes),
+    }
+    if doubted:
+        parts["likeness"] = terms.kernel_map.combine(encoded, score.likeness_coef).astype(float)
+    assert score.counts_likeness == doubted
+    assert all((part > 0.05).any() for part in parts.values())
+    combined = score.combine(**parts)
+    assert_allclose(combined, detector.score_samples(rows), atol=1e-6)
+    assert_allclose(Exported(detector, tmp_path)(rows)["score"], combined, atol=1e-5)
+
+
+def test_a_model_is_written_as_its_detector_is(tmp_path, detector):
+    to_onnx(detector, tmp_path / "detector.onnx")
+    to_onnx(detector.model_, tmp_path / "model.onnx")
+    written = [(tmp_path / name).read_bytes() for name in ("detector.onnx", "model.onnx")]
+    assert written[0] == written[1]

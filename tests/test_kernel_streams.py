@@ -10,9 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from spheres import problem, relative
 
 from eqsep import KernelEqualitySeparator
-from eqsep.batches import sampling
-from eqsep.batches.sources import source_of
 from eqsep.separators.streaming import begin
+from eqsep.tables import batches as sampling
+from eqsep.tables.batches import source_of
 
 
 @pytest.fixture(scope="module")

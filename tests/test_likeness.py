@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from eqsep import Detector
-from eqsep.detector.explanation import departures
 from eqsep.serve.likeness import Likeness, groups_of
 
 
@@ -15,14 +14,18 @@ def detector():
 
 
 def directions(detector, X):
-    return departures(detector, detector.feature_map_.rows(np.asarray(X, dtype=float)))
+    return departures(detector, detector.plan_.encode(np.asarray(X, dtype=float)))
+
+
+def departures(detector, rows):
+    return detector.model_.explainer.departures(rows)
 
 
 def test_rows_that_depart_alike_are_one_group_however_far_they_are(detector):
     far = np.linspace(5, 40, 8)
     X = [[0.1, x, 0] for x in far] + [[0.1, -x, 0] for x in far] + [[-x, 0, x] for x in far]
-    Z = detector.feature_map_.rows(np.asarray(X, dtype=float))
-    assert detector.feature_map_.kernel(Z[:1], Z[7:8])[0, 0] < 0.1  # no neighbours
+    Z = detector.plan_.encode(np.asarray(X, dtype=float))
+    assert detector.plan_.terms.kernel(Z[:1], Z[7:8])[0, 0] < 0.1  # no neighbours
     group = groups_of(departures(detector, Z)).tolist()
     assert [len(set(group[i : i + 8])) for i in (0, 8, 16)] == [1, 1, 1]
     assert len({*group}) == 3
@@ -36,7 +39,7 @@ def test_directions_have_length_one_and_follow_signs(detector):
 
 
 def test_a_normal_row_itself_has_no_direction(detector):
-    row = detector.feature_map_.landmarks[detector.feature_map_.is_normal][:1]
+    row = detector.plan_.terms.landmarks[detector.plan_.terms.is_normal][:1]
     assert np.isfinite(departures(detector, row)).all()
 
 
@@ -58,12 +61,12 @@ class _Counting:
 
 
 def test_directions_are_made_once_for_a_version(detector):
-    names = detector.feature_map_.table_columns
+    names = detector.plan_.table_columns
     alarms = [_Counting(i, dict(zip(names, (0, 6 + i, 0), strict=True))) for i in range(3)]
     likeness = Likeness()
-    first = likeness.directions(1, detector, alarms[:2])
-    again = likeness.directions(1, detector, alarms[::-1])
+    first = likeness.directions(1, detector.model_, alarms[:2])
+    again = likeness.directions(1, detector.model_, alarms[::-1])
     assert [alarm.read for alarm in alarms] == [1, 1, 1]
     np.testing.assert_array_equal(again[::-1][:2], first)
-    likeness.directions(2, detector, alarms[:1])
+    likeness.directions(2, detector.model_, alarms[:1])
     assert alarms[0].read == 2

@@ -117,9 +117,9 @@ def test_columns_are_compared_by_the_last_two_blocks_of_rows(detector):
     monitor = Monitor(detector)
     for part in np.split(X, [10, 499, 500, 501, 1_300]):
         monitor.update(part)
-    Z, held = (detector.feature_map_.rows(X[1_000:]), detector.calibration_.rows)
+    Z, held = (detector.plan_.encode(X[1_000:]), detector.model_.evidence.held_out.normal)
     error = np.sqrt(Z.var(axis=0) / len(Z) + held.var(axis=0) / len(held))
-    away, source = (Z.mean(axis=0) - held.mean(axis=0)) / error, detector.feature_map_.source
+    away, source = (Z.mean(axis=0) - held.mean(axis=0)) / error, detector.plan_.encoder.source
     wanted = {f"x{column}": np.abs(away[source == column]).max() for column in (0, 1)}
     found = {shift.column: abs(shift.standard_errors) for shift in monitor.shifts()}
     assert found == pytest.approx(wanted, rel=1e-3)

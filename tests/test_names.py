@@ -34,20 +34,20 @@ def report():
     return assessment_report(detector, *rows_of(1, dict.fromkeys(counts, 40) | {"ghost": 30}))
 
 
-def detector_of(units, *, groups=(), bounds=None, rate=0.05):
+def model_of(units, *, groups=(), has_promise=True, rate=0.05):
     return SimpleNamespace(
-        kinds_=tuple(units),
-        unseen_rate=rate,
-        kind_rows_=SimpleNamespace(groups=groups, n_units=units.get),
-        feature_map_=SimpleNamespace(kind_bounds=bounds),
+        kinds=tuple(units),
+        promise=SimpleNamespace(unseen_rate=rate),
+        evidence=SimpleNamespace(kinds=SimpleNamespace(groups=groups, n_units=units.get)),
+        namer=SimpleNamespace(has_promise=has_promise),
     )
 
 
-def promise(n_unseen, *, units=None, **told):
-    said = np.array(["unseen"] * n_unseen + ["normal"] * 20 + ["pump"] * (180 - n_unseen))
-    detector = detector_of(units or {"pump": 99, "valve": 99}, **{"bounds": {}} | told)
+def promise(n_unseen, *, units=None, **options):
+    given = np.array(["unseen"] * n_unseen + ["normal"] * 20 + ["pump"] * (180 - n_unseen))
+    model = model_of(units or {"pump": 99, "valve": 99}, **options)
     kind = np.repeat(["pump", "valve"], 100)
-    return names_given(detector, kind, said != "normal", said, normal="normal").promise
+    return names_given(model, kind, given != "normal", given, normal="normal").promise
 
 
 def test_a_name_among_several_is_a_whole_name():
@@ -72,7 +72,7 @@ def test_nothing_is_promised_of_a_kind_with_few_rows_nor_by_older_models():
     few = promise(3, units={"pump": 99, "valve": 18})
     assert (few.kinds, few.called.total) == (("pump",), 100)
     assert promise(3, units={"pump": 18, "valve": 18}) is None
-    assert promise(3, bounds=None) is None
+    assert promise(3, has_promise=False) is None
     assert promise(3, groups=np.zeros(9)).verdict is None  # rows of a group are alike
 
 

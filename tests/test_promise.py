@@ -8,8 +8,13 @@ from scipy import stats
 from eqsep import Detector, load_model
 from eqsep.cli import app
 from eqsep.detector import CalibrationWarning
-from eqsep.detector.promise import certified_rank, least_certified, rate_interval, rows_needed
-from eqsep.detector.scoring import Calibration
+from eqsep.detector.calibration import (
+    Calibration,
+    certified_rank,
+    least_certified,
+    rate_interval,
+    rows_needed,
+)
 from eqsep.errors import UserError
 
 CASES = [(499, 0.01, 0.95), (199, 0.05, 0.9), (99, 0.1, 0.99), (30, 0.2, 0.5), (3999, 0.003, 0.95)]
@@ -24,7 +29,7 @@ def rows(n, seed=0):
 
 
 def calibration(n, seed=0):
-    return Calibration(np.zeros((n, 1)), np.random.default_rng(seed).normal(size=n))
+    return Calibration(np.random.default_rng(seed).normal(size=n))
 
 
 @pytest.mark.parametrize(("n", "rate", "confidence"), CASES)

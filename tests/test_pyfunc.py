@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from eqsep import Detector
-from eqsep.detector.scoring import VERDICTS, verdicts
+from eqsep.detector.model import Verdicts
 from eqsep.errors import MissingExtraError
 from eqsep.export.pyfunc import log_pyfunc, save_pyfunc
 
@@ -47,9 +47,9 @@ def asked(rows):
 
 
 def assert_same(answer, detector, frame):
-    assert tuple(answer.columns) == VERDICTS
+    assert tuple(answer.columns) == Verdicts._fields
     assert answer.index.equals(frame.index)
-    for name, column in verdicts(detector, frame).items():
+    for name, column in detector.model_.verdicts(frame)._asdict().items():
         assert answer[name].tolist() == column.tolist()
     assert answer["kind"].iloc[20] == "leak"
 

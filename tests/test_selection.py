@@ -9,8 +9,7 @@ from scipy.stats import false_discovery_control
 from eqsep import Detector, Monitor
 from eqsep.cli import app
 from eqsep.detector import CalibrationWarning
-from eqsep.detector.scoring import Calibration
-from eqsep.detector.selection import alarms_needed, selected
+from eqsep.detector.calibration import Calibration, alarms_needed, select
 from eqsep.errors import UserError
 
 RATES = (0.05, 0.1, 0.2)
@@ -31,9 +30,9 @@ def test_false_discoveries_are_at_most_the_share_on_average():
     false, found = [], []
     for seed in range(600):
         rng = np.random.default_rng(seed)
-        calibration = Calibration(np.zeros((999, 1)), rng.normal(size=999))
+        calibration = Calibration(rng.normal(size=999))
         p = calibration.p_value(np.concatenate([rng.normal(size=450), rng.normal(3.5, 1, 50)]))
-        masks = [selected(p, fdr=fdr, n_calibrating=999) for fdr in RATES]
+        masks = [select(p, fdr=fdr, n_calibrating=999) for fdr in RATES]
         false.append([mask[:450].sum() / max(mask.sum(), 1) for mask in masks])
         found.append([mask[450:].mean() for mask in masks])
     mean, error = np.mean(false, axis=0), np.std(false, axis=0, ddof=1) / np.sqrt(len(false))
@@ -54,11 +53,11 @@ def test_what_too_few_held_out_rows_cannot_resolve_is_told():
     """Perfectly separated: with 499 held-out rows none of 50 among 10,000, with 4,999 all."""
     rng = np.random.default_rng(0)
     scores = np.concatenate([rng.uniform(size=9_950), np.full(50, 9.0)])
-    few, many = (Calibration(np.zeros((n, 1)), rng.uniform(size=n)) for n in (499, 4_999))
-    told = r"fewer than 200 could not have been: a p-value by 499 .* By 9,999 held-out rows 10 al"
+    few, many = (Calibration(rng.uniform(size=n)) for n in (499, 4_999))
+    told = r"fewer than 200 could not have been: a p-value by 499 .* With 9,999 held-out rows 10 al"
     with pytest.warns(CalibrationWarning, match=told):
-        assert not selected(few.p_value(scores), fdr=0.1, n_calibrating=499).any()
-    mask = selected(many.p_value(scores), fdr=0.1, n_calibrating=4_999)  # warnings are errors here
+        assert not select(few.p_value(scores), fdr=0.1, n_calibrating=499).any()
+    mask = select(many.p_value(scores), fdr=0.1, n_calibrating=4_999)  # warnings are errors here
     assert mask[9_950:].all()
     assert mask[:9_950].sum() < 12
 
@@ -70,9 +69,9 @@ def test_as_many_alarms_as_are_needed_are_selected_and_one_less_is_not(m, n, fdr
         p = np.where(np.arange(m) < k, 1 / (n + 1), 1.0)
         if k > 10 and not is_selected:
             with pytest.warns(CalibrationWarning):
-                assert not selected(p, fdr=fdr, n_calibrating=n).any()
+                assert not select(p, fdr=fdr, n_calibrating=n).any()
         else:
-            assert selected(p, fdr=fdr, n_calibrating=n).sum() == k * is_selected
+            assert select(p, fdr=fdr, n_calibrating=n).sum() == k * is_selected
 
 
 @pytest.mark.parametrize("fdr", [0, 1, "low"])

@@ -81,8 +81,8 @@ def test_a_version_can_be_had_again_with_the_same_bits(work, url, monkeypatch):
     other = Workspace(url)
     for version in work.ledger.versions("pump"):
         made = other.ledger.detector(version.id)
-        assert ledgers.digest(made) == version.digest
-        assert made.statistics_.weight.sum() >= 900 * 0.8
+        assert ledgers.digest(made.model_) == version.digest
+        assert made.model_.n_learnt.sum() >= 900 * 0.8
     with work.store.reading() as connection:
         assert len(connection.execute(select(schema.snapshots.c.version)).all()) == 3
     other.close()
@@ -96,7 +96,7 @@ def test_replay_of_random_lessons_gives_the_live_model(work, detector):
             lesson = learnt.pop(rng.integers(len(learnt)))
             work.ledger.forget("pump", lesson, by="bob")
         elif step == 20:
-            other = Detector(feature_map=detector.feature_map_, false_alarm_rate=0.2)
+            other = Detector(plan=detector.plan_, false_alarm_rate=0.2)
             other.fit(without_card(rows_at((0, 0), 90, rng=rng)), ["normal"] * 90)
             work.ledger.merge("pump", other, by="bob")
         else:
@@ -141,7 +141,7 @@ def test_two_writers_lose_nothing(work, url):
     assert failures == []
     live = other.ledger.detector(other.ledger.live("pump").id)
     spill = 1 + live.kinds_.index("spill")
-    assert live.statistics_.weight[spill] == 10
+    assert live.model_.n_learnt[spill] == 10
     assert work.ledger.replay("pump").same_bits
     other.close()
 
@@ -179,7 +179,7 @@ def test_what_teaches_no_kind_leaves_the_names_as_they_are_made(work):
     given = work.verdicts.give([number], "false alarm", by="ada")
     after = work.ledger.detector(given.version.id)
     assert after is not before
-    assert after.kind_rows_ is before.kind_rows_
+    assert after.model_.evidence.kinds is before.model_.evidence.kinds
 
 
 def test_a_verdict_teaches_and_its_undo_gives_the_bits_back(work):
@@ -230,7 +230,7 @@ def test_one_of_several_verdicts_given_together_can_be_taken_back(work):
     states = [alarm.state for alarm in work.alarms.some(numbers)]
     assert states == ["judged", "open", "judged"]
     live = work.ledger.detector(work.ledger.live("pump").id)
-    assert live.statistics_.weight[1 + live.kinds_.index("spill")] == pytest.approx(2)
+    assert live.model_.n_learnt[1 + live.kinds_.index("spill")] == pytest.approx(2)
     with pytest.raises(Conflict, match="taken back by ada"):
         work.verdicts.undo([given.verdicts[1].id], by="bob")
 
@@ -254,7 +254,7 @@ def test_going_back_and_forward_takes_verdicts_along(work):
     work.verdicts.revert("pump", third.id, by="bob")
     assert [a.state for a in work.alarms.some(numbers)] == ["open", "judged", "judged"]
     live = work.ledger.detector(work.ledger.live("pump").id)
-    assert live.statistics_.weight[1 + live.kinds_.index("spill")] == pytest.approx(2)
+    assert live.model_.n_learnt[1 + live.kinds_.index("spill")] == pytest.approx(2)
 
 
 def test_verdicts_given_together_are_taken_back_together_however_many(work):
@@ -292,7 +292,9 @@ def test_a_true_alarm_needs_a_name_that_can_be_one(work):
 
 def test_rows_judged_for_their_alarm_never_calibrate_and_drawn_ones_may(work):
     def calibrating():
-        return len(work.ledger.detector(work.ledger.live("pump").id).calibration_.rows)
+        return len(
+            work.ledger.detector(work.ledger.live("pump").id).model_.evidence.held_out.normal
+        )
 
     before = calibrating()
     numbers = taken(work, rows_at((0, 0), 200) + rows_at((0, 6), 3))
@@ -526,7 +528,7 @@ def test_a_purge_leaves_nothing_of_an_entity(work, url, tmp_path):
     assert with_it.id in gone
     for version in work.ledger.versions("pump"):
         if version.id not in gone:
-            assert work.ledger.detector(version.id).statistics_.weight[0] > 0
+            assert work.ledger.detector(version.id).model_.n_learnt[0] > 0
     assert work.ledger.detector(start.id).kinds_ == ("leak",)
     assert work.ledger.replay("pump").same_bits
     work.close()

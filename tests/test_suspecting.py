@@ -67,7 +67,7 @@ def test_suspects_are_those_of_the_library_with_all_their_columns(folder, tmp_pa
     np.testing.assert_allclose(
         listed["p_value"].astype(float), detector.p_value(X.iloc[places]), rtol=5e-6
     )
-    held = len(detector.calibration_.rows)
+    held = len(detector.model_.evidence.held_out.normal)
     assert f"12 rows, the highest score first, of {held:,} that set the threshold: {out}" in printed
 
 
@@ -103,7 +103,7 @@ def test_a_person_judges_and_the_model_is_as_if_that_had_been_known(folder, trut
     judged = pd.read_csv(folder / "rows.csv")["kind"].astype(object)
     judged = judged.where(judged.notna(), None).to_numpy(copy=True)
     judged[rows["row"].astype(int) - 1] = np.where(kinds == "normal", None, kinds)
-    never = Detector(feature_map=before.feature_map_).fit(X, judged)
+    never = Detector(plan=before.plan_).fit(X, judged)
     np.testing.assert_allclose(after.score_samples(X), never.score_samples(X), atol=1e-6)
     np.testing.assert_allclose(after.threshold_, never.threshold_, atol=1e-6)
 
@@ -113,8 +113,12 @@ def test_what_is_learnt_and_forgotten_leaves_the_model_as_it_was(folder, tmp_pat
     run("learn", folder / "numbers.eqsep", folder / "numbers.csv", "--again", *words, out)
     run("forget", out, folder / "numbers.csv", *words, out)
     before, after = load_model(folder / "numbers.eqsep"), load_model(out)
-    np.testing.assert_allclose(after.statistics_.gram, before.statistics_.gram, atol=1e-6)
-    np.testing.assert_array_equal(after.calibration_.rows, before.calibration_.rows)
+    np.testing.assert_allclose(
+        after.model_.evidence.sums.gram, before.model_.evidence.sums.gram, atol=1e-6
+    )
+    np.testing.assert_array_equal(
+        after.model_.evidence.held_out.normal, before.model_.evidence.held_out.normal
+    )
 
 
 def test_rows_of_a_model_without_labels_are_listed_and_forgotten_without_them(folder, tmp_path):
@@ -122,7 +126,9 @@ def test_rows_of_a_model_without_labels_are_listed_and_forgotten_without_them(fo
     run("suspects", folder / "none.eqsep", folder / "rows.csv", "--out", listed, "--most", 5)
     printed = run("forget", folder / "none.eqsep", listed, "--out", out).stdout
     assert "forgotten   5: 5 without a label\n" in printed
-    before, after = (len(load_model(m).calibration_.rows) for m in (folder / "none.eqsep", out))
+    before, after = (
+        len(load_model(m).model_.evidence.held_out.normal) for m in (folder / "none.eqsep", out)
+    )
     assert after == before - 5
 
 

@@ -1,6 +1,7 @@
 """The detector: what a practitioner starts with, as an estimator of scikit-learn."""
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
@@ -323,6 +324,17 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         """This detector, fitted: with what others, on a cluster or from a file, have learnt."""
         self._model = model
         return self
+
+    def fit_by(self, fit: Callable[[FirstFit, np.random.RandomState], Fit]) -> Self:
+        """Fit to rows that are gathered elsewhere, on a cluster say.
+
+        Parameters
+        ----------
+        fit : callable
+            Makes the first fit that it is asked for, with the random state that it is given.
+        """
+        first = self._first_fit()
+        return self._begin(fit(first, check_random_state(self.random_state)), first.config)
 
     def _first_fit(self) -> FirstFit:
         """What a first fit is asked for; refuses parameters that none can be fitted with."""

@@ -1,8 +1,8 @@
 """Fits and scores by many processes and machines, on Ray; needs the extra `eqsep[ray]`.
 
-A fit takes the steps of one process (`eqsep.detector.streams`): units of rows are summarised, the
-summaries merged into one, which gives the context of the fit; then what each unit teaches in it is
-accumulated. Both are a map and a tree of sums by Ray Data, which also repeats what is lost
+A fit takes the steps of one process (`eqsep.detector.first_fit`): units of rows are summarised, the
+summaries merged into one, which gives the plan; then the evidence that each unit gives under it is
+added up. Both are a map and a tree of sums by Ray Data, which also repeats what is lost
 with a process that dies. The result does not depend on how many processes there are.
 
 | module | what it knows |

@@ -6,21 +6,27 @@ from operator import add
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
 
-from eqsep.batches import sampling
-from eqsep.batches.sources import Source
-from eqsep.detector.detector import Detector, recorded
-from eqsep.detector.fitting import FitContext, PartialStatistics, accumulate
-from eqsep.detector.parameters import check_parameters
-from eqsep.detector.streams import StreamSummary, fit_summarised, read, seed_of, summarise
-from eqsep.detector.windows import with_group_columns
+from eqsep.detector.detector import Detector
+from eqsep.detector.evidence import Evidence
+from eqsep.detector.first_fit import (
+    FirstFit,
+    Fit,
+    StreamSummary,
+    Taught,
+    read,
+    seed_of,
+    summarise,
+    with_columns,
+)
+from eqsep.detector.plan import Plan
 from eqsep.distributed.cluster import check_no_windows, cluster
 from eqsep.distributed.mapping import total
 from eqsep.distributed.units import units_of
 from eqsep.errors import ParameterError, quoted
-
-_NAME = "Detector"
+from eqsep.labels import RowLabels
+from eqsep.tables import batches
+from eqsep.tables.batches import Source
 
 
 def fit(
@@ -35,9 +41,9 @@ def fit(
 ) -> Detector:
     """A detector fitted by the processes of a Ray cluster.
 
-    Coefficients, held-out rows and threshold are those of `Detector.fit` with the same feature map
-    (`feature_map=...`), up to rounding. The feature map is chosen from a sample of all rows, which
-    depends on `random_state` and on how the rows are divided into files or blocks, not on how many
+    Coefficients, held-out rows and threshold are those of `Detector.fit` with the same plan
+    (`plan=...`), up to rounding. The plan is chosen from a sample of all rows, which depends
+    on `random_state` and on how the rows are divided into files or blocks, not on how many
     processes there are.
 
     Parameters
@@ -58,32 +64,46 @@ def fit(
     **parameters
         Those of `Detector`.
     """
-    detector = Detector(**parameters)
-    check_parameters(detector)
-    given = detector.feature_map
-    check_no_windows(detector.window if given is None else given.windows)
-    rng = check_random_state(detector.random_state)
-    summarising = _Summarising(
-        detector.normal,
-        seed_of(rng),
-        sampling.SAMPLE,
-        labels_alone=detector.feature_map is not None,
-        beside=(groups, time),
-    )
-    with cluster(address):
-        units = units_of(dataset, label)
-        _check_there(units.names, groups=groups, time=time)
+    columns = _Columns(groups=groups, time=time)
 
-        def sums(context: FitContext) -> tuple[FitContext, PartialStatistics]:
-            partial = total(units, _Accumulating(context, (groups, time)), add, cpus=cpus_per_task)
-            assert partial is not None  # the summary has seen rows
-            return context, partial
+    def on_cluster(first: FirstFit, rng: np.random.RandomState) -> Fit:
+        check_no_windows(first.window if first.plan is None else first.plan.windows)
+        summarising = _Summarising(
+            normal=first.normal,
+            seed=seed_of(rng),
+            most=batches.SAMPLE,
+            labels_alone=first.plan is not None,
+            columns=columns,
+        )
+        with cluster(address):
+            units = units_of(dataset, label)
+            _check_there(units.names, groups=groups, time=time)
 
-        summary = total(units, summarising, _merged, cpus=cpus_per_task) or summarising.empty(0)
-        return recorded(detector, *fit_summarised(detector, rng, summary, sums))
+            def gather_all(plan: Plan, known: RowLabels) -> Taught:
+                gathering = _Gathering(first=first, plan=plan, known=known, columns=columns)
+                evidence = total(units, gathering, add, cpus=cpus_per_task)
+                assert evidence is not None  # the summary has seen rows
+                return plan, evidence
+
+            summary = total(units, summarising, _merged, cpus=cpus_per_task)
+            return first.to_summary(summary or summarising.empty(0), rng, gather_all)
+
+    return Detector(**parameters).fit_by(on_cluster)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
+class _Columns:
+    """The names of the columns of groups and of times, where there are some."""
+
+    groups: str | None
+    time: str | None
+
+    def of(self, source: Source) -> Source:
+        """The same batches, with the group and time of each row."""
+        return with_columns(source, groups=self.groups, time=self.time)
+
+
+@dataclass(frozen=True, kw_only=True)
 class _Summarising:
     """From the rows of a unit to a summary of them."""
 
@@ -91,7 +111,7 @@ class _Summarising:
     seed: int
     most: int
     labels_alone: bool
-    beside: tuple[str | None, str | None]
+    columns: _Columns
 
     def empty(self, number: int) -> StreamSummary:
         """One that has seen nothing yet."""
@@ -100,33 +120,33 @@ class _Summarising:
 
     def __call__(self, source: Source, number: int) -> StreamSummary | None:
         summary = self.empty(number)
-        source = with_group_columns(source, *self.beside, name=_NAME)
-        summarise(summary, source, labels_alone=self.labels_alone, name=_NAME)
+        summarise(summary, self.columns.of(source), labels_alone=self.labels_alone)
         return summary if summary.n_rows else None
 
 
-@dataclass(frozen=True)
-class _Accumulating:
-    """From the rows of a unit to what they teach in the context."""
+@dataclass(frozen=True, kw_only=True)
+class _Gathering:
+    """From the rows of a unit to what they teach under the plan."""
 
-    context: FitContext
-    beside: tuple[str | None, str | None]
+    first: FirstFit
+    plan: Plan
+    known: RowLabels
+    columns: _Columns
 
-    def __call__(self, source: Source, number: int) -> PartialStatistics | None:  # noqa: ARG002
-        batches = read(with_group_columns(source, *self.beside, name=_NAME), name=_NAME)
-        partials = (accumulate(self.context, table, y) for table, y in batches)
-        return reduce(_added, partials, None)
+    def __call__(self, source: Source, number: int) -> Evidence | None:  # noqa: ARG002
+        found = (
+            self.first.gather_batch(self.plan, table, y, known=self.known)
+            for table, y in read(self.columns.of(source))
+        )
+        first = next(found, None)
+        return None if first is None else reduce(add, found, first)
 
 
 def _check_there(names: list[str] | None, **given: str | None) -> None:
-    """Refuse groups and times that are none of the columns, where these are known."""
+    """Refuse groups and times that are not among the columns, where these are known."""
     for word, name in given.items():
         if names is not None and name is not None and name not in names:
             raise ParameterError(word, expected=f"a column ({quoted(names)})", got=name)
-
-
-def _added(partial: PartialStatistics | None, more: PartialStatistics) -> PartialStatistics:
-    return more if partial is None else partial + more
 
 
 def _merged(summary: StreamSummary, later: StreamSummary) -> StreamSummary:

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from eqsep.detector.detector import Detector
-from eqsep.detector.scoring import VERDICTS, verdicts
+from eqsep.detector.model import Model, Verdicts
 from eqsep.distributed.cluster import check_no_windows, join, load_ray
 from eqsep.distributed.mapping import as_threads
 from eqsep.distributed.units import Opened, units_of
@@ -37,7 +37,7 @@ def score(
         As in `fit`. Rows are scored when the result is read, so a cluster that is started here
         runs until `ray.shutdown()` or the end of the process.
     keep : sequence of str, default=None
-        The columns that the result has beside the four; None is all.
+        The columns that the result has besides the four; None is all.
     cpus_per_task : float, default=1
         As in `fit`.
 
@@ -47,7 +47,7 @@ def score(
         As it is read or written (`iter_batches`, `write_parquet`), rows are scored.
     """
     detector = model if isinstance(model, Detector) else load_model(model)
-    check_no_windows(detector.feature_map_.windows)
+    check_no_windows(detector.plan_.windows)
     join(address)
     units = units_of(dataset)
     if units.names is not None:
@@ -56,7 +56,11 @@ def score(
         _scored,
         batch_size=units.at_once,
         batch_format="pyarrow",
-        fn_kwargs={"model": [load_ray().put(detector)], "opened": units.opened, "keep": keep},
+        fn_kwargs={
+            "model": [load_ray().put(detector.model_)],
+            "opened": units.opened,
+            "keep": keep,
+        },
         num_cpus=cpus_per_task,
     )
 
@@ -64,19 +68,19 @@ def score(
 def _scored(
     batch: pa.Table, *, model: list[Any], opened: Opened, keep: Sequence[str] | None
 ) -> Iterator[pa.Table]:
-    (detector,) = load_ray().get(model)
+    (ready,) = load_ray().get(model)
     for source, _ in opened(batch):
         for table, _ in source:
             with as_threads():
-                yield _answers(detector, table, keep)
+                yield _answers(ready, table, keep)
 
 
-def _answers(detector: Detector, table: pa.Table, keep: Sequence[str] | None) -> pa.Table:
+def _answers(model: Model, table: pa.Table, keep: Sequence[str] | None) -> pa.Table:
     names = table.schema.names
-    beside = names if keep is None else list(keep)
-    known = getattr(detector, "feature_names_in_", names)
-    said = verdicts(detector, table.select([name for name in known if name in names]))
-    return pa.table({name: table.column(name) for name in beside} | said)
+    kept = names if keep is None else list(keep)
+    known = model.plan.table_columns if model.plan.is_named else names
+    verdicts = model.verdicts(table.select([name for name in known if name in names]))
+    return pa.table({name: table.column(name) for name in kept} | verdicts._asdict())
 
 
 def _check_kept(keep: Sequence[str] | None, names: list[str]) -> None:
@@ -86,8 +90,8 @@ def _check_kept(keep: Sequence[str] | None, names: list[str]) -> None:
             raise UserError(
                 f"There is no column {name!r} to keep: the columns are {listed(np.array(names))}."
             )
-        if name in VERDICTS:
+        if name in Verdicts._fields:
             raise UserError(
-                f"Column {name!r} has the name of an answer: every result has {list(VERDICTS)}. "
-                f"Rename it, or pass the columns to keep."
+                f"Column {name!r} has the name of an answer: every result has "
+                f"{list(Verdicts._fields)}. Rename it, or pass the columns to keep."
             )

@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.dataset
 from pyarrow import fs
 
-from eqsep.batches.sources import MOST_ROWS, Source, source_of
 from eqsep.distributed.cluster import load_ray
 from eqsep.errors import UserError
 from eqsep.files import FORMATS
 from eqsep.labels import listed
+from eqsep.tables.batches import MOST_ROWS, Source, source_of
 
 ROWS_OF_A_UNIT = 2**18  # at most, but for whole row groups of a Parquet file
 MANY_FILES = 1000  # of so many each is a unit: their insides need not be looked at

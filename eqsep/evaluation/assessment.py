@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from eqsep.detector.detector import Detector
+from eqsep.detector.model import Model
 from eqsep.errors import UserError
 from eqsep.evaluation.delay import DetectionDelay, detection_delay
 from eqsep.evaluation.intervals import Interval, average_precision_interval, roc_auc_interval
@@ -113,7 +115,7 @@ class Assessment:
 
 
 def assess(
-    detector: Any,
+    detector: Detector,
     X: Any,
     kind: Any,
     *,
@@ -152,26 +154,28 @@ def assess(
     >>> found.promise.verdict, found.overall.rows, [one.seen for one in found.kinds][:2]
     ('as promised', 90, [True, True])
     """
-    review = review or Review()
-    score = np.asarray(detector.score_samples(X), dtype=float)
+    review, model = review or Review(), detector.model_
+    score = model.scores(X)
     kind = np.asarray(kind).astype(str)
     _check(score, kind, review, normal=normal)
-    threshold, known = float(detector.threshold_), tuple(detector.kinds_)
+    threshold = model.threshold
     alarm, is_anomaly = score > threshold, kind != normal
-    assessed = _assessed(score, kind, alarm, normal=normal, random_state=random_state, known=known)
-    promise, grouping = _promise(detector, score[~is_anomaly]), detector.feature_map_.grouping
+    assessed = _assessed(
+        score, kind, alarm, normal=normal, random_state=random_state, seen=model.kinds
+    )
+    grouping = model.plan.holdout.grouping
     return Assessment(
         kinds=tuple(one for name, one in assessed.items() if name != OVERALL),
         overall=assessed.get(OVERALL),
         threshold=threshold,
         false_alarms=_share(alarm[~is_anomaly]),
-        promise=promise,
+        promise=_promise(model, score[~is_anomaly]),
         promised_for=None if grouping is None else grouping.promised,
-        groups=_group_rates(detector, X, alarm, is_anomaly),
-        names=names_given(detector, kind, alarm, detector.predict_kind(X), normal=normal),
+        groups=_group_rates(model, X, alarm, is_anomaly),
+        names=names_given(model, kind, alarm, model.kind_of(X), normal=normal),
         top=(
             *top_scores(score, is_anomaly, review),
-            *_incidents(detector, X, score, is_anomaly, review),
+            *_incidents(model, X, score, is_anomaly, review),
         ),
         costs=costs_of(score, is_anomaly, threshold, review),
         review=review,
@@ -184,8 +188,9 @@ def _delay(
 ) -> DetectionDelay | None:
     if review.time is None and review.run is None:
         return None
-    told = {"time": review.time, "groups": review.run, "persist": review.persist}
-    return detection_delay(alarm, kind, normal=normal, **told)
+    return detection_delay(
+        alarm, kind, normal=normal, time=review.time, groups=review.run, persist=review.persist
+    )
 
 
 def _check(score: np.ndarray, kind: np.ndarray, review: Review, *, normal: str) -> None:
@@ -200,38 +205,38 @@ def _check(score: np.ndarray, kind: np.ndarray, review: Review, *, normal: str) 
 
 
 def _incidents(
-    detector: Any, X: Any, score: np.ndarray, is_anomaly: np.ndarray, review: Review
+    model: Model, X: Any, score: np.ndarray, is_anomaly: np.ndarray, review: Review
 ) -> Iterator[TopScores]:
     """The highest incidents of alarms that look alike."""
-    alarm = score > float(detector.threshold_)
-    feature_map, first = detector.feature_map_, np.argsort(~alarm, kind="stable")
-    rows = feature_map.rows(X)[alarm]
-    return alike(score[alarm], is_anomaly[first], rows, kernel=feature_map.kernel, review=review)
+    alarm = score > model.threshold
+    alarms_first = is_anomaly[np.argsort(~alarm, kind="stable")]
+    rows, kernel = model.plan.encode(X)[alarm], model.plan.terms.kernel
+    return alike(score[alarm], alarms_first, rows, kernel=kernel, review=review)
 
 
 def _group_rates(
-    detector: Any, X: Any, alarm: np.ndarray, is_anomaly: np.ndarray
+    model: Model, X: Any, alarm: np.ndarray, is_anomaly: np.ndarray
 ) -> GroupRates | None:
     """The rate of false alarms of each group, where whole groups calibrate and are known here."""
-    grouping = detector.feature_map_.grouping
+    grouping = model.plan.holdout.grouping
     groups = None if grouping is None else read_table(X, name="assess").groups
     if grouping is None or groups is None:
         return None
-    units = grouping.units(groups, key=detector.feature_map_.holdout_key)[~is_anomaly]
+    units = grouping.units(groups, key=model.plan.holdout.key)[~is_anomaly]
     _, place, n_rows = np.unique(units, return_inverse=True, return_counts=True)
     if len(n_rows) < 2:
         return None
     rates = np.bincount(place, weights=alarm[~is_anomaly]) / n_rows
-    rate = float(detector.false_alarm_rate)
+    rate = float(model.promise.false_alarm_rate)
     return GroupRates.of(rates, promised=rate, unit=grouping.unit)
 
 
-def _promise(detector: Any, score: np.ndarray) -> Promise | None:
+def _promise(model: Model, score: np.ndarray) -> Promise | None:
     """Whether as many normal rows as expected are above the threshold, if one can be promised."""
-    if len(detector.calibration_.groups):
+    if len(model.calibration.groups):
         return None
-    ordered = detector.calibration_.ordered
-    rank = detector.calibration_.rank(float(detector.false_alarm_rate), detector.confidence)
+    ordered = model.calibration.ordered
+    rank = model.calibration.rank(model.promise.false_alarm_rate, model.promise.confidence)
     rates = [rank / (len(ordered) + 1)]  # on average; with a confidence less than was asked for
     kept = kept_promises(score, calibration=ordered, rates=rates)
     return kept[0] if kept else None
@@ -248,7 +253,7 @@ def _assessed(
     *,
     normal: str,
     random_state: Any,
-    known: Sequence[str],
+    seen: Sequence[str],
 ) -> dict[str, AssessedKind]:
     kinds = anomalous_kinds(kind, normal)
     if not kinds:
@@ -261,7 +266,14 @@ def _assessed(
     def one(name: str, rows: np.ndarray) -> AssessedKind:
         recall = _share(alarm[rows])
         precision = Share.counted(recall.count, recall.count + false)
-        return AssessedKind(name, name in known, recall, precision, precise[name], roc[name])
+        return AssessedKind(
+            kind=name,
+            seen=name in seen,
+            recall=recall,
+            precision=precision,
+            average_precision=precise[name],
+            roc_auc=roc[name],
+        )
 
     return {name: one(name, kind == name) for name in kinds} | {
         OVERALL: one(OVERALL, kind != normal)

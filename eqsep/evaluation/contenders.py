@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from eqsep.detector.detector import Detector
 from eqsep.errors import EqsepWarning
 from eqsep.evaluation.scores import anomaly_score
 from eqsep.labels import NORMAL
@@ -45,18 +46,18 @@ class Learning(Contender):
     because of an alarm teaches without calibrating; once it has its label as all others have, it is
     forgotten as that and learnt like them, so that held-out rows stay a fair sample. With `pending`
     rows teach before, too, as rows without a label, and are forgotten as such later: that costs
-    each row three sums instead of one, and beside rows labelled normal it counts little.
+    each row three sums instead of one, and next to rows labelled normal it counts little.
 
     Parameters
     ----------
     detector : Detector
         Not fitted.
     refit : int, default=0
-        Fit anew before each so many periods, with landmarks from all that is known; 0 is never.
+        Fit again before each so many periods, with landmarks from all that is known; 0 is never.
     pending : bool, default=False
     """
 
-    def __init__(self, detector: Any, *, refit: int = 0, pending: bool = False) -> None:
+    def __init__(self, detector: Detector, *, refit: int = 0, pending: bool = False) -> None:
         self.detector, self.refit, self.pending = detector, refit, pending
         self._learnt: np.ndarray | None = None
         self._age = 0
@@ -71,7 +72,7 @@ class Learning(Contender):
         begin = self._learnt is None
         with warnings.catch_warnings():
             if not begin:
-                warnings.simplefilter("ignore", EqsepWarning)  # of the first fit they are told
+                warnings.simplefilter("ignore", EqsepWarning)  # the first fit has given them
             if self._learnt is None or (self.refit and self._age > self.refit):
                 first = np.flatnonzero(known == LABELLED)
                 self.detector = clone(self.detector).fit(rows.take(first), kind[first])
@@ -95,14 +96,13 @@ class Learning(Contender):
     def scores(self, rows: Table) -> np.ndarray | None:
         if self._learnt is None:
             return None
-        score: np.ndarray = self.detector.decision_function(rows)
-        return score
+        return self.detector.decision_function(rows)
 
 
 class Fixed(Contender):
     """A fitted detector that stays as it is, in the shadow of others."""
 
-    def __init__(self, detector: Any) -> None:
+    def __init__(self, detector: Detector) -> None:
         self.detector = detector
 
     @property
@@ -113,12 +113,11 @@ class Fixed(Contender):
         """Nothing."""
 
     def scores(self, rows: Table) -> np.ndarray | None:
-        score: np.ndarray = self.detector.decision_function(rows)
-        return score
+        return self.detector.decision_function(rows)
 
 
 class Retrained(Contender):
-    """A classifier of scikit-learn's kind, fitted anew before each period to all that is known.
+    """A classifier of scikit-learn's kind, fitted again before each period to all that is known.
 
     It takes rows of both classes: until an anomaly is known there is no model.
     """

@@ -1,16 +1,16 @@
-"""The names that alarms are given beside the labels of their rows, and the promise of names."""
+"""The names that alarms are given against the labels of their rows, and the promise of names."""
 
 import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
 
 import numpy as np
 from scipy.signal import convolve
 from scipy.stats import betabinom
 
+from eqsep.detector.model import Model
 from eqsep.evaluation.review import Share
 from eqsep.labels import OR, UNSEEN
 
@@ -144,26 +144,34 @@ class Names:
 
 
 def names_given(
-    detector: Any, kind: np.ndarray, alarm: np.ndarray, said: np.ndarray, *, normal: str
+    model: Model, kind: np.ndarray, alarm: np.ndarray, given: np.ndarray, *, normal: str
 ) -> Names:
-    """What a detector has said of rows, alarms and others, whose labels are known."""
+    """The names that a model has given labelled rows, alarms and others.
+
+    Parameters
+    ----------
+    kind : ndarray of str of shape (n_rows,)
+        The label of each row.
+    alarm : ndarray of bool of shape (n_rows,)
+    given : ndarray of str of shape (n_rows,)
+        The name of each row, as `Model.kind_of` gives it.
+    """
 
     def one(name: str) -> NamedKind:
         own = kind == name
-        return NamedKind(
-            name, int(own.sum()), dict(Counter(said[alarm & own].tolist()).most_common())
-        )
+        counts = Counter(given[alarm & own].tolist())
+        return NamedKind(name, int(own.sum()), dict(counts.most_common()))
 
     kinds = tuple(one(name) for name in np.unique(kind).tolist())
-    return Names(kinds, normal, tuple(detector.kinds_), _promise(detector, kinds))
+    return Names(kinds, normal, model.kinds, _promise(model, kinds))
 
 
-def _promise(detector: Any, kinds: Iterable[NamedKind]) -> NamesPromise | None:
+def _promise(model: Model, kinds: Iterable[NamedKind]) -> NamesPromise | None:
     """That of the kinds of which it can be made, if any."""
-    if detector.feature_map_.kind_bounds is None:  # a model of an older file
+    if not model.namer.has_promise:
         return None
-    rate, rows = float(detector.unseen_rate), detector.kind_rows_
-    learnt = {name: rows.n_units(name) for name in detector.kinds_}
+    rate, rows = float(model.promise.unseen_rate), model.evidence.kinds
+    learnt = {name: rows.n_units(name) for name in model.kinds}
     rank = {name: math.floor(rate * (n + 1) + 1e-9) for name, n in learnt.items()}
     promised = [one for one in kinds if rank.get(one.kind, 0) > 0]
     called = Share.counted(sum(one.unseen for one in promised), sum(one.rows for one in promised))

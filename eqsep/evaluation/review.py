@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest, t
 
+from eqsep.engine.kernels import Kernel
 from eqsep.errors import ParameterError, UserError
 from eqsep.labels import UNLABELLED, label_codes
 
@@ -214,7 +215,7 @@ def top_scores(score: np.ndarray, is_anomaly: np.ndarray, review: Review) -> Ite
 
 
 def alike(
-    score: np.ndarray, is_anomaly: np.ndarray, rows: np.ndarray, *, kernel: Any, review: Review
+    score: np.ndarray, is_anomaly: np.ndarray, rows: np.ndarray, *, kernel: Kernel, review: Review
 ) -> Iterator[TopScores]:
     """The highest incidents, where alarms that look alike are one; nothing without two alarms.
 
@@ -246,7 +247,7 @@ def alike(
     )
 
 
-def incidents(rows: np.ndarray, *, kernel: Any) -> np.ndarray:
+def incidents(rows: np.ndarray, *, kernel: Kernel) -> np.ndarray:
     """Which incident each of the encoded `rows` belongs to: those that look alike share one.
 
     In their order, a row joins the incident whose first row it is most like, or begins another.

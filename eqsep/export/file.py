@@ -6,10 +6,10 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from eqsep import __version__
-from eqsep.detector import Detector
+from eqsep.detector.audit import Fitted
+from eqsep.detector.model import Model
 from eqsep.errors import MissingExtraError, UserError
 from eqsep.export.graph import Graph, Value, in_blocks, rows_at_once
 from eqsep.export.score import ScoreGraph
@@ -22,15 +22,15 @@ OPSETS = {"": 18, "ai.onnx.ml": 3}
 IR_VERSION = 8  # the one of opset 18: older runtimes refuse newer ones
 
 
-def to_onnx(detector: Detector, path: str | os.PathLike[str]) -> None:
+def to_onnx(detector: Fitted | Model, path: str | os.PathLike[str]) -> None:
     """Write a fitted detector as one ONNX graph, from the table's columns to alarms.
 
-    The file is first written beside `path` under another name and then renamed.
+    The file is first written next to `path` under another name and then renamed.
 
     Parameters
     ----------
-    detector : Detector
-        Fitted. The threshold is that of its present `false_alarm_rate`.
+    detector : Detector or Model
+        A fitted detector, or its `model_`. The threshold is that of its present promise.
     path : str or path-like
 
     Raises
@@ -67,21 +67,22 @@ def to_onnx(detector: Detector, path: str | os.PathLike[str]) -> None:
     """
     if find_spec("onnx") is None:
         raise MissingExtraError("to_onnx needs ONNX. Install it with: pip install 'eqsep[onnx]'")
-    check_is_fitted(detector)
-    if detector.feature_map_.windows is not None:
+    model = detector if isinstance(detector, Model) else detector.model_
+    if model.plan.windows is not None:
         raise UserError(
             "A graph answers row by row and cannot take windows of the rows before: score with "
             "eqsep, or fit without windows."
         )
-    data = _model(detector).SerializeToString()
+    data = _graph_of(model).SerializeToString()
     with written_whole(path) as file:
         file.write(data)
 
 
-def _model(detector: Detector) -> Any:
+def _graph_of(model: Model) -> Any:
+    """The whole graph, as onnx has it."""
     from onnx import helper
 
-    table, scores = TableGraph(detector.feature_map_.encoder), ScoreGraph(detector)
+    table, scores = TableGraph(model.plan.encoder), ScoreGraph(model)
     table.check(reserved=OUTPUTS)
     inputs = table.inputs()
     graph = Graph(taken=[*OUTPUTS, *(i.name for i in inputs)])
@@ -89,15 +90,15 @@ def _model(detector: Detector) -> Any:
     whole = helper.make_graph(
         graph.nodes, "detector", inputs, _declared_outputs(), initializer=graph.constants
     )
-    model = helper.make_model(
+    made = helper.make_model(
         whole,
         producer_name="eqsep",
         producer_version=__version__,
         ir_version=IR_VERSION,
         opset_imports=[helper.make_opsetid(*opset) for opset in OPSETS.items()],
     )
-    helper.set_model_props(model, _description(detector, table, scores) | {"eqsep": __version__})
-    return model
+    helper.set_model_props(made, _description(model, table, scores) | {"eqsep": __version__})
+    return made
 
 
 def _outputs(graph: Graph, table: TableGraph, scores: ScoreGraph) -> None:
@@ -107,9 +108,9 @@ def _outputs(graph: Graph, table: TableGraph, scores: ScoreGraph) -> None:
         score = scores.score(inner, table.encode(inner, read.take(inner, rows)))
         return [score, scores.p_value(inner, score)]
 
-    detector = scores.detector
-    n_differences = table.n_differences * len(detector.feature_map_.landmarks)
-    n_compared = max(KNOTS * len(table.numbers), len(detector.calibration_.scores))
+    model = scores.model
+    n_differences = table.n_differences * len(model.plan.terms.landmarks)
+    n_compared = max(KNOTS * len(table.numbers), len(model.calibration.scores))
     most = rows_at_once(max(n_differences, n_compared))
     first: Any = read.numbers or read.codes
     n = graph("Slice", graph("Shape", first), np.array([0]), np.array([1]))
@@ -131,10 +132,10 @@ def _declared_outputs() -> list[Any]:
     ]
 
 
-def _description(detector: Detector, table: TableGraph, scores: ScoreGraph) -> dict[str, str]:
+def _description(model: Model, table: TableGraph, scores: ScoreGraph) -> dict[str, str]:
     return {
-        "kinds": json.dumps(detector.kinds_),
+        "kinds": json.dumps(model.kinds),
         "columns": json.dumps(table.kinds()),
-        "false_alarm_rate": repr(float(detector.false_alarm_rate)),
+        "false_alarm_rate": repr(float(model.promise.false_alarm_rate)),
         "threshold": repr(scores.limit),
     }

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from eqsep import __version__
 from eqsep.detector import Detector
-from eqsep.detector.scoring import verdicts
 from eqsep.errors import MissingExtraError
 
 _FILE, _CODE = "detector.eqsep", "answering.py"
@@ -45,8 +44,8 @@ def save_pyfunc(detector: Detector, path: str | os.PathLike[str], **options: Any
         mlflow is not installed.
     """
     pyfunc = _pyfunc()
-    with _written(detector) as told:
-        pyfunc.save_model(os.fspath(path), **told | options)
+    with _written(detector) as files:
+        pyfunc.save_model(os.fspath(path), **files | options)
 
 
 def log_pyfunc(detector: Detector, name: str, **options: Any) -> Any:
@@ -66,8 +65,8 @@ def log_pyfunc(detector: Detector, name: str, **options: Any) -> Any:
         mlflow is not installed.
     """
     pyfunc = _pyfunc()
-    with _written(detector) as told:
-        return pyfunc.log_model(name=name, **told | options)
+    with _written(detector) as files:
+        return pyfunc.log_model(name=name, **files | options)
 
 
 def answering(load: Callable[[str], Detector]) -> Any:
@@ -87,8 +86,8 @@ def answering(load: Callable[[str], Detector]) -> Any:
             model_input: pd.DataFrame,  # mlflow reads this
             params: Any = None,  # noqa: ARG002
         ) -> Any:
-            said = verdicts(self.detector, model_input)
-            return pd.DataFrame(said, index=model_input.index)
+            verdicts = self.detector.model_.verdicts(model_input)
+            return pd.DataFrame(verdicts._asdict(), index=model_input.index)
 
     return Answering()
 

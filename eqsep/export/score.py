@@ -1,4 +1,4 @@
-"""The score in the graph: |1 - f|, g, the ellipsoid and trees, its threshold and p-value."""
+"""The score in the graph: distance, vote, excess and likeness, the threshold and p-value."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,15 +6,13 @@ from functools import cached_property
 
 import numpy as np
 
-from eqsep.detector import Detector
-from eqsep.detector.feature_map import deviations
-from eqsep.detector.scoring import MOST_ALIKE
+from eqsep.detector.model import Model
+from eqsep.detector.score import MOST_ALIKE
 from eqsep.engine.ellipsoid import FARTHEST, Ellipsoid
 from eqsep.engine.trees import Trees
 from eqsep.export.columns import name_distances, name_outputs
 from eqsep.export.graph import Graph, Value
 from eqsep.export.table import Encoded
-from eqsep.tables.fitted import output_weights
 
 ROUNDINGS = 1.5  # typical errors of a sum by which two ways to it hardly ever differ
 MANY = 64  # columns: the sums of more of them round more coarsely
@@ -22,21 +20,26 @@ MANY = 64  # columns: the sums of more of them round more coarsely
 
 @dataclass(frozen=True)
 class ScoreGraph:
-    """A detector's score of encoded rows.
+    """A model's score of encoded rows: the formula of `eqsep.detector.score.Score.combine`.
+
+    ONNX has operators of its own, so the formula is written down a second time here;
+    `tests/test_export.py` holds both to the same scores, term by term.
 
     The threshold is the score of a row that calibrates, so rows equal to it are at the threshold,
     and another order of summation would carry some of them over it. So the graph's scores are
     compared with those of calibration plus what single precision may make of each.
     """
 
-    detector: Detector
+    model: Model
 
     @cached_property
     def _functions(self) -> tuple[np.ndarray, float]:
-        """The coefficients of f, and beside them those of g where it counts; and its weight."""
-        weight, g = self.detector.feature_map_.likeness_weight, self.detector.anomaly_coef_
-        f = self.detector.coef_[:, 0]
-        return (np.column_stack([f, g]), weight) if weight and g.any() else (f[:, None], 0.0)
+        """The coefficients of f, with those of g where likeness counts; and its weight."""
+        score = self.model.score
+        f = score.coef[:, :1]
+        if not score.counts_likeness:
+            return f, 0.0
+        return np.column_stack([f, score.likeness_coef]), score.terms.likeness_weight
 
     @cached_property
     def roundings(self) -> np.ndarray:
@@ -45,31 +48,32 @@ class ScoreGraph:
         A relative error eps in a distance s is one of a k(s) gamma s eps in the sum f; errors at
         several landmarks add up like independent ones. Then f itself is rounded.
         """
-        values, (coef, weight) = self.detector.feature_map_.kernel_map, self._functions
-        rows, parts = self.detector.calibration_.rows, np.array([1.0, weight])[: coef.shape[1]]
+        terms, (coef, weight) = self.model.plan.terms, self._functions
+        rows = self.model.evidence.held_out.normal
+        parts = np.array([1.0, weight])[: coef.shape[1]]
         f, error = np.zeros(len(rows)), np.zeros(len(rows))
-        for piece, k in values.chunks(rows, most=len(rows)) if len(rows) else ():
+        for piece, k in terms.kernel_map.chunks(rows, most=len(rows)) if len(rows) else ():
             k = np.maximum(k.astype(float), np.finfo(float).tiny)
             f[piece] = np.abs(k @ coef) @ parts
             error[piece] = np.sqrt(((k * (1 - np.log(k))) ** 2) @ coef**2) @ parts
         coarseness = max(1.0, (rows.shape[1] / MANY) ** 0.5)
         eps = float(np.finfo(np.float32).eps)
-        feature_map = self.detector.feature_map_
-        y = feature_map.along(rows)
-        t = feature_map.votes(rows, y, self.detector.leaf_votes_)
-        others = feature_map.excess(y) + (1 + feature_map.vote_weight) * t
+        axes = terms.along(rows)
+        vote = terms.votes(rows, axes, self.model.score.leaf_votes)
+        others = terms.excess(axes) + (1 + terms.vote_weight) * vote
         return eps * (f + ROUNDINGS * coarseness * error + others)
 
     @cached_property
     def limit(self) -> float:
         """The score above which the graph calls a row anomalous."""
-        threshold = self.detector.threshold_
-        tied = self.detector.calibration_.scores == threshold
+        threshold = self.model.threshold
+        tied = self.model.calibration.scores == threshold
         return float(threshold + self.roundings[tied].max(initial=0.0))
 
     def score(self, graph: Graph, rows: Encoded) -> Value:
-        """The score of each row.  -> (n,)"""
-        (coef, weight), (first, *others) = self._functions, self.detector.feature_map_.kernel.powers
+        """The score of each row, as `Score.combine` puts it together.  -> (n,)"""
+        terms, (coef, weight) = self.model.plan.terms, self._functions
+        first, *others = terms.kernel.powers
         k = self._widest(graph, rows)
         total, power = k, first
         for wanted in others:
@@ -81,42 +85,41 @@ class ScoreGraph:
         sums = graph("MatMul", graph.cast(total, np.float64), coef.astype(float))
         sums = graph.cast(graph.cast(sums, np.float32), np.float64)  # as the library rounds it
         score = graph("Abs", graph("Sub", 1.0, _column(graph, sums, 0)))
-        feature_map = self.detector.feature_map_
-        y = self._along(graph, rows)
-        if feature_map.trees is not None:
-            t = self._votes(graph, self._seen(graph, rows, y), feature_map.trees)
-            score = score if feature_map.doubted else graph("Max", score, t)
-            score = graph("Add", score, graph("Mul", t, feature_map.vote_weight))
+        axes = self._along(graph, rows)
+        if terms.trees is not None:
+            vote = self._votes(graph, self._seen(graph, rows, axes), terms.trees)
+            score = score if terms.doubted else graph("Max", score, vote)
+            score = graph("Add", score, graph("Mul", vote, terms.vote_weight))
         if weight:
-            g = graph("Clip", _column(graph, sums, 1), 0.0, MOST_ALIKE)
-            score = graph("Add", score, graph("Mul", g, weight))
-        if feature_map.ellipsoid is not None and y is not None:
-            score = graph("Add", score, _excess(graph, y, feature_map.ellipsoid))
+            likeness = graph("Clip", _column(graph, sums, 1), 0.0, MOST_ALIKE)
+            score = graph("Add", score, graph("Mul", likeness, weight))
+        if terms.ellipsoid is not None and axes is not None:
+            score = graph("Add", score, _excess(graph, axes, terms.ellipsoid))
         return score
 
     def _widest(self, graph: Graph, rows: Encoded) -> Value:
         """The kernel of the widest bandwidth, which others are powers of.  -> (n, m)"""
-        kernel = self.detector.feature_map_.kernel
+        kernel = self.model.plan.terms.kernel
         rate = np.array(kernel.gamma * kernel.powers[0], dtype=np.float32)
         return graph("Exp", graph("Mul", self._distances(graph, rows), -rate))
 
     def _along(self, graph: Graph, rows: Encoded) -> Value | None:
         """The rows along the axes of the ellipsoid, if there is one.  -> (n, n_axes)"""
-        ellipsoid, numbers = self.detector.feature_map_.ellipsoid, rows.numbers
+        ellipsoid, numbers = self.model.plan.terms.ellipsoid, rows.numbers
         if ellipsoid is None or not numbers:
             return None
-        encoder = self.detector.feature_map_.encoder
-        wanted = np.flatnonzero(output_weights(encoder) > 0)[deviations(encoder)]
+        encoder = self.model.plan.encoder
+        wanted = encoder.counted[encoder.deviations]
         there = np.array([numbers.places.index(place) for place in wanted], dtype=np.int64)
         x = graph.cast(graph("Gather", numbers.value, there, axis=1), np.float64)
         return graph("MatMul", graph("Sub", x, ellipsoid.centre), ellipsoid.axes)
 
-    def _seen(self, graph: Graph, rows: Encoded, y: Value | None) -> Value:
+    def _seen(self, graph: Graph, rows: Encoded, axes: Value | None) -> Value:
         """What trees see of the rows.  -> (n, n_packed + n_axes)"""
         packed = self._packed(graph, rows)
-        if y is None or not self.detector.feature_map_.sees_axes:
+        if axes is None or not self.model.plan.terms.sees_axes:
             return packed
-        return graph("Concat", packed, graph.cast(y, np.float32), axis=1)
+        return graph("Concat", packed, graph.cast(axes, np.float32), axis=1)
 
     def _votes(self, graph: Graph, seen: Value, trees: Trees) -> Value:
         """How anomalous the rows are by the vote of the trees.  -> (n,)"""
@@ -142,26 +145,25 @@ class ScoreGraph:
             target_treeids=tree[is_leaf],
             target_nodeids=node[is_leaf],
             target_ids=np.zeros(is_leaf.sum(), dtype=int),
-            target_weights=self.detector.leaf_votes_[trees.left[is_leaf]] / len(trees.root),
+            target_weights=self.model.score.leaf_votes[trees.left[is_leaf]] / len(trees.root),
         )
         return graph.cast(_column(graph, votes, 0), np.float64)
 
     def _packed(self, graph: Graph, rows: Encoded) -> Value:
         """The rows with columns that say the same twice added up.  -> (n, n_packed)"""
-        feature_map = self.detector.feature_map_
-        kept = np.flatnonzero(output_weights(feature_map.encoder) > 0)
-        to_packed = np.zeros((len(kept), len(feature_map.packing.first)), dtype=np.float32)
-        to_packed[feature_map.packing.first, np.arange(to_packed.shape[1])] = 1
-        to_packed[feature_map.packing.second, feature_map.packing.twice] = 1
+        counted, pack = self.model.plan.encoder.counted, self.model.plan.encoder.pack
+        to_packed = np.zeros((len(counted), len(pack.first)), dtype=np.float32)
+        to_packed[pack.first, np.arange(to_packed.shape[1])] = 1
+        to_packed[pack.second, pack.twice] = 1
         parts = []
         if rows.numbers:
-            places = np.searchsorted(kept, rows.numbers.places)
+            places = np.searchsorted(counted, rows.numbers.places)
             parts.append(graph("MatMul", rows.numbers.value, to_packed[places]))
         if rows.names:
             heights = []
             for c in rows.named:
                 outputs = name_outputs(c.category)
-                first = int(np.searchsorted(kept, c.first))
+                first = int(np.searchsorted(counted, c.first))
                 heights.append(outputs @ to_packed[first : first + len(outputs)])
             parts.append(graph("MatMul", rows.names.value, np.concatenate(heights)))
         return graph("Add", *parts) if len(parts) == 2 else parts[0]
@@ -186,13 +188,12 @@ class ScoreGraph:
 
     def _landmarks(self, places: Sequence[int]) -> np.ndarray:
         """The landmarks' columns that are the encoder's outputs at these places."""
-        feature_map = self.detector.feature_map_
-        kept = np.flatnonzero(output_weights(feature_map.encoder) > 0)
-        return feature_map.landmarks[:, np.searchsorted(kept, places)]
+        plan = self.model.plan
+        return plan.terms.landmarks[:, np.searchsorted(plan.encoder.counted, places)]
 
     def p_value(self, graph: Graph, score: Value) -> Value:
         """(1 + the weight of calibrating scores as high) / (that of all + 1).  (n,) -> (n,)"""
-        calibration = self.detector.calibration_
+        calibration = self.model.calibration
         n = calibration.n_units
         if not n:
             return graph("Add", graph("Mul", score, 0.0), 1.0)
@@ -203,9 +204,9 @@ class ScoreGraph:
         return graph("Div", graph("Add", 1.0, weight), n + 1.0)
 
 
-def _excess(graph: Graph, y: Value, ellipsoid: Ellipsoid) -> Value:
+def _excess(graph: Graph, axes: Value, ellipsoid: Ellipsoid) -> Value:
     """What columns count that do not move together.  (n, n_axes) -> (n,)"""
-    squares = graph("Mul", y, y)
+    squares = graph("Mul", axes, axes)
     mean = graph("ReduceMean", graph("Mul", squares, squares), np.array([1]), keepdims=0)
     distance = graph("Max", graph("Pow", mean, 0.25), ellipsoid.edge)
     steps = graph("Div", graph("Log", graph("Div", distance, ellipsoid.edge)), ellipsoid.tail)

@@ -18,18 +18,18 @@ from eqsep.export.columns import (
     truth_codes,
 )
 from eqsep.export.graph import Graph, Part, Value
+from eqsep.tables.encoder import Encoder, Learnt
 from eqsep.tables.encodings import Category, Date, Number
-from eqsep.tables.fitted import FittedEncoder
 
 MATRIX = "X"  # the only input where the columns have no names and all are numbers
 
 
 @dataclass(frozen=True)
-class Learnt:
+class InputColumn:
     """A column that counts: its name, what was learnt of it, and its outputs' first place."""
 
     name: str
-    column: Any  # Number, Category or Date
+    column: Learnt
     first: int
 
     @property
@@ -82,25 +82,23 @@ class TableGraph:
 
     Attributes
     ----------
-    columns : list of Learnt
+    columns : list of InputColumn
         Those that were not dropped, in the table's order.
-    numbers, names : list of Learnt
+    numbers, names : list of InputColumn
         Those of them that come in as doubles, and as strings.
     is_matrix : bool
         Whether the table has no names and numbers alone, which come in as one matrix.
     """
 
-    def __init__(self, encoder: FittedEncoder) -> None:
-        names = getattr(encoder, "feature_names_in_", None)
+    def __init__(self, encoder: Encoder) -> None:
         self.columns = [
-            Learnt(f"x{j}" if names is None else str(names[j]), column, first)
-            for j, column in enumerate(encoder.columns_)
+            InputColumn(name, column, int(np.searchsorted(encoder.output_source, j)))
+            for j, (name, column) in enumerate(encoder.by_name.items())
             if column is not None
-            for first in [int(np.searchsorted(encoder.source_, j))]
         ]
         self.numbers = [column for column in self.columns if not column.is_text]
         self.names = [column for column in self.columns if column.is_text]
-        self.is_matrix = names is None and len(self.numbers) == len(encoder.columns_)
+        self.is_matrix = encoder.names is None and len(self.numbers) == len(encoder.columns)
 
     @property
     def n_differences(self) -> int:
@@ -132,14 +130,14 @@ class TableGraph:
                 raise UserError(
                     f"Column {column.name!r} cannot be an input of the graph: expected a name that "
                     f"is not empty and none of its outputs' ({', '.join(reserved)}). Rename the "
-                    f"column and fit anew."
+                    f"column and fit again."
                 )
         for column in self.names:
             if "" in (*column.column.frequent, *column.column.rare):
                 raise UserError(
                     f"Column {column.name!r} has the empty string among its names, which in the "
                     f"graph says that a name is missing. Replace it by None or by another name, "
-                    f"and fit anew."
+                    f"and fit again."
                 )
 
     def read(self, graph: Graph) -> Read:

@@ -5,7 +5,6 @@ import json
 import os
 from dataclasses import asdict, dataclass, fields
 from numbers import Integral, Real
-from operator import is_
 from pathlib import Path
 from typing import Any, BinaryIO
 from zipfile import BadZipFile
@@ -13,7 +12,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from eqsep.detector import Detector
-from eqsep.detector.scoring import scorer_of
+from eqsep.detector.model import Model
 from eqsep.errors import ParameterError, UserError, warn
 from eqsep.files import written_whole
 from eqsep.monitor.martingale import SequentialRanks, SimpleJumper
@@ -127,14 +126,16 @@ class Monitor:
         self.delta, self.random_state = _checked(delta, random_state)
         self.detector = detector
         self._begin(1)
-        if detector.caution_ is not None:
-            warn(detector.caution_.warning())
+        caution = detector.model_.caution
+        if caution is not None:
+            warn(caution.warning())
 
     def _begin(self, episode: int) -> None:
         """A new episode, with the rows that calibrate now."""
-        self.model_ = fingerprint(self.detector)
-        calibration = self.detector.calibration_
-        if self.detector.feature_map_.grouping:
+        model = self.detector.model_
+        self.model_ = fingerprint(model)
+        calibration = model.calibration
+        if model.plan.holdout.grouping:
             raise UserError(
                 "Rows in groups or in time cannot be watched one by one: rows of one group are "
                 "alike, so a monitor would soon call them changed, even with a model that was "
@@ -148,28 +149,31 @@ class Monitor:
                 "Fit it to more normal rows."
             )
         self.watched = Watched(episode=episode)
-        self._parts: tuple[np.ndarray, ...] = ()
+        self._evidence = model.evidence
         self._ranks, self._jumper = SequentialRanks(calibration.ordered), SimpleJumper()
-        self._sums = np.zeros((2, calibration.rows.shape[1]))  # of the last block, and this one
+        n_encoded = len(model.plan.encoder.counted)
+        self._sums = np.zeros((2, n_encoded))  # of the last block, and this one
         self._squares = np.zeros_like(self._sums)
         self._points, self._moves = np.empty((0, 3)), np.empty((0, 1 + len(self._columns)))
 
     def update(self, X: Any) -> Watched:
         """Watch the rows of a table, in their order; what was seen in this episode so far."""
-        Z = self.detector.feature_map_.rows(X)
-        return self.update_scored(Z, scorer_of(self.detector).scores(Z))
+        model = self.detector.model_
+        rows = model.plan.encode(X)
+        return self.update_scored(rows, model.score(rows))
 
-    def update_scored(self, Z: np.ndarray, scores: np.ndarray) -> Watched:
+    def update_scored(self, rows: np.ndarray, scores: np.ndarray) -> Watched:
         """The same for rows that were encoded and scored by the detector already."""
-        parts = _learnt(self.detector)
-        if len(self._parts) != len(parts) or not all(map(is_, parts, self._parts)):
-            self._parts = parts  # of the same arrays the hash is the same
-            if fingerprint(self.detector) != self.model_:
+        model = self.detector.model_
+        if model.evidence is not self._evidence:  # else it has learnt nothing
+            self._evidence = model.evidence
+            if fingerprint(model) != self.model_:
                 self.before = self.watched
                 self._begin(self.watched.episode + 1)
-        self._sum_up(Z)
+        self._sum_up(rows)
         highest, broken_at = self.watched.highest, self.watched.broken_at
-        so_far = self.watched.alarms + np.cumsum(scores > self.detector.threshold_)
+        alarm = scores > model.threshold
+        so_far = self.watched.alarms + np.cumsum(alarm)
         points = []
         ties = self._ties(len(scores))
         for score, tie, alarms in zip(scores.tolist(), ties, so_far.tolist(), strict=True):
@@ -183,25 +187,25 @@ class Monitor:
         self.watched = Watched(
             episode=self.watched.episode,
             rows=self.watched.rows + len(scores),
-            alarms=self.watched.alarms + int((scores > self.detector.threshold_).sum()),
+            alarms=self.watched.alarms + int(alarm.sum()),
             martingale=self._jumper.capital,
             highest=highest,
             broken_at=broken_at,
         )
         return self.watched
 
-    def _sum_up(self, Z: np.ndarray) -> None:
+    def _sum_up(self, rows: np.ndarray) -> None:
         """Add up encoded rows, block by block; of these the last two are kept."""
-        there = self.watched.rows
-        for part in np.split(Z, range(-there % _BLOCK, len(Z), _BLOCK)):
-            if len(part) and there % _BLOCK == 0:
+        n_rows = self.watched.rows
+        for part in np.split(rows, range(-n_rows % _BLOCK, len(rows), _BLOCK)):
+            if len(part) and n_rows % _BLOCK == 0:
                 for sums in (self._sums, self._squares):
                     sums[0], sums[1] = sums[1], 0.0
             self._sums[1] += part.sum(axis=0, dtype=float)
             self._squares[1] += np.square(part, dtype=float).sum(axis=0)
-            there += len(part)
-            if len(part) and there % _BLOCK == 0:
-                self._moves = np.vstack([self._moves, [there, *self._moved(there)]])
+            n_rows += len(part)
+            if len(part) and n_rows % _BLOCK == 0:
+                self._moves = np.vstack([self._moves, [n_rows, *self._moved(n_rows)]])
 
     def _ties(self, n: int) -> list[float]:
         """The next draws that break ties: the same ones, however the rows are divided."""
@@ -229,26 +233,27 @@ class Monitor:
         Each is wrongly said with a chance of at most delta in an episode, if one looks every 50
         rows or less often; of columns as far as means of 100 rows and more are normal.
         """
-        seen, calibration = self.watched, self.detector.calibration_
+        seen, model = self.watched, self.detector.model_
+        promise, calibration = model.promise, model.calibration
         before = self._points[self._points[:, 0] <= seen.rows - _RECENT]
         rows, alarms = before[-1, [0, 2]].astype(int).tolist() if len(before) else (0, 0)
         rows, alarms = seen.rows - rows, seen.alarms - alarms
         chance = chance_at(seen.rows // _STEP + 1, delta=self.delta)
-        rank = calibration.rank(self.detector.false_alarm_rate, self.detector.confidence)
+        rank = calibration.rank(promise.false_alarm_rate, promise.confidence)
         n_held = len(calibration.counting)
-        far = far_off(chance, rows=seen.rows, n_values=calibration.rows.shape[1])
+        far = far_off(chance, rows=seen.rows, n_values=len(model.plan.encoder.counted))
         return Recent(
-            rows,
-            alarms,
-            too_many(alarms, rows, rank=rank, n_held=n_held, chance=chance),
-            far,
-            tuple(shift for shift in self.shifts() if abs(shift.standard_errors) > far),
+            rows=rows,
+            alarms=alarms,
+            too_many=too_many(alarms, rows, rank=rank, n_held=n_held, chance=chance),
+            far=far,
+            moved=tuple(shift for shift in self.shifts() if abs(shift.standard_errors) > far),
         )
 
     @property
     def chance(self) -> str:
         """How often it is wrongly said that rows have changed, in words."""
-        if self.detector.caution_ is not None:
+        if self.detector.model_.caution is not None:
             return (
                 "with a chance that is not known: the fit found that its rows are not independent"
             )
@@ -260,20 +265,23 @@ class Monitor:
         rows, martingale, alarms = self._points.T
         shift_rows, *moves = self._moves.T
         shifts = dict(zip(self._columns, moves, strict=True))
-        return History(rows, martingale, alarms, shift_rows, shifts)
+        return History(
+            rows=rows, martingale=martingale, alarms=alarms, shift_rows=shift_rows, shifts=shifts
+        )
 
     @property
     def _columns(self) -> list[str]:
         """The columns that are encoded, by the names that the table gives them."""
-        names = getattr(self.detector.feature_map_.encoder, "feature_names_in_", None)
-        places = dict.fromkeys(self.detector.feature_map_.source.tolist())
-        return [f"x{place}" if names is None else str(names[place]) for place in places]
+        encoder = self.detector.plan_.encoder
+        names = encoder.column_names
+        return [names[place] for place in dict.fromkeys(encoder.source.tolist())]
 
     def _moved(self, rows: int) -> np.ndarray:
         """How far the mean of each column has moved after so many rows; NaN of fewer than two."""
-        source = self.detector.feature_map_.source.tolist()
+        model = self.detector.model_
+        source = model.plan.encoder.source.tolist()
         farthest = dict.fromkeys(source, np.nan)
-        held = self.detector.calibration_.rows[self.detector.calibration_.counting].astype(float)
+        held = model.evidence.held_out.normal[model.calibration.counting].astype(float)
         n = rows if rows <= _BLOCK else _BLOCK + (rows - 1) % _BLOCK + 1
         if n < 2 or len(held) < 2:
             return np.array(list(farthest.values()))
@@ -360,14 +368,11 @@ def _checked(delta: Any, random_state: Any) -> tuple[float, int]:
     return float(delta), int(random_state)
 
 
-def fingerprint(detector: Detector) -> str:
-    """What a detector has learnt, as a hash: another one once that has changed."""
+def fingerprint(model: Model) -> str:
+    """What a model has learnt, as a hash: another one once that has changed."""
+    score = model.score
+    parts = (score.coef, score.likeness_coef, score.leaf_votes)
     learnt = hashlib.sha256()
-    for part in _learnt(detector):
+    for part in (*parts, model.evidence.held_out.normal, model.plan.terms.landmarks):
         learnt.update(np.ascontiguousarray(part).tobytes())
     return learnt.hexdigest()
-
-
-def _learnt(detector: Detector) -> tuple[np.ndarray, ...]:
-    parts = (detector.coef_, detector.anomaly_coef_, detector.leaf_votes_)
-    return *parts, detector.calibration_.rows, detector.feature_map_.landmarks

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.detector.selection import calibrating, checked_fdr
+from eqsep.detector.calibration import checked_fdr
+from eqsep.detector.detector import Detector
 from eqsep.errors import UserError
 
 _SCALE = 0.07720838  # so that all gamma sum up to 1
@@ -57,8 +58,8 @@ class OnlineSelector:
     array([False,  True, False])
     """
 
-    def __init__(self, detector: Any, *, fdr: float = 0.1, memory: int | None = None) -> None:
-        self.fdr, n = checked_fdr(fdr), calibrating(detector)
+    def __init__(self, detector: Detector, *, fdr: float = 0.1, memory: int | None = None) -> None:
+        self.fdr, n = checked_fdr(fdr), detector.model_.n_calibrating()
         longest = int(self.fdr * (n + 1) + 1e-9)
         self.memory = longest if memory is None else int(memory)
         if not 2 <= self.memory <= longest:

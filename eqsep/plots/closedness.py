@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from eqsep.detector.closedness import NEAR, NEW_NAME, ColumnClosedness, closedness_by_column
+from eqsep.detector.detector import Detector
 from eqsep.errors import UserError
 from eqsep.plots.look import (
     ANOMALY_COLOUR,
@@ -17,7 +18,7 @@ from eqsep.plots.look import (
     new_axes,
 )
 
-_LONGEST, _SHORT = 16, 6  # letters of a name on the axis, and of a number beside two others
+_LONGEST, _SHORT = 16, 6  # letters of a name on the axis, and of a number next to two others
 
 
 class ClosednessDisplay:
@@ -59,7 +60,7 @@ class ClosednessDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: Detector,
         X: Any,
         *,
         column: str,

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 
+from eqsep.detector.detector import Detector
 from eqsep.evaluation.promise import Promise, kept_promises
 from eqsep.plots.look import FAINT, INK, NORMAL_COLOUR, frame, new_axes
 
@@ -43,12 +44,13 @@ class PromiseDisplay:
         self.promises = promises
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, *, ax: Axes | None = None) -> "PromiseDisplay":
+    def from_estimator(
+        cls, estimator: Detector, X: Any, *, ax: Axes | None = None
+    ) -> "PromiseDisplay":
         """Draw the promises of a fitted `Detector` against normal rows it has not learnt."""
-        calibration = estimator.calibration_
-        return cls(
-            promises=kept_promises(estimator.score_samples(X), calibration=calibration.ordered)
-        ).plot(ax=ax)
+        model = estimator.model_
+        promises = kept_promises(model.scores(X), calibration=model.calibration.ordered)
+        return cls(promises=promises).plot(ax=ax)
 
     def plot(self, *, ax: Axes | None = None, title: str | None = None) -> "PromiseDisplay":
         """Draw on `ax`, or on a new figure; what is 0 is drawn at the lower edge."""

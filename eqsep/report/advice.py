@@ -107,7 +107,7 @@ def _outgrown(
     detector: Detector, columns: Sequence[ColumnVerdict], findings: Sequence[Finding]
 ) -> Iterator[Step]:
     """Columns by which all rows to come raise an alarm."""
-    known = [*check_dates(detector.feature_map_.encoder), *findings]
+    known = [*check_dates(detector.plan_.encoder), *findings]
     for column in columns:
         if column.outgrown is None:
             continue
@@ -117,8 +117,8 @@ def _outgrown(
             f"nothing like that was learnt. Fit without the column, or, where it matters, "
             f"fit again before then."
         )
-        told = f"Column {column.name!r} "
-        message = next((one.message for one in known if one.message.startswith(told)), "")
+        start = f"Column {column.name!r} "
+        message = next((one.message for one in known if one.message.startswith(start)), "")
         yield Step(f"Leave out the column {column.name}", why, message)
 
 

@@ -7,7 +7,8 @@ from itertools import islice
 import numpy as np
 
 from eqsep.detector import Detector
-from eqsep.detector.explanation import Explanation, Reason
+from eqsep.detector.explainer import Explanation, Reason
+from eqsep.detector.model import Model
 from eqsep.tables.reading import Table
 
 _DIGITS = 3  # of what is shown
@@ -81,14 +82,15 @@ def top_alarms(
     reasons : int
         How many columns are named for each alarm.
     """
-    score = detector.score_samples(table)
-    above = score > detector.threshold_
+    model = detector.model_
+    score = model.scores(table)
+    above = score > model.threshold
     turns: list[tuple[int, str, int]] = []
     sizes: dict[int, int] = {}
     for label in np.unique(kind[above]):
         rows = np.flatnonzero(above & (kind == label))
         rows = rows[np.argsort(-score[rows], kind="stable")]
-        groups = list(islice(_groups(detector, table, rows, score), most))
+        groups = list(islice(_groups(model, table, rows, score), most))
         sizes |= {group[0]: len(group) for group in groups}
         turns += [(turn, str(label), group[0]) for turn, group in enumerate(groups)]
     chosen = np.array([row for _, _, row in sorted(turns)[:most]], dtype=int)
@@ -96,26 +98,34 @@ def top_alarms(
     if not len(chosen):
         return ()
     picked = table.take(chosen)
-    told = zip(
+    found = zip(
         chosen.tolist(),
-        detector.predict_kind(picked).tolist(),
-        detector.p_value(picked).tolist(),
-        detector.explain(picked, top=reasons),
+        model.kind_of(picked).tolist(),
+        model.p_value(picked).tolist(),
+        model.explain(picked, top=reasons),
         strict=True,
     )
-    return tuple(Alarm(names[i], str(kind[i]), said, p, why, sizes[i]) for i, said, p, why in told)
+    return tuple(
+        Alarm(
+            row=names[i],
+            label=str(kind[i]),
+            said=name,
+            p_value=p,
+            explanation=explanation,
+            alike=sizes[i],
+        )
+        for i, name, p, explanation in found
+    )
 
 
-def _groups(
-    detector: Detector, table: Table, rows: np.ndarray, score: np.ndarray
-) -> Iterator[list[int]]:
+def _groups(model: Model, table: Table, rows: np.ndarray, score: np.ndarray) -> Iterator[list[int]]:
     """Rows that go down in their score, those together that are the same to the detector."""
     start = 0
     while start < len(rows):
         tied = rows[start:][score[rows[start:]] == score[rows[start]]]
         start += len(tied)
         alike: dict[bytes, list[int]] = {}
-        encoded = detector.feature_map_.rows(table.take(tied)) if len(tied) > 1 else tied[:, None]
+        encoded = model.plan.encode(table.take(tied)) if len(tied) > 1 else tied[:, None]
         for row, values in zip(tied.tolist(), encoded, strict=True):
             alike.setdefault(values.tobytes(), []).append(row)
         yield from alike.values()

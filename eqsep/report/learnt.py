@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from eqsep.detector import Detector
-from eqsep.detector.promise import RateInterval
-from eqsep.detector.trust import is_calibration_doubted
+from eqsep.detector.calibration import RateInterval
 from eqsep.labels import NORMAL, WITHOUT
 
 
@@ -43,12 +42,12 @@ class Learnt:
     unit, promised_of : str
         What is held out then, "group" or "time block", and what the promise is for.
     held : int
-        All rows that were held out of the learning: those below, and labelled anomalies beside
-        them that tell how many of the former are anomalies.
+        All rows that were held out of the learning: those below, and labelled anomalies that tell
+        how many of the former are anomalies.
     calibrating : int
         The normal rows that were held out to set the threshold.
     left_out : int
-        Rows beside them that are taken for anomalies that nobody has labelled.
+        Held-out rows that are taken for anomalies that nobody has labelled.
     threshold : float
     """
 
@@ -89,37 +88,37 @@ class Learnt:
 
 def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> Learnt:
     """What a fitted detector has learnt from so many rows of each kind, and of the normal one."""
-    encoder = detector.feature_map_.encoder
-    left_out = detector.calibration_.n_left_out
-    promise = float(detector.false_alarm_rate), detector.confidence
+    model = detector.model_
+    plan, calibration, promise = model.plan, model.calibration, model.promise
+    asked = float(promise.false_alarm_rate), promise.confidence
     word = normal if normal in counts else NORMAL
-    grouping = detector.feature_map_.grouping
-    names = getattr(encoder, "feature_names_in_", [f"x{i}" for i in range(encoder.n_features_in_)])
+    doubted = plan.labels.doubts_calibration
+    grouping = plan.holdout.grouping
     return Learnt(
         normal=normal,
         counts=dict(counts),
-        seen=tuple(sorted(detector.kinds_)),
+        seen=tuple(sorted(model.kinds)),
         trust=trust_in(detector, counts, normal=word),
-        doubted=_doubted_rows(counts, normal=word) if is_calibration_doubted(detector) else None,
+        doubted=_doubted_rows(counts, normal=word) if doubted else None,
         columns={
-            str(name): _WORDS[learnt.reads]
-            for name, learnt in zip(names, encoder.columns_, strict=True)
+            name: _WORDS[learnt.reads]
+            for name, learnt in plan.encoder.by_name.items()
             if learnt is not None
         },
-        dropped=dict(encoder.dropped_),
-        landmarks=len(detector.feature_map_.landmarks),
-        rate=promise[0],
-        least_rate=detector.calibration_.least_rate,
-        confidence=detector.confidence,
-        promised=detector.calibration_.rank(*promise) > 0,
-        interval=detector.calibration_.interval(*promise),
-        groups=detector.calibration_.n_units if grouping else 0,
+        dropped=dict(plan.encoder.dropped),
+        landmarks=len(plan.terms.landmarks),
+        rate=asked[0],
+        least_rate=calibration.least_rate,
+        confidence=promise.confidence,
+        promised=calibration.rank(*asked) > 0,
+        interval=calibration.interval(*asked),
+        groups=calibration.n_units if grouping else 0,
         unit=grouping.unit if grouping else "row",
         promised_of=grouping.promised if grouping else "",
-        held=len(detector.calibration_.scores) + len(detector.calibration_.anomaly_scores),
-        calibrating=len(detector.calibration_.scores) - left_out,
-        left_out=left_out,
-        threshold=detector.threshold_,
+        held=len(calibration.scores) + len(calibration.anomaly_scores),
+        calibrating=len(calibration.scores) - calibration.n_left_out,
+        left_out=calibration.n_left_out,
+        threshold=model.threshold,
     )
 
 
@@ -151,25 +150,27 @@ def trust_in(detector: Detector, counts: Mapping[str, int], *, normal: str) -> s
     >>> trust_in(detector, {"leak": 40, WITHOUT: 560}, normal="normal")
     '560 rows without a label are doubted: some may be anomalies'
     """
+    model = detector.model_
+    reading = model.plan.labels
     labelled, without = counts.get(normal, 0), counts.get(WITHOUT, 0)
-    if detector.labels_.labels is None:  # counted as normal, and not labelled so
+    if model.evidence.labels.labels is None:  # counted as normal, and not labelled so
         labelled, without = 0, labelled + without
     rows = {f"labelled {normal}": labelled, WITHOUT: without}
     doubted = "doubted: some may be anomalies"
-    if detector.one_class_:
+    if reading.unlabelled_is_normal:
         taken = (
             "trusted" if labelled or detector.unlabelled == "trusted" else "taken for normal ones"
         )
         if not labelled + without:
             rows = dict.fromkeys(rows if detector.unlabelled != "auto" else [WITHOUT], 0)
-        return _are(rows, doubted if detector.feature_map_.doubted else taken)
+        return _are(rows, doubted if reading.doubted else taken)
     trusted = _are({f"labelled {normal}": labelled}, "trusted")
     if counts and not without:
         return trusted
-    if detector.feature_map_.doubted:
+    if reading.doubted:
         return f"{trusted} and set the threshold; {_are({WITHOUT: without}, doubted)}"
-    beside = f"{without:,} {WITHOUT} count" if without else f"any {WITHOUT} counts"
-    return f"{trusted}; {beside} {detector.unlabelled_weight:g}" + " each" * bool(without)
+    others = f"{without:,} {WITHOUT} count" if without else f"any {WITHOUT} counts"
+    return f"{trusted}; {others} {reading.unlabelled_weight:g}" + " each" * bool(without)
 
 
 def _are(rows: Mapping[str, int], taken: str) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from eqsep.detector import Detector
+from eqsep.detector.model import Model
 from eqsep.evaluation import (
     OVERALL,
     Curve,
@@ -123,21 +124,21 @@ def measured_on(
     random_state : int, RandomState or None, default=0
         Decides the draws behind the intervals.
     """
-    score = detector.score_samples(X)
-    threshold = detector.threshold_
+    model = detector.model_
+    score, threshold = model.scores(X), model.threshold
     alarm = score > threshold
     is_normal = kind == normal
     names = [name for name in np.unique(kind).tolist() if name != normal]
-    seen = [name for name in names if name in detector.kinds_]
-    unseen = [name for name in names if name not in detector.kinds_]
+    seen = [name for name in names if name in model.kinds]
+    unseen = [name for name in names if name not in model.kinds]
 
     promises = (
         ()
-        if detector.feature_map_.grouping  # that is of new groups, of which there are few
+        if model.plan.holdout.grouping  # that is of new groups, of which there are few
         else kept_promises(
             score[is_normal],
-            calibration=detector.calibration_.ordered,
-            rates=sorted({*RATES, float(detector.false_alarm_rate)}),
+            calibration=model.calibration.ordered,
+            rates=sorted({*RATES, float(model.promise.false_alarm_rate)}),
         )
     )
 
@@ -153,7 +154,13 @@ def measured_on(
 
     def found(name: str, rows: np.ndarray, precision: Interval) -> FoundKind:
         at = {one.rate: float(np.mean(score[rows] > one.threshold)) for one in promises}
-        return FoundKind(name, int(rows.sum()), precision, float(alarm[rows].mean()), at)
+        return FoundKind(
+            kind=name,
+            rows=int(rows.sum()),
+            precision=precision,
+            caught=float(alarm[rows].mean()),
+            caught_at=at,
+        )
 
     def together(wanted: list[str], name: str) -> dict[str, FoundKind]:
         if not wanted:
@@ -173,16 +180,16 @@ def measured_on(
         curves=precision_recall_by_kind(score, kind, normal=normal) if names else {},
         histogram=score_histogram(score, kind, normal=normal, threshold=threshold),
         promises=promises,
-        by_group=_group_shares(detector, X, alarm, is_normal),
-        names=names_given(detector, kind, alarm, detector.predict_kind(X), normal=normal),
+        by_group=_group_shares(model, X, alarm, is_normal),
+        names=names_given(model, kind, alarm, model.kind_of(X), normal=normal),
     )
 
 
 def _group_shares(
-    detector: Detector, X: Any, alarm: np.ndarray, is_normal: np.ndarray
+    model: Model, X: Any, alarm: np.ndarray, is_normal: np.ndarray
 ) -> GroupShares | None:
     """Of the groups or blocks of time of normal rows, where these are known and calibrate."""
-    grouping, groups = detector.feature_map_.grouping, getattr(X, "groups", None)
+    grouping, groups = model.plan.holdout.grouping, getattr(X, "groups", None)
     if grouping is None or groups is None:
         return None
     units = grouping.units(groups, key=0)[is_normal]

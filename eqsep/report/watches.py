@@ -62,16 +62,16 @@ def watch_report(
     >>> len(watch_report(monitor).history.rows)
     12
     """
-    caution = monitor.detector.caution_
+    model = monitor.detector.model_
     return WatchReport(
-        title,
-        monitor.delta,
-        monitor.chance,
-        "" if caution is None else words(caution.warning()),
-        float(monitor.detector.false_alarm_rate),
-        monitor.watched,
-        monitor.recent(),
-        monitor.before,
-        monitor.history,
-        tuple(monitor.shifts()),
+        title=title,
+        delta=monitor.delta,
+        chance=monitor.chance,
+        caution="" if model.caution is None else words(model.caution.warning()),
+        rate=float(model.promise.false_alarm_rate),
+        watched=monitor.watched,
+        recent=monitor.recent(),
+        before=monitor.before,
+        history=monitor.history,
+        shifts=tuple(monitor.shifts()),
     )

@@ -7,26 +7,11 @@ import numpy as np
 from sklearn.svm import SVC
 
 from eqsep.errors import ParameterError
-from eqsep.renames import DEPRECATED, parameter
 from eqsep.separators.base import Separator
 from eqsep.separators.planes import Frame
 
 _CANDIDATES = 256
 _ROOM = 1e-3  # of the span: the least room between two rows for a plane to go
-
-
-class _OldScoreParameter:
-    """`score`, the old name of `ranking`, beside scikit-learn's method of that name.
-
-    Setting it stores the parameter, reading it gives the method: `OneVsSet(score="binary")` and
-    `one_vs_set.score(X, y)` both mean what their callers expect.
-    """
-
-    def __get__(self, instance: Any, owner: type) -> Any:
-        return self if instance is None else Separator.score.__get__(instance, owner)
-
-    def __set__(self, instance: Any, value: str) -> None:
-        vars(instance)["score"] = value
 
 
 class OneVsSet(Separator):
@@ -35,7 +20,7 @@ class OneVsSet(Separator):
     s is the machine's decision value towards the normal class. The two planes are set where
     risk = width / span + span / width + trade_off · (share of normal rows outside + share of
     anomalies inside) is least, span being the width that holds all normal rows: the open-space
-    risk of Scheirer et al. (2013) beside the training error.
+    risk of Scheirer et al. (2013) and the training error.
 
     Parameters
     ----------
@@ -55,8 +40,6 @@ class OneVsSet(Separator):
         kernel, 1e-3 takes a fraction of the time.
     normal : label, default=None
         Which label is normal; by default 0, False or "normal", whichever occurs.
-    score : {"equality", "binary"}
-        The old name of `ranking`, which works up to version 0.2.
 
     Attributes
     ----------
@@ -76,8 +59,6 @@ class OneVsSet(Separator):
     array([0, 1, 1])
     """
 
-    score = _OldScoreParameter()
-
     def __init__(
         self,
         *,
@@ -89,7 +70,6 @@ class OneVsSet(Separator):
         trade_off: float = 10.0,
         tol: float = 1e-6,
         normal: Any = None,
-        score: str = DEPRECATED,
     ) -> None:
         self.kernel = kernel
         self.C = C
@@ -99,18 +79,13 @@ class OneVsSet(Separator):
         self.trade_off = trade_off
         self.tol = tol
         self.normal = normal
-        self.score = score
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters, `score` among them as the word that was given."""
-        return super().get_params(deep) | {"score": vars(self)["score"]}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the machine, then set the two planes."""
         X, is_anomaly, weight = self._enter(X, y, sample_weight)
-        ranking = parameter(self, "ranking")
-        if ranking not in _RANKINGS:
-            raise ParameterError("ranking", expected=f"one of {sorted(_RANKINGS)}", got=ranking)
+        if self.ranking not in _RANKINGS:
+            expected = f"one of {sorted(_RANKINGS)}"
+            raise ParameterError("ranking", expected=expected, got=self.ranking)
         self.frame_ = Frame.standard(X, weight / weight.sum())
         svm = SVC(
             kernel=self.kernel,
@@ -132,7 +107,7 @@ class OneVsSet(Separator):
     def decision_function(self, X: Any) -> np.ndarray:
         """The distance to the mid-plane less half the width, or only its sign (`ranking`)."""
         outside = self.distance(X) - (self.far_ - self.near_) / 2
-        return _RANKINGS[parameter(self, "ranking", warn=False)](outside)
+        return _RANKINGS[self.ranking](outside)
 
     def _towards_normal(self, X: np.ndarray) -> np.ndarray:
         return -self.svm_.decision_function(self.frame_.columns(X))

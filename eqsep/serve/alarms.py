@@ -10,10 +10,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import ColumnElement, and_, bindparam, func, select, update
 
-from eqsep.detector import Detector
-from eqsep.detector.explanation import nearest_normal_rows
-from eqsep.detector.scoring import VERDICTS as SAID
-from eqsep.detector.scoring import verdicts as judged
+from eqsep.detector.model import Model
 from eqsep.labels import OR, UNSEEN
 from eqsep.serve import schema
 from eqsep.serve.ledger import Ledger
@@ -22,11 +19,10 @@ from eqsep.serve.log import Row
 from eqsep.serve.records import JUDGED, Alarm, Filter, Group, Page, Said, found
 from eqsep.serve.store import Missing, Store
 from eqsep.serve.teaching import rows_for
-from eqsep.tables.reading import read_table
 
 MOST = 2_000  # rows that are looked at together
 _REASONS = 8
-_FIRST = 5  # alarms of a group of which the reasons are told at once
+_FIRST = 5  # alarms of a group of which the reasons are given at once
 _OPEN = Filter()
 
 
@@ -88,34 +84,31 @@ class Alarms:
     def with_reasons(self, alarms: Sequence[Alarm]) -> list[Alarm]:
         """Rows with the reasons of their scores, by the versions that scored them.
 
-        Where such a version is not at hand, the live one tells why it would; that is not kept.
+        Where such a version is not at hand, the live one gives its reasons; they are not kept.
         """
-        told: dict[int, dict[str, Any]] = {}
+        reasons: dict[int, dict[str, Any]] = {}
         kept: list[int] = []
         for version in {alarm.said.version for alarm in alarms if alarm.reasons is None}:
             asked = [a for a in alarms if a.reasons is None and a.said.version == version]
             detector = self._ledger.at_hand(version)
             kept += [] if detector is None else [alarm.id for alarm in asked]
-            detector = detector or self._live(asked[0].model)
-            rows = rows_for(detector, [alarm.row for alarm in asked])
-            explained = detector.explain(rows, top=_REASONS)
+            model = self._live(asked[0].model) if detector is None else detector.model_
+            explained = model.explain(rows_for(model, [alarm.row for alarm in asked]), top=_REASONS)
             for alarm, one in zip(asked, explained, strict=True):  # as it comes back from the store
-                told[alarm.id] = asdict(one) | {"reasons": [asdict(why) for why in one.reasons]}
+                reasons[alarm.id] = asdict(one) | {"reasons": [asdict(why) for why in one.reasons]}
         if kept:
             one_row = update(schema.rows).where(schema.rows.c.id == bindparam("number"))
-            values = [{"number": number, "reasons": told[number]} for number in kept]
+            values = [{"number": number, "reasons": reasons[number]} for number in kept]
             with self._store.writing() as connection:
                 connection.execute(one_row, values)
-        return [replace(alarm, reasons=told.get(alarm.id, alarm.reasons)) for alarm in alarms]
+        return [replace(alarm, reasons=reasons.get(alarm.id, alarm.reasons)) for alarm in alarms]
 
     def normal_rows(self, number: int, *, n: int = 5) -> list[dict[str, str]]:
         """The normal rows nearest to a row, in the units of the table."""
         alarm = self.get(number)
-        detector = self._live(alarm.model)
-        table = detector.feature_map_.aligned(
-            read_table(rows_for(detector, [alarm.row]), name="The service")
-        )
-        return nearest_normal_rows(detector, table, n=n)[0]
+        model = self._live(alarm.model)
+        table = model.plan.align(rows_for(model, [alarm.row]))
+        return model.explainer.nearest_normal_rows(table, n=n)[0]
 
     def alike(self, number: int, *, limit: int = 20) -> list[Alarm]:
         """Open alarms that look like a row, the likest first."""
@@ -148,11 +141,11 @@ class Alarms:
         """Open alarms of no seen kind that look alike: the largest groups of two and more."""
         grouped = self._grouped(name)[:limit]
         first = self.with_reasons([a for alarms in grouped for a in alarms[:_FIRST]])
-        told = {alarm.id: alarm for alarm in first}
+        explained = {alarm.id: alarm for alarm in first}
         return [
             Group(
-                [told.get(alarm.id, alarm) for alarm in alarms],
-                _columns([told[alarm.id] for alarm in alarms[:_FIRST]]),
+                [explained.get(alarm.id, alarm) for alarm in alarms],
+                _columns([explained[alarm.id] for alarm in alarms[:_FIRST]]),
             )
             for alarms in grouped
         ]
@@ -161,8 +154,8 @@ class Alarms:
         """The group that holds a row, all of it with reasons."""
         for alarms in self._grouped(name):
             if number in {alarm.id for alarm in alarms}:
-                told = self.with_reasons(alarms)
-                return Group(told, _columns(told[:_FIRST]))
+                explained = self.with_reasons(alarms)
+                return Group(explained, _columns(explained[:_FIRST]))
         raise Missing(f"Row {number} is in no group now: it was judged, named, or stands alone.")
 
     def _grouped(self, name: str) -> list[list[Alarm]]:
@@ -180,14 +173,14 @@ class Alarms:
 
     def _directions(self, name: str, alarms: list[Alarm]) -> np.ndarray:
         live = self._ledger.in_use(name)[0]
-        return self._likeness.directions(live, self._ledger.detector(live), alarms)
+        return self._likeness.directions(live, self._ledger.detector(live).model_, alarms)
 
     def assign(self, numbers: Sequence[int], assignee: str | None) -> None:
         """Give rows to somebody, or to nobody."""
         self._change(numbers, assignee=assignee or None)
 
     def annotate(self, number: int, note: str) -> None:
-        """Write a note beside a row."""
+        """Write a note on a row."""
         self._change([number], note=note)
 
     def refresh(self, name: str) -> None:
@@ -204,7 +197,7 @@ class Alarms:
             rows = connection.execute(query.limit(2 * MOST)).all()
         if not rows:
             return
-        answers = said_of(self._ledger.detector(live), live, [row.row for row in rows])
+        answers = said_of(self._ledger.detector(live).model_, live, [row.row for row in rows])
         changed = [
             {"number": row.id, **{f"now_{key}": value for key, value in asdict(said).items()}}
             for row, said in zip(rows, answers, strict=True)
@@ -233,8 +226,8 @@ class Alarms:
     def _opened(self, name: str) -> list[Alarm]:
         return self.inbox(name, limit=MOST).alarms
 
-    def _live(self, name: str) -> Detector:
-        return self._ledger.detector(self._ledger.in_use(name)[0])
+    def _live(self, name: str) -> Model:
+        return self._ledger.detector(self._ledger.in_use(name)[0]).model_
 
     def _change(self, numbers: Sequence[int], **values: Any) -> None:
         self.some(numbers)
@@ -242,13 +235,15 @@ class Alarms:
             connection.execute(update(schema.rows).where(_among(numbers)).values(**values))
 
 
-def said_of(detector: Detector, number: int, rows: list[Row]) -> list[Said]:
+def said_of(model: Model, number: int, rows: list[Row]) -> list[Said]:
     """What a version says of rows."""
     if not rows:
         return []
-    columns = judged(detector, rows_for(detector, rows))
-    said = zip(*(columns[name].tolist() for name in SAID), strict=True)
-    return [Said(number, score, p, alarm, kind) for score, p, alarm, kind in said]
+    verdicts = model.verdicts(rows_for(model, rows))
+    return [
+        Said(version=number, score=score, p_value=p_value, alarm=alarm, kind=kind)
+        for score, p_value, alarm, kind in zip(*(v.tolist() for v in verdicts), strict=True)
+    ]
 
 
 def _columns(alarms: list[Alarm], *, most: int = 3) -> list[str]:

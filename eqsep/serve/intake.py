@@ -3,13 +3,12 @@
 import math
 import threading
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sqlalchemy import Connection, delete, insert, select
 
-from eqsep.detector import Detector
-from eqsep.detector.scoring import VERDICTS, encoded_verdicts
+from eqsep.detector.model import Model, Verdicts
 from eqsep.errors import ParameterError, UserError
 from eqsep.serve import schema
 from eqsep.serve.ledger import Ledger
@@ -63,6 +62,7 @@ class Intake:
 
     Examples
     --------
+    >>> from eqsep import Detector
     >>> rows = [{"x": float(x)} for x in np.random.default_rng(0).normal(size=600)]
     >>> store = Store("sqlite://")
     >>> ledger = Ledger(store)
@@ -94,8 +94,7 @@ class Intake:
     def score(self, name: str, rows: list[Row], *, version: int | None = None) -> list[Answer]:
         """What a version, by default the live one, says of rows; nothing is kept."""
         number = self._ledger.in_use(name)[0] if version is None else version
-        detector = self._ledger.detector(number)
-        return _answers(_judged(detector, rows), number)
+        return _answers(_judged(self._ledger.detector(number).model_, rows).verdicts, number)
 
     def take(self, name: str, rows: list[Row]) -> list[Answer]:
         """Score rows, and keep those to be looked at; that is done once this returns.
@@ -103,27 +102,27 @@ class Intake:
         A row that cannot be scored gets an error of its own, and the others are served.
         """
         live, shadow, settings = self._ledger.in_use(name)
-        detector = self._ledger.detector(live)
-        good, judged, errors = _judged_each(detector, rows)
-        told: list[Answer | None] = [errors.get(i) for i in range(len(rows))]
-        if good:
-            taken = [rows[i] for i in good]
-            answers = _answers(judged, live)
+        places, judged, found = _judged_each(self._ledger.detector(live).model_, rows)
+        if judged is not None:
+            taken = [rows[i] for i in places]
+            answers = _answers(judged.verdicts, live)
             ids = self._kept(name, taken, answers, self._shadowed(shadow, taken), settings)
-            for i, answer, number in zip(good, answers, ids, strict=True):
-                told[i] = replace(answer, id=number)
-            self._watching.update(name, live, judged["encoded"], judged["score"])
-        return [answer for answer in told if answer is not None]
+            for i, answer, number in zip(places, answers, ids, strict=True):
+                found[i] = replace(answer, id=number)
+            self._watching.update(name, live, judged.encoded, judged.verdicts.score)
+        return [found[i] for i in range(len(rows))]
 
-    def _shadowed(self, shadow: int | None, rows: list[Row]) -> dict[str, Any] | None:
-        return None if shadow is None else _judged(self._ledger.detector(shadow), rows)
+    def _shadowed(self, shadow: int | None, rows: list[Row]) -> Verdicts | None:
+        if shadow is None:
+            return None
+        return _judged(self._ledger.detector(shadow).model_, rows).verdicts
 
     def _kept(
         self,
         name: str,
         rows: list[Row],
         answers: list[Answer],
-        shadow: dict[str, Any] | None,
+        shadow: Verdicts | None,
         settings: dict[str, Any],
     ) -> list[int | None]:
         """Write rows that are kept, and count all; the number of each that is."""
@@ -135,7 +134,7 @@ class Intake:
             _values(name, rows[i], answers[i], entity)
             | {
                 "drawn": not answers[i].alarm and draw[i] < self.keep_quiet / 2,
-                "shadow_score": None if shadow is None else float(shadow["score"][i]),
+                "shadow_score": None if shadow is None else float(shadow.score[i]),
             }
             for i in range(len(rows))
             if keep[i]
@@ -143,7 +142,7 @@ class Intake:
         counted = {
             "rows": len(rows),
             "alarms": sum(answer.alarm for answer in answers),
-            "shadow_alarms": 0 if shadow is None else int(shadow["alarm"].sum()),
+            "shadow_alarms": 0 if shadow is None else int(shadow.alarm.sum()),
         }
         with self._store.writing() as connection:
             numbers = iter(_insert(connection, values))
@@ -155,39 +154,46 @@ class Intake:
         return [next(numbers) if kept else None for kept in keep]
 
 
-def _judged(detector: Detector, rows: list[Row]) -> dict[str, Any]:
-    """The encoded rows, and the columns score, p_value, alarm and kind."""
-    Z = detector.feature_map_.rows(rows_for(detector, rows))
-    return {"encoded": Z} | encoded_verdicts(detector, Z, threshold=None)
+class _Judged(NamedTuple):
+    """Encoded rows, and the verdicts on them."""
+
+    encoded: np.ndarray
+    verdicts: Verdicts
 
 
-def _answers(judged: dict[str, Any], number: int) -> list[Answer]:
-    columns = (judged[name].tolist() for name in VERDICTS)
-    rows = zip(*columns, strict=True)
-    return [Answer(score, p, alarm, kind, number) for score, p, alarm, kind in rows]
+def _judged(model: Model, rows: list[Row]) -> _Judged:
+    encoded = model.plan.encode(rows_for(model, rows))
+    return _Judged(encoded, model.judge(encoded))
+
+
+def _answers(verdicts: Verdicts, number: int) -> list[Answer]:
+    return [
+        Answer(score=score, p_value=p_value, alarm=alarm, kind=kind, version=number)
+        for score, p_value, alarm, kind in zip(*(v.tolist() for v in verdicts), strict=True)
+    ]
 
 
 def _judged_each(
-    detector: Detector, rows: list[Row]
-) -> tuple[list[int], dict[str, Any], dict[int, Answer]]:
-    """The places of rows that can be scored, what is said of them, and errors of the others."""
+    model: Model, rows: list[Row]
+) -> tuple[list[int], _Judged | None, dict[int, Answer]]:
+    """The places of rows that can be scored, the verdicts on them, and errors of the others."""
     try:
-        return list(range(len(rows))), _judged(detector, rows), {}
+        return list(range(len(rows))), _judged(model, rows), {}
     except UserError as error:
         if len(rows) == 1:
-            return [], {}, {0: Answer(error=str(error))}
+            return [], None, {0: Answer(error=str(error))}
     errors: dict[int, Answer] = {}
     for i, row in enumerate(rows):
-        *_, bad = _judged_each(detector, [row])
+        *_, bad = _judged_each(model, [row])
         if bad:
             errors[i] = bad[0]
     good = [i for i in range(len(rows)) if i not in errors]
-    return good, _judged(detector, [rows[i] for i in good]) if good else {}, errors
+    return good, _judged(model, [rows[i] for i in good]) if good else None, errors
 
 
 def _values(name: str, row: Row, answer: Answer, entity: str | None) -> dict[str, Any]:
     """A row as it is kept."""
-    said = {
+    verdict = {
         "score": answer.score,
         "p_value": answer.p_value,
         "kind": answer.kind,
@@ -196,9 +202,9 @@ def _values(name: str, row: Row, answer: Answer, entity: str | None) -> dict[str
     who = None if entity is None or row.get(entity) is None else str(row[entity])[:200]
     return (
         {"model": name, "version": answer.version, "at": now(), "row": row, "entity": who}
-        | said
+        | verdict
         | {"state": "open", "note": "", "now_version": answer.version}
-        | {f"now_{key}": value for key, value in said.items()}
+        | {f"now_{key}": value for key, value in verdict.items()}
     )
 
 

@@ -38,7 +38,7 @@ from eqsep.serve.log import (
 )
 from eqsep.serve.people import noted
 from eqsep.serve.store import Conflict, Missing, Store
-from eqsep.serve.teaching import check_servable, digest, done, nameless
+from eqsep.serve.teaching import check_servable, digest, done
 
 SNAPSHOT_EVERY = 25  # operations: so many are done again at most to have a version
 _KEPT = 6  # detectors in memory
@@ -118,7 +118,7 @@ class Ledger:
     ) -> Version:
         """Keep a fitted detector as a model; its settings name the columns "entity" and "time"."""
         check_servable(name, detector)
-        values = values_of(Change(ADD, by), name, None, digest(detector), depth=0)
+        values = values_of(Change(ADD, by), name, None, digest(detector.model_), depth=0)
         with self._store.writing() as connection:
             same = select(schema.models.c.name).where(schema.models.c.name == name)
             if connection.execute(same).first():
@@ -215,10 +215,6 @@ class Ledger:
                 self._previewed = number, lesson, would
             return would
 
-    def scored(self, number: int, lesson: Lesson) -> Detector:
-        """The same as far as scores go, at once: it names nothing."""
-        return done(nameless(self.detector(number)), LEARN, lesson)[0]
-
     def learn(
         self,
         name: str,
@@ -244,10 +240,10 @@ class Ledger:
         return self._append(name, Change(FORGET, by, note, lesson), **more)
 
     def merge(self, name: str, other: Detector, *, by: str, note: str = "") -> Version:
-        """Take in what a detector with the same feature map has learnt elsewhere."""
+        """Take in what a detector with the same plan has learnt elsewhere."""
         self._model(name)
         with self._store.writing() as connection:
-            values = values_of(Change(IMPORT, by), name, None, digest(other), depth=0)
+            values = values_of(Change(IMPORT, by), name, None, digest(other.model_), depth=0)
             number = written(connection, values, other)
         return self._append(name, Change(MERGE, by, note, source=number))
 
@@ -278,10 +274,10 @@ class Ledger:
             entries = [entry(connection, number) for number in lineage(connection, live)]
             start = max(i for i, row in enumerate(entries) if _is_beginning(row))
             detector = content_of(connection, entries[start].id)
-        same = digest(detector) == entries[start].digest
+        same = digest(detector.model_) == entries[start].digest
         for row in entries[start + 1 :]:
             detector = self._next(detector, row)
-            same &= digest(detector) == row.digest
+            same &= digest(detector.model_) == row.digest
         difference = np.abs(detector.coef_ - self.detector(live).coef_).max(initial=0.0)
         return Replay(len(entries) - start, bool(same), float(difference))
 
@@ -382,7 +378,7 @@ def _written(
     depth = entry(connection, change.source or 0).depth if is_back else 1
     depth += 0 if is_back else entry(connection, parent).depth
     depth = 0 if depth >= SNAPSHOT_EVERY else depth
-    values = values_of(change, name, parent, digest(detector), depth=depth)
+    values = values_of(change, name, parent, digest(detector.model_), depth=depth)
     return written(connection, values, None if is_back or depth else detector)
 
 

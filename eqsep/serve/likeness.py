@@ -7,8 +7,7 @@ import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
-from eqsep.detector import Detector
-from eqsep.detector.explanation import departures
+from eqsep.detector.model import Model
 from eqsep.serve.records import Alarm
 from eqsep.serve.teaching import rows_for
 
@@ -19,22 +18,22 @@ _KEPT = 6_000  # directions in memory
 class Likeness:
     """The directions in which alarms depart from normal rows, kept while they may be asked again.
 
-    They are those of `eqsep.detector.explanation.departures`.
+    They are those of `eqsep.detector.explainer.Explainer.departures`.
     """
 
     def __init__(self) -> None:
         self._directions: OrderedDict[tuple[int, int], np.ndarray] = OrderedDict()
         self._lock = threading.Lock()
 
-    def directions(self, version: int, detector: Detector, alarms: list[Alarm]) -> np.ndarray:
-        """Of alarms, by the detector of a version.  -> (n_alarms, n_directions)"""
+    def directions(self, version: int, model: Model, alarms: list[Alarm]) -> np.ndarray:
+        """Of alarms, by the model of a version.  -> (n_alarms, n_directions)"""
         with self._lock:
             kept = self._directions
             found = {a.id: kept[version, a.id] for a in alarms if (version, a.id) in kept}
         new = [alarm for alarm in alarms if alarm.id not in found]
         if new:
-            Z = detector.feature_map_.rows(rows_for(detector, [alarm.row for alarm in new]))
-            made = departures(detector, Z).astype(np.float32)
+            rows = model.plan.encode(rows_for(model, [alarm.row for alarm in new]))
+            made = model.explainer.departures(rows).astype(np.float32)
             found |= {alarm.id: row for alarm, row in zip(new, made, strict=True)}
             with self._lock:
                 self._directions |= {(version, alarm.id): found[alarm.id] for alarm in new}

@@ -54,7 +54,7 @@ def models(work: Workspace) -> list[dict[str, Any]]:
                 "model": name,
                 "version": live.id,
                 "seen_kinds": list(detector.kinds_),
-                "columns": list(detector.feature_map_.table_columns),
+                "columns": list(detector.plan_.table_columns),
                 "promised_false_alarms": detector.false_alarm_rate,
                 "open_alarms": work.alarms.kinds(name),
             }

@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eqsep.detector import Detector
-from eqsep.detector.naming import has_promise, kind_p_values
-from eqsep.detector.scoring import scorer_of
-from eqsep.detector.sets import rows_for as rows_needed
+from eqsep.detector.model import Model
+from eqsep.detector.namer import rows_for as rows_needed
 from eqsep.labels import NORMAL
 from eqsep.serve.alarms import said_of
 from eqsep.serve.records import Alarm, Said
@@ -82,10 +80,10 @@ class Preview:
 
 @dataclass(frozen=True)
 class Learning:
-    """A detector before and after a lesson, and what is warned of; `named`, its names are ready."""
+    """A model before and after a lesson, with the warnings; `named` also asks for its names."""
 
-    before: Detector
-    after: Detector
+    before: Model
+    after: Model
     warnings: tuple[str, ...] = ()
     named: bool = True
 
@@ -93,7 +91,7 @@ class Learning:
 def preview_of(learning: Learning, alarms: list[Alarm], others: list[Alarm]) -> Preview:
     """What a lesson on rows would change for them and for the others.
 
-    Where names are not ready, scores and alarms are told exactly, and names not at all.
+    Where names are not asked for, scores and alarms are exact all the same.
     """
     changes = _changes(learning, others)
     rows = _changes(learning, alarms)
@@ -111,27 +109,28 @@ def preview_of(learning: Learning, alarms: list[Alarm], others: list[Alarm]) -> 
         ],
         n_looked_at=len(others),
         fits=_fits(learning, alarms[0]) if learning.named else {},
-        threshold=(learning.before.threshold_, learning.after.threshold_),
+        threshold=(learning.before.threshold, learning.after.threshold),
         warnings=learning.warnings,
     )
 
 
-def fits_now(detector: Detector, alarm: Alarm) -> dict[str, Fit]:
-    """How well a row fits each kind by a detector, the best first."""
-    found = _fits(Learning(detector, detector), alarm)
+def fits_now(model: Model, alarm: Alarm) -> dict[str, Fit]:
+    """How well a row fits each kind by a model, the best first."""
+    found = _fits(Learning(model, model), alarm)
     return dict(sorted(found.items(), key=lambda one: -(one[1].after or 0.0)))
 
 
-def few_rows(detector: Detector, kind: str) -> str | None:
+def few_rows(model: Model, kind: str) -> str | None:
     """What is to be known of a kind with too few rows for a promise on its name."""
-    if not has_promise(detector):
+    if not model.namer.has_promise:
         return None
-    n, needed = detector.kind_rows_.n_units(kind), rows_needed(detector.unseen_rate)
+    rate = model.promise.unseen_rate
+    n, needed = model.evidence.kinds.n_units(kind), rows_needed(rate)
     if n >= needed:
         return None
     return (
         f"Few rows of {kind!r} so far: {n} with these. From {needed} on, at most "
-        f"{detector.unseen_rate:.0%} of its alarms are called unseen; until then more may be, and "
+        f"{rate:.0%} of its alarms are called unseen; until then more may be, and "
         f"names may change with each verdict."
     )
 
@@ -140,33 +139,43 @@ def _changes(learning: Learning, alarms: Sequence[Alarm]) -> list[Change]:
     if not alarms:
         return []
     rows = [alarm.row for alarm in alarms]
-    said = said_of if learning.named else _scored
-    then = said(learning.after, alarms[0].now.version, rows)
+    answer = said_of if learning.named else _scored
+    then = answer(learning.after, alarms[0].now.version, rows)
     return [Change(alarm, one) for alarm, one in zip(alarms, then, strict=True)]
 
 
-def _scored(detector: Detector, number: int, rows: list[dict[str, object]]) -> list[Said]:
+def _scored(model: Model, number: int, rows: list[dict[str, object]]) -> list[Said]:
     """What a version says of rows, without names."""
-    score = scorer_of(detector).scores(detector.feature_map_.rows(rows_for(detector, rows)))
-    alarm = (score > detector.threshold_).tolist()
-    p_value = detector.calibration_.p_value(score).tolist()
-    said = zip(score.tolist(), p_value, alarm, strict=True)
-    return [Said(number, s, p, a, NOT_NAMED if a else NORMAL) for s, p, a in said]
+    scores = model.scores(rows_for(model, rows))
+    alarms, p_values = scores > model.threshold, model.calibration.p_value(scores)
+    return [
+        Said(
+            version=number,
+            score=score,
+            p_value=p_value,
+            alarm=alarm,
+            kind=NOT_NAMED if alarm else NORMAL,
+        )
+        for score, p_value, alarm in zip(
+            scores.tolist(), p_values.tolist(), alarms.tolist(), strict=True
+        )
+    ]
 
 
 def _fits(learning: Learning, alarm: Alarm) -> dict[str, Fit]:
     before, after = (_p_values(one, alarm) for one in (learning.before, learning.after))
-    needed, kept = rows_needed(learning.after.unseen_rate), learning.after.kind_rows_
+    needed = rows_needed(learning.after.promise.unseen_rate)
+    kept = learning.after.evidence.kinds
     return {
         kind: Fit(before.get(kind), after.get(kind), kept.n_units(kind), needed)
         for kind in {**before, **after}
     }
 
 
-def _p_values(detector: Detector, alarm: Alarm) -> dict[str, float]:
+def _p_values(model: Model, alarm: Alarm) -> dict[str, float]:
     """Of a row, for each kind that has rows to compare with."""
-    if not has_promise(detector) or not detector.kinds_:
+    if not model.namer.has_promise or not model.kinds:
         return {}
-    Z = detector.feature_map_.rows(rows_for(detector, [alarm.row]))
-    found = zip(detector.kinds_, kind_p_values(detector, Z)[0].tolist(), strict=True)
-    return {kind: p for kind, p in found if detector.kind_rows_.n_units(kind)}
+    row = model.plan.encode(rows_for(model, [alarm.row]))
+    found = zip(model.kinds, model.kind_p_values(row)[0].tolist(), strict=True)
+    return {kind: p for kind, p in found if model.evidence.kinds.n_units(kind)}

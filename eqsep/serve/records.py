@@ -235,8 +235,20 @@ def verdict_of(row: Any) -> Verdict:
 
 
 def _alarm(row: Any, verdict: Verdict | None) -> Alarm:
-    said = Said(row.version, row.score, row.p_value, row.alarm, row.kind)
-    now = Said(row.now_version, row.now_score, row.now_p_value, row.now_alarm, row.now_kind)
+    said = Said(
+        version=row.version,
+        score=row.score,
+        p_value=row.p_value,
+        alarm=row.alarm,
+        kind=row.kind,
+    )
+    now = Said(
+        version=row.now_version,
+        score=row.now_score,
+        p_value=row.now_p_value,
+        alarm=row.now_alarm,
+        kind=row.now_kind,
+    )
     return Alarm(
         *(row.id, row.model, row.at, row.row, row.entity, said, now, row.shadow_score, row.drawn),
         state=row.state,

@@ -30,6 +30,7 @@ from eqsep.serve.standing import (
     write_down,
 )
 from eqsep.serve.store import Conflict, Missing, Store, now
+from eqsep.serve.teaching import after_learning
 
 MOST_AT_ONCE = 1_000  # rows
 
@@ -58,24 +59,25 @@ class Verdicts:
     ) -> Preview:
         """What a verdict on rows would change; nothing is kept.
 
-        Names take longest, as what tells the kinds apart is made anew; without `named`, scores and
-        alarms are told alone, and no warnings.
+        Names take longest, as what tells the kinds apart is made again; without `named` there are
+        scores and alarms alone, and no warnings.
         """
         alarms = self._judgeable(numbers, verdict, kind)
         others = [
             alarm for alarm in self._alarms.looked_at(alarms[0].model) if alarm.id not in numbers
         ]
         live = self._ledger.in_use(alarms[0].model)[0]
-        before = self._ledger.detector(live)
+        before = self._ledger.detector(live).model_
         learning = Learning(before, before)
         if verdict in TEACHING:
             lesson = _lesson(alarms, verdict, kind)
             if named:
-                after, told = self._ledger.learnt(live, lesson)
+                made, warnings = self._ledger.learnt(live, lesson)
+                after = made.model_
                 few = few_rows(after, kind) if verdict == TRUE and kind is not None else None
-                learning = Learning(before, after, (*told, *([few] if few else [])))
+                learning = Learning(before, after, (*warnings, *([few] if few else [])))
             else:
-                learning = Learning(before, self._ledger.scored(live, lesson), named=False)
+                learning = Learning(before, after_learning(before, lesson), named=False)
         return preview_of(learning, alarms, others)
 
     def give(

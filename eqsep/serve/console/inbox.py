@@ -111,7 +111,7 @@ def _with(kinds: dict[str, int], chosen: str) -> dict[str, int]:
 def _columns(pages: Pages, model: str, chosen: str) -> list[str]:
     """The columns of a model, and the chosen one even where it is not among them."""
     ledger = pages.ws.ledger
-    names = [*ledger.detector(ledger.live(model).id).feature_map_.table_columns]
+    names = [*ledger.detector(ledger.live(model).id).plan_.table_columns]
     return names if not chosen or chosen in names else [*names, chosen]
 
 
@@ -184,7 +184,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             most_added=max((abs(one["contribution"]) for one in reasons), default=0) or 1,
             told={one["column"] for one in reasons[:3]},
             normal_rows=ws.alarms.normal_rows(number),
-            fits=fits_now(ws.ledger.detector(ws.ledger.live(model).id), found),
+            fits=fits_now(ws.ledger.detector(ws.ledger.live(model).id).model_, found),
             alike=ws.alarms.with_reasons(ws.alarms.alike(number)),
             history=ws.alarms.with_reasons(ws.alarms.of_entity(number)),
             verdicts=ws.verdicts.of_row(number),

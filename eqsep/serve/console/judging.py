@@ -99,7 +99,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             renamed=_renamed(found),
             teaches=said.teaches,
             still=sum(one.then.alarm for one in found.rows) if said.verdict == FALSE else 0,
-            n_normal=round(ws.ledger.detector(ws.ledger.live(model).id).statistics_.weight[0]),
+            n_normal=round(ws.ledger.detector(ws.ledger.live(model).id).model_.n_learnt[0]),
             **_fields(said),
         )
 

@@ -5,7 +5,7 @@ from starlette.datastructures import FormData, QueryParams
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from eqsep.detector import Detector
+from eqsep.detector.model import Model
 from eqsep.errors import UserError
 from eqsep.labels import NORMAL
 from eqsep.serve.console.formats import plural, score, share
@@ -39,7 +39,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             shadow=ledger.shadow(model),
             versions=ledger.versions(model),
             purged=ledger.purged(model),
-            facts=_facts(detector),
+            facts=_facts(detector.model_),
             kinds=sorted(detector.kinds_),
             operations=_OPERATIONS,
         )
@@ -92,14 +92,17 @@ def _version(form: FormData | QueryParams) -> int:
     return int(text)
 
 
-def _facts(detector: Detector) -> list[tuple[str, str]]:
+def _facts(model: Model) -> list[tuple[str, str]]:
     """What a model is, as words and values."""
-    weights = detector.statistics_.weight.tolist()
-    learnt = zip((NORMAL, *detector.kinds_), weights, strict=True)
+    learnt = zip((NORMAL, *model.kinds), model.n_learnt.tolist(), strict=True)
+    held_out = plural(len(model.calibration.scores), "normal row")
     return [
         ("Rows learnt", ", ".join(f"{round(weight, 2):,.12g} {kind}" for kind, weight in learnt)),
-        ("Held out", plural(len(detector.calibration_.rows), "normal row") + " set the threshold"),
-        ("Threshold", score(detector.threshold_)),
-        ("Promise", f"{share(detector.false_alarm_rate)} of new normal rows raise an alarm"),
-        ("Landmarks", f"{len(detector.feature_map_.landmarks):,}"),
+        ("Held out", f"{held_out} set the threshold"),
+        ("Threshold", score(model.threshold)),
+        (
+            "Promise",
+            f"{share(model.promise.false_alarm_rate)} of new normal rows raise an alarm",
+        ),
+        ("Landmarks", f"{len(model.plan.terms.landmarks):,}"),
     ]

@@ -78,8 +78,8 @@ class RowReader:
     """
 
     def __init__(self, detector: Detector, limits: Limits) -> None:
-        learnt = detector.feature_map_.table_columns
-        self.reads = {n: getattr(c, "reads", "text") for n, c in learnt.items() if c is not None}
+        learnt = detector.plan_.table_columns
+        self.reads = {name: column.reads for name, column in learnt.items() if column is not None}
         self._limits = limits
         self._names = frozenset(self.reads)
         self._readable = [name for name, reads in self.reads.items() if reads in _READ]
@@ -90,12 +90,12 @@ class RowReader:
         """The rows that can be scored, and what is wrong with the others."""
         checked = CheckedRows(len(rows))
         for place, row in enumerate(rows):
-            told = self._problem(row)
-            if told is None:
+            problem = self._problem(row)
+            if problem is None:
                 checked.rows.append(row)
                 checked.places.append(place)
             else:
-                checked.errors.append(RowError(place, told))
+                checked.errors.append(RowError(place, problem))
         return checked
 
     def of_texts(self, row: Row) -> Row:
