@@ -25,7 +25,7 @@ from tasks import TABLES, divide, rows_of
 from eqsep import Detector
 from eqsep.detector import CalibrationWarning
 from eqsep.detector.bandwidth import INVERSE_BANDWIDTHS, MIDDLE, POWERS, SEEN
-from eqsep.engine.compiled import mean_of_powers
+from eqsep.engine.loops import mean_of_powers
 from eqsep.engine.manhattan import manhattan
 from eqsep.evaluation import OVERALL, average_precision_by_kind
 

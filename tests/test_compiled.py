@@ -7,15 +7,14 @@ from hypothesis import strategies as st
 from joblib import cpu_count
 from numpy.testing import assert_allclose, assert_array_equal
 
-from eqsep.engine import compiled
-from eqsep.engine.compiled import (
+from eqsep.engine.kernels import Laplacian
+from eqsep.engine.loops import (
     add_triangle,
     exponentials,
     in_threads,
     threads,
     weighted_sums,
 )
-from eqsep.engine.kernels import Laplacian
 from eqsep.engine.manhattan import SparseManhattan, manhattan
 from eqsep.engine.nystroem import KernelMap
 

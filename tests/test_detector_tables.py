@@ -12,7 +12,6 @@ from numpy.testing import assert_array_equal
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector.scoring import scorer_of
-from eqsep.engine import compiled
 from eqsep.tables.fitted import output_weights
 
 

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from eqsep.engine import gram
-from eqsep.engine.gram import BLOCK, LIGHT, Gram
 from eqsep.engine.kernels import SparseLaplacian
-from eqsep.engine.nystroem import KernelMap
+from eqsep.engine.nystroem import BLOCK, LIGHT, Gram, KernelMap
 
 
 @pytest.fixture

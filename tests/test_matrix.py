@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_array_equal
 
-from eqsep.engine import compiled
 from eqsep.tables import TableEncoder
 from eqsep.tables.fitted import aligned, encoded, encoded_values
 

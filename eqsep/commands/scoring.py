@@ -38,7 +38,7 @@ from eqsep.commands.writing import (
 )
 from eqsep.detector.answers import FittedDetector
 from eqsep.detector.scoring import verdicts
-from eqsep.engine.compiled import threads, workers
+from eqsep.engine.loops import threads, workers
 from eqsep.errors import UserError, quoted
 from eqsep.labels import NORMAL
 from eqsep.persistence.files import load_answering

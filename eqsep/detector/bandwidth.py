@@ -19,9 +19,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from eqsep.arrays import beside
-from eqsep.engine.compiled import exponentials, in_threads, weighted_sums
 from eqsep.engine.ellipsoid import Ellipsoid
 from eqsep.engine.kernels import Laplacian
+from eqsep.engine.loops import exponentials, in_threads, weighted_sums
 from eqsep.engine.manhattan import SparseManhattan
 from eqsep.engine.nystroem import Statistics
 from eqsep.engine.trees import Trees, anomalous_shares

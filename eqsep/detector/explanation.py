@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from eqsep.detector.scoring import Scorer, scorer_of
-from eqsep.engine.compiled import in_threads
+from eqsep.engine.loops import in_threads
 from eqsep.engine.manhattan import SparseManhattan
 from eqsep.engine.nystroem import CACHED_ROWS
 from eqsep.errors import UserError

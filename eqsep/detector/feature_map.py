@@ -11,11 +11,10 @@ from eqsep.arrays import beside, clipped, zeros
 from eqsep.detector.grouping import Grouping, divided_by_group
 from eqsep.detector.holdout import Division, check_grouped, contents, is_held_out, row_hashes
 from eqsep.detector.windows import Windows, widened
-from eqsep.engine.compiled import compiled
 from eqsep.engine.ellipsoid import Ellipsoid
 from eqsep.engine.kernels import Laplacian, SparseLaplacian
-from eqsep.engine.nystroem import KernelMap
-from eqsep.engine.tensors import DeviceMap
+from eqsep.engine.loops import compiled
+from eqsep.engine.nystroem import DeviceMap, KernelMap
 from eqsep.engine.trees import Trees, same_trees
 from eqsep.labels import RowLabels
 from eqsep.tables.encodings import Number
@@ -72,7 +71,7 @@ class Packing:
         """Encoded rows as packed ones.  (n, n_columns) -> (n, n_packed)"""
         if isinstance(rows, np.ndarray):
             out = np.empty((len(rows), len(self.first)), rows.dtype)
-            compiled(_pack)(np.ascontiguousarray(rows), self.first, self.twice, self.second, out)
+            _pack(np.ascontiguousarray(rows), self.first, self.twice, self.second, out)
             return out
         packed = rows[:, self.first]
         packed[:, self.twice] += rows[:, self.second]
@@ -291,7 +290,8 @@ class FeatureMap:
         )
 
 
-def _pack(rows: Any, first: Any, twice: Any, second: Any, out: Any) -> None:  # pragma: no cover
+@compiled
+def _pack(rows: Any, first: Any, twice: Any, second: Any, out: Any) -> None:
     for i in range(rows.shape[0]):
         row, packed = rows[i], out[i]
         for j in range(first.shape[0]):

@@ -21,7 +21,7 @@ from eqsep.detector.promise import checked_share
 from eqsep.detector.ranks import Peers, nearest_without
 from eqsep.detector.scoring import NO_GROUPS, fetched, scorer_of
 from eqsep.detector.sets import LIKE, Limits, rows_for
-from eqsep.engine.compiled import in_threads
+from eqsep.engine.loops import in_threads
 from eqsep.engine.manhattan import SparseManhattan
 from eqsep.engine.trees import Trees
 from eqsep.errors import UserError

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-from eqsep.engine.compiled import threads
-from eqsep.engine.tensors import DeviceMap
+from eqsep.engine.loops import threads
+from eqsep.engine.nystroem import DeviceMap
 from eqsep.tables.reading import read_table, row_parts
 from eqsep.tables.tensors import TensorEncoding
 

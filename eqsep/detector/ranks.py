@@ -5,8 +5,9 @@ from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
+from numba.extending import register_jitable
 
-from eqsep.engine.compiled import compiled, in_threads
+from eqsep.engine.loops import compiled, in_threads
 
 _NO_NAN = frozenset({"nnan", "nsz"})  # so that the least of several is found several at a time
 
@@ -61,10 +62,9 @@ class Peers:
     def p_values(self, lacking: np.ndarray, distance: np.ndarray) -> np.ndarray:
         """Of rows that each fold's judges have judged.  (n, n_folds, n_kinds) -> (n, n_kinds)"""
         p = np.empty((len(lacking), len(self.n_units)))
-        there = (self.first, self.lacking, self.distance, self.as_unlike, self.n_units)
-        loop = compiled(_rank, calls=(_less,))
+        peers = (self.first, self.lacking, self.distance, self.as_unlike, self.n_units)
         in_threads(
-            lambda part: loop(lacking[part], distance[part], there, p[part]),
+            lambda part: _rank(lacking[part], distance[part], *peers, p[part]),
             len(p),
             steps=20 * lacking.size,
         )
@@ -91,10 +91,11 @@ def nearest_without(
     Distances are to rows that stand cell by cell, which `starts` says; a cell is a kind, times the
     number of folds, and a fold.
     """
-    compiled(_leave_out, fastmath=_NO_NAN)(distances, starts, cells, out)
+    _leave_out(distances, starts, cells, out)
 
 
-def _leave_out(distances: Any, starts: Any, cells: Any, out: Any) -> None:  # pragma: no cover
+@compiled(fastmath=_NO_NAN)
+def _leave_out(distances: Any, starts: Any, cells: Any, out: Any) -> None:
     n_folds = out.shape[1]
     for i in range(out.shape[0]):
         row, without = distances[i], out[i]
@@ -109,7 +110,8 @@ def _leave_out(distances: Any, starts: Any, cells: Any, out: Any) -> None:  # pr
                     without[f, k] = least
 
 
-def _less(ordered: Any, value: Any) -> Any:  # pragma: no cover  compiled
+@register_jitable
+def _less(ordered: Any, value: Any) -> Any:
     """How many of the numbers, which are in order, are less."""
     low, high = 0, ordered.shape[0]
     while low < high:
@@ -121,8 +123,17 @@ def _less(ordered: Any, value: Any) -> Any:  # pragma: no cover  compiled
     return low
 
 
-def _rank(lacking: Any, distance: Any, there: Any, p: Any) -> None:  # pragma: no cover  compiled
-    first, their_lacking, their_distance, as_unlike, n_units = there
+@compiled
+def _rank(
+    lacking: Any,
+    distance: Any,
+    first: Any,
+    their_lacking: Any,
+    their_distance: Any,
+    as_unlike: Any,
+    n_units: Any,
+    p: Any,
+) -> None:
     for i in range(p.shape[0]):
         for k in range(p.shape[1]):
             own, total = slice(first[k], first[k + 1]), 1.0

@@ -20,7 +20,7 @@ from eqsep.detector.promise import (
     rows_needed,
     shares_as_high,
 )
-from eqsep.engine.compiled import weighted_sums
+from eqsep.engine.loops import weighted_sums
 from eqsep.errors import EqsepWarning, UserError, warn
 
 STEP = 100  # with 99, 199, … rows a rate of a whole number of percents is met, not only bounded
@@ -123,8 +123,7 @@ class Scorer:
         excess, votes = self._beside(Z)
 
         def fill(rows: slice, k: np.ndarray) -> None:
-            values = np.empty((len(k), len(functions)), k.dtype)  # rounded as in `scores`
-            weighted_sums(k, functions, values)
+            values = weighted_sums(k, functions).astype(k.dtype)  # rounded as in `scores`
             own = score[rows] = self._together(values.astype(float), excess[rows], votes[rows])
             weighted_sums(k, kinds, likeness[rows], own > threshold)
 

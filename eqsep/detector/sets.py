@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from eqsep.engine.compiled import compiled
+from eqsep.engine.loops import compiled
 from eqsep.labels import OR, UNSEEN
 
 LIKE = 0.5  # the likeness from which on an alarm is called by the name of a kind without a promise
@@ -67,13 +67,13 @@ class Limits:
         """
         sets = np.empty(p.shape, dtype=bool)
         likeness = np.zeros(p.shape) if likeness is None else likeness
-        compiled(_choose)(p, votes, likeness, self.least, self.is_short, sets)
+        _choose(p, votes, likeness, self.least, self.is_short, sets)
         return sets
 
     def names(self, sets: np.ndarray, votes: np.ndarray) -> np.ndarray:
         """The names of each row, those with most votes first: "a", "a or b", or "unseen"."""
         told, code = np.empty(sets.shape, dtype=int), np.empty(len(sets), dtype=int)
-        compiled(_order)(sets, votes, self.order, told, code)
+        _order(sets, votes, self.order, told, code)
         names: np.ndarray = self.kinds[code]
         for i in (code < 0).nonzero()[0].tolist():
             own = tuple(told[i].tolist())
@@ -87,9 +87,8 @@ class Limits:
         return {}
 
 
-def _choose(
-    p: Any, votes: Any, likeness: Any, least: Any, is_short: Any, sets: Any
-) -> None:  # pragma: no cover  compiled
+@compiled
+def _choose(p: Any, votes: Any, likeness: Any, least: Any, is_short: Any, sets: Any) -> None:
     for i in range(sets.shape[0]):
         like = voted = 0
         is_named = False
@@ -104,7 +103,8 @@ def _choose(
             sets[i, k] |= is_named and votes[i, k] >= min(votes[i, voted], RIVAL)
 
 
-def _order(sets: Any, votes: Any, order: Any, told: Any, code: Any) -> None:  # pragma: no cover
+@compiled
+def _order(sets: Any, votes: Any, order: Any, told: Any, code: Any) -> None:
     """The kinds of each row, those with most votes first, then in their order; -1 after them.
 
     The code of a row is its only kind, the number of kinds where it has none, or else -1.

@@ -66,7 +66,7 @@ class TensorEncoding:
 
         self._encoding, self._device = encoding, device
         _, _, (ranks, first), scales, outputs = encoding.numbers
-        self._scales = torch.as_tensor(scales.reshape(-1, 4).T[:, :, None].copy(), device=device)
+        self._scales = torch.as_tensor(scales.reshape(-1, 5).T[:, :, None].copy(), device=device)
         self._knots = torch.as_tensor(_side_by_side(ranks, first), device=device)
         last = torch.as_tensor(np.diff(first) - 1, device=device)[:, None]
         self._ends = self._knots[KNOT, :, :1], self._knots[KNOT].gather(1, last)

@@ -1,21 +1,24 @@
-"""Distances and sums by compiled loops, each row for itself, and the threads that rows go to.
+"""Compiled loops, the sums and exponentials that several modules share, and threads for rows.
 
-The loops know no threads: whoever has all rows at hand divides them, once, by `in_threads`.
+Numba keeps what it has compiled on disk and looks at the file of a loop alone to see whether it has
+changed. So a loop uses no names of other modules of this package, and its caller passes arrays of
+one type and layout: each loop is compiled once. Loops know no threads: the caller that has all rows
+divides them, once, by `in_threads`.
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from threading import local
 from typing import Any
 
 import numpy as np
+from numba import njit
+from numba.extending import register_jitable
 
 from eqsep.arrays import is_foreign
-from eqsep.engine.machine_code import Loop
 
-ROWS = 16  # for which what is read stays at hand
 WORTH_A_THREAD = 2**20  # steps of a loop: below, a thread costs more than it does
 
 ALL = np.empty(0, dtype=bool)  # rows are wanted
@@ -23,20 +26,44 @@ ALL = np.empty(0, dtype=bool)  # rows are wanted
 _this = local()  # of each thread
 
 
+def compiled(loop: Callable[..., None] | None = None, *, fastmath: Collection[str] = ()) -> Any:
+    """Compile a loop by Numba when it is first called, and keep it on disk for other processes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> @compiled
+    ... def double(x):
+    ...     for i in range(x.shape[0]):
+    ...         x[i] *= 2
+    >>> x = np.ones(2)
+    >>> double(x)
+    >>> x
+    array([2., 2.])
+    """
+    if loop is None:
+        return partial(compiled, fastmath=fastmath)
+    options = {"nogil": True, "error_model": "numpy", "fastmath": set(fastmath)}
+    try:
+        return njit(cache=True, **options)(loop)
+    except RuntimeError:  # there is no folder to keep it in
+        return njit(**options)(loop)
+
+
 def weighted_sums(
     k: np.ndarray, functions: np.ndarray, out: np.ndarray | None = None, wanted: np.ndarray = ALL
 ) -> np.ndarray:
-    """Σ_j a_j k_ij of each row, summed in double precision, each row for itself.
+    """Σ_j a_j k_ij of each row, in double precision, each row for itself.
 
-    Not a product of matrices: its sums would depend on the rows beside each row.
+    Not a product of matrices: its sums would depend on the other rows.
 
     Parameters
     ----------
-    k : ndarray of shape (n, m)
-    functions : ndarray of shape (t, m)
+    k : ndarray of float32 or float64 of shape (n, m)
+    functions : ndarray of float64 of shape (t, m)
         The coefficients a of each.
-    out : ndarray of shape (n, t), default=None
-        What is written to, and returned; else an array of double precision.
+    out : ndarray of float64 of shape (n, t), default=None
+        What is written to, and returned.
     wanted : ndarray of bool of shape (n,), default=ALL
         Which rows are written.
 
@@ -46,13 +73,15 @@ def weighted_sums(
     >>> weighted_sums(np.array([[1.0, 2.0]], dtype=np.float32), np.array([[3.0, 4.0]]))
     array([[11.]])
     """
+    k = np.ascontiguousarray(k)
     out = np.empty((len(k), len(functions))) if out is None else out
-    compiled(_add_weighted, fastmath=ANY_ORDER)(k, functions, wanted, out)
+    add = _add_weighted_single if k.dtype == np.float32 else _add_weighted_double
+    add(k, functions, wanted, out)
     return out
 
 
 def exponentials(s: np.ndarray, *, rate: float, powers: tuple[int, ...] = (1,)) -> np.ndarray:
-    """The mean of exp(-rate p s) over powers of two p, of a matrix s >= 0 that is written over.
+    """The mean of exp(-rate p s) over powers of two p, of a matrix s >= 0, which is overwritten.
 
     In single precision exp(-rate s) has an error of 2^-23 of its size, and is 0 below 2^-126. The
     power 1 alone, by which models of version 0.1.0 answer, and double precision are NumPy's.
@@ -66,16 +95,15 @@ def exponentials(s: np.ndarray, *, rate: float, powers: tuple[int, ...] = (1,)) 
     """
     if powers == (1,) or s.dtype != np.float32:
         s *= -rate
-        np.exp(s, out=s)
-        mean_of_powers(s, powers)
+        s[:] = mean_of_powers(np.exp(s, out=s), powers)
         return s
     bits = np.empty(s.shape[1], dtype=np.int32)
-    compiled(_average_exponentials, fastmath=FUSED)(s, _SINGLE(-rate), _shares(powers), bits)
+    _average_exponentials(s, _SINGLE(-rate), _shares(powers), bits)
     return s
 
 
 def mean_of_powers(k: Any, powers: tuple[int, ...]) -> Any:
-    """The mean of these powers, which are powers of two, of a matrix that may be written over.
+    """The mean of these powers, which are powers of two, of a matrix.
 
     Examples
     --------
@@ -85,25 +113,18 @@ def mean_of_powers(k: Any, powers: tuple[int, ...]) -> Any:
     """
     if powers == (1,):
         return k
-    counts = np.isin(_doubled(max(powers)), powers)
-    if is_foreign(k):
-        total = 0.0
-        for i, is_one in enumerate(counts.tolist()):
-            k = k * k if i else k
-            total = total + k if is_one else total
-        return total / len(powers)
-    compiled(_average_powers)(k, counts, np.empty(k.shape[1], dtype=k.dtype))
-    return k
-
-
-def add_triangle(part: np.ndarray, total: np.ndarray) -> None:
-    """Add the lower triangle of `part`, whatever its precision, to that of `total`."""
-    compiled(_add_triangle)(part, total)
+    total: Any = 0.0
+    for power in _doubled(max(powers)):
+        k = k * k if power > 1 else k
+        total = total + k if power in powers else total
+    return total / len(powers) if is_foreign(k) else total * k.dtype.type(1 / len(powers))
 
 
 @cache
-def _shares(powers: tuple[int, ...]) -> tuple[Any, ...]:  # of 1, 2, 4, … in a mean over powers
-    return tuple(_SINGLE(p in powers) / _SINGLE(len(powers)) for p in _doubled(max(powers)))
+def _shares(powers: tuple[int, ...]) -> np.ndarray:
+    """What 1, 2, 4, … count in a mean over powers: two of them at least."""
+    doubled = _doubled(max(2, *powers))
+    return np.isin(doubled, powers).astype(np.float32) / _SINGLE(len(powers))
 
 
 def _doubled(most: int) -> list[int]:
@@ -152,22 +173,6 @@ def workers(n: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n, "eqsep", initializer=setattr, initargs=(_this, "is_worker", True))
 
 
-def _average_powers(k: Any, counts: Any, total: Any) -> None:  # pragma: no cover  compiled
-    share = k.dtype.type(1 / counts.sum())
-    for i in range(k.shape[0]):
-        row = k[i]
-        total[:] = 0
-        for power in range(counts.shape[0]):
-            if power:
-                for j in range(row.shape[0]):
-                    row[j] *= row[j]
-            if counts[power]:
-                for j in range(row.shape[0]):
-                    total[j] += row[j]
-        for j in range(row.shape[0]):
-            row[j] = total[j] * share
-
-
 # Products and sums in one step, for all rows alike.
 FUSED = frozenset({"contract"})
 
@@ -182,7 +187,8 @@ _A, _B, _C = _SINGLE(1.9875691500e-4), _SINGLE(1.3981999507e-3), _SINGLE(8.33345
 _D, _E, _F = _SINGLE(4.1665795894e-2), _SINGLE(1.6666665459e-1), _SINGLE(5.0000001201e-1)
 
 
-def _average_exponentials(s: Any, rate: Any, shares: Any, bits: Any) -> None:  # pragma: no cover
+@compiled(fastmath=FUSED)
+def _average_exponentials(s: Any, rate: Any, shares: Any, bits: Any) -> None:
     power_of_two = bits.view(np.float32)
     for i in range(s.shape[0]):
         row = s[i]
@@ -196,26 +202,25 @@ def _average_exponentials(s: Any, rate: Any, shares: Any, bits: Any) -> None:  #
             bits[j] = np.int32((n + _BIAS) * _EXPONENT)
         for j in range(row.shape[0]):
             k = row[j] * power_of_two[j]
-            total = shares[0] * k
-            for power in range(1, len(shares)):
-                k = k if k > _SEEN else _ZERO  # a subnormal square is slow, and adds nothing
+            square = k if k > _SEEN else _ZERO  # a subnormal square is slow, and adds nothing
+            square *= square
+            power_of_two[j] = square
+            row[j] = shares[0] * k + shares[1] * square
+        for power in range(2, shares.shape[0]):
+            for j in range(row.shape[0]):
+                k = power_of_two[j]
+                k = k if k > _SEEN else _ZERO
                 k *= k
-                total += shares[power] * k
-            row[j] = total
-
-
-def _add_triangle(part: Any, total: Any) -> None:  # pragma: no cover  compiled
-    for i in range(total.shape[0]):
-        row, more = total[i], part[i]
-        for j in range(i + 1):
-            row[j] += more[j]
+                power_of_two[j] = k
+                row[j] += shares[power] * k
 
 
 # Several at a time, so in another order than written, which is the same for all rows.
 ANY_ORDER = frozenset({"reassoc", "contract", "nsz"})
 
 
-def _add_weighted(k: Any, functions: Any, wanted: Any, out: Any) -> None:  # pragma: no cover
+@register_jitable
+def _add_weighted(k: Any, functions: Any, wanted: Any, out: Any) -> None:
     for i in range(k.shape[0]):
         if wanted.shape[0] and not wanted[i]:
             continue
@@ -227,16 +232,11 @@ def _add_weighted(k: Any, functions: Any, wanted: Any, out: Any) -> None:  # pra
             out[i, t] = total
 
 
-@cache
-def compiled(
-    loop: Callable[..., None],
-    *,
-    fastmath: frozenset[str] = frozenset(),
-    calls: tuple[Callable[..., Any], ...] = (),
-) -> Loop:
-    """`loop` as machine code, kept on disk for the next process (`eqsep.engine.machine_code`).
+@compiled(fastmath=ANY_ORDER)
+def _add_weighted_single(k: Any, functions: Any, wanted: Any, out: Any) -> None:
+    _add_weighted(k, functions, wanted, out)
 
-    What it `calls` is of the same file, and stays plain Python for whoever else calls it. A loop
-    that allocates memory, or takes more than arrays, needs Numba in every process.
-    """
-    return Loop(loop, fastmath=fastmath, calls=calls)
+
+@compiled(fastmath=ANY_ORDER)
+def _add_weighted_double(k: Any, functions: Any, wanted: Any, out: Any) -> None:
+    _add_weighted(k, functions, wanted, out)
