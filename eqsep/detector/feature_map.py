@@ -293,11 +293,10 @@ class FeatureMap:
 @compiled
 def _pack(rows: Any, first: Any, twice: Any, second: Any, out: Any) -> None:
     for i in range(rows.shape[0]):
-        row, packed = rows[i], out[i]
         for j in range(first.shape[0]):
-            packed[j] = row[first[j]]
+            out[i, j] = rows[i, first[j]]
         for j in range(twice.shape[0]):
-            packed[twice[j]] += row[second[j]]
+            out[i, twice[j]] += rows[i, second[j]]
 
 
 def deviations(encoder: FittedEncoder) -> np.ndarray:

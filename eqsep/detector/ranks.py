@@ -5,9 +5,8 @@ from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
-from numba.extending import register_jitable
 
-from eqsep.engine.loops import compiled, in_threads
+from eqsep.engine.loops import compiled, in_threads, inlined
 
 _NO_NAN = frozenset({"nnan", "nsz"})  # so that the least of several is found several at a time
 
@@ -98,22 +97,22 @@ def nearest_without(
 def _leave_out(distances: Any, starts: Any, cells: Any, out: Any) -> None:
     n_folds = out.shape[1]
     for i in range(out.shape[0]):
-        row, without = distances[i], out[i]
-        without[:] = np.inf
+        for f in range(n_folds):
+            for k in range(out.shape[2]):
+                out[i, f, k] = np.inf
         for c in range(cells.shape[0]):
-            least = row[starts[c]]
+            least = distances[i, starts[c]]
             for j in range(starts[c] + 1, starts[c + 1]):
-                least = row[j] if row[j] < least else least
+                least = distances[i, j] if distances[i, j] < least else least
             k, own = cells[c] // n_folds, cells[c] % n_folds
             for f in range(n_folds):
-                if f != own and least < without[f, k]:
-                    without[f, k] = least
+                if f != own and least < out[i, f, k]:
+                    out[i, f, k] = least
 
 
-@register_jitable
-def _less(ordered: Any, value: Any) -> Any:
-    """How many of the numbers, which are in order, are less."""
-    low, high = 0, ordered.shape[0]
+@inlined
+def _less(ordered: Any, low: Any, high: Any, value: Any) -> Any:
+    """The first place from `low` up to `high` with a number, of numbers in order, not less."""
     while low < high:
         middle = (low + high) >> 1
         if ordered[middle] < value:
@@ -136,9 +135,9 @@ def _rank(
 ) -> None:
     for i in range(p.shape[0]):
         for k in range(p.shape[1]):
-            own, total = slice(first[k], first[k + 1]), 1.0
+            total = 1.0
             for f in range(lacking.shape[1]):
-                rank = _less(their_lacking[own], lacking[i, f, k])
-                rank = max(rank, _less(their_distance[own], distance[i, f, k]))
-                total += as_unlike[first[k] + k + rank, f]
+                by_votes = _less(their_lacking, first[k], first[k + 1], lacking[i, f, k])
+                by_distance = _less(their_distance, first[k], first[k + 1], distance[i, f, k])
+                total += as_unlike[max(by_votes, by_distance) + k, f]
             p[i, k] = total / (n_units[k] + 1)

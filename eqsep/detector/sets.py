@@ -111,7 +111,8 @@ def _order(sets: Any, votes: Any, order: Any, told: Any, code: Any) -> None:
     """
     for i in range(sets.shape[0]):
         n = 0
-        told[i] = -1
+        for j in range(order.shape[0]):
+            told[i, j] = -1
         for j in range(order.shape[0]):
             k = order[j]
             if sets[i, k]:

@@ -182,11 +182,10 @@ def _along(rows: Any, centre: np.ndarray, axes: np.ndarray, places: np.ndarray) 
 def _add_products(X: Any, places: Any, centre: Any, axes: Any, y: Any) -> None:
     for first in range(0, X.shape[0], _ROWS):
         for j in range(places.shape[0]):
-            axis = axes[j]
             for i in range(first, min(first + _ROWS, X.shape[0])):
-                row, x = y[i], X[i, places[j]] - centre[j]
-                for k in range(row.shape[0]):
-                    row[k] += x * axis[k]
+                x = X[i, places[j]] - centre[j]
+                for k in range(y.shape[1]):
+                    y[i, k] += x * axes[j, k]
 
 
 def _distances(y: Any) -> Any:

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numba.extending import register_jitable
 
 from eqsep.arrays import is_foreign
 
@@ -48,6 +47,9 @@ def compiled(loop: Callable[..., None] | None = None, *, fastmath: Collection[st
         return njit(cache=True, **options)(loop)
     except RuntimeError:  # there is no folder to keep it in
         return njit(**options)(loop)
+
+
+inlined = njit(inline="always")  # for parts of loops
 
 
 def weighted_sums(
@@ -98,7 +100,7 @@ def exponentials(s: np.ndarray, *, rate: float, powers: tuple[int, ...] = (1,)) 
         s[:] = mean_of_powers(np.exp(s, out=s), powers)
         return s
     bits = np.empty(s.shape[1], dtype=np.int32)
-    _average_exponentials(s, _SINGLE(-rate), _shares(powers), bits)
+    _average_exponentials(s, _SINGLE(-rate), _shares(powers), bits, bits.view(np.float32))
     return s
 
 
@@ -188,47 +190,46 @@ _D, _E, _F = _SINGLE(4.1665795894e-2), _SINGLE(1.6666665459e-1), _SINGLE(5.00000
 
 
 @compiled(fastmath=FUSED)
-def _average_exponentials(s: Any, rate: Any, shares: Any, bits: Any) -> None:
-    power_of_two = bits.view(np.float32)
+def _average_exponentials(s: Any, rate: Any, shares: Any, bits: Any, power: Any) -> None:
+    # `bits` and `power` are the same memory: whole numbers, and the powers of two they spell.
+    m = s.shape[1]
     for i in range(s.shape[0]):
-        row = s[i]
-        for j in range(row.shape[0]):
-            x = row[j] * rate
+        for j in range(m):
+            x = s[i, j] * rate
             x = _LOWEST if x < _LOWEST else x
             n = (x * _LOG2_E + _ROUNDED) - _ROUNDED
             r = (x - n * _LOG_2) - n * _REST
             higher = ((((_A * r + _B) * r + _C) * r + _D) * r + _E) * r + _F
-            row[j] = higher * (r * r) + r + _ONE
+            s[i, j] = higher * (r * r) + r + _ONE
             bits[j] = np.int32((n + _BIAS) * _EXPONENT)
-        for j in range(row.shape[0]):
-            k = row[j] * power_of_two[j]
+        for j in range(m):
+            k = s[i, j] * power[j]
             square = k if k > _SEEN else _ZERO  # a subnormal square is slow, and adds nothing
             square *= square
-            power_of_two[j] = square
-            row[j] = shares[0] * k + shares[1] * square
-        for power in range(2, shares.shape[0]):
-            for j in range(row.shape[0]):
-                k = power_of_two[j]
+            power[j] = square
+            s[i, j] = shares[0] * k + shares[1] * square
+        for p in range(2, shares.shape[0]):
+            for j in range(m):
+                k = power[j]
                 k = k if k > _SEEN else _ZERO
                 k *= k
-                power_of_two[j] = k
-                row[j] += shares[power] * k
+                power[j] = k
+                s[i, j] += shares[p] * k
 
 
 # Several at a time, so in another order than written, which is the same for all rows.
 ANY_ORDER = frozenset({"reassoc", "contract", "nsz"})
 
 
-@register_jitable
+@inlined
 def _add_weighted(k: Any, functions: Any, wanted: Any, out: Any) -> None:
     for i in range(k.shape[0]):
         if wanted.shape[0] and not wanted[i]:
             continue
-        row = k[i]
         for t in range(functions.shape[0]):
-            a, total = functions[t], 0.0
-            for j in range(row.shape[0]):
-                total += a[j] * row[j]
+            total = 0.0
+            for j in range(k.shape[1]):
+                total += functions[t, j] * k[i, j]
             out[i, t] = total
 
 

@@ -3,10 +3,9 @@
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
 from eqsep.arrays import is_foreign, namespace
-from eqsep.engine.loops import compiled
+from eqsep.engine.loops import compiled, inlined
 
 ROWS, COLUMNS = 16, 4  # that are summed in one go
 COMMON = 0.5  # the share of landmarks with one number from which on a column is mostly that number
@@ -86,7 +85,7 @@ class SparseManhattan:
         common, second, share = _most_common(C)
         places = np.flatnonzero(share >= COMMON)
         columns = C[:, places].T
-        numbers = np.stack([common, second])[:, places]
+        numbers = np.stack([common[places], second[places]])
         usual = np.abs(columns - numbers[0][:, None])
         differences = np.abs(numbers[1][:, None] - columns) - usual
         self._sparse = places, numbers, np.stack([columns, usual, differences])
@@ -110,25 +109,25 @@ def _most_common(C: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return number, ordered[second, columns], share
 
 
-@register_jitable
+@inlined
 def _add_dense(X: Any, columns: Any, C: Any, total: Any, some: Any, out: Any) -> None:
     # One row at a time and landmarks side by side: sums are taken in one order for all of them.
-    n, m = out.shape
+    n, m = out.shape[0], out.shape[1]
     for first in range(0, n, ROWS):
         last = min(first + ROWS, n)
         for i in range(first, last):
-            row, x = out[i], some[i - first]
             for j in range(m):
-                row[j] = total[j]
+                out[i, j] = total[j]
             for k in range(columns.shape[0]):
-                x[k] = X[i, columns[k]]
+                some[i - first, k] = X[i, columns[k]]
         for k in range(0, C.shape[0], COLUMNS):
-            a, b, c, d = C[k], C[k + 1], C[k + 2], C[k + 3]
             for i in range(first, last):
-                row, x = out[i], some[i - first]
-                xa, xb, xc, xd = x[k], x[k + 1], x[k + 2], x[k + 3]
+                a, b = some[i - first, k], some[i - first, k + 1]
+                c, d = some[i - first, k + 2], some[i - first, k + 3]
                 for j in range(m):
-                    row[j] += (abs(xa - a[j]) + abs(xb - b[j])) + (abs(xc - c[j]) + abs(xd - d[j]))
+                    left = abs(a - C[k, j]) + abs(b - C[k + 1, j])
+                    right = abs(c - C[k + 2, j]) + abs(d - C[k + 3, j])
+                    out[i, j] += left + right
 
 
 @compiled
@@ -149,20 +148,18 @@ def _add_in_single(
     sparse: Any,
 ) -> None:
     _add_dense(X, columns, C, total, some, out)
+    m = out.shape[1]
     for i in range(X.shape[0]):
-        row = out[i]
         for k in range(places.shape[0]):
             x = X[i, places[k]]
             if x == common[0, k]:
                 continue
             if x == common[1, k]:
-                difference = sparse[2, k]
-                for j in range(row.shape[0]):
-                    row[j] += difference[j]
+                for j in range(m):
+                    out[i, j] += sparse[2, k, j]
             else:
-                c, usual = sparse[0, k], sparse[1, k]
-                for j in range(row.shape[0]):
-                    row[j] += abs(x - c[j]) - usual[j]
-        for j in range(row.shape[0]):
-            if row[j] < 0:  # by rounding
-                row[j] = 0
+                for j in range(m):
+                    out[i, j] += abs(x - sparse[0, k, j]) - sparse[1, k, j]
+        for j in range(m):
+            if out[i, j] < 0:  # by rounding
+                out[i, j] = 0

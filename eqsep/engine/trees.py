@@ -308,34 +308,30 @@ def _walk(X: Any, root: Any, nodes: Any, limits: Any, number: Any, out: Any) -> 
     # Eight trees side by side, so that none waits for another's memory; a leaf leads to itself.
     left, right = np.uint32(2), np.uint32(3)
     for i in range(X.shape[0]):
-        x = X[i]
         for first in range(0, root.shape[0], SIDE_BY_SIDE):
-            here = out[i, first : first + SIDE_BY_SIDE]
-            for k in range(SIDE_BY_SIDE):
-                here[k] = root[min(first + k, root.shape[0] - 1)]
+            for t in range(first, first + SIDE_BY_SIDE):
+                out[i, t] = root[min(t, root.shape[0] - 1)]
             is_on_the_way = True
             while is_on_the_way:
                 is_on_the_way = False
-                for k in range(SIDE_BY_SIDE):
-                    node = here[k]
-                    side = left if x[nodes[node, 0]] <= limits[node, 1] else right
-                    here[k] = nodes[node, side]
-                    is_on_the_way |= here[k] != node
-            for k in range(SIDE_BY_SIDE):
-                here[k] = number[here[k]]
+                for t in range(first, first + SIDE_BY_SIDE):
+                    node = out[i, t]
+                    side = left if X[i, nodes[node, 0]] <= limits[node, 1] else right
+                    out[i, t] = nodes[node, side]
+                    is_on_the_way |= out[i, t] != node
+            for t in range(first, first + SIDE_BY_SIDE):
+                out[i, t] = number[out[i, t]]
 
 
 @compiled
 def _average(leaves: Any, n: Any, of_leaf: Any, out: Any) -> None:
     for i in range(out.shape[0]):
         for part in range(out.shape[1]):
-            mean = out[i, part]
-            mean[:] = 0.0
-            for t in range(part * n, (part + 1) * n):
-                for k in range(mean.shape[0]):
-                    mean[k] += of_leaf[leaves[i, t], k]
-            for k in range(mean.shape[0]):
-                mean[k] /= n
+            for k in range(out.shape[2]):
+                total = 0.0
+                for t in range(part * n, (part + 1) * n):
+                    total += of_leaf[leaves[i, t], k]
+                out[i, part, k] = total / n
 
 
 @compiled

@@ -18,7 +18,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from eqsep.arrays import namespace
-from eqsep.engine.loops import compiled
+from eqsep.engine.loops import compiled, inlined
 from eqsep.tables.column import LARGEST, NAME_WEIGHT, Column, truth_of
 
 KNOTS = 256
@@ -28,7 +28,7 @@ KNOT, GAP, HIGH, RISE, AT = range(5)  # of a column's ranks
 CENTRE, SCALE, WIDTH, CONSTANT, MOST = range(5)  # of a column's scale
 WEIGHTS, IF_MISSING = 5, 8  # after these: what outputs count, and what they are if it is missing
 RANK, DEVIATION, MISSING = range(3)  # outputs
-FIRST, LAST = 3, 4  # after their places: where a column's knots begin and end
+FIRST, LAST = 3, 4  # after their places: a column's first and last knot
 RANK_WEIGHT = 12**0.5
 _UNSEEN_RANK = -2.0  # the rank of a missing value where training had none; numbers stay above -1
 _UNSEEN_STEP = 8.0  # the same on the standard scale, below the least value of training
@@ -120,7 +120,7 @@ class Number:
     def missing(self, form: str) -> float:
         """Where a missing value is: at the median, or outside all of training."""
         if form == "quantile":
-            middle = float(rank(self.centre, self.ranks, self.width))
+            middle = float(rank(self.centre, self.ranks, 0, len(self.knots) - 1, self.width))
             return middle if self.with_missing else _UNSEEN_RANK
         least = float(deviation(self.knots[0], self.scales))
         return 0.0 if self.with_missing else least - _UNSEEN_STEP
@@ -299,22 +299,22 @@ def _turn(seconds: Any, cycle: str, xp: Any) -> Any:
 
 
 @register_jitable
-def rank(x: Any, ranks: Any, width: Any) -> Any:
+def rank(x: Any, ranks: Any, first: int, last: int, width: Any) -> Any:
     """The interpolated rank; beyond the range of training towards -1 and 2, never arriving.
 
     `ranks` has a column for each knot: the knot, the gap to the next, the rank of the last row on
-    it, how ranks rise to the next, and the knot's own.
+    it, how ranks rise to the next, and the knot's own. The knots that count go from `first` to
+    `last`.
     """
-    last = ranks.shape[1] - 1
-    if x < ranks[KNOT, 0]:
-        return -beyond(ranks[KNOT, 0] - x, width)
+    if x < ranks[KNOT, first]:
+        return -beyond(ranks[KNOT, first] - x, width)
     if x > ranks[KNOT, last]:
         return 1 + beyond(x - ranks[KNOT, last], width)
-    if last == 0:
+    if first == last:
         return 0.5
     if x == ranks[KNOT, last]:
         return 1.0
-    below, above = 0, last
+    below, above = first, last
     while above - below > 1:
         middle = (below + above) >> 1
         if ranks[KNOT, middle] <= x:
@@ -349,7 +349,7 @@ def deviation(x: Any, scale: Any) -> Any:
     return math.copysign(size, z)
 
 
-@register_jitable
+@inlined
 def _encode(X: Any, bits: Any, knots: Any, scales: Any, places: Any, out: Any) -> None:
     for k in range(X.shape[0]):
         first, last, scale = places[k, FIRST], places[k, LAST], scales[k]
@@ -358,7 +358,6 @@ def _encode(X: Any, bits: Any, knots: Any, scales: Any, places: Any, out: Any) -
             places[k, DEVIATION],
             places[k, MISSING],
         )
-        own = knots[:, first:last]
         a = b = gone = 0.0
         for i in range(X.shape[1]):
             if i == 0 or bits[k, i] != bits[k, i - 1]:  # else it is as the row before: often so
@@ -369,7 +368,7 @@ def _encode(X: Any, bits: Any, knots: Any, scales: Any, places: Any, out: Any) -
                 else:
                     gone = 0.0
                     if to_rank >= 0:
-                        a = rank(x, own, scale[WIDTH]) * scale[WEIGHTS + RANK]
+                        a = rank(x, knots, first, last, scale[WIDTH]) * scale[WEIGHTS + RANK]
                     if to_deviation >= 0:
                         b = deviation(x, scale) * scale[WEIGHTS + DEVIATION]
             if to_rank >= 0:
@@ -386,7 +385,7 @@ def encode_in_single(X: Any, bits: Any, knots: Any, scales: Any, places: Any, ou
 
     `bits` are those of `X` as int64, `knots` the ranks of all columns side by side. Of each column,
     `places` say where the rank, the deviation and the 1 of a missing value go (-1: nowhere), and
-    where its knots begin and end; `scales` have what `deviation` takes, then the weights of the
+    its first and last knot; `scales` have what `deviation` takes, then the weights of the
     three outputs, then what the first two are for a missing value.
     """
     _encode(X, bits, knots, scales, places, out)

@@ -226,7 +226,7 @@ class Encoding:
         """What `encode_in_single` takes: knots, scales and places."""
         (knots, first), (places, weights, missing) = self.numbers.ranks, self.numbers.outputs
         scales = np.column_stack([self.numbers.scales, weights, missing])
-        return knots, scales, np.column_stack([places, first[:-1], first[1:]])
+        return knots, scales, np.column_stack([places, first[:-1], first[1:] - 1])
 
     @cached_property
     def categories(self) -> list[tuple[int, Category, tuple[np.ndarray, np.ndarray]]]:
