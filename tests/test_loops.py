@@ -214,12 +214,6 @@ def test_sums_are_in_double_precision_and_each_row_is_on_its_own():
     assert_array_equal(np.column_stack([weighted_sums(k, a[None]) for a in coef]), together)
 
 
-def test_sums_of_rows_that_are_not_wanted_are_left_alone():
-    k, coef, wanted = np.ones((4, 5), np.float32), np.ones((2, 5)), np.array([1, 0, 0, 1], bool)
-    out = weighted_sums(k, coef, np.full((4, 2), -1.0), wanted)
-    assert_array_equal(out, [[5, 5], [-1, -1], [-1, -1], [5, 5]])
-
-
 def test_exponentials_are_as_good_as_single_precision_allows():
     s = np.linspace(0, 87, 10**6, dtype=np.float32)[None]
     found = exponentials(s.copy(), rate=1.0, powers=(1, 2))

@@ -125,7 +125,8 @@ class Scorer:
         def fill(rows: slice, k: np.ndarray) -> None:
             values = weighted_sums(k, functions).astype(k.dtype)  # rounded as in `scores`
             own = score[rows] = self._together(values.astype(float), excess[rows], votes[rows])
-            weighted_sums(k, kinds, likeness[rows], own > threshold)
+            above = own > threshold
+            likeness[rows][above] = weighted_sums(k[above], kinds)
 
         self.kernel_map.each(Z, fill)
         return score, likeness[score > threshold]

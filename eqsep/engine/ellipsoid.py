@@ -180,9 +180,11 @@ def _along(rows: Any, centre: np.ndarray, axes: np.ndarray, places: np.ndarray) 
 
 @compiled
 def _add_products(X: Any, places: Any, centre: Any, axes: Any, y: Any) -> None:
-    for first in range(0, X.shape[0], _ROWS):
+    n = X.shape[0]
+    for first in range(0, n, _ROWS):
+        last = first + _ROWS if first + _ROWS < n else n
         for j in range(places.shape[0]):
-            for i in range(first, min(first + _ROWS, X.shape[0])):
+            for i in range(first, last):
                 x = X[i, places[j]] - centre[j]
                 for k in range(y.shape[1]):
                     y[i, k] += x * axes[j, k]

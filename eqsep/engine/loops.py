@@ -19,9 +19,6 @@ from numba import njit
 from eqsep.arrays import is_foreign
 
 WORTH_A_THREAD = 2**20  # steps of a loop: below, a thread costs more than it does
-
-ALL = np.empty(0, dtype=bool)  # rows are wanted
-
 _this = local()  # of each thread
 
 
@@ -52,22 +49,10 @@ def compiled(loop: Callable[..., None] | None = None, *, fastmath: Collection[st
 inlined = njit(inline="always")  # for parts of loops
 
 
-def weighted_sums(
-    k: np.ndarray, functions: np.ndarray, out: np.ndarray | None = None, wanted: np.ndarray = ALL
-) -> np.ndarray:
-    """Σ_j a_j k_ij of each row, in double precision, each row for itself.
+def weighted_sums(k: np.ndarray, functions: np.ndarray) -> np.ndarray:
+    """Σ_j a_j k_ij of each row and each of the functions a, in double precision.
 
-    Not a product of matrices: its sums would depend on the other rows.
-
-    Parameters
-    ----------
-    k : ndarray of float32 or float64 of shape (n, m)
-    functions : ndarray of float64 of shape (t, m)
-        The coefficients a of each.
-    out : ndarray of float64 of shape (n, t), default=None
-        What is written to, and returned.
-    wanted : ndarray of bool of shape (n,), default=ALL
-        Which rows are written.
+    Not a product of matrices: its sums would depend on the other rows.  (n, m), (t, m) -> (n, t)
 
     Examples
     --------
@@ -75,10 +60,9 @@ def weighted_sums(
     >>> weighted_sums(np.array([[1.0, 2.0]], dtype=np.float32), np.array([[3.0, 4.0]]))
     array([[11.]])
     """
-    k = np.ascontiguousarray(k)
-    out = np.empty((len(k), len(functions))) if out is None else out
+    out = np.empty((len(k), len(functions)))
     add = _add_weighted_single if k.dtype == np.float32 else _add_weighted_double
-    add(k, functions, wanted, out)
+    add(np.ascontiguousarray(k), functions, out)
     return out
 
 
@@ -222,10 +206,8 @@ ANY_ORDER = frozenset({"reassoc", "contract", "nsz"})
 
 
 @inlined
-def _add_weighted(k: Any, functions: Any, wanted: Any, out: Any) -> None:
+def _add_weighted(k: Any, functions: Any, out: Any) -> None:
     for i in range(k.shape[0]):
-        if wanted.shape[0] and not wanted[i]:
-            continue
         for t in range(functions.shape[0]):
             total = 0.0
             for j in range(k.shape[1]):
@@ -234,10 +216,10 @@ def _add_weighted(k: Any, functions: Any, wanted: Any, out: Any) -> None:
 
 
 @compiled(fastmath=ANY_ORDER)
-def _add_weighted_single(k: Any, functions: Any, wanted: Any, out: Any) -> None:
-    _add_weighted(k, functions, wanted, out)
+def _add_weighted_single(k: Any, functions: Any, out: Any) -> None:
+    _add_weighted(k, functions, out)
 
 
 @compiled(fastmath=ANY_ORDER)
-def _add_weighted_double(k: Any, functions: Any, wanted: Any, out: Any) -> None:
-    _add_weighted(k, functions, wanted, out)
+def _add_weighted_double(k: Any, functions: Any, out: Any) -> None:
+    _add_weighted(k, functions, out)

@@ -114,7 +114,7 @@ def _add_dense(X: Any, columns: Any, C: Any, total: Any, some: Any, out: Any) ->
     # One row at a time and landmarks side by side: sums are taken in one order for all of them.
     n, m = out.shape[0], out.shape[1]
     for first in range(0, n, ROWS):
-        last = min(first + ROWS, n)
+        last = first + ROWS if first + ROWS < n else n
         for i in range(first, last):
             for j in range(m):
                 out[i, j] = total[j]

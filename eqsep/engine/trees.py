@@ -177,22 +177,23 @@ class Trees:
 
     @cached_property
     def _steps(self) -> tuple[np.ndarray, ...]:
-        """Roots; of each node, side by side, its column, the limit's bits and both nodes below.
+        """Roots, the last one repeated up to whole groups of `SIDE_BY_SIDE`; of each node, side by
+        side, its column, the limit's bits and both nodes below.
 
         Then the same memory as limits, and the numbers of leaves.
         """
         root, column, limit, left, right, _ = self.walks
         nodes = np.column_stack([column, limit.view(np.int32), left, right]).view(np.uint32)
-        return root.astype(np.uint32), nodes, nodes.view(np.float32), self.left.astype(np.uint32)
+        root = np.append(root, [root[-1]] * (-len(root) % SIDE_BY_SIDE)).astype(np.uint32)
+        return root, nodes, nodes.view(np.float32), self.left.astype(np.uint32)
 
     def leaves(self, rows: np.ndarray) -> np.ndarray:
         """The leaf of each tree in which each row ends.  (n, n_columns) -> (n, n_trees)"""
         return self._walked(_single(rows))[:, : len(self.root)]
 
     def _walked(self, rows: np.ndarray) -> np.ndarray:
-        """The same in whole groups of `SIDE_BY_SIDE` trees; the last tree is repeated."""
-        n = len(self.root)
-        out = np.empty((len(rows), n + -n % SIDE_BY_SIDE), dtype=np.uint32)
+        """The same with the last tree repeated, up to whole groups of `SIDE_BY_SIDE`."""
+        out = np.empty((len(rows), len(self._steps[0])), dtype=np.uint32)
         _walk(rows, *self._steps, out)
         return out
 
@@ -310,7 +311,7 @@ def _walk(X: Any, root: Any, nodes: Any, limits: Any, number: Any, out: Any) -> 
     for i in range(X.shape[0]):
         for first in range(0, root.shape[0], SIDE_BY_SIDE):
             for t in range(first, first + SIDE_BY_SIDE):
-                out[i, t] = root[min(t, root.shape[0] - 1)]
+                out[i, t] = root[t]
             is_on_the_way = True
             while is_on_the_way:
                 is_on_the_way = False

@@ -340,8 +340,8 @@ def deviation(x: Any, scale: Any) -> Any:
     `scale` has the centre, the size of a deviation, the range of training, 1 where training had one
     value, and the most deviations that count.
     """
-    z = min(max((x - scale[CENTRE]) / scale[SCALE], -scale[MOST]), scale[MOST])
-    size = abs(z)
+    z = (x - scale[CENTRE]) / scale[SCALE]
+    size = abs(z) if abs(z) < scale[MOST] else scale[MOST]
     if size > 0:
         size += JUMP * scale[CONSTANT]
     if size > LINEAR:
