@@ -82,13 +82,9 @@ def test_no_underscore_crosses_a_module():
     assert {at: names for at, names in told.items() if names} == {}
 
 
-def test_a_module_fits_on_a_few_screens():
-    lengths = {at: len(text.splitlines()) for at, text in texts(ALL_MODULES, ROOT.parent).items()}
-    assert {at: n for at, n in lengths.items() if n > 400} == {}
-
-
 def test_importing_eqsep_is_light():
-    code = "import sys, eqsep; print(sorted({'torch', 'matplotlib', 'sklearn'} & set(sys.modules)))"
+    heavy = {"torch", "matplotlib", "numba", "sklearn"}
+    code = f"import sys, eqsep; print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
