@@ -22,8 +22,7 @@ from tasks import DATA_HOME
 from eqsep import Detector
 from eqsep.datasets import load_nsl_kdd
 from eqsep.engine import gpu
-from eqsep.engine.nystroem import Statistics
-from eqsep.engine.tensors import TensorMap
+from eqsep.engine.nystroem import Statistics, TensorMap
 from eqsep.evaluation import average_precision_by_kind
 from eqsep.kernels import RBF, Laplacian
 

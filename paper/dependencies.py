@@ -120,7 +120,7 @@ def _forget_cached() -> None:
                     value.cache_clear()
 
 
-_COMPILES = Place("eqsep/engine/compiled.py", "compiled")  # what it is given, nobody sees run
+_COMPILERS = {"compiled", "inlined", "register_jitable"}  # what they decorate, no profiler sees
 _LASTING = (__name__, "paper.provenance", "paper.published")  # what these keep no result depends on
 
 
@@ -145,9 +145,9 @@ def _closure(ran: Iterable[Place]) -> set[Place]:
         if (place, at_import) in seen:
             continue
         seen.add((place, at_import))
-        for target, is_called, is_compiled in _named(place):
+        for target, is_called in _named(place):
             kind = _kind(target)
-            if kind != "function" or (at_import and is_called) or is_compiled:
+            if kind != "function" or (at_import and is_called) or _is_compiled(target):
                 todo.append((target, True))
             if kind == "class" and at_import and is_called:
                 made = (Place(target.file, f"{target.name}.{name}") for name in _MAKING)
@@ -159,8 +159,16 @@ def _kind(place: Place) -> str:
     return _source(ROOT / place.file).kind(place.name)
 
 
-def _named(place: Place) -> Iterator[tuple[Place, bool, bool]]:
-    """What the statements of a place name, whether they call it, and whether they compile it."""
+def _is_compiled(place: Place) -> bool:
+    functions = (
+        s for s in _source(ROOT / place.file).parts[place.name] if isinstance(s, _FUNCTIONS)
+    )
+    nodes = (node for f in functions for d in f.decorator_list for node in ast.walk(d))
+    return any(isinstance(node, ast.Name) and node.id in _COMPILERS for node in nodes)
+
+
+def _named(place: Place) -> Iterator[tuple[Place, bool]]:
+    """What the statements of a place name, and whether they call it."""
     source = _source(ROOT / place.file)
     statements = source.parts[place.name]
     nodes = [node for statement in statements for node in ast.walk(statement)]
@@ -168,17 +176,12 @@ def _named(place: Place) -> Iterator[tuple[Place, bool, bool]]:
     own = _own(nodes) if source.kind(place.name) == "function" else set()
     calls = [node for node in nodes if isinstance(node, ast.Call)]
     called = {id(node.func) for node in calls}
-    compiled = {
-        id(node.args[0])
-        for node in calls
-        if node.args and _resolved(place.file, _words(node.func), imports) == _COMPILES
-    }
     for node in nodes:
         words = _words(node)
         is_free = words and words[0] not in own
         target = _resolved(place.file, words, imports) if is_free else None
         if target is not None and target != place:
-            yield target, id(node) in called, id(node) in compiled
+            yield target, id(node) in called
 
 
 def _own(nodes: Iterable[ast.AST]) -> set[str]:

@@ -133,7 +133,7 @@ def test_threads_and_company_change_nothing(monkeypatch):
         )
         return network.state_dict()
 
-    monkeypatch.setattr("eqsep.engine.compiled.WORTH_A_THREAD", 1)
+    monkeypatch.setattr("eqsep.engine.loops.WORTH_A_THREAD", 1)
     one, two, fewer = trained(4, 1), trained(4, 2), trained(2, 1)
     for name, tensor in one.items():
         assert torch.equal(tensor, two[name]), name

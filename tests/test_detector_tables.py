@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector.scoring import scorer_of
-from eqsep.engine import compiled
+from eqsep.engine import loops
 from eqsep.tables.fitted import output_weights
 
 
@@ -106,7 +106,7 @@ def test_a_score_does_not_depend_on_the_rows_beside_it(frame, fitted, threads, m
     together = fitted.score_samples(frame)
     likeness = scorer_of(fitted).likeness(fitted.feature_map_.rows(frame))
     monkeypatch.setenv("OMP_NUM_THREADS", threads)
-    monkeypatch.setattr(compiled, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(loops, "WORTH_A_THREAD", 1)
     assert_array_equal(fitted.score_samples(frame), together)
     some = range(0, len(frame), 23)
     alone = np.concatenate([fitted.score_samples(frame.iloc[[i]]) for i in some])

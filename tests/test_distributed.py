@@ -208,7 +208,7 @@ def test_sums_are_those_of_all_units_in_their_order(monkeypatch):
 def threads_of(unit, place):  # noqa: ARG001
     from threadpoolctl import threadpool_info
 
-    from eqsep.engine.compiled import threads
+    from eqsep.engine.loops import threads
 
     np.ones((64, 64)) @ np.ones((64, 64))
     return [(threads(), {pool["num_threads"] for pool in threadpool_info()})]

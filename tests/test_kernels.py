@@ -15,8 +15,7 @@ from sklearn.metrics.pairwise import (
     rbf_kernel,
 )
 
-from eqsep.engine.distances import SquaredDistance
-from eqsep.engine.kernels import PAIRWISE, SparseLaplacian, unit_of
+from eqsep.engine.kernels import PAIRWISE, SparseLaplacian, SquaredDistance, unit_of
 from eqsep.kernels import (
     LOCAL_KERNELS,
     RBF,

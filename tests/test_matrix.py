@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_array_equal
 
-from eqsep.engine import compiled
+from eqsep.engine import loops
 from eqsep.tables import TableEncoder
 from eqsep.tables.fitted import aligned, encoded, encoded_values
 
@@ -121,7 +121,7 @@ def test_an_encoder_of_names_alone_takes_plain_values():
 
 
 def test_neither_threads_nor_the_length_of_a_table_change_a_bit(monkeypatch):
-    monkeypatch.setattr(compiled, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(loops, "WORTH_A_THREAD", 1)
     encoder, rows = learnt(missing=0.1), rows_of(1300, seed=2, missing=0.1)
     table = pa.Table.from_pylist([{"id": 1} | row for row in rows]).drop_columns("id")
     several = {}

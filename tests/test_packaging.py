@@ -92,14 +92,10 @@ def private_names(paths):
 
 
 def test_the_private_names_of_other_libraries_are_known():
-    """What has no public name: torch's product of bytes, which `test_gpu` tries, what a fitted SVC
-    is made of, which `test_persistence` does, the files of Numba's cache, `test_code_cache`, and
-    how it compiles, `test_machine_code`; `os._exit` is documented as it is.
+    """What has no public name: torch's product of bytes, which `test_gpu` tries, and what a fitted
+    SVC is made of, which `test_persistence` does; `os._exit` is documented as it is.
     """
     known = {("gpu.py", "_int_mm"), ("foreign.py", "_gamma"), ("console.py", "_exit")}
-    files = ("_impl", "_index_name", "_save_data", "_save_index", "_source_stamp")
-    known |= {("code_cache.py", name) for name in files}
-    known |= {("emission.py", name) for name in ("_tm", "_getvalue")}
     assert private_names(MODULES) == known
 
 

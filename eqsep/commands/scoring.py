@@ -39,7 +39,7 @@ from eqsep.commands.writing import (
 )
 from eqsep.detector.calibration import alarms_needed, checked_fdr, select
 from eqsep.detector.model import Model
-from eqsep.engine.compiled import threads, workers
+from eqsep.engine.loops import threads, workers
 from eqsep.errors import UserError, quoted
 from eqsep.labels import NORMAL
 from eqsep.tables.reading import Table, arrow_numbers

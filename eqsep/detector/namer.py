@@ -19,7 +19,7 @@ import numpy as np
 from eqsep.arrays import WithoutCaches
 from eqsep.detector.config import Config
 from eqsep.detector.evidence import KindRows
-from eqsep.engine.compiled import compiled, in_threads
+from eqsep.engine.loops import compiled, in_threads, inlined
 from eqsep.engine.manhattan import SparseManhattan
 from eqsep.engine.trees import Trees
 from eqsep.errors import UserError
@@ -111,12 +111,11 @@ class Judges(WithoutCaches):
         """The lack of votes and the distance, without each fold.  -> (n, n_folds, n_kinds) twice"""
         distances, starts, cells = self._near
         nearest = np.empty((len(rows), self.n_folds, len(self.kinds)))
-        find = compiled(_nearest_without, fastmath=_NO_NAN)
 
         def fill(part: slice) -> None:
             for start in range(part.start, part.stop, _AT_ONCE):
                 some = slice(start, min(start + _AT_ONCE, part.stop))
-                find(distances(rows[some]), starts, cells, nearest[some])
+                _nearest_without(distances(rows[some]), starts, cells, nearest[some])
 
         in_threads(fill, len(rows), steps=rows.size * len(cells) * self.max_near // self.n_folds)
         return 1 - self.trees.means(rows, self.shares, n_parts=self.n_folds), nearest
@@ -243,9 +242,8 @@ class _Ranks:
         """Of rows that each fold's judges have judged.  (n, n_folds, n_kinds) -> (n, n_kinds)"""
         p = np.empty((len(lacking), len(self.n_units)))
         known = (self.first, self.lacking, self.distance, self.as_unlike, self.n_units)
-        loop = compiled(_p_values, calls=(_n_less,))
         in_threads(
-            lambda part: loop(lacking[part], distance[part], known, p[part]),
+            lambda part: _p_values(lacking[part], distance[part], *known, p[part]),
             len(p),
             steps=20 * lacking.size,
         )
@@ -411,13 +409,13 @@ class _Limits:
         """Which kinds are names of each row, by p-values, votes and likeness.  -> (n, n_kinds)"""
         sets = np.empty(p.shape, dtype=bool)
         likeness = np.zeros(p.shape) if likeness is None else likeness
-        compiled(_choose)(p, votes, likeness, self.least, self.is_short, sets)
+        _choose(p, votes, likeness, self.least, self.is_short, sets)
         return sets
 
     def names(self, sets: np.ndarray, votes: np.ndarray) -> np.ndarray:
         """The names of each row, those with most votes first."""
         ordered, code = np.empty(sets.shape, dtype=int), np.empty(len(sets), dtype=int)
-        compiled(_order)(sets, votes, self.order, ordered, code)
+        _order(sets, votes, self.order, ordered, code)
         names: np.ndarray = self.kinds[code]
         for i in (code < 0).nonzero()[0].tolist():
             own = tuple(ordered[i].tolist())
@@ -431,7 +429,8 @@ class _Limits:
         return {}
 
 
-def _nearest_without(distances: Any, starts: Any, cells: Any, out: Any) -> None:  # pragma: no cover
+@compiled(fastmath=_NO_NAN)
+def _nearest_without(distances: Any, starts: Any, cells: Any, out: Any) -> None:
     """The least distance to the rows of each kind without each fold.  -> (n, n_folds, n_kinds)
 
     Distances are to rows that stand cell by cell, which begin at `starts`; a cell is a kind, times
@@ -439,21 +438,22 @@ def _nearest_without(distances: Any, starts: Any, cells: Any, out: Any) -> None:
     """
     n_folds = out.shape[1]
     for i in range(out.shape[0]):
-        row, without = distances[i], out[i]
-        without[:] = np.inf
+        for f in range(n_folds):
+            for k in range(out.shape[2]):
+                out[i, f, k] = np.inf
         for c in range(cells.shape[0]):
-            least = row[starts[c]]
+            least = distances[i, starts[c]]
             for j in range(starts[c] + 1, starts[c + 1]):
-                least = row[j] if row[j] < least else least
+                least = distances[i, j] if distances[i, j] < least else least
             k, own = cells[c] // n_folds, cells[c] % n_folds
             for f in range(n_folds):
-                if f != own and least < without[f, k]:
-                    without[f, k] = least
+                if f != own and least < out[i, f, k]:
+                    out[i, f, k] = least
 
 
-def _n_less(ordered: Any, value: Any) -> Any:  # pragma: no cover  compiled
-    """How many of the numbers, which are in order, are less."""
-    low, high = 0, ordered.shape[0]
+@inlined
+def _first_not_less(ordered: Any, low: Any, high: Any, value: Any) -> Any:
+    """The first place from `low` up to `high`, of numbers in order, that is not less."""
     while low < high:
         middle = (low + high) >> 1
         if ordered[middle] < value:
@@ -463,21 +463,31 @@ def _n_less(ordered: Any, value: Any) -> Any:  # pragma: no cover  compiled
     return low
 
 
-def _p_values(lacking: Any, distance: Any, known: Any, p: Any) -> None:  # pragma: no cover
-    first, their_lacking, their_distance, as_unlike, n_units = known
+@compiled
+def _p_values(
+    lacking: Any,
+    distance: Any,
+    first: Any,
+    their_lacking: Any,
+    their_distance: Any,
+    as_unlike: Any,
+    n_units: Any,
+    p: Any,
+) -> None:
     for i in range(p.shape[0]):
         for k in range(p.shape[1]):
-            own, total = slice(first[k], first[k + 1]), 1.0
+            total = 1.0
             for f in range(lacking.shape[1]):
-                rank = _n_less(their_lacking[own], lacking[i, f, k])
-                rank = max(rank, _n_less(their_distance[own], distance[i, f, k]))
-                total += as_unlike[first[k] + k + rank, f]
+                by_votes = _first_not_less(their_lacking, first[k], first[k + 1], lacking[i, f, k])
+                by_distance = _first_not_less(
+                    their_distance, first[k], first[k + 1], distance[i, f, k]
+                )
+                total += as_unlike[max(by_votes, by_distance) + k, f]
             p[i, k] = total / (n_units[k] + 1)
 
 
-def _choose(
-    p: Any, votes: Any, likeness: Any, least: Any, is_short: Any, sets: Any
-) -> None:  # pragma: no cover  compiled
+@compiled
+def _choose(p: Any, votes: Any, likeness: Any, least: Any, is_short: Any, sets: Any) -> None:
     for i in range(sets.shape[0]):
         like = voted = 0
         is_named = False
@@ -492,14 +502,16 @@ def _choose(
             sets[i, k] |= is_named and votes[i, k] >= min(votes[i, voted], RIVAL)
 
 
-def _order(sets: Any, votes: Any, order: Any, ordered: Any, code: Any) -> None:  # pragma: no cover
+@compiled
+def _order(sets: Any, votes: Any, order: Any, ordered: Any, code: Any) -> None:
     """The kinds of each row, those with most votes first, then in their order; -1 after them.
 
     The code of a row is its only kind, the number of kinds where it has none, or else -1.
     """
     for i in range(sets.shape[0]):
         n = 0
-        ordered[i] = -1
+        for j in range(order.shape[0]):
+            ordered[i, j] = -1
         for j in range(order.shape[0]):
             k = order[j]
             if sets[i, k]:

@@ -18,11 +18,10 @@ import numpy as np
 
 from eqsep.arrays import WithoutCaches, beside, clipped, zeros
 from eqsep.detector.config import Config
-from eqsep.engine.compiled import weighted_sums
 from eqsep.engine.ellipsoid import Ellipsoid
 from eqsep.engine.kernels import Laplacian, SparseLaplacian
-from eqsep.engine.nystroem import KernelMap, Statistics, choose_landmarks
-from eqsep.engine.tensors import DeviceMap
+from eqsep.engine.loops import weighted_sums
+from eqsep.engine.nystroem import DeviceMap, KernelMap, Statistics, choose_landmarks
 from eqsep.engine.trees import Trees, anomalous_shares, same_trees
 from eqsep.schemas import COUNT, FLAG, array, bounded, check_parts, damaged, kept
 from eqsep.tables.encoder import Encoder, Packing
@@ -333,10 +332,10 @@ class Score(WithoutCaches):
         vote, excess = self._vote_and_excess(rows)
 
         def fill(part: slice, k: np.ndarray) -> None:
-            values = np.empty((len(k), len(functions)), k.dtype)  # rounded as in `__call__`
-            weighted_sums(k, functions, values)
+            values = weighted_sums(k, functions).astype(k.dtype)  # rounded as in `__call__`
             own = score[part] = self._combined(values.astype(float), vote[part], excess[part])
-            weighted_sums(k, kinds, likeness[part], own > threshold)
+            above = own > threshold
+            likeness[part][above] = weighted_sums(k[above], kinds)
 
         self.terms.kernel_map.each(rows, fill)
         return score, likeness[score > threshold]

@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from eqsep.distributed.cluster import RETRIES, load_ray
 from eqsep.distributed.units import Opened, Units
-from eqsep.engine.compiled import threads
+from eqsep.engine.loops import threads
 from eqsep.errors import UserError
 
 FAN = 8  # how many results one task adds up

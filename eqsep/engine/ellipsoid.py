@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from eqsep.arrays import clipped, device, namespace
-from eqsep.engine.compiled import ROWS, compiled, in_threads
+from eqsep.engine.loops import compiled, in_threads
 from eqsep.schemas import COUNT, POSITIVE, bounded, check_parts
 
 MOST_ROWS, MOST_COLUMNS, MOST_VALUES = 20_000, 1500, 10_000_000  # that are looked at
@@ -19,6 +19,7 @@ FARTHEST = 20.0  # steps beyond it: who is farther out is as far
 MOST_TRUSTED = 10.0  # R² / (1 - R²) from which on columns can hardly move together more
 _GAUSSIAN = 0.33  # the tail of a sphere of Gaussian rows, times the root of its dimension
 _HEAVY = 5.0  # times that: few rows, far out, have turned the axes
+_ROWS, _AT_ONCE = 16, 512  # that a loop takes an axis for, and that are converted
 _CONSTANT = 1e-6  # deviations: a column that varies less does not vary
 
 
@@ -189,23 +190,28 @@ def _along(rows: Any, centre: np.ndarray, axes: np.ndarray, places: np.ndarray) 
         xp, where = namespace(rows), device(rows)
         centre, axes = (xp.asarray(part, device=where) for part in (centre, axes))
         return (xp.astype(rows[:, places], xp.float64) - centre) @ axes
-    y, rows = np.zeros((len(rows), axes.shape[1])), np.ascontiguousarray(rows)
+    y = np.zeros((len(rows), axes.shape[1]))
 
     def fill(part: slice) -> None:
-        compiled(_add_products)(rows[part], places, centre, axes, y[part])
+        for start in range(part.start, part.stop, _AT_ONCE):
+            some = slice(start, min(start + _AT_ONCE, part.stop))
+            exact = np.ascontiguousarray(rows[some], dtype=np.float64)
+            _add_products(exact, places, centre, axes, y[some])
 
     in_threads(fill, len(rows), steps=y.size * len(places))
     return y
 
 
-def _add_products(X: Any, places: Any, centre: Any, axes: Any, y: Any) -> None:  # pragma: no cover
-    for first in range(0, X.shape[0], ROWS):
+@compiled
+def _add_products(X: Any, places: Any, centre: Any, axes: Any, y: Any) -> None:
+    n = X.shape[0]
+    for first in range(0, n, _ROWS):
+        last = first + _ROWS if first + _ROWS < n else n
         for j in range(places.shape[0]):
-            axis = axes[j]
-            for i in range(first, min(first + ROWS, X.shape[0])):
-                row, x = y[i], X[i, places[j]] - centre[j]
-                for k in range(row.shape[0]):
-                    row[k] += x * axis[k]
+            for i in range(first, last):
+                x = X[i, places[j]] - centre[j]
+                for k in range(y.shape[1]):
+                    y[i, k] += x * axes[j, k]
 
 
 def _distances(y: Any) -> Any:

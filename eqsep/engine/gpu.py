@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eqsep.arrays import is_foreign
-from eqsep.engine.compiled import mean_of_powers
+from eqsep.engine.loops import mean_of_powers
 
 SUMMED_AT_ONCE = 2**16  # rows: their sums of products of digits stay below 2^31
 SCORED_AT_ONCE = 2**20  # rows

@@ -7,8 +7,13 @@ Bits are mixed with factors that are drawn: rows that differ share a number with
 from typing import Any
 
 import numpy as np
+from numba.extending import register_jitable
 
-from eqsep.engine.compiled import compiled
+from eqsep.engine.loops import compiled
+
+_AT_ONCE = 512  # rows, whose bits stay in the processor's cache
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
 
 
 def mixed_bits(X: np.ndarray, factors: np.ndarray) -> np.ndarray:
@@ -16,10 +21,20 @@ def mixed_bits(X: np.ndarray, factors: np.ndarray) -> np.ndarray:
 
     -0 is 0.  (n, d), (d,) -> (n,)
     """
-    X = X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
     out = np.empty(len(X), dtype=np.uint64)
-    compiled(_mix, calls=(_finalised,))(X, factors, np.empty(X.shape[1]), out)
+    for start in range(0, len(X), _AT_ONCE):
+        some = slice(start, start + _AT_ONCE)
+        bits = (X[some].astype(np.float64) + 0.0).view(np.uint64)
+        mixed = _finalised(bits + factors) * factors
+        out[some] = _finalised(mixed.sum(axis=1, dtype=np.uint64))
     return out
+
+
+def _finalised(b: np.ndarray) -> np.ndarray:
+    """As in SplitMix64."""
+    b = (b ^ (b >> _30)) * _FIRST
+    b = (b ^ (b >> _27)) * _SECOND
+    return b ^ (b >> _31)
 
 
 def mixed_texts(
@@ -46,14 +61,16 @@ def mixed_texts(
     >>> [len(np.unique(keys[:, k])) for k in range(2)]
     [2, 2]
     """
+    data = data.view()
+    data.setflags(write=False)  # as that of Arrow is: a loop is compiled for arrays of one type
     words = data[: len(data) // 8 * 8].view(np.uint64)
-    compiled(_mix_texts, calls=(_left, _right))(offsets, data, words, factors, out)
+    _mix_texts(offsets.astype(np.int64), data, words, factors, out)
 
 
 def mixed_numbers(x: np.ndarray, factors: np.ndarray, out: np.ndarray) -> None:
     """Mix a number of each row, of eight bytes, into its keys, as `mixed_texts` does."""
     words = np.ascontiguousarray(x).view(np.uint64)
-    compiled(_mix_words, calls=(_left, _right))(words, factors, out)
+    _mix_words(words, factors, out)
 
 
 class KeyTable:
@@ -80,46 +97,23 @@ class KeyTable:
     def places(self, keys: np.ndarray) -> np.ndarray:
         """The place of each key; -1 for one that is not there.  (n, 2) -> (n,)"""
         out = np.empty(len(keys), dtype=np.int32)
-        compiled(_find, calls=(_slot,))(keys, self._keys, self._places, out)
+        _find(keys, self._keys, self._places, out)
         return out
 
     def add(self, keys: np.ndarray) -> np.ndarray:
         """Add keys that are not there while there is room; which ones, in the order of places."""
         added = np.empty(len(keys), dtype=np.int64)
         n = len(self)
-        compiled(_add, calls=(_slot,))(keys, self._keys, self._places, self._counts, added)
+        _add(keys, self._keys, self._places, self._counts, added)
         return added[: len(self) - n]
-
-
-_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
-
-
-def _mix(X: Any, factors: Any, row: Any, out: Any) -> None:  # pragma: no cover  compiled
-    bits = row.view(np.uint64)
-    for i in range(X.shape[0]):
-        x, total = X[i], np.uint64(0)
-        for j in range(x.shape[0]):
-            row[j] = x[j] + 0.0
-        for j in range(x.shape[0]):
-            total += _finalised(bits[j] + factors[j]) * factors[j]
-        out[i] = _finalised(total)
-
-
-def _finalised(b: Any) -> Any:  # pragma: no cover  compiled
-    """As in SplitMix64."""
-    b = (b ^ (b >> _30)) * _FIRST
-    b = (b ^ (b >> _27)) * _SECOND
-    return b ^ (b >> _31)
 
 
 _BYTE, _HALF, _LAST, _ALMOST, _FULL = (np.uint64(n) for n in (8, 32, 56, 63, 64))  # bits
 _NEXT, _EIGHTH, _WITHIN = np.uint64(1), np.uint64(3), np.uint64(7)
 
 
-def _mix_texts(
-    offsets: Any, data: Any, words: Any, factors: Any, out: Any
-) -> None:  # pragma: no cover  compiled
+@compiled
+def _mix_texts(offsets: Any, data: Any, words: Any, factors: Any, out: Any) -> None:
     # Eight bytes at a time; the last word has what is left, seven bytes or less, and the length.
     for i in range(out.shape[0]):
         first, n = np.uint64(offsets[i]), np.uint64(offsets[i + 1] - offsets[i])
@@ -140,24 +134,28 @@ def _mix_texts(
         out[i, 0], out[i, 1] = _left(a, word, factors[0]), _right(b, word, factors[1])
 
 
-def _mix_words(words: Any, factors: Any, out: Any) -> None:  # pragma: no cover  compiled
+@compiled
+def _mix_words(words: Any, factors: Any, out: Any) -> None:
     for i in range(out.shape[0]):
         out[i, 0] = _left(out[i, 0], words[i], factors[0])
         out[i, 1] = _right(out[i, 1], words[i], factors[1])
 
 
 # No two words take a number to the same one, and no word takes two numbers to the same.
-def _left(a: Any, word: Any, factor: Any) -> Any:  # pragma: no cover  compiled
+@register_jitable
+def _left(a: Any, word: Any, factor: Any) -> Any:
     a = (a ^ word) * factor
     return a ^ (a >> _HALF)
 
 
-def _right(b: Any, word: Any, factor: Any) -> Any:  # pragma: no cover  compiled
+@register_jitable
+def _right(b: Any, word: Any, factor: Any) -> Any:
     b = (b + word) * factor
     return b ^ (b >> _30)
 
 
-def _slot(a: Any, b: Any, held: Any, places: Any) -> Any:  # pragma: no cover  compiled
+@register_jitable
+def _slot(a: Any, b: Any, held: Any, places: Any) -> Any:
     """Where a key is in a table, or would be."""
     mask = np.uint64(places.shape[0] - 1)
     at = a & mask
@@ -166,12 +164,14 @@ def _slot(a: Any, b: Any, held: Any, places: Any) -> Any:  # pragma: no cover  c
     return at
 
 
-def _find(keys: Any, held: Any, places: Any, out: Any) -> None:  # pragma: no cover  compiled
+@compiled
+def _find(keys: Any, held: Any, places: Any, out: Any) -> None:
     for i in range(keys.shape[0]):
         out[i] = places[_slot(keys[i, 0], keys[i, 1], held, places)] - 1
 
 
-def _add(keys: Any, held: Any, places: Any, counts: Any, added: Any) -> None:  # pragma: no cover
+@compiled
+def _add(keys: Any, held: Any, places: Any, counts: Any, added: Any) -> None:
     n = 0
     for i in range(keys.shape[0]):
         at = _slot(keys[i, 0], keys[i, 1], held, places)

@@ -1,7 +1,8 @@
 """The Nystroem approximation: landmarks, kernel values at them, and the sums that are solved.
 
 Landmarks are chosen among rows by value, so that order and repetition do not matter. The sums from
-which a closed separator is solved add up over pieces of the data.
+which a closed separator is solved add up over pieces of the data. `KernelMap` is for NumPy rows,
+`TensorMap` for tensors, `DeviceMap` for rows with landmarks on a device.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,17 +14,23 @@ from typing import Any, Self
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from eqsep.arrays import device, is_foreign, namespace, to_numpy
-from eqsep.engine.compiled import in_threads, n_pieces, weighted_sums
-from eqsep.engine.gram import BLOCK, Gram
-from eqsep.engine.kernels import Kernel
+from eqsep.arrays import device, is_foreign, namespace, resolve_device, to_numpy
+from eqsep.engine import gpu
+from eqsep.engine.kernels import Kernel, LocalKernel
 from eqsep.engine.keys import mixed_bits
+from eqsep.engine.loops import in_threads, n_pieces, weighted_sums
 from eqsep.errors import EqsepWarning, UserError, warn
 from eqsep.schemas import NONE, bounded, check_parts, damaged, either
 
 ANOMALOUS_SHARE = 1 / 3
 MANY = 5000  # landmarks, whose sums take 200 MB
 CACHED_ROWS = 256  # whose kernel values stay in the processor's cache
+BLOCK = 256  # rows summed at once: few enough for single precision, and their values stay cached
+LIGHT = 4.0  # Σ k² of a block's rows at any landmark up to which its sum may be rounded
+WORTH_ROUNDING = 2**34  # products of all rows: fewer take a second in double precision
+SENT_AT_ONCE = 2**18  # rows that go to a device
+_STRIP = 128  # rows of a triangle that are added at once
+Pack = Callable[[Any], Any]
 
 
 def given_landmarks(landmarks: Any, X: Any) -> Any:
@@ -257,6 +264,72 @@ def _shortest_solution(matrix: Any, moment: Any) -> Any:
     return axes @ (inverse[:, None] * (axes.T @ moment))
 
 
+class Gram:
+    """The sum of k kᵀ over rows with kernel values k at m landmarks: its lower triangle.
+
+    Sums are in double precision. Single precision is twice as fast, and it rounds each product to
+    about what the kernel values, in single precision themselves, are rounded to. Where kernels are
+    wide, sums are large and nearly singular, and that matters; where they are narrow, it does not.
+
+    Blocks of at most `BLOCK` rows in single precision are summed in it where no landmark is near
+    many of them, and added up in double precision: coefficients then change by some 1e-5 of their
+    size, and scores by some 1e-6. All others are summed in double precision.
+
+    Parameters
+    ----------
+    m : int
+    n_rows : int
+        How many there will be in all: of few, every block is summed in double precision.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> gram = Gram(2, n_rows=2)
+    >>> gram.add(np.array([[1.0, 2.0]]))
+    >>> gram.add(np.array([[0.0, 1.0]]))
+    >>> gram.matrix()
+    array([[1., 2.],
+           [2., 5.]])
+    """
+
+    def __init__(self, m: int, *, n_rows: int) -> None:
+        self._lower = np.zeros((m, m))
+        self._rounds = n_rows * m**2 >= WORTH_ROUNDING
+
+    def add(self, k: np.ndarray) -> None:
+        """Some rows more.  (n, m)"""
+        is_light = self._rounds and _is_light(k)
+        values = k if is_light else k.astype(np.float64, copy=False)
+        # Not SciPy's syrk, which would let no other thread run.
+        product = np.matmul(values.T, values, out=self._single if is_light else self._double)
+        for start in range(0, len(product), _STRIP):
+            strip = np.s_[start : start + _STRIP, : start + _STRIP]
+            self._lower[strip] += product[strip]
+
+    @cached_property
+    def _single(self) -> np.ndarray:
+        return np.empty_like(self._lower, dtype=np.float32)
+
+    @cached_property
+    def _double(self) -> np.ndarray:
+        return np.empty_like(self._lower)
+
+    def __iadd__(self, other: "Gram") -> "Gram":
+        self._lower += other._lower
+        return self
+
+    def matrix(self) -> np.ndarray:
+        """All of it.  (m, m)"""
+        lower = np.tril(self._lower)
+        return lower + np.tril(lower, -1).T
+
+
+def _is_light(k: np.ndarray) -> bool:
+    if k.dtype != np.float32 or len(k) > BLOCK:
+        return False
+    return bool(np.einsum("ij,ij->j", k, k).max(initial=0.0) <= LIGHT)
+
+
 def _as_they_are(rows: np.ndarray) -> np.ndarray:
     return rows
 
@@ -334,7 +407,7 @@ class KernelMap:
         tall = out.reshape(len(X), len(functions))
 
         def fill(rows: slice, k: np.ndarray) -> None:
-            weighted_sums(k, functions, tall[rows])
+            tall[rows] = weighted_sums(k, functions)
 
         self.each(X, fill)
         return out
@@ -408,3 +481,142 @@ class KernelMap:
             gram += more
             moment += pull
         return gram.matrix(), moment
+
+
+def map_of(kernel: Kernel, landmarks: Any, chunk_size: int) -> "KernelMap | TensorMap":
+    """The map to landmarks of any library."""
+    kind = TensorMap if is_foreign(landmarks) else KernelMap
+    return kind(kernel, landmarks, chunk_size)
+
+
+@dataclass(frozen=True, eq=False)
+class TensorMap:
+    """What a `KernelMap` does, for arrays of another library than NumPy: they stay where they are.
+
+    Tensors in single precision on a GPU go through `gpu`, which sums them up exactly.
+    """
+
+    kernel: Kernel
+    landmarks: Any
+    chunk_size: int
+
+    def chunks(self, X: Any, *, most: int, dtype: Any = None) -> Iterator[tuple[slice, Any]]:
+        """Slices of at most `most` rows, each with its kernel values (rows, n_landmarks)."""
+        xp, values = namespace(X), self.kernel.at(self.landmarks)
+        size = min(most, self.chunk_size) or 1
+        for start in range(0, X.shape[0], size):
+            rows = slice(start, min(start + size, X.shape[0]))
+            k = values(xp.astype(X[rows, :], self.landmarks.dtype, copy=False))
+            yield rows, xp.astype(k, dtype or self.landmarks.dtype, copy=False)
+
+    def features(self, X: Any) -> Any:
+        """All kernel values at once.  (n, d) -> (n, n_landmarks)"""
+        return namespace(X).concat([k for _, k in self.chunks(X, most=X.shape[0])], axis=0)
+
+    def combine(self, X: Any, coef: Any) -> Any:
+        """f(x) = Σ_j a_j k(x, c_j) of each row.  (n, d) -> (n,)"""
+        if self._is_fast(X):
+            return gpu.combined(self.kernel, self.landmarks, X, coef)
+        xp = namespace(X)
+        coef = xp.astype(coef, self.landmarks.dtype, copy=False)
+        return xp.concat([k @ coef for _, k in self.chunks(X, most=CACHED_ROWS)], axis=0)
+
+    def statistics(
+        self, X: Any, target: np.ndarray, weight: np.ndarray, *, total: np.ndarray
+    ) -> Statistics:
+        """The sums over the rows, in double precision, of which `total` is the weight."""
+        if self._is_fast(X):
+            return Statistics(
+                *gpu.summed(self.kernel, self.landmarks, X, target, weight), weight=total
+            )
+        xp, m = namespace(X), self.landmarks.shape[0]
+        double = {"dtype": xp.float64, "device": device(X)}
+        exact = replace(self, landmarks=xp.astype(self.landmarks, xp.float64, copy=False))
+        root = xp.asarray(np.sqrt(weight)[:, None], **double)
+        pull = xp.asarray((np.sqrt(weight) * target.T).T, **double)
+        gram, moment = xp.zeros((m, m), **double), xp.zeros((m, *target.shape[1:]), **double)
+        weighted = bool((weight != 1).any())
+        for rows, k in exact.chunks(X, most=X.shape[0]):
+            k = root[rows, :] * k if weighted else k
+            gram += k.T @ k
+            moment += k.T @ pull[rows]
+        return Statistics(gram, moment, total)
+
+    def _is_fast(self, X: Any) -> bool:
+        return gpu.is_fast(X) and isinstance(self.kernel, LocalKernel)
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceMap:
+    """What a `KernelMap` does, for landmarks on a device, and rows there or in main memory.
+
+    Attributes
+    ----------
+    there : TensorMap
+        Over packed landmarks, a tensor on the device.
+    pack : callable
+        From encoded rows to rows with the columns of the landmarks.
+    encoding : callable
+        From columns of a table to encoded rows on the device.
+    """
+
+    there: TensorMap
+    pack: Pack
+    encoding: Any
+
+    @classmethod
+    def of(
+        cls, kernel: Kernel, landmarks: np.ndarray, pack: Pack, encoding: Any, *, device: str
+    ) -> "DeviceMap":
+        """The map of encoded landmarks on a device."""
+        where = resolve_device(device)  # says what to install where torch is missing
+        import torch
+
+        packed = torch.as_tensor(pack(landmarks), device=where)
+        return cls(TensorMap(kernel, packed, SENT_AT_ONCE), pack, encoding)
+
+    def pieces(self, X: Any) -> Iterator[Any]:
+        """Encoded rows on the device: all where they are there, else some at a time."""
+        if is_foreign(X):
+            yield X
+            return
+        import torch
+
+        for start in range(0, max(len(X), 1), SENT_AT_ONCE):
+            piece = torch.as_tensor(X[start : start + SENT_AT_ONCE])
+            yield piece.to(self.there.landmarks.device)
+
+    def statistics(
+        self, X: np.ndarray, target: np.ndarray, weight: np.ndarray, *, total: np.ndarray
+    ) -> Statistics:
+        """As `KernelMap.statistics`, of encoded rows."""
+        m = self.there.landmarks.shape[0]
+        sums = Statistics(np.zeros((m, m)), np.zeros((m, *target.shape[1:])), total)
+        start = 0
+        for sent in self.pieces(X):
+            rows = slice(start, start + len(sent))
+            start = rows.stop
+            piece = self.there.statistics(
+                self.pack(sent), target[rows], weight[rows], total=0 * total
+            )
+            sums = sums + Statistics(
+                piece.gram.cpu().numpy(), piece.moment.cpu().numpy(), 0 * total
+            )
+        return sums
+
+    def combine(self, X: Any, coef: np.ndarray, *, dtype: Any = np.float32) -> Any:
+        """As `KernelMap.combine`, of encoded rows; of those on the device it stays there."""
+        import torch
+
+        functions = torch.as_tensor(
+            coef.reshape(len(coef), -1).T.copy(), device=self.there.landmarks.device
+        )
+        parts = []
+        for piece in self.pieces(X):
+            packed = self.pack(piece)
+            part = torch.empty((len(piece), len(functions)), device=packed.device)
+            for j, a in enumerate(functions if len(piece) else ()):
+                part[:, j] = self.there.combine(packed, a)
+            parts.append(part)
+        tall = torch.cat(parts).reshape(len(X), *coef.shape[1:])
+        return tall if is_foreign(X) else tall.cpu().numpy().astype(dtype)

@@ -4,14 +4,15 @@ Where labels are plenty, trees tell what was labelled from the rest better than 
 row's leaves depend on nothing but the row, so what the leaves hold adds up like every other sum.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 
-from eqsep.engine.compiled import compiled, in_threads
 from eqsep.engine.gpu import votes
+from eqsep.engine.loops import compiled, in_threads
 from eqsep.schemas import array, bounded, check_parts, damaged
 
 _AT_ONCE = 512  # rows held as leaves
@@ -177,31 +178,32 @@ class Trees:
 
     @cached_property
     def _steps(self) -> tuple[np.ndarray, ...]:
-        """Roots; of each node, side by side, its column, the limit's bits and both nodes below.
+        """Roots, the last one repeated up to whole groups of `SIDE_BY_SIDE`; of each node, side by
+        side, its column, the limit's bits and both nodes below.
 
         Then the same memory as limits, and the numbers of leaves.
         """
         root, column, limit, left, right, _ = self.walks
         nodes = np.column_stack([column, limit.view(np.int32), left, right]).view(np.uint32)
-        return root.astype(np.uint32), nodes, nodes.view(np.float32), self.left
-
-    def _at(self) -> np.ndarray:
-        """Where a row is in each tree, and in some more, for all to be whole groups."""
-        n = len(self.root)
-        return np.empty(n + -n % SIDE_BY_SIDE, dtype=np.uint32)
+        root = np.append(root, [root[-1]] * (-len(root) % SIDE_BY_SIDE)).astype(np.uint32)
+        return root, nodes, nodes.view(np.float32), self.left.astype(np.uint32)
 
     def leaves(self, rows: np.ndarray) -> np.ndarray:
         """The leaf of each tree in which each row ends.  (n, n_columns) -> (n, n_trees)"""
-        out = np.empty((len(rows), len(self.root)), dtype=np.int32)
-        compiled(_walk, calls=_CALLS)(_single(rows), self._steps, self._at(), out)
+        return self._walked(_single(rows))[:, : len(self.root)]
+
+    def _walked(self, rows: np.ndarray) -> np.ndarray:
+        """The same with the last tree repeated, up to whole groups of `SIDE_BY_SIDE`."""
+        out = np.empty((len(rows), len(self._steps[0])), dtype=np.uint32)
+        _walk(rows, *self._steps, out)
         return out
 
     def sums(self, rows: np.ndarray, target: np.ndarray) -> np.ndarray:
         """What the rows of each leaf have as targets together.  (n, t) -> (n_leaves, t)"""
         total = np.zeros((self.n_leaves, target.shape[1]))
-        for start in range(0, len(rows), _AT_ONCE):
-            part = slice(start, start + _AT_ONCE)
-            compiled(_add)(self.leaves(rows[part]), np.ascontiguousarray(target[part]), total)
+        for some in _pieces(slice(0, len(rows))):
+            exact = np.ascontiguousarray(target[some], dtype=np.float64)
+            _add(self._walked(_single(rows[some])), len(self.root), exact, total)
         return total
 
     def mean(self, rows: Any, of_leaf: np.ndarray) -> Any:
@@ -211,14 +213,9 @@ class Trees:
         out = np.empty(len(rows))
 
         def fill(part: slice) -> None:
-            at = self._at()
-            for start in range(part.start, part.stop, _AT_ONCE):
-                some = slice(start, min(start + _AT_ONCE, part.stop))
-                found = np.empty((some.stop - some.start, len(self.root)))
-                look_up(rows[some], self._steps, of_leaf, at, found)
-                np.add.reduce(found, axis=1, out=out[some])
+            for some in _pieces(part):
+                np.add.reduce(of_leaf.take(self.leaves(rows[some])), axis=1, out=out[some])
 
-        rows, look_up = _single(rows), compiled(_look_up, calls=_CALLS)
         in_threads(fill, len(rows), steps=10 * len(rows) * len(self.root))
         out /= len(self.root)
         return out
@@ -228,9 +225,10 @@ class Trees:
         out = np.empty((len(rows), n_parts, of_leaf.shape[1]))
 
         def fill(part: slice) -> None:
-            average(rows[part], self._steps, of_leaf, self._at(), out[part])
+            for some in _pieces(part):
+                _average(self._walked(_single(rows[some])), n_each, of_leaf, out[some])
 
-        rows, average = _single(rows), compiled(_average, calls=_CALLS)
+        n_each = len(self.root) // n_parts
         in_threads(fill, len(rows), steps=10 * len(rows) * len(self.root) * of_leaf.shape[1])
         return out
 
@@ -264,6 +262,12 @@ _STATE = {
     "left": array("nodes", kinds="i"),
     "right": array("nodes", kinds="i"),
 }
+
+
+def _pieces(part: slice) -> Iterator[slice]:
+    """Of some rows, as many at a time as are held as leaves."""
+    for start in range(part.start, part.stop, _AT_ONCE):
+        yield slice(start, min(start + _AT_ONCE, part.stop))
 
 
 def _grown(
@@ -332,62 +336,40 @@ def _single(rows: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(rows, dtype=np.float32)
 
 
-def _descend(x: Any, steps: Any, at: Any) -> None:  # pragma: no cover  compiled
-    """The leaves in which a row ends, by numbers; a leaf leads to itself.
-
-    Eight trees side by side, so that none waits for another's memory.
-    """
-    root, nodes, limits, number = steps
+@compiled
+def _walk(X: Any, root: Any, nodes: Any, limits: Any, number: Any, out: Any) -> None:
+    # Eight trees side by side, so that none waits for another's memory; a leaf leads to itself.
     left, right = np.uint32(2), np.uint32(3)
-    for first in range(0, root.shape[0], SIDE_BY_SIDE):
-        here = at[first : first + SIDE_BY_SIDE]
-        for k in range(SIDE_BY_SIDE):
-            here[k] = root[min(first + k, root.shape[0] - 1)]
-        is_on_the_way = True
-        while is_on_the_way:
-            is_on_the_way = False
-            for k in range(SIDE_BY_SIDE):
-                node = here[k]
-                side = left if x[nodes[node, 0]] <= limits[node, 1] else right
-                here[k] = nodes[node, side]
-                is_on_the_way |= here[k] != node
-        for k in range(SIDE_BY_SIDE):
-            here[k] = number[here[k]]
-
-
-_CALLS = (_descend,)
-
-
-def _walk(X: Any, steps: Any, at: Any, out: Any) -> None:  # pragma: no cover  compiled
     for i in range(X.shape[0]):
-        _descend(X[i], steps, at)
-        for t in range(out.shape[1]):
-            out[i, t] = at[t]
+        for first in range(0, root.shape[0], SIDE_BY_SIDE):
+            for t in range(first, first + SIDE_BY_SIDE):
+                out[i, t] = root[t]
+            is_on_the_way = True
+            while is_on_the_way:
+                is_on_the_way = False
+                for t in range(first, first + SIDE_BY_SIDE):
+                    node = out[i, t]
+                    side = left if X[i, nodes[node, 0]] <= limits[node, 1] else right
+                    out[i, t] = nodes[node, side]
+                    is_on_the_way |= out[i, t] != node
+            for t in range(first, first + SIDE_BY_SIDE):
+                out[i, t] = number[out[i, t]]
 
 
-def _look_up(X: Any, steps: Any, of_leaf: Any, at: Any, out: Any) -> None:  # pragma: no cover
-    for i in range(X.shape[0]):
-        _descend(X[i], steps, at)
-        for t in range(out.shape[1]):
-            out[i, t] = of_leaf[at[t]]
-
-
-def _average(X: Any, steps: Any, of_leaf: Any, at: Any, out: Any) -> None:  # pragma: no cover
-    n = steps[0].shape[0] // out.shape[1]
-    for i in range(X.shape[0]):
-        _descend(X[i], steps, at)
+@compiled
+def _average(leaves: Any, n: Any, of_leaf: Any, out: Any) -> None:
+    for i in range(out.shape[0]):
         for part in range(out.shape[1]):
-            mean = out[i, part]
-            mean[:] = 0.0
-            for t in range(part * n, (part + 1) * n):
-                for k in range(mean.shape[0]):
-                    mean[k] += of_leaf[at[t], k]
-            for k in range(mean.shape[0]):
-                mean[k] /= n
+            for k in range(out.shape[2]):
+                total = 0.0
+                for t in range(part * n, (part + 1) * n):
+                    total += of_leaf[leaves[i, t], k]
+                out[i, part, k] = total / n
 
 
-def _add(leaves: Any, target: Any, total: Any) -> None:  # pragma: no cover  compiled
+@compiled
+def _add(leaves: Any, n: Any, target: Any, total: Any) -> None:
     for i in range(leaves.shape[0]):
-        for t in range(leaves.shape[1]):
+        for t in range(n):
             for k in range(target.shape[1]):
                 total[leaves[i, t], k] += target[i, k]

@@ -14,7 +14,7 @@ from threadpoolctl import ThreadpoolController
 from torch import Tensor, nn
 
 from eqsep import activations
-from eqsep.engine.compiled import in_threads
+from eqsep.engine.loops import in_threads
 from eqsep.networks import loops
 from eqsep.networks.criteria import Unknown, check_known
 from eqsep.networks.layers import BatchNorm, Bump, Distance, LeakyReLU, Linear, RadialBasis

@@ -10,12 +10,14 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba.extending import register_jitable
 
-from eqsep.engine.compiled import ANY_ORDER, compiled
+from eqsep.engine.loops import compiled
 
 LINEAR, RADIAL, NORM, BUMP, LEAKY, DISTANCE = range(6)  # layers
 LOGISTIC, SQUARED, RECONSTRUCTION, ATTRACTION = range(4)  # criteria
 EXPONENTIAL, SIGMOID = range(2)  # heads
+_ANY_ORDER = frozenset({"reassoc", "contract", "nsz"})  # of sums: several numbers at a time
 BETAS, EPS = (0.9, 0.999), 1e-8  # Adam's own
 _TINY = np.float32(1e-30)  # below it, moments are zero: a core is slow with smaller numbers
 _LOUD = np.float32(60)  # exp of less than minus this is zero, likewise
@@ -80,11 +82,12 @@ class Work(NamedTuple):
 def epoch(layers: Layers, state: State, task: Task, course: Course) -> np.ndarray:
     """A step for each batch; the summed losses.  -> (k,)"""
     losses = np.zeros(len(state.parameters))
-    compiled(_epoch, fastmath=ANY_ORDER, calls=_PARTS)(layers, state, task, course, losses)
+    _epoch(layers, state, task, course, losses)
     return losses
 
 
-def _linear(x: Any, W: Any, bias: Any, y: Any) -> None:  # pragma: no cover  compiled
+@register_jitable
+def _linear(x: Any, W: Any, bias: Any, y: Any) -> None:
     np.dot(x, W, y)
     if len(bias):
         for i in range(len(y)):
@@ -92,7 +95,8 @@ def _linear(x: Any, W: Any, bias: Any, y: Any) -> None:  # pragma: no cover  com
                 y[i, j] += bias[j]
 
 
-def _linear_back(x: Any, W: Any, sy: Any, sW: Any, sbias: Any, sx: Any) -> None:  # pragma: no cover
+@register_jitable
+def _linear_back(x: Any, W: Any, sy: Any, sW: Any, sbias: Any, sx: Any) -> None:
     np.dot(x.T, sy, sW)
     sbias[:] = 0
     for i in range(len(sy) if len(sbias) else 0):
@@ -102,7 +106,8 @@ def _linear_back(x: Any, W: Any, sy: Any, sW: Any, sbias: Any, sx: Any) -> None:
         np.dot(sy, W.T, sx)
 
 
-def _radial(x: Any, C: Any, gamma: Any, y: Any) -> None:  # pragma: no cover  compiled
+@register_jitable
+def _radial(x: Any, C: Any, gamma: Any, y: Any) -> None:
     """exp(-gamma r²); r itself where gamma is 0."""
     np.dot(x, C, y)
     own = np.zeros(C.shape[1], dtype=C.dtype)
@@ -119,9 +124,8 @@ def _radial(x: Any, C: Any, gamma: Any, y: Any) -> None:  # pragma: no cover  co
             y[i, j] = _exponential(gamma * square) if gamma > 0 else math.sqrt(square)
 
 
-def _radial_back(
-    x: Any, C: Any, gamma: Any, y: Any, sy: Any, sC: Any
-) -> None:  # pragma: no cover  compiled
+@register_jitable
+def _radial_back(x: Any, C: Any, gamma: Any, y: Any, sy: Any, sC: Any) -> None:
     """`sy` becomes the slope in r²."""
     columns = np.zeros(C.shape[1], dtype=C.dtype)
     for i in range(len(y)):
@@ -134,7 +138,8 @@ def _radial_back(
             sC[i, j] = 2 * (C[i, j] * columns[j] - sC[i, j])
 
 
-def _radial_inwards(x: Any, C: Any, squares: Any, sx: Any) -> None:  # pragma: no cover  compiled
+@register_jitable
+def _radial_inwards(x: Any, C: Any, squares: Any, sx: Any) -> None:
     """From the slopes in r² to those in x."""
     np.dot(squares, C.T, sx)
     for i in range(len(x)):
@@ -145,7 +150,8 @@ def _radial_inwards(x: Any, C: Any, squares: Any, sx: Any) -> None:  # pragma: n
             sx[i, j] = 2 * (x[i, j] * total - sx[i, j])
 
 
-def _moments(x: Any, eps: Any, mean: Any, inverse: Any) -> None:  # pragma: no cover  compiled
+@register_jitable
+def _moments(x: Any, eps: Any, mean: Any, inverse: Any) -> None:
     """Of the columns of a batch: the mean, and 1 / sqrt(variance + eps)."""
     mean[:] = 0
     inverse[:] = 0
@@ -161,9 +167,8 @@ def _moments(x: Any, eps: Any, mean: Any, inverse: Any) -> None:  # pragma: no c
         inverse[j] = 1 / math.sqrt(inverse[j] / len(x) + eps)
 
 
-def _norm(
-    x: Any, scale: Any, shift: Any, constants: Any, statistics: Any, y: Any
-) -> None:  # pragma: no cover  compiled
+@register_jitable
+def _norm(x: Any, scale: Any, shift: Any, constants: Any, statistics: Any, y: Any) -> None:
     """Batch normalisation; `statistics` are the running mean and variance, one after the other."""
     d, (eps, kept) = len(scale), constants
     mean, inverse = np.empty(d, dtype=x.dtype), np.empty(d, dtype=x.dtype)
@@ -177,9 +182,8 @@ def _norm(
             y[i, j] = (x[i, j] - mean[j]) * inverse[j] * scale[j] + shift[j]
 
 
-def _norm_back(
-    x: Any, scale: Any, eps: Any, sy: Any, own: Any, sx: Any
-) -> None:  # pragma: no cover  compiled
+@register_jitable
+def _norm_back(x: Any, scale: Any, eps: Any, sy: Any, own: Any, sx: Any) -> None:
     """`own` are the slopes in scale and shift, one after the other."""
     d, n = len(scale), len(x)
     mean, inverse = np.empty(d, dtype=x.dtype), np.empty(d, dtype=x.dtype)
@@ -195,21 +199,22 @@ def _norm_back(
             sx[i, j] = scale[j] * inverse[j] * (sy[i, j] - along / n)
 
 
-def _exponential(x: Any) -> Any:  # pragma: no cover  compiled
+@register_jitable
+def _exponential(x: Any) -> Any:
     """exp(-x)."""
     return np.float32(0) if x > _LOUD else np.float32(math.exp(-x))
 
 
-def _bump(x: Any, sigma: Any, mu: Any, y: Any) -> None:  # pragma: no cover  compiled
+@register_jitable
+def _bump(x: Any, sigma: Any, mu: Any, y: Any) -> None:
     factor = np.float32(0.5) / sigma**2
     for i in range(x.shape[0]):
         for j in range(x.shape[1]):
             y[i, j] = _exponential(factor * (x[i, j] - mu) ** 2)
 
 
-def _bump_back(
-    x: Any, sigma: Any, mu: Any, y: Any, sy: Any, sx: Any
-) -> Any:  # pragma: no cover  compiled
+@register_jitable
+def _bump_back(x: Any, sigma: Any, mu: Any, y: Any, sy: Any, sx: Any) -> Any:
     """The slope in sigma: a bump is a function of (x - mu) / sigma."""
     total, factor = np.float32(0), 1 / sigma**2
     for i in range(x.shape[0]):
@@ -220,14 +225,16 @@ def _bump_back(
     return total / sigma
 
 
-def _leaky(x: Any, leak: Any, slopes: Any, y: Any) -> None:  # pragma: no cover  compiled
+@register_jitable
+def _leaky(x: Any, leak: Any, slopes: Any, y: Any) -> None:
     """`slopes` where x is positive, times the leak elsewhere; x itself forwards."""
     for i in range(x.shape[0]):
         for j in range(x.shape[1]):
             y[i, j] = slopes[i, j] if x[i, j] > 0 else leak * slopes[i, j]
 
 
-def _distance(x: Any, centre: Any, guard: Any, y: Any) -> None:  # pragma: no cover  compiled
+@register_jitable
+def _distance(x: Any, centre: Any, guard: Any, y: Any) -> None:
     for i in range(len(x)):
         square = guard
         for j in range(x.shape[1]):
@@ -235,14 +242,16 @@ def _distance(x: Any, centre: Any, guard: Any, y: Any) -> None:  # pragma: no co
         y[i, 0] = math.sqrt(square)
 
 
-def _distance_back(x: Any, centre: Any, y: Any, sy: Any, sx: Any) -> None:  # pragma: no cover
+@register_jitable
+def _distance_back(x: Any, centre: Any, y: Any, sy: Any, sx: Any) -> None:
     for i in range(len(x)):
         steep = sy[i, 0] / y[i, 0]
         for j in range(x.shape[1]):
             sx[i, j] = steep * (x[i, j] - centre[j])
 
 
-def _membership(z: float, t: float, task: Task) -> Any:  # pragma: no cover  compiled
+@register_jitable
+def _membership(z: float, t: float, task: Task) -> Any:
     """The loss of head(z) against the target t, and its slope in z."""
     if task.head == SIGMOID:
         p, log_slope = 0.5 * (1 + math.tanh(0.5 * z)), 0.5 * (1 - math.tanh(0.5 * z))
@@ -259,7 +268,8 @@ def _membership(z: float, t: float, task: Task) -> Any:  # pragma: no cover  com
     return (p - t) ** 2, 2 * (p - t) * log_slope * p
 
 
-def _judged(task: Task, rows: Any, y: Any, slopes: Any) -> float:  # pragma: no cover  compiled
+@register_jitable
+def _judged(task: Task, rows: Any, y: Any, slopes: Any) -> float:
     """The summed loss of a batch; `slopes` become those of its mean."""
     total, n, d = 0.0, len(rows), y.shape[1]
     for i in range(n):
@@ -281,9 +291,8 @@ def _judged(task: Task, rows: Any, y: Any, slopes: Any) -> float:  # pragma: no 
     return total
 
 
-def _adam(
-    layers: Layers, state: State, m: int, slopes: Any, rate: float, step: int
-) -> None:  # pragma: no cover  compiled
+@register_jitable
+def _adam(layers: Layers, state: State, m: int, slopes: Any, rate: float, step: int) -> None:
     """One step of member `m`; `step` counts from 1."""
     b1, b2 = np.float32(BETAS[0]), np.float32(BETAS[1])
     root = math.sqrt(1 - BETAS[1] ** step)
@@ -298,9 +307,8 @@ def _adam(
         p[i] -= layers.moves[i] * size * first[i] / (np.sqrt(second[i]) + eps)
 
 
-def _forward(
-    layers: Layers, p: Any, statistics: Any, work: Work, n: int
-) -> None:  # pragma: no cover  compiled
+@register_jitable
+def _forward(layers: Layers, p: Any, statistics: Any, work: Work, n: int) -> None:
     values, starts = work.values, work.starts
     for o in range(len(layers.ops)):
         which, d_in, d_out, at, more, seat = layers.ops[o]
@@ -323,9 +331,8 @@ def _forward(
             _distance(x, statistics[seat : seat + d_in], constants[0], y)
 
 
-def _backward(
-    layers: Layers, p: Any, statistics: Any, work: Work, n: int
-) -> None:  # pragma: no cover  compiled
+@register_jitable
+def _backward(layers: Layers, p: Any, statistics: Any, work: Work, n: int) -> None:
     """From the slopes in the last values to those in all parameters."""
     values, slopes, starts, own = work
     for o in range(len(layers.ops) - 1, -1, -1):
@@ -359,9 +366,8 @@ def _backward(
             _distance_back(x, statistics[seat : seat + d_in], y, sy, sx)
 
 
-def _epoch(
-    layers: Layers, state: State, task: Task, course: Course, losses: Any
-) -> None:  # pragma: no cover  compiled
+@compiled(fastmath=_ANY_ORDER)
+def _epoch(layers: Layers, state: State, task: Task, course: Course, losses: Any) -> None:
     n_ops, d, batch = len(layers.ops), task.X.shape[1], course.batch
     starts = np.zeros(n_ops + 2, dtype=np.int64)
     starts[1] = batch * d
@@ -383,10 +389,3 @@ def _epoch(
             losses[m] += _judged(task, rows, y, sy)
             _backward(layers, p, statistics, work, n)
             _adam(layers, state, m, work.own, course.rates[s], course.done + s + 1)
-
-
-_PARTS = (
-    *(_linear, _linear_back, _radial, _radial_back, _radial_inwards, _moments, _norm, _norm_back),
-    *(_exponential, _bump, _bump_back, _leaky, _distance, _distance_back, _membership, _judged),
-    *(_adam, _forward, _backward),
-)

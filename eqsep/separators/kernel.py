@@ -10,10 +10,15 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from eqsep.activations import GaussianBump
 from eqsep.arrays import check_weight, device, is_foreign, namespace, validate_rows
-from eqsep.engine.kernels import Kernel
-from eqsep.engine.nystroem import KernelMap, Statistics, choose_landmarks, given_landmarks
-from eqsep.engine.parameters import check_mergeable, checked_kernel
-from eqsep.engine.tensors import TensorMap, map_of
+from eqsep.engine.kernels import Kernel, as_kernel
+from eqsep.engine.nystroem import (
+    KernelMap,
+    Statistics,
+    TensorMap,
+    choose_landmarks,
+    given_landmarks,
+    map_of,
+)
 from eqsep.errors import UserError, UserTypeError
 from eqsep.labels import Labels, read_labels
 from eqsep.separators.base import Separator, check_both_classes
@@ -176,7 +181,7 @@ class KernelEqualitySeparator(Separator):
         labels = read_labels(y, normal=self.normal)
         X, is_anomaly, weight = self._piece(X, y, sample_weight, labels)
         check_both_classes(is_anomaly)
-        kernel = checked_kernel(self)
+        kernel = _checked_kernel(self)
         self._set_landmarks(X, is_anomaly, kernel)
         self.labels_, self.classes_ = labels, labels.classes
         if self.closed:
@@ -209,7 +214,7 @@ class KernelEqualitySeparator(Separator):
             labels = self.labels_
         labels = labels.including(y)
         X, is_anomaly, weight = self._piece(X, y, sample_weight, labels)
-        kernel = checked_kernel(self)
+        kernel = _checked_kernel(self)
         if first:
             self._set_landmarks(X, is_anomaly, kernel)
         sums = self._sums(X, is_anomaly, weight)
@@ -233,7 +238,7 @@ class KernelEqualitySeparator(Separator):
         """
         check_is_fitted(self)
         check_is_fitted(other)
-        check_mergeable(self, other)
+        _check_mergeable(self, other)
         self.labels_ = self.labels_.including(other.labels_.kinds)
         self.classes_ = self.labels_.classes
         return self._record(self._statistics + other._statistics)
@@ -321,7 +326,7 @@ class KernelEqualitySeparator(Separator):
 
     def _fit_stream(self, source: Source) -> Self:
         """Sum up all batches, then solve once."""
-        kernel = checked_kernel(self)
+        kernel = _checked_kernel(self)
         if not self.closed:
             raise UserError("closed=False holds all rows at once: pass an array, not batches.")
         self._clear()
@@ -394,3 +399,51 @@ class KernelEqualitySeparator(Separator):
         separator = clone(separator).set_params(normal=self.classes_[0])
         self.separator_ = separator.fit(self._map.features(X), y, sample_weight=weight)
         return self
+
+
+def _checked_kernel(separator: KernelEqualitySeparator) -> Kernel:
+    """The kernel, before it has seen landmarks; refuses parameters that do not fit together."""
+    kernel = as_kernel(separator.kernel, gamma=separator.gamma)
+    if separator.closed and not kernel.is_local:
+        raise UserError(
+            f"closed=True needs a local kernel ('rbf', 'exponential', 'laplacian', or a "
+            f"FunctionKernel with is_local=True), got {kernel!r}: where a kernel does not "
+            f"vanish far away, nothing closes the normal region. Or set closed=False."
+        )
+    if separator.closed and separator.separator is not None:
+        raise UserError("separator goes with closed=False: a closed fit has none.")
+    if not separator.alpha >= 0 or not separator.target <= 0:
+        raise UserError(
+            f"alpha must be at least 0 and target at most 0, got alpha={separator.alpha!r} and "
+            f"target={separator.target!r}."
+        )
+    for name in ("chunk_size", "n_landmarks"):
+        value = getattr(separator, name)
+        if value is not None and not value >= 1:
+            raise UserError(f"{name} must be at least 1, got {value!r}.")
+    if separator.landmarks is not None and separator.n_landmarks is not None:
+        raise UserError("landmarks and n_landmarks were both given: one of them says it all.")
+    own: Kernel = clone(kernel)
+    return own
+
+
+def _check_mergeable(separator: KernelEqualitySeparator, other: KernelEqualitySeparator) -> None:
+    """Refuse separators with sums that do not add up to those of one separator."""
+    for name in ("closed", "alpha", "target", "kernel_", "landmarks_"):
+        mine, others = getattr(separator, name), getattr(other, name)
+        if not _same(mine, others):
+            raise UserError(
+                f"Only separators with the same {name} can be merged: this has {mine!r}, the "
+                f"other {others!r}. Give both the landmarks_ and the kernel_ of one of them."
+            )
+    if separator.classes_[0] != other.classes_[0]:
+        raise UserError(
+            f"Only separators with the same normal label can be merged: this has "
+            f"{separator.classes_[0]!r}, the other {other.classes_[0]!r}."
+        )
+
+
+def _same(a: Any, b: Any) -> bool:
+    if not hasattr(a, "shape"):
+        return bool(a == b)
+    return type(a) is type(b) and a.shape == b.shape and bool((a == b).all())

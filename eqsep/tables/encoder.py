@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from eqsep.engine.compiled import compiled
+from eqsep.engine.loops import compiled
 from eqsep.errors import EqsepWarning, UserError, warn
 from eqsep.schemas import (
     FLAG,
@@ -72,20 +72,20 @@ class Packing:
         """Encoded rows, arrays or tensors, with fewer columns.  (n, n_encoded) -> (n, n_packed)"""
         if isinstance(rows, np.ndarray):
             out = np.empty((len(rows), len(self.first)), rows.dtype)
-            compiled(_pack)(np.ascontiguousarray(rows), self.first, self.twice, self.second, out)
+            _pack(np.ascontiguousarray(rows), self.first, self.twice, self.second, out)
             return out
         packed = rows[:, self.first]
         packed[:, self.twice] += rows[:, self.second]
         return packed
 
 
-def _pack(rows: Any, first: Any, twice: Any, second: Any, out: Any) -> None:  # pragma: no cover
+@compiled
+def _pack(rows: Any, first: Any, twice: Any, second: Any, out: Any) -> None:
     for i in range(rows.shape[0]):
-        row, packed = rows[i], out[i]
         for j in range(first.shape[0]):
-            packed[j] = row[first[j]]
+            out[i, j] = rows[i, first[j]]
         for j in range(twice.shape[0]):
-            packed[twice[j]] += row[second[j]]
+            out[i, twice[j]] += rows[i, second[j]]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

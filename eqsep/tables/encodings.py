@@ -5,7 +5,7 @@ output counts in a distance between rows; `groups`, a number for each output, th
 that rise together with the value; `reads`, the kind of column that its values are read as.
 
 `rank` and `deviation` are the formulas of one number: plain Python for a few of them, and part of
-the machine code of `encode_numbers` for many.
+compiled loops for many.
 """
 
 import math
@@ -15,16 +15,20 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from numba.extending import register_jitable
 
 from eqsep.arrays import namespace
+from eqsep.engine.loops import compiled, inlined
 from eqsep.tables.column import LARGEST, NAME_WEIGHT, Column, truth_of
 
 KNOTS = 256
 LINEAR = 8.0  # robust deviations: beyond, standard values grow by their logarithm
 JUMP = 4.0  # robust deviations from a value that never varied to any other one
 KNOT, GAP, HIGH, RISE, AT = range(5)  # of a column's ranks
-CENTRE, SCALE, WIDTH, CONSTANT = range(4)  # of a column's scale
+CENTRE, SCALE, WIDTH, CONSTANT, MOST = range(5)  # of a column's scale
+WEIGHTS, IF_MISSING = 5, 8  # after these: what outputs count, and what they are if it is missing
 RANK, DEVIATION, MISSING = range(3)  # outputs
+FIRST, LAST = 3, 4  # after their places: a column's first and last knot
 RANK_WEIGHT = 12**0.5
 _UNSEEN_RANK = -2.0  # the rank of a missing value where training had none; numbers stay above -1
 _UNSEEN_STEP = 8.0  # the same on the standard scale, below the least value of training
@@ -116,7 +120,7 @@ class Number:
     def missing(self, form: str) -> float:
         """Where a missing value is: at the median, or outside all of training."""
         if form == "quantile":
-            middle = float(rank(self.centre, self.ranks, self.width))
+            middle = float(rank(self.centre, self.ranks, 0, len(self.knots) - 1, self.width))
             return middle if self.with_missing else _UNSEEN_RANK
         least = float(deviation(self.knots[0], self.scales))
         return 0.0 if self.with_missing else least - _UNSEEN_STEP
@@ -129,7 +133,7 @@ class Number:
     @property
     def scales(self) -> tuple[float, ...]:
         """What `deviation` takes."""
-        return self.centre, self.scale, self.width, float(len(self.knots) == 1)
+        return self.centre, self.scale, self.width, float(len(self.knots) == 1), LARGEST
 
     @cached_property
     def ranks(self) -> np.ndarray:
@@ -298,22 +302,23 @@ def _turn(seconds: Any, cycle: str, xp: Any) -> Any:
     return xp.floor((seconds - _MONDAY) % _WEEK / _DAY) / 7
 
 
-def rank(x: Any, ranks: Any, width: Any) -> Any:
+@register_jitable
+def rank(x: Any, ranks: Any, first: int, last: int, width: Any) -> Any:
     """The interpolated rank; beyond the range of training towards -1 and 2, never arriving.
 
     `ranks` has a column for each knot: the knot, the gap to the next, the rank of the last row on
-    it, how ranks rise to the next, and the knot's own.
+    it, how ranks rise to the next, and the knot's own. The knots that count go from `first` to
+    `last`.
     """
-    last = ranks.shape[1] - 1
-    if x < ranks[KNOT, 0]:
-        return -beyond(ranks[KNOT, 0] - x, width)
+    if x < ranks[KNOT, first]:
+        return -beyond(ranks[KNOT, first] - x, width)
     if x > ranks[KNOT, last]:
         return 1 + beyond(x - ranks[KNOT, last], width)
-    if last == 0:
+    if first == last:
         return 0.5
     if x == ranks[KNOT, last]:
         return 1.0
-    below, above = 0, last
+    below, above = first, last
     while above - below > 1:
         middle = (below + above) >> 1
         if ranks[KNOT, middle] <= x:
@@ -326,18 +331,21 @@ def rank(x: Any, ranks: Any, width: Any) -> Any:
     return ranks[HIGH, below] + step / ranks[GAP, below] * ranks[RISE, below]
 
 
+@register_jitable
 def beyond(distance: Any, width: Any) -> Any:
     """d / (width + d): 0 at the edge of training, 1/2 one width from it, 1 in the limit."""
     return 1 - 1 / (1 + distance / width)
 
 
+@register_jitable
 def deviation(x: Any, scale: Any) -> Any:
     """Robust deviations from the centre, by their logarithm where they are large.
 
-    `scale` has the centre, the size of a deviation, and (last) 1 where training had one value.
+    `scale` has the centre, the size of a deviation, the range of training, 1 where training had one
+    value, and the most deviations that count.
     """
-    z = min(max((x - scale[CENTRE]) / scale[SCALE], -LARGEST), LARGEST)
-    size = abs(z)
+    z = (x - scale[CENTRE]) / scale[SCALE]
+    size = abs(z) if abs(z) < scale[MOST] else scale[MOST]
     if size > 0:
         size += JUMP * scale[CONSTANT]
     if size > LINEAR:
@@ -345,36 +353,28 @@ def deviation(x: Any, scale: Any) -> Any:
     return math.copysign(size, z)
 
 
-def encode_numbers(
-    X: Any, bits: Any, ranks: Any, scales: Any, outputs: Any, out: Any
-) -> None:  # pragma: no cover  compiled
-    """Columns of numbers, a row of `X` each, to their outputs, which are columns of `out`.
-
-    `ranks` are those of all columns and where each column's begin; `outputs` say where the rank,
-    the deviation and the 1 of a missing value go (-1: nowhere), what each counts, and what the
-    first two are for a missing value.
-    """
-    knots, first = ranks
-    places, weights, missing = outputs
+@inlined
+def _encode(X: Any, bits: Any, knots: Any, scales: Any, places: Any, out: Any) -> None:
     for k in range(X.shape[0]):
+        first, last, scale = places[k, FIRST], places[k, LAST], scales[k]
         to_rank, to_deviation, to_missing = (
             places[k, RANK],
             places[k, DEVIATION],
             places[k, MISSING],
         )
-        own, scale = knots[:, first[k] : first[k + 1]], scales[k]
         a = b = gone = 0.0
         for i in range(X.shape[1]):
             if i == 0 or bits[k, i] != bits[k, i - 1]:  # else it is as the row before: often so
                 x = X[k, i]
                 if x != x:
-                    a, b, gone = missing[k, RANK], missing[k, DEVIATION], weights[k, MISSING]
+                    a, b = scale[IF_MISSING + RANK], scale[IF_MISSING + DEVIATION]
+                    gone = scale[WEIGHTS + MISSING]
                 else:
                     gone = 0.0
                     if to_rank >= 0:
-                        a = rank(x, own, scale[WIDTH]) * weights[k, RANK]
+                        a = rank(x, knots, first, last, scale[WIDTH]) * scale[WEIGHTS + RANK]
                     if to_deviation >= 0:
-                        b = deviation(x, scale) * weights[k, DEVIATION]
+                        b = deviation(x, scale) * scale[WEIGHTS + DEVIATION]
             if to_rank >= 0:
                 out[i, to_rank] = a
             if to_deviation >= 0:
@@ -383,10 +383,19 @@ def encode_numbers(
                 out[i, to_missing] = gone
 
 
-def place_names(
-    rows: Any, output: Any, places: Any, heights: Any, out: Any
-) -> None:  # pragma: no cover  compiled
-    """The output of each row's name, by the code of the name: the others are 0 already."""
-    for i in range(rows.shape[0]):
-        j = output[rows[i]]
-        out[i, places[j]] = heights[j]
+@compiled
+def encode_in_single(X: Any, bits: Any, knots: Any, scales: Any, places: Any, out: Any) -> None:
+    """Columns of numbers, a row of `X` each, to their outputs, which are columns of `out`.
+
+    `bits` are those of `X` as int64, `knots` the ranks of all columns side by side. Of each column,
+    `places` say where the rank, the deviation and the 1 of a missing value go (-1: nowhere), and
+    its first and last knot; `scales` have what `deviation` takes, then the weights of the
+    three outputs, then what the first two are for a missing value.
+    """
+    _encode(X, bits, knots, scales, places, out)
+
+
+@compiled
+def encode_in_double(X: Any, bits: Any, knots: Any, scales: Any, places: Any, out: Any) -> None:
+    """The same for an `out` in double precision."""
+    _encode(X, bits, knots, scales, places, out)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eqsep.engine.compiled import compiled, in_threads
+from eqsep.engine.loops import in_threads
 from eqsep.tables.column import LARGEST, Column, column_of, objects
 from eqsep.tables.encodings import (
     DEVIATION,
@@ -17,11 +17,8 @@ from eqsep.tables.encodings import (
     Category,
     Date,
     Number,
-    beyond,
-    deviation,
-    encode_numbers,
-    place_names,
-    rank,
+    encode_in_double,
+    encode_in_single,
 )
 
 _AT_ONCE = 512  # rows, which stay in the processor's cache while column by column is encoded
@@ -32,7 +29,7 @@ Coded = tuple[np.ndarray, np.ndarray]  # the name of each row by its code, and e
 
 
 class Numbers(NamedTuple):
-    """All columns of numbers, and the time elapsed of dates, as `encode_numbers` takes them."""
+    """All columns of numbers, and the time elapsed of dates."""
 
     sources: list[int]
     reads: list[str]
@@ -147,10 +144,15 @@ class Encoding:
 
         Without codes, names are left out.
         """
-        _, _, ranks, scales, outputs = self.numbers
         out = np.zeros((n, self.n_outputs), self._dtype)  # row by row
-        encode = compiled(encode_numbers, calls=(beyond, deviation, rank))
+        encode = encode_in_single if self._dtype == np.float32 else encode_in_double
         is_matrix = isinstance(numbers, np.ndarray)
+        placed = [
+            (codes, places[output], heights[output])
+            for (codes, output), (_, _, (places, heights)) in zip(
+                coded or (), self.categories, strict=False
+            )
+        ]
 
         def fill(part: slice) -> None:
             for start in range(part.start, part.stop, _AT_ONCE):
@@ -158,9 +160,10 @@ class Encoding:
                 if len(numbers):
                     whole = is_matrix and some == slice(0, n)
                     X = numbers if whole else np.array([column[some] for column in numbers])
-                    encode(X, X.view(np.int64), ranks, scales, outputs, out[some])
-                for (rows, places), (_, _, to) in zip(coded or (), self.categories, strict=False):
-                    compiled(place_names)(rows[some], places, *to, out[some])
+                    encode(X, X.view(np.int64), *self._learnt, out[some])
+                for codes, places, heights in placed:
+                    code = codes[some]
+                    out[np.arange(start, some.stop), places[code]] = heights[code]
 
         in_threads(fill, n, steps=out.size)
         for j, (date, places, weights) in self.dates.items():
@@ -217,6 +220,13 @@ class Encoding:
         ranks = np.concatenate(tables, axis=1) if tables else np.empty((5, 0))
         placed = tuple(np.array(part) for part in zip(*outputs, strict=True))
         return Numbers(sources, reads, (ranks, first), np.array(scales), placed)
+
+    @cached_property
+    def _learnt(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What `encode_in_single` takes: knots, scales and places."""
+        (knots, first), (places, weights, missing) = self.numbers.ranks, self.numbers.outputs
+        scales = np.column_stack([self.numbers.scales, weights, missing])
+        return knots, scales, np.column_stack([places, first[:-1], first[1:] - 1])
 
     @cached_property
     def categories(self) -> list[tuple[int, Category, tuple[np.ndarray, np.ndarray]]]:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from eqsep.arrays import is_foreign, to_numpy
-from eqsep.engine.compiled import in_threads
+from eqsep.engine.loops import in_threads
 from eqsep.errors import ParameterError, UserError, UserTypeError, quoted
 from eqsep.tables.column import Column, column_of, objects
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from eqsep.arrays import resolve_device
-from eqsep.engine.compiled import threads
+from eqsep.engine.loops import threads
 from eqsep.tables.column import LARGEST
 from eqsep.tables.encoder import Encoder
 from eqsep.tables.encodings import (
@@ -73,7 +73,7 @@ class TensorEncoding:
 
         self._encoding, self._device = encoding, device
         _, _, (ranks, first), scales, outputs = encoding.numbers
-        self._scales = torch.as_tensor(scales.reshape(-1, 4).T[:, :, None].copy(), device=device)
+        self._scales = torch.as_tensor(scales.reshape(-1, 5).T[:, :, None].copy(), device=device)
         self._knots = torch.as_tensor(_side_by_side(ranks, first), device=device)
         last = torch.as_tensor(np.diff(first) - 1, device=device)[:, None]
         self._ends = self._knots[KNOT, :, :1], self._knots[KNOT].gather(1, last)

@@ -4,16 +4,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from eqsep.engine import gram
-from eqsep.engine.gram import BLOCK, LIGHT, Gram
+from eqsep.engine import nystroem
 from eqsep.engine.kernels import SparseLaplacian
-from eqsep.engine.nystroem import KernelMap
+from eqsep.engine.nystroem import BLOCK, LIGHT, Gram, KernelMap
 
 
 @pytest.fixture
 def rounding(monkeypatch):
     """As if every sum were worth it."""
-    monkeypatch.setattr(gram, "WORTH_ROUNDING", 0)
+    monkeypatch.setattr(nystroem, "WORTH_ROUNDING", 0)
 
 
 def values(n, m=30, *, scale=1.0, dtype=np.float32, seed=0):
@@ -76,7 +75,7 @@ def test_what_is_no_number_is_seen(monkeypatch):
     k = light()
     k[3, 5] = np.nan
     for worth in (0, 2**60):
-        monkeypatch.setattr(gram, "WORTH_ROUNDING", worth)
+        monkeypatch.setattr(nystroem, "WORTH_ROUNDING", worth)
         found = summed([k, light()])
         assert np.isnan(found[5]).all()
         assert np.isnan(found).sum() == 2 * len(found) - 1
