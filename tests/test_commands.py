@@ -18,11 +18,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import typer
+from eqsep.batches import sampling
 from invoking import CliRunner
 from pyarrow import feather, parquet
 
 from eqsep import Detector, load_model
-from eqsep.batches import sampling
 from eqsep.cli import app
 from eqsep.commands import scoring, training_data
 from eqsep.commands.console import errors_told, tell

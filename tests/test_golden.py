@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+from eqsep.renames import DEPRECATED
 from forged_files import forged_copy
 from golden_files import FOLDER, answers, golden, learn_on, read, read_rows, surroundings
 from numpy.testing import assert_allclose, assert_array_equal
@@ -12,7 +13,6 @@ from sklearn.base import clone
 
 from eqsep import load_model
 from eqsep.persistence import ModelFileError
-from eqsep.renames import DEPRECATED
 
 VERSIONS = sorted(folder.name for folder in FOLDER.iterdir())
 FILES = [(version, name) for version in VERSIONS for name in golden(FOLDER / version)["models"]]

@@ -14,9 +14,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import eqsep
 from eqsep.engine import loops
-from eqsep.engine.kernels import Laplacian
+from eqsep.engine.kernels import Laplacian, manhattan
 from eqsep.engine.loops import compiled, exponentials, in_threads, threads, weighted_sums
-from eqsep.engine.manhattan import manhattan
 from eqsep.engine.nystroem import KernelMap
 
 PACKAGE = Path(eqsep.__file__).parent

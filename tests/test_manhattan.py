@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
-from eqsep.engine.manhattan import SparseManhattan, manhattan
+from eqsep.engine.kernels import SparseManhattan, manhattan
 
 LAYOUTS = {
     "by rows": np.ascontiguousarray,

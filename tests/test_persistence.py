@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 import saved_separators
 import torch
+from eqsep.renames import Renamed
 from forged_files import damaged_copy, forged_copy, put_together, taken_apart
 from numpy.testing import assert_allclose, assert_array_equal
 from saved_separators import ESTIMATORS, ROWS, SPLIT
@@ -38,7 +39,6 @@ from eqsep.persistence.container import OLDEST, VERSION, pack, unpack
 from eqsep.persistence.files import Reader, Writer
 from eqsep.persistence.foreign import PRIVATE
 from eqsep.persistence.registry import CHANGES, CODECS, Change
-from eqsep.renames import Renamed
 from eqsep.solvers import BFGS
 
 every = pytest.mark.parametrize("fitted", ESTIMATORS, indirect=True)

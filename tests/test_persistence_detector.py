@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from eqsep.tables.fitted import state_of
 from forged_files import nodes, put_together, taken_apart
 from numpy.testing import assert_allclose, assert_array_equal
 from saved_detectors import (
@@ -31,7 +32,6 @@ from eqsep import Detector, NegativeSampling, load_model
 from eqsep.checks import DriftWarning, Finding
 from eqsep.detector import RepeatedRowsWarning
 from eqsep.persistence import ModelFileError
-from eqsep.tables.fitted import state_of
 
 
 @pytest.fixture

@@ -8,17 +8,17 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
+from eqsep.batches.joining import tables
+from eqsep.detector.selection import calibrating, selected
+from eqsep.detector.trust import refuse_labels
+from eqsep.detector.windows import Windows
 from typer.main import get_command
 
 from eqsep import Detector, Monitor, checks
-from eqsep.batches.joining import tables
 from eqsep.cli import app
 from eqsep.commands.wording import HINTS, OPTIONS, in_command, option
 from eqsep.datasets.home import data_file
 from eqsep.detector.holdout import check_dependence
-from eqsep.detector.selection import calibrating, selected
-from eqsep.detector.trust import refuse_labels
-from eqsep.detector.windows import Windows
 from eqsep.distributed.cluster import check_no_windows
 from eqsep.distributed.mapping import WorkerDiedError
 from eqsep.errors import Message, ParameterError, UserError

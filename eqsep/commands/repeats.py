@@ -12,8 +12,8 @@ from threading import Lock
 import numpy as np
 import pyarrow as pa
 
+from eqsep.commands.keys import KeyTable, mixed_numbers, mixed_texts
 from eqsep.commands.writing import as_column
-from eqsep.engine.keys import KeyTable, mixed_numbers, mixed_texts
 from eqsep.errors import UserError
 from eqsep.tables.reading import arrow_numbers
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from eqsep.detector.plan import Plan
 from eqsep.detector.score import Score
+from eqsep.engine.kernels import SparseManhattan
 from eqsep.engine.loops import in_threads
-from eqsep.engine.manhattan import SparseManhattan
 from eqsep.engine.nystroem import CACHED_ROWS
 from eqsep.errors import ParameterError
 from eqsep.tables.reading import Table

@@ -19,8 +19,8 @@ import numpy as np
 from eqsep.arrays import WithoutCaches
 from eqsep.detector.config import Config
 from eqsep.detector.evidence import KindRows
+from eqsep.engine.kernels import SparseManhattan
 from eqsep.engine.loops import compiled, in_threads, inlined
-from eqsep.engine.manhattan import SparseManhattan
 from eqsep.engine.trees import Trees
 from eqsep.errors import UserError
 from eqsep.labels import OR, UNSEEN

@@ -17,7 +17,6 @@ from threadpoolctl import threadpool_limits
 from eqsep.arrays import device, is_foreign, namespace, resolve_device, to_numpy
 from eqsep.engine import gpu
 from eqsep.engine.kernels import Kernel, LocalKernel
-from eqsep.engine.keys import mixed_bits
 from eqsep.engine.loops import in_threads, n_pieces, weighted_sums
 from eqsep.errors import EqsepWarning, UserError, warn
 from eqsep.schemas import NONE, bounded, check_parts, damaged, either
@@ -25,6 +24,9 @@ from eqsep.schemas import NONE, bounded, check_parts, damaged, either
 ANOMALOUS_SHARE = 1 / 3
 MANY = 5000  # landmarks, whose sums take 200 MB
 CACHED_ROWS = 256  # whose kernel values stay in the processor's cache
+_MIXED_AT_ONCE = 512  # rows, whose bits stay in the processor's cache
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
 BLOCK = 256  # rows summed at once: few enough for single precision, and their values stay cached
 LIGHT = 4.0  # Σ k² of a block's rows at any landmark up to which its sum may be rounded
 WORTH_ROUNDING = 2**34  # products of all rows: fewer take a second in double precision
@@ -102,6 +104,27 @@ def row_keys(X: Any, *, rng: np.random.RandomState) -> np.ndarray:
 
     in_threads(fill, len(X), steps=X.size)
     return key
+
+
+def mixed_bits(X: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """Each row's bits in double precision, mixed with an odd number for each column, as 64 bits.
+
+    -0 is 0.  (n, d), (d,) -> (n,)
+    """
+    out = np.empty(len(X), dtype=np.uint64)
+    for start in range(0, len(X), _MIXED_AT_ONCE):
+        some = slice(start, start + _MIXED_AT_ONCE)
+        bits = (X[some].astype(np.float64) + 0.0).view(np.uint64)
+        mixed = _finalised(bits + factors) * factors
+        out[some] = _finalised(mixed.sum(axis=1, dtype=np.uint64))
+    return out
+
+
+def _finalised(b: np.ndarray) -> np.ndarray:
+    """As in SplitMix64."""
+    b = (b ^ (b >> _30)) * _FIRST
+    b = (b ^ (b >> _27)) * _SECOND
+    return b ^ (b >> _31)
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ from eqsep.evaluation.precision import (
 from eqsep.evaluation.promise import Promise, kept_promises
 from eqsep.evaluation.review import Cost, GroupRates, Review, Share, TopScores
 from eqsep.evaluation.schedule import Schedule
-from eqsep.evaluation.scores import anomaly_average_precision, anomaly_score
+from eqsep.separators.scores import anomaly_average_precision, anomaly_score
 
 __all__ = [
     "OVERALL",

@@ -13,8 +13,8 @@ from sklearn.base import clone
 
 from eqsep.detector.detector import Detector
 from eqsep.errors import EqsepWarning
-from eqsep.evaluation.scores import anomaly_score
 from eqsep.labels import NORMAL
+from eqsep.separators.scores import anomaly_score
 from eqsep.tables import TableEncoder
 from eqsep.tables.column import objects
 from eqsep.tables.reading import Table

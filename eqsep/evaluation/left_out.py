@@ -17,8 +17,8 @@ from eqsep.errors import ParameterError, UserError
 from eqsep.evaluation.groups import divide_units, units_of
 from eqsep.evaluation.kinds import OVERALL, anomalous_kinds, check_kinds
 from eqsep.evaluation.precision import average_precision_by_kind
-from eqsep.evaluation.scores import anomaly_score
 from eqsep.evaluation.text import aligned
+from eqsep.separators.scores import anomaly_score
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eqsep.engine.manhattan import manhattan
+from eqsep.engine.kernels import manhattan
 from eqsep.export.graph import Graph, Part, Value
 from eqsep.tables.column import LARGEST
 from eqsep.tables.encodings import FAR, JUMP, LINEAR, Category, Date, Number, rank

@@ -10,9 +10,9 @@ from sklearn.utils.validation import check_consistent_length
 
 from eqsep.arrays import is_foreign, to_numpy, validate_rows
 from eqsep.errors import UserError
-from eqsep.evaluation import anomaly_score
 from eqsep.labels import listed, read_labels
 from eqsep.separators.base import Separator
+from eqsep.separators.scores import anomaly_score
 
 
 class NegativeSampling(Separator):

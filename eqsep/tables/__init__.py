@@ -4,8 +4,8 @@
 |---|---|
 | `reading` | any frame, array or list as named columns, with the group, time and weight of rows |
 | `column` | one column as it arrives: its kind, and its values in one form |
-| `encodings`, `decodings` | the formulas of a learnt column, and back to words and units |
-| `matrix`, `tensors` | learnt columns as a matrix, by compiled loops or on a device |
+| `encodings`, `decodings` | learnt columns as a matrix, and back to words and units |
+| `tensors` | the same on a device |
 | `encoder` | all columns of a table: matched, encoded, decoded, kept |
 | `transformer` | the same as an estimator of scikit-learn |
 | `batches` | rows that come in pieces, and samples of them |

@@ -30,8 +30,7 @@ from eqsep.schemas import (
 )
 from eqsep.tables.column import LARGEST, Column
 from eqsep.tables.decodings import described, value_of
-from eqsep.tables.encodings import Category, Date, Number
-from eqsep.tables.matrix import Encoding
+from eqsep.tables.encodings import Category, Date, Encoding, Number
 from eqsep.tables.reading import Table, read_table
 
 BOTH = ("quantile", "standard")  # the forms of a number: its rank, and robust deviations

@@ -27,9 +27,9 @@ from eqsep.tables.encodings import (
     RANK,
     SCALE,
     WIDTH,
+    Encoding,
     beyond,
 )
-from eqsep.tables.matrix import Encoding
 from eqsep.tables.reading import Table, row_parts
 
 READ_AT_ONCE = 2**17  # rows

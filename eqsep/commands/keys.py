@@ -1,4 +1,4 @@
-"""Keys of rows, the same for equal ones: numbers of 64 bits, or two of them, and a table of such.
+"""Keys of rows, the same for equal ones: two numbers of 64 bits, and a table of such keys.
 
 Bits are mixed with factors that are drawn: rows that differ share a number with a chance of about
 2^-64.
@@ -11,30 +11,7 @@ from numba.extending import register_jitable
 
 from eqsep.engine.loops import compiled
 
-_AT_ONCE = 512  # rows, whose bits stay in the processor's cache
-_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_30, _27, _31 = np.uint64(30), np.uint64(27), np.uint64(31)
-
-
-def mixed_bits(X: np.ndarray, factors: np.ndarray) -> np.ndarray:
-    """Each row's bits in double precision, mixed with an odd number for each column, as 64 bits.
-
-    -0 is 0.  (n, d), (d,) -> (n,)
-    """
-    out = np.empty(len(X), dtype=np.uint64)
-    for start in range(0, len(X), _AT_ONCE):
-        some = slice(start, start + _AT_ONCE)
-        bits = (X[some].astype(np.float64) + 0.0).view(np.uint64)
-        mixed = _finalised(bits + factors) * factors
-        out[some] = _finalised(mixed.sum(axis=1, dtype=np.uint64))
-    return out
-
-
-def _finalised(b: np.ndarray) -> np.ndarray:
-    """As in SplitMix64."""
-    b = (b ^ (b >> _30)) * _FIRST
-    b = (b ^ (b >> _27)) * _SECOND
-    return b ^ (b >> _31)
+_30 = np.uint64(30)
 
 
 def mixed_texts(
