@@ -61,18 +61,6 @@ def test_ranking_is_a_parameter_and_score_a_method(split):
         OneVsSet(ranking="x").fit(split.X_train, split.y_train)
 
 
-def test_the_old_name_of_ranking_still_works(split):
-    old = clone(OneVsSet(score="binary"))
-    with pytest.warns(FutureWarning, match=r"write ranking='binary' for score='binary'"):
-        old.fit(split.X_train, split.y_train)
-    new = OneVsSet(ranking="binary").fit(split.X_train, split.y_train)
-    assert_array_equal(old.decision_function(split.X_test), new.decision_function(split.X_test))
-    assert old.score(split.X_test, split.y_test) == new.score(split.X_test, split.y_test)
-    with pytest.warns(FutureWarning):
-        search = GridSearchCV(OneVsSet(), {"score": ["binary"]}).fit(split.X_train, split.y_train)
-    assert search.best_params_ == {"score": "binary"}
-
-
 def test_a_higher_trade_off_leaves_a_lower_training_error(split):
     def quality(trade_off):
         machine = OneVsSet(trade_off=trade_off).fit(split.X_train, split.y_train)

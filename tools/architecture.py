@@ -18,7 +18,7 @@ ROOT = Path(eqsep.__file__).parent
 # From the ground up. A module may import from its own room and from those of layers before it.
 LAYERS = [
     ["contract", "errors", "files"],
-    ["arrays", "renames"],
+    ["arrays"],
     ["engine"],
     ["activations", "tables"],
     ["losses", "solvers", "labels"],
@@ -49,7 +49,7 @@ BY_NAME = {
     "datasets/embeddings.py",  # packages of others
     "commands/postponing.py",  # likewise
 }
-_NOT_DRAWN = ("__main__", "errors", "files", "renames")  # the outer door, and what all may use
+_NOT_DRAWN = ("__main__", "errors", "files")  # the outer door, and what all may use
 
 parsed = cache(ast.parse)  # every module is looked at several times
 

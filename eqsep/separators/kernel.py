@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from eqsep.activations import GaussianBump
 from eqsep.arrays import check_weight, device, is_foreign, namespace, validate_rows
-from eqsep.batches.sources import Source, source_of
 from eqsep.engine.kernels import Kernel
 from eqsep.engine.nystroem import KernelMap, Statistics, choose_landmarks, given_landmarks
 from eqsep.engine.parameters import check_mergeable, checked_kernel
@@ -20,6 +19,7 @@ from eqsep.labels import Labels, read_labels
 from eqsep.separators.base import Separator, check_both_classes
 from eqsep.separators.linear import EqualitySeparator
 from eqsep.separators.streaming import begin
+from eqsep.tables.batches import Source, source_of
 from eqsep.tables.reading import is_stream
 
 

@@ -7,26 +7,11 @@ import numpy as np
 from sklearn.svm import SVC
 
 from eqsep.errors import UserError
-from eqsep.renames import DEPRECATED, parameter
 from eqsep.separators.base import Separator
 from eqsep.separators.planes import Frame
 
 _CANDIDATES = 256
 _ROOM = 1e-3  # of the span: the least room between two rows for a plane to go
-
-
-class _OldScoreParameter:
-    """`score`, the old name of `ranking`, beside scikit-learn's method of that name.
-
-    Setting it stores the parameter, reading it gives the method: `OneVsSet(score="binary")` and
-    `one_vs_set.score(X, y)` both mean what their callers expect.
-    """
-
-    def __get__(self, instance: Any, owner: type) -> Any:
-        return self if instance is None else Separator.score.__get__(instance, owner)
-
-    def __set__(self, instance: Any, value: str) -> None:
-        vars(instance)["score"] = value
 
 
 class OneVsSet(Separator):
@@ -55,8 +40,6 @@ class OneVsSet(Separator):
         kernel, 1e-3 takes a fraction of the time.
     normal : label, default=None
         Which label is normal; by default 0, False or "normal", whichever occurs.
-    score : {"equality", "binary"}
-        The old name of `ranking`, which works up to version 0.2.
 
     Attributes
     ----------
@@ -76,8 +59,6 @@ class OneVsSet(Separator):
     array([0, 1, 1])
     """
 
-    score = _OldScoreParameter()
-
     def __init__(
         self,
         *,
@@ -89,7 +70,6 @@ class OneVsSet(Separator):
         trade_off: float = 10.0,
         tol: float = 1e-6,
         normal: Any = None,
-        score: str = DEPRECATED,
     ) -> None:
         self.kernel = kernel
         self.C = C
@@ -99,18 +79,12 @@ class OneVsSet(Separator):
         self.trade_off = trade_off
         self.tol = tol
         self.normal = normal
-        self.score = score
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters, `score` among them as the word that was given."""
-        return super().get_params(deep) | {"score": vars(self)["score"]}
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the machine, then set the two planes."""
         X, is_anomaly, weight = self._enter(X, y, sample_weight)
-        ranking = parameter(self, "ranking")
-        if ranking not in _RANKINGS:
-            raise UserError(f"ranking must be one of {sorted(_RANKINGS)}, got {ranking!r}.")
+        if self.ranking not in _RANKINGS:
+            raise UserError(f"ranking must be one of {sorted(_RANKINGS)}, got {self.ranking!r}.")
         self.frame_ = Frame.standard(X, weight / weight.sum())
         svm = SVC(
             kernel=self.kernel,
@@ -132,7 +106,7 @@ class OneVsSet(Separator):
     def decision_function(self, X: Any) -> np.ndarray:
         """The distance to the mid-plane less half the width, or only its sign (`ranking`)."""
         outside = self.distance(X) - (self.far_ - self.near_) / 2
-        return _RANKINGS[parameter(self, "ranking", warn=False)](outside)
+        return _RANKINGS[self.ranking](outside)
 
     def _towards_normal(self, X: np.ndarray) -> np.ndarray:
         return -self.svm_.decision_function(self.frame_.columns(X))

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from eqsep.arrays import namespace
-from eqsep.batches.sampling import LabelledRows, Strata, sample_size
-from eqsep.batches.sources import Source, prefetched
 from eqsep.errors import UserError
 from eqsep.labels import column, may_be_normal
+from eqsep.tables.batches import LabelledRows, Source, Strata, prefetched, sample_size
 
 Rows = LabelledRows[Any]  # an array of rows, of any library
 
