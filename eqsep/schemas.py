@@ -222,14 +222,14 @@ def entries(entry: Schema, *, among: Collection[str] | None = None) -> Schema:
 
 COUNT = Schema(
     "a finite number of at least 0",
-    lambda value, sizes: (type(value) is float and value == 0) or POSITIVE.accepts(value, sizes),
+    lambda value, sizes: NUMBER.accepts(value, sizes) and bool(value >= 0),
 )
 TEXT = Schema("a string", lambda value, sizes: type(value) is str)  # noqa: ARG005
 KEY = Schema(
     "a whole number of 32 bits",
     lambda value, sizes: type(value) is int and 0 <= value < 2**32,  # noqa: ARG005
 )
-NONE = word(None)
+NONE = Schema("None", lambda value, sizes: value is None)  # noqa: ARG005
 
 
 def check(

@@ -6,13 +6,13 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from eqsep.detector.answers import FittedDetector
+from eqsep.detector.probability import survival
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
-from eqsep.detector.answers import FittedDetector
-from eqsep.detector.probability import survival
 from eqsep.persistence import load_model
 from eqsep.persistence.files import load_answering
 

@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from eqsep.batches import sampling
+from eqsep.detector.contamination import anomalies_among, counting, held_out_anomalies
+from eqsep.detector.fitting import accumulate, context_of
+from eqsep.detector.scoring import Calibration
+from eqsep.tables.fitted import aligned
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import Detector
-from eqsep.batches import sampling
 from eqsep.detector import CalibrationWarning, contamination, fitting, suspects
-from eqsep.detector.contamination import anomalies_among, counting, held_out_anomalies
-from eqsep.detector.fitting import accumulate, context_of
-from eqsep.detector.scoring import Calibration
-from eqsep.tables.fitted import aligned
 
 RATES = (0.01, 0.05, 0.1)
 QUICK = {"bandwidth": 1.0, "n_landmarks": 60}

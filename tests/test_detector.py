@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from eqsep.tables.fitted import aligned
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -14,7 +15,6 @@ from sklearn.metrics import average_precision_score
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
 from eqsep.labels import UNLABELLED, read_row_labels
-from eqsep.tables.fitted import aligned
 
 KINDS = np.repeat(["normal", "pump", "leak"], [400, 20, 20])
 

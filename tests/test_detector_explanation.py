@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from eqsep.detector.scoring import scorer_of
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
-from eqsep.detector.scoring import scorer_of
 
 NUMBERS = {
     "amount": 1e6,

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from eqsep.tables.fitted import aligned
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -10,7 +11,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import CalibrationWarning, NewKindWarning, RepeatedRowsWarning
-from eqsep.tables.fitted import aligned
 
 # A few rows are no ground for a promise, nor for a name; here scores are compared.
 pytestmark = [

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from eqsep.detector.scoring import Calibration, usable
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -9,7 +10,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from eqsep import Detector
 from eqsep.detector import CalibrationWarning
 from eqsep.detector.holdout import held_out
-from eqsep.detector.scoring import Calibration, usable
 
 RATES = (0.01, 0.05, 0.1)
 FIRST, FRESH = 700, 500  # rows learnt, and rows to count alarms in

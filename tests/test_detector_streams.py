@@ -8,18 +8,18 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset
 import pytest
+from eqsep.batches import sampling
+from eqsep.detector.bandwidth import Choice
+from eqsep.detector.fitting import accumulate, context_of
+from eqsep.detector.streams import StreamSummary, agree, finished
+from eqsep.tables.fitted import aligned
 from numpy.testing import assert_allclose, assert_array_equal
 from pyarrow import csv, feather, parquet
 
 from eqsep import Detector, load_model
-from eqsep.batches import sampling
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import fitting, holdout
-from eqsep.detector.bandwidth import Choice
 from eqsep.detector.detector import recorded
-from eqsep.detector.fitting import accumulate, context_of
-from eqsep.detector.streams import StreamSummary, agree, finished
-from eqsep.tables.fitted import aligned
 from eqsep.tables.reading import read_table
 
 # A few rows are no ground for a promise, nor for a name; here scores are compared.

@@ -7,13 +7,13 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from eqsep.detector.scoring import scorer_of
+from eqsep.tables.fitted import output_weights
 from numpy.testing import assert_array_equal
 
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
-from eqsep.detector.scoring import scorer_of
 from eqsep.engine import compiled
-from eqsep.tables.fitted import output_weights
 
 
 def cheap(**parameters):

@@ -5,15 +5,15 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from eqsep.detector.feature_map import Packing
+from eqsep.tables.fitted import aligned, encoded
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import Detector
-from eqsep.detector.feature_map import Packing
 from eqsep.engine.manhattan import SparseManhattan
 from eqsep.tables import TableEncoder
-from eqsep.tables.fitted import aligned, encoded
 
 
 def frame(rng, n, *, missing):

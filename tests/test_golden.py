@@ -12,7 +12,6 @@ from sklearn.base import clone
 
 from eqsep import load_model
 from eqsep.persistence import ModelFileError
-from eqsep.renames import DEPRECATED
 
 VERSIONS = sorted(folder.name for folder in FOLDER.iterdir())
 FILES = [(version, name) for version in VERSIONS for name in golden(FOLDER / version)["models"]]
@@ -73,12 +72,8 @@ def test_a_model_of_an_older_version_is_saved_as_a_present_one(version, name, tm
 def test_the_width_of_0_1_is_a_bandwidth():
     entry, model, rows, bits = opened("0.1.0", "detector, truths")  # width=2
     assert model.bandwidth == 0.5
-    assert model.width == DEPRECATED
     check_same(answers(model, rows), entry["answers"], bits=bits)
     assert opened("0.1.0", "detector, 0/1")[1].bandwidth is None
-    encoder = model.feature_map_.encoder
-    assert encoder.numeric_encoding == "both"
-    assert encoder.columns == DEPRECATED
 
 
 def test_a_detector_of_0_1_is_fitted_anew_without_a_warning():

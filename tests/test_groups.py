@@ -6,6 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from eqsep.detector.grouping import Grouping, held_out_groups
+from eqsep.detector.scoring import Calibration
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.signal import lfilter
 from typer.testing import CliRunner
@@ -15,9 +17,7 @@ from eqsep.checks import DependentRowsWarning
 from eqsep.cli import app
 from eqsep.datasets import make_process
 from eqsep.detector import CalibrationWarning, grouping
-from eqsep.detector.grouping import Grouping, held_out_groups
 from eqsep.detector.holdout import check_dependence, with_groups
-from eqsep.detector.scoring import Calibration
 from eqsep.errors import UserError
 from eqsep.tables.reading import RowGroups, read_table
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from eqsep.detector.naming import prediction_sets, rows_kept, short_kinds
+from eqsep.detector.scoring import scorer_of, verdicts
 from numpy.testing import assert_array_equal
 
 from eqsep import Detector, load_model
 from eqsep.detector import NewKindWarning, naming
-from eqsep.detector.naming import prediction_sets, rows_kept, short_kinds
-from eqsep.detector.scoring import scorer_of, verdicts
 from eqsep.errors import UserError
 
 CENTRES = {"pump": (6.0, 0.0), "valve": (7.5, 0.5), "leak": (0.0, 9.0)}

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from eqsep.tables.fitted import encoded
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import Detector
@@ -12,7 +13,6 @@ from eqsep.engine import gpu
 from eqsep.engine.ellipsoid import Ellipsoid
 from eqsep.engine.trees import Trees
 from eqsep.tables import TableEncoder
-from eqsep.tables.fitted import encoded
 from eqsep.tables.reading import read_table, row_parts
 
 torch = pytest.importorskip("torch", reason="the extra nn is not installed")

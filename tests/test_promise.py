@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
+from eqsep.detector.promise import certified_rank, least_certified, rate_interval, rows_needed
+from eqsep.detector.scoring import Calibration
 from numpy.testing import assert_allclose
 from scipy import stats
 
 from eqsep import Detector, load_model
 from eqsep.cli import app
 from eqsep.detector import CalibrationWarning
-from eqsep.detector.promise import certified_rank, least_certified, rate_interval, rows_needed
-from eqsep.detector.scoring import Calibration
 from eqsep.errors import UserError
 
 CASES = [(499, 0.01, 0.95), (199, 0.05, 0.9), (99, 0.1, 0.99), (30, 0.2, 0.5), (3999, 0.003, 0.95)]

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
-
 from eqsep.detector.ranks import Peers, nearest_without
+from numpy.testing import assert_array_equal
 
 N_FOLDS = 5
 

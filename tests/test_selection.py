@@ -3,14 +3,14 @@
 import numpy as np
 import pyarrow.csv
 import pytest
+from eqsep.detector.scoring import Calibration
+from eqsep.detector.selection import alarms_needed, selected
 from numpy.testing import assert_array_equal
 from scipy.stats import false_discovery_control
 
 from eqsep import Detector, Monitor
 from eqsep.cli import app
 from eqsep.detector import CalibrationWarning
-from eqsep.detector.scoring import Calibration
-from eqsep.detector.selection import alarms_needed, selected
 from eqsep.errors import UserError
 
 RATES = (0.05, 0.1, 0.2)

@@ -1,9 +1,8 @@
 """Prediction sets of kinds, and the names that they give."""
 
 import numpy as np
-from numpy.testing import assert_array_equal
-
 from eqsep.detector.sets import LIKE, RIVAL, Limits
+from numpy.testing import assert_array_equal
 
 KINDS = ("valve", "leak", "pump")
 

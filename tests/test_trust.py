@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
+from eqsep.batches import sampling
+from eqsep.tables.fitted import aligned
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import Detector
-from eqsep.batches import sampling
 from eqsep.checks import UnusedDoubtWarning
 from eqsep.detector import suspects
 from eqsep.errors import UserError
-from eqsep.tables.fitted import aligned
 
 N_NORMAL, N_UNLABELLED, N_LEAKS = 400, 300, 120
 

@@ -5,10 +5,10 @@ from dataclasses import fields
 import numpy as np
 import pandas as pd
 import pytest
+from eqsep.batches import sampling
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import Detector
-from eqsep.batches import sampling
 from eqsep.detector.holdout import with_groups
 from eqsep.engine.ellipsoid import Ellipsoid
 from eqsep.errors import UserError

@@ -142,15 +142,18 @@ _PIECES: dict[str, Codec] = {
 class DetectorCodec(Codec):
     """A detector: its parameters and its model.
 
-    `plan` is True in the file where it is the plan of the same detector.
+    `plan` is True in the file where it is the plan of the same detector; how that reads labels is
+    settled by every fit.
     """
 
     def encode(self, value: Any) -> dict[str, Any]:
         params = value.get_params(deep=False)
         parts = {name: params[name] for name in _PARAMETERS}
+        if params["feature_map"] is not None:  # the old name of `plan`
+            parts["plan"] = params["feature_map"]
         if not value.__sklearn_is_fitted__():
             return parts
-        if parts["plan"] is not None and parts["plan"].is_same(value.plan_):
+        if parts["plan"] is not None and parts["plan"].is_same_but_for_labels(value.plan_):
             parts["plan"] = True
         return parts | {"model_": value.model_.on("cpu")}
 
