@@ -38,7 +38,6 @@ from eqsep.persistence.files import Reader, Writer
 from eqsep.persistence.foreign import PRIVATE
 from eqsep.persistence.migrations import CHANGES, GONE, RENAMED, Change
 from eqsep.persistence.registry import CODECS
-from eqsep.schemas import array
 from eqsep.solvers import BFGS
 
 every = pytest.mark.parametrize("fitted", ESTIMATORS, indirect=True)
@@ -723,15 +722,6 @@ def test_the_device_of_a_network_is_a_known_one(name, models, tmp_path):
     path.write_bytes(put_together(document, arrays))
     with pytest.raises(ModelFileError, match="device should be one of"):
         load_model(path)
-
-
-@pytest.mark.parametrize(
-    ("value", "fine"),
-    [(np.ones(2), True), (np.ones(2, np.float16), False), (np.array([1, np.inf]), False)],
-)
-def test_arrays_are_finite_and_in_full_precision(value, fine):
-    assert array(2).accepts(value, {}) == fine
-    assert array(2, finite=False).accepts(value, {}) == (value.dtype != np.float16)
 
 
 def test_a_column_that_never_varied_is_kept(tmp_path):

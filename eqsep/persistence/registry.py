@@ -219,6 +219,7 @@ _SUMS = {
     "weight_sum_": array(2),
 }
 
+DETECTOR = "detector.Detector"
 ESTIMATORS: dict[str, Codec] = {
     "separators.EqualitySeparator": EstimatorCodec(
         "eqsep.separators.linear",
@@ -321,11 +322,11 @@ ESTIMATORS: dict[str, Codec] = {
         ),
         _NAMES,
     ),
-    "detector.Detector": DetectorCodec("eqsep.detector.detector"),
+    DETECTOR: DetectorCodec("eqsep.detector.detector"),
 }
 
 CODECS: dict[str, Codec] = {**_PIECES, **LAYERS, **ESTIMATORS}
-SCORING = CODECS | {"detector.Detector": ModelCodec("eqsep.detector.model")}  # to score alone
+SCORING = CODECS | {DETECTOR: ModelCodec("eqsep.detector.model")}  # to score alone
 
 
 def name_of(value: Any) -> str | None:
