@@ -98,7 +98,7 @@ def bounded(*axes: str | int | None, dtype: str) -> Schema:
 
 def _is_number(value: Any, sizes: Sizes) -> bool:  # noqa: ARG001  the shape of all of them
     is_number = type(value) in (int, float) or isinstance(value, np.integer | np.floating)
-    return is_number and -math.inf < value < math.inf
+    return is_number and bool(-math.inf < value < math.inf)
 
 
 def _is_positive(value: Any, sizes: Sizes) -> bool:
@@ -133,7 +133,7 @@ LABEL = Schema("a label", _is_label)
 TEXTS = Schema("a list of distinct strings", _are_texts)
 RATE = Schema(
     "a number between 0 and 1",
-    lambda value, sizes: POSITIVE.accepts(value, sizes) and bool(value < 1),
+    lambda value, sizes: _is_positive(value, sizes) and bool(value < 1),
 )
 BOUND = Schema(
     "an unsigned number of 64 bits",
@@ -222,14 +222,14 @@ def entries(entry: Schema, *, among: Collection[str] | None = None) -> Schema:
 
 COUNT = Schema(
     "a finite number of at least 0",
-    lambda value, sizes: (type(value) is float and value == 0) or POSITIVE.accepts(value, sizes),
+    lambda value, sizes: NUMBER.accepts(value, sizes) and bool(value >= 0),
 )
 TEXT = Schema("a string", lambda value, sizes: type(value) is str)  # noqa: ARG005
 KEY = Schema(
     "a whole number of 32 bits",
     lambda value, sizes: type(value) is int and 0 <= value < 2**32,  # noqa: ARG005
 )
-NONE = word(None)
+NONE = Schema("None", lambda value, sizes: value is None)  # noqa: ARG005
 
 
 def check(

@@ -75,7 +75,7 @@ def learn_on(model, rows, labels):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # few rows promise little
         if isinstance(model, Detector):
-            other = clone(model).set_params(feature_map=model.feature_map_).fit(rows, labels)
+            other = clone(model).set_params(plan=model.plan_).fit(rows, labels)
             return model.partial_fit(rows, labels).merge(other).forget(rows, labels)
         n = len(rows) // 2
         return model.partial_fit(rows, labels).forget(rows[:n], labels[:n])

@@ -46,9 +46,9 @@ def strange(n, *, seed):
     )
 
 
-def with_map(rows, labels):
+def with_plan(rows, labels):
     first = Detector(**FEW).fit(X)
-    return Detector(feature_map=first.feature_map_, **FEW).fit(rows, labels)
+    return Detector(plan=first.plan_, **FEW).fit(rows, labels)
 
 
 def learnt_on():
@@ -93,7 +93,7 @@ DETECTORS = {
     "names": (lambda: Detector(normal="works", **FEW).fit(X[:, :2], LEAK), NEW_X[:, :2]),
     "one class": (lambda: Detector(**FEW).fit(X[~IS_ANOMALY]), NEW_X),
     "strange": (lambda: Detector(**FEW).fit(strange(300, seed=0)), strange(30, seed=1)),
-    "given map": (lambda: with_map(X, PUMP), NEW_X),
+    "given plan": (lambda: with_plan(X, PUMP), NEW_X),
     "learnt on": (learnt_on, NEW_X),
     "doubting": (doubting, NEW_X),
     "few": (lambda: Detector(**FEW).fit(X[:3, :2]), NEW_X[:, :2]),

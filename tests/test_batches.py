@@ -11,12 +11,19 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
-from eqsep.batches.joining import joined, tables
-from eqsep.batches.sampling import Reservoir, Strata, frequent
-from eqsep.batches.sources import prefetched, record_batches, source_of
 from hypothesis import given
 from hypothesis import strategies as st
 
+from eqsep.tables.batches import (
+    Reservoir,
+    Strata,
+    frequent,
+    joined,
+    prefetched,
+    record_batches,
+    source_of,
+    tables,
+)
 from eqsep.tables.reading import is_stream, read_table
 
 ROWS = pd.DataFrame({"a": [1.0, 2.0], "kind": ["normal", None]})
@@ -98,8 +105,8 @@ def test_labels_alone_are_read_without_the_rows():
     ("X", "y", "told"),
     [
         ([ROWS], [0, 1], "y must be the name of the column of labels, or None; got list"),
-        ([ROWS], "sort", "no column 'sort' of labels: the columns are a, kind"),
-        (pa.dataset.dataset(pa.table({"a": [1]})), "sort", "no column 'sort'.*are a. Pass"),
+        ([ROWS], "sort", "no column 'sort' of labels: the columns are 'a', 'kind'"),
+        (pa.dataset.dataset(pa.table({"a": [1]})), "sort", "no column 'sort'.*are 'a'. Pass"),
         ([(ROWS, [0, 1])], "kind", "bring their labels, and y='kind' names a column"),
         ([np.zeros((2, 2))], "kind", "a batch is ndarray, whose columns have no names"),
     ],
@@ -162,8 +169,11 @@ def test_batches_have_the_columns_of_the_first_in_its_order():
 @pytest.mark.parametrize(
     ("second", "told"),
     [
-        ([{"a": 1.0}], "Batch 2 does not have the columns of the batches before it: b not in both"),
-        ([{"a": 1.0, "b": "x", "c": 1}], "Batch 2 .*: c not in both"),
+        (
+            [{"a": 1.0}],
+            "Batch 2 does not have the columns of the batches before it: 'b' not in both",
+        ),
+        ([{"a": 1.0, "b": "x", "c": 1}], "Batch 2 .*: 'c' not in both"),
         (np.zeros((1, 2)), "Batch 2 does not have the columns"),
     ],
 )

@@ -8,12 +8,12 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from eqsep.batches import sampling
 
+import eqsep.tables.batches
 from eqsep import Detector, checks
 from eqsep.checks import Finding, warn_of
 from eqsep.commands.wording import in_command
-from eqsep.tables import TableEncoder
+from eqsep.tables.encoder import Encoder
 from eqsep.tables.reading import read_table
 
 N = 40
@@ -207,7 +207,7 @@ def test_unlabelled_anomalies_are_named_where_doubted_rows_make_the_threshold_hi
 def dated():
     days = pd.date_range("2025-01-01", periods=N, freq="D")
     frame = pd.DataFrame({"size": np.arange(N) % 7, "day": days})
-    return frame, TableEncoder().fit(frame)
+    return frame, Encoder.learn(frame)
 
 
 def test_dates_are_told_with_those_learnt(dated):
@@ -220,7 +220,7 @@ def test_dates_are_told_with_those_learnt(dated):
 
 def test_a_column_without_a_name_goes_by_its_position():
     days = np.arange("2025-01-01", "2025-02-01", dtype="M8[D]")[:, None]
-    (found,) = checks.check_dates(TableEncoder().fit(days))
+    (found,) = checks.check_dates(Encoder.learn(days))
     assert columns_of([found]) == ["x0"]
 
 
@@ -308,7 +308,7 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_a_fit_raises_what_the_checks_find(way, monkeypatch):
     if way == "read twice":
-        monkeypatch.setattr(sampling, "SAMPLE", 300)
+        monkeypatch.setattr(eqsep.tables.batches, "SAMPLE", 300)
     found = told(lambda: WAYS[way](*measurements()))
     found = [m for m in found if not isinstance(m, checks.HighThresholdWarning)]  # 20 landmarks
     assert Counter(map(type, found)) == EXPECTED
@@ -370,14 +370,14 @@ def test_a_threshold_that_unlabelled_anomalies_make_high_is_told_by_a_fit():
     assert "eqsep suspects" in in_command(high)
 
 
-def test_with_a_map_of_another_detector_dropped_columns_are_no_matter():
+def test_with_a_plan_of_another_detector_dropped_columns_are_no_matter():
     frame, kind = measurements()
     named = frame.assign(key=[f"key {i}" for i in range(len(frame))])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         first = fit(named, kind)
-    assert first.feature_map_.encoder.dropped_
-    again = Detector(feature_map=first.feature_map_, false_alarm_rate=0.2)
+    assert first.plan_.encoder.dropped
+    again = Detector(plan=first.plan_, false_alarm_rate=0.2)
     found = told(lambda: again.fit(named, kind))
     assert Counter(map(type, found)) == EXPECTED
     found = told(lambda: again.fit(batches(named, kind)))  # of which the labels alone are counted

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from eqsep.detector.scoring import Calibration
 from numpy.testing import assert_allclose
 from sklearn.metrics import average_precision_score
 

@@ -1,18 +1,22 @@
 """Model files outlive the version that wrote them: each loads, answers and learns on as it did."""
 
+import json
 import random
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
-from eqsep.renames import DEPRECATED
 from forged_files import forged_copy
-from golden_files import FOLDER, answers, golden, learn_on, read, read_rows, surroundings
+from golden_files import FOLDER, answers, golden, learn_on, read, read_rows, surroundings, written
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from eqsep import load_model
-from eqsep.persistence import ModelFileError
+from eqsep import Detector, load_model
+from eqsep.detector.model import Model
+from eqsep.persistence import ModelFileError, read_model
 
 VERSIONS = sorted(folder.name for folder in FOLDER.iterdir())
 FILES = [(version, name) for version in VERSIONS for name in golden(FOLDER / version)["models"]]
@@ -70,15 +74,50 @@ def test_a_model_of_an_older_version_is_saved_as_a_present_one(version, name, tm
     assert repr(again) == repr(model)
 
 
+def test_a_new_process_gives_the_bits_of_what_is_saved_again(tmp_path):
+    expected = []
+    for i, (version, name) in enumerate(FILES):
+        _, model, rows, _ = opened(version, name)
+        model.save(tmp_path / f"{i}.eqsep")
+        expected.append(shown(answers(model, rows)))
+    code = (
+        "import sys\n"
+        f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        "from test_golden import FILES, answers, load_model, opened, shown\n"
+        "for i, (version, name) in enumerate(FILES):\n"
+        "    rows = opened(version, name)[2]\n"
+        "    print(shown(answers(load_model(f'{i}.eqsep'), rows)))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    found = dict(zip(FILES, done.stdout.splitlines(), strict=True))
+    assert found == dict(zip(FILES, expected, strict=True))
+
+
+def shown(said):
+    """Answers as one text that shows every bit."""
+    return json.dumps({name: written(array) for name, array in said.items()})
+
+
+@every
+def test_a_model_of_an_older_version_is_read_to_score_alone(version, name):
+    _, model, rows, _ = opened(version, name)
+    file = golden(FOLDER / version)["models"][name]["file"]
+    alone = read_model(FOLDER / version / file)
+    if isinstance(model, Detector):
+        assert isinstance(alone, Model)
+        assert alone.verdicts(rows).score.tobytes() == model.score_samples(rows).tobytes()
+        assert_array_equal(alone.verdicts(rows).kind, model.predict_kind(rows))
+    else:
+        assert_array_equal(alone.decision_function(rows), model.decision_function(rows))
+
+
 def test_the_width_of_0_1_is_a_bandwidth():
     entry, model, rows, bits = opened("0.1.0", "detector, truths")  # width=2
     assert model.bandwidth == 0.5
-    assert model.width == DEPRECATED
     check_same(answers(model, rows), entry["answers"], bits=bits)
     assert opened("0.1.0", "detector, 0/1")[1].bandwidth is None
-    encoder = model.feature_map_.encoder
-    assert encoder.numeric_encoding == "both"
-    assert encoder.columns == DEPRECATED
 
 
 def test_a_detector_of_0_1_is_fitted_anew_without_a_warning():

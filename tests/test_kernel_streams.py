@@ -9,9 +9,9 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 from spheres import problem, relative
 
+import eqsep.tables.batches
 from eqsep import KernelEqualitySeparator
 from eqsep.separators.streaming import begin
-from eqsep.tables import batches as sampling
 from eqsep.tables.batches import source_of
 
 
@@ -48,7 +48,7 @@ def test_a_dataset_has_names_of_columns_and_one_of_them_holds_the_labels(rows):
 
 
 def test_landmarks_of_many_rows_come_from_a_sample(rows, monkeypatch):
-    monkeypatch.setattr(sampling, "SAMPLE", 100)
+    monkeypatch.setattr(eqsep.tables.batches, "SAMPLE", 100)
     X, y = rows
     model = KernelEqualitySeparator(n_landmarks=60, random_state=0).fit(batches(X, y))
     there = set(map(bytes, X))
@@ -64,7 +64,7 @@ def test_landmarks_of_many_rows_come_from_a_sample(rows, monkeypatch):
 )
 def test_few_anomalies_are_all_in_the_sample(names, normal, monkeypatch):
     """Normal is 0 or "normal", or what is said; of the others up to a third of the sample."""
-    monkeypatch.setattr(sampling, "SAMPLE", 60)
+    monkeypatch.setattr(eqsep.tables.batches, "SAMPLE", 60)
     y = np.array(names)[(np.arange(300) % 30 == 7).astype(int)]
     source = source_of([(np.arange(300.0)[:, None], y)], None, name="me")
     stream = begin(source, np.asarray, normal=normal, rng=np.random.default_rng(0))
@@ -75,7 +75,7 @@ def test_few_anomalies_are_all_in_the_sample(names, normal, monkeypatch):
 
 
 def test_of_rows_that_come_once_the_first_become_landmarks(rows, monkeypatch):
-    monkeypatch.setattr(sampling, "SAMPLE", 100)
+    monkeypatch.setattr(eqsep.tables.batches, "SAMPLE", 100)
     X, y = rows
     order = np.argsort(y, kind="stable")  # one class first
     model = KernelEqualitySeparator(n_landmarks=40, random_state=0)

@@ -6,11 +6,11 @@ import pickle
 import numpy as np
 import pyarrow as pa
 import pytest
-from eqsep.tables.fitted import aligned, encoded, encoded_values
 from numpy.testing import assert_array_equal
 
 from eqsep.engine import loops
 from eqsep.tables import TableEncoder
+from eqsep.tables.encoder import Encoder
 
 NAMES = ("size", "share", "constant", "shape", "truth", "time", "gone")
 
@@ -38,15 +38,10 @@ def rows_of(n, *, seed, missing=0.0):
     return rows
 
 
-def table_of(encoder, rows):
-    """The same rows as a table, which `encoded` then reads column by column."""
-    return aligned(encoder, rows)
-
-
 def learnt(**missing):
     rows = rows_of(300, seed=0, **missing)
     times = [row | {"time": row["time"] and dt.datetime.fromisoformat(row["time"])} for row in rows]
-    return TableEncoder(numeric_encoding="both").fit(times)
+    return Encoder.learn(times)
 
 
 @pytest.mark.parametrize("before", [0.0, 0.2])
@@ -57,10 +52,10 @@ def test_plain_values_are_encoded_as_their_table_is(before, now):
     rows[0] |= {"size": -1e9, "shape": "square", "constant": 4}
     rows[1] |= {"size": float("inf"), "share": True, "constant": float("nan"), "truth": "TRUE"}
     rows[2] |= {"size": 10**305, "share": -0.0}
-    plain = encoded_values(encoder, rows)
-    by_table = encoded(encoder, table_of(encoder, rows))
+    plain = encoder.encode_plain(rows)
+    by_table = encoder.encode(encoder.align(rows))
     assert plain.tobytes() == by_table.tobytes()
-    alone = np.concatenate([encoded_values(encoder, [row]) for row in rows])
+    alone = np.concatenate([encoder.encode_plain([row]) for row in rows])
     assert alone.tobytes() == by_table.tobytes()
 
 
@@ -78,46 +73,46 @@ def test_plain_values_are_encoded_as_their_table_is(before, now):
 def test_other_types_are_read_by_a_table(values):
     encoder = learnt()
     row = rows_of(1, seed=1)[0] | values
-    assert encoded_values(encoder, [row]) is None
-    assert encoded(encoder, [row]).tobytes() == encoded(encoder, table_of(encoder, [row])).tobytes()
+    assert encoder.encode_plain([row]) is None
+    assert encoder.encode([row]).tobytes() == encoder.encode(encoder.align([row])).tobytes()
 
 
 def test_other_columns_are_left_to_a_table():
     encoder = learnt()
     row = rows_of(1, seed=1)[0]
-    assert encoded_values(encoder, [row | {"more": 1}]) is None
-    assert encoded_values(encoder, [{"size": 1.0}]) is None
-    assert encoded_values(encoder, [row, [1]]) is None
-    assert encoded_values(encoder, []) is None
-    assert encoded_values(encoder, np.zeros((2, len(row)))) is None
+    assert encoder.encode_plain([row | {"more": 1}]) is None
+    assert encoder.encode_plain([{"size": 1.0}]) is None
+    assert encoder.encode_plain([row, [1]]) is None
+    assert encoder.encode_plain([]) is None
+    assert encoder.encode_plain(np.zeros((2, len(row)))) is None
     with pytest.raises(ValueError, match=r"Columns \['share'.* are missing"):
-        encoded(encoder, [{"size": 1.0}])
+        encoder.encode([{"size": 1.0}])
 
 
 def test_a_date_that_cannot_be_read_is_named():
     with pytest.raises(ValueError, match="Column 'time' held dates in training, and 'soon' cannot"):
-        encoded(learnt(), [rows_of(1, seed=1)[0] | {"time": "soon"}])
+        learnt().encode([rows_of(1, seed=1)[0] | {"time": "soon"}])
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int16, np.uint64])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_arrays_are_encoded_as_their_table_is(dtype, order):
     rng = np.random.default_rng(0)
-    encoder = TableEncoder(numeric_encoding="both").fit(rng.normal(size=(300, 3)) * 9)
+    encoder = Encoder.learn(rng.normal(size=(300, 3)) * 9)
     X = np.asarray(np.abs(rng.normal(size=(700, 3)) * 30), dtype=dtype, order=order)
     given = X.copy()
-    assert_array_equal(encoded_values(encoder, X), encoded(encoder, table_of(encoder, X)))
+    assert_array_equal(encoder.encode_plain(X), encoder.encode(encoder.align(X)))
     assert_array_equal(X, given)
-    assert encoded_values(encoder, X[:, :2]) is None
-    assert encoded_values(encoder, X[0]) is None
-    assert encoded_values(encoder, X[:0]) is None
-    assert encoded_values(encoder, X.astype(bool)) is None
+    assert encoder.encode_plain(X[:, :2]) is None
+    assert encoder.encode_plain(X[0]) is None
+    assert encoder.encode_plain(X[:0]) is None
+    assert encoder.encode_plain(X.astype(bool)) is None
 
 
 def test_an_encoder_of_names_alone_takes_plain_values():
     rows = [{"shape": name} for name in "aabbb"]
-    encoder = TableEncoder().fit(rows)
-    assert_array_equal(encoded_values(encoder, [{"shape": "a"}]) > 0, [[False, True, False]])
+    encoder = Encoder.learn(rows)
+    assert_array_equal(encoder.encode_plain([{"shape": "a"}]) > 0, [[False, True, False]])
 
 
 def test_neither_threads_nor_the_length_of_a_table_change_a_bit(monkeypatch):
@@ -127,11 +122,11 @@ def test_neither_threads_nor_the_length_of_a_table_change_a_bit(monkeypatch):
     several = {}
     for n in ("1", "3"):
         monkeypatch.setenv("OMP_NUM_THREADS", n)
-        several[n] = encoded(encoder, table).tobytes()
-    assert several["1"] == several["3"] == encoded(encoder, rows).tobytes()
-    few = encoded(encoder, table.slice(700, 5))
-    assert_array_equal(few, encoded(encoder, rows)[700:705])
-    assert_array_equal(few, encoded(encoder, rows[700:705]))
+        several[n] = encoder.encode(table).tobytes()
+    assert several["1"] == several["3"] == encoder.encode(rows).tobytes()
+    few = encoder.encode(table.slice(700, 5))
+    assert_array_equal(few, encoder.encode(rows)[700:705])
+    assert_array_equal(few, encoder.encode(rows[700:705]))
 
 
 def test_the_sign_of_zero_is_kept_beside_its_neighbour():
@@ -143,6 +138,6 @@ def test_the_sign_of_zero_is_kept_beside_its_neighbour():
 def test_a_fitted_encoder_can_be_sent_before_and_after_its_first_use():
     encoder, rows = learnt(), rows_of(5, seed=3)
     sent = pickle.loads(pickle.dumps(encoder))
-    expected = encoded(encoder, rows)
-    assert_array_equal(encoded(sent, rows), expected)
-    assert_array_equal(encoded(pickle.loads(pickle.dumps(encoder)), rows), expected)
+    expected = encoder.encode(rows)
+    assert_array_equal(sent.encode(rows), expected)
+    assert_array_equal(pickle.loads(pickle.dumps(encoder)).encode(rows), expected)

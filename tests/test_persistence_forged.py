@@ -22,14 +22,20 @@ def path(tmp_path):
 
 
 def parts_of(tree, *names):
-    """The parts of an object inside the tree of a model."""
-    for name in names:
-        tree = tree["class"][1][name]
-    return tree["class"][1]
+    """The parts of an object, or the entries of a dict, inside the tree of a detector."""
+    for name in ("model_", *names):
+        [content] = tree.values()
+        tree = (content if "dict" in tree else content[1])[name]
+    [content] = tree.values()
+    return content if "dict" in tree else content[1]
 
 
 def encoder_of(model):
-    return parts_of(model, "feature_map_", "encoder")
+    return parts_of(model, "plan", "encoder")
+
+
+def kinds_of(model):
+    return parts_of(model, "evidence", "labels")["kinds"]
 
 
 def column_of(model, j):
@@ -37,6 +43,10 @@ def column_of(model, j):
 
 
 TIME, AMOUNT, PURPOSE = 0, 1, 6
+MODEL = (
+    *("plan", "evidence", "config", "promise", "coef", "likeness_coef", "calibration", "judges"),
+    *("caution", "left_out"),
+)
 CHANGES = {
     "column of no kind": lambda m: column_of(m, AMOUNT).update(kind="text"),
     "column of another kind": lambda m: column_of(m, AMOUNT).update(kind="category"),
@@ -72,28 +82,40 @@ CHANGES = {
     "dropped for no reason": lambda m: encoder_of(m).update(dropped={"dict": {"time": None}}),
     "columns of one name": lambda m: encoder_of(m)["names"].__setitem__(0, "amount"),
     "fewer names": lambda m: encoder_of(m)["names"].pop(),
-    "parameters": lambda m: encoder_of(m)["parameters"]["dict"].update(numeric_encoding="all"),
-    "more parameters": lambda m: encoder_of(m)["parameters"]["dict"].update(code="x"),
-    "no width": lambda m: parts_of(m, "feature_map_", "kernel").update(gamma="median"),
-    "width below 0": lambda m: parts_of(m, "feature_map_", "kernel").update(gamma=-1.0),
-    "other kernel": lambda m: parts_of(m, "feature_map_")["kernel"]["class"].__setitem__(
+    "more of an encoder": lambda m: encoder_of(m).update(parameters={"dict": {}}),
+    "notation": lambda m: encoder_of(m).update(
+        notation={"dict": {"amount": {"dict": {"decimal": []}}}}
+    ),
+    "no width": lambda m: parts_of(m, "plan", "terms", "kernel").update(gamma="median"),
+    "width below 0": lambda m: parts_of(m, "plan", "terms", "kernel").update(gamma=-1.0),
+    "powers": lambda m: parts_of(m, "plan", "terms", "kernel").update(powers=[3]),
+    "other kernel": lambda m: parts_of(m, "plan", "terms")["kernel"]["class"].__setitem__(
         0, "kernels.RBF"
     ),
-    "key": lambda m: parts_of(m, "feature_map_").update(holdout_key=-1),
-    "bound": lambda m: parts_of(m, "feature_map_")["holdout_bound"].update(array=9),
-    "a kind more": lambda m: parts_of(m, "labels_")["kinds"].append("other"),
-    "a kind twice": lambda m: parts_of(m, "labels_")["kinds"].__setitem__(0, "takeover"),
-    "a kind without a name": lambda m: parts_of(m, "labels_")["kinds"].__setitem__(0, ""),
+    "key": lambda m: parts_of(m, "plan", "holdout").update(key=-1),
+    "bound": lambda m: parts_of(m, "plan", "holdout")["bound"].update(array=9),
+    "a kind more": lambda m: kinds_of(m).append("other"),
+    "a kind twice": lambda m: kinds_of(m).__setitem__(0, "takeover"),
+    "a kind without a name": lambda m: kinds_of(m).__setitem__(0, ""),
     "rate": lambda m: m["class"][1].update(false_alarm_rate=0),
     "rate of no number": lambda m: m["class"][1].update(false_alarm_rate="low"),
     "alpha": lambda m: m["class"][1].update(alpha=-1),
     "normal": lambda m: m["class"][1].update(normal=[]),
-    "map that is none": lambda m: m["class"][1].update(feature_map=1),
-    "one class": lambda m: m["class"][1].update(one_class_=None),
+    "plan that is none": lambda m: m["class"][1].update(plan=1),
+    "one class": lambda m: parts_of(m, "plan", "labels").update(unlabelled_is_normal=None),
     "more learnt": lambda m: m["class"][1].update(n_features_in_=10),
-    "one part learnt": lambda m: [
-        m["class"][1].pop(part) for part in list(m["class"][1]) if part[-2:] in ("s_", "f_", "n_")
-    ],
+    "a model of no parts": lambda m: parts_of(m).clear(),
+    **{f"no {part}": lambda m, part=part: parts_of(m).pop(part) for part in MODEL},
+    **{f"{part} of nothing": lambda m, part=part: parts_of(m).update({part: 3}) for part in MODEL},
+    "no model": lambda m: m["class"][1].pop("model_"),
+    "another promise": lambda m: m["class"][1].update(false_alarm_rate=0.5),
+    "config of no power": lambda m: parts_of(m, "config").update(powers=[]),
+    "config of lists": lambda m: parts_of(m, "config").update(bandwidth=[1]),
+    "config of no ridge": lambda m: parts_of(m, "config").update(alpha=0),
+    "config of half a landmark": lambda m: parts_of(m, "config").update(n_landmarks=2.5),
+    "config of half a fold": lambda m: parts_of(m, "config").update(n_folds=2.5),
+    "config of one fold": lambda m: parts_of(m, "config").update(n_folds=1),
+    "config of a power": lambda m: parts_of(m, "config").update(powers=2),
 }
 
 
@@ -122,6 +144,26 @@ def amounts(m):
     return column_of(m, AMOUNT)["ranks"]
 
 
+def terms(m):
+    return parts_of(m, "plan", "terms")
+
+
+def holdout(m):
+    return parts_of(m, "plan", "holdout")
+
+
+def held_out(name):
+    return lambda m: parts_of(m, "evidence", "held_out")[name]
+
+
+def named_by(name):
+    return lambda m: parts_of(m, "evidence", "kinds")[name]
+
+
+def judges(name):
+    return lambda m: parts_of(m, "judges")[name]
+
+
 NO_STEP = np.array([[0, 5e-324], [0, 1], [0, 1]])
 ARRAYS = {
     "knots out of order": (amounts, lambda a: a[:, ::-1]),
@@ -134,53 +176,61 @@ ARRAYS = {
     "ranks out of order": (amounts, put((1, 5), 0.9)),
     "values no deviation apart": (amounts, lambda _: NO_STEP),
     "two values": (amounts, lambda a: a[:, [0, -1]]),
-    "landmarks that are none": (lambda m: mapped(m)["landmarks"], put((0, 0), np.nan)),
-    "landmarks far away": (lambda m: mapped(m)["landmarks"], put((0, 0), 1e31)),
-    "double landmarks": (lambda m: mapped(m)["landmarks"], lambda a: a.astype(float)),
-    "fewer landmarks": (lambda m: mapped(m)["landmarks"], lambda a: a[1:]),
-    "narrower landmarks": (lambda m: mapped(m)["landmarks"], lambda a: a[:, 1:]),
-    "no landmarks": (lambda m: mapped(m)["landmarks"], lambda a: a[:0]),
-    "fewer are normal": (lambda m: mapped(m)["is_normal"], lambda a: a[1:]),
-    "normal by number": (lambda m: mapped(m)["is_normal"], lambda a: a.astype(int)),
-    "columns beyond": (lambda m: mapped(m)["holdout_columns"], lambda a: a + 1),
-    "columns before": (lambda m: mapped(m)["holdout_columns"], lambda a: a - 1),
-    "columns twice": (lambda m: mapped(m)["holdout_columns"], lambda a: np.repeat(a, 2)),
-    "columns by float": (lambda m: mapped(m)["holdout_columns"], lambda a: a.astype(float)),
-    "signed bound": (lambda m: mapped(m)["holdout_bound"], lambda a: a.astype(int)),
-    "part of a triangle": (lambda m: parts_of(m, "statistics_")["gram"], lambda a: a[1:]),
-    "sums that are none": (lambda m: parts_of(m, "statistics_")["gram"], put(0, np.nan)),
+    "landmarks that are none": (lambda m: terms(m)["landmarks"], put((0, 0), np.nan)),
+    "landmarks far away": (lambda m: terms(m)["landmarks"], put((0, 0), 1e31)),
+    "double landmarks": (lambda m: terms(m)["landmarks"], lambda a: a.astype(float)),
+    "fewer landmarks": (lambda m: terms(m)["landmarks"], lambda a: a[1:]),
+    "narrower landmarks": (lambda m: terms(m)["landmarks"], lambda a: a[:, 1:]),
+    "no landmarks": (lambda m: terms(m)["landmarks"], lambda a: a[:0]),
+    "fewer are normal": (lambda m: terms(m)["is_normal"], lambda a: a[1:]),
+    "normal by number": (lambda m: terms(m)["is_normal"], lambda a: a.astype(int)),
+    "columns beyond": (lambda m: holdout(m)["columns"], lambda a: a + 1),
+    "columns before": (lambda m: holdout(m)["columns"], lambda a: a - 1),
+    "columns twice": (lambda m: holdout(m)["columns"], lambda a: np.repeat(a, 2)),
+    "columns by float": (lambda m: holdout(m)["columns"], lambda a: a.astype(float)),
+    "signed bound": (lambda m: holdout(m)["bound"], lambda a: a.astype(int)),
+    "part of a triangle": (lambda m: parts_of(m, "evidence", "sums")["gram"], lambda a: a[1:]),
+    "sums that are none": (lambda m: parts_of(m, "evidence", "sums")["gram"], put(0, np.nan)),
     "a wide matrix": (
-        lambda m: parts_of(m, "statistics_")["gram"],
+        lambda m: parts_of(m, "evidence", "sums")["gram"],
         lambda a: a[:800].reshape(40, 20),
     ),
-    "fewer targets": (lambda m: parts_of(m, "statistics_")["moment"], lambda a: a[:, 1:]),
-    "weight below 0": (lambda m: parts_of(m, "statistics_")["weight"], put(0, -1)),
-    "fewer weights": (lambda m: parts_of(m, "statistics_")["weight"], lambda a: a[1:]),
-    "infinite coefficient": (lambda m: m["class"][1]["coef_"], put((0, 0), -np.inf)),
-    "huge coefficient": (lambda m: m["class"][1]["coef_"], put((0, 0), 1e31)),
-    "fewer coefficients": (lambda m: m["class"][1]["coef_"], lambda a: a[:, 1:]),
-    "single coefficients": (lambda m: m["class"][1]["coef_"], lambda a: a.astype(np.float32)),
-    "fewer rows": (lambda m: parts_of(m, "calibration_")["rows"], lambda a: a[1:]),
-    "narrower rows": (lambda m: parts_of(m, "calibration_")["rows"], lambda a: a[:, 1:]),
-    "no scores": (lambda m: parts_of(m, "calibration_")["scores"], put(0, np.nan)),
+    "fewer targets": (lambda m: parts_of(m, "evidence", "sums")["moment"], lambda a: a[:, 1:]),
+    "weight below 0": (lambda m: parts_of(m, "evidence", "sums")["weight"], put(0, -1)),
+    "fewer weights": (lambda m: parts_of(m, "evidence", "sums")["weight"], lambda a: a[1:]),
+    "infinite coefficient": (lambda m: parts_of(m)["coef"], put((0, 0), -np.inf)),
+    "huge coefficient": (lambda m: parts_of(m)["coef"], put((0, 0), 1e31)),
+    "fewer coefficients": (lambda m: parts_of(m)["coef"], lambda a: a[:, 1:]),
+    "single coefficients": (lambda m: parts_of(m)["coef"], lambda a: a.astype(np.float32)),
+    "fewer rows": (lambda m: parts_of(m, "evidence", "held_out")["rows"], lambda a: a[1:]),
+    "narrower rows": (lambda m: parts_of(m, "evidence", "held_out")["rows"], lambda a: a[:, 1:]),
+    "no scores": (lambda m: parts_of(m, "calibration")["scores"], put(0, np.nan)),
     "one more anomaly": (
-        lambda m: parts_of(m, "calibration_")["anomaly_scores"],
+        lambda m: parts_of(m, "calibration")["anomaly_scores"],
         lambda a: np.append(a, 1.0),
     ),
-    "narrower anomalies": (
-        lambda m: parts_of(m, "calibration_")["anomaly_rows"],
-        lambda a: a[:, 1:],
-    ),
-    "signed bound of anomalies": (lambda m: mapped(m)["anomaly_bound"], lambda a: a.astype(int)),
+    "held-out rows of no group": (held_out("hashes"), lambda a: a.astype(np.uint32)),
+    "a kind less": (held_out("kind"), lambda a: a[1:]),
+    "a weight less": (held_out("weight"), lambda a: a[1:]),
+    "an anomaly before normal rows": (held_out("kind"), put(0, "anomaly")),
+    "fewer coefficients of likeness": (lambda m: parts_of(m)["likeness_coef"], lambda a: a[1:]),
+    "named by narrower rows": (named_by("rows"), lambda a: a[:, 1:]),
+    "named by fewer rows": (named_by("rows"), lambda a: a[1:]),
+    "named by other kinds": (named_by("kind"), put(0, "other")),
+    "named by rows out of order": (named_by("kind"), lambda a: a[::-1]),
+    "named by groups": (named_by("groups"), lambda _: np.arange(3, dtype=np.uint64)),
+    "a fold beyond": (judges("fold"), put(0, 99)),
+    "a fold before": (judges("fold"), put(0, -1)),
+    "a fold less": (judges("fold"), lambda a: a[1:]),
+    "a share less": (judges("shares"), lambda a: a[1:]),
+    "a rank of no number": (judges("lacking"), put(0, np.nan)),
+    "a distance of no number": (judges("distance"), put(0, np.nan)),
+    "signed bound of anomalies": (lambda m: holdout(m)["anomaly_bound"], lambda a: a.astype(int)),
     "names by number": (
-        lambda m: parts_of(m, "labels_", "labels")["classes"],
+        lambda m: parts_of(m, "evidence", "labels", "labels")["classes"],
         lambda _: np.arange(2),
     ),
 }
-
-
-def mapped(m):
-    return parts_of(m, "feature_map_")
 
 
 @pytest.mark.parametrize(("place", "change"), ARRAYS.values(), ids=ARRAYS)
@@ -235,9 +285,9 @@ def mutant_of(i, sound, rng):
     return extreme_copy(data, rng) if i % 8 == 2 else forged_copy(data, other, rng)
 
 
-def test_a_detector_that_learnt_nothing_has_no_feature_map():
-    parts = {"normal": None, "feature_map": True}
-    with pytest.raises(ModelFileError, match="a feature map that is not there"):
+def test_a_detector_that_learnt_nothing_has_no_plan():
+    parts = {"normal": None, "plan": True}
+    with pytest.raises(ModelFileError, match="a plan that is not there"):
         Reader([]).model({"class": ["detector.Detector", parts]})
 
 
@@ -254,7 +304,7 @@ def use(detector, rows, labels):
 
 def test_mutated_files(path):
     rng, sound = random.Random(0), []
-    for name in ("mixed", "0/1", "strange", "given map"):
+    for name in ("mixed", "0/1", "strange", "given plan"):
         fitted(name)[0].save(path)
         sound.append(path.read_bytes())
     frames = FRESH.X[:4], strange(4, seed=2)

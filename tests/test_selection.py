@@ -3,6 +3,8 @@
 import numpy as np
 import pyarrow.csv
 import pytest
+from eqsep.detector.scoring import Calibration
+from eqsep.detector.selection import alarms_needed
 from numpy.testing import assert_array_equal
 from scipy.stats import false_discovery_control
 

@@ -11,7 +11,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from eqsep.tables.fitted import ColumnMatchWarning, state_of
+from eqsep.tables.fitted import ColumnMatchWarning
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -19,9 +19,9 @@ from scipy.sparse import csr_array
 from sklearn.preprocessing import QuantileTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from eqsep.persistence.files import Reader, Writer
 from eqsep.tables import TableEncoder
-from eqsep.tables.decodings import decoded
-from eqsep.tables.encoder import encoder_of
+from eqsep.tables.encoder import ColumnMatchWarning, Encoder
 
 FORMS = ["quantile", "standard", "both"]
 every_form = pytest.mark.parametrize("columns", FORMS)
@@ -88,7 +88,7 @@ def test_every_library_gives_the_same_matrix(make, columns):
     data = mixed_columns()
     encoder = TableEncoder(numeric_encoding=columns).fit(make(data))
     by_dicts = TableEncoder(numeric_encoding=columns).fit(rows_of(data))
-    assert state_of(encoder) == state_of(by_dicts)
+    assert encoder.encoder_.is_same(by_dicts.encoder_)
     assert_array_equal(encoder.transform(make(data)), by_dicts.transform(rows_of(data)))
     assert_array_equal(by_dicts.transform(make(data)), by_dicts.transform(rows_of(data)))
 
@@ -462,11 +462,12 @@ def test_the_state_is_plain_and_complete(columns):
     frame = pd.DataFrame(mixed_columns()).assign(id=[f"u{i}" for i in range(60)])
     with pytest.warns(UserWarning, match="dropped"):
         encoder = TableEncoder(numeric_encoding=columns).fit(frame)
-    again = encoder_of(json.loads(json.dumps(state_of(encoder), allow_nan=False)))
-    assert state_of(again) == state_of(encoder)
-    assert again.dropped_ == encoder.dropped_
+    writer = Writer()
+    tree = json.loads(json.dumps(writer.tree(encoder.encoder_, "it"), allow_nan=False))
+    again = Reader(writer.arrays).model(tree)
+    assert again.is_same(encoder.encoder_)
+    assert again.dropped == encoder.dropped_
     assert_array_equal(again.transform(frame), encoder.transform(frame))
-    assert_array_equal(again.get_feature_names_out(), encoder.get_feature_names_out())
 
 
 def test_no_library_of_frames_is_needed():
@@ -490,15 +491,16 @@ def test_values_are_told_as_short_as_single_precision_knows_them(x):
     values = np.concatenate([rng.uniform(-1e3, 2e5, 40), rng.normal(255, 20, 300), [x]])
     encoder = TableEncoder(numeric_encoding="both").fit(values[:, None])
     outputs = encoder.transform([[x]])[0].astype(np.float32).astype(float)
-    assert decoded(encoder, 0, outputs) == f"{x:.6g}"
+    assert encoder.encoder_.decode(0, outputs) == f"{x:.6g}"
 
 
 def test_the_work_of_matching_columns_does_not_grow_with_their_square(monkeypatch):
     names = [f"c{i}" for i in range(200)]
     encoder = TableEncoder().fit([dict.fromkeys(names, 1.0), dict.fromkeys(names, 2.0)])
     listed = []
-    real = TableEncoder._names
-    monkeypatch.setattr(TableEncoder, "_names", lambda self: listed.append(1) or real(self))
+    real = Encoder.column_names
+    counted = property(lambda self: listed.append(1) or real.fget(self))
+    monkeypatch.setattr(Encoder, "column_names", counted)
     with pytest.warns(ColumnMatchWarning, match="new"):
         encoder.transform([dict.fromkeys([*reversed(names), "new"], 1.5)])
     assert 0 < len(listed) < 10  # and not once for each column

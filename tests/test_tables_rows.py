@@ -4,13 +4,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from eqsep.tables.fitted import aligned, output_weights
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep.datasets import make_mixed_demo
 from eqsep.tables import TableEncoder
 from eqsep.tables.column import Column
-from eqsep.tables.decodings import decoded
+from eqsep.tables.encoder import id_columns
 from eqsep.tables.reading import arrow_numbers, read_table
 
 
@@ -25,7 +24,7 @@ def encoder(frame):
 
 
 def test_every_output_has_a_weight(encoder, frame):
-    weight = output_weights(encoder)
+    weight = encoder.encoder_.weights
     assert weight.shape == (encoder.transform(frame).shape[1],)
     assert (weight >= 0).all()
     by_name = dict(zip(encoder.get_feature_names_out(), weight, strict=True))
@@ -38,12 +37,12 @@ def test_weighted_outputs_vary_alike():
     """Ranks are uniform and deviations normal: times its weight each has a deviation of one."""
     X = np.random.default_rng(0).normal(size=(4_000, 1))
     encoder = TableEncoder(numeric_encoding="both").fit(X)
-    assert_allclose((encoder.transform(X) * output_weights(encoder)).std(axis=0), 1, atol=0.05)
+    assert_allclose((encoder.transform(X) * encoder.encoder_.weights).std(axis=0), 1, atol=0.05)
 
 
 def test_a_column_of_two_values_counts_once():
     encoder = TableEncoder(numeric_encoding="both").fit([[0.0], [1.0], [1.0], [0.0], [0.0]])
-    weight = output_weights(encoder)
+    weight = encoder.encoder_.weights
     assert weight[0] == 0
     two = encoder.transform([[0.0], [1.0]])
     assert np.abs(two[1] - two[0]) @ weight == pytest.approx(
@@ -56,18 +55,18 @@ def test_a_value_is_told_from_its_outputs(encoder, frame):
     outputs = encoder.transform(rows)
     columns = list(frame.columns)
     for name in ("amount", "account_age_days"):
-        told = [float(decoded(encoder, columns.index(name), row)) for row in outputs]
+        told = [float(encoder.encoder_.decode(columns.index(name), row)) for row in outputs]
         assert_allclose(told, rows[name], rtol=1e-4)
     for name in ("purpose", "channel"):
-        assert [decoded(encoder, columns.index(name), row) for row in outputs] == rows[
+        assert [encoder.encoder_.decode(columns.index(name), row) for row in outputs] == rows[
             name
         ].tolist()
-    when = [decoded(encoder, columns.index("time"), row) for row in outputs]
+    when = [encoder.encoder_.decode(columns.index("time"), row) for row in outputs]
     gaps = pd.to_datetime(when).to_numpy() - rows["time"].to_numpy()
     assert np.abs(gaps).max() < np.timedelta64(1, "h")
     gone = encoder.transform(rows.iloc[:1].assign(items=np.nan, country="XX"))[0]
-    assert decoded(encoder, columns.index("items"), gone) == "missing"
-    assert decoded(encoder, columns.index("country"), gone) == "new"
+    assert encoder.encoder_.decode(columns.index("items"), gone) == "missing"
+    assert encoder.encoder_.decode(columns.index("country"), gone) == "new"
 
 
 def test_a_dropped_column_has_no_value(frame):
@@ -75,29 +74,28 @@ def test_a_dropped_column_has_no_value(frame):
     with pytest.warns(UserWarning, match="Columns were dropped: 'id'"):
         encoder = TableEncoder().fit(ids)
     with pytest.raises(ValueError, match="Column 'id' was dropped, so it has no value"):
-        decoded(encoder, len(frame.columns), encoder.transform(ids)[0])
+        encoder.encoder_.decode(len(frame.columns), encoder.transform(ids)[0])
 
 
-def test_reasons_to_drop_are_those_of_a_fit_and_learn_nothing(frame):
+def test_the_reasons_to_drop_are_those_of_a_fit(frame):
     ids = frame.assign(id=[f"u{i}" for i in range(len(frame))])
-    encoder = TableEncoder()
-    reasons = encoder.reasons_to_drop(ids)
+    reasons = id_columns(read_table(ids, name="test"))
     assert reasons == {"id": "100% of its values occur once, as ids do"}
-    assert not hasattr(encoder, "columns_")
     with pytest.warns(UserWarning, match="Columns were dropped"):
-        assert encoder.fit(ids).dropped_ == reasons
-    assert TableEncoder().reasons_to_drop(frame) == {}
+        assert TableEncoder().fit(ids).dropped_ == reasons
+    assert id_columns(read_table(frame, name="test")) == {}
+    assert id_columns(read_table(ids, name="test"), max_new=1) == {}
 
 
 def test_an_aligned_table_has_the_columns_of_the_fit(encoder, frame):
     turned = frame[frame.columns[::-1]]
-    table = aligned(encoder, turned)
+    table = encoder.encoder_.align(turned)
     assert [column.name for column in table.columns] == list(frame.columns)
     assert table.named
     assert table.n_rows == len(frame)
     assert_array_equal(encoder.transform(table), encoder.transform(frame))
     with pytest.raises(ValueError, match=r"Columns \['amount'\] are missing"):
-        aligned(encoder, frame.drop(columns="amount"))
+        encoder.encoder_.align(frame.drop(columns="amount"))
 
 
 def test_some_of_the_rows_are_those_rows(encoder, frame):
@@ -122,8 +120,8 @@ def test_a_table_without_its_ids_is_aligned_twice():
     rows = [{"id": name, "size": float(i)} for i, name in enumerate(ids)]
     with pytest.warns(UserWarning, match="Columns were dropped: 'id'"):
         encoder = TableEncoder(numeric_encoding="both").fit(rows)
-    table = aligned(encoder, [{"size": 3.0}])
-    assert [column.name for column in aligned(encoder, table).columns] == ["id", "size"]
+    table = encoder.encoder_.align([{"size": 3.0}])
+    assert [column.name for column in encoder.encoder_.align(table).columns] == ["id", "size"]
 
 
 @pytest.mark.parametrize(

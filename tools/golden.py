@@ -35,7 +35,7 @@ LABELS = {
     "0/1": saved_detectors.NEW_IS_ANOMALY.astype(int),
     "truths": saved_detectors.NEW_IS_ANOMALY,
     "names": np.where(saved_detectors.NEW_IS_ANOMALY, "leak", "works"),
-    "given map": np.where(saved_detectors.NEW_IS_ANOMALY, "pump", "normal"),
+    "given plan": np.where(saved_detectors.NEW_IS_ANOMALY, "pump", "normal"),
     "learnt on": np.where(saved_detectors.NEW_IS_ANOMALY, "pump", "normal"),
 }
 
@@ -60,7 +60,7 @@ def models():
 def entry(model, rows, labels):
     """What `answers.json` says of a model."""
     said = {"answers": {k: written(v) for k, v in answers(model, rows).items()}}
-    in_groups = isinstance(model, eqsep.Detector) and model.feature_map_.grouping is not None
+    in_groups = isinstance(model, eqsep.Detector) and model.plan_.holdout.grouping is not None
     if in_groups or (labels is None and not isinstance(model, eqsep.Detector)):
         return said
     learnt = answers(learn_on(model, rows, labels), rows)

@@ -6,8 +6,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from eqsep.engine.kernels import are_powers
 from eqsep.errors import ParameterError
-from eqsep.schemas import Schema, check_parts
+from eqsep.schemas import check_names, damaged
 
 UNLABELLED_ROWS = ("auto", "trusted", "doubted")
 
@@ -60,13 +61,13 @@ class Config:
     """
 
     n_landmarks: int = 1400
-    bandwidth: float = 0.15
+    bandwidth: float = 0.5
     doubted_bandwidth: float = 2.0
     powers: tuple[int, ...] = (1, 2, 4, 8, 16)
     alpha: float = 0.1
     unlabelled_weight: float = 0.01
     n_trees: int = 50
-    vote_weight: float = 0.5
+    vote_weight: float = 0.3
     doubted_vote_weight: float = 1.0
     min_leaf: int = 1
     doubted_min_leaf: int = 3
@@ -85,10 +86,17 @@ class Config:
     max_near_rows: int = 250
 
     def __post_init__(self) -> None:
-        for name, least in {"n_landmarks": 2, "n_folds": 2}.items():
+        for name, least in _LEAST.items():
             check_whole(name, getattr(self, name), least=least)
-        for name in ("bandwidth", "doubted_bandwidth", "alpha", "unlabelled_weight"):
+        for name in _ABOVE_0:
             check_positive(name, getattr(self, name))
+        for name in _AT_LEAST_0:
+            value = getattr(self, name)
+            if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
+                raise ParameterError(name, expected="a number of at least 0", got=value)
+        if type(self.powers) is not tuple or not are_powers(self.powers):
+            expected = "a tuple of powers of two in rising order"
+            raise ParameterError("powers", expected=expected, got=self.powers)
 
     @classmethod
     def fast(cls) -> Self:
@@ -112,17 +120,34 @@ class Config:
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The config of these parts; what an older file lacks has its default."""
         names = [field.name for field in fields(cls)]
-        check_parts(state, dict.fromkeys(names, _PART), "Config", optional=names)
-        return cls(**state | ({"powers": tuple(state["powers"])} if "powers" in state else {}))
+        check_names(state, "Config", required=(), optional=names)
+        powers = state.get("powers")
+        try:
+            return cls(**state | ({"powers": tuple(powers)} if type(powers) is list else {}))
+        except ParameterError as error:
+            damaged(f"its config cannot be: {str(error).rstrip('.')}")
 
 
-def _is_part(value: Any, sizes: dict[str, int]) -> bool:  # noqa: ARG001
-    if type(value) is list:
-        return 0 < len(value) < 16 and all(type(p) is int and 0 < p < 2**16 for p in value)
-    return type(value) in (int, float) and bool(np.isfinite(value)) and value >= 0
-
-
-_PART = Schema("a finite number of at least 0, or a list of powers", _is_part)
+_LEAST = {  # of whole numbers
+    "n_landmarks": 2,
+    "n_trees": 1,
+    "min_leaf": 1,
+    "doubted_min_leaf": 1,
+    "max_tree_normal": 1,
+    "max_tree_anomalous": 1,
+    "few_anomalies": 0,
+    "max_held_out": 1,
+    "max_held_out_in_groups": 1,
+    "n_folds": 2,
+    "n_trees_per_fold": 1,
+    "max_kind_rows": 1,
+    "max_near_rows": 1,
+}
+_ABOVE_0 = ("bandwidth", "doubted_bandwidth", "alpha", "unlabelled_weight", "likeness_ridge")
+_AT_LEAST_0 = (
+    *("vote_weight", "doubted_vote_weight", "ellipsoid_step", "doubted_ellipsoid_step"),
+    "likeness_weight",
+)
 
 
 def check_whole(name: str, value: Any, *, least: int) -> None:

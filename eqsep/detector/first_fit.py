@@ -308,7 +308,7 @@ class StreamSummary:
     rng : Generator
         Draws the sample.
     most : int, default=None
-        The most rows of the sample, `eqsep.batches.sampling.SAMPLE` by default; fewer where rows
+        The most rows of the sample, `eqsep.tables.batches.SAMPLE` by default; fewer where rows
         are wide.
     """
 

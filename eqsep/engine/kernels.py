@@ -7,7 +7,7 @@ values. A *local* kernel vanishes far from its landmark, which is what closes a 
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -343,14 +343,21 @@ _LAPLACIAN = {
     "gamma": either(word("median"), NUMBER),
     "powers": Schema(
         "a list of powers of two in rising order",
-        lambda value, sizes: (  # noqa: ARG005
-            type(value) is list
-            and 0 < len(value) < 16
-            and all(type(p) is int and 0 < p < 2**16 and p & (p - 1) == 0 for p in value)
-            and value == sorted(set(value))
-        ),
+        lambda value, sizes: type(value) is list and are_powers(value),  # noqa: ARG005
     ),
 }
+
+
+def are_powers(values: Sequence[Any]) -> bool:
+    """Whether these are powers of two in rising order: a few, and none of them large.
+
+    Examples
+    --------
+    >>> are_powers([1, 2, 8]), are_powers([2, 1]), are_powers([3]), are_powers([])
+    (True, False, False, False)
+    """
+    known = all(type(p) is int and 0 < p < 2**16 and p & (p - 1) == 0 for p in values)
+    return known and 0 < len(values) < 16 and list(values) == sorted(set(values))
 
 
 def _is_tiled(C: Any) -> bool:

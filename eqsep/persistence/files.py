@@ -19,7 +19,7 @@ import os
 import re
 import stat
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ import numpy as np
 
 from eqsep import __version__
 from eqsep.arrays import is_foreign, to_numpy
+from eqsep.detector.model import Model
 from eqsep.files import written_whole
 from eqsep.persistence.codecs import Codec
 from eqsep.persistence.container import (
@@ -40,7 +41,7 @@ from eqsep.persistence.container import (
     version_of,
 )
 from eqsep.persistence.migrations import OldParts, migrate
-from eqsep.persistence.registry import CODECS, ESTIMATORS, SCORING, name_of
+from eqsep.persistence.registry import CODECS, DETECTOR, ESTIMATORS, SCORING, name_of
 from eqsep.schemas import ModelFileError, damaged, summary
 
 MOST_LEVELS = 40
@@ -156,13 +157,18 @@ def read_model(path: str | os.PathLike[str]) -> Any:
 def model_of(data: bytes, *, scoring: bool = False) -> Any:
     """The separator or detector in the bytes of a model file; `load_model` says more."""
     tree, arrays = unpack(data)
-    codecs = SCORING if scoring else CODECS
+    codecs = SCORING if scoring and _is_of(tree, [DETECTOR]) else CODECS
     model = Reader(arrays, version=version_of(data), codecs=codecs).model(tree)
-    is_object = type(tree) is dict and "class" in tree
-    is_fitted = type(model).__name__ == "Model" or hasattr(model, "classes_")
-    if not is_object or tree["class"][0] not in ESTIMATORS or not is_fitted:
-        raise ModelFileError("The model file is damaged: what it holds is no fitted separator.")
+    is_fitted = isinstance(model, Model) or hasattr(model, "classes_")
+    if not _is_of(tree, ESTIMATORS) or not is_fitted:
+        damaged("what it holds is no fitted separator")
     return model
+
+
+def _is_of(tree: Any, names: Collection[str]) -> bool:
+    """Whether a tree is that of an object of one of these classes."""
+    content = tree.get("class") if type(tree) is dict else None
+    return type(content) is list and bool(content) and content[0] in names
 
 
 def _read(path: Path) -> bytes:

@@ -142,15 +142,18 @@ _PIECES: dict[str, Codec] = {
 class DetectorCodec(Codec):
     """A detector: its parameters and its model.
 
-    `plan` is True in the file where it is the plan of the same detector.
+    `plan` is True in the file where it is the plan of the same detector; how that reads labels is
+    settled by every fit.
     """
 
     def encode(self, value: Any) -> dict[str, Any]:
         params = value.get_params(deep=False)
         parts = {name: params[name] for name in _PARAMETERS}
+        if params["feature_map"] is not None:  # the old name of `plan`
+            parts["plan"] = params["feature_map"]
         if not value.__sklearn_is_fitted__():
             return parts
-        if parts["plan"] is not None and parts["plan"].is_same(value.plan_):
+        if parts["plan"] is not None and parts["plan"].is_same_but_for_labels(value.plan_):
             parts["plan"] = True
         return parts | {"model_": value.model_.on("cpu")}
 
@@ -216,6 +219,7 @@ _SUMS = {
     "weight_sum_": array(2),
 }
 
+DETECTOR = "detector.Detector"
 ESTIMATORS: dict[str, Codec] = {
     "separators.EqualitySeparator": EstimatorCodec(
         "eqsep.separators.linear",
@@ -318,11 +322,11 @@ ESTIMATORS: dict[str, Codec] = {
         ),
         _NAMES,
     ),
-    "detector.Detector": DetectorCodec("eqsep.detector.detector"),
+    DETECTOR: DetectorCodec("eqsep.detector.detector"),
 }
 
 CODECS: dict[str, Codec] = {**_PIECES, **LAYERS, **ESTIMATORS}
-SCORING = CODECS | {"detector.Detector": ModelCodec("eqsep.detector.model")}  # to score alone
+SCORING = CODECS | {DETECTOR: ModelCodec("eqsep.detector.model")}  # to score alone
 
 
 def name_of(value: Any) -> str | None:
