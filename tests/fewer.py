@@ -1,4 +1,4 @@
-"""Fewer trees, bandwidths and draws, and plainer pictures: these take most of the time of tests."""
+"""Fewer draws and plainer pictures: these take much of the time of tests."""
 
 from contextlib import contextmanager
 
@@ -14,18 +14,6 @@ def few_draws():
     with pytest.MonkeyPatch.context() as patch:
         for module in (assessment, evaluations, measured):
             patch.setattr(module, "_RESAMPLES", 40)
-        yield
-
-
-@contextmanager
-def few_trees():
-    """Few trees vote."""
-    from eqsep.detector import naming
-    from eqsep.engine.trees import Trees
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(Trees.grown.__func__.__kwdefaults__, "n", 10)
-        patch.setattr(naming, "TREES_OF_A_FOLD", naming.TREES_OF_A_FOLD // 5)
         yield
 
 

@@ -80,7 +80,7 @@ def test_whole_groups_in_order_of_time_may_change_too():
     frame = rows("trend").assign(run=np.arange(N) // 15)
     with pytest.warns(DriftWarning, match="column 'b'"):
         found = detector(false_alarm_rate=0.1).fit(frame, groups="run", time="t")
-    assert found.feature_map_.grouping.unit == "group"
+    assert found.plan_.holdout.grouping.unit == "group"
     assert len(set(found.calibration_.groups.tolist())) == 49
 
 
@@ -107,9 +107,9 @@ def test_the_model_goes_on_saying_it(tmp_path):
 def test_a_merged_model_says_what_one_of_its_models_says():
     frame = rows("jump")
     like, _ = fitted(frame)
-    still, _ = fitted(frame[:1000], feature_map=like.feature_map_)
+    still, _ = fitted(frame[:1000], plan=like.plan_)
     assert still.caution_ is None
-    other, _ = fitted(frame[1000:], feature_map=like.feature_map_)
+    other, _ = fitted(frame[1000:], plan=like.plan_)
     other.caution_ = like.caution_
     assert still.merge(other).caution_ == like.caution_
 

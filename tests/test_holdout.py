@@ -64,14 +64,14 @@ def test_whole_groups_calibrate_and_no_normal_row_of_them_is_learnt(fitted):
     sizes = np.unique(fitted.calibration_.groups, return_counts=True)[1]
     assert set(sizes) <= {15, 30}  # all normal rows of a run
     n_normal = (Y == "normal").sum()
-    learnt = fitted.statistics_.weight
-    assert learnt[0] == n_normal - len(fitted.calibration_.rows)
+    learnt = fitted.model_.evidence.sums.weight
+    assert learnt[0] == n_normal - len(fitted.model_.evidence.held_out.normal)
     assert learnt[1] == (Y == "fault").sum()  # anomalies are learnt wherever they are
 
 
 def test_the_column_is_no_feature_and_its_name_is_remembered(fitted):
     assert list(fitted.feature_names_in_) == ["a", "b", "c"]
-    assert fitted.feature_map_.grouping.columns == ("run", None)
+    assert fitted.plan_.holdout.grouping.columns == ("run", None)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         scores = fitted.score_samples(X)
@@ -97,8 +97,8 @@ def test_pieces_merged_and_forgotten_are_what_one_fit_is(time):
     rows = X if time is None else X.assign(time=TABLE["time"])
     rate = RATE if time is None else 0.01  # for which runs are too few: blocks of time calibrate
     whole = detector(false_alarm_rate=rate).fit(rows, Y, groups="run", time=time)
-    assert whole.feature_map_.grouping.unit == ("group" if time is None else "time block")
-    like = {"feature_map": whole.feature_map_, "false_alarm_rate": rate}
+    assert whole.plan_.holdout.grouping.unit == ("group" if time is None else "time block")
+    like = {"plan": whole.plan_, "false_alarm_rate": rate}
     part = np.random.default_rng(0).integers(3, size=len(X))  # pieces cut through runs
     first, second, third = (rows[part == i] for i in range(3))
     pieces = detector(**like).fit(first, Y[part == 0], groups="run", time=time)
@@ -115,55 +115,17 @@ def test_batches_are_what_one_fit_is(fitted):
     frame = X.assign(kind=Y)
     batches = [frame[i : i + 500] for i in range(0, len(frame), 500)]
     assert_same(detector().fit(batches, "kind", groups="run"), fitted)
-    like = detector(feature_map=fitted.feature_map_)
+    like = detector(plan=fitted.plan_)
     assert_same(like.fit(iter(batches), "kind", groups="run"), fitted)
 
 
 def test_of_large_groups_some_rows_calibrate_the_same_ones_in_pieces(monkeypatch):
     monkeypatch.setattr(grouping, "MOST_IN_GROUPS", 300)
     whole = detector().fit(X, Y, groups="run")
-    assert 200 < len(whole.calibration_.rows) < 400
+    assert 200 < len(whole.model_.evidence.held_out.normal) < 400
     assert whole.calibration_.n_units > 40
-    pieces = detector(feature_map=whole.feature_map_).fit(X[:999], Y[:999], groups="run")
+    pieces = detector(plan=whole.plan_).fit(X[:999], Y[:999], groups="run")
     assert_same(pieces.partial_fit(X[999:], Y[999:]), whole)
-
-
-def test_every_group_counts_the_same():
-    scores = np.array([0.0, 1.0, 2.0, 3.0, 0.5])
-    groups = np.array([1, 1, 1, 1, 2], dtype=np.uint64)
-    calibration = Calibration(np.zeros((5, 1)), scores, groups=groups)
-    assert_allclose(
-        calibration.p_value(np.array([2.0, 0.5, -1.0, 9.0])), [1.5 / 3, 2.75 / 3, 1, 1 / 3]
-    )
-    assert calibration.threshold(0.5) == 1.0  # above it lies half of one group
-    assert calibration.threshold(0.34) == 3.0
-
-
-def test_a_new_group_counts_by_its_own_rows_where_they_are_at_hand():
-    groups = np.array([1, 1, 1, 1, 2], dtype=np.uint64)
-    held = Calibration(np.zeros((5, 1)), np.array([0.0, 1.0, 2.0, 3.0, 0.5]), groups=groups)
-    scores, new = np.array([9.0, 2.0, 2.0, 0.7]), np.array([7, 8, 7, 8], dtype=np.uint64)
-    assert_allclose(
-        held.p_value(scores, groups=new), [0.5 / 3, (0.5 + 0.5) / 3, (1 + 0.5) / 3, (1 + 0.75) / 3]
-    )
-
-
-def test_of_whole_groups_the_rate_is_the_promised_one_and_of_single_rows_at_most():
-    """Groups that score alike in part: over many draws, where the mean shares lie."""
-    rng = np.random.default_rng(0)
-    n_groups, n_rows, shares = 20, 10, []
-    group = np.repeat(np.arange(n_groups, dtype=np.uint64), n_rows)
-    for _ in range(2000):
-        score = rng.normal(size=n_groups)[group] + rng.normal(size=len(group))
-        is_new = group == 0
-        held = Calibration(np.zeros((1, 1)), score[~is_new], groups=group[~is_new])
-        whole = held.p_value(score[is_new], groups=group[is_new])
-        one_by_one = held.p_value(score[is_new])
-        assert (whole <= one_by_one + 1e-9).all()
-        shares.append([(whole <= RATE).mean(), (one_by_one <= RATE).mean()])
-    (whole, one_by_one), error = np.mean(shares, axis=0), np.std(shares, axis=0) / np.sqrt(2000)
-    assert abs(whole - RATE) < 3 * error[0]
-    assert one_by_one < RATE - 3 * error[1]
 
 
 def test_whole_groups_are_told_by_name_or_by_value(fitted):
@@ -220,12 +182,12 @@ def test_blocks_of_time_and_the_gap_beside_them():
     n = 2500
     rows = np.random.default_rng(0).normal(size=(n, 2))
     found = detector().fit(rows, time=np.arange(n))
-    assert len(found.feature_map_.grouping.edges) == 101  # 2 sqrt(n) blocks of 25 rows
+    assert len(found.plan_.holdout.grouping.edges) == 101  # 2 sqrt(n) blocks of 25 rows
     table = with_groups(read_table(rows, name="Detector"), time=np.arange(n))
-    feature_map = found.feature_map_
+    plan = found.plan_
     labels = found.labels_.trusting_unlabelled()
-    learnt, kept, _ = feature_map.divided(table, replace(labels, code=np.zeros(n, dtype=int)))
-    assert kept.sum() == len(found.calibration_.rows)
+    learnt, kept, _ = plan.divided(table, replace(labels, code=np.zeros(n, dtype=int)))
+    assert kept.sum() == len(found.model_.evidence.held_out.normal)
     beside = np.flatnonzero(kept[:-1] != kept[1:])
     gap = ~learnt & ~kept
     assert gap.any()
@@ -255,7 +217,7 @@ def test_a_file_and_a_graph_keep_the_groups(fitted, tmp_path):
     onnxruntime = pytest.importorskip("onnxruntime")
     fitted.save(tmp_path / "model.eqsep")
     loaded = load_model(tmp_path / "model.eqsep")
-    assert loaded.feature_map_.is_same(fitted.feature_map_)
+    assert loaded.plan_.is_same(fitted.plan_)
     new = runs(5, seed=2)[["a", "b", "c"]]
     assert_array_equal(loaded.p_value(new), fitted.p_value(new))
     fitted.to_onnx(tmp_path / "model.onnx")
@@ -298,7 +260,7 @@ def test_commands(tmp_path):
     assert "by 49 held-out groups" in done.output
     assert "rows of new groups" in " ".join((tmp_path / "r.html").read_text().split())
     before = load_model(model)
-    assert before.feature_map_.grouping.columns == ("run", None)
+    assert before.plan_.holdout.grouping.columns == ("run", None)
     for command in (["learn", "--again"], ["forget"]):
         done = CliRunner().invoke(app, [*command, model, path, *options])
         assert done.exit_code == 0, done.output
@@ -322,7 +284,7 @@ def test_commands_in_batches_and_on_a_cluster(tmp_path, monkeypatch):
     done = CliRunner().invoke(app, [*fit, "--out", f"{model}2"])
     assert done.exit_code == 0, done.output
     whole, batches = load_model(model), load_model(f"{model}2")
-    assert batches.feature_map_.grouping.columns == ("run", "time")
+    assert batches.plan_.holdout.grouping.columns == ("run", "time")
     assert_same(batches, whole)
 
 

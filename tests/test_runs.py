@@ -88,7 +88,7 @@ def test_no_row_looks_ahead():
 @pytest.mark.parametrize("at_once", [1, 59])
 def test_batches_give_the_same_bits_as_the_whole(detector, at_once):
     frame = sensors(seed=1, n_runs=2).sort_values("minute", kind="stable")  # runs side by side
-    windows, runs = detector.feature_map_.windows, Runs()
+    windows, runs = detector.plan_.windows, Runs()
     parts = [
         detector.score_samples(
             windows.transform(frame[i : i + at_once], "run", "minute", runs=runs)
@@ -103,7 +103,7 @@ def test_rows_are_taken_in_the_order_of_time(detector):
     mixed = frame.sample(frac=1, random_state=0)
     score = pd.Series(detector.score_samples(mixed), mixed.index).sort_index()
     np.testing.assert_array_equal(score, detector.score_samples(frame))
-    runs, windows = Runs(), detector.feature_map_.windows
+    runs, windows = Runs(), detector.plan_.windows
     windows.transform(frame[30:60], "run", "minute", runs=runs)
     with pytest.raises(UserError, match="goes back"):
         windows.transform(frame[:30], "run", "minute", runs=runs)
@@ -116,23 +116,23 @@ def test_a_fit_in_batches_is_the_fit_in_memory():
     whole = Detector(**settings).fit(frame, groups="run")
     parts = Detector(**settings).fit(batches, groups="run")
     np.testing.assert_array_equal(whole.score_samples(frame), parts.score_samples(frame))
-    assert whole.feature_map_.is_same(parts.feature_map_)
+    assert whole.plan_.is_same(parts.plan_)
 
 
 def test_the_file_keeps_the_windows(detector, tmp_path):
     detector.save(tmp_path / "m.eqsep")
     again = load_model(tmp_path / "m.eqsep")
-    assert again.feature_map_.windows == detector.feature_map_.windows
-    assert again.feature_map_.grouping == detector.feature_map_.grouping
+    assert again.plan_.windows == detector.plan_.windows
+    assert again.plan_.holdout.grouping == detector.plan_.holdout.grouping
     assert again.feature_names_in_.tolist() == ["temperature", "flow", "state"]
     frame = sensors(seed=1)
     np.testing.assert_array_equal(again.score_samples(frame), detector.score_samples(frame))
 
 
 def test_a_file_whose_windows_are_of_other_columns_is_damaged(detector, tmp_path):
-    windows = replace(detector.feature_map_.windows, columns=("temperature", "pressure", "state"))
+    windows = replace(detector.plan_.windows, columns=("temperature", "pressure", "state"))
     forged = copy(detector)
-    forged.feature_map_ = replace(detector.feature_map_, windows=windows)
+    forged.plan_ = replace(detector.plan_, windows=windows)
     with pytest.raises(ModelFileError, match="windows have not the columns"):
         forged.save(tmp_path / "m.eqsep")
 
@@ -164,7 +164,7 @@ def test_an_explanation_shows_no_rounding(detector):
 
 def test_blocks_of_time_are_wider_than_windows():
     in_time = Detector(window=20, **SETTINGS).fit(sensors(n_runs=20), time=np.arange(1200.0))
-    grouping = in_time.feature_map_.grouping
+    grouping = in_time.plan_.holdout.grouping
     lengths = np.diff(grouping.edges)
     assert (lengths * grouping.gap >= 20 - 1).all()
 
@@ -189,8 +189,8 @@ def test_the_runs_of_rows_must_be_known(detector, tmp_path):
         detector.predict(frame.drop(columns="run"))
     with pytest.raises(UserError, match="row by row"):
         detector.to_onnx(tmp_path / "m.onnx")
-    other = Detector(window=9, feature_map=detector.feature_map_)
-    with pytest.raises(UserError, match="contradicts feature_map"):
+    other = Detector(window=9, plan=detector.plan_)
+    with pytest.raises(UserError, match="contradicts plan"):
         other.fit(frame, groups="run", time="minute")
 
 
@@ -250,7 +250,7 @@ def test_large_files_are_learnt_with_windows_that_go_on(files, monkeypatch):
     monkeypatch.setattr("eqsep.commands.training_data.ROWS_AT_ONCE", 100)
     command("fit", files / "old.csv", *fit, "--drop", "minute", "--out", files / "parts.eqsep")
     whole, parts = (load_model(files / f"{name}.eqsep") for name in ("whole", "parts"))
-    np.testing.assert_array_equal(whole.feature_map_.landmarks, parts.feature_map_.landmarks)
+    np.testing.assert_array_equal(whole.plan_.terms.landmarks, parts.plan_.terms.landmarks)
     np.testing.assert_allclose(whole.coef_, parts.coef_, atol=1e-8)
 
 

@@ -75,10 +75,10 @@ def batches(frame, size=150):
 
 def assert_same(detector, other, X):
     assert_allclose(detector.score_samples(X), other.score_samples(X), rtol=1e-6, atol=1e-6)
-    assert_allclose(detector.statistics_.gram, other.statistics_.gram, rtol=1e-6, atol=1e-6)
+    assert_allclose(detector.model_.evidence.sums.gram, other.model_.evidence.sums.gram, rtol=1e-6, atol=1e-6)
     assert_allclose(detector.threshold_, other.threshold_, rtol=1e-6, atol=1e-6)
-    assert_array_equal(detector.calibration_.rows, other.calibration_.rows)
-    assert detector.one_class_ == other.one_class_
+    assert_array_equal(detector.model_.evidence.held_out.normal, other.model_.evidence.held_out.normal)
+    assert detector.model_.plan.labels.unlabelled_is_normal == other.model_.plan.labels.unlabelled_is_normal
     assert set(detector.kinds_) == set(other.kinds_)
     assert_array_equal(detector.predict_kind(X), other.predict_kind(X))
 
@@ -86,7 +86,7 @@ def assert_same(detector, other, X):
 def test_a_dataset_of_few_rows_gives_what_they_give_in_memory(dataset, frame, X):
     detector = Detector(**FAST).fit(dataset, "kind")
     memory = Detector(**FAST).fit(X, frame["kind"])
-    assert detector.feature_map_.is_same(memory.feature_map_)
+    assert detector.plan_.is_same(memory.plan_)
     assert detector.kinds_ == memory.kinds_
     assert_same(detector, memory, X)
 
@@ -96,11 +96,11 @@ def test_a_dataset_of_few_rows_gives_what_they_give_in_memory(dataset, frame, X)
 def test_a_dataset_of_many_rows_gives_what_they_give_in_memory(form, frame, X, tmp_path):
     dataset = folder_of(frame, tmp_path, form)
     detector = Detector(**FAST).fit(dataset, "kind")
-    assert_same(detector, Detector(feature_map=detector.feature_map_).fit(X, frame["kind"]), X)
+    assert_same(detector, Detector(plan=detector.plan_).fit(X, frame["kind"]), X)
     n = frame["kind"].notna().sum()
-    rare = detector.statistics_.weight[1:].sum()
-    assert detector.statistics_.weight[0] < n - rare  # and some calibrate
-    assert len(detector.calibration_.rows) <= holdout.held_out(n - int(rare))
+    rare = detector.model_.evidence.sums.weight[1:].sum()
+    assert detector.model_.evidence.sums.weight[0] < n - rare  # and some calibrate
+    assert len(detector.model_.evidence.held_out.normal) <= holdout.held_out(n - int(rare))
 
 
 @pytest.mark.usefixtures("small_sample")
@@ -115,13 +115,13 @@ def test_the_division_into_batches_changes_nothing(dataset, frame, X):
 @pytest.mark.usefixtures("small_sample")
 def test_a_map_that_is_given_is_kept(dataset, frame, X):
     first = Detector(**FAST).fit(X[:300], frame["kind"][:300])
-    given = Detector(feature_map=first.feature_map_)
+    given = Detector(plan=first.plan_)
     detector = given.fit(dataset, "kind")
-    assert detector.feature_map_ is first.feature_map_
-    whole = Detector(feature_map=first.feature_map_).fit(X, frame["kind"])
+    assert detector.plan_ is first.plan_
+    whole = Detector(plan=first.plan_).fit(X, frame["kind"])
     assert_same(detector, whole, X)
     assert_same(
-        Detector(feature_map=first.feature_map_).fit(iter(batches(frame)), "kind"), whole, X
+        Detector(plan=first.plan_).fit(iter(batches(frame)), "kind"), whole, X
     )
 
 
@@ -129,9 +129,9 @@ def test_a_map_that_is_given_is_kept(dataset, frame, X):
 def test_of_rows_that_come_once_the_first_give_the_context(frame, X):
     detector = Detector(**FAST).fit(iter(batches(frame, 100)), "kind")
     first = Detector(**FAST).fit(X[:500], frame["kind"][:500])
-    assert_array_equal(detector.feature_map_.landmarks, first.feature_map_.landmarks)
-    assert detector.feature_map_.holdout_bound <= first.feature_map_.holdout_bound
-    assert_same(detector, Detector(feature_map=detector.feature_map_).fit(X, frame["kind"]), X)
+    assert_array_equal(detector.plan_.terms.landmarks, first.plan_.terms.landmarks)
+    assert detector.plan_.holdout.bound <= first.plan_.holdout.bound
+    assert_same(detector, Detector(plan=detector.plan_).fit(X, frame["kind"]), X)
 
 
 @pytest.mark.parametrize("once", [False, True])
@@ -147,9 +147,9 @@ def test_few_rows_calibrate_however_many_there_are(frame, X, monkeypatch, once):
     )
     parts = batches(frame, 100)
     detector = Detector(**FAST).fit(iter(parts) if once else parts, "kind")
-    assert len(detector.calibration_.rows) == 30
+    assert len(detector.model_.evidence.held_out.normal) == 30
     assert max(seen) < 100
-    assert_same(detector, Detector(feature_map=detector.feature_map_).fit(X, frame["kind"]), X)
+    assert_same(detector, Detector(plan=detector.plan_).fit(X, frame["kind"]), X)
 
 
 @pytest.mark.parametrize("once", [False, True])
@@ -159,9 +159,9 @@ def test_some_rows_calibrate_where_all_batches_are_alike(monkeypatch, once):
         monkeypatch.setattr(module, "MOST_HELD", 20)
     parts = [np.arange(100.0)[:, None]] * 30
     detector = Detector(**FAST).fit(iter(parts) if once else parts)
-    held = detector.calibration_.rows
+    held = detector.model_.evidence.held_out.normal
     assert 10 <= len(held) <= 100
-    assert len(held) + detector.statistics_.weight[0] == 3000
+    assert len(held) + detector.model_.evidence.sums.weight[0] == 3000
 
 
 def test_steps_that_other_machines_can_take_give_a_fit(frame, X, small_sample):  # noqa: ARG001
@@ -179,7 +179,7 @@ def test_steps_that_other_machines_can_take_give_a_fit(frame, X, small_sample): 
     for other in more:
         piece = piece + other
     recorded(detector, *finished(context, piece))
-    assert_same(detector, Detector(feature_map=detector.feature_map_).fit(X, frame["kind"]), X)
+    assert_same(detector, Detector(plan=detector.plan_).fit(X, frame["kind"]), X)
 
 
 @pytest.mark.usefixtures("small_sample")
@@ -188,7 +188,7 @@ def test_learning_and_forgetting_go_on_after_a_stream(dataset, frame, X):
     more = make_mixed_demo(n_samples=300, as_frame=True, random_state=1)
     before = detector.score_samples(X)
     detector.partial_fit(batches(more.X.assign(kind=more.kind), 100), "kind")
-    whole = Detector(feature_map=detector.feature_map_).fit(
+    whole = Detector(plan=detector.plan_).fit(
         pd.concat([X, more.X]), [*frame["kind"], *more.kind]
     )
     assert_same(detector, whole, X)
@@ -206,7 +206,7 @@ def test_kinds_may_come_in_any_order_and_batches_hold_one_of_them(frame, X):
     empty = frame[:0]
     detector = Detector(**FAST).fit([empty, parts[0], empty, *parts[1:]], "kind")
     assert detector.kinds_[0] == parts[0]["kind"].iloc[0]
-    assert_same(detector, Detector(feature_map=detector.feature_map_).fit(X, kinds), X)
+    assert_same(detector, Detector(plan=detector.plan_).fit(X, kinds), X)
 
 
 @pytest.mark.usefixtures("small_sample")
@@ -230,7 +230,7 @@ def test_labels_are_read_as_in_memory(X, labels, normal):
         for part in batches(X.reset_index(drop=True))
     ]
     detector = Detector(**FAST, normal=normal).fit(parts)
-    memory = Detector(feature_map=detector.feature_map_, normal=normal).fit(X, y)
+    memory = Detector(plan=detector.plan_, normal=normal).fit(X, y)
     assert_same(detector, memory, X)
     assert_array_equal(detector.predict(X), memory.predict(X))
     assert detector.classes_.dtype == memory.classes_.dtype
@@ -242,12 +242,12 @@ def test_rare_names_that_the_sample_does_not_have_are_not_new(monkeypatch):
     names = np.where(rng.random(4000) < 0.9, "often", [f"n{i // 2}" for i in range(4000)])
     frame = pd.DataFrame({"a": rng.normal(size=4000), "shop": names})
     detector = Detector(**FAST).fit(batches(frame, 500))
-    feature_map = detector.feature_map_
-    shop = feature_map.encoder.columns_[1]
-    held = feature_map.calibrates(aligned(feature_map.encoder, frame))
+    plan = detector.plan_
+    shop = plan.encoder.columns[1]
+    held = plan.calibrates(plan.align(frame))
     assert set(shop.frequent + shop.rare) == set(frame["shop"][~held])
     assert set(frame["shop"][held]) - set(frame["shop"][~held])  # such names are new
-    assert_same(detector, Detector(feature_map=feature_map).fit(frame), frame)
+    assert_same(detector, Detector(plan=plan).fit(frame), frame)
 
 
 @pytest.mark.usefixtures("small_sample")
@@ -255,10 +255,10 @@ def test_the_first_rare_name_of_a_column_may_be_outside_the_sample(X):
     shops = np.where(np.arange(len(X)) < 4, "seldom", "often")
     rows = X.assign(shop=shops)
     detectors = [Detector(**FAST | {"random_state": s}).fit(batches(rows)) for s in range(4)]
-    learnt = [detector.feature_map_.encoder.columns_[-1] for detector in detectors]
+    learnt = [detector.plan_.encoder.columns[-1] for detector in detectors]
     assert ["seldom"] in [column.rare for column in learnt]
     for detector in detectors:
-        assert_same(detector, Detector(feature_map=detector.feature_map_).fit(rows), rows)
+        assert_same(detector, Detector(plan=detector.plan_).fit(rows), rows)
 
 
 @pytest.mark.usefixtures("small_sample")
@@ -266,8 +266,8 @@ def test_the_bandwidth_is_scaled_to_all_rows(X):
     free = {name: value for name, value in FAST.items() if name != "bandwidth"}
     detector = Detector(**free).fit(batches(X))
     sample = Detector(**FAST).fit(batches(X))
-    assert detector.feature_map_.kernel.gamma != sample.feature_map_.kernel.gamma
-    assert_array_equal(detector.feature_map_.landmarks, sample.feature_map_.landmarks)
+    assert detector.plan_.terms.kernel.gamma != sample.plan_.terms.kernel.gamma
+    assert_array_equal(detector.plan_.terms.landmarks, sample.plan_.terms.landmarks)
 
 
 @pytest.mark.usefixtures("small_sample")
@@ -277,7 +277,7 @@ def test_it_is_finer_by_the_eighth_root_of_how_many_more_rows_there_are(X, monke
     monkeypatch.setattr(Choice, "inverse_bandwidth", lambda _: chosen)
     free = {name: value for name, value in FAST.items() if name != "bandwidth"}
     scaled, sample = (Detector(**told).fit(batches(X)) for told in (free, FAST))
-    ratio = scaled.feature_map_.kernel.gamma / sample.feature_map_.kernel.gamma
+    ratio = scaled.plan_.terms.kernel.gamma / sample.plan_.terms.kernel.gamma
     assert ratio == pytest.approx((len(X) / 500) ** (1 / 8))
 
 

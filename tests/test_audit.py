@@ -27,9 +27,9 @@ def test_judged_rows_are_all_learnt_and_none_is_held_out(fitted):
     before, learnt, judged = fitted(), fitted(), fitted()
     learnt.partial_fit(MORE, ["normal"] * 300)
     judged.partial_fit(MORE, ["normal"] * 300, judged=True)
-    assert_array_equal(judged.calibration_.rows, before.calibration_.rows)
-    assert len(learnt.calibration_.rows) > len(before.calibration_.rows)
-    assert judged.statistics_.weight[0] == before.statistics_.weight[0] + 300
+    assert_array_equal(judged.model_.evidence.held_out.normal, before.model_.evidence.held_out.normal)
+    assert len(learnt.model_.evidence.held_out.normal) > len(before.model_.evidence.held_out.normal)
+    assert judged.model_.evidence.sums.weight[0] == before.model_.evidence.sums.weight[0] + 300
     assert abs(judged.coef_ - before.coef_).max() > 1e-3
 
 
@@ -74,8 +74,8 @@ def test_the_command_learns_and_forgets_judged_rows(fitted, tmp_path):
         result = CliRunner().invoke(app, [*map(str, words), "--out", str(out)])
         assert result.exit_code == 0, result.output
         now = load_model(out)
-        assert_array_equal(now.calibration_.rows, before.calibration_.rows)
-        assert now.statistics_.weight[0] == before.statistics_.weight[0] + weight
+        assert_array_equal(now.model_.evidence.held_out.normal, before.model_.evidence.held_out.normal)
+        assert now.model_.evidence.sums.weight[0] == before.model_.evidence.sums.weight[0] + weight
 
 
 def test_the_command_learns_and_forgets_seen_kinds_alone(fitted, tmp_path):

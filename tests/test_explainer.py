@@ -133,7 +133,7 @@ def test_the_kind_it_resembles_is_said(detector, demo):
         rows = demo.X[demo.kind == kind].iloc[:10]
         explanations = detector.explain(rows)
         assert np.mean([e.nearest_kind == kind for e in explanations]) > 0.8
-        likeness = scorer_of(detector).likeness(detector.feature_map_.rows(rows)).max(axis=1)
+        likeness = detector.model_.score.likeness(detector.plan_.encode(rows)).max(axis=1)
         assert_array_equal([e.likeness for e in explanations], likeness)
     alone = Detector(bandwidth=0.5, n_landmarks=60, random_state=0).fit(demo.X)
     (explanation,) = alone.explain(demo.X.iloc[:1])
@@ -172,7 +172,7 @@ def test_no_column_at_all_is_refused(top, detector, fresh):
 
 def one_by_one(detector, row, normal):
     """What each column adds by the rule: exchanged in both orders, every row on the way scored."""
-    source = detector.feature_map_.source
+    source = detector.plan_.source
     columns = np.unique(source)
     gap = [np.abs(row - normal)[source == j].astype(float).sum() for j in columns]
     order = columns[np.argsort(-np.array(gap), kind="stable")]
@@ -181,7 +181,7 @@ def one_by_one(detector, row, normal):
         now = row.copy()
         for j in one_order:
             then = np.where(source == j, normal, now)
-            before, after = scorer_of(detector).scores(np.stack([now, then]))
+            before, after = detector.model_.score(np.stack([now, then]))
             fall[j] += (before - after) / 2
             now = then
     return fall
@@ -191,14 +191,14 @@ def test_what_columns_add_is_what_exchanging_all_of_them_one_by_one_says(detecto
     rows = fresh.iloc[:12].copy()
     rows.loc[rows.index[:4], "amount"] = 1e6
     rows.loc[rows.index[2:6], "country"] = "XX"
-    feature_map, names = detector.feature_map_, list(fresh.columns)
+    plan, names = detector.plan_, list(fresh.columns)
     kept = np.concatenate(
-        [feature_map.landmarks[feature_map.is_normal], detector.calibration_.rows]
+        [plan.terms.landmarks[plan.terms.is_normal], detector.model_.evidence.held_out.normal]
     )
-    kept = kept[scorer_of(detector).scores(kept) <= detector.threshold_]
+    kept = kept[detector.model_.score(kept) <= detector.threshold_]
     explained = detector.explain(rows, top=len(names))
-    for row, one in zip(feature_map.rows(rows), explained, strict=True):
-        nearest = np.abs(feature_map.packing(kept) - feature_map.packing(row[None])).sum(axis=1)
+    for row, one in zip(plan.encode(rows), explained, strict=True):
+        nearest = np.abs(plan.encoder.pack(kept) - plan.encoder.pack(row[None])).sum(axis=1)
         expected = one_by_one(detector, row, kept[nearest.argmin()])
         found = {reason.column: reason.contribution for reason in one.reasons}
         assert found == pytest.approx({names[j]: part for j, part in expected.items()}, abs=1e-15)
