@@ -1,24 +1,23 @@
 """Rows in time: a fit looks forwards, says where rows change, and the model goes on saying it."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.signal import lfilter
-from typer.testing import CliRunner
 
 from eqsep import Detector, load_model
 from eqsep.checks import DependentRowsWarning, DriftWarning, TimeOrderWarning
-from eqsep.cli import app
-from eqsep.report import HeldOut, detector_report
+from eqsep.detector import Config
 
 N = 1500
 
 
 def detector(**more) -> Detector:
     settings = {"n_landmarks": 60, "bandwidth": 1.0, "false_alarm_rate": 0.05, "random_state": 0}
-    return Detector(**settings | more)
+    return Detector(config=Config.fast(), **settings | more)
 
 
 def rows(how: str, *, seed: int = 0) -> pd.DataFrame:
@@ -96,12 +95,6 @@ def test_the_model_goes_on_saying_it(tmp_path):
     found.save(tmp_path / "model.eqsep")
     again = load_model(tmp_path / "model.eqsep")
     assert again.caution_ == found.caution_
-    told = CliRunner().invoke(app, ["info", str(tmp_path / "model.eqsep")])
-    assert f"caution     {found.caution_.message} {found.caution_.option}\n" in told.output
-    assert "held out by time block; times by column 't', not learnt" in told.output
-    frame = rows("jump")[:200].drop(columns="t")
-    report = detector_report(again, HeldOut(frame, np.full(200, "normal")))
-    assert found.caution_.message in [step.finding for step in report.answer.steps]
 
 
 def test_a_merged_model_says_what_one_of_its_models_says():
@@ -110,7 +103,7 @@ def test_a_merged_model_says_what_one_of_its_models_says():
     still, _ = fitted(frame[:1000], plan=like.plan_)
     assert still.caution_ is None
     other, _ = fitted(frame[1000:], plan=like.plan_)
-    other.caution_ = like.caution_
+    other.with_model(replace(other.model_, caution=like.caution_))
     assert still.merge(other).caution_ == like.caution_
 
 
@@ -124,17 +117,6 @@ def in_runs(tmp_path_factory):
         detector().fit(frame[:600]).save(folder / "model.eqsep")
     frame[600:].assign(kind="normal").to_csv(folder / "new.csv", index=False)
     return folder
-
-
-@pytest.mark.parametrize(
-    "words", [["score", "--fdr", "0.1", "--out", "out.csv"], ["test", "--label", "kind"], ["info"]]
-)
-def test_commands_go_on_saying_that_rows_are_like_those_before(in_runs, words, monkeypatch):
-    monkeypatch.chdir(in_runs)
-    files = ["model.eqsep"] if words == ["info"] else ["model.eqsep", "new.csv"]
-    done = CliRunner().invoke(app, [words[0], *files, *words[1:]])
-    assert done.exit_code == 0, done.output
-    assert "Rows are like those before them" in done.output
 
 
 def test_select_warns_of_rows_in_runs(in_runs):
