@@ -7,34 +7,23 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fewer import few_draws, few_trees, plain_pictures
+from fewer import few_draws, plain_pictures
 from hypothesis import settings
 
 settings.register_profile("eqsep", deadline=None, max_examples=40)  # no test asserts a time
 settings.load_profile("eqsep")
 REAL = Path(os.environ.get("EQSEP_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
-# Files of figures that depend on how many trees vote or bandwidths are compared, and those of both.
-ALL_TREES = {
-    "test_answers.py",
-    "test_detector_real.py",
-    "test_gallery.py",
-    "test_golden.py",
-    "test_naming.py",
-    "test_readme.py",
-    "test_trees.py",
-}
 # Files of pictures: what is in them has its place.
 LAID_OUT = {"test_displays.py", "test_plots.py", "test_readme.py", "test_report.py"}
 
 
 @pytest.fixture(autouse=True, scope="module")
 def fewer(request):
-    """In most files fewer trees than by default and plain pictures, and in all fewer draws."""
+    """Fewer draws in all files, and in most plain pictures."""
     name = request.path.name
     with (
         few_draws(),
-        nullcontext() if name in ALL_TREES else few_trees(),
         nullcontext() if name in LAID_OUT else plain_pictures(),
     ):
         yield

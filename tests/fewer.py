@@ -1,4 +1,4 @@
-"""Fewer trees, bandwidths and draws, and plainer pictures: these take most of the time of tests."""
+"""Fewer draws and plainer pictures: these take much of the time of tests."""
 
 from contextlib import contextmanager
 
@@ -14,17 +14,6 @@ def few_draws():
     with pytest.MonkeyPatch.context() as patch:
         for module in (assessment, evaluations, measured):
             patch.setattr(module, "_RESAMPLES", 40)
-        yield
-
-
-@contextmanager
-def few_trees():
-    """Few trees vote."""
-    from eqsep.detector import Config, detector
-
-    few = Config(n_trees=10, n_trees_per_fold=8)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(detector, "Config", lambda: few)
         yield
 
 

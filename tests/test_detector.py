@@ -5,7 +5,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from eqsep.tables.fitted import aligned
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -163,16 +162,16 @@ def test_above_one_is_as_odd_as_below(rows, unlabelled):
     """The score is the distance of f from 1 or the trees' vote, and what adds to it."""
     detector = cheap(unlabelled=unlabelled).fit(rows, KINDS)
     some = np.concatenate([np.random.default_rng(1).normal(size=(500, 2)), rows[-50:]])
-    feature_map, Z = detector.feature_map_, detector.feature_map_.rows(some)
-    k = feature_map.kernel_map.features(Z).astype(float)
-    f, g = k @ detector.coef_[:, 0], k @ detector.anomaly_coef_
+    plan, Z = detector.plan_, detector.plan_.encode(some)
+    k = plan.terms.kernel_map.features(Z).astype(float)
+    f, g = k @ detector.coef_[:, 0], k @ detector.model_.score.likeness_coef
     assert (f > 1).any()
-    alike = feature_map.likeness_weight * np.clip(g, 0, 1.5)
-    y = feature_map.along(Z)
-    leaves = feature_map.trees.leaves(feature_map.seen(Z, y))
-    vote = detector.leaf_votes_[leaves].mean(axis=1)
+    alike = plan.terms.likeness_weight * np.clip(g, 0, 1.5)
+    y = plan.terms.along(Z)
+    leaves = plan.terms.trees.leaves(plan.terms.seen(Z, y))
+    vote = detector.model_.score.leaf_votes[leaves].mean(axis=1)
     least = np.maximum(np.abs(1 - f), vote) if unlabelled == "trusted" else np.abs(1 - f)
-    parts = [least, alike, feature_map.excess(y), feature_map.vote_weight * vote]
+    parts = [least, alike, plan.terms.excess(y), plan.terms.vote_weight * vote]
     assert (vote > 0.1).any()
     assert (alike > 1e-3).any() == (unlabelled == "doubted")
     assert_allclose(detector.score_samples(some), np.sum(parts, axis=0), atol=1e-5)
@@ -181,15 +180,15 @@ def test_above_one_is_as_odd_as_below(rows, unlabelled):
 def test_g_is_the_balanced_regression_of_labelled_anomalies(rows):
     """As scikit-learn solves it, of the rows that are learnt; 0 where normal rows are trusted."""
     detector = cheap(unlabelled="doubted").fit(rows, KINDS)
-    feature_map = detector.feature_map_
-    held = feature_map.calibrates(aligned(feature_map.encoder, rows)) & (KINDS == "normal")
-    k = feature_map.kernel_map.features(feature_map.rows(rows[~held])).astype(float)
+    plan = detector.plan_
+    held = plan.calibrates(plan.align(rows)) & (KINDS == "normal")
+    k = plan.terms.kernel_map.features(plan.encode(rows[~held])).astype(float)
     is_anomaly = (KINDS[~held] != "normal").astype(float)
     n, m = (is_anomaly == 0).sum(), (is_anomaly == 1).sum()
     ridge = Ridge(alpha=max(300 / m, 1.0), fit_intercept=False)
     ridge.fit(k, is_anomaly, sample_weight=np.where(is_anomaly == 1, n / m, 1.0))
-    assert_allclose(k @ detector.anomaly_coef_, ridge.predict(k), atol=1e-4)
-    assert not cheap().fit(rows, KINDS).anomaly_coef_.any()
+    assert_allclose(k @ detector.model_.score.likeness_coef, ridge.predict(k), atol=1e-4)
+    assert not cheap().fit(rows, KINDS).model_.score.likeness_coef.any()
 
 
 # -------------------------------------------------------------------------- unlabelled rows
@@ -210,15 +209,19 @@ def test_rows_without_a_label_do_not_calibrate(rows):
     y = np.where(np.arange(len(KINDS)) % 2, KINDS, None)
     detector = cheap().fit(rows, y)
     n_normal = (y == "normal").sum()
-    assert 0 < len(detector.calibration_.rows) < n_normal
-    weight = 0.01 * sum(label is None for label in y) + n_normal - len(detector.calibration_.rows)
-    assert_allclose(detector.statistics_.weight[0], weight)
+    assert 0 < len(detector.model_.evidence.held_out.normal) < n_normal
+    weight = (
+        0.01 * sum(label is None for label in y)
+        + n_normal
+        - len(detector.model_.evidence.held_out.normal)
+    )
+    assert_allclose(detector.model_.evidence.sums.weight[0], weight)
 
 
 def test_without_any_label_all_rows_are_normal(rows):
     normal = rows[KINDS == "normal"]
     alone = cheap().fit(normal)
-    assert alone.one_class_
+    assert alone.model_.plan.labels.unlabelled_is_normal
     assert alone.kinds_ == ()
     labelled = cheap().fit(normal, np.zeros(len(normal)))
     assert_array_equal(alone.score_samples(rows), labelled.score_samples(rows))
@@ -228,16 +231,16 @@ def test_without_any_label_all_rows_are_normal(rows):
 def test_anomalies_beside_unlabelled_rows_are_enough(rows):
     y = np.where(KINDS == "normal", None, KINDS)
     detector, labelled = cheap(unlabelled="trusted").fit(rows, y), cheap().fit(rows, KINDS)
-    assert detector.one_class_
-    assert not labelled.one_class_
+    assert detector.model_.plan.labels.unlabelled_is_normal
+    assert not labelled.model_.plan.labels.unlabelled_is_normal
     assert_array_equal(detector.score_samples(rows), labelled.score_samples(rows))
 
 
 def test_rows_without_a_label_beside_anomalies_are_doubted_as_normal_ones_are_when_told(rows):
     y = np.where(KINDS == "normal", None, KINDS)
     detector, told = cheap().fit(rows, y), cheap(unlabelled="doubted").fit(rows, KINDS)
-    assert detector.feature_map_.doubted
-    assert not cheap().fit(rows).feature_map_.doubted
+    assert detector.plan_.terms.doubted
+    assert not cheap().fit(rows).plan_.terms.doubted
     assert_array_equal(detector.score_samples(rows), told.score_samples(rows))
 
 
@@ -275,7 +278,7 @@ def test_anomalies_among_doubted_rows_are_found_by_the_likeness_to_the_few_that_
         {"alpha": 0},
         {"alpha": float("nan")},
         {"unlabelled_weight": -1},
-        {"feature_map": "mine"},
+        {"plan": "mine"},
     ],
     ids=repr,
 )
@@ -297,11 +300,11 @@ def test_nothing_is_answered_before_a_fit(ask, rows):
 def test_the_same_seed_gives_the_same_detector(rows):
     first, second = (Detector(random_state=3).fit(rows, KINDS) for _ in range(2))
     assert_array_equal(first.coef_, second.coef_)
-    assert first.feature_map_.is_same(second.feature_map_)
+    assert first.plan_.is_same(second.plan_)
     other = Detector(random_state=4).fit(rows, KINDS)
-    assert not first.feature_map_.is_same(other.feature_map_)
-    copy = clone(cheap(feature_map=first.feature_map_))
-    assert copy.feature_map.is_same(first.feature_map_)
+    assert not first.plan_.is_same(other.plan_)
+    copy = clone(cheap(plan=first.plan_))
+    assert copy.plan.is_same(first.plan_)
 
 
 # -------------------------------------------------------------------------------- closedness
@@ -324,10 +327,10 @@ def test_far_rows_are_alarms_in_every_direction():
             **{n: size * spread[n] * directions[:, j] for j, n in enumerate(numeric)}
         )
         assert detector.predict(far).all()
-        feature_map, Z = detector.feature_map_, detector.feature_map_.rows(far)
-        y = feature_map.along(Z)
-        votes = feature_map.vote_weight * feature_map.votes(Z, y, detector.leaf_votes_)
-        beyond = detector.score_samples(far) - votes - feature_map.excess(y)
+        plan, Z = detector.plan_, detector.plan_.encode(far)
+        y = plan.terms.along(Z)
+        votes = plan.terms.vote_weight * plan.terms.votes(Z, y, detector.model_.score.leaf_votes)
+        beyond = detector.score_samples(far) - votes - plan.terms.excess(y)
         assert_allclose(beyond, 1, atol=0.02)
     infinite = usual.assign(amount=np.inf, distance_km=-np.inf)
     assert detector.predict(infinite).all()

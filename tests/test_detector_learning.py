@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from eqsep.tables.fitted import aligned
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -28,26 +27,27 @@ def demo():
 
 
 @pytest.fixture(scope="module")
-def feature_map(demo):
+def plan(demo):
     X, y = demo
-    return (
-        Detector(bandwidth=0.5, n_landmarks=60, random_state=0).fit(X[:400], y[:400]).feature_map_
-    )
+    return Detector(bandwidth=0.5, n_landmarks=60, random_state=0).fit(X[:400], y[:400]).plan_
 
 
 @pytest.fixture(scope="module")
-def whole(demo, feature_map):
-    return Detector(feature_map=feature_map).fit(*demo)
+def whole(demo, plan):
+    return Detector(plan=plan).fit(*demo)
 
 
 def assert_same(detector, other, X):
     """The same scores, threshold, sums and kinds, whatever order the kinds were seen in."""
     assert_allclose(detector.score_samples(X), other.score_samples(X), rtol=1e-6, atol=1e-6)
     assert_allclose(detector.threshold_, other.threshold_, rtol=1e-6, atol=1e-6)
-    assert_array_equal(detector.calibration_.rows, other.calibration_.rows)
+    assert_array_equal(
+        detector.model_.evidence.held_out.normal, other.model_.evidence.held_out.normal
+    )
     assert set(detector.kinds_) == set(other.kinds_)
     weight, expected = (
-        dict(zip(("", *d.kinds_), d.statistics_.weight, strict=True)) for d in (detector, other)
+        dict(zip(("", *d.kinds_), d.model_.evidence.sums.weight, strict=True))
+        for d in (detector, other)
     )
     assert_allclose([weight[kind] for kind in expected], list(expected.values()))
     assert_array_equal(detector.predict_kind(X), other.predict_kind(X))
@@ -69,13 +69,13 @@ def take(demo, rows):
 
 @settings(max_examples=5, deadline=None)
 @given(data=st.data())
-def test_pieces_in_any_order_give_what_one_fit_gives(data, demo, feature_map, whole):
+def test_pieces_in_any_order_give_what_one_fit_gives(data, demo, plan, whole):
     n = len(demo[1])
     order = np.random.default_rng(data.draw(st.integers(0, 2**31))).permutation(n)
     order = np.append(np.flatnonzero(demo[1] == "normal")[0], order)  # a first row that is normal
     order = order[np.sort(np.unique(order, return_index=True)[1])]
     cuts = sorted(data.draw(st.sets(st.integers(1, n - 1), max_size=5)))
-    detector = Detector(feature_map=feature_map)
+    detector = Detector(plan=plan)
     for rows in np.split(order, cuts):
         detector.partial_fit(*take(demo, rows))
     assert_same(detector, whole, demo[0])
@@ -83,9 +83,9 @@ def test_pieces_in_any_order_give_what_one_fit_gives(data, demo, feature_map, wh
 
 @settings(max_examples=5, deadline=None)
 @given(cut=st.integers(50, 850), reverse=st.booleans())
-def test_merging_gives_what_one_fit_gives(cut, reverse, demo, feature_map, whole):
-    first = Detector(feature_map=feature_map).fit(*take(demo, np.arange(cut)))
-    second = Detector(feature_map=feature_map).fit(*take(demo, np.arange(cut, len(demo[1]))))
+def test_merging_gives_what_one_fit_gives(cut, reverse, demo, plan, whole):
+    first = Detector(plan=plan).fit(*take(demo, np.arange(cut)))
+    second = Detector(plan=plan).fit(*take(demo, np.arange(cut, len(demo[1]))))
     a, b = (second, first) if reverse else (first, second)
     before = state(b)
     assert_same(a.merge(b), whole, demo[0])
@@ -94,11 +94,11 @@ def test_merging_gives_what_one_fit_gives(cut, reverse, demo, feature_map, whole
 
 @settings(max_examples=5, deadline=None)
 @given(seed=st.integers(0, 2**31), n=st.integers(1, 600))
-def test_forgetting_gives_what_never_learning_gives(seed, n, demo, feature_map):
+def test_forgetting_gives_what_never_learning_gives(seed, n, demo, plan):
     rows = np.random.default_rng(seed).permutation(len(demo[1]))
     gone, kept = rows[:n], rows[n:]
-    detector = Detector(feature_map=feature_map).fit(*demo).forget(*take(demo, gone))
-    expected = Detector(feature_map=feature_map).fit(*take(demo, kept))
+    detector = Detector(plan=plan).fit(*demo).forget(*take(demo, gone))
+    expected = Detector(plan=plan).fit(*take(demo, kept))
     assert_allclose(
         detector.score_samples(demo[0]), expected.score_samples(demo[0]), rtol=1e-6, atol=1e-6
     )
@@ -116,34 +116,34 @@ def test_learning_and_forgetting_leaves_nothing_even_of_repeated_rows(seed, n):
     rng = np.random.default_rng(seed)
     detector = Detector(bandwidth=0.5, n_landmarks=20, random_state=0).fit(*repeated(rng, 300))
     X, y = repeated(rng, n)
-    before, rows = detector.score_samples(X), detector.calibration_.rows
+    before, rows = detector.score_samples(X), detector.model_.evidence.held_out.normal
     threshold = detector.threshold_
     detector.partial_fit(X, y).forget(X, y)
     assert_allclose(detector.score_samples(X), before, rtol=1e-6, atol=1e-9)
-    assert_array_equal(detector.calibration_.rows, rows)
+    assert_array_equal(detector.model_.evidence.held_out.normal, rows)
     assert_allclose(detector.threshold_, threshold, rtol=1e-6)
 
 
-def test_a_table_may_come_from_another_library_or_as_text(demo, feature_map):
+def test_a_table_may_come_from_another_library_or_as_text(demo, plan):
     """Which rows calibrate goes by what a column says, not by its type."""
     X, y = take(demo, np.arange(400))
-    detector = Detector(feature_map=feature_map).fit(X, y)
-    rows = detector.calibration_.rows
+    detector = Detector(plan=plan).fit(X, y)
+    rows = detector.model_.evidence.held_out.normal
     as_text = X.assign(
         amount=[None if v != v else repr(v) for v in X["amount"]],
         card_present=X["card_present"].astype(str).str.upper(),
         purpose=pd.Categorical(X["purpose"]),
         time=[str(moment) for moment in X["time"]],
     )
-    assert_array_equal(calibrating(feature_map, as_text), calibrating(feature_map, X))
+    assert_array_equal(calibrating(plan, as_text), calibrating(plan, X))
     with pytest.warns(RepeatedRowsWarning, match="were learnt before"):
         detector.partial_fit(as_text, y)
     emptied = detector.forget(X, y)
-    assert_array_equal(emptied.calibration_.rows, rows)
+    assert_array_equal(emptied.model_.evidence.held_out.normal, rows)
 
 
-def calibrating(feature_map, X):
-    return feature_map.calibrates(aligned(feature_map.encoder, X))
+def calibrating(plan, X):
+    return plan.calibrates(plan.align(X))
 
 
 def test_a_new_kind_becomes_a_seen_one():
@@ -156,7 +156,7 @@ def test_a_new_kind_becomes_a_seen_one():
     landmarks = Detector(bandwidth=0.5, random_state=0).fit(
         np.vstack([X, leak[:15]]), np.append(y, ["leak"] * 15)
     )
-    detector = Detector(feature_map=landmarks.feature_map_).fit(X, y)
+    detector = Detector(plan=landmarks.plan_).fit(X, y)
     fresh = rng.normal((0, -9), size=(50, 2))
     assert set(detector.predict_kind(fresh)) == {"unseen"}
     detector.partial_fit(leak, ["leak"] * 30)
@@ -167,11 +167,11 @@ def test_a_new_kind_becomes_a_seen_one():
     assert detector.predict(rng.normal(size=(500, 2))).mean() < 0.03
 
 
-def test_kinds_of_both_are_merged(demo, feature_map):
+def test_kinds_of_both_are_merged(demo, plan):
     X, y = demo
     labelled = np.array([label is not None for label in y])
     takeover, skimming = (
-        Detector(feature_map=feature_map).fit(X[rows], y[rows])
+        Detector(plan=plan).fit(X[rows], y[rows])
         for rows in (
             labelled & np.isin(y.astype(str), ["normal", "takeover"]) & (np.arange(len(y)) < 600),
             labelled & np.isin(y.astype(str), ["normal", "skimming"]) & (np.arange(len(y)) >= 600),
@@ -185,21 +185,21 @@ def test_kinds_of_both_are_merged(demo, feature_map):
     assert merged.coef_.shape[1] == 3
 
 
-def test_numbers_and_no_labels_are_merged_too(feature_map, demo):
+def test_numbers_and_no_labels_are_merged_too(plan, demo):
     X, y = demo
-    unlabelled = Detector(feature_map=feature_map).fit(X[:300])
-    numbers = Detector(feature_map=feature_map).fit(X[300:], (y[300:] == "takeover").astype(int))
+    unlabelled = Detector(plan=plan).fit(X[:300])
+    numbers = Detector(plan=plan).fit(X[300:], (y[300:] == "takeover").astype(int))
     merged = unlabelled.merge(numbers)
     assert merged.kinds_ == ("anomaly",)
     assert_array_equal(merged.classes_, [0, 1])
 
 
-def test_unlabelled_rows_count_the_same_in_every_piece(demo, feature_map):
+def test_unlabelled_rows_count_the_same_in_every_piece(demo, plan):
     """Where the first fit had no normal label, rows without one are normal ones from then on."""
     X, y = demo
     kinds = np.where(y == "normal", None, y)
-    whole = Detector(feature_map=feature_map).fit(X, kinds)
-    pieces = Detector(feature_map=feature_map).fit(X[:300], kinds[:300])
+    whole = Detector(plan=plan).fit(X, kinds)
+    pieces = Detector(plan=plan).fit(X[:300], kinds[:300])
     pieces.partial_fit(X[300:500], kinds[300:500]).partial_fit(X[500:], kinds[500:])
     assert_same(pieces, whole, X)
 
@@ -213,10 +213,10 @@ def test_the_first_piece_is_a_fit(demo):
 REFUSED = {
     "merging another map": (
         lambda d, X, y: d.merge(Detector(n_landmarks=30, bandwidth=0.5, random_state=1).fit(X, y)),
-        r"Detector\(feature_map=one.feature_map_\)",
+        r"Detector\(plan=one.plan_\)",
     ),
     "merging another penalty": (
-        lambda d, X, y: d.merge(Detector(feature_map=d.feature_map_, alpha=3.0).fit(X, y)),
+        lambda d, X, y: d.merge(Detector(plan=d.plan_, alpha=3.0).fit(X, y)),
         "same alpha can be merged: this has 0.1, the other 3.0",
     ),
     "forgetting a kind that was not learnt": (
@@ -250,19 +250,19 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("change", "told"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_is_refused_and_changes_nothing(change, told, demo, feature_map):
+def test_what_cannot_be_is_refused_and_changes_nothing(change, told, demo, plan):
     X, y = demo
-    detector = Detector(feature_map=feature_map).fit(X, y)
+    detector = Detector(plan=plan).fit(X, y)
     before = state(detector)
     with pytest.raises(ValueError, match=told):
         change(detector, X, y)
     assert state(detector) == before
 
 
-def test_a_piece_that_is_too_small_for_the_promise_is_told_only_by_fit(demo, feature_map):
+def test_a_piece_that_is_too_small_for_the_promise_is_told_only_by_fit(demo, plan):
     X, y = take(demo, np.arange(60))
     with pytest.warns(CalibrationWarning):
-        Detector(feature_map=feature_map).fit(X, y)
+        Detector(plan=plan).fit(X, y)
 
 
 def far_from_landmarks():

@@ -7,7 +7,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from eqsep.detector.scoring import scorer_of
 from eqsep.tables.fitted import output_weights
 from numpy.testing import assert_array_equal
 
@@ -104,7 +103,7 @@ def test_columns_go_by_name(frame, fitted):
 def test_a_score_does_not_depend_on_the_rows_beside_it(frame, fitted, threads, monkeypatch):
     """To the last bit: alone, in a batch, and whatever the number of threads."""
     together = fitted.score_samples(frame)
-    likeness = scorer_of(fitted).likeness(fitted.feature_map_.rows(frame))
+    likeness = fitted.model_.score.likeness(fitted.plan_.encode(frame))
     monkeypatch.setenv("OMP_NUM_THREADS", threads)
     monkeypatch.setattr(loops, "WORTH_A_THREAD", 1)
     assert_array_equal(fitted.score_samples(frame), together)
@@ -112,7 +111,7 @@ def test_a_score_does_not_depend_on_the_rows_beside_it(frame, fitted, threads, m
     alone = np.concatenate([fitted.score_samples(frame.iloc[[i]]) for i in some])
     assert_array_equal(alone, together[::23])
     assert_array_equal(fitted.score_samples(frame.iloc[::-1])[::-1], together)
-    alone = [scorer_of(fitted).likeness(fitted.feature_map_.rows(frame.iloc[[i]]))[0] for i in some]
+    alone = [fitted.model_.score.likeness(fitted.plan_.encode(frame.iloc[[i]]))[0] for i in some]
     assert_array_equal(alone, likeness[::23])
 
 
@@ -222,7 +221,7 @@ def test_twenty_thousand_names():
     names = [f"n{i % 20_000}" for i in range(40_000)]
     table = pd.DataFrame({"name": names, "size": np.random.default_rng(0).normal(size=40_000)})
     detector = cheap(n_landmarks=50).fit(table)
-    assert len(output_weights(detector.feature_map_.encoder)) < 200
+    assert len(output_weights(detector.plan_.encoder)) < 200
     assert detector.predict(table).mean() < 0.02
     new = pd.DataFrame({"name": ["other"], "size": [0.0]})
     assert detector.score_samples(new) > np.median(detector.score_samples(table))

@@ -1,6 +1,7 @@
 """Rows in time: a fit looks forwards, says where rows change, and the model goes on saying it."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from eqsep import Detector, load_model
 from eqsep.checks import DependentRowsWarning, DriftWarning, TimeOrderWarning
 from eqsep.cli import app
 from eqsep.commands.wording import in_command
+from eqsep.detector import Config
 from eqsep.report import HeldOut, detector_report
 
 N = 1500
@@ -19,7 +21,7 @@ N = 1500
 
 def detector(**more) -> Detector:
     settings = {"n_landmarks": 60, "bandwidth": 1.0, "false_alarm_rate": 0.05, "random_state": 0}
-    return Detector(**settings | more)
+    return Detector(config=Config.fast(), **settings | more)
 
 
 def rows(how: str, *, seed: int = 0) -> pd.DataFrame:
@@ -81,7 +83,7 @@ def test_whole_groups_in_order_of_time_may_change_too():
     frame = rows("trend").assign(run=np.arange(N) // 15)
     with pytest.warns(DriftWarning, match="column 'b'"):
         found = detector(false_alarm_rate=0.1).fit(frame, groups="run", time="t")
-    assert found.feature_map_.grouping.unit == "group"
+    assert found.plan_.holdout.grouping.unit == "group"
     assert len(set(found.calibration_.groups.tolist())) == 49
 
 
@@ -109,10 +111,10 @@ def test_the_model_goes_on_saying_it(tmp_path):
 def test_a_merged_model_says_what_one_of_its_models_says():
     frame = rows("jump")
     like, _ = fitted(frame)
-    still, _ = fitted(frame[:1000], feature_map=like.feature_map_)
+    still, _ = fitted(frame[:1000], plan=like.plan_)
     assert still.caution_ is None
-    other, _ = fitted(frame[1000:], feature_map=like.feature_map_)
-    other.caution_ = like.caution_
+    other, _ = fitted(frame[1000:], plan=like.plan_)
+    other.with_model(replace(other.model_, caution=like.caution_))
     assert still.merge(other).caution_ == like.caution_
 
 
@@ -126,17 +128,6 @@ def in_runs(tmp_path_factory):
         detector().fit(frame[:600]).save(folder / "model.eqsep")
     frame[600:].assign(kind="normal").to_csv(folder / "new.csv", index=False)
     return folder
-
-
-@pytest.mark.parametrize(
-    "words", [["score", "--fdr", "0.1", "--out", "out.csv"], ["test", "--label", "kind"], ["info"]]
-)
-def test_commands_go_on_saying_that_rows_are_like_those_before(in_runs, words, monkeypatch):
-    monkeypatch.chdir(in_runs)
-    files = ["model.eqsep"] if words == ["info"] else ["model.eqsep", "new.csv"]
-    done = CliRunner().invoke(app, [words[0], *files, *words[1:]])
-    assert done.exit_code == 0, done.output
-    assert "Rows are like those before them" in done.output
 
 
 def test_select_warns_of_rows_in_runs(in_runs):

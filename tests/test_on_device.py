@@ -139,7 +139,7 @@ def test_doubted_rows_score_as_in_memory(payments):
     """By two functions over the landmarks."""
     labels = np.where(payments.kind == "normal", None, payments.kind)
     detector = Detector(**SETTINGS).fit(payments.X, labels)
-    assert detector.anomaly_coef_.any()
+    assert detector.model_.score.likeness_coef.any()
     here = detector.score_samples(payments.X)
     assert_allclose(detector.set_params(device="auto").score_samples(payments.X), here, atol=1e-3)
 

@@ -297,7 +297,8 @@ class Calibration(WithoutCaches):
         threshold.
         """
         q, c = (self.survival(np.atleast_1d(s)) for s in (score, max(threshold, 0.0)))
-        return np.column_stack([q, np.broadcast_to(c, q.shape)]) / (q + c)[:, None]
+        both = np.column_stack([q, np.broadcast_to(c, q.shape)])
+        return np.asarray(both / (q + c)[:, None])
 
     # What is kept
 

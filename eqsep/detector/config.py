@@ -9,6 +9,7 @@ import numpy as np
 from eqsep.engine.kernels import are_powers
 from eqsep.errors import ParameterError
 from eqsep.schemas import check_names, damaged
+from eqsep.tables.batches import ANOMALIES, SAMPLE
 
 UNLABELLED_ROWS = ("auto", "trusted", "doubted")
 
@@ -52,12 +53,17 @@ class Config:
         The most normal rows that a first fit holds out to calibrate.
     max_held_out_in_groups : int
         The same where whole groups are held out.
+    max_held_out_anomalies : int
+        The most labelled anomalies that are held out where rows are doubted.
     n_folds, n_trees_per_fold : int
         Of the cross-conformal test by which alarms are named.
     max_kind_rows : int
         The most rows of a kind that are kept to name alarms by; fewer where rows are wide.
     max_near_rows : int
         Of these, the most to which distances are taken.
+    max_sample, max_sample_anomalies : int
+        The most rows of a stream from which a plan is chosen, and of how many anomalies among them
+        there may be more than their share.
     """
 
     n_landmarks: int = 1400
@@ -80,10 +86,13 @@ class Config:
     few_anomalies: int = 100
     max_held_out: int = 19_999
     max_held_out_in_groups: int = 10_000
+    max_held_out_anomalies: int = 200
     n_folds: int = 5
     n_trees_per_fold: int = 40
     max_kind_rows: int = 1000
     max_near_rows: int = 250
+    max_sample: int = SAMPLE
+    max_sample_anomalies: int = ANOMALIES
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():

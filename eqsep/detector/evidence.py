@@ -20,7 +20,6 @@ from eqsep.tables.encodings import FAR
 from eqsep.tables.reading import Table
 
 _FEWEST_KIND_ROWS, _MOST_VALUES = 200, 200_000  # of a kind that are kept where rows are wide
-_MOST_ANOMALIES = 200  # labelled ones that a stream holds out
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -57,12 +56,14 @@ class HeldOutRows(WithoutCaches):
     @cached_property
     def normal(self) -> np.ndarray:
         """The normal rows."""
-        return self.rows[self.is_normal]
+        rows: np.ndarray = self.rows[self.is_normal]
+        return rows
 
     @cached_property
     def anomalies(self) -> np.ndarray:
         """The labelled anomalies."""
-        return self.rows[~self.is_normal]
+        rows: np.ndarray = self.rows[~self.is_normal]
+        return rows
 
     @property
     def groups(self) -> np.ndarray:
@@ -71,18 +72,18 @@ class HeldOutRows(WithoutCaches):
 
     def take(self, places: np.ndarray) -> "HeldOutRows":
         """Some of them."""
-        return replace(
-            self,
-            **{name: getattr(self, name)[places] for name in _HELD_ARRAYS},
-            names={column: names[places] for column, names in self.names.items()},
-        )
+        parts: dict[str, Any] = {name: getattr(self, name)[places] for name in _HELD_ARRAYS}
+        names = {column: names[places] for column, names in self.names.items()}
+        return replace(self, **parts, names=names)
 
     def __add__(self, other: "HeldOutRows") -> "HeldOutRows":
         def joined(one: Any, two: Any) -> np.ndarray:
             return np.concatenate([one, two])
 
         names = {c: joined(self.names[c], other.names[c]) for c in self.names if c in other.names}
-        parts = {n: joined(getattr(self, n), getattr(other, n)) for n in _HELD_ARRAYS}
+        parts: dict[str, Any] = {
+            n: joined(getattr(self, n), getattr(other, n)) for n in _HELD_ARRAYS
+        }
         return replace(self, **parts, names=names)
 
     def __sub__(self, gone: "HeldOutRows") -> "HeldOutRows":
@@ -471,7 +472,8 @@ def _names(table: Table, column: str) -> np.ndarray:
     """The name of each row in a column."""
     found = next(c for c in table.columns if c.name == column)
     names, rows = found.names()
-    return np.array(names, dtype=object)[rows]
+    own: np.ndarray = np.array(names, dtype=object)[rows]
+    return own
 
 
 # Bounds: a first fit holds out, and keeps of each kind, no more rows than it takes. Which rows
@@ -504,7 +506,8 @@ def bound(plan: Plan, evidence: Evidence, *, config: Config) -> tuple[Plan, Evid
     plan, evidence = thin(plan, evidence, config=config, slack=2.0)
     if plan.holdout.grouping is not None:
         return plan, evidence  # of large groups some rows calibrate
-    for most, anomalous in ((config.max_held_out, False), (_MOST_ANOMALIES, True)):
+    limits = ((config.max_held_out, False), (config.max_held_out_anomalies, True))
+    for most, anomalous in limits:
         if (evidence.held_out.is_normal != anomalous).sum() > 2 * most:
             plan, evidence = _hold_out_at_most(plan, evidence, most=most, anomalous=anomalous)
     return plan, evidence
@@ -566,8 +569,9 @@ def _hold_out_at_most(
     lower = int(hashes[most])
     if 2 * (hashes < np.uint64(lower)).sum() < most:
         lower += 1
-    name = "anomaly_bound" if anomalous else "bound"
-    plan = replace(plan, holdout=replace(plan.holdout, **{name: lower}))
+    rule = plan.holdout
+    rule = replace(rule, anomaly_bound=lower) if anomalous else replace(rule, bound=lower)
+    plan = replace(plan, holdout=rule)
     leaves = concerned & (held.hashes >= np.uint64(lower))
     moved = held.take(np.flatnonzero(leaves))
     kinds = ("", *evidence.labels.kinds)

@@ -37,6 +37,7 @@ from eqsep.labels import (
     read_row_labels,
 )
 from eqsep.tables.batches import (
+    ANOMALIES,
     Batch,
     LabelledRows,
     Source,
@@ -147,7 +148,12 @@ class FirstFit:
         """The fit to batches; memory does not grow with their number."""
         if not source.again:
             return self._to_batches_once(read(source), rng)
-        summary = StreamSummary(normal=self.normal, rng=np.random.default_rng(seed_of(rng)))
+        summary = StreamSummary(
+            normal=self.normal,
+            rng=np.random.default_rng(seed_of(rng)),
+            most=self.config.max_sample,
+            most_anomalies=self.config.max_sample_anomalies,
+        )
         summarise(summary, source, labels_alone=self.plan is not None)
 
         def gather_all(plan: Plan, known: RowLabels) -> Taught:
@@ -188,7 +194,7 @@ class FirstFit:
         for table, y in batches:
             first.append((table, y))
             n_rows += table.n_rows
-            if n_rows >= sample_size(width(table)):
+            if n_rows >= sample_size(width(table), most=self.config.max_sample):
                 break
         if not first:
             raise _no_rows()
@@ -263,7 +269,7 @@ class FirstFit:
         share = n_held_out(n_normal, config=self.config, doubted=doubted) / n_normal
         held = [1 + labels.kinds.index(kind) for kind in holdout.anomaly_kinds]
         n_anomalous = max(int(counts[np.isin(labels.code, held)].sum()), 1)
-        anomalous = n_held_out_anomalies(n_anomalous) / n_anomalous
+        anomalous = n_held_out_anomalies(n_anomalous, config=self.config) / n_anomalous
         holdout = replace(
             holdout,
             bound=min(holdout.bound, int(min(_SLACK * share, 1.0) * _WHOLE)),
@@ -307,19 +313,27 @@ class StreamSummary:
         are sampled apart, so that there are enough of them.
     rng : Generator
         Draws the sample.
-    most : int, default=None
-        The most rows of the sample, `eqsep.tables.batches.SAMPLE` by default; fewer where rows
-        are wide.
+    most : int, default=SAMPLE
+        The most rows of the sample; fewer where rows are wide.
+    most_anomalies : int, default=ANOMALIES
+        Of how many anomalies there may be more in the sample than their share.
     """
 
-    def __init__(self, *, normal: Any, rng: np.random.Generator, most: int | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        normal: Any,
+        rng: np.random.Generator,
+        most: int | None = None,
+        most_anomalies: int = ANOMALIES,
+    ) -> None:
         self.n_rows = 0
         self.labelled = False
         self.names: dict[str, Counter[str]] = {}
         self._counts: Counter[Any] = Counter()  # in the order in which labels were first seen
         self._normal = normal
         self._rng = rng
-        self._most = most
+        self._most, self._most_anomalies = most, most_anomalies
         self._strata: Strata[LabelledRows[Table]] | None = None
 
     def add(self, table: Table, y: Any) -> None:
@@ -329,7 +343,8 @@ class StreamSummary:
             if column.kind in _NAMED:
                 self._count_names(column.name, column.counts())
         if self._strata is None:
-            self._strata = Strata(sample_size(width(table), most=self._most), _joined_rows)
+            size = sample_size(width(table), most=self._most)
+            self._strata = Strata(size, _joined_rows, most_others=self._most_anomalies)
         labels = [*labels, None]
         is_normal = np.array([may_be_normal(k, normal=self._normal) for k in labels])[code]
         positions = np.arange(self.n_rows, self.n_rows + table.n_rows)

@@ -40,7 +40,7 @@ _ALL = 2**64 - 1
 _ONE_IN = 25  # normal rows, of which one may be held out however many there are
 _GAP, _WIDE_GAP = 0.1, 0.25  # of a block beside one that is held out; where rows have windows
 _SPARE = 5  # times as many groups as a rate takes are held out, where there are enough
-_FEWEST_ANOMALIES, _MOST_ANOMALIES = 10, 200  # labelled ones that are held out
+_FEWEST_ANOMALIES = 10  # labelled ones that are held out, or none is
 _COMMON = 20  # rows from which on a kind has some to spare
 
 
@@ -67,15 +67,15 @@ def n_held_out(n: int, *, config: Config, doubted: bool = False) -> int:
     return most if doubted else usable(most)
 
 
-def n_held_out_anomalies(n: int) -> int:
+def n_held_out_anomalies(n: int, *, config: Config) -> int:
     """How many of `n` labelled anomalies to hold out: a tenth, at most 200; none of less than 100.
 
     Examples
     --------
-    >>> [n_held_out_anomalies(n) for n in (99, 100, 5000)]
+    >>> [n_held_out_anomalies(n, config=Config()) for n in (99, 100, 5000)]
     [0, 10, 200]
     """
-    return min(n // 10, _MOST_ANOMALIES) if n // 10 >= _FEWEST_ANOMALIES else 0
+    return min(n // 10, config.max_held_out_anomalies) if n // 10 >= _FEWEST_ANOMALIES else 0
 
 
 def row_hashes(values: np.ndarray, *, key: int) -> np.ndarray:
@@ -331,7 +331,7 @@ class HoldOut:
         ids = id_columns(table)
         columns = np.array([j for j, c in enumerate(table.columns) if c.name not in ids], dtype=int)
         kinds = ["text" if c.is_empty else c.kind for c in (table.columns[j] for j in columns)]
-        values = table.contents(columns, kinds)
+        values = table.contents(columns.tolist(), kinds)
         key = int(rng.randint(2**31 - 1)) ^ zlib.crc32(values.tobytes())
         if table.groups is None:
             hashes = row_hashes(values, key=key)
@@ -360,7 +360,7 @@ class HoldOut:
         """64 bits for each row of an aligned table."""
         learnt = [encoder.columns[j] for j in self.columns]
         kinds = ["text" if column is None else column.reads for column in learnt]
-        return row_hashes(table.contents(self.columns, kinds), key=self.key)
+        return row_hashes(table.contents(self.columns.tolist(), kinds), key=self.key)
 
     def _of_hashes(self, hashes: np.ndarray, labels: RowLabels) -> Split:
         held_kinds = [self.anomaly_bound if k in self.anomaly_kinds else 0 for k in labels.kinds]
@@ -451,7 +451,7 @@ def _bounds(
     times = np.bincount(labels.code[labels.code > 0], minlength=1 + len(labels.kinds))
     common = [code for code in np.flatnonzero(times >= _COMMON).tolist() if doubted]
     anomalous = np.sort(hashes[np.isin(labels.code, common)])
-    n_anomalous = n_held_out_anomalies(len(anomalous)) if common else 0
+    n_anomalous = n_held_out_anomalies(len(anomalous), config=config) if common else 0
     normal = np.sort(hashes[labels.code == 0])
     n_normal = n_held_out(len(normal), config=config, doubted=n_anomalous > 0)
     bound = int(normal[n_normal]) if len(normal) > 1 else 0

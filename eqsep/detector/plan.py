@@ -17,7 +17,7 @@ from eqsep.labels import UNLABELLED, RowLabels, read_row_labels
 from eqsep.schemas import FLAG, LABEL, NONE, POSITIVE, Schema, check_parts, damaged, either, kept
 from eqsep.tables.encoder import Encoder
 from eqsep.tables.reading import Table, read_table, row_parts
-from eqsep.tables.tensors import TensorEncoding, encoded_parts
+from eqsep.tables.tensors import READ_AT_ONCE, TensorEncoding, encoded_parts
 
 Names = Mapping[str, frozenset[str]]  # some names of some columns
 
@@ -283,8 +283,8 @@ class Plan(WithoutCaches):
             return map(self.encode, row_parts(X))
         if device not in self._tensor_encodings:
             self._tensor_encodings[device] = TensorEncoding.of(self.encoder, device)
-        whole = self.windows is not None  # they look at the rows before a row
-        return encoded_parts(self._tensor_encodings[device], X, align=self.align, whole=whole)
+        most = READ_AT_ONCE if self.windows is None else None  # they look at the rows before a row
+        return encoded_parts(self._tensor_encodings[device], X, align=self.align, most=most)
 
     @cached_property
     def _tensor_encodings(self) -> dict[str, TensorEncoding]:

@@ -434,11 +434,15 @@ class Strata(Generic[T]):
         The most rows of the sample of both.
     join : callable
         From a list of pieces of rows to one piece.
+    most_others : int, default=ANOMALIES
+        Of how many others there may be more in the sample than their share.
     """
 
-    def __init__(self, size: int, join: Callable[[list[T]], T]) -> None:
+    def __init__(
+        self, size: int, join: Callable[[list[T]], T], *, most_others: int = ANOMALIES
+    ) -> None:
         self.size, self.n_normal, self.n_others = size, 0, 0
-        self._join = join
+        self._join, self._most_others = join, most_others
         self._normal: Reservoir[T] = Reservoir(size, join)
         self._others: Reservoir[T] = Reservoir(size, join)
 
@@ -466,12 +470,12 @@ class Strata(Generic[T]):
     def sample(self) -> T:
         """All rows where they are few; else some of each sort, those that may be normal last.
 
-        Up to a third are others: as many as is their share among all rows, or `ANOMALIES`.
+        Up to a third are others: as many as is their share among all rows, or `most_others`.
         """
         n = len(self._others)
         if not self.is_whole:
             share = self.n_others / (self.n_normal + self.n_others)
-            n = min(n, self.size // 3, max(ANOMALIES, round(self.size * share)))
+            n = min(n, self.size // 3, max(self._most_others, round(self.size * share)))
         parts = (self._others.rows(n), self._normal.rows(self.size - n))
         return self._join([part for part in parts if part is not None])
 

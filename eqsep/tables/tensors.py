@@ -174,18 +174,22 @@ def _side_by_side(ranks: np.ndarray, first: np.ndarray) -> np.ndarray:
 
 
 def encoded_parts(
-    encoding: TensorEncoding, X: Any, *, align: Callable[[Any], Table], whole: bool
+    encoding: TensorEncoding,
+    X: Any,
+    *,
+    align: Callable[[Any], Table],
+    most: int | None = READ_AT_ONCE,
 ) -> Iterator[Any]:
     """The rows of a table as tensors on a device, encoded, some at a time.
 
     While the device computes with some rows, threads read the next ones. `align` makes a table with
-    the columns of the fit of some rows; `whole`, all rows go at once.
+    the columns of the fit of some rows, at most so many; None: of all at once.
     """
 
     def gathered(part: Any) -> Gathered:
         return encoding.gathered(align(part))
 
-    for columns in _in_advance(gathered, row_parts(X, most=None if whole else READ_AT_ONCE)):
+    for columns in _in_advance(gathered, row_parts(X, most=most)):
         yield encoding(columns)
 
 

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
-from eqsep.detector import ColumnClosedness, End, closedness_by_column
+from eqsep.detector import ColumnClosedness, Config, End, closedness_by_column
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +17,9 @@ def payments():
 
 @pytest.fixture(scope="module")
 def detector(payments):
-    return Detector(n_landmarks=80, bandwidth=1 / 16, random_state=0).fit(payments)
+    return Detector(config=Config.fast(), n_landmarks=80, bandwidth=1 / 16, random_state=0).fit(
+        payments
+    )
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +82,10 @@ def test_where_the_alarm_rings_is_measured_in_ranges_of_the_normal_rows(found, p
 def test_a_column_is_drowned_where_others_keep_its_alarm_far_out_or_silent():
     rng = np.random.default_rng(0)
     few, many = rng.normal(size=(400, 2)), rng.normal(size=(400, 120))
-    alone = Detector(n_landmarks=60, random_state=0).fit(few)
-    beside = Detector(n_landmarks=60, random_state=0).fit(np.hstack([few, many]))
+    alone = Detector(config=Config.fast(), n_landmarks=60, random_state=0).fit(few)
+    beside = Detector(config=Config.fast(), n_landmarks=60, random_state=0).fit(
+        np.hstack([few, many])
+    )
     near = closedness_by_column(alone, few)[0]
     far = closedness_by_column(beside, np.hstack([few, many]))[0]
     assert near.closed
@@ -113,7 +117,7 @@ def test_dates_keep_their_hour_and_truths_have_no_third_value(found):
 
 def test_a_constant_column_and_rows_that_all_ring_are_looked_at_too():
     X = np.column_stack([np.full(300, 7.0), np.random.default_rng(0).normal(size=300)])
-    detector = Detector(random_state=0, false_alarm_rate=0.05).fit(X)
+    detector = Detector(config=Config.fast(), random_state=0, false_alarm_rate=0.05).fit(X)
     constant = closedness_by_column(detector, X)[0]
     assert constant.score[constant.position == 0.5, 1] < detector.threshold_
     assert len(closedness_by_column(detector, X + 100)) == 2

@@ -1,23 +1,26 @@
-"""Windows: columns over the last rows of a run, the same bits however the rows come."""
+"""Rows of a run: windows over its last rows, and alarms that must persist, in pieces too."""
 
-import warnings
 from copy import copy
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from invoking import CliRunner
 
 from eqsep import Detector, load_model
-from eqsep.cli import app
-from eqsep.detector import Runs, Windows
+from eqsep.detector import Config, PersistentAlarms, Runs, Windows
 from eqsep.errors import UserError
 from eqsep.persistence import ModelFileError
 from eqsep.tables.reading import read_table
 
 ROWS, RUNS = 60, 12
-SETTINGS = {"bandwidth": 1.0, "n_landmarks": 60, "false_alarm_rate": 0.2, "random_state": 0}
+SETTINGS = {
+    "bandwidth": 1.0,
+    "n_landmarks": 60,
+    "false_alarm_rate": 0.2,
+    "random_state": 0,
+    "config": Config.fast(),
+}
 
 
 def sensors(seed=0, n_runs=RUNS):
@@ -88,7 +91,7 @@ def test_no_row_looks_ahead():
 @pytest.mark.parametrize("at_once", [1, 59])
 def test_batches_give_the_same_bits_as_the_whole(detector, at_once):
     frame = sensors(seed=1, n_runs=2).sort_values("minute", kind="stable")  # runs side by side
-    windows, runs = detector.feature_map_.windows, Runs()
+    windows, runs = detector.plan_.windows, Runs()
     parts = [
         detector.score_samples(
             windows.transform(frame[i : i + at_once], "run", "minute", runs=runs)
@@ -103,7 +106,7 @@ def test_rows_are_taken_in_the_order_of_time(detector):
     mixed = frame.sample(frac=1, random_state=0)
     score = pd.Series(detector.score_samples(mixed), mixed.index).sort_index()
     np.testing.assert_array_equal(score, detector.score_samples(frame))
-    runs, windows = Runs(), detector.feature_map_.windows
+    runs, windows = Runs(), detector.plan_.windows
     windows.transform(frame[30:60], "run", "minute", runs=runs)
     with pytest.raises(UserError, match="goes back"):
         windows.transform(frame[:30], "run", "minute", runs=runs)
@@ -116,23 +119,23 @@ def test_a_fit_in_batches_is_the_fit_in_memory():
     whole = Detector(**settings).fit(frame, groups="run")
     parts = Detector(**settings).fit(batches, groups="run")
     np.testing.assert_array_equal(whole.score_samples(frame), parts.score_samples(frame))
-    assert whole.feature_map_.is_same(parts.feature_map_)
+    assert whole.plan_.is_same(parts.plan_)
 
 
 def test_the_file_keeps_the_windows(detector, tmp_path):
     detector.save(tmp_path / "m.eqsep")
     again = load_model(tmp_path / "m.eqsep")
-    assert again.feature_map_.windows == detector.feature_map_.windows
-    assert again.feature_map_.grouping == detector.feature_map_.grouping
+    assert again.plan_.windows == detector.plan_.windows
+    assert again.plan_.holdout.grouping == detector.plan_.holdout.grouping
     assert again.feature_names_in_.tolist() == ["temperature", "flow", "state"]
     frame = sensors(seed=1)
     np.testing.assert_array_equal(again.score_samples(frame), detector.score_samples(frame))
 
 
 def test_a_file_whose_windows_are_of_other_columns_is_damaged(detector, tmp_path):
-    windows = replace(detector.feature_map_.windows, columns=("temperature", "pressure", "state"))
-    forged = copy(detector)
-    forged.feature_map_ = replace(detector.feature_map_, windows=windows)
+    windows = replace(detector.plan_.windows, columns=("temperature", "pressure", "state"))
+    model = detector.model_
+    forged = copy(detector).with_model(replace(model, plan=replace(model.plan, windows=windows)))
     with pytest.raises(ModelFileError, match="windows have not the columns"):
         forged.save(tmp_path / "m.eqsep")
 
@@ -164,7 +167,7 @@ def test_an_explanation_shows_no_rounding(detector):
 
 def test_blocks_of_time_are_wider_than_windows():
     in_time = Detector(window=20, **SETTINGS).fit(sensors(n_runs=20), time=np.arange(1200.0))
-    grouping = in_time.feature_map_.grouping
+    grouping = in_time.plan_.holdout.grouping
     lengths = np.diff(grouping.edges)
     assert (lengths * grouping.gap >= 20 - 1).all()
 
@@ -189,82 +192,9 @@ def test_the_runs_of_rows_must_be_known(detector, tmp_path):
         detector.predict(frame.drop(columns="run"))
     with pytest.raises(UserError, match="row by row"):
         detector.to_onnx(tmp_path / "m.onnx")
-    other = Detector(window=9, feature_map=detector.feature_map_)
-    with pytest.raises(UserError, match="contradict the feature map"):
+    other = Detector(window=9, plan=detector.plan_)
+    with pytest.raises(UserError, match="contradict the plan"):
         other.fit(frame, groups="run", time="minute")
-
-
-def command(*words):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        done = CliRunner().invoke(app, [str(word) for word in words])
-    assert done.exit_code == 0, done.output
-    return done.output
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    """Labelled rows of runs, new ones, and a model with windows."""
-    folder = tmp_path_factory.mktemp("windows")
-    new = sensors(seed=1)
-    new["kind"] = np.where((new["run"] == "r03") & (new["minute"] >= 30), "drift", "normal")
-    new.loc[new["kind"] == "drift", "flow"] += 3
-    sensors().assign(kind="normal").to_csv(folder / "old.csv", index=False)
-    new.to_csv(folder / "new.csv", index=False)
-    fit = ("--label", "kind", "--group", "run", "--time", "minute", "--window", 5)
-    told = command(
-        *("fit", folder / "old.csv", *fit, "--landmarks", 60, "--false-alarm-rate", 0.2),
-        *("--out", folder / "m.eqsep"),
-    )
-    assert "of 2 also mean, deviation and slope of 5 rows" in told
-    return folder
-
-
-def test_the_command_scores_as_python_does(files, monkeypatch):
-    detector, frame = load_model(files / "m.eqsep"), pd.read_csv(files / "new.csv")
-    monkeypatch.setattr("eqsep.commands.text_files.ROWS_AT_ONCE", 50)
-    command("score", files / "m.eqsep", files / "new.csv", "--out", files / "scores.parquet")
-    scores = pd.read_parquet(files / "scores.parquet")
-    expected = detector.score_samples(frame.drop(columns="kind"))
-    np.testing.assert_array_equal(scores["score"], expected)
-
-
-def test_all_commands_take_the_windows_of_the_model(files):
-    model, new = files / "m.eqsep", files / "new.csv"
-    assert "flow, mean of 5 rows" in command("explain", model, new, "--most", 1)
-    assert "drift" in command("test", model, new, "--label", "kind")
-    learnt = command("learn", model, new, "--label", "kind", "--out", files / "more.eqsep")
-    assert "seen kinds  drift" in learnt
-    command("forget", files / "more.eqsep", new, "--label", "kind", "--out", files / "less.eqsep")
-    assert "window=5" in command("info", files / "less.eqsep")
-    few = files / "few.csv"
-    pd.read_csv(new)[120:240].to_csv(few, index=False)
-    bare = ("--drop", "run", "--drop", "minute", "--window", 5, "--landmarks", 60)
-    assert "drift" in command("evaluate", few, "--label", "kind", *bare)
-
-
-def test_large_files_are_learnt_with_windows_that_go_on(files, monkeypatch):
-    fit = ("--label", "kind", "--group", "run", "--window", 5, "--landmarks", 60)
-    command("fit", files / "old.csv", *fit, "--drop", "minute", "--out", files / "whole.eqsep")
-    monkeypatch.setattr("eqsep.commands.training_data.LARGE", 1)
-    monkeypatch.setattr("eqsep.commands.training_data.ROWS_AT_ONCE", 100)
-    command("fit", files / "old.csv", *fit, "--drop", "minute", "--out", files / "parts.eqsep")
-    whole, parts = (load_model(files / f"{name}.eqsep") for name in ("whole", "parts"))
-    np.testing.assert_array_equal(whole.feature_map_.landmarks, parts.feature_map_.landmarks)
-    np.testing.assert_allclose(whole.coef_, parts.coef_, atol=1e-8)
-
-
-def test_the_run_of_a_row_must_be_there(files):
-    pd.read_csv(files / "new.csv").drop(columns="run").to_csv(files / "bare.csv", index=False)
-    done = CliRunner().invoke(app, ["score", str(files / "m.eqsep"), str(files / "bare.csv")])
-    assert done.exit_code == 2
-    assert "'run' is missing: it says which run a row is of" in " ".join(done.output.split())
-
-
-def test_windows_go_on_while_rows_are_watched(files):
-    fit = ("--label", "kind", "--drop", "run", "--drop", "minute", "--landmarks", 60)
-    command("fit", files / "old.csv", *fit, "--window", 5, "--out", files / "w.eqsep")
-    assert f"{ROWS * RUNS:,} in episode 1" in command("watch", files / "w.eqsep", files / "new.csv")
 
 
 def test_a_table_with_its_windows_is_taken_as_it_is():
@@ -274,3 +204,47 @@ def test_a_table_with_its_windows_is_taken_as_it_is():
     assert windows.transform(table) is table
     assert Windows.of(table, 5) == windows
     assert read_table(table, name="Detector") is table
+
+
+# ------------------------------------------------------------------- alarms that must persist
+
+
+RNG = np.random.default_rng(0)
+ABOVE = RNG.random(300) < 0.4
+RUN = RNG.integers(0, 4, size=300)
+
+
+def slowly(above, run, least, among):
+    """The same, row by row."""
+    alarm = []
+    for i in range(len(above)):
+        mine = [above[j] for j in range(i + 1) if run[j] == run[i]]
+        alarm.append(bool(above[i]) and sum(mine[-among:]) >= least)
+    return alarm
+
+
+@pytest.mark.parametrize(("least", "among"), [(1, 1), (3, 5), (2, 2), (1, 4)])
+def test_alarms_are_those_of_enough_rows_of_the_run(least, among):
+    alarm = PersistentAlarms(least, among).update(ABOVE, RUN)
+    assert alarm.tolist() == slowly(ABOVE, RUN, least, among)
+    assert not (alarm & ~ABOVE).any()
+
+
+@pytest.mark.parametrize("at_once", [1, 7, 100])
+def test_pieces_give_the_alarms_of_the_whole(at_once):
+    alarms = PersistentAlarms(3, 5)
+    parts = [
+        alarms.update(ABOVE[i : i + at_once], RUN[i : i + at_once]) for i in range(0, 300, at_once)
+    ]
+    assert np.concatenate(parts).tolist() == slowly(ABOVE, RUN, 3, 5)
+
+
+@pytest.mark.parametrize(("least", "among"), [(5, 3), (0, 2)])
+def test_what_is_no_rule_is_refused(least, among):
+    with pytest.raises(UserError, match=f"where {least} of the last {among} rows .* expected two"):
+        PersistentAlarms(least, among)
+
+
+def test_each_row_has_its_run():
+    with pytest.raises(UserError, match="one for each row"):
+        PersistentAlarms().update([1, 0], ["a"])

@@ -1,13 +1,16 @@
 """Explanations: parts that add up, causes that are named, values in the table's own words."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
-from eqsep.detector.scoring import scorer_of
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
+from eqsep.detector import Config
+from eqsep.detector.explainer import Explainer
 
 NUMBERS = {
     "amount": 1e6,
@@ -28,7 +31,8 @@ def demo():
 
 @pytest.fixture(scope="module")
 def detector(demo):
-    return Detector(n_landmarks=500, random_state=0).fit(demo.X, demo.kind)
+    config = Config(n_trees=10, n_trees_per_fold=8)
+    return Detector(n_landmarks=500, random_state=0, config=config).fit(demo.X, demo.kind)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +63,7 @@ def test_the_parts_add_up_to_the_score(top, detector, demo):
 @pytest.mark.filterwarnings("ignore::eqsep.detector.CalibrationWarning")  # few rows, many columns
 def test_they_add_up_with_more_columns_than_are_exchanged_one_by_one():
     X = np.random.default_rng(0).normal(size=(150, 45))
-    detector = Detector(bandwidth=0.5, random_state=0).fit(X)
+    detector = Detector(config=Config.fast(), bandwidth=0.5, random_state=0).fit(X)
     odd = X[:20] + 9 * np.eye(45)[:20]
     explanations = detector.explain(odd, top=4)
     assert_allclose([total(e) for e in explanations], detector.score_samples(odd), atol=1e-9)
@@ -118,7 +122,9 @@ def test_the_nearest_normal_row_is_one_of_training(detector, fresh, demo):
 def test_no_row_is_measured_by_a_normal_one_that_raises_an_alarm():
     """Half of the normal rows raise one here; each of them has a nearer one that does not pass."""
     X = np.random.default_rng(0).normal(size=(80, 2))
-    detector = Detector(bandwidth=0.5, false_alarm_rate=0.5, random_state=0).fit(X)
+    detector = Detector(
+        config=Config.fast(), bandwidth=0.5, false_alarm_rate=0.5, random_state=0
+    ).fit(X)
     alarms = X[detector.predict(X) == 1]
     assert 10 < len(alarms) < 70
     passing = X[detector.predict(X) == 0]
@@ -133,9 +139,11 @@ def test_the_kind_it_resembles_is_said(detector, demo):
         rows = demo.X[demo.kind == kind].iloc[:10]
         explanations = detector.explain(rows)
         assert np.mean([e.nearest_kind == kind for e in explanations]) > 0.8
-        likeness = scorer_of(detector).likeness(detector.feature_map_.rows(rows)).max(axis=1)
+        likeness = detector.model_.score.likeness(detector.plan_.encode(rows)).max(axis=1)
         assert_array_equal([e.likeness for e in explanations], likeness)
-    alone = Detector(bandwidth=0.5, n_landmarks=60, random_state=0).fit(demo.X)
+    alone = Detector(config=Config.fast(), bandwidth=0.5, n_landmarks=60, random_state=0).fit(
+        demo.X
+    )
     (explanation,) = alone.explain(demo.X.iloc[:1])
     assert explanation.nearest_kind is None
     assert explanation.likeness == 0
@@ -172,7 +180,7 @@ def test_no_column_at_all_is_refused(top, detector, fresh):
 
 def one_by_one(detector, row, normal):
     """What each column adds by the rule: exchanged in both orders, every row on the way scored."""
-    source = detector.feature_map_.source
+    source = detector.plan_.encoder.source
     columns = np.unique(source)
     gap = [np.abs(row - normal)[source == j].astype(float).sum() for j in columns]
     order = columns[np.argsort(-np.array(gap), kind="stable")]
@@ -181,7 +189,7 @@ def one_by_one(detector, row, normal):
         now = row.copy()
         for j in one_order:
             then = np.where(source == j, normal, now)
-            before, after = scorer_of(detector).scores(np.stack([now, then]))
+            before, after = detector.model_.score(np.stack([now, then]))
             fall[j] += (before - after) / 2
             now = then
     return fall
@@ -191,35 +199,58 @@ def test_what_columns_add_is_what_exchanging_all_of_them_one_by_one_says(detecto
     rows = fresh.iloc[:12].copy()
     rows.loc[rows.index[:4], "amount"] = 1e6
     rows.loc[rows.index[2:6], "country"] = "XX"
-    feature_map, names = detector.feature_map_, list(fresh.columns)
+    plan, names = detector.plan_, list(fresh.columns)
     kept = np.concatenate(
-        [feature_map.landmarks[feature_map.is_normal], detector.calibration_.rows]
+        [plan.terms.landmarks[plan.terms.is_normal], detector.model_.evidence.held_out.normal]
     )
-    kept = kept[scorer_of(detector).scores(kept) <= detector.threshold_]
+    kept = kept[detector.model_.score(kept) <= detector.threshold_]
     explained = detector.explain(rows, top=len(names))
-    for row, one in zip(feature_map.rows(rows), explained, strict=True):
-        nearest = np.abs(feature_map.packing(kept) - feature_map.packing(row[None])).sum(axis=1)
+    for row, one in zip(plan.encode(rows), explained, strict=True):
+        nearest = np.abs(plan.encoder.pack(kept) - plan.encoder.pack(row[None])).sum(axis=1)
         expected = one_by_one(detector, row, kept[nearest.argmin()])
         found = {reason.column: reason.contribution for reason in one.reasons}
         assert found == pytest.approx({names[j]: part for j, part in expected.items()}, abs=1e-15)
 
 
-def test_normal_rows_are_kept_for_the_next_question_and_no_longer_than_their_model():
-    from eqsep.detector import explanation
-
+def test_an_explainer_is_kept_for_the_next_question_and_no_longer_than_its_model():
     X = np.random.default_rng(0).normal(size=(400, 2))
-    detector = Detector(bandwidth=1.0, n_landmarks=60, false_alarm_rate=0.05, random_state=0).fit(X)
-    before = len(explanation._kept)
+    quick = {"bandwidth": 1.0, "n_landmarks": 60, "random_state": 0, "config": Config.fast()}
+    detector = Detector(false_alarm_rate=0.05, **quick).fit(X)
+    explainer = detector.model_.explainer
     first = detector.explain([[4.0, 0.0]])
     assert detector.explain([[4.0, 0.0]]) == first
-    assert len(explanation._kept) == before + 1
+    assert detector.model_.explainer is explainer
     first[0].nearest_normal.clear()
     assert detector.explain([[4.0, 0.0]])[0].nearest_normal
     detector.partial_fit(np.random.default_rng(1).normal((4, 0), 0.1, size=(400, 2)))
     assert detector.explain([[4.0, 0.0]])[0].score < first[0].score
-    assert len(explanation._kept) == before + 1  # the older calibration set is gone
+    now = detector.model_.explainer
+    assert now is not explainer
     detector.false_alarm_rate = 0.2
-    detector.explain([[4.0, 0.0]])
-    assert len(explanation._kept) == before + 2
-    del detector
-    assert len(explanation._kept) == before
+    assert detector.model_.explainer is not now
+    assert detector.model_.explainer.threshold < now.threshold
+
+
+def test_an_explainer_needs_a_plan_a_score_and_normal_rows_alone(detector, fresh):
+    model, table = detector.model_, detector.plan_.align(fresh.iloc[:40].assign(amount=1e6))
+    explainer = Explainer(
+        plan=model.plan,
+        score=model.score,
+        threshold=model.threshold,
+        calibrating=model.evidence.held_out.normal[:5],
+        kinds=(),
+    )
+    found = explainer.explain(table, top=3)
+    assert_allclose([total(e) for e in found], model.scores(table), atol=1e-9)
+    assert {e.nearest_kind for e in found} == {None}
+    rows = explainer.nearest_normal_rows(table, n=3)
+    assert [near[0] for near in rows] == [e.nearest_normal for e in found]
+    assert {len(near) for near in rows} == {3}
+    away = explainer.departures(model.plan.encode(table))
+    assert_allclose(np.linalg.norm(away, axis=1), 1, atol=1e-6)
+
+
+def test_no_kept_row_passes_and_all_are_compared_with(detector, fresh):
+    model, table = detector.model_, detector.plan_.align(fresh.iloc[:3])
+    none = replace(model.explainer, threshold=-1.0)
+    assert_allclose([total(e) for e in none.explain(table, top=2)], model.scores(table), atol=1e-9)
