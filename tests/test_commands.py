@@ -18,7 +18,6 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import typer
-from eqsep.batches import sampling
 from invoking import CliRunner
 from pyarrow import feather, parquet
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from eqsep.detector.scoring import Calibration
 from numpy.testing import assert_allclose
 from sklearn.metrics import average_precision_score
 

@@ -7,7 +7,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from eqsep.tables.fitted import output_weights
 from numpy.testing import assert_array_equal
 
 from eqsep import Detector

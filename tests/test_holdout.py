@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from eqsep.detector.grouping import Grouping
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.signal import lfilter
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from eqsep.detector.explanation import departures
 
 from eqsep import Detector
 from eqsep.serve.likeness import Likeness, groups_of

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from eqsep.tables.fitted import encoded
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import Detector

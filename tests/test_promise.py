@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from eqsep.detector.promise import certified_rank, least_certified, rate_interval, rows_needed
-from eqsep.detector.scoring import Calibration
 from numpy.testing import assert_allclose
 from scipy import stats
 

@@ -6,7 +6,6 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from eqsep.detector.explanation import Reason
 from report_page import Page, payments
 from sklearn.ensemble import IsolationForest
 

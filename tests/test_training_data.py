@@ -6,7 +6,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from eqsep.batches import sampling
 
 from eqsep.commands import training_data
 from eqsep.commands.dialects import Layout

@@ -4,8 +4,6 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from eqsep.detector.bandwidth import VOTE_WEIGHTS
-from eqsep.tables.fitted import aligned
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import average_precision_score

@@ -8,10 +8,6 @@ from collections import Counter
 import numpy as np
 import pandas as pd
 import pytest
-from eqsep.batches.joining import tables
-from eqsep.detector.selection import calibrating, selected
-from eqsep.detector.trust import refuse_labels
-from eqsep.detector.windows import Windows
 from typer.main import get_command
 
 from eqsep import Detector, Monitor, checks

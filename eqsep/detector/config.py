@@ -9,7 +9,6 @@ import numpy as np
 from eqsep.engine.kernels import are_powers
 from eqsep.errors import ParameterError
 from eqsep.schemas import check_names, damaged
-from eqsep.tables.batches import ANOMALIES, SAMPLE
 
 UNLABELLED_ROWS = ("auto", "trusted", "doubted")
 
@@ -91,8 +90,8 @@ class Config:
     n_trees_per_fold: int = 40
     max_kind_rows: int = 1000
     max_near_rows: int = 250
-    max_sample: int = SAMPLE
-    max_sample_anomalies: int = ANOMALIES
+    max_sample: int = 100_000
+    max_sample_anomalies: int = 6000
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():
@@ -151,6 +150,8 @@ _LEAST = {  # of whole numbers
     "n_trees_per_fold": 1,
     "max_kind_rows": 1,
     "max_near_rows": 1,
+    "max_sample": 1,
+    "max_sample_anomalies": 1,
 }
 _ABOVE_0 = ("bandwidth", "doubted_bandwidth", "alpha", "unlabelled_weight", "likeness_ridge")
 _AT_LEAST_0 = (
