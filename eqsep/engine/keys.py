@@ -7,9 +7,8 @@ Bits are mixed with factors that are drawn: rows that differ share a number with
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
-from eqsep.engine.loops import compiled
+from eqsep.engine.loops import compiled, inlined
 
 _AT_ONCE = 512  # rows, whose bits stay in the processor's cache
 _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -34,7 +33,7 @@ def _finalised(b: np.ndarray) -> np.ndarray:
     """As in SplitMix64."""
     b = (b ^ (b >> _30)) * _FIRST
     b = (b ^ (b >> _27)) * _SECOND
-    return b ^ (b >> _31)
+    return np.asarray(b ^ (b >> _31))
 
 
 def mixed_texts(
@@ -142,19 +141,19 @@ def _mix_words(words: Any, factors: Any, out: Any) -> None:
 
 
 # No two words take a number to the same one, and no word takes two numbers to the same.
-@register_jitable
+@inlined
 def _left(a: Any, word: Any, factor: Any) -> Any:
     a = (a ^ word) * factor
     return a ^ (a >> _HALF)
 
 
-@register_jitable
+@inlined
 def _right(b: Any, word: Any, factor: Any) -> Any:
     b = (b + word) * factor
     return b ^ (b >> _30)
 
 
-@register_jitable
+@inlined
 def _slot(a: Any, b: Any, held: Any, places: Any) -> Any:
     """Where a key is in a table, or would be."""
     mask = np.uint64(places.shape[0] - 1)
