@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from threading import local
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numba import njit
@@ -19,10 +19,20 @@ from numba import njit
 from eqsep.arrays import is_foreign
 
 WORTH_A_THREAD = 2**20  # steps of a loop: below, a thread costs more than it does
+Loop = TypeVar("Loop", bound=Callable[..., Any])
+
 _this = local()  # of each thread
 
 
-def compiled(loop: Callable[..., None] | None = None, *, fastmath: Collection[str] = ()) -> Any:
+@overload
+def compiled(loop: Loop) -> Loop: ...
+
+
+@overload
+def compiled(*, fastmath: Collection[str]) -> Callable[[Loop], Loop]: ...
+
+
+def compiled(loop: Any = None, *, fastmath: Collection[str] = ()) -> Any:
     """Compile a loop by Numba when it is first called, and keep it on disk for other processes.
 
     Examples
@@ -46,7 +56,10 @@ def compiled(loop: Callable[..., None] | None = None, *, fastmath: Collection[st
         return njit(**options)(loop)
 
 
-inlined = njit(inline="always")  # for parts of loops
+def inlined(part: Loop) -> Loop:
+    """Make a function a part of the loops that call it, to be compiled with them alone."""
+    made: Loop = njit(inline="always")(part)
+    return made
 
 
 def weighted_sums(k: np.ndarray, functions: np.ndarray) -> np.ndarray:

@@ -177,7 +177,7 @@ class Trees:
         return self.root, column, self.limit, left, right, depth
 
     @cached_property
-    def _steps(self) -> tuple[np.ndarray, ...]:
+    def _steps(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Roots, the last one repeated up to whole groups of `SIDE_BY_SIDE`; of each node, side by
         side, its column, the limit's bits and both nodes below.
 
