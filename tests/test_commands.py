@@ -31,6 +31,7 @@ from eqsep.commands.writing import table_writer
 from eqsep.datasets import make_mixed_demo
 from eqsep.errors import UserError
 from eqsep.files import changed_alone
+from eqsep.tables import batches
 
 ANSWERS = ["score", "p_value", "alarm", "kind"]
 SIX_DIGITS = 5e-6  # how far a number of so many is off at most
@@ -144,7 +145,7 @@ def test_every_format_gives_the_same_model(folder, model, tmp_path, file):
 def test_large_files_are_learnt_in_pieces(folder, tmp_path, monkeypatch, file):
     for name, rows in (("LARGE", 0), ("ROWS_AT_ONCE", 70)):
         monkeypatch.setattr(training_data, name, rows)
-    monkeypatch.setattr(sampling, "SAMPLE", 300)
+    monkeypatch.setattr(batches, "SAMPLE", 300)
     out = tmp_path / "m.eqsep"
     words = ("fit", folder / file, "--label", "kind", *SEEN, *FAST, "--out", out)
     assert "520: 480 normal, 20 skimming, 20 takeover" in done(*words)
@@ -152,12 +153,12 @@ def test_large_files_are_learnt_in_pieces(folder, tmp_path, monkeypatch, file):
     frame = payments(0)
     frame = frame[frame["kind"].isin(["normal", "takeover", "skimming"])]
     X, kind = frame.drop(columns="kind"), frame["kind"]
-    whole = Detector(feature_map=detector.feature_map_).fit(X, kind)
+    whole = Detector(plan=detector.plan_).fit(X, kind)
     np.testing.assert_allclose(detector.score_samples(X), whole.score_samples(X), atol=1e-6)
     assert set(detector.kinds_) == {"takeover", "skimming"}
     unlabelled = ("fit", folder / file, "--drop", "kind", *FAST, "--out", out)
     assert "600: 600 normal" in done(*unlabelled)
-    assert load_model(out).statistics_.weight.sum() + len(load_model(out).calibration_.rows) == 600
+    assert load_model(out).model_.n_learnt.sum() + len(load_model(out).calibration_.scores) == 600
 
 
 @pytest.mark.parametrize("file", ["t.csv", "t.parquet", "t.jsonl"])
@@ -181,10 +182,10 @@ def test_large_files_may_have_numbers_truths_and_columns_of_names(tmp_path, monk
     first, second = load_model(small), load_model(large)
     np.testing.assert_allclose(second.score_samples(X), first.score_samples(X), atol=1e-9)
     assert second.predict(X).tolist() == first.predict(X).tolist()
-    monkeypatch.setattr(sampling, "SAMPLE", 200)
+    monkeypatch.setattr(batches, "SAMPLE", 200)
     done(*words[:-3], "--landmarks", 30, "--like", small, "--out", large)
     again = load_model(large)
-    assert again.feature_map_.is_same(first.feature_map_)
+    assert again.plan_.is_same(first.plan_)
     np.testing.assert_allclose(again.score_samples(X), first.score_samples(X), atol=1e-6)
 
 
@@ -218,7 +219,7 @@ def test_the_summary_says_what_normal_rows_are_taken_for(tmp_path, says, asked):
     printed = done(*words, *(["--unlabelled", asked] if asked else []), "--out", out)
     assert f"normal      {LINES[says, asked]}\n" in printed
     doubted = "doubted" in LINES[says, asked]
-    assert load_model(out).feature_map_.doubted == doubted
+    assert load_model(out).plan_.terms.doubted == doubted
     assert ("at most 1.00% of new normal rows" in printed) == doubted
     assert load_model(out).unlabelled == (asked or "auto")
 
@@ -426,8 +427,7 @@ def test_names_may_look_like_numbers(tmp_path):
     frame.to_csv(tmp_path / "t.csv", index=False)
     out = tmp_path / "m.eqsep"
     done("fit", tmp_path / "t.csv", "--label", "kind", "--names", "code", *FAST, "--out", out)
-    outputs = load_model(out).feature_map_.encoder.get_feature_names_out()
-    assert "code=003" in outputs
+    assert "003" in load_model(out).plan_.encoder.by_name["code"].frequent
 
 
 @pytest.mark.parametrize(

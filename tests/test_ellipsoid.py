@@ -92,8 +92,9 @@ def test_faults_that_show_between_columns_alone_are_found(tmp_path):
     learnt = (kind == "normal") & (np.unique(run, return_inverse=True)[1] % 2 == 0)
     detector = Detector(n_landmarks=300, bandwidth=0.25, random_state=0).fit(rows[learnt])
     score = detector.score_samples(rows[~learnt])
-    y = detector.feature_map_.along(detector.feature_map_.rows(rows[~learnt]))
-    without = score - detector.feature_map_.excess(y)
+    terms = detector.plan_.terms
+    y = terms.along(detector.plan_.encode(rows[~learnt]))
+    without = score - terms.excess(y)
     is_fault = kind[~learnt] != "normal"
     precision = [average_precision_score(is_fault, s) for s in (score, without)]
     assert precision[0] > precision[1] + 0.1

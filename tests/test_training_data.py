@@ -19,6 +19,7 @@ from eqsep.commands.training_data import (
 )
 from eqsep.errors import UserError
 from eqsep.labels import WITHOUT
+from eqsep.tables import batches
 
 KINDS = ["normal", "normal", "normal", "scan", "normal", "flood"]
 
@@ -86,8 +87,8 @@ def test_samples_of_files_merge_into_that_of_all(spec):
 
 @pytest.mark.parametrize("normal", [(), ("flood",), ("normal", "flood")])
 def test_anomalies_are_sampled_apart(spec, normal, monkeypatch):
-    monkeypatch.setattr(sampling, "SAMPLE", 30)
-    monkeypatch.setattr(sampling, "ANOMALIES", 0)
+    monkeypatch.setattr(batches, "SAMPLE", 30)
+    monkeypatch.setattr(batches, "ANOMALIES", 0)
     sample = sample_files(replace(spec, normal=normal), None, np.random.default_rng(0))
     assert sample.strata.n_normal == {(): 67, ("flood",): 16, ("normal", "flood"): 83}[normal]
     others = 100 - sample.strata.n_normal
@@ -123,8 +124,8 @@ def test_too_many_labels_end_the_reading(tmp_path):
 
 @pytest.mark.usefixtures("large")
 def test_large_files_give_a_sample_in_order_and_all_rows_in_batches(spec, monkeypatch):
-    monkeypatch.setattr(sampling, "SAMPLE", 30)
-    monkeypatch.setattr(sampling, "ANOMALIES", 0)
+    monkeypatch.setattr(batches, "SAMPLE", 30)
+    monkeypatch.setattr(batches, "ANOMALIES", 0)
     data = read_training_data(spec, None, random_state=0)
     numbers = np.array(column(data.sample, "number"), dtype=int)
     assert len(numbers) == 30

@@ -66,7 +66,7 @@ def out_of_step(n, *, seed=0):
 def test_trees_see_how_columns_move_together():
     """A step along a diagonal takes many cuts along columns and one along an axis."""
     rows, y = out_of_step(3000)
-    found = detector().fit(rows, y).feature_map_
+    found = detector().fit(rows, y).plan_.terms
     assert found.sees_axes
     assert found.seen(found.rows(rows), found.along(found.rows(rows))).shape == (3000, 4)
     new, kind = out_of_step(3000, seed=1)
@@ -83,7 +83,7 @@ def test_axes_that_few_rows_have_turned_are_not_looked_at():
     rng = np.random.default_rng(0)
     rows, far = rng.normal(size=(3000, 20)), rng.random(3000) < 0.06
     rows[far] *= rng.lognormal(3, 2, size=(far.sum(), 1))
-    found = detector().fit(rows, (rows[:, 0] > 2).astype(int)).feature_map_
+    found = detector().fit(rows, (rows[:, 0] > 2).astype(int)).plan_.terms
     assert found.ellipsoid.is_heavy
     assert not found.sees_axes
 
@@ -200,57 +200,47 @@ def fitted():
     return detector().fit(rows, y), rows, y
 
 
-def test_where_seen_kinds_need_it_the_vote_counts_more(fitted):
-    """No kernel sees stripes of a column among four as trees do; a kind apart needs no trees."""
-    rng = np.random.default_rng(0)
-    apart = np.concatenate([rng.normal(size=(600, 4)), rng.normal(9, 1, size=(60, 4))])
-    easy = detector().fit(apart, np.repeat([0, 1], [600, 60]))
-    assert easy.feature_map_.vote_weight == VOTE_WEIGHTS[0]
-    assert fitted[0].feature_map_.vote_weight > VOTE_WEIGHTS[0]
-
-
 def test_the_vote_finds_what_the_kernel_does_not(fitted):
     found, _, _ = fitted
     new, y_new = striped(2000, seed=1)
-    mute = detector().fit(*fitted[1:])
-    mute.feature_map_ = replace(mute.feature_map_, trees=None)
-    ours, without = (average_precision_score(y_new, d.score_samples(new)) for d in (found, mute))
+    score, rows = found.model_.score, found.plan_.encode(new)
+    mute = replace(score, terms=replace(score.terms, trees=None))
+    ours, without = (average_precision_score(y_new, one(rows)) for one in (score, mute))
     assert ours > without + 0.1
 
 
 def test_a_row_that_trees_are_sure_of_is_as_anomalous_as_one_far_away(fitted):
     """Where rows are trusted, a row scores its vote at least; where doubted, it is added alone."""
     found, rows, _ = fitted
-    doubted = replace(found.feature_map_, doubted=True)
-    away, votes = np.array([0.2, 0.9]), np.array([0.7, 0.1])
-    v = found.feature_map_.vote_weight
-    assert_allclose(found.feature_map_.with_votes(away, votes), [0.7 + 0.7 * v, 0.9 + 0.1 * v])
-    assert_allclose(doubted.with_votes(away, votes), away + v * votes)
-    Z = found.feature_map_.rows(rows)
-    votes = found.feature_map_.votes(Z, found.feature_map_.along(Z), found.leaf_votes_)
+    score = found.model_.score
+    doubted = replace(score, terms=replace(score.terms, doubted=True))
+    v, parts = score.terms.vote_weight, {"excess": np.zeros(2)}
+    parts |= {"distance": np.array([0.2, 0.9]), "vote": np.array([0.7, 0.1])}
+    assert_allclose(score.combine(**parts), [0.7 + 0.7 * v, 0.9 + 0.1 * v])
+    assert_allclose(doubted.combine(**parts), parts["distance"] + v * parts["vote"])
+    Z = found.plan_.encode(rows)
+    votes = score.terms.votes(Z, score.terms.along(Z), score.leaf_votes)
     assert (found.score_samples(rows) >= (1 + v) * votes).all()
 
 
 def test_the_vote_is_that_of_learnt_rows_alone(fitted):
     found, rows, y = fitted
-    feature_map = found.feature_map_
-    held = feature_map.calibrates(feature_map_table(found, rows)) & (y == 0)
-    Z = feature_map.rows(rows)
-    seen = feature_map.seen(Z, feature_map.along(Z))
-    sums = feature_map.trees.sums(seen[~held], target(y[~held]))
-    assert_array_equal(found.statistics_.leaves, sums)
-    assert_array_equal(found.leaf_votes_, anomalous_shares(sums))
-
-
-def feature_map_table(found, rows):
-    return aligned(found.feature_map_.encoder, rows)
+    plan, model = found.plan_, found.model_
+    table = plan.align(rows)
+    labels = plan.labels.read(y, n_rows=len(y), known=model.evidence.labels)
+    learnt = plan.holdout.split(table, labels, encoder=plan.encoder).learnt
+    Z = plan.encode(rows)
+    seen = plan.terms.seen(Z, plan.terms.along(Z))
+    sums = plan.terms.trees.sums(seen[learnt], target(y[learnt]))
+    assert_array_equal(model.evidence.sums.leaves, sums)
+    assert_array_equal(model.score.leaf_votes, anomalous_shares(sums))
 
 
 def test_rows_that_are_doubted_vote_by_balanced_classes_too():
     rows, y = striped(1500)
     found = detector(unlabelled="doubted").fit(rows, y)
-    both = [anomalous_shares(found.statistics_.leaves, balanced=b) for b in (False, True)]
-    assert_allclose(found.leaf_votes_, np.mean(both, axis=0))
+    both = [anomalous_shares(found.model_.evidence.sums.leaves, balanced=b) for b in (False, True)]
+    assert_allclose(found.model_.score.leaf_votes, np.mean(both, axis=0))
     assert not np.allclose(*both)
 
 
@@ -266,28 +256,30 @@ def test_shuffled_labels_raise_no_vote():
 
 def test_one_class_has_no_trees(fitted):
     found = detector().fit(fitted[1])
-    assert found.feature_map_.trees is None
-    assert found.statistics_.leaves is None
-    assert len(found.leaf_votes_) == 0
+    assert found.plan_.terms.trees is None
+    assert found.model_.evidence.sums.leaves is None
+    assert len(found.model_.score.leaf_votes) == 0
 
 
 def test_pieces_merges_and_forgetting_keep_the_leaves(fitted, tmp_path):
     """A kind that comes later, and goes again with its rows."""
     found, rows, y = fitted
     kinds = np.where(y == 1, "stripe", "normal").astype(object)
-    first = detector(feature_map=found.feature_map_).fit(rows[:2000], kinds[:2000])
+    first = detector(plan=found.plan_).fit(rows[:2000], kinds[:2000])
     later = kinds[2000:].copy()
     later[:20] = "late"
     before = first.score_samples(rows)
-    there = detector(feature_map=found.feature_map_).fit(rows[2000:], later)
+    there = detector(plan=found.plan_).fit(rows[2000:], later)
     both = first.merge(there)
-    whole = detector(feature_map=found.feature_map_).fit(rows, np.r_[kinds[:2000], later])
+    whole = detector(plan=found.plan_).fit(rows, np.r_[kinds[:2000], later])
     columns = [0, *(1 + whole.kinds_.index(kind) for kind in both.kinds_)]
-    assert_array_equal(both.statistics_.leaves, whole.statistics_.leaves[:, columns])
+    assert_array_equal(
+        both.model_.evidence.sums.leaves, whole.model_.evidence.sums.leaves[:, columns]
+    )
     assert_allclose(both.score_samples(rows), whole.score_samples(rows), atol=1e-6)
     both.forget(rows[2000:], later)
     assert both.kinds_ == ("stripe",)
-    assert both.statistics_.leaves.shape[1] == 2
+    assert both.model_.evidence.sums.leaves.shape[1] == 2
     assert_allclose(both.score_samples(rows), before, atol=1e-6)
     both.save(tmp_path / "model.eqsep")
     assert_array_equal(

@@ -14,7 +14,11 @@ from eqsep import Detector, Monitor, checks
 from eqsep.cli import app
 from eqsep.commands.wording import HINTS, OPTIONS, in_command, option
 from eqsep.datasets.home import data_file
+from eqsep.detector import Config
+from eqsep.detector.calibration import select
 from eqsep.detector.holdout import check_dependence
+from eqsep.detector.plan import LabelReading
+from eqsep.detector.runs import Windows
 from eqsep.distributed.cluster import check_no_windows
 from eqsep.distributed.mapping import WorkerDiedError
 from eqsep.errors import Message, ParameterError, UserError
@@ -23,6 +27,7 @@ from eqsep.evaluation.review import Review
 from eqsep.labels import read_labels, read_row_labels
 from eqsep.monitor import OnlineSelector
 from eqsep.tables import TableEncoder
+from eqsep.tables.batches import tables
 from eqsep.tables.reading import read_table
 
 PYTHON = re.compile(r"\b[a-z_]+=|\bNone\b|\bX\b|\by\b|\w\(|\b[a-z]+_[a-z]+\b|eqsep\.")
@@ -49,7 +54,7 @@ def counting():
 
 def dates():
     days = frame(day=pd.date_range("2025-01-01", periods=40, freq="D"))
-    return checks.check_dates(TableEncoder().fit(days))
+    return checks.check_dates(TableEncoder().fit(days).encoder_)
 
 
 def leak():
@@ -59,7 +64,8 @@ def leak():
 
 def without_labels(y):
     labels = read_row_labels(y, n_rows=len(y), normal=None)
-    refuse_labels(labels, np.ones(len(y), dtype=int), normal=None, given=True)
+    settings = {"normal": None, "unlabelled": "auto", "rate": 0.01, "config": Config()}
+    LabelReading.choose(labels, np.ones(len(y), dtype=int), given=True, **settings)
 
 
 def ids():
@@ -145,7 +151,7 @@ SAID = {  # how each topic comes about, and words of the command on it
         "leave out --unlabelled.",
     ),
     "contrary_trust": (
-        lambda: detector(feature_map=detector().fit(X).feature_map_, unlabelled="doubted").fit(X),
+        lambda: detector(plan=detector().fit(X).plan_, unlabelled="doubted").fit(X),
         "The model that --like names has settled it",
     ),
     "higher_rate": (
@@ -156,9 +162,9 @@ SAID = {  # how each topic comes about, and words of the command on it
         lambda: detector(confidence=0.99, false_alarm_rate=0.02).fit(X),
         "or leave out --confidence: on average it can be promised.",
     ),
-    "no_fdr": (lambda: calibrating(by_run()), "Leave out --fdr, or fit without --group"),
+    "no_fdr": (lambda: by_run().model_.n_calibrating(), "Leave out --fdr, or fit without --group"),
     "none_selected": (
-        lambda: selected(np.full(10_000, 0.5), fdr=0.1, n_calibrating=99),
+        lambda: select(np.full(10_000, 0.5), fdr=0.1, n_calibrating=99),
         "or allow a higher --fdr.",
     ),
     "short_memory": (
