@@ -22,8 +22,6 @@ from sklearn.metrics import adjusted_rand_score
 
 from eqsep import Detector
 from eqsep.demo.arrivals import arriving, fitted_detector
-from eqsep.detector.explanation import departures
-from eqsep.detector.scoring import verdicts
 from eqsep.errors import EqsepWarning
 from eqsep.evaluation.review import incidents
 from eqsep.labels import UNSEEN
@@ -69,11 +67,13 @@ def main() -> None:
     warnings.simplefilter("ignore", EqsepWarning)
     print(f"{'':16} alarms | departures: groups, grouped, pure, index | kernel: the same")
     for name, detector, rows, kind in arrived():
-        said = verdicts(detector, rows)
-        unseen = np.flatnonzero(said["alarm"] & (said["kind"] == UNSEEN))
-        unseen = unseen[np.argsort(-said["score"][unseen], kind="stable")]
-        Z = detector.feature_map_.rows(rows)[unseen]
-        ways = groups_of(departures(detector, Z)), incidents(Z, kernel=detector.feature_map_.kernel)
+        model = detector.model_
+        verdicts = model.verdicts(rows)
+        unseen = np.flatnonzero(verdicts.alarm & (verdicts.kind == UNSEEN))
+        unseen = unseen[np.argsort(-verdicts.score[unseen], kind="stable")]
+        encoded = model.plan.encode(rows)[unseen]
+        departures = model.explainer.departures(encoded)
+        ways = groups_of(departures), incidents(encoded, kernel=model.plan.terms.kernel)
         lines = " | ".join(told(group, kind[unseen]) for group in ways)
         print(f"{name:16} {len(unseen):6d} | {lines}", flush=True)
 

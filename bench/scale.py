@@ -32,7 +32,7 @@ import pyarrow.dataset
 from scale_data import make
 
 from eqsep import Detector
-from eqsep.batches.sources import record_batches, source_of
+from eqsep.tables.batches import record_batches, source_of
 
 WARM_ROWS = 3000
 
