@@ -17,8 +17,6 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
-from eqsep.detector.explanation import departures
-from eqsep.detector.scoring import verdicts
 from naming import table_of
 from sklearn.metrics import adjusted_rand_score
 
@@ -69,11 +67,13 @@ def main() -> None:
     warnings.simplefilter("ignore", EqsepWarning)
     print(f"{'':16} alarms | departures: groups, grouped, pure, index | kernel: the same")
     for name, detector, rows, kind in arrived():
-        said = verdicts(detector, rows)
-        unseen = np.flatnonzero(said["alarm"] & (said["kind"] == UNSEEN))
-        unseen = unseen[np.argsort(-said["score"][unseen], kind="stable")]
-        Z = detector.feature_map_.rows(rows)[unseen]
-        ways = groups_of(departures(detector, Z)), incidents(Z, kernel=detector.feature_map_.kernel)
+        model = detector.model_
+        verdicts = model.verdicts(rows)
+        unseen = np.flatnonzero(verdicts.alarm & (verdicts.kind == UNSEEN))
+        unseen = unseen[np.argsort(-verdicts.score[unseen], kind="stable")]
+        encoded = model.plan.encode(rows)[unseen]
+        departures = model.explainer.departures(encoded)
+        ways = groups_of(departures), incidents(encoded, kernel=model.plan.terms.kernel)
         lines = " | ".join(told(group, kind[unseen]) for group in ways)
         print(f"{name:16} {len(unseen):6d} | {lines}", flush=True)
 

@@ -16,7 +16,6 @@ import time
 
 import numpy as np
 import torch
-from eqsep.detector.scoring import scorer_of
 from tasks import DATA_HOME
 
 from eqsep import Detector
@@ -151,9 +150,9 @@ def tell_detector() -> None:
         begin = time.perf_counter()
         model.fit(split.X_train, split.y_train)
         fitted = time.perf_counter()
-        Z = model.feature_map_.rows(split.X_test)
+        Z = model.plan_.encode(split.X_test)
         encoded = time.perf_counter()
-        score = scorer_of(model).scores(Z)
+        score = model.model_.score(Z)
         done = time.perf_counter()
         area = average_precision_by_kind(score, split.kind_test)["overall"]
         print(

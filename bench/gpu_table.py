@@ -1,4 +1,4 @@
-"""NSL-KDD's table to alarms on a GPU, from Parquet in memory, beside the reading of it alone.
+"""NSL-KDD's table to alarms on a GPU, from Parquet in memory, and the reading of it alone.
 
     python bench/gpu_table.py                       4 million rows
     python bench/gpu_table.py --rows 1000000000     up to a billion, in pieces of 4 million
@@ -21,13 +21,11 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import torch
-from eqsep.detector.on_device import READ_AT_ONCE
-from eqsep.detector.scoring import scorer_of
 from tasks import DATA_HOME
 
 from eqsep import Detector
 from eqsep.datasets import load_nsl_kdd
-from eqsep.tables.reading import read_table
+from eqsep.tables.tensors import READ_AT_ONCE, TensorEncoding
 
 PIECE = 4_000_000
 COMPARED = 100_000
@@ -68,22 +66,23 @@ def count_alarms(detector: Detector, buffer: pa.Buffer, n_rows: int) -> int:
 
 def tell_parts(detector: Detector, table: pa.Table) -> None:
     """What the parts of the work on some rows cost, one after the other."""
-    some, scorer = table[:READ_AT_ONCE], scorer_of(detector)
-    feature_map, n = detector.feature_map_, READ_AT_ONCE
-    there = feature_map.on(detector.device)
-    aligned = feature_map.aligned(read_table(some, name=""))
-    gathered = there.encoding.gathered(aligned)
-    Z = there.encoding(gathered)
-    y = feature_map.along(Z)
+    some, n = table[:READ_AT_ONCE], READ_AT_ONCE
+    plan, score = detector.plan_, detector.model_.score
+    terms, kernel_map = plan.terms, plan.terms.map_on(detector.device)
+    encoding = TensorEncoding.of(plan.encoder, detector.device)
+    aligned = plan.align(some)
+    gathered = encoding.gathered(aligned)
+    rows = encoding(gathered)
+    axes = terms.along(rows)
     parts = {
-        "reading into columns": lambda: feature_map.aligned(read_table(some, name="")),
-        "gathering them": lambda: there.encoding.gathered(aligned),
-        "sending and encoding": lambda: there.encoding(gathered),
-        "packing": lambda: feature_map.packing(Z),
-        "kernel function": lambda: there.combine(Z, detector.coef_[:, :1]),
-        "trees": lambda: feature_map.votes(Z, y, detector.leaf_votes_),
-        "ellipsoid": lambda: feature_map.excess(feature_map.along(Z)),
-        "score of encoded rows": lambda: scorer.scores(Z),
+        "reading into columns": lambda: plan.align(some),
+        "gathering them": lambda: encoding.gathered(aligned),
+        "sending and encoding": lambda: encoding(gathered),
+        "packing": lambda: plan.encoder.pack(rows),
+        "kernel function": lambda: kernel_map.combine(rows, score.coef[:, :1]),
+        "trees": lambda: terms.votes(rows, axes, score.leaf_votes),
+        "ellipsoid": lambda: terms.excess(terms.along(rows)),
+        "score of encoded rows": lambda: score(rows),
     }
     for name, work in parts.items():
         taken = fastest(work)

@@ -60,7 +60,7 @@ def measured() -> dict[str, float]:
     payments = make_mixed_demo(n_samples=4_000, as_frame=True, random_state=0)
     frame = payments.X.drop(columns="time")  # else a fit warns that it grows
     detector, rows = Detector(**QUICK).fit(frame, payments.kind), frame[:200].to_dict("records")
-    encode = detector.feature_map_.rows
+    encode = detector.plan_.encode
     jobs: dict[str, Callable[[], Any]] = {
         "fit 4,000 rows": lambda: Detector(**QUICK).fit(frame, payments.kind),
         "encode 4,000 rows": lambda: encode(frame),

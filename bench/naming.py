@@ -23,7 +23,6 @@ from functools import cache
 
 import numpy as np
 from cells import measured
-from eqsep.detector.naming import prediction_sets, short_kinds
 from promise import text_of
 from sklearn.ensemble import RandomForestClassifier
 from tasks import DATA_HOME, FEWEST, Rows, rows_of
@@ -82,7 +81,7 @@ def measure(cell: Cell) -> dict[str, list[dict[str, float]]]:
     part, fresh = divided(table_of(cell.data), cell)
     settings = {"n_landmarks": cell.n_landmarks, "bandwidth": cell.bandwidth}
     detector = Detector(**settings, random_state=cell.split).fit(part.frame, part.kind)
-    Z, kinds = detector.feature_map_.rows(fresh.frame), np.array(detector.kinds_)
+    encoded, kinds = detector.plan_.encode(fresh.frame), np.array(detector.kinds_)
     if not cell.without:
         anomalous = part.at(np.flatnonzero(part.kind != "normal"))
         forest = RandomForestClassifier(200, random_state=cell.split)
@@ -90,13 +89,15 @@ def measure(cell: Cell) -> dict[str, list[dict[str, float]]]:
     found = []
     for rate in RATES:
         detector.unseen_rate = rate
-        sets, _ = prediction_sets(detector, Z)
+        model = detector.model_
+        short = model.namer.short_kinds(rate)
+        sets, _ = model.kind_sets(encoded)
         n_names = sets.sum(axis=1)
         if cell.without:
             found.append({"unseen": float(np.mean(n_names == 0))})
             continue
-        own = sets[np.arange(len(Z)), (fresh.kind[:, None] == kinds).argmax(axis=1)]
-        promised = ~np.isin(fresh.kind, list(short_kinds(detector)))
+        own = sets[np.arange(len(encoded)), (fresh.kind[:, None] == kinds).argmax(axis=1)]
+        promised = ~np.isin(fresh.kind, list(short))
         one = n_names == 1
         found.append(
             {
@@ -106,7 +107,7 @@ def measure(cell: Cell) -> dict[str, list[dict[str, float]]]:
                 "right": int(np.sum(one & own)),
                 "forest": int(np.sum(one & (said == fresh.kind))),
                 "named": int(np.sum(one)),
-                "promised": len(kinds) - len(short_kinds(detector)),
+                "promised": len(kinds) - len(short),
                 "kinds": len(kinds),
             }
         )

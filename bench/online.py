@@ -16,11 +16,11 @@ import argparse
 import warnings
 
 import numpy as np
-from eqsep.detector.scoring import Calibration
 from scipy.signal import lfilter
 from tasks import rows_of
 
 from eqsep import Detector
+from eqsep.detector.calibration import Calibration
 from eqsep.errors import EqsepWarning
 from eqsep.monitor import OnlineSelector
 
@@ -52,7 +52,7 @@ def stream(
     length = len(rest)
     is_normal = rng.random(length) >= share
     score = np.where(is_normal, rest, rng.choice(anomalous, length))
-    return Calibration(np.zeros((n, 1)), held), score, is_normal
+    return Calibration(held), score, is_normal
 
 
 def online_rules(fdr: float) -> dict[str, object]:

@@ -50,13 +50,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from cells import measured
-from eqsep.detector.scoring import Calibration
-from eqsep.tables.fitted import aligned
 from sklearn.decomposition import PCA
 from tasks import DATA_HOME, TABLES, Rows, rows_of
 
 from eqsep import Detector
 from eqsep.datasets import make_process
+from eqsep.detector.calibration import Calibration
 from eqsep.errors import EqsepWarning
 
 RATES = (0.01, 0.05, 0.1)
@@ -262,11 +261,12 @@ def _rates(
 
 def _calibrations(detector: Detector, part: Rows, y: np.ndarray) -> Iterable[Calibration]:
     """By all rows that calibrate, by those that count, and by those that are normal in truth."""
-    own = detector.calibration_
-    table = aligned(detector.feature_map_.encoder, part.frame)
-    held = detector.feature_map_.calibrates(table) & np.equal(y, None)
-    normal = detector.score_samples(part.frame)[held & (part.kind == "normal")]
-    return Calibration(own.rows, own.scores), own, Calibration(own.rows, normal)
+    model, plan = detector.model_, detector.plan_
+    table = plan.align(part.frame)
+    labels = plan.labels.read(y, n_rows=table.n_rows, known=model.evidence.labels)
+    held_out = plan.holdout.split(table, labels, encoder=plan.encoder).held_out & np.equal(y, None)
+    normal = model.scores(part.frame)[held_out & (part.kind == "normal")]
+    return Calibration(model.calibration.scores), model.calibration, Calibration(normal)
 
 
 def divisions(

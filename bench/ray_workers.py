@@ -25,14 +25,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset
 import ray
-from eqsep.batches.sources import source_of
-from eqsep.detector.fitting import accumulate, context_of
-from eqsep.detector.scoring import verdicts
 from scale_data import make
 
 from eqsep import Detector
+from eqsep.detector.evidence import gather
 from eqsep.distributed import fit, score
 from eqsep.distributed.cluster import load_ray
+from eqsep.tables.batches import source_of
 
 WARM_ROWS = 20_000
 
@@ -51,7 +50,7 @@ def without_ray(folder: Path, settings: dict[str, int]) -> tuple[float, float, D
 
     def scored() -> int:
         batches = source_of(data, "kind", name="ray_workers")
-        return sum(len(verdicts(detector, rows)["score"]) for rows, _ in batches)
+        return sum(len(detector.model_.verdicts(rows).score) for rows, _ in batches)
 
     fitting, detector = seconds(lambda: Detector(**settings).fit(data, "kind"))
     return fitting, seconds(scored)[0], detector
@@ -106,10 +105,11 @@ def main() -> None:
             line = f"{name:12}{args.rows / fitting:>12,.0f}{args.rows / scoring:>14,.0f}"
             print(f"{line}{apart:>20.1e}", flush=True)
         table = pa.dataset.dataset(sorted(map(str, warm.glob("*.parquet")))).to_table()
-        context = context_of(first)
-        piece = accumulate(context, table.drop_columns(["kind"]), table["kind"])
-        sizes = (len(pickle.dumps(thing, protocol=5)) / 1e6 for thing in (context, piece))
-        print("MB sent: context {:.2f}, a piece {:.2f}".format(*sizes))
+        plan, known = first.plan_, first.model_.evidence.labels
+        labels = plan.labels.read(table["kind"], n_rows=table.num_rows, known=known)
+        evidence = gather(plan, plan.align(table.drop_columns(["kind"])), labels)
+        sizes = (len(pickle.dumps(thing, protocol=5)) / 1e6 for thing in (plan, evidence))
+        print("MB sent: plan {:.2f}, evidence {:.2f}".format(*sizes))
 
 
 if __name__ == "__main__":

@@ -29,10 +29,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset
-from eqsep.batches.sources import record_batches, source_of
 from scale_data import make
 
 from eqsep import Detector
+from eqsep.tables.batches import record_batches, source_of
 
 WARM_ROWS = 3000
 

@@ -19,14 +19,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyspark
-from eqsep.detector.fitting import FitContext, accumulate, context_of
-from eqsep.detector.scoring import verdicts
 from pyspark.sql import SparkSession
 
 import eqsep
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
-from eqsep.detector.detector import recorded
+from eqsep.detector import Model
+from eqsep.detector.evidence import gather
 
 SCORED = "amount double, score double, p_value double, alarm boolean, kind string"
 
@@ -35,27 +34,29 @@ def scored(path: str):
     """From batches of rows to batches of scores, by the model in a file that executors reach."""
 
     def score(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        model = eqsep.load_model(path)  # once for each partition
+        model = eqsep.load_model(path).model_  # once for each partition
         for batch in batches:
             rows = pa.Table.from_batches([batch]).drop_columns(["true_kind"])
             if rows.num_rows:
-                answers = {"amount": rows.column("amount"), **verdicts(model, rows)}
+                answers = {"amount": rows.column("amount"), **model.verdicts(rows)._asdict()}
                 yield from pa.table(answers).to_batches()
 
     return score
 
 
-def summed(context: FitContext):
-    """From batches of rows to one row: what they teach, pickled."""
+def summed(model: Model):
+    """From batches of rows to one row: the evidence that they give under a plan, pickled."""
+    plan, known = model.plan, model.evidence.labels
 
     def teach(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        tables = (pa.Table.from_batches([batch]) for batch in batches if batch.num_rows)
-        pieces = [
-            accumulate(context, t.drop_columns(["true_kind"]), t["true_kind"]) for t in tables
-        ]
+        pieces = []
+        for batch in filter(len, batches):
+            rows = pa.Table.from_batches([batch])
+            labels = plan.labels.read(rows["true_kind"], n_rows=rows.num_rows, known=known)
+            pieces.append(gather(plan, plan.align(rows.drop_columns(["true_kind"])), labels))
         if pieces:
             packed = pa.array([pickle.dumps(reduce(add, pieces))], pa.binary())
-            yield pa.RecordBatch.from_arrays([packed], ["piece"])
+            yield pa.RecordBatch.from_arrays([packed], ["evidence"])
 
     return teach
 
@@ -86,11 +87,10 @@ def main() -> None:
         print(f"{rows.rdd.getNumPartitions()} partitions, the most that a score differs ", end="")
         print(f"from one process: {np.abs(found - expected).max()}")
 
-        context = context_of(detector)
-        pieces = rows.mapInArrow(summed(context), "piece binary").rdd
-        piece = pieces.map(lambda row: pickle.loads(row.piece)).treeReduce(add)
-        again = recorded(Detector(feature_map=detector.feature_map_), context, piece)
-        apart = np.abs(again.coef_ - detector.coef_).max() / np.abs(detector.coef_).max()
+        pieces = rows.mapInArrow(summed(detector.model_), "evidence binary").rdd
+        evidence = pieces.map(lambda row: pickle.loads(row.evidence)).treeReduce(add)
+        coef, again = detector.coef_, detector.model_.taught(evidence).score.coef
+        apart = np.abs(again - coef).max() / np.abs(coef).max()
         print(f"coefficients from sums by Spark, apart from those of the fit: {apart:.1e}")
     spark.stop()
 

@@ -28,7 +28,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
-from eqsep.detector.scoring import scorer_of
 from kernel import Stopwatch
 from peers import METHODS
 from pyarrow import csv
@@ -166,16 +165,16 @@ def explain(run: Run) -> Iterator[Line]:
 
 def encode(run: Run) -> Iterator[Line]:
     """A table in memory as the numbers that distances are taken of."""
-    frame, feature_map = run.frames.X_train, run.detector.feature_map_
+    frame, plan = run.frames.X_train, run.detector.plan_
     table, n = pa.Table.from_pandas(frame, preserve_index=False), len(frame)
-    rate = n / run.best(lambda: feature_map.rows(table))
+    rate = n / run.best(lambda: plan.encode(table))
     yield Line("encode, Arrow", rate, "rows/s", "limit", 1e6)
     path = run.folder / "rows.csv"
     csv.write_csv(table, path)
     reading = csv.ReadOptions(use_threads=run.threads > 1)
     read = n / run.best(lambda: csv.read_csv(path, read_options=reading))
     yield Line("encode, Arrow", rate, "rows/s", "pyarrow reads the same CSV", read)
-    pandas = n / run.best(lambda: feature_map.rows(frame))
+    pandas = n / run.best(lambda: plan.encode(frame))
     yield Line("encode, pandas", pandas, "rows/s", "limit", 1e6)
 
 
@@ -183,12 +182,11 @@ def score(run: Run) -> Iterator[Line]:
     """Test rows scored: from the table, encoded before, and by the machine's own product."""
     detector, frame = run.detector, run.frames.X_test
     rate = len(frame) / run.best(lambda: detector.score_samples(frame), repeats=3)
-    Z, scorer = detector.feature_map_.rows(frame), scorer_of(detector)
-    encoded = len(Z) / run.best(lambda: scorer.scores(Z), repeats=3)
+    model = detector.model_
+    Z = model.plan.encode(frame)
+    encoded = len(Z) / run.best(lambda: model.score(Z), repeats=3)
     yield Line("score", rate, "rows/s", "encoded before", encoded)
-    rows, landmarks = (
-        detector.feature_map_.packing(A) for A in (Z, detector.feature_map_.landmarks)
-    )
+    rows, landmarks = (model.plan.encoder.pack(A) for A in (Z, model.plan.terms.landmarks))
     product = len(rows) / run.best(lambda: rows @ landmarks.T)
     yield Line("score, encoded", encoded, "rows/s", "matrix product with the landmarks", product)
     X, y = run.arrays.X_train[:20_000], run.arrays.y_train[:20_000]

@@ -157,7 +157,10 @@ def _is_computed(name: str) -> bool:
 def _corners(model: EqualitySeparator) -> tuple[Corner, ...]:
     X, y = make_logic("xor")
     columns = zip(X, y, model.predict(X), model.distance(X), strict=True)
-    return tuple(Corner(int(a), int(b), int(c), int(p), float(d)) for (a, b), c, p, d in columns)
+    return tuple(
+        Corner(x1=int(a), x2=int(b), y=int(c), predicted=int(p), distance=float(d))
+        for (a, b), c, p, d in columns
+    )
 
 
 def _contenders(random_state: int) -> dict[tuple[str, str], BaseEstimator]:

@@ -260,12 +260,12 @@ def _summed_up(run: _Run) -> Backtest:
     normal, anomalous = tested[~is_anomaly[tested]], tested[is_anomaly[tested]]
     periods = tuple(
         Period(
-            run.line.name(number),
-            len(places),
-            int(is_anomaly[places].sum()),
-            int((run.known[number] == LABELLED).sum()),
-            {name: int(alarm[places].sum()) for name, alarm in run.alarms.items()},
-            {
+            name=run.line.name(number),
+            rows=len(places),
+            anomalies=int(is_anomaly[places].sum()),
+            known=int((run.known[number] == LABELLED).sum()),
+            alarms={name: int(alarm[places].sum()) for name, alarm in run.alarms.items()},
+            caught={
                 name: int(alarm[places][is_anomaly[places]].sum())
                 for name, alarm in run.alarms.items()
             },
@@ -276,17 +276,17 @@ def _summed_up(run: _Run) -> Backtest:
         name: one.promised for name, one in run.contenders.items() if one.promised is not None
     }
     return Backtest(
-        run.schedule,
-        tuple(run.contenders),
-        periods,
-        {name: tuple(_caught(run, name)) for name in run.contenders},
-        {name: _share(is_anomaly[tested][a[tested]]) for name, a in run.alarms.items()},
-        {name: _share(a[anomalous]) for name, a in run.alarms.items()},
-        {name: _share(run.above[name][normal]) for name in promised},
-        promised,
-        run.seconds,
-        run.alarms,
-        len(kind) - len(tested),
+        schedule=run.schedule,
+        methods=tuple(run.contenders),
+        periods=periods,
+        kinds={name: tuple(_caught(run, name)) for name in run.contenders},
+        precision={name: _share(is_anomaly[tested][a[tested]]) for name, a in run.alarms.items()},
+        recall={name: _share(a[anomalous]) for name, a in run.alarms.items()},
+        false_alarms={name: _share(run.above[name][normal]) for name in promised},
+        promised=promised,
+        seconds=run.seconds,
+        alarms=run.alarms,
+        waited=len(kind) - len(tested),
     )
 
 
@@ -304,12 +304,12 @@ def _caught(run: _Run, name: str) -> list[CaughtKind]:
         caught = [n for n, places in rows.items() if run.alarms[name][places].any()]
         found.append(
             CaughtKind(
-                kind,
-                _share(run.alarms[name][np.concatenate(list(rows.values()))]),
-                _share(run.alarms[name][np.concatenate([np.empty(0, int), *early])]),
-                run.line.when(run.line.at[np.concatenate(list(rows.values()))].min()),
-                numbers.index(min(rows)) + 1,
-                numbers.index(min(caught)) + 1 if caught else None,
+                kind=kind,
+                recall=_share(run.alarms[name][np.concatenate(list(rows.values()))]),
+                early=_share(run.alarms[name][np.concatenate([np.empty(0, int), *early])]),
+                first=run.line.when(run.line.at[np.concatenate(list(rows.values()))].min()),
+                appeared=numbers.index(min(rows)) + 1,
+                caught=numbers.index(min(caught)) + 1 if caught else None,
             )
         )
     return sorted(found, key=lambda one: one.appeared)

@@ -115,7 +115,7 @@ class PairedComparison:
         )
 
 
-def mean_ranks(table: Any) -> dict[str, float]:
+def mean_ranks(table: Mapping[str, Any]) -> dict[str, float]:
     """The mean rank of each detector over data sets; 1 is the best, and ties share their ranks.
 
     Parameters
@@ -137,7 +137,9 @@ def mean_ranks(table: Any) -> dict[str, float]:
     return _named(names, _ranks(values).mean(axis=0))
 
 
-def compare(table: Any, *, prevalence: Any = None, confidence: float = 0.95) -> Comparison:
+def compare(
+    table: Mapping[str, Any], *, prevalence: Any = None, confidence: float = 0.95
+) -> Comparison:
     """Three detectors or more over several data sets, by their mean ranks.
 
     Friedman's test asks whether the detectors differ at all; where it says so, two detectors
@@ -203,7 +205,7 @@ def compare(table: Any, *, prevalence: Any = None, confidence: float = 0.95) -> 
     )
 
 
-def compare_pair(table: Any) -> PairedComparison:
+def compare_pair(table: Mapping[str, Any]) -> PairedComparison:
     """Two detectors over several data sets, by Wilcoxon's signed-rank test.
 
     Parameters

@@ -128,7 +128,13 @@ def detection_delay(
     overall = [one(OVERALL, names != normal)] if kinds else []
     count = int((kind == normal).sum())
     stay = persist is not None
-    return DetectionDelay((*kinds, *overall), int(begins.sum()), count, by_date, stay)
+    return DetectionDelay(
+        kinds=(*kinds, *overall),
+        false_episodes=int(begins.sum()),
+        normal_rows=count,
+        by_date=by_date,
+        persistent=stay,
+    )
 
 
 def _times(time: Any, n_rows: int) -> tuple[np.ndarray, bool]:

@@ -239,11 +239,11 @@ def alike(
     looked = min(review.top, n_incidents)
     anomalous = len(np.unique(incident[hits & (incident < looked)]))
     yield TopScores(
-        "alarms",
-        True,
-        n_incidents,
-        Share.counted(anomalous, looked),
-        Share.counted(int(hits[incident < looked].sum()), int(is_anomaly.sum())),
+        among="alarms",
+        incidents=True,
+        groups=n_incidents,
+        precision=Share.counted(anomalous, looked),
+        recall=Share.counted(int(hits[incident < looked].sum()), int(is_anomaly.sum())),
     )
 
 
@@ -284,11 +284,11 @@ def _highest(
     looked = order[np.arange(len(order)) - first < top]
     hits = int(is_anomaly[looked].sum())
     return TopScores(
-        among,
-        incidents,
-        len(np.unique(group)),
-        Share.counted(hits, len(looked)),
-        Share.counted(hits, int(is_anomaly.sum())),
+        among=among,
+        incidents=incidents,
+        groups=len(np.unique(group)),
+        precision=Share.counted(hits, len(looked)),
+        recall=Share.counted(hits, int(is_anomaly.sum())),
     )
 
 
@@ -304,7 +304,13 @@ def costs_of(
         alarm = score > limit
         missed = int((is_anomaly & ~alarm).sum())
         total = a_alarm * int(alarm.sum()) + a_miss * missed
-        return Cost(limit, int(alarm.sum()), int((alarm & ~is_anomaly).sum()), missed, total)
+        return Cost(
+            threshold=limit,
+            alarms=int(alarm.sum()),
+            false_alarms=int((alarm & ~is_anomaly).sum()),
+            missed=missed,
+            total=total,
+        )
 
     limits, place = np.unique(score, return_inverse=True)  # an alarm is above, not at the limit
     limits = np.concatenate([[-np.inf], limits])

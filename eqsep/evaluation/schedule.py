@@ -73,7 +73,7 @@ class Schedule:
         if not is_date:  # the place of each row in the order of times
             at = np.empty(len(at))
             at[np.argsort(column.values, kind="stable")] = np.arange(len(at))
-        return Timeline(at, is_date, every, delay, verdict)
+        return Timeline(at=at, is_date=is_date, every=every, delay=delay, verdict=verdict)
 
 
 @dataclass(frozen=True, eq=False)

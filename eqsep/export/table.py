@@ -33,6 +33,12 @@ class InputColumn:
     first: int
 
     @property
+    def category(self) -> Category:
+        """What was learnt of a column of names."""
+        assert isinstance(self.column, Category)
+        return self.column
+
+    @property
     def is_text(self) -> bool:
         """Whether its values come in as strings."""
         return isinstance(self.column, Category) and not takes_numbers(self.column)
@@ -133,7 +139,7 @@ class TableGraph:
                     f"column and fit again."
                 )
         for column in self.names:
-            if "" in (*column.column.frequent, *column.column.rare):
+            if "" in (*column.category.frequent, *column.category.rare):
                 raise UserError(
                     f"Column {column.name!r} has the empty string among its names, which in the "
                     f"graph says that a name is missing. Replace it by None or by another name, "
@@ -142,7 +148,7 @@ class TableGraph:
 
     def read(self, graph: Graph) -> Read:
         """The inputs side by side."""
-        codes = [name_codes(graph, c.name, c.column) for c in self.names]
+        codes = [name_codes(graph, c.name, c.category) for c in self.names]
         if self.is_matrix:
             return Read(MATRIX, None)
         return Read(
@@ -155,7 +161,7 @@ class TableGraph:
         parts, codes, named = [], [], []
         if read.codes:
             codes.append(read.codes)
-            named += [PlacedNames(c.column, i, c.first) for i, c in enumerate(self.names)]
+            named += [PlacedNames(c.category, i, c.first) for i, c in enumerate(self.names)]
         if read.numbers:
             placed = []
             for i, learnt in enumerate(self.numbers):

@@ -257,7 +257,7 @@ def _cell(method: str, own: SeenKind, base: SeenKind, random_state: Any) -> Meth
     if len(by_kind) > 1:
         parts["unseen"] = intervals("unseen")[OVERALL]
     gains = {} if own is base else {part: gain(part) for part in parts}
-    return MethodOnKind(method, own.kind, parts, by_kind, gains)
+    return MethodOnKind(method=method, kind=own.kind, parts=parts, by_kind=by_kind, gain=gains)
 
 
 def _rows(tested: Tested, seen: str, part: str) -> np.ndarray:

@@ -1,7 +1,6 @@
 """Purging: what was learnt of somebody is forgotten, and the rows are deleted."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import Connection, and_, delete, insert, null, select, update
 
@@ -122,7 +121,7 @@ def _delete_versions(connection: Connection, name: str, numbers: list[int]) -> N
 
 
 def _delete_rows(connection: Connection, name: str, entity: str, by: str) -> int:
-    table: Any = schema.rows
+    table = schema.rows
     mine = and_(table.c.model == name, table.c.entity == entity)
     judged = schema.verdicts.c.row.in_(select(table.c.id).where(mine))
     connection.execute(delete(schema.verdicts).where(judged))

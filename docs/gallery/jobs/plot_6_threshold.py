@@ -19,7 +19,7 @@ old, new = (make_mixed_demo(n_samples=4_000, as_frame=True, random_state=seed) f
 learnt = np.isin(old.kind, ["normal", "takeover", "skimming"])
 detector = Detector(n_landmarks=200, random_state=0).fit(old.X[learnt], old.kind[learnt])
 score, normal = detector.score_samples(new.X), new.kind == "normal"
-print(f"threshold {detector.threshold_:.3f} by {len(detector.calibration_.rows)} held-out rows")
+print(f"threshold {detector.threshold_:.3f} by {len(detector.calibration_.scores)} held-out rows")
 
 # %%
 # The rate may be changed after the fit: `false_alarm_rate` only moves the threshold.

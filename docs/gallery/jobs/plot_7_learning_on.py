@@ -25,16 +25,16 @@ start = Detector(n_landmarks=400, random_state=0).fit(X[first], kind[first])
 # Three sites
 # -----------
 #
-# The sites agree on a feature map: how columns are encoded, and the landmarks, which are rows of
+# The sites agree on a plan: how columns are encoded, and the landmarks, which are rows of
 # the first fit. Each learns its own rows; only model files travel.
 
-shared = start.feature_map_
+shared = start.plan_
 sites = [
-    Detector(feature_map=shared).fit(X[rows], kind[rows])
+    Detector(plan=shared).fit(X[rows], kind[rows])
     for rows in (slice(0, 1_500), slice(1_500, 2_800), slice(2_800, 4_000))
 ]
 merged = sites[0].merge(sites[1]).merge(sites[2])
-whole = Detector(feature_map=shared).fit(X, kind)
+whole = Detector(plan=shared).fit(X, kind)
 
 one, other = whole.score_samples(test.X), merged.score_samples(test.X)
 print(f"largest difference of {len(one):,} scores: {np.abs(one - other).max():.1e}")
@@ -82,6 +82,6 @@ ax.spines[["top", "right"]].set_visible(False)
 
 last = slice(2_800, 4_000)
 merged.forget(X[last], kind[last])
-without = Detector(feature_map=shared).fit(X[:2_800], kind[:2_800])
+without = Detector(plan=shared).fit(X[:2_800], kind[:2_800])
 left = np.abs(merged.score_samples(test.X) - without.score_samples(test.X)).max()
 print(f"largest difference from never having learnt them: {left:.1e}")
