@@ -124,7 +124,7 @@ def _finalised(b: np.ndarray) -> np.ndarray:
     """As in SplitMix64."""
     b = (b ^ (b >> _30)) * _FIRST
     b = (b ^ (b >> _27)) * _SECOND
-    return b ^ (b >> _31)
+    return np.asarray(b ^ (b >> _31))
 
 
 @dataclass(frozen=True)
