@@ -30,7 +30,7 @@ from eqsep.schemas import (
 )
 from eqsep.tables.column import LARGEST, Column
 from eqsep.tables.decodings import described, value_of
-from eqsep.tables.encodings import Category, Date, Number
+from eqsep.tables.encodings import Category, Date, Learnt, Number
 from eqsep.tables.matrix import Encoding
 from eqsep.tables.reading import Table, read_table
 
@@ -38,7 +38,6 @@ BOTH = ("quantile", "standard")  # the forms of a number: its rank, and robust d
 _FEW = 20  # distinct names: so few are never ids, however few the rows
 _CONVERT = "If these are numbers or dates stored as text, convert them"
 _KEEPS_IDS = "a TableEncoder of your own keeps ids with max_new=1."
-Learnt = Number | Category | Date
 
 
 class ColumnMatchWarning(EqsepWarning):
@@ -190,7 +189,7 @@ class Encoder:
     @cached_property
     def source(self) -> np.ndarray:
         """The input column from which each encoded column comes."""
-        return self.output_source[self.counted]
+        return self.output_source.take(self.counted)
 
     @cached_property
     def deviations(self) -> np.ndarray:

@@ -291,6 +291,9 @@ def _centre_and_scale(x: np.ndarray) -> tuple[float, float]:
     return float(centre), float(np.median(others)) if len(others) else abs(float(centre)) or 1.0
 
 
+Learnt = Number | Category | Date  # a learnt column
+
+
 def _turn(seconds: Any, cycle: str, xp: Any) -> Any:
     """The part of the day or week that has passed; weekdays are whole steps."""
     if cycle == "hour":

@@ -16,6 +16,7 @@ from eqsep.tables.encodings import (
     RANK,
     Category,
     Date,
+    Learnt,
     Number,
     beyond,
     deviation,
@@ -46,7 +47,7 @@ class Encoding:
 
     Parameters
     ----------
-    columns : list of Number, Category, Date or None
+    columns : sequence of Number, Category, Date or None
         None is a column that was dropped.
     weights : ndarray of shape (n_outputs,)
         What each output is multiplied by; those of 0 are left out.
@@ -66,7 +67,11 @@ class Encoding:
     """
 
     def __init__(
-        self, columns: list[Any], weights: np.ndarray, dtype: Any, names: list[str] | None = None
+        self,
+        columns: Sequence[Learnt | None],
+        weights: np.ndarray,
+        dtype: type[np.floating],
+        names: list[str] | None = None,
     ) -> None:
         self._columns, self._weights, self._dtype, self._names = columns, weights, dtype, names
 
@@ -192,7 +197,7 @@ class Encoding:
         return found
 
     @cached_property
-    def _placed(self) -> list[tuple[int, Any, np.ndarray, np.ndarray]]:
+    def _placed(self) -> list[tuple[int, Learnt, np.ndarray, np.ndarray]]:
         """Each column that is kept: where its outputs go (-1: nowhere), and what they count."""
         counts = self._weights > 0
         place, end, placed = np.where(counts, np.cumsum(counts) - 1, -1), 0, []
@@ -224,7 +229,7 @@ class Encoding:
         return [
             (j, column, (place, column.heights * weight))
             for j, column, place, weight in self._placed
-            if column.kind == "category"
+            if isinstance(column, Category)
         ]
 
     @cached_property
@@ -232,7 +237,7 @@ class Encoding:
         """The columns of dates, where their circles go, and what these count."""
         found = {}
         for j, column, place, weight in self._placed:
-            if column.kind == "date":
+            if isinstance(column, Date):
                 n = len(column.elapsed.outputs)
                 found[j] = (column, place[n:], weight[n:])
         return found
@@ -246,7 +251,9 @@ def _getter(names: list[str] | None, places: list[int]) -> Callable[[dict[str, A
 
 def _bounded(columns: Any) -> np.ndarray:
     X = np.array(columns, dtype=float, order="C")
-    return np.minimum(np.maximum(X, -LARGEST, out=X), LARGEST, out=X)
+    np.maximum(X, -LARGEST, out=X)
+    np.minimum(X, LARGEST, out=X)
+    return X
 
 
 def _outputs(
