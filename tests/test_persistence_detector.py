@@ -31,6 +31,7 @@ from sklearn.base import clone
 from eqsep import Detector, NegativeSampling, load_model
 from eqsep.checks import DriftWarning, Finding
 from eqsep.detector import RepeatedRowsWarning
+from eqsep.detector.config import Config
 from eqsep.detector.model import Model
 from eqsep.errors import UserError
 from eqsep.persistence import ModelFileError, read_model
@@ -274,6 +275,31 @@ def test_a_rate_that_cannot_be_promised_is_refused(path):
     with pytest.raises(UserError, match="false_alarm_rate must be a number between 0 and 1"):
         detector.save(path)
     assert not path.exists()
+
+
+def test_a_config_of_numpy_numbers_and_zeros_is_kept(path):
+    config = Config(alpha=np.float64(0.2), n_trees=np.int64(5), vote_weight=0, likeness_weight=0)
+    detector = Detector(config=config, **FEW).fit(X, IS_ANOMALY.astype(int))
+    loaded = kept(detector, path)
+    assert loaded.config == config
+    assert answers(loaded, NEW_X) == answers(detector, NEW_X)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"n_trees": 0}, "n_trees must be a whole number of at least 1, got 0"),
+        ({"n_folds": 2.5}, "n_folds must be a whole number of at least 2, got 2.5"),
+        ({"likeness_ridge": 0}, "likeness_ridge must be a number above 0"),
+        ({"vote_weight": -1}, "vote_weight must be a number of at least 0, got -1"),
+        ({"ellipsoid_step": float("nan")}, "ellipsoid_step must be a number of at least 0"),
+        ({"powers": (2, 1)}, r"powers must be a tuple of powers of two .* got \(2, 1\)"),
+        ({"powers": 2}, "powers must be a tuple"),
+    ],
+)
+def test_a_config_that_could_not_be_loaded_cannot_be_made(wrong, message):
+    with pytest.raises(UserError, match=message):
+        Config(**wrong)
 
 
 def test_names_that_fill_more_than_a_header_are_refused(path):

@@ -135,9 +135,9 @@ def test_large_files_give_a_sample_in_order_and_all_rows_in_batches(spec, monkey
     assert data.counts == {"normal": 67, "flood": 16, "scan": 17}
     assert (data.n_rows, data.y, data.normal) == (100, None, "normal")
     for _ in range(2):  # it can be read again
-        batches = list(data.rows())
-        assert [i for rows, _ in batches for i in column(rows, "number")] == list(range(100))
-        assert [k for _, y in batches for k in y] == [KINDS[i % 6] for i in range(100)]
+        pieces = list(data.rows())
+        assert [i for rows, _ in pieces for i in column(rows, "number")] == list(range(100))
+        assert [k for _, y in pieces for k in y] == [KINDS[i % 6] for i in range(100)]
         assert all(rows.n_rows >= 25 for rows, _ in batches[:-1])
 
 

@@ -7,9 +7,8 @@ Bits are mixed with factors that are drawn: rows that differ share a number with
 from typing import Any
 
 import numpy as np
-from numba.extending import register_jitable
 
-from eqsep.engine.loops import compiled
+from eqsep.engine.loops import compiled, shared
 
 _30 = np.uint64(30)
 
@@ -119,19 +118,19 @@ def _mix_words(words: Any, factors: Any, out: Any) -> None:
 
 
 # No two words take a number to the same one, and no word takes two numbers to the same.
-@register_jitable
+@shared
 def _left(a: Any, word: Any, factor: Any) -> Any:
     a = (a ^ word) * factor
     return a ^ (a >> _HALF)
 
 
-@register_jitable
+@shared
 def _right(b: Any, word: Any, factor: Any) -> Any:
     b = (b + word) * factor
     return b ^ (b >> _30)
 
 
-@register_jitable
+@shared
 def _slot(a: Any, b: Any, held: Any, places: Any) -> Any:
     """Where a key is in a table, or would be."""
     mask = np.uint64(places.shape[0] - 1)

@@ -94,14 +94,14 @@ class Config:
     max_sample_anomalies: int = 6000
 
     def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
-            check_whole(name, getattr(self, name), least=least)
-        for name in _ABOVE_0:
-            check_positive(name, getattr(self, name))
-        for name in _AT_LEAST_0:
-            value = getattr(self, name)
-            if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
-                raise ParameterError(name, expected="a number of at least 0", got=value)
+        for field in fields(self):
+            name, value = field.name, getattr(self, field.name)
+            if isinstance(field.default, int):
+                check_whole(name, value, least=_LEAST.get(name, 1))
+            elif name in _ABOVE_0:
+                check_positive(name, value)
+            elif isinstance(field.default, float):
+                check_at_least_0(name, value)
         if type(self.powers) is not tuple or not are_powers(self.powers):
             expected = "a tuple of powers of two in rising order"
             raise ParameterError("powers", expected=expected, got=self.powers)
@@ -136,28 +136,8 @@ class Config:
             damaged(f"its config cannot be: {str(error).rstrip('.')}")
 
 
-_LEAST = {  # of whole numbers
-    "n_landmarks": 2,
-    "n_trees": 1,
-    "min_leaf": 1,
-    "doubted_min_leaf": 1,
-    "max_tree_normal": 1,
-    "max_tree_anomalous": 1,
-    "few_anomalies": 0,
-    "max_held_out": 1,
-    "max_held_out_in_groups": 1,
-    "n_folds": 2,
-    "n_trees_per_fold": 1,
-    "max_kind_rows": 1,
-    "max_near_rows": 1,
-    "max_sample": 1,
-    "max_sample_anomalies": 1,
-}
+_LEAST = {"n_landmarks": 2, "n_folds": 2, "few_anomalies": 0}  # of whole numbers; of others 1
 _ABOVE_0 = ("bandwidth", "doubted_bandwidth", "alpha", "unlabelled_weight", "likeness_ridge")
-_AT_LEAST_0 = (
-    *("vote_weight", "doubted_vote_weight", "ellipsoid_step", "doubted_ellipsoid_step"),
-    "likeness_weight",
-)
 
 
 def check_whole(name: str, value: Any, *, least: int) -> None:
@@ -170,3 +150,9 @@ def check_positive(name: str, value: Any) -> None:
     """Refuse a parameter that is not a number above 0."""
     if not isinstance(value, Real) or not 0 < float(value) < np.inf:
         raise ParameterError(name, expected="a number above 0", got=value)
+
+
+def check_at_least_0(name: str, value: Any) -> None:
+    """Refuse a parameter that is not a number of at least 0."""
+    if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
+        raise ParameterError(name, expected="a number of at least 0", got=value)

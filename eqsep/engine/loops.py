@@ -15,6 +15,7 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
 from eqsep.arrays import is_foreign
 
@@ -54,6 +55,12 @@ def compiled(loop: Any = None, *, fastmath: Collection[str] = ()) -> Any:
         return njit(cache=True, **options)(loop)
     except RuntimeError:  # there is no folder to keep it in
         return njit(**options)(loop)
+
+
+def shared(formula: Loop) -> Loop:
+    """Let loops call a formula that plain Python calls, too."""
+    found: Loop = register_jitable(formula)
+    return found
 
 
 def inlined(part: Loop) -> Loop:

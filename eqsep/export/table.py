@@ -18,8 +18,8 @@ from eqsep.export.columns import (
     truth_codes,
 )
 from eqsep.export.graph import Graph, Part, Value
-from eqsep.tables.encoder import Encoder, Learnt
-from eqsep.tables.encodings import Category, Date, Number
+from eqsep.tables.encoder import Encoder
+from eqsep.tables.encodings import Category, Date, Learnt, Number
 
 MATRIX = "X"  # the only input where the columns have no names and all are numbers
 

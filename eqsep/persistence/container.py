@@ -79,7 +79,7 @@ def check_prefix(prefix: bytes) -> int:
     """The length of the header; refuses other files and newer formats."""
     if len(prefix) < PREFIX.size or not prefix.startswith(MAGIC):
         raise ModelFileError("This is not an eqsep model file: its first bytes are others.")
-    _, version, length = PREFIX.unpack_from(prefix)
+    version, length = _version_and_length(prefix)
     if version > VERSION:
         raise ModelFileError(
             f"This model file has format version {version}, newer than version {VERSION}, the "
@@ -92,7 +92,12 @@ def check_prefix(prefix: bytes) -> int:
 
 def version_of(data: bytes) -> int:
     """The version of the format, of bytes that `unpack` has read."""
-    return PREFIX.unpack_from(data)[1]
+    return _version_and_length(data)[0]
+
+
+def _version_and_length(data: bytes) -> tuple[int, int]:
+    _, version, length = PREFIX.unpack_from(data)
+    return version, length
 
 
 def unpack(data: bytes) -> tuple[Any, list[np.ndarray]]:

@@ -314,7 +314,7 @@ class Reader:
     def _float(self, content: Any, level: int) -> float:  # noqa: ARG002  the shape of all of them
         if type(content) is not str or not _FLOAT.fullmatch(content):
             damaged(f"{summary(content)} is no float")
-        return struct.unpack(">d", bytes.fromhex(content))[0]
+        return float(struct.unpack(">d", bytes.fromhex(content))[0])
 
     def _tuple(self, content: Any, level: int) -> tuple[Any, ...]:
         if type(content) is not list:

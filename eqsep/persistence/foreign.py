@@ -98,7 +98,7 @@ class NetworkCodec(Codec):
 def n_inputs(network: Any) -> int:
     """How many columns the network takes."""
     first = [*(layer for block in network.hidden for layer in block), network.output][0]
-    return next(iter(first.parameters())).shape[1]
+    return int(next(iter(first.parameters())).shape[1])
 
 
 def _check_sizes(layers: list[Any]) -> None:
@@ -236,7 +236,7 @@ class SVCCodec(Codec):
     """
 
     def encode(self, value: Any) -> dict[str, Any]:
-        params = value.get_params(deep=False)
+        params: dict[str, Any] = value.get_params(deep=False)
         if params.pop("probability", False) is True:
             raise ModelFileError("SVC cannot be saved with probability=True.")
         if not hasattr(value, "support_vectors_"):

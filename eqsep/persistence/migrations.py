@@ -314,9 +314,13 @@ def _kinds(value: Any, plan: Plan) -> tuple[Parts, Parts | None]:
     if value is None:
         if plan.holdout.keeps_kinds:
             damaged("the rows that it names alarms by are not there")
-        rows = np.empty((0, len(plan.encoder.pack.first)), dtype=np.float32)
-        none = {"rows": rows, "kind": np.empty(0, dtype=str)}
-        return none | {"groups": np.empty(0, dtype=np.uint64), "key": plan.holdout.key}, None
+        none: Parts = {
+            "rows": np.empty((0, len(plan.encoder.pack.first)), dtype=np.float32),
+            "kind": np.empty(0, dtype=str),
+            "groups": np.empty(0, dtype=np.uint64),
+            "key": plan.holdout.key,
+        }
+        return none, None
     names = ("rows", "kind", "groups", "key")
     old = _old(value, "KindRows", names, _JUDGES)
     judges = {name: old.get(name) for name in _JUDGES}

@@ -98,7 +98,8 @@ class Column:
     def texts(self) -> list[str | None]:
         """The values as strings, None where missing."""
         if self.kind == "text":
-            return self.values.tolist()
+            values: list[str | None] = self.values.tolist()
+            return values
         if self.kind == "mixed":
             return [None if v is None else text_of(v) for v in self.values]
         write = WRITERS[self.kind]
@@ -232,7 +233,7 @@ def _bounded(values: np.ndarray) -> np.ndarray:
     values = values.astype(np.float64, copy=False)
     if values.min(initial=0) >= -LARGEST and values.max(initial=0) <= LARGEST:
         return values  # as it came: most columns are neither missing nor infinite anywhere
-    return np.clip(values, -LARGEST, LARGEST)
+    return np.asarray(np.clip(values, -LARGEST, LARGEST))
 
 
 def _seconds(values: np.ndarray) -> np.ndarray:

@@ -1,19 +1,18 @@
 """What encoded values say: from outputs back to the words and units of the table."""
 
 from functools import singledispatch
-from typing import Any
 
 import numpy as np
 
 from eqsep.tables.column import LARGEST, WRITERS
-from eqsep.tables.encodings import JUMP, LINEAR, Category, Date, Number
+from eqsep.tables.encodings import JUMP, LINEAR, Category, Date, Learnt, Number
 
 _SINGLE = 2**-22  # of a deviation is what single precision leaves open of it
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 @singledispatch
-def described(column: Any, output: int, value: float) -> str:
+def described(column: Learnt, output: int, value: float) -> str:
     """What a value of an output of a learnt column says, in the column's own unit.
 
     Examples
@@ -25,7 +24,7 @@ def described(column: Any, output: int, value: float) -> str:
 
 
 @singledispatch
-def value_of(column: Any, outputs: np.ndarray) -> str:
+def value_of(column: Learnt, outputs: np.ndarray) -> str:
     """The value that the outputs of one row encode, as text in the column's own unit."""
     raise TypeError(f"expected a learnt column, got {column!r}, {outputs!r}")
 

@@ -30,14 +30,13 @@ from eqsep.schemas import (
 )
 from eqsep.tables.column import LARGEST, Column
 from eqsep.tables.decodings import described, value_of
-from eqsep.tables.encodings import Category, Date, Encoding, Number
+from eqsep.tables.encodings import Category, Date, Encoding, Learnt, Number
 from eqsep.tables.reading import Table, read_table
 
 BOTH = ("quantile", "standard")  # the forms of a number: its rank, and robust deviations
 _FEW = 20  # distinct names: so few are never ids, however few the rows
 _CONVERT = "If these are numbers or dates stored as text, convert them"
 _KEEPS_IDS = "to keep ids, pass a TableEncoder with max_new=1."
-Learnt = Number | Category | Date
 
 
 class ColumnMatchWarning(EqsepWarning):
@@ -191,7 +190,7 @@ class Encoder:
     @cached_property
     def source(self) -> np.ndarray:
         """The input column from which each encoded column comes."""
-        return self.output_source[self.counted]
+        return self.output_source.take(self.counted)
 
     @cached_property
     def deviations(self) -> np.ndarray:

@@ -17,10 +17,9 @@ from operator import itemgetter
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from numba.extending import register_jitable
 
 from eqsep.arrays import namespace
-from eqsep.engine.loops import compiled, in_threads, inlined
+from eqsep.engine.loops import compiled, in_threads, inlined, shared
 from eqsep.tables.column import LARGEST, NAME_WEIGHT, Column, column_of, objects, truth_of
 
 _AT_ONCE = 512  # rows, which stay in the processor's cache while column by column is encoded
@@ -302,6 +301,9 @@ def _centre_and_scale(x: np.ndarray) -> tuple[float, float]:
     return float(centre), float(np.median(others)) if len(others) else abs(float(centre)) or 1.0
 
 
+Learnt = Number | Category | Date  # a learnt column
+
+
 def _turn(seconds: Any, cycle: str, xp: Any) -> Any:
     """The part of the day or week that has passed; weekdays are whole steps."""
     if cycle == "hour":
@@ -309,7 +311,7 @@ def _turn(seconds: Any, cycle: str, xp: Any) -> Any:
     return xp.floor((seconds - _MONDAY) % _WEEK / _DAY) / 7
 
 
-@register_jitable
+@shared
 def rank(x: Any, ranks: Any, first: int, last: int, width: Any) -> Any:
     """The interpolated rank; beyond the range of training towards -1 and 2, never arriving.
 
@@ -338,13 +340,13 @@ def rank(x: Any, ranks: Any, first: int, last: int, width: Any) -> Any:
     return ranks[HIGH, below] + step / ranks[GAP, below] * ranks[RISE, below]
 
 
-@register_jitable
+@shared
 def beyond(distance: Any, width: Any) -> Any:
     """d / (width + d): 0 at the edge of training, 1/2 one width from it, 1 in the limit."""
     return 1 - 1 / (1 + distance / width)
 
 
-@register_jitable
+@shared
 def deviation(x: Any, scale: Any) -> Any:
     """Robust deviations from the centre, by their logarithm where they are large.
 
@@ -423,7 +425,7 @@ class Encoding:
 
     Parameters
     ----------
-    columns : list of Number, Category, Date or None
+    columns : sequence of Number, Category, Date or None
         None is a column that was dropped.
     weights : ndarray of shape (n_outputs,)
         What each output is multiplied by; those of 0 are left out.
@@ -443,7 +445,11 @@ class Encoding:
     """
 
     def __init__(
-        self, columns: list[Any], weights: np.ndarray, dtype: Any, names: list[str] | None = None
+        self,
+        columns: Sequence[Learnt | None],
+        weights: np.ndarray,
+        dtype: type[np.floating],
+        names: list[str] | None = None,
     ) -> None:
         self._columns, self._weights, self._dtype, self._names = columns, weights, dtype, names
 
@@ -575,7 +581,7 @@ class Encoding:
         return found
 
     @cached_property
-    def _placed(self) -> list[tuple[int, Any, np.ndarray, np.ndarray]]:
+    def _placed(self) -> list[tuple[int, Learnt, np.ndarray, np.ndarray]]:
         """Each column that is kept: where its outputs go (-1: nowhere), and what they count."""
         counts = self._weights > 0
         place, end, placed = np.where(counts, np.cumsum(counts) - 1, -1), 0, []
@@ -614,7 +620,7 @@ class Encoding:
         return [
             (j, column, (place, column.heights * weight))
             for j, column, place, weight in self._placed
-            if column.kind == "category"
+            if isinstance(column, Category)
         ]
 
     @cached_property
@@ -622,7 +628,7 @@ class Encoding:
         """The columns of dates, where their circles go, and what these count."""
         found = {}
         for j, column, place, weight in self._placed:
-            if column.kind == "date":
+            if isinstance(column, Date):
                 n = len(column.elapsed.outputs)
                 found[j] = (column, place[n:], weight[n:])
         return found
@@ -636,7 +642,9 @@ def _getter(names: list[str] | None, places: list[int]) -> Callable[[dict[str, A
 
 def _bounded(columns: Any) -> np.ndarray:
     X = np.array(columns, dtype=float, order="C")
-    return np.minimum(np.maximum(X, -LARGEST, out=X), LARGEST, out=X)
+    np.maximum(X, -LARGEST, out=X)
+    np.minimum(X, LARGEST, out=X)
+    return X
 
 
 def _outputs(

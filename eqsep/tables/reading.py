@@ -104,7 +104,7 @@ class Table:
 def _checksums(column: Column, kind: str) -> np.ndarray:
     names, rows = column.names(truths=kind == "boolean")
     sums = [np.nan if name is None else zlib.crc32(name.encode()) for name in names]
-    return np.array(sums, dtype=float)[rows]
+    return np.array(sums, dtype=float).take(rows)
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,7 @@ def _group_hashes(column: Column) -> np.ndarray:
     if None in names:
         raise _missing(column, int(np.flatnonzero(rows == names.index(None))[0]))
     digests = [blake2b(str(name).encode(), digest_size=8).digest() for name in names]
-    return np.array([int.from_bytes(d, "big") for d in digests], np.uint64)[rows]
+    return np.array([int.from_bytes(d, "big") for d in digests], np.uint64).take(rows)
 
 
 def _times(column: Column) -> np.ndarray:
@@ -356,15 +356,18 @@ def _from_pandas(frame: Any) -> _Pieces:
 
 def _pandas_values(series: Any) -> _Values:
     """The values in NumPy's own types; nullable numbers as floats, times in UTC, texts by codes."""
-    if isinstance(series.dtype, np.dtype):
-        return series.to_numpy()
+    values: np.ndarray
     if getattr(series.dtype, "storage", None) == "pyarrow":
         return _arrow_values(series.array.__arrow_array__())
-    if series.dtype.kind in "iuf":
-        return series.to_numpy(dtype=np.float64, na_value=np.nan)
-    if series.dtype.name.startswith("datetime64"):
-        return series.to_numpy(dtype="M8[us]")
-    return series.to_numpy(dtype=object)
+    if isinstance(series.dtype, np.dtype):
+        values = series.to_numpy()
+    elif series.dtype.kind in "iuf":
+        values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+    elif series.dtype.name.startswith("datetime64"):
+        values = series.to_numpy(dtype="M8[us]")
+    else:
+        values = series.to_numpy(dtype=object)
+    return values
 
 
 def _from_polars(frame: Any) -> _Pieces:
@@ -391,7 +394,8 @@ def _arrow_values(column: Any) -> _Values:
     if nulls < len(column) and (kind in _GAPPED or (kind in _WHOLE and not nulls)):
         return arrow_numbers(column)
     if kind not in ("string", "large_string") or nulls == len(column):
-        return column.to_numpy(zero_copy_only=False)
+        values: np.ndarray = column.to_numpy(zero_copy_only=False)
+        return values
     if hasattr(column, "combine_chunks"):
         column = column.combine_chunks()
     coded = column.dictionary_encode()

@@ -13,7 +13,7 @@ from eqsep.tables.reading import read_table
 _FORMS = {"quantile": ("quantile",), "standard": ("standard",), "both": BOTH}
 
 
-class TableEncoder(TransformerMixin, BaseEstimator):
+class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # of scikit-learn
     """Mixed tables as matrices of floats, in which whatever training did not have stays visible.
 
     Parameters
