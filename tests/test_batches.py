@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from eqsep.batches.joining import joined, tables
 from eqsep.batches.sampling import Reservoir, Strata, frequent
 from eqsep.batches.sources import prefetched, record_batches, source_of
+from hypothesis import given
+from hypothesis import strategies as st
+
 from eqsep.tables.reading import is_stream, read_table
 
 ROWS = pd.DataFrame({"a": [1.0, 2.0], "kind": ["normal", None]})

@@ -8,9 +8,9 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from eqsep.batches import sampling
 
 from eqsep import Detector, checks
-from eqsep.batches import sampling
 from eqsep.checks import Finding, warn_of
 from eqsep.errors import UserError
 from eqsep.tables import TableEncoder

@@ -18,11 +18,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 import typer
+from eqsep.batches import sampling
 from pyarrow import feather, parquet
 from typer.testing import CliRunner
 
 from eqsep import Detector, load_model
-from eqsep.batches import sampling
 from eqsep.cli import app
 from eqsep.commands import scoring, training_data
 from eqsep.commands.console import errors_told, tell

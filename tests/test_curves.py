@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from eqsep.detector.scoring import Calibration
 from numpy.testing import assert_allclose
 from sklearn.metrics import average_precision_score
 
-from eqsep.detector.scoring import Calibration
 from eqsep.evaluation import kept_promises, precision_recall_by_kind, score_histogram
 
 

@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset
 import pytest
+from eqsep.batches import sampling
 from numpy.testing import assert_allclose, assert_array_equal
 from pyarrow import csv, parquet
 from test_readme import WITH_RAY, run_page
 from typer.testing import CliRunner
 
 from eqsep import Detector, load_model
-from eqsep.batches import sampling
 from eqsep.cli import app
 from eqsep.commands.console import sentence
 from eqsep.datasets import make_mixed_demo

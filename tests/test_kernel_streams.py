@@ -6,12 +6,12 @@ import pyarrow as pa
 import pyarrow.dataset
 import pytest
 import torch
+from eqsep.batches import sampling
+from eqsep.batches.sources import source_of
 from numpy.testing import assert_allclose, assert_array_equal
 from spheres import problem, relative
 
 from eqsep import KernelEqualitySeparator
-from eqsep.batches import sampling
-from eqsep.batches.sources import source_of
 from eqsep.separators.streaming import begin
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from eqsep.detector.explanation import departures
 
 from eqsep import Detector
-from eqsep.detector.explanation import departures
 from eqsep.serve.likeness import Likeness, groups_of
 
 

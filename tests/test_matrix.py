@@ -6,11 +6,11 @@ import pickle
 import numpy as np
 import pyarrow as pa
 import pytest
+from eqsep.tables.fitted import aligned, encoded, encoded_values
 from numpy.testing import assert_array_equal
 
 from eqsep.engine import compiled
 from eqsep.tables import TableEncoder
-from eqsep.tables.fitted import aligned, encoded, encoded_values
 
 NAMES = ("size", "share", "constant", "shape", "truth", "time", "gone")
 

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from eqsep import Detector
+from eqsep import Detector, load_model
+from eqsep.datasets import make_mixed_demo
 from eqsep.detector import CalibrationWarning, Config, Model
 from eqsep.detector.calibration import Promise
 from eqsep.detector.evidence import gather
 from eqsep.errors import UserError
+from eqsep.persistence.files import read_model
 
 RNG = np.random.default_rng(0)
 X = np.vstack([RNG.normal(size=(900, 2)), RNG.normal((6, 0), 0.5, size=(40, 2))])
@@ -111,3 +113,18 @@ def test_a_score_is_kept_until_the_model_is_taught():
     detector.partial_fit(X[:50] + 0.3, KIND[:50])
     assert detector.model_.score is not before
     assert detector.model_.score.coef is detector.coef_
+
+
+def test_a_model_that_is_read_alone_says_what_a_detector_says_that_learns(tmp_path):
+    made = make_mixed_demo(n_samples=600, random_state=0, as_frame=True)
+    quick = {"bandwidth": 1.0, "n_landmarks": 60, "random_state": 0, "config": Config.fast()}
+    Detector(**quick).fit(made.X, made.kind).save(tmp_path / "m.eqsep")
+    asked, learning = read_model(tmp_path / "m.eqsep"), load_model(tmp_path / "m.eqsep")
+    assert type(asked) is Model
+    assert type(learning) is Detector
+    assert_array_equal(asked.scores(made.X), learning.score_samples(made.X))
+    assert_array_equal(asked.kind_of(made.X), learning.predict_kind(made.X))
+    assert_array_equal(asked.p_value(made.X), learning.p_value(made.X))
+    assert asked.explain(made.X[:3]) == learning.explain(made.X[:3])
+    assert asked.threshold == learning.threshold_
+    assert asked.promising(Promise(0.2)).threshold < learning.threshold_

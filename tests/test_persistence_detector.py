@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from eqsep.tables.fitted import state_of
 from forged_files import taken_apart
 from numpy.testing import assert_allclose, assert_array_equal
 from saved_detectors import (
@@ -30,7 +31,6 @@ from sklearn.base import clone
 from eqsep import Detector, NegativeSampling, load_model
 from eqsep.detector import RepeatedRowsWarning
 from eqsep.persistence import ModelFileError
-from eqsep.tables.fitted import state_of
 
 
 @pytest.fixture

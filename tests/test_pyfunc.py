@@ -5,9 +5,9 @@ import warnings
 
 import numpy as np
 import pytest
+from eqsep.detector.scoring import VERDICTS, verdicts
 
 from eqsep import Detector
-from eqsep.detector.scoring import VERDICTS, verdicts
 from eqsep.errors import MissingExtraError
 from eqsep.export.pyfunc import log_pyfunc, save_pyfunc
 

@@ -6,7 +6,6 @@ import re
 import runpy
 import shlex
 import tomllib
-from contextlib import nullcontext
 from importlib.metadata import version
 from inspect import isfunction
 from itertools import groupby
@@ -15,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from fewer import few_trees, plain_pictures
+from fewer import plain_pictures
 from matplotlib import pyplot as plt
 from typer.testing import CliRunner
 
@@ -31,7 +30,6 @@ FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NEED = re.compile(r"^<!-- (needs data|needs package|tested with) (.+) -->$", re.MULTILINE)
 DOCUMENTED = (eqsep, theory, datasets, evaluation)
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-LEAVING_NOTHING = ("eqsep demo", "eqsep evaluate")  # that other blocks read
 TREE = re.compile(r"^```\{toctree\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -75,8 +73,7 @@ def run_console(block, *, page, names):  # noqa: ARG001  the shape of all of the
 
 def run_bash(block, *, page, names):  # noqa: ARG001
     for command in unbroken(block.text).splitlines():
-        with few_trees() if command.startswith(LEAVING_NOTHING) else nullcontext():
-            run_command(command)
+        run_command(command)
 
 
 def shorten(what):
@@ -175,7 +172,6 @@ def run_page(page, home_of):
     plt.close("all")
 
 
-FEW_TREES = {"groups.md"}  # it prints counts and truths, and no figure that depends on a vote
 WITH_RAY = ROOT / "docs" / "ray.md"  # runs where a cluster is: in test_distributed.py
 
 
@@ -184,7 +180,7 @@ WITH_RAY = ROOT / "docs" / "ray.md"  # runs where a cluster is: in test_distribu
 )
 def test_the_blocks_run_in_order(page, tmp_path, monkeypatch, home_of):
     monkeypatch.chdir(tmp_path)
-    with plain_pictures(), few_trees() if page.name in FEW_TREES else nullcontext():
+    with plain_pictures():
         run_page(page, home_of)
 
 

@@ -6,12 +6,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from eqsep.detector.explanation import Reason
 from report_page import Page, payments
 from sklearn.ensemble import IsolationForest
 
 from eqsep import Detector
 from eqsep.detector import ColumnClosedness, End
-from eqsep.detector.explanation import Reason
 from eqsep.evaluation import average_precision_by_kind, leave_one_kind_out
 from eqsep.plots.look import KIND_COLOURS
 from eqsep.plots.svg import VARIABLES

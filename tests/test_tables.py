@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from eqsep.tables.fitted import ColumnMatchWarning, state_of
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -21,7 +22,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from eqsep.tables import TableEncoder
 from eqsep.tables.decodings import decoded
 from eqsep.tables.encoder import encoder_of
-from eqsep.tables.fitted import ColumnMatchWarning, state_of
 
 FORMS = ["quantile", "standard", "both"]
 every_form = pytest.mark.parametrize("columns", FORMS)

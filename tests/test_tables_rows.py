@@ -4,13 +4,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from eqsep.tables.fitted import aligned, output_weights
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep.datasets import make_mixed_demo
 from eqsep.tables import TableEncoder
 from eqsep.tables.column import Column
 from eqsep.tables.decodings import decoded
-from eqsep.tables.fitted import aligned, output_weights
 from eqsep.tables.reading import arrow_numbers, read_table
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-
 from eqsep.batches import sampling
+
 from eqsep.commands import training_data
 from eqsep.commands.dialects import Layout
 from eqsep.commands.inputs import InputSpec

@@ -4,15 +4,15 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
+from eqsep.detector.bandwidth import VOTE_WEIGHTS
+from eqsep.tables.fitted import aligned
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import average_precision_score
 
 from eqsep import Detector, load_model
-from eqsep.detector.bandwidth import VOTE_WEIGHTS
 from eqsep.engine import trees as module
 from eqsep.engine.trees import Trees, anomalous_shares, same_trees
-from eqsep.tables.fitted import aligned
 
 
 def striped(n, *, seed=0):

@@ -15,7 +15,7 @@ from eqsep.detector.score import Terms
 from eqsep.errors import UserError, quoted
 from eqsep.labels import UNLABELLED, RowLabels, read_row_labels
 from eqsep.schemas import FLAG, LABEL, NONE, POSITIVE, Schema, check_parts, damaged, either, kept
-from eqsep.tables.encoder import Encoder
+from eqsep.tables.encoder import Encoder, Learnt
 from eqsep.tables.reading import Table, read_table, row_parts
 from eqsep.tables.tensors import READ_AT_ONCE, TensorEncoding, encoded_parts
 
@@ -251,7 +251,7 @@ class Plan(WithoutCaches):
     # From tables to rows
 
     @property
-    def table_columns(self) -> dict[str, Any]:
+    def table_columns(self) -> dict[str, Learnt | None]:
         """What was learnt of each column of a table as it comes, without windows, by its name."""
         learnt = self.encoder.by_name
         return learnt if self.windows is None else {n: learnt[n] for n in self.windows.columns}
