@@ -20,7 +20,7 @@ LONGEST = (
     "test_serving_command.py",
     "test_report.py",
     "test_web_api.py",
-    "test_groups.py",
+    "test_commands_in_time.py",
 )
 
 # Before anything is imported: SciPy looks at this only once.

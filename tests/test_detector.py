@@ -13,6 +13,7 @@ from sklearn.metrics import average_precision_score
 
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
+from eqsep.detector import Config
 from eqsep.labels import UNLABELLED, read_row_labels
 
 KINDS = np.repeat(["normal", "pump", "leak"], [400, 20, 20])
@@ -27,7 +28,8 @@ def rows():
 
 
 def cheap(**parameters):
-    return Detector(**{"bandwidth": 0.5, "n_landmarks": 60, "random_state": 0} | parameters)
+    quick = {"bandwidth": 0.5, "n_landmarks": 60, "random_state": 0, "config": Config.fast()}
+    return Detector(**quick | parameters)
 
 
 # ---------------------------------------------------------------------------------- labels
@@ -104,9 +106,13 @@ def test_beside_missing_labels_every_name_is_a_kind():
         (["a", "b", "c"] * 2, None, r"there are 3 labels \(a, b, c\)"),
         ([2, 3, 4] * 2, None, r"there are 3 labels \(2, 3, 4\)"),
         (["a", "b", "c"] * 2, "z", "normal must be one of the labels .*, got 'z'"),
-        (["pump"] * 6, None, r"every label \(pump\) is a kind of anomaly, and none is 0, False or"),
+        (
+            ["pump"] * 6,
+            None,
+            r"every label \('pump'\) is a kind of anomaly, and none is 0, False or",
+        ),
         (["pump"] * 6, "ok", "none is 'ok'"),
-        ([1] * 6, None, r"every label \(anomaly\)"),
+        ([1] * 6, None, r"every label \('anomaly'\)"),
         (["ok"] * 3 + ["leak", None, None], None, "of 4 rows, and 2 rows have none. Say which"),
         (["ok", "leak"] + [None] * 4, "OK", "No label is 'OK': every label"),
         ([5] * 6, None, "Only the label 5 occurs, so its meaning is open"),
@@ -162,16 +168,17 @@ def test_above_one_is_as_odd_as_below(rows, unlabelled):
     """The score is the distance of f from 1 or the trees' vote, and what adds to it."""
     detector = cheap(unlabelled=unlabelled).fit(rows, KINDS)
     some = np.concatenate([np.random.default_rng(1).normal(size=(500, 2)), rows[-50:]])
-    plan, Z = detector.plan_, detector.plan_.encode(some)
-    k = plan.terms.kernel_map.features(Z).astype(float)
-    f, g = k @ detector.coef_[:, 0], k @ detector.model_.score.likeness_coef
+    terms, Z = detector.plan_.terms, detector.plan_.encode(some)
+    score = detector.model_.score
+    k = terms.kernel_map.features(Z).astype(float)
+    f, g = k @ detector.coef_[:, 0], k @ score.likeness_coef
     assert (f > 1).any()
-    alike = plan.terms.likeness_weight * np.clip(g, 0, 1.5)
-    y = plan.terms.along(Z)
-    leaves = plan.terms.trees.leaves(plan.terms.seen(Z, y))
-    vote = detector.model_.score.leaf_votes[leaves].mean(axis=1)
+    alike = terms.likeness_weight * np.clip(g, 0, 1.5)
+    y = terms.along(Z)
+    leaves = terms.trees.leaves(terms.seen(Z, y))
+    vote = score.leaf_votes[leaves].mean(axis=1)
     least = np.maximum(np.abs(1 - f), vote) if unlabelled == "trusted" else np.abs(1 - f)
-    parts = [least, alike, plan.terms.excess(y), plan.terms.vote_weight * vote]
+    parts = [least, alike, terms.excess(y), terms.vote_weight * vote]
     assert (vote > 0.1).any()
     assert (alike > 1e-3).any() == (unlabelled == "doubted")
     assert_allclose(detector.score_samples(some), np.sum(parts, axis=0), atol=1e-5)
@@ -181,7 +188,8 @@ def test_g_is_the_balanced_regression_of_labelled_anomalies(rows):
     """As scikit-learn solves it, of the rows that are learnt; 0 where normal rows are trusted."""
     detector = cheap(unlabelled="doubted").fit(rows, KINDS)
     plan = detector.plan_
-    held = plan.calibrates(plan.align(rows)) & (KINDS == "normal")
+    hashes = plan.holdout.hashes(plan.align(rows), encoder=plan.encoder)
+    held = (hashes < plan.holdout.bound) & (KINDS == "normal")
     k = plan.terms.kernel_map.features(plan.encode(rows[~held])).astype(float)
     is_anomaly = (KINDS[~held] != "normal").astype(float)
     n, m = (is_anomaly == 0).sum(), (is_anomaly == 1).sum()
@@ -202,7 +210,7 @@ def test_a_row_without_a_label_counts_less_than_a_normal_one(rows):
         y = np.append(KINDS.astype(object), [label] * 40)
         scores[label] = cheap(n_landmarks=500, alpha=5.0).fit(alone, y).score_samples([[30, 30]])
     assert scores["normal"] < scores[None] < 0.95
-    assert Detector().unlabelled_weight == 0.01
+    assert Config().unlabelled_weight == 0.01
 
 
 def test_rows_without_a_label_do_not_calibrate(rows):
@@ -272,7 +280,7 @@ def test_anomalies_among_doubted_rows_are_found_by_the_likeness_to_the_few_that_
         {"false_alarm_rate": "1%"},
         {"n_landmarks": 1},
         {"n_landmarks": 50.0},
-        {"n_landmarks": None},
+        {"config": "fast"},
         {"bandwidth": 0},
         {"bandwidth": "median"},
         {"alpha": 0},
@@ -312,7 +320,8 @@ def test_the_same_seed_gives_the_same_detector(rows):
 
 def test_far_rows_are_alarms_in_every_direction():
     table = make_mixed_demo(n_samples=1_500, as_frame=True, random_state=0)
-    detector = Detector(random_state=0, n_landmarks=300).fit(table.X, table.kind)
+    quick = {"n_landmarks": 300, "false_alarm_rate": 0.05, "config": Config.fast()}
+    detector = Detector(random_state=0, **quick).fit(table.X, table.kind)
     usual = table.X[table.kind == "normal"].iloc[:20]
     numeric = ["amount", "items", "distance_km", "minutes_since_last", "account_age_days"]
     spread = {name: float(np.ptp(usual[name].dropna())) for name in numeric}
@@ -327,10 +336,111 @@ def test_far_rows_are_alarms_in_every_direction():
             **{n: size * spread[n] * directions[:, j] for j, n in enumerate(numeric)}
         )
         assert detector.predict(far).all()
-        plan, Z = detector.plan_, detector.plan_.encode(far)
-        y = plan.terms.along(Z)
-        votes = plan.terms.vote_weight * plan.terms.votes(Z, y, detector.model_.score.leaf_votes)
-        beyond = detector.score_samples(far) - votes - plan.terms.excess(y)
+        terms, Z = detector.plan_.terms, detector.plan_.encode(far)
+        y = terms.along(Z)
+        votes = terms.vote_weight * terms.votes(Z, y, detector.model_.score.leaf_votes)
+        beyond = detector.score_samples(far) - votes - terms.excess(y)
         assert_allclose(beyond, 1, atol=0.02)
     infinite = usual.assign(amount=np.inf, distance_km=-np.inf)
     assert detector.predict(infinite).all()
+
+
+# ------------------------------------------------------------------- what it says of rows
+
+
+QUICK = {"bandwidth": 1.0, "n_landmarks": 60, "random_state": 0, "config": Config.fast()}
+RNG = np.random.default_rng(0)
+NORMAL, PUMP = RNG.normal(size=(900, 2)), RNG.normal((6, 0), 0.5, size=(20, 2))
+X, KIND = np.vstack([NORMAL, PUMP]), np.repeat(["normal", "pump"], [900, 20])
+NEW = np.vstack([RNG.normal(size=(500, 2)), RNG.normal(scale=4, size=(500, 2))])
+
+
+@pytest.fixture(scope="module")
+def detector():
+    return Detector(**QUICK).fit(X, KIND)
+
+
+def labelled(**parameters):
+    return Detector(**QUICK, **parameters).fit(X, KIND)
+
+
+def few_rows():
+    with pytest.warns(UserWarning, match="cannot be promised"):
+        return Detector(**QUICK).fit(NORMAL[:60])
+
+
+FITTED = {
+    "names": labelled,
+    "many alarms": lambda: labelled(false_alarm_rate=0.2),
+    "confidence": lambda: labelled(false_alarm_rate=0.1, confidence=0.9),
+    "signs": lambda: Detector(normal=1, **QUICK).fit(X, np.where(KIND == "normal", 1, -1)),
+    "few rows": few_rows,
+    "groups": lambda: Detector(false_alarm_rate=0.1, **QUICK).fit(
+        NORMAL, groups=np.arange(900) // 10
+    ),
+}
+
+
+@pytest.mark.parametrize("fitted", FITTED.values(), ids=FITTED)
+def test_the_larger_chance_is_what_predict_says(fitted):
+    fitted = fitted()
+    chance = fitted.predict_proba(NEW)
+    assert chance.shape == (len(NEW), 2)
+    assert_allclose(chance.sum(axis=1), 1)
+    assert_array_equal(fitted.classes_[chance.argmax(axis=1)], fitted.predict(NEW))
+    assert fitted.decision_function(NEW).max() > 0
+
+
+def test_fit_predict_is_fit_and_predict():
+    groups = np.arange(len(X)) // 10
+    once = Detector(false_alarm_rate=0.1, **QUICK)
+    two = Detector(false_alarm_rate=0.1, **QUICK).fit(X, KIND, groups=groups)
+    assert_array_equal(once.fit_predict(X, KIND, groups=groups), two.predict(X))
+    assert two.predict(X).sum() > 20
+
+
+SAID = ("score_samples", "decision_function", "predict", "predict_kind", "kind_p_values", "p_value")
+
+
+@pytest.mark.parametrize("method", SAID)
+def test_a_row_alone_gets_the_bits_of_its_batch_in_whatever_form_it_comes(method):
+    """A dict or an array goes straight to its code; a frame becomes a table before."""
+    frame = pd.DataFrame(X, columns=["pressure", "flow"])
+    frame["state"] = np.where(RNG.random(len(X)) < 0.9, "on", "off")
+    detector = Detector(**QUICK).fit(frame, KIND)
+    rows = pd.DataFrame(NEW[400:600], columns=["pressure", "flow"])
+    rows["state"] = np.where(NEW[400:600, 0] < 2, "on", "broken")
+    plain = rows.to_dict("records")
+    say = getattr(detector, method)
+    together = say(rows)
+    assert_array_equal(say(plain), together)
+    assert_array_equal(np.concatenate([say([row]) for row in plain]), together)
+
+
+@pytest.mark.parametrize("method", SAID)
+def test_a_row_of_an_array_alone_gets_the_bits_of_its_batch(detector, method):
+    say = getattr(detector, method)
+    together = say(NEW[400:600].tolist())
+    assert_array_equal(say(NEW[400:600]), together)
+    alone = [say(NEW[i : i + 1]) for i in range(400, 600)]
+    assert_array_equal(np.concatenate(alone), together)
+
+
+def test_the_old_names_of_a_plan_still_work_with_a_warning(detector):
+    with pytest.warns(FutureWarning, match="is now called plan_"):
+        assert detector.feature_map_ is detector.plan_
+    with pytest.warns(FutureWarning, match="pass plan=other.plan_"):
+        other = Detector(feature_map=detector.plan_, config=Config.fast()).fit(X, KIND)
+    assert other.plan_.is_same(detector.plan_)
+
+
+def test_parameters_that_are_given_stand_in_the_place_of_those_of_the_config():
+    config = Config(n_landmarks=30, bandwidth=3.0, alpha=2.0, n_trees=4)
+    by_config = Detector(config=config, random_state=0).fit(X, KIND)
+    given = Detector(
+        config=Config(n_trees=4), n_landmarks=30, bandwidth=3.0, alpha=2.0, random_state=0
+    ).fit(X, KIND)
+    assert_array_equal(by_config.score_samples(NEW), given.score_samples(NEW))
+    assert len(given.plan_.terms.landmarks) == 30
+    assert given.model_.config.doubted_bandwidth == 3.0
+    assert by_config.model_.config.doubted_bandwidth == Config().doubted_bandwidth

@@ -9,13 +9,23 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
-from eqsep.detector import CalibrationWarning, NewKindWarning, RepeatedRowsWarning
+from eqsep.detector import CalibrationWarning, Config, NewKindWarning, RepeatedRowsWarning
 
 # A few rows are no ground for a promise, nor for a name; here scores are compared.
 pytestmark = [
     pytest.mark.filterwarnings("ignore::eqsep.detector.CalibrationWarning"),
     pytest.mark.filterwarnings("ignore::eqsep.detector.NewKindWarning"),
 ]
+
+
+def quick(**parameters):
+    settings = {"bandwidth": 0.5, "n_landmarks": 60, "random_state": 0, "config": Config.fast()}
+    return Detector(**settings | parameters)
+
+
+def like(plan, **parameters):
+    """What can be merged with a detector that has this plan."""
+    return Detector(plan=plan, config=Config.fast(), **parameters)
 
 
 @pytest.fixture(scope="module")
@@ -29,12 +39,12 @@ def demo():
 @pytest.fixture(scope="module")
 def plan(demo):
     X, y = demo
-    return Detector(bandwidth=0.5, n_landmarks=60, random_state=0).fit(X[:400], y[:400]).plan_
+    return quick().fit(X[:400], y[:400]).plan_
 
 
 @pytest.fixture(scope="module")
 def whole(demo, plan):
-    return Detector(plan=plan).fit(*demo)
+    return like(plan).fit(*demo)
 
 
 def assert_same(detector, other, X):
@@ -75,7 +85,7 @@ def test_pieces_in_any_order_give_what_one_fit_gives(data, demo, plan, whole):
     order = np.append(np.flatnonzero(demo[1] == "normal")[0], order)  # a first row that is normal
     order = order[np.sort(np.unique(order, return_index=True)[1])]
     cuts = sorted(data.draw(st.sets(st.integers(1, n - 1), max_size=5)))
-    detector = Detector(plan=plan)
+    detector = like(plan)
     for rows in np.split(order, cuts):
         detector.partial_fit(*take(demo, rows))
     assert_same(detector, whole, demo[0])
@@ -84,8 +94,8 @@ def test_pieces_in_any_order_give_what_one_fit_gives(data, demo, plan, whole):
 @settings(max_examples=5, deadline=None)
 @given(cut=st.integers(50, 850), reverse=st.booleans())
 def test_merging_gives_what_one_fit_gives(cut, reverse, demo, plan, whole):
-    first = Detector(plan=plan).fit(*take(demo, np.arange(cut)))
-    second = Detector(plan=plan).fit(*take(demo, np.arange(cut, len(demo[1]))))
+    first = like(plan).fit(*take(demo, np.arange(cut)))
+    second = like(plan).fit(*take(demo, np.arange(cut, len(demo[1]))))
     a, b = (second, first) if reverse else (first, second)
     before = state(b)
     assert_same(a.merge(b), whole, demo[0])
@@ -97,8 +107,8 @@ def test_merging_gives_what_one_fit_gives(cut, reverse, demo, plan, whole):
 def test_forgetting_gives_what_never_learning_gives(seed, n, demo, plan):
     rows = np.random.default_rng(seed).permutation(len(demo[1]))
     gone, kept = rows[:n], rows[n:]
-    detector = Detector(plan=plan).fit(*demo).forget(*take(demo, gone))
-    expected = Detector(plan=plan).fit(*take(demo, kept))
+    detector = like(plan).fit(*demo).forget(*take(demo, gone))
+    expected = like(plan).fit(*take(demo, kept))
     assert_allclose(
         detector.score_samples(demo[0]), expected.score_samples(demo[0]), rtol=1e-6, atol=1e-6
     )
@@ -114,7 +124,7 @@ def repeated(rng, n):
 @given(seed=st.integers(0, 2**31), n=st.integers(1, 80))
 def test_learning_and_forgetting_leaves_nothing_even_of_repeated_rows(seed, n):
     rng = np.random.default_rng(seed)
-    detector = Detector(bandwidth=0.5, n_landmarks=20, random_state=0).fit(*repeated(rng, 300))
+    detector = quick(n_landmarks=20).fit(*repeated(rng, 300))
     X, y = repeated(rng, n)
     before, rows = detector.score_samples(X), detector.model_.evidence.held_out.normal
     threshold = detector.threshold_
@@ -127,7 +137,7 @@ def test_learning_and_forgetting_leaves_nothing_even_of_repeated_rows(seed, n):
 def test_a_table_may_come_from_another_library_or_as_text(demo, plan):
     """Which rows calibrate goes by what a column says, not by its type."""
     X, y = take(demo, np.arange(400))
-    detector = Detector(plan=plan).fit(X, y)
+    detector = like(plan).fit(X, y)
     rows = detector.model_.evidence.held_out.normal
     as_text = X.assign(
         amount=[None if v != v else repr(v) for v in X["amount"]],
@@ -143,7 +153,7 @@ def test_a_table_may_come_from_another_library_or_as_text(demo, plan):
 
 
 def calibrating(plan, X):
-    return plan.calibrates(plan.align(X))
+    return plan.holdout.hashes(plan.align(X), encoder=plan.encoder) < plan.holdout.bound
 
 
 def test_a_new_kind_becomes_a_seen_one():
@@ -153,10 +163,8 @@ def test_a_new_kind_becomes_a_seen_one():
     )
     X, y = np.vstack([normal, pump]), np.repeat(["normal", "pump"], [600, 30])
     # Landmarks near what is new: without any, nothing could tell it from other new things.
-    landmarks = Detector(bandwidth=0.5, random_state=0).fit(
-        np.vstack([X, leak[:15]]), np.append(y, ["leak"] * 15)
-    )
-    detector = Detector(plan=landmarks.plan_).fit(X, y)
+    landmarks = quick(n_landmarks=1400).fit(np.vstack([X, leak[:15]]), np.append(y, ["leak"] * 15))
+    detector = like(landmarks.plan_).fit(X, y)
     fresh = rng.normal((0, -9), size=(50, 2))
     assert set(detector.predict_kind(fresh)) == {"unseen"}
     detector.partial_fit(leak, ["leak"] * 30)
@@ -171,7 +179,7 @@ def test_kinds_of_both_are_merged(demo, plan):
     X, y = demo
     labelled = np.array([label is not None for label in y])
     takeover, skimming = (
-        Detector(plan=plan).fit(X[rows], y[rows])
+        like(plan).fit(X[rows], y[rows])
         for rows in (
             labelled & np.isin(y.astype(str), ["normal", "takeover"]) & (np.arange(len(y)) < 600),
             labelled & np.isin(y.astype(str), ["normal", "skimming"]) & (np.arange(len(y)) >= 600),
@@ -187,8 +195,9 @@ def test_kinds_of_both_are_merged(demo, plan):
 
 def test_numbers_and_no_labels_are_merged_too(plan, demo):
     X, y = demo
-    unlabelled = Detector(plan=plan).fit(X[:300])
-    numbers = Detector(plan=plan).fit(X[300:], (y[300:] == "takeover").astype(int))
+    unlabelled = like(plan).fit(X[:300])
+    numbers = like(plan).fit(X[300:], (y[300:] == "takeover").astype(int))
+    assert unlabelled.plan_.labels != numbers.plan_.labels
     merged = unlabelled.merge(numbers)
     assert merged.kinds_ == ("anomaly",)
     assert_array_equal(merged.classes_, [0, 1])
@@ -198,21 +207,21 @@ def test_unlabelled_rows_count_the_same_in_every_piece(demo, plan):
     """Where the first fit had no normal label, rows without one are normal ones from then on."""
     X, y = demo
     kinds = np.where(y == "normal", None, y)
-    whole = Detector(plan=plan).fit(X, kinds)
-    pieces = Detector(plan=plan).fit(X[:300], kinds[:300])
+    whole = like(plan).fit(X, kinds)
+    pieces = like(plan).fit(X[:300], kinds[:300])
     pieces.partial_fit(X[300:500], kinds[300:500]).partial_fit(X[500:], kinds[500:])
     assert_same(pieces, whole, X)
 
 
 def test_the_first_piece_is_a_fit(demo):
     X, y = demo
-    first, second = (Detector(bandwidth=0.5, n_landmarks=60, random_state=0) for _ in range(2))
+    first, second = (quick() for _ in range(2))
     assert_array_equal(first.partial_fit(X, y).coef_, second.fit(X, y).coef_)
 
 
 REFUSED = {
     "merging another map": (
-        lambda d, X, y: d.merge(Detector(n_landmarks=30, bandwidth=0.5, random_state=1).fit(X, y)),
+        lambda d, X, y: d.merge(quick(n_landmarks=30, random_state=1).fit(X, y)),
         r"Detector\(plan=one.plan_\)",
     ),
     "merging another penalty": (
@@ -252,7 +261,7 @@ REFUSED = {
 @pytest.mark.parametrize(("change", "told"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_is_refused_and_changes_nothing(change, told, demo, plan):
     X, y = demo
-    detector = Detector(plan=plan).fit(X, y)
+    detector = like(plan).fit(X, y)
     before = state(detector)
     with pytest.raises(ValueError, match=told):
         change(detector, X, y)
@@ -262,23 +271,21 @@ def test_what_cannot_be_is_refused_and_changes_nothing(change, told, demo, plan)
 def test_a_piece_that_is_too_small_for_the_promise_is_told_only_by_fit(demo, plan):
     X, y = take(demo, np.arange(60))
     with pytest.warns(CalibrationWarning):
-        Detector(plan=plan).fit(X, y)
+        like(plan).fit(X, y)
 
 
 def far_from_landmarks():
     """A detector of one cluster, and a kind in the midst of its normal rows."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(800, 3))
-    return Detector(bandwidth=0.5, n_landmarks=30, random_state=0).fit(X), rng.normal(size=(40, 3))
+    return quick(n_landmarks=30).fit(X), rng.normal(size=(40, 3))
 
 
 @pytest.mark.parametrize("n_far", [10, 200])
 def test_normal_rows_far_from_all_landmarks_are_told(n_far):
     """Few of them raise alarms for ever; many raise the threshold above all scores."""
     rng = np.random.default_rng(0)
-    detector = Detector(bandwidth=0.5, n_landmarks=30, random_state=0).fit(
-        rng.normal(size=(3000, 3))
-    )
+    detector = quick(n_landmarks=30).fit(rng.normal(size=(3000, 3)))
     with pytest.warns(
         NewKindWarning, match=rf"Of {n_far} normal rows 100% have an \|1 - f\| above 0\.\d+ now"
     ):
@@ -321,5 +328,5 @@ def test_a_rate_set_after_the_fit_that_cannot_be_promised_is_told():
 def test_missing_labels_do_not_make_floats_of_the_answers():
     X = np.random.default_rng(0).normal(size=(800, 2))
     y = np.repeat([0.0, 1.0, np.nan], [700, 50, 50])
-    detector = Detector(bandwidth=0.5, n_landmarks=30, random_state=0).fit(X, y)
+    detector = quick(n_landmarks=30).fit(X, y)
     assert detector.predict(X[:3]).dtype.kind == "i"

@@ -5,14 +5,15 @@ import pandas as pd
 import pytest
 
 from eqsep import Detector
+from eqsep.detector import Config
 
 
 @pytest.fixture(scope="module")
 def detector():
     X = np.random.default_rng(0).normal(size=(300, 2))
-    return Detector(false_alarm_rate=0.05, n_landmarks=50, random_state=0).fit(
-        pd.DataFrame(X, columns=["a", "b"])
-    )
+    return Detector(
+        false_alarm_rate=0.05, n_landmarks=50, random_state=0, config=Config.fast()
+    ).fit(pd.DataFrame(X, columns=["a", "b"]))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,7 @@ def test_a_kind_may_not_be_called_as_predict_kind_calls_others(kind, normal, mea
 
 def test_nor_may_a_kind_that_is_learnt_later():
     X = np.random.default_rng(0).normal(size=(300, 2))
-    detector = Detector(false_alarm_rate=0.05, n_landmarks=50, random_state=0)
+    detector = Detector(false_alarm_rate=0.05, n_landmarks=50, random_state=0, config=Config.fast())
     detector.fit(X, np.repeat(["normal", "pump"], [280, 20]))
     with pytest.raises(ValueError, match="called 'unseen'"):
         detector.partial_fit(X[:2], ["unseen", "unseen"])

@@ -11,11 +11,13 @@ from numpy.testing import assert_array_equal
 
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
-from eqsep.engine import loops
+from eqsep.detector import Config
+from eqsep.engine.loops import WORTH_A_THREAD
 
 
 def cheap(**parameters):
-    return Detector(**{"bandwidth": 0.125, "n_landmarks": 61, "random_state": 0} | parameters)
+    quick = {"bandwidth": 0.125, "n_landmarks": 61, "random_state": 0, "config": Config.fast()}
+    return Detector(**quick | parameters)
 
 
 @pytest.fixture(scope="module")
@@ -99,18 +101,22 @@ def test_columns_go_by_name(frame, fitted):
 
 
 @pytest.mark.parametrize("threads", ["1", "2", "3"])
-def test_a_score_does_not_depend_on_the_rows_beside_it(frame, fitted, threads, monkeypatch):
+def test_a_score_does_not_depend_on_the_rows_beside_it(demo, frame, threads, monkeypatch):
     """To the last bit: alone, in a batch, and whatever the number of threads."""
-    together = fitted.score_samples(frame)
-    likeness = fitted.model_.score.likeness(fitted.plan_.encode(frame))
+    fitted = cheap(n_landmarks=500).fit(demo.X, demo.kind)
+    score, Z = fitted.model_.score, fitted.plan_.encode(frame)
+    n_values = len(Z) * len(fitted.plan_.terms.landmarks) * fitted.plan_.terms.pack(Z).shape[1]
+    assert n_values > 3 * WORTH_A_THREAD
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    together, likeness = fitted.score_samples(frame), score.likeness(Z)
     monkeypatch.setenv("OMP_NUM_THREADS", threads)
-    monkeypatch.setattr(loops, "WORTH_A_THREAD", 1)
     assert_array_equal(fitted.score_samples(frame), together)
+    assert_array_equal(score.likeness(Z), likeness)
     some = range(0, len(frame), 23)
     alone = np.concatenate([fitted.score_samples(frame.iloc[[i]]) for i in some])
     assert_array_equal(alone, together[::23])
     assert_array_equal(fitted.score_samples(frame.iloc[::-1])[::-1], together)
-    alone = [fitted.model_.score.likeness(fitted.plan_.encode(frame.iloc[[i]]))[0] for i in some]
+    alone = [score.likeness(Z[i : i + 1])[0] for i in some]
     assert_array_equal(alone, likeness[::23])
 
 

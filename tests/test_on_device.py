@@ -7,15 +7,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep import Detector
 from eqsep.datasets import make_mixed_demo
-from eqsep.detector import on_device
-from eqsep.engine import gpu
+from eqsep.detector import Config
 from eqsep.engine.ellipsoid import Ellipsoid
+from eqsep.engine.gpu import WALKED_AT_ONCE
 from eqsep.engine.trees import Trees
 from eqsep.tables import TableEncoder
 from eqsep.tables.reading import read_table, row_parts
+from eqsep.tables.tensors import TensorEncoding, encoded_parts
 
 torch = pytest.importorskip("torch", reason="the extra nn is not installed")
-SETTINGS = {"n_landmarks": 60, "bandwidth": 1.0, "random_state": 0}
+SETTINGS = {"n_landmarks": 60, "bandwidth": 1.0, "random_state": 0, "config": Config.fast()}
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
@@ -30,10 +31,8 @@ def detector(payments):
 
 
 @pytest.fixture
-def in_parts(detector, monkeypatch):
-    """The detector on a device, where many parts of few rows are read by several threads."""
-    monkeypatch.setattr(on_device, "READ_AT_ONCE", 100)
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+def on_device(detector):
+    """The detector on a device."""
     return detector.set_params(device="auto")
 
 
@@ -71,32 +70,28 @@ def frames():
 
 @pytest.mark.parametrize("form", ["quantile", "standard", "both"])
 def test_rows_are_encoded_as_by_the_processor(form):
-    from eqsep.tables.tensors import TensorEncoding
-
     train, fresh = frames()
-    encoder = TableEncoder(numeric_encoding=form).fit(train)
+    encoder = TableEncoder(numeric_encoding=form).fit(train).encoder_
     encoding = TensorEncoding.of(encoder, "auto")
     for frame in (train, fresh):
         there = encoding(encoding.gathered(read_table(frame, name="")))
         assert there.dtype == torch.float32
-        assert_allclose(there.cpu().numpy(), encoded(encoder, frame), rtol=2e-7, atol=1e-7)
+        assert_allclose(there.cpu().numpy(), encoder.encode(frame), rtol=2e-7, atol=1e-7)
 
 
 def test_a_table_of_names_alone_is_encoded():
-    from eqsep.tables.tensors import TensorEncoding
-
     frame = pd.DataFrame({"shape": ["round", "flat", "flat", "round"], "flag": [True, False] * 2})
-    encoder = TableEncoder().fit(frame)
+    encoder = TableEncoder().fit(frame).encoder_
     encoding = TensorEncoding.of(encoder, "auto")
     there = encoding(encoding.gathered(read_table(frame, name="")))
-    assert_array_equal(there.cpu().numpy(), encoded(encoder, frame))
+    assert_array_equal(there.cpu().numpy(), encoder.encode(frame))
 
 
-def test_tensors_end_in_the_leaves_in_which_arrays_end(monkeypatch):
-    monkeypatch.setattr(gpu, "WALKED_AT_ONCE", 70)
+def test_tensors_end_in_the_leaves_in_which_arrays_end():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 4)).astype(np.float32)
-    trees = Trees.grown(X, (X[:, 0] > X[:, 1]).astype(int), np.random.RandomState(0), n=7)
+    X = rng.normal(size=(WALKED_AT_ONCE + 300, 4)).astype(np.float32)  # more than go at once
+    some = X[:300]
+    trees = Trees.grown(some, 1 * (some[:, 0] > some[:, 1]), np.random.RandomState(0), n=7)
     votes = rng.uniform(size=trees.n_leaves)
     there = trees.mean(torch.as_tensor(X, device=DEVICE), votes)
     assert_allclose(there.cpu().numpy(), trees.mean(X, votes), rtol=1e-14)
@@ -123,10 +118,10 @@ FORMS = {"pandas": lambda x: x, "pyarrow": as_arrow, "dicts": lambda x: x.to_dic
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_table_in_parts_scores_as_in_memory(form, payments, detector, in_parts):
+def test_a_table_on_a_device_scores_as_in_memory(form, payments, detector, on_device):
     X = FORMS[form](payments.X)
-    there = in_parts.score_samples(X)
-    kinds, p = in_parts.predict_kind(X), in_parts.p_value(X)
+    there = on_device.score_samples(X)
+    kinds, p = on_device.predict_kind(X), on_device.p_value(X)
     detector.set_params(device="cpu")
     assert_allclose(there, detector.score_samples(X), atol=1e-3 if DEVICE == "cuda" else 2e-5)
     assert (kinds == detector.predict_kind(X)).mean() > 0.999
@@ -143,25 +138,37 @@ def test_doubted_rows_score_as_in_memory(payments):
     assert_allclose(detector.set_params(device="auto").score_samples(payments.X), here, atol=1e-3)
 
 
-def test_the_division_into_parts_changes_no_score(payments, in_parts, monkeypatch):
-    some = in_parts.score_samples(payments.X)
-    monkeypatch.setattr(on_device, "READ_AT_ONCE", 2**17)
-    assert_allclose(in_parts.score_samples(payments.X), some, rtol=0, atol=1e-6)
+def encoded_in(detector, X, most):
+    """The encoded rows, of many parts read by several threads."""
+    encoding = TensorEncoding.of(detector.plan_.encoder, "auto")
+    parts = encoded_parts(encoding, X, align=detector.plan_.align, most=most)
+    return [part.cpu().numpy() for part in parts]
 
 
-def test_rows_that_look_back_are_read_in_one_piece(monkeypatch):
-    monkeypatch.setattr(on_device, "READ_AT_ONCE", 50)
+@pytest.mark.parametrize("form", FORMS)
+def test_the_division_into_parts_changes_no_row(form, payments, detector, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    X = FORMS[form](payments.X)
+    (whole,) = encoded_in(detector, X, None)
+    parts = encoded_in(detector, X, 100)
+    assert len(parts) == 15
+    assert_array_equal(np.concatenate(parts), whole)
+    assert_allclose(whole, detector.plan_.encode(X), rtol=2e-7, atol=1e-7)
+
+
+def test_rows_that_look_back_are_read_in_one_piece():
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(400, 2)), columns=["a", "b"])
     detector = Detector(window=5, false_alarm_rate=0.1, **SETTINGS).fit(X, time=np.arange(400))
     here = detector.score_samples(X)
     assert_allclose(detector.set_params(device="auto").score_samples(X), here, atol=1e-3)
 
 
-def test_what_cannot_be_read_in_a_thread_is_an_error(payments, in_parts):
+def test_what_cannot_be_read_in_a_thread_is_an_error(payments, detector, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
     X = payments.X.astype({"amount": object})
     X.loc[777, "amount"] = "a lot"
     with pytest.raises(ValueError, match="'amount' held numbers in training, and 'a lot' cannot"):
-        in_parts.score_samples(X)
+        encoded_in(detector, X, 100)
 
 
 def test_rows_in_parts_are_all_of_them():

@@ -109,12 +109,12 @@ def test_plans_are_the_same_where_every_row_is_taken_alike():
     assert plan.is_same(plan)
     assert plan.is_same(plan_of(X))
     assert plan.is_same(pickle.loads(pickle.dumps(plan)))
+    assert plan.is_same(replace(plan, labels=replace(plan.labels, unlabelled_is_normal=False)))
     terms, rule = plan.terms, plan.holdout
     for other in [
         plan_of(X, seed=1),
         plan_of(X + 1e-6),
         plan_of(X, window=3),
-        replace(plan, labels=replace(plan.labels, unlabelled_weight=0.5)),
         replace(plan, holdout=replace(rule, bound=rule.bound + 1)),
         replace(plan, holdout=replace(rule, kind_bounds={"leak": 7})),
         replace(plan, terms=replace(terms, vote_weight=terms.vote_weight + 0.5)),

@@ -357,6 +357,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
 
     def _resolved_config(self) -> Config:
         """The config, with the parameters that are given in the place of its own values."""
+        if not isinstance(self.config, Config | None):
+            raise UserError(f"config must be a Config, got a {type(self.config).__name__}.")
         given = {name: getattr(self, name) for name in _FROM_CONFIG}
         given = {name: value for name, value in given.items() if value is not None}
         if "bandwidth" in given:

@@ -1,5 +1,6 @@
 """Model: what follows from a plan and evidence. It scores, and needs NumPy alone."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -252,7 +253,7 @@ class Model(WithoutCaches):
             kinds=self.kinds,
         )
 
-    def _encoded(self, X: Any) -> Any:
+    def _encoded(self, X: Any) -> Iterable[Any]:
         return self.plan.encode_in_parts(X, device=self.score.device)
 
     def _scores_and_kinds(self, rows: Any, threshold: float) -> tuple[np.ndarray, np.ndarray]:

@@ -318,7 +318,7 @@ class Score(WithoutCaches):
 
     def _piece(self, rows: Any) -> Any:
         """The same of rows on the device, where the scores stay."""
-        values = self._map.combine(rows, self._functions)
+        values: Any = self._map.combine(rows, self._functions)
         values = values.astype(float) if isinstance(rows, np.ndarray) else values.double()
         return self._combined(values, *self._vote_and_excess(rows))
 
@@ -366,7 +366,7 @@ class Score(WithoutCaches):
         )
 
     @property
-    def _map(self) -> Any:
+    def _map(self) -> KernelMap | DeviceMap:
         return self.terms.map_on(self.device)
 
     @cached_property

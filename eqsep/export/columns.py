@@ -65,7 +65,7 @@ def _ranks(graph: Graph, x: Value, numbers: Sequence[Number]) -> Value:
     for j, number in enumerate(numbers):
         n = len(number.knots)
         knots[j, :n], high[j, :n] = number.knots, number.high
-        at[j, :n] = [rank(knot, number.ranks, number.width) for knot in number.knots]
+        at[j, :n] = [rank(knot, number.ranks, 0, n - 1, number.width) for knot in number.knots]
         step[j, : n - 1] = np.diff(number.knots)
         rise[j, : n - 1] = np.array(number.low[1:]) - np.array(number.high[:-1])
         step[j, n - 1] = 1.0  # nothing is above the last knot: divided by, not used

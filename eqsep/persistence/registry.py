@@ -153,7 +153,7 @@ class DetectorCodec(Codec):
             parts["plan"] = params["feature_map"]
         if not value.__sklearn_is_fitted__():
             return parts
-        if parts["plan"] is not None and parts["plan"].is_same_but_for_labels(value.plan_):
+        if parts["plan"] is not None and parts["plan"].is_same(value.plan_):
             parts["plan"] = True
         return parts | {"model_": value.model_.on("cpu")}
 

@@ -1,0 +1,56 @@
+"""Every number that a fit depends on: what is refused, and what stands in for what."""
+
+from dataclasses import fields, replace
+
+import pytest
+
+from eqsep.detector import Config
+from eqsep.errors import UserError
+from eqsep.persistence import ModelFileError
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"n_landmarks": 1}, "n_landmarks must be a whole number of at least 2, got 1"),
+        ({"n_landmarks": 50.0}, "n_landmarks must be a whole number of at least 2, got 50.0"),
+        ({"n_folds": 1}, "n_folds must be a whole number of at least 2, got 1"),
+        ({"bandwidth": 0}, "bandwidth must be a number above 0, got 0"),
+        ({"doubted_bandwidth": "wide"}, "doubted_bandwidth must be a number above 0, got 'wide'"),
+        ({"alpha": float("nan")}, "alpha must be a number above 0, got nan"),
+        ({"unlabelled_weight": -1}, "unlabelled_weight must be a number above 0, got -1"),
+    ],
+    ids=str,
+)
+def test_what_no_fit_can_do_with_is_refused_with_what_came(wrong, message):
+    with pytest.raises(UserError, match=message):
+        Config(**wrong)
+    with pytest.raises(UserError, match=message):
+        replace(Config(), **wrong)
+
+
+def test_a_fast_config_differs_in_the_number_of_landmarks_and_trees_alone():
+    fast, usual = Config.fast(), Config()
+    changed = {f.name for f in fields(Config) if getattr(fast, f.name) != getattr(usual, f.name)}
+    assert changed == {"n_landmarks", "n_trees", "n_trees_per_fold"}
+    assert all(getattr(fast, name) < getattr(usual, name) for name in changed)
+
+
+def test_where_rows_are_doubted_the_values_for_these_stand_in_for_their_namesakes():
+    config = Config(bandwidth=1.0, doubted_bandwidth=3.0, vote_weight=0.5, doubted_vote_weight=2.0)
+    assert config.for_rows(doubted=False) is config
+    doubted = config.for_rows(doubted=True)
+    assert (doubted.bandwidth, doubted.vote_weight) == (3.0, 2.0)
+    assert doubted.min_leaf == config.doubted_min_leaf
+    assert doubted.ellipsoid_step == config.doubted_ellipsoid_step
+    assert doubted.alpha == config.alpha
+    assert doubted.for_rows(doubted=True) == doubted
+
+
+def test_a_file_keeps_every_number_and_an_older_one_has_the_defaults():
+    config = Config(n_trees=7, powers=(1, 2), alpha=0.5)
+    assert Config.from_state(config.state()) == config
+    assert Config.from_state({"n_trees": 7}) == Config(n_trees=7)
+    for wrong in ({"n_trees": -1}, {"n_trees": "7"}, {"powers": []}, {"colour": 1}):
+        with pytest.raises(ModelFileError):
+            Config.from_state(config.state() | wrong)
