@@ -140,6 +140,12 @@ def check_whole(name: str, value: Any, *, least: int) -> None:
         raise UserError(f"{name} must be a whole number of at least {least}, got {value!r}.")
 
 
+def check_unlabelled(value: Any) -> None:
+    """Refuse a word on rows without a label that has no meaning."""
+    if value not in UNLABELLED_ROWS:
+        raise UserError(f"unlabelled must be one of {list(UNLABELLED_ROWS)}, got {value!r}.")
+
+
 def check_positive(name: str, value: Any) -> None:
     """Refuse a parameter that is not a number above 0."""
     if not isinstance(value, Real) or not 0 < float(value) < np.inf:

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from eqsep.arrays import WithoutCaches
-from eqsep.detector.config import UNLABELLED_ROWS, Config
+from eqsep.detector.config import Config, check_unlabelled
 from eqsep.detector.holdout import STEP, HoldOut, n_held_out
 from eqsep.detector.runs import Windows
 from eqsep.detector.score import Terms
@@ -74,10 +74,7 @@ class LabelReading:
         rate : float
             The false-alarm rate that is to be promised.
         """
-        if unlabelled not in UNLABELLED_ROWS:
-            raise UserError(
-                f"unlabelled must be one of {list(UNLABELLED_ROWS)}, got {unlabelled!r}."
-            )
+        check_unlabelled(unlabelled)
         _check_first_labels(labels, counts, normal=normal, given=given)
         n_normal = int(counts[labels.code == 0].sum())
         enough = n_held_out(n_normal, config=config) + 1 >= max(STEP, 1 / rate)
