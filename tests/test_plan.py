@@ -240,6 +240,8 @@ def test_a_plan_that_contradicts_what_is_asked_is_refused(mixed, first, asked):
         Detector(plan=plan, unlabelled=asked).fit(X, y)
     with pytest.raises(UserError, match=message):
         Detector(plan=plan, unlabelled=asked).partial_fit(X, y)
+    with pytest.raises(UserError, match=r"unlabelled must be one of .* got 'ignored'"):
+        Detector(plan=plan, unlabelled="ignored").fit(X, y)
 
 
 @pytest.mark.parametrize("y", [None, np.zeros(N_NORMAL)], ids=["no labels", "no anomaly"])

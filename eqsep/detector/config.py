@@ -146,6 +146,13 @@ def check_whole(name: str, value: Any, *, least: int) -> None:
         raise ParameterError(name, expected=f"a whole number of at least {least}", got=value)
 
 
+def check_unlabelled(value: Any) -> None:
+    """Refuse a word on rows without a label that has no meaning."""
+    if value not in UNLABELLED_ROWS:
+        expected = f"one of {list(UNLABELLED_ROWS)}"
+        raise ParameterError("unlabelled", expected=expected, got=value)
+
+
 def check_positive(name: str, value: Any) -> None:
     """Refuse a parameter that is not a number above 0."""
     if not isinstance(value, Real) or not 0 < float(value) < np.inf:

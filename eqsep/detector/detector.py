@@ -19,7 +19,7 @@ from eqsep.detector.audit import (
     warn_of_rows,
 )
 from eqsep.detector.calibration import Calibration, Promise
-from eqsep.detector.config import Config
+from eqsep.detector.config import Config, check_unlabelled
 from eqsep.detector.evidence import Evidence, gather
 from eqsep.detector.explainer import Explanation
 from eqsep.detector.first_fit import FirstFit, Fit, batches_of, read, with_weight
@@ -339,6 +339,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
     def _first_fit(self) -> FirstFit:
         """What a first fit is asked for; refuses parameters that none can be fitted with."""
         config, promise, plan = self._resolved_config(), self._promise(), self._given_plan()
+        check_unlabelled(self.unlabelled)
         if self.device not in DEVICES:
             raise ParameterError("device", expected=f"one of {list(DEVICES)}", got=self.device)
         if self.window is not None:

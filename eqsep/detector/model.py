@@ -114,8 +114,9 @@ class Model(WithoutCaches):
         if promise == self.promise:
             return self
         if promise not in self._variants:
-            self._variants[promise] = variant = replace(self, promise=promise)
+            variant = replace(self, promise=promise)
             variant.warn_if_short()
+            self._variants[promise] = variant
         return self._variants[promise]
 
     def on(self, device: str) -> "Model":

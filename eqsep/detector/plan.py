@@ -8,11 +8,11 @@ from typing import Any, Self
 import numpy as np
 
 from eqsep.arrays import WithoutCaches
-from eqsep.detector.config import UNLABELLED_ROWS, Config
+from eqsep.detector.config import Config, check_unlabelled
 from eqsep.detector.holdout import STEP, HoldOut, n_held_out
 from eqsep.detector.runs import Windows
 from eqsep.detector.score import Terms
-from eqsep.errors import ParameterError, UserError, quoted
+from eqsep.errors import UserError, quoted
 from eqsep.labels import UNLABELLED, RowLabels, read_row_labels
 from eqsep.schemas import FLAG, LABEL, NONE, POSITIVE, Schema, check_parts, damaged, either, kept
 from eqsep.tables.encoder import Encoder
@@ -75,9 +75,7 @@ class LabelReading:
         rate : float
             The false-alarm rate that is to be promised.
         """
-        if unlabelled not in UNLABELLED_ROWS:
-            expected = f"one of {list(UNLABELLED_ROWS)}"
-            raise ParameterError("unlabelled", expected=expected, got=unlabelled)
+        check_unlabelled(unlabelled)
         _check_first_labels(labels, counts, normal=normal, given=given)
         n_normal = int(counts[labels.code == 0].sum())
         enough = n_held_out(n_normal, config=config) + 1 >= max(STEP, 1 / rate)
