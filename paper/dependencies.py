@@ -120,7 +120,7 @@ def _forget_cached() -> None:
                     value.cache_clear()
 
 
-_COMPILERS = {"compiled", "inlined", "register_jitable"}  # what they decorate, no profiler sees
+_COMPILERS = {"compiled", "inlined", "shared"}  # what they decorate, no profiler sees
 _LASTING = (__name__, "paper.provenance", "paper.published")  # what these keep no result depends on
 
 

@@ -19,7 +19,7 @@ from eqsep.engine.loops import compiled, exponentials, in_threads, threads, weig
 from eqsep.engine.nystroem import KernelMap
 
 PACKAGE = Path(eqsep.__file__).parent
-COMPILERS = {"compiled", "inlined", "register_jitable"}
+COMPILERS = {"compiled", "inlined", "shared"}
 FREE = {"np", "math", *vars(builtins)}
 N_PROCESSES = 8
 
