@@ -38,7 +38,7 @@ def scored(path: str):
         for batch in batches:
             rows = pa.Table.from_batches([batch]).drop_columns(["true_kind"])
             if rows.num_rows:
-                answers = {"amount": rows.column("amount"), **model.verdicts(rows)._asdict()}
+                answers = {"amount": rows.column("amount"), **model.verdicts(rows).columns()}
                 yield from pa.table(answers).to_batches()
 
     return score

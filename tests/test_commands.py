@@ -23,12 +23,13 @@ from pyarrow import feather, parquet
 
 from eqsep import Detector, load_model
 from eqsep.cli import app
-from eqsep.commands import scoring, training_data
+from eqsep.commands import training_data
 from eqsep.commands.console import errors_told, tell
 from eqsep.commands.ranking import Highest, ranked
 from eqsep.commands.text_files import ROWS_AT_ONCE
 from eqsep.commands.writing import table_writer
 from eqsep.datasets import make_mixed_demo
+from eqsep.detector import Model
 from eqsep.errors import UserError
 from eqsep.files import changed_alone
 from eqsep.tables import batches
@@ -404,7 +405,7 @@ def test_without_labels_all_rows_are_normal(folder, tmp_path):
     out = tmp_path / "m.eqsep"
     printed = done("fit", folder / "train.csv", "--drop", "kind", *FAST, "--out", out)
     assert "600: 600 normal" in printed
-    assert load_model(out).one_class_
+    assert load_model(out).plan_.labels.unlabelled_is_normal
 
 
 @pytest.mark.parametrize("labels", [(0, 1), (0.0, 1.0), (False, True)])
@@ -498,16 +499,16 @@ def test_pieces_are_written_in_their_order_however_long_one_takes(model, tmp_pat
     """Several are scored at a time; which of them is at fault is told, too."""
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     monkeypatch.setattr("eqsep.commands.text_files.ROWS_AT_ONCE", 50)
-    begun, verdicts = [], scoring.verdicts
+    begun, verdicts = [], Model.verdicts
 
-    def slow_at_first(detector, rows, **told):
+    def slow_at_first(self, rows, **options):
         begun.append(rows.n_rows)
         if len(begun) == 1:
             time.sleep(0.5)
             assert len(begun) > 1  # another thread has others meanwhile
-        return verdicts(detector, rows, **told)
+        return verdicts(self, rows, **options)
 
-    monkeypatch.setattr(scoring, "verdicts", slow_at_first)
+    monkeypatch.setattr(Model, "verdicts", slow_at_first)
     rows = payments(1).drop(columns="kind")
     rows.to_json(tmp_path / "rows.jsonl", orient="records", lines=True, date_format="iso")
     done("score", model, tmp_path / "rows.jsonl", "--out", tmp_path / "s.csv")
@@ -734,7 +735,7 @@ def test_two_commands_that_change_a_model_wait_for_each_other(folder, model, tmp
         load_model(path).partial_fit(rows.drop(columns="kind"), rows["kind"]).save(path)
     other.communicate(timeout=60)
     assert other.returncode == 0
-    before, after = (load_model(one).statistics_.weight.sum() for one in (model, path))
+    before, after = (load_model(one).model_.n_learnt.sum() for one in (model, path))
     held = [len(load_model(one).calibration_.scores) for one in (model, path)]
     n_new = len(rows) + len(pd.read_csv(folder / "new.csv"))
     assert after - before + held[1] - held[0] == pytest.approx(n_new)

@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 from eqsep import Detector, KernelEqualitySeparator
 from eqsep.cli import app
-from eqsep.commands import scoring, writing
+from eqsep.commands import reading, writing
 
 N = 300
 
@@ -536,7 +536,7 @@ def test_a_file_may_be_closed(good, tmp_path, monkeypatch):
     def closed(*_):
         raise PermissionError(13, "Permission denied", "rows.csv")
 
-    monkeypatch.setattr(scoring, "load_scoring", closed)
+    monkeypatch.setattr(reading, "read_model", closed)
     message = "rows.csv: permission denied. Change the rights to it, or pass another file."
     refused(Case(good, tmp_path).score(good.rows), message)
 

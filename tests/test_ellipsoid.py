@@ -8,7 +8,7 @@ from sklearn.metrics import average_precision_score
 
 from eqsep import Detector, load_model
 from eqsep.datasets import make_process
-from eqsep.engine.ellipsoid import FARTHEST, MOST_TRUSTED, STEP, Ellipsoid
+from eqsep.engine.ellipsoid import FARTHEST, MOST_TRUSTED, Ellipsoid
 
 
 def together(n, *, noise=0.1, seed=0):
@@ -57,8 +57,8 @@ def test_the_farther_the_more_and_never_more_than_so_much():
 
 def test_columns_that_have_nothing_to_do_with_each_other_count_next_to_nothing():
     apart = np.random.default_rng(0).normal(size=(2000, 4))
-    assert ellipsoid_of(apart).weight < STEP / 100
-    assert STEP < ellipsoid_of(together(2000)).weight <= STEP * MOST_TRUSTED
+    assert ellipsoid_of(apart).weight < 0.05 / 100
+    assert 0.05 < ellipsoid_of(together(2000)).weight <= 0.05 * MOST_TRUSTED
 
 
 def test_heavy_tails_count_less_than_gaussian_ones():

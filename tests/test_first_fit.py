@@ -320,7 +320,7 @@ def test_plans_and_evidence_can_be_sent(frame, X):
         ([np.zeros((9, 2)), np.zeros((9, 3))], None, "Batch 2 does not have the columns"),
         ([pd.DataFrame({"a": [1.0] * 9}), pd.DataFrame({"a": ["x"] * 9})], None, "not of one kind"),
         ([(np.zeros((9, 2)), [0] * 8)], None, "X has 9 rows, y has 8 labels"),
-        ([(np.zeros((9, 2)), [None] * 9)], None, "y holds no label"),
+        ([(np.zeros((9, 2)), [None] * 9)], None, "There is no label"),
         ([(np.zeros((9, 2)), ["bad"] * 9)], None, "none is 0, False or 'normal'"),
     ],
 )
@@ -489,7 +489,7 @@ def test_what_counts_more_is_told_better():
         (np.ones(3), r"expected \(740,\)"),
         (-WEIGHT, "not negative"),
         (np.zeros(len(PLANE)), "not all zero"),
-        ("heft", "'heft' is not a column: the columns are"),
+        ("heft", "sample_weight must be a column"),
     ],
 )
 def test_weights_that_are_none_are_refused(weight, told):

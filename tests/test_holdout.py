@@ -114,7 +114,7 @@ def test_groups_are_held_out_whole_in_pieces_too():
     with pytest.raises(UserError, match="these rows need theirs too"):
         rule.split(read_table(rows, name="me"), all_normal(1200), encoder=encoder)
     alone, _, _ = rule_for(rows)
-    with pytest.raises(UserError, match="not given groups"):
+    with pytest.raises(UserError, match="had no groups"):
         alone.split(table, all_normal(1200), encoder=encoder)
     assert groups_needed(0.1) == 18
 

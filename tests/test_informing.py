@@ -27,7 +27,7 @@ def told(detector, path):
 def test_rows_settings_and_version_are_told(rows, tmp_path):
     detector = Detector(**SMALL).fit(rows, np.repeat(["normal", "leak"], [560, 40]))
     lines = told(detector, tmp_path / "m.eqsep")
-    held = len(detector.calibration_.rows)
+    held = len(detector.calibration_.scores)
     assert lines["learnt"] == f"{560 - held} normal, 40 leak; held out {held} normal"
     assert lines["landmarks"] == str(len(detector.plan_.terms.landmarks))
     assert lines["settings"].startswith("bandwidth=1.0, n_landmarks=60, random_state=3, alpha=0.1")

@@ -157,7 +157,7 @@ def test_rows_are_read_as_a_model_reads_them(tmp_path):
     path = tmp_path / "t.csv"
     X[["y", "x"]].assign(kind="normal", more=1).to_csv(path, index=False)
     for label in (None, "kind"):
-        rows, labels = InputSpec([str(path)], Layout(), label).read(like)
+        rows, labels = InputSpec([str(path)], Layout(), label).read(like.plan_)
         assert [column.name for column in rows.columns] == ["x", "y"]
         np.testing.assert_allclose(rows.columns[0].values, X["x"])
         assert (labels is None) == (label is None)
@@ -177,7 +177,12 @@ def test_more_labels_are_read_as_those_learnt_before(y, more, read):
     X = np.random.default_rng(0).normal(size=(60, 2))
     detector = Detector(n_landmarks=10, false_alarm_rate=0.1, random_state=0)
     detector.fit(X, None if y is None else np.resize(y, 60))
-    assert y_for(detector, pa.chunked_array([pa.array(more)]), name="kind").tolist() == read
+    assert (
+        y_for(
+            detector.model_.evidence.labels, pa.chunked_array([pa.array(more)]), name="kind"
+        ).tolist()
+        == read
+    )
 
 
 @pytest.mark.parametrize(
@@ -214,6 +219,6 @@ def test_a_fitted_detector_knows_its_labels_in_any_spelling():
     detector = Detector(normal="Normal", **settings).fit(X, y)
     column = pa.chunked_array([pa.array(["NORMAL", "scan ", "flood", "-1"])])
     with pytest.warns(Note, match="is taken for") as told:
-        found = y_for(detector, column, name="kind", missing=["-1"])
+        found = y_for(detector.model_.evidence.labels, column, name="kind", missing=["-1"])
     assert len(told) == 2
     assert found.tolist() == ["Normal", "Scan", "flood", None]

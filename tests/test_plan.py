@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from eqsep.engine.manhattan import SparseManhattan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -15,6 +14,7 @@ from eqsep import Detector
 from eqsep.checks import UnusedDoubtWarning
 from eqsep.detector import Config, suspects
 from eqsep.detector.plan import LabelReading, Plan
+from eqsep.engine.kernels import SparseManhattan
 from eqsep.errors import UserError
 from eqsep.labels import UNLABELLED, read_row_labels
 from eqsep.tables import TableEncoder

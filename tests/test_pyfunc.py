@@ -49,7 +49,7 @@ def asked(rows):
 def assert_same(answer, detector, frame):
     assert tuple(answer.columns) == Verdicts._fields
     assert answer.index.equals(frame.index)
-    for name, column in detector.model_.verdicts(frame)._asdict().items():
+    for name, column in detector.model_.verdicts(frame).columns().items():
         assert answer[name].tolist() == column.tolist()
     assert answer["kind"].iloc[20] == "leak"
 

@@ -138,7 +138,7 @@ def test_large_files_give_a_sample_in_order_and_all_rows_in_batches(spec, monkey
         pieces = list(data.rows())
         assert [i for rows, _ in pieces for i in column(rows, "number")] == list(range(100))
         assert [k for _, y in pieces for k in y] == [KINDS[i % 6] for i in range(100)]
-        assert all(rows.n_rows >= 25 for rows, _ in batches[:-1])
+        assert all(rows.n_rows >= 25 for rows, _ in pieces[:-1])
 
 
 @pytest.mark.usefixtures("large")

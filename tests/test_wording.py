@@ -11,12 +11,12 @@ import pytest
 from typer.main import get_command
 
 from eqsep import Detector, Monitor, checks
+from eqsep.checks import check_dependence
 from eqsep.cli import app
 from eqsep.commands.wording import HINTS, OPTIONS, in_command, option
 from eqsep.datasets.home import data_file
 from eqsep.detector import Config
 from eqsep.detector.calibration import select
-from eqsep.detector.holdout import check_dependence
 from eqsep.detector.plan import LabelReading
 from eqsep.detector.runs import Windows
 from eqsep.distributed.cluster import check_no_windows

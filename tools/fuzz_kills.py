@@ -132,7 +132,7 @@ def prepare(folder: Path) -> None:
         warnings.simplefilter("ignore")
         first = Detector(bandwidth=1.0, n_landmarks=20, random_state=0).fit(X, kind)
         first.save(folder / "a.eqsep")
-        Detector(feature_map=first.feature_map_).fit(X + 0.01, kind).save(folder / "b.eqsep")
+        Detector(plan=first.plan_).fit(X + 0.01, kind).save(folder / "b.eqsep")
     rows = [f"{a},{b}" for a, b in X]
     (folder / "rows.csv").write_text(
         "\n".join(["x,y,kind", *(f"{r},{k}" for r, k in zip(rows, kind, strict=True))]) + "\n"

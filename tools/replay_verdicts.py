@@ -45,7 +45,7 @@ def run(n: int, seed: int, url: str) -> tuple[Counter[str], Replay]:
             work.verdicts.undo([verdict], by="tool")
             done["undo"] += 1
         elif draw < 0.36:
-            other = Detector(feature_map=detector.feature_map_, false_alarm_rate=0.5)
+            other = Detector(plan=detector.plan_, false_alarm_rate=0.5)
             normal = np.repeat("normal", 40)
             work.ledger.merge("random", other.fit(_rows(normal, rng), normal), by="tool")
             done["merge"] += 1

@@ -329,7 +329,7 @@ class _Answering:
         has_dates = any(column is not None and column.kind == "date" for column in learnt)
         if reader.looks_back or wanted.explain or has_dates:
             return cls(reader, wanted, highest, None)
-        repeats = Repeats(lambda t: model.verdicts(reader(t), threshold=wanted.threshold)._asdict())
+        repeats = Repeats(lambda t: model.verdicts(reader(t), threshold=wanted.threshold).columns())
         return cls(reader, wanted, highest, repeats)
 
     def __call__(self, name: str, table: pa.Table, kept: Sequence[str]) -> ScoredRows:
@@ -361,7 +361,7 @@ class _Answering:
             read = list(reader.columns(beside=kept)(table.schema.names))
             return self.repeats(table, read[: len(read) - len(kept)]), None, Counter()
         rows = reader(table)
-        answers = model.verdicts(rows, threshold=self.wanted.threshold)._asdict()
+        answers = model.verdicts(rows, threshold=self.wanted.threshold).columns()
         answers["alarm"] = alarm = reader.persisting(answers["alarm"], rows)
         answers["kind"][~alarm] = NORMAL
         return answers, rows, rows_beyond(rows, model.plan.encoder)

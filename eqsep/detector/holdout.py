@@ -353,7 +353,8 @@ class HoldOut:
         found = grouping.split(groups, labels, key=self.key, bound=self.bound)
         if grouping.is_thinned:
             own = self.hashes(table, encoder=encoder)
-            return found._replace(held_out=found.held_out & (own < np.uint64(grouping.row_bound)))
+            held_out = found.held_out & (own < np.uint64(grouping.row_bound))
+            return Split(found.learnt, held_out, found.hashes)
         return found
 
     def hashes(self, table: Table, *, encoder: Encoder) -> np.ndarray:

@@ -30,6 +30,13 @@ class Verdicts(NamedTuple):
     alarm: np.ndarray
     kind: np.ndarray
 
+    def columns(self) -> dict[str, np.ndarray]:
+        """The arrays by their names."""
+        return dict(zip(VERDICTS, self, strict=True))
+
+
+VERDICTS = ("score", "p_value", "alarm", "kind")
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Model(WithoutCaches):

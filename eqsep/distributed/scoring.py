@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from eqsep.detector.detector import Detector
-from eqsep.detector.model import Model, Verdicts
+from eqsep.detector.model import VERDICTS, Model
 from eqsep.distributed.cluster import check_no_windows, join, load_ray
 from eqsep.distributed.mapping import as_threads
 from eqsep.distributed.units import Opened, units_of
@@ -80,7 +80,7 @@ def _answers(model: Model, table: pa.Table, keep: Sequence[str] | None) -> pa.Ta
     kept = names if keep is None else list(keep)
     known = model.plan.table_columns if model.plan.is_named else names
     verdicts = model.verdicts(table.select([name for name in known if name in names]))
-    return pa.table({name: table.column(name) for name in kept} | verdicts._asdict())
+    return pa.table({name: table.column(name) for name in kept} | verdicts.columns())
 
 
 def _check_kept(keep: Sequence[str] | None, names: list[str]) -> None:
@@ -90,8 +90,8 @@ def _check_kept(keep: Sequence[str] | None, names: list[str]) -> None:
             raise UserError(
                 f"There is no column {name!r} to keep: the columns are {listed(np.array(names))}."
             )
-        if name in Verdicts._fields:
+        if name in VERDICTS:
             raise UserError(
                 f"Column {name!r} has the name of an answer: every result has "
-                f"{list(Verdicts._fields)}. Rename it, or pass the columns to keep."
+                f"{list(VERDICTS)}. Rename it, or pass the columns to keep."
             )

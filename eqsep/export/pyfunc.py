@@ -87,7 +87,7 @@ def answering(load: Callable[[str], Detector]) -> Any:
             params: Any = None,  # noqa: ARG002
         ) -> Any:
             verdicts = self.detector.model_.verdicts(model_input)
-            return pd.DataFrame(verdicts._asdict(), index=model_input.index)
+            return pd.DataFrame(verdicts.columns(), index=model_input.index)
 
     return Answering()
 
