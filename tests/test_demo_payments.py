@@ -17,7 +17,7 @@ from eqsep.cli import app
 from eqsep.demo import payments, run_payments
 from eqsep.demo.payments import SEEN
 
-small = partial(run_payments, n_rows=900, n_landmarks=100)
+small = partial(run_payments, n_rows=1500, n_landmarks=100)
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +125,7 @@ def test_the_model_and_the_payments_go_together(printed, demo):
     words = ["score", str(folder / "model.eqsep"), str(folder / "new.csv"), "--explain", "2"]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
-    assert len(result.stdout.splitlines()) == 901
+    assert len(result.stdout.splitlines()) == 1501
 
 
 @pytest.mark.parametrize(("place", "message"), [("file", "is no folder"), ("no/x", "no folder")])

@@ -340,7 +340,7 @@ def test_far_rows_are_alarms_in_every_direction():
         y = terms.along(Z)
         votes = terms.vote_weight * terms.votes(Z, y, detector.model_.score.leaf_votes)
         beyond = detector.score_samples(far) - votes - terms.excess(y)
-        assert_allclose(beyond, 1, atol=0.02)
+        assert_allclose(beyond, 1, atol=0.04)
     infinite = usual.assign(amount=np.inf, distance_km=-np.inf)
     assert detector.predict(infinite).all()
 

@@ -80,7 +80,7 @@ def test_a_planted_cause_is_named_first(planted, detector, fresh):
     for i, name in enumerate(causes):
         rows.at[i, name] = planted[name]
     named = [e.reasons[0].column for e in detector.explain(rows.infer_objects())]
-    assert np.mean(np.array(named) == causes) >= 0.95
+    assert np.mean(np.array(named) == causes) >= 0.93
 
 
 def test_values_are_those_of_the_table(detector, fresh, demo):

@@ -69,7 +69,7 @@ def test_whether_labelled_normal_rows_are_enough_depends_on_the_rate():
 
 def test_labels_of_which_none_is_normal_are_refused_with_what_to_do():
     for n, message in [
-        ((0, 500, 0), "y holds no label: all of them are missing"),
+        ((0, 500, 0), "There is no label: all of them are missing"),
         ((0, 0, 20), "Normal rows are needed, got one class only"),
         ((0, 10, 20), "of 20 rows, and 10 rows have none. Say which label is normal"),
     ]:
@@ -235,7 +235,7 @@ def test_batches_are_taken_as_rows_in_memory(mixed, unlabelled):
 def test_a_plan_that_contradicts_what_is_asked_is_refused(mixed, first, asked):
     X, y = mixed
     plan = cheap(unlabelled=first).fit(X, y).plan_
-    message = f"unlabelled='{asked}' contradicts plan, in which rows are {first}: .* Leave out"
+    message = f"Rows are to be {asked}, and they are {first} in the plan: .* Leave out"
     with pytest.raises(UserError, match=message):
         Detector(plan=plan, unlabelled=asked).fit(X, y)
     with pytest.raises(UserError, match=message):

@@ -35,6 +35,7 @@ from eqsep.distributed.units import Divided, as_units
 from eqsep.errors import UserError, quoted
 from eqsep.files import FORMATS, ending_of
 from eqsep.labels import NORMAL, USUAL_NORMAL
+from eqsep.tables import batches
 from eqsep.tables.batches import LabelledRows, Strata, sample_size
 from eqsep.tables.column import objects
 from eqsep.tables.reading import Table, read_table
@@ -187,7 +188,8 @@ class FileSample:
         if spec.label is not None:
             table = table.drop_columns([spec.label])
         if self.strata is None:
-            self.strata = Strata(sample_size(table.num_columns), _joined)
+            size, most = sample_size(table.num_columns), batches.ANOMALIES
+            self.strata = Strata(size, _joined, most_others=most)
         positions = np.arange(self.n_rows, self.n_rows + len(labels))
         rows = LabelledRows(FileRows([(file, table)]), labels, positions)
         normal = [_may_be_normal(text, spec.normal) for text in labels]

@@ -72,7 +72,7 @@ class Config:
     alpha: float = 0.1
     unlabelled_weight: float = 0.01
     n_trees: int = 50
-    vote_weight: float = 0.2
+    vote_weight: float = 0.3
     doubted_vote_weight: float = 1.0
     min_leaf: int = 1
     doubted_min_leaf: int = 3
