@@ -69,7 +69,6 @@ bench: .venv/.bench
 	$(BIN)/python bench/paper_protocol.py
 	$(BIN)/python bench/leave_one_kind_out.py
 	$(BIN)/python bench/adbench.py --only eqsep "isolation forest" XGBoost "random forest" CatBoost
-	$(BIN)/python bench/proxies.py
 	$(BIN)/python bench/promise.py
 
 bench-networks: .venv/.dev

@@ -104,7 +104,7 @@ Landmarks = Annotated[
 ]
 Bandwidth = Annotated[
     float | None,
-    typer.Option(metavar="NUMBER", help="How far a row reaches; else chosen by the rows."),
+    typer.Option(metavar="NUMBER", help="Kernel bandwidth: larger is wider (0.5 by default)."),
 ]
 Rate = Annotated[
     float | None,
