@@ -92,6 +92,12 @@ def test_the_command_alone_speaks_of_its_options():
     assert {at for at in speaking if not at.startswith(("cli/", "commands/"))} == set()
 
 
+def test_a_fit_and_a_score_run_through_few_files():
+    tool = ROOT.parent / "tools" / "executed_files.py"
+    done = subprocess.run([sys.executable, str(tool)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
 def test_importing_eqsep_is_light():
     heavy = {"torch", "matplotlib", "numba", "sklearn"}
     code = f"import sys, eqsep; print(sorted({heavy} & set(sys.modules)))"
