@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from joblib import cpu_count
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eqsep
@@ -201,7 +200,22 @@ def test_threads_change_nothing(n_threads, monkeypatch):
 @pytest.mark.parametrize("asked", ["", "0", "many"])
 def test_without_a_number_all_cores_are_used(asked, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", asked)
-    assert threads() == cpu_count()
+    assert 1 <= threads() <= (os.cpu_count() or 1)
+
+
+@pytest.mark.parametrize(("quota", "cores"), [("50000 100000", 1), ("max 100000", None)])
+def test_the_quota_of_a_container_is_kept(quota, cores, tmp_path, monkeypatch):
+    file = tmp_path / "cpu.max"
+    file.write_text(quota)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(loops, "Path", lambda _: file)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    loops._cores.cache_clear()
+    try:
+        assert threads() == (cores or 8)
+    finally:
+        loops._cores.cache_clear()
 
 
 def test_sums_are_in_double_precision_and_each_row_is_on_its_own():

@@ -6,10 +6,12 @@ one type and layout: each loop is compiled once. Loops know no threads: the call
 divides them, once, by `in_threads`.
 """
 
+import math
 import os
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
+from pathlib import Path
 from threading import local
 from typing import Any, TypeVar, overload
 
@@ -160,10 +162,20 @@ def n_pieces(n: int, *, steps: int) -> int:
 
 def threads() -> int:
     """The threads to use: OMP_NUM_THREADS where it is set, else the cores of this process."""
-    from joblib import cpu_count  # slow to import: a few rows do not wait for it
-
     asked = os.environ.get("OMP_NUM_THREADS", "")
-    return int(asked) if asked.isdigit() and int(asked) else cpu_count()
+    return int(asked) if asked.isdigit() and int(asked) else _cores()
+
+
+@cache
+def _cores() -> int:
+    """The cores that this process may use, by its affinity and the quota of its container."""
+    affine = getattr(os, "sched_getaffinity", None)  # Linux alone
+    cores = len(affine(0)) if affine else os.cpu_count() or 1
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return max(1, min(cores, math.ceil(int(quota) / int(period))))
+    except (OSError, ValueError):  # no container, or none with a quota
+        return cores
 
 
 @cache
