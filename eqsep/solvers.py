@@ -168,7 +168,13 @@ class _QuasiNewton(BaseEstimator, ABC):
             size[rows] = np.abs(g).max(axis=1)
             converged[rows] = still | (size[rows] <= self.tol)
             going = ~converged[rows] & np.isfinite(f)
-        return Solution(weights, value, size, converged & np.isfinite(value), steps)
+        return Solution(
+            weights=weights,
+            value=value,
+            gradient_norm=size,
+            converged=converged & np.isfinite(value),
+            n_iter=steps,
+        )
 
     def _search(
         self, along: Goal, f: np.ndarray, g: np.ndarray, p: np.ndarray

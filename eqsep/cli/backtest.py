@@ -79,7 +79,7 @@ def run_backtest(  # noqa: PLR0913  the options of a command
         settings: dict[str, Any] = {"random_state": random_state}
         settings |= {} if landmarks is None else {"n_landmarks": landmarks}
         rivals = replaying.Rivals(settings, refit, pending, against, shadow)
-        schedule = Schedule(every, delay, verdict, alarms, first)
+        schedule = Schedule(every=every, delay=delay, verdict=verdict, alarms=alarms, first=first)
         with warnings_told(), Screen(stderr=True).status("playing back"):
             found = replaying.backtest_files(spec, time, schedule, rivals)
         if report is not None:

@@ -237,7 +237,14 @@ def detect(text: str, layout: Layout, *, name: str, tabs: bool = False) -> Diale
     columns = _names(table[:n]) if n else tuple(f"c{i + 1}" for i in range(len(table[0])))
     before = sum(map(len, lines[: start + last]))
     decimal = layout.decimal or ("," if layout.thousands == "." else None)
-    found = Dialect(columns, before, form.delimiter, form.split, decimal, layout.thousands)
+    found = Dialect(
+        columns=columns,
+        before=before,
+        delimiter=form.delimiter,
+        split=form.split,
+        decimal=decimal,
+        thousands=layout.thousands,
+    )
     values = _values(table[n:], len(columns), layout)
     if found.decimal is None:
         found = replace(found, decimal=decimal_mark(values))

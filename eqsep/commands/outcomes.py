@@ -72,7 +72,13 @@ class Tally:
         now, later = time.perf_counter(), self.rows - self.first_rows
         rate = later / max(now - self.warm, 1e-9) if later else None
         highest = self.written if ranked else None
-        return Outcome(self.rows, self.alarms, now - self.started, rate, highest)
+        return Outcome(
+            rows=self.rows,
+            alarms=self.alarms,
+            seconds=now - self.started,
+            rate=rate,
+            highest=highest,
+        )
 
 
 def tell_outcome(console: Console, outcome: Outcome, out: str) -> None:

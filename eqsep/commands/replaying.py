@@ -103,11 +103,11 @@ def backtest_files(
     kinds, times = np.unique(kind, return_counts=True)
     counts = dict(zip(kinds.tolist(), times.tolist(), strict=True))
     return BacktestReport(
-        f"{', '.join(Path(path).name for path in spec.paths)}, played back",
-        found,
-        {NORMAL: counts.pop(NORMAL)} | counts,
-        tuple(notes),
-        _command(spec, time, schedule, rivals),
+        title=f"{', '.join(Path(path).name for path in spec.paths)}, played back",
+        found=found,
+        counts={NORMAL: counts.pop(NORMAL)} | counts,
+        notes=tuple(notes),
+        command=_command(spec, time, schedule, rivals),
     )
 
 

@@ -108,7 +108,7 @@ def _known_rows(spec: InputSpec, detector: Detector, data: TrainingData) -> _Kno
     kind, normal, y = _kinds(labels, table.n_rows)
     if detector.plan_.labels.unlabelled_is_normal:  # rows without a label are the normal ones
         kind = np.where(kind == None, normal, kind)  # noqa: E711  one by one
-    return _Known(table, kind, normal, y, numbered, all_rows=not large)
+    return _Known(table=table, kind=kind, normal=normal, y=y, numbered=numbered, all_rows=not large)
 
 
 def _kinds(labels: LabelColumn | None, n_rows: int) -> tuple[np.ndarray, str, np.ndarray | None]:

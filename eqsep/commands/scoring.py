@@ -338,7 +338,9 @@ class _Answering:
         types = _COLUMNS | (_REASONS if self.wanted.explain else {})
         if not table.num_rows:
             empty = {name: pa.nulls(0, kind) for name, kind in types.items()}
-            return ScoredRows(name, pa.table(beside | empty), 0, 0, Counter())
+            return ScoredRows(
+                file=name, table=pa.table(beside | empty), rows=0, alarms=0, beyond=Counter()
+            )
         answers, rows, beyond = self._judged(table, kept)
         alarm = answers["alarm"]
         picked = np.flatnonzero(alarm) if self.wanted.only_alarms else np.arange(len(alarm))
@@ -350,7 +352,9 @@ class _Answering:
         some = as_column(picked, pa.int64())
         there = pa.table(beside).take(some) if len(picked) < len(alarm) else beside
         answer = pa.table({column: there[column] for column in beside} | arrays)
-        return ScoredRows(name, answer, len(alarm), int(alarm.sum()), beyond)
+        return ScoredRows(
+            file=name, table=answer, rows=len(alarm), alarms=int(alarm.sum()), beyond=beyond
+        )
 
     def _judged(
         self, table: pa.Table, kept: Sequence[str]

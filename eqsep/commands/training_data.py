@@ -87,9 +87,12 @@ def read_training_data(spec: InputSpec, like: Plan | None, *, random_state: int)
         return replace(data, rows=replace(data.rows, stamps=stamps))
     rows, labels = spec.read(like)
     if labels is None:
-        return TrainingData(rows, None, {NORMAL: rows.n_rows}, rows, None)
+        counts = {NORMAL: rows.n_rows}
+        return TrainingData(sample=rows, labels=None, counts=counts, rows=rows, y=None)
     normal = None if labels.are_numbers else labels.normal
-    return TrainingData(rows, labels, labels.counts, rows, labels.y, normal)
+    return TrainingData(
+        sample=rows, labels=labels, counts=labels.counts, rows=rows, y=labels.y, normal=normal
+    )
 
 
 def read_on_cluster(spec: InputSpec, like: Plan | None, *, random_state: int) -> TrainingData:
@@ -234,7 +237,9 @@ def _in_batches(spec: InputSpec, like: Plan | None, sample: FileSample) -> Train
     rows = _typed(spec, tables, like).take(np.argsort(sampled.positions[order]))
     reader = _Reader(spec, like, {} if like else _kinds(rows))
     if spec.label is None:
-        return TrainingData(rows, None, {NORMAL: sample.n_rows}, reader, None)
+        return TrainingData(
+            sample=rows, labels=None, counts={NORMAL: sample.n_rows}, rows=reader, y=None
+        )
     written = list(sample.counts)
     column = pa.chunked_array([pa.array(written, pa.string())])
     labels = read_label_column(column, name=spec.label, **spec.told)
@@ -252,7 +257,14 @@ def _in_batches(spec: InputSpec, like: Plan | None, sample: FileSample) -> Train
     taken = dict(zip(known, numbers_of(values) if are_numbers else values, strict=True))
     reader = replace(reader, labels=taken)
     normal = None if are_numbers else labels.normal
-    return TrainingData(rows.take(there), mine, labels.ordered(counts), reader, None, normal)
+    return TrainingData(
+        sample=rows.take(there),
+        labels=mine,
+        counts=labels.ordered(counts),
+        rows=reader,
+        y=None,
+        normal=normal,
+    )
 
 
 def _typed(spec: InputSpec, tables: list[pa.Table], like: Plan | None) -> Table:

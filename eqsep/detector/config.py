@@ -76,7 +76,7 @@ class Config:
     doubted_vote_weight: float = 1.0
     min_leaf: int = 1
     doubted_min_leaf: int = 3
-    max_tree_normal: int = 8000
+    max_tree_normal: int = 4000
     max_tree_anomalous: int = 2000
     ellipsoid_step: float = 0.05
     doubted_ellipsoid_step: float = 0.05 / 3

@@ -129,16 +129,13 @@ class Backtest:
 
 def _joined(periods: tuple[Period, ...]) -> Period:
     first, last = periods[0], periods[-1]
-    sums = [
-        {name: sum(getattr(one, what)[name] for one in periods) for name in first.alarms}
-        for what in ("alarms", "caught")
-    ]
     return Period(
-        first.name if len(periods) == 1 else f"{first.name} to {last.name}",
-        sum(one.rows for one in periods),
-        sum(one.anomalies for one in periods),
-        last.known,
-        *sums,
+        name=first.name if len(periods) == 1 else f"{first.name} to {last.name}",
+        rows=sum(one.rows for one in periods),
+        anomalies=sum(one.anomalies for one in periods),
+        known=last.known,
+        alarms={name: sum(one.alarms[name] for one in periods) for name in first.alarms},
+        caught={name: sum(one.caught[name] for one in periods) for name in first.alarms},
     )
 
 
@@ -190,7 +187,7 @@ def backtest(
             f"Expected the kind and the time of each of {rows.n_rows:,} rows, got {len(kind):,} "
             f"kinds and {len(line.at):,} times."
         )
-    run = _Run(dict(contenders), rows, kind, line, schedule)
+    run = _Run(contenders=dict(contenders), rows=rows, kind=kind, line=line, schedule=schedule)
     run.all_periods()
     return _summed_up(run)
 

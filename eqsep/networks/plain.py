@@ -41,7 +41,8 @@ def _layer(units: Any, activation: Any, *, family: str, norm: _Affine = _AS_IT_I
     """Normalisation goes into the normals, but stays behind the activation of radial units."""
     if isinstance(units, RadialBasis):
         centres = _array(units.centre).swapaxes(1, 2)
-        return Layer(family, centres, np.zeros(centres.shape[:2]), activation, *norm)
+        offsets = np.zeros(centres.shape[:2])
+        return Layer(family, centres, offsets, activation, scale=norm.scale, shift=norm.shift)
     normals = _array(units.weight).swapaxes(1, 2)
     bias = 0.0 if units.bias is None else _array(units.bias)
     offsets = np.broadcast_to(bias * norm.scale + norm.shift, normals.shape[:2])

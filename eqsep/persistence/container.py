@@ -18,7 +18,7 @@ import math
 import re
 import struct
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -35,9 +35,10 @@ _DIGEST = 32
 _INTEGER_DIGITS = 20
 _DTYPE = re.compile(r"\|b1|\|[iu]1|<[iu][248]|<f[248]|<U[1-9][0-9]{0,6}")
 Order = Literal["C", "F"]
+Tree: TypeAlias = "bool | int | float | str | list[Tree] | dict[str, Tree] | None"  # of JSON
 
 
-def pack(model: Any, arrays: Sequence[np.ndarray], *, made_by: str) -> bytes:
+def pack(model: Tree, arrays: Sequence[np.ndarray], *, made_by: str) -> bytes:
     """The bytes of a file that holds the tree `model` and the arrays it refers to.
 
     Examples

@@ -249,7 +249,7 @@ def joined(parts: Sequence[Table]) -> Table:
     if any(part.weight is not None for part in parts):
         weights = zip((part.weight for part in parts), n_rows, strict=True)
         weight = np.concatenate([np.ones(n) if w is None else w for w, n in weights])
-    return Table(columns, parts[0].named, sum(n_rows), groups, weight)
+    return replace(parts[0], columns=columns, n_rows=sum(n_rows), groups=groups, weight=weight)
 
 
 def _joined(parts: list[Column]) -> Column:

@@ -605,7 +605,13 @@ class Encoding:
         first = np.cumsum([0, *(table.shape[1] for table in tables)])
         ranks = np.concatenate(tables, axis=1) if tables else np.empty((5, 0))
         placed = tuple(np.array(part) for part in zip(*outputs, strict=True))
-        return Numbers(sources, reads, (ranks, first), np.array(scales), placed)
+        return Numbers(
+            sources=sources,
+            reads=reads,
+            ranks=(ranks, first),
+            scales=np.array(scales),
+            outputs=placed,
+        )
 
     @cached_property
     def _learnt(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,7 +1,7 @@
 """The door for tables: every library's frame, array or list as named columns.
 
-Nothing here imports pandas, polars or pyarrow: a frame is known by the library its type comes
-from, and asked for its columns in that library's own words.
+Nothing here imports pandas, polars or pyarrow, but for types: a frame is known by the library its
+type comes from, and asked for its columns in that library's own words.
 """
 
 import json
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from eqsep.arrays import is_foreign, to_numpy
 from eqsep.engine.loops import in_threads
 from eqsep.errors import ParameterError, UserError, UserTypeError, quoted
 from eqsep.tables.column import Column, column_of, objects
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 NOTATION = b"eqsep.notation"  # in the metadata of a field: how text wrote the values
 PLAINLY = {NOTATION: b"{}"}
@@ -82,7 +85,8 @@ class Table:
             replace(c, values=c.values[rows] if len(c.values) else c.values) for c in self.columns
         ]
         groups = None if self.groups is None else self.groups.take(rows)
-        return Table(columns, self.named, len(rows), groups, self.weights(rows))
+        weight = self.weights(rows)
+        return replace(self, columns=columns, n_rows=len(rows), groups=groups, weight=weight)
 
     def weights(self, rows: np.ndarray) -> np.ndarray | None:
         """What some of the rows count."""
@@ -379,7 +383,7 @@ def _from_polars(frame: Any) -> _Pieces:
     return list(frame.columns), values, categorical, frame.height
 
 
-def _from_pyarrow(table: Any) -> _Pieces:
+def _from_pyarrow(table: "pa.Table | pa.RecordBatch") -> _Pieces:
     _check_frame(table, hint="pyarrow.table({'name': X})")
     columns = list(table.columns)
     categorical = {i for i, c in enumerate(columns) if str(c.type).startswith("dictionary")}

@@ -152,11 +152,11 @@ def refute(family: str, n: int, m: int) -> LevelProof | None:
     unit = _DIGITS / (max(weights.values()) or 1)
     prices = best[-n_prices:].reshape(len(samples), len(halves)) * unit * _NEEDS[family]
     proof = LevelProof(
-        family,
-        n,
-        m,
-        tuple(Fraction(round(unit * weights.get(k, 0))) for k in range(m + 1)),
-        tuple(
+        family=family,
+        n_features=n,
+        size=m,
+        weights=tuple(Fraction(round(unit * weights.get(k, 0))) for k in range(m + 1)),
+        prices=tuple(
             (i, r, Fraction(price) / (comb(m, r) * section_numbers(n + 1, r)[i]))
             for r, row in zip(samples, prices.tolist(), strict=True)
             for i, price in enumerate(row)

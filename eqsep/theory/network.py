@@ -222,7 +222,14 @@ def _report(name: str, layer: Layer) -> LayerClosedness:
     k, n_units, n_inputs = layer.normals.shape
     closures = tuple(layer.closure(member) for member in range(k))
     needed = closing_number(layer.family, n_inputs)
-    return LayerClosedness(name, layer.family, n_inputs, n_units, needed, closures)
+    return LayerClosedness(
+        name=name,
+        family=layer.family,
+        n_inputs=n_inputs,
+        n_units=n_units,
+        closing_number=needed,
+        closures=closures,
+    )
 
 
 def _far_membership(layers: Sequence[Layer]) -> Array:
