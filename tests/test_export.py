@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from dataclasses import fields
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from eqsep import Detector, __version__
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import CalibrationWarning
+from eqsep.detector.score import Terms
 from eqsep.export import to_onnx
 
 onnx = pytest.importorskip("onnx", reason="the extra onnx is not installed")
@@ -380,6 +382,13 @@ def test_the_graph_says_the_formula_of_the_score(tmp_path, doubted):
     combined = score.combine(**parts)
     assert_allclose(combined, detector.score_samples(rows), atol=1e-6)
     assert_allclose(Exported(detector, tmp_path)(rows)["score"], combined, atol=1e-5)
+
+
+def test_the_graph_knows_every_part_of_the_score():
+    """A new part of `Terms` is to be written into `eqsep.export.score`, or refused there."""
+    exported = {"landmarks", "kernel", "ellipsoid", "trees", "vote_weight", "likeness_weight"}
+    places = {"is_normal", "doubted", "deviations", "pack"}  # by which the others were chosen
+    assert {part.name for part in fields(Terms)} == exported | places
 
 
 def test_a_model_is_written_as_its_detector_is(tmp_path, detector):

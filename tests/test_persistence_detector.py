@@ -34,7 +34,8 @@ from eqsep.detector import RepeatedRowsWarning
 from eqsep.detector.config import Config
 from eqsep.detector.model import Model
 from eqsep.errors import UserError
-from eqsep.persistence import ModelFileError, read_model
+from eqsep.persistence import ModelFileError, container, migrations, read_model
+from eqsep.persistence.container import VERSION
 from eqsep.persistence.migrations import migrate
 from eqsep.persistence.registry import CODECS
 
@@ -42,6 +43,16 @@ from eqsep.persistence.registry import CODECS
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "detector.eqsep"
+
+
+@pytest.mark.parametrize("name", DETECTORS)
+def test_the_next_format_reads_a_file_of_this_one(name, path, monkeypatch):
+    detector, rows = fitted(name)
+    detector.save(path)
+    for module in (container, migrations):
+        monkeypatch.setattr(module, "VERSION", VERSION + 1)
+    monkeypatch.setitem(migrations.CHANGES, VERSION, {})
+    assert answers(load_model(path), rows) == answers(detector, rows)
 
 
 @pytest.mark.parametrize("name", DETECTORS)

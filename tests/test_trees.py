@@ -9,7 +9,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import average_precision_score
 
 from eqsep import Detector, load_model
-from eqsep.engine.trees import Trees, anomalous_shares, same_trees
+from eqsep.arrays import same_parts
+from eqsep.engine.trees import Trees, anomalous_shares
 
 
 def striped(n, *, seed=0):
@@ -178,12 +179,12 @@ def test_shares():
 def test_same_trees_are_told_from_others():
     rows, y = striped(200)
     trees = grown(rows, y, n=2)
-    assert same_trees(trees, grown(rows, y, n=2))
-    assert same_trees(None, None)
-    assert not same_trees(trees, None)
-    assert not same_trees(None, trees)
+    assert same_parts(trees, grown(rows, y, n=2))
+    assert same_parts(None, None)
+    assert not same_parts(trees, None)
+    assert not same_parts(None, trees)
     for part in fields(Trees):
-        assert not same_trees(trees, replace(trees, **{part.name: getattr(trees, part.name) + 1}))
+        assert not same_parts(trees, replace(trees, **{part.name: getattr(trees, part.name) + 1}))
 
 
 # -------------------------------------------------------------------------------- the detector

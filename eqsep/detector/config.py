@@ -142,7 +142,7 @@ _ABOVE_0 = ("bandwidth", "doubted_bandwidth", "alpha", "unlabelled_weight", "lik
 
 def check_whole(name: str, value: Any, *, least: int) -> None:
     """Refuse a parameter that is not a whole number of at least so much."""
-    if not isinstance(value, Integral) or value < least:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         raise ParameterError(name, expected=f"a whole number of at least {least}", got=value)
 
 

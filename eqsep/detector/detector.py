@@ -75,7 +75,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         What a row without a label counts, as a normal one, where others are labelled normal and it
         is neither trusted nor doubted. None: that of `config`, 0.01.
     plan : Plan, default=None
-        The `plan_` of another detector, to learn what can be merged with it.
+        The `plan_` of another detector, to learn what can be merged with it: landmarks,
+        bandwidth and trees are then those of the plan.
     window : int, default=None
         The last rows of a run by which columns of numbers get others (`eqsep.detector.Windows`).
     device : {"cpu", "cuda", "auto"}, default="cpu"

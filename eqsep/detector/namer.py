@@ -108,7 +108,10 @@ class Judges(WithoutCaches):
         return self._ranks.p_values(lacking, distance), votes
 
     def unlikeness(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The lack of votes and the distance, without each fold.  -> (n, n_folds, n_kinds) twice"""
+        """The lack of votes and the distance, without each fold.  -> (n, n_folds, n_kinds) twice
+
+        The kinds are `self.kinds`, in alphabetical order.
+        """
         distances, starts, cells = self._near
         nearest = np.empty((len(rows), self.n_folds, len(self.kinds)))
 

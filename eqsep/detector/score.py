@@ -16,13 +16,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from eqsep.arrays import WithoutCaches, beside, clipped, zeros
+from eqsep.arrays import WithoutCaches, beside, clipped, same_parts, zeros
 from eqsep.detector.config import Config
 from eqsep.engine.ellipsoid import Ellipsoid
 from eqsep.engine.kernels import Laplacian, SparseLaplacian
 from eqsep.engine.loops import weighted_sums
 from eqsep.engine.nystroem import DeviceMap, KernelMap, Statistics, choose_landmarks
-from eqsep.engine.trees import Trees, anomalous_shares, same_trees
+from eqsep.engine.trees import Trees, anomalous_shares
 from eqsep.schemas import COUNT, FLAG, array, bounded, check_parts, damaged, kept
 from eqsep.tables.encoder import Encoder, Packing
 
@@ -208,7 +208,8 @@ class Terms(WithoutCaches):
         return (
             own == others
             and np.array_equal(self.landmarks, other.landmarks)
-            and same_trees(self.trees, other.trees)
+            and same_parts(self.ellipsoid, other.ellipsoid)
+            and same_parts(self.trees, other.trees)
         )
 
     def state(self) -> dict[str, Any]:

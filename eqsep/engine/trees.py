@@ -5,7 +5,7 @@ row's leaves depend on nothing but the row, so what the leaves hold adds up like
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
 
@@ -50,7 +50,7 @@ class Trees:
         rng: np.random.RandomState,
         *,
         n: int,
-        most: tuple[int, int] = (8000, 2000),
+        most: tuple[int, int] = (4000, 2000),
         least: int = 1,
         narrow: int | None = None,
     ) -> Self | None:
@@ -62,7 +62,7 @@ class Trees:
         ----------
         n : int
             How many trees.
-        most : tuple of int, default=(8000, 2000)
+        most : tuple of int, default=(4000, 2000)
             The most normal and anomalous rows that a tree is grown on.
         least : int, default=1
             The fewest rows of a leaf.
@@ -301,14 +301,6 @@ def _grown(
 
     in_threads(grow, n, steps=len(rows) * rows.shape[1] * n)
     return trees
-
-
-def same_trees(some: Trees | None, others: Trees | None) -> bool:
-    """Whether every row ends in the same leaves of both."""
-    if some is None or others is None:
-        return some is others
-    pairs = ((getattr(some, part.name), getattr(others, part.name)) for part in fields(Trees))
-    return all(np.array_equal(one, other) for one, other in pairs)
 
 
 def anomalous_shares(sums: np.ndarray, *, balanced: bool = False) -> np.ndarray:

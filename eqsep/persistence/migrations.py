@@ -5,6 +5,7 @@
 | 1 | 0.1.0 | parameters got better names |
 | 2 | | ellipsoid, trees, groups and doubt came |
 | 3 | 0.2.0 | a detector was its attributes; since then it is a `Model` of plan and evidence |
+| 4 | | the present one |
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -23,6 +24,7 @@ from eqsep.persistence.container import VERSION
 from eqsep.schemas import check_names, damaged, summary
 
 Parts = dict[str, Any]
+MODELS_SINCE = 4  # the format in which classes have their present names
 
 
 class OldParts(dict[str, Any]):
@@ -134,6 +136,8 @@ def migrate(name: str, parts: Parts, *, version: int) -> tuple[str, Parts]:
     for older in range(version, VERSION):
         if name in CHANGES[older]:
             parts = CHANGES[older][name](parts)
+    if version >= MODELS_SINCE:
+        return name, parts
     if name == "detector.Detector":
         return name, _detector(parts)
     return RENAMED.get(name, name), OldParts(parts) if name in GONE else parts
