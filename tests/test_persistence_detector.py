@@ -34,7 +34,7 @@ from eqsep.detector import RepeatedRowsWarning
 from eqsep.detector.config import Config
 from eqsep.detector.model import Model
 from eqsep.errors import UserError
-from eqsep.persistence import ModelFileError, container, migrations, read_model
+from eqsep.persistence import ModelFileError, container, files, migrations, read_model
 from eqsep.persistence.container import VERSION
 from eqsep.persistence.migrations import migrate
 from eqsep.persistence.registry import CODECS
@@ -49,7 +49,7 @@ def path(tmp_path):
 def test_the_next_format_reads_a_file_of_this_one(name, path, monkeypatch):
     detector, rows = fitted(name)
     detector.save(path)
-    for module in (container, migrations):
+    for module in (container, files, migrations):
         monkeypatch.setattr(module, "VERSION", VERSION + 1)
     monkeypatch.setitem(migrations.CHANGES, VERSION, {})
     assert answers(load_model(path), rows) == answers(detector, rows)
