@@ -145,7 +145,7 @@ def test_the_command_asks_for_alarms_that_persist(persisting, monkeypatch):
 
 @pytest.mark.parametrize(
     ("words", "told"),
-    [(["3/5", "--fdr", 0.1], "Pass one of them"), (["5/3"], "got 5/3"), (["x"], "got 'x'")],
+    [(["3/5", "--fdr", 0.1], "Pass one of them"), (["5/3"], "got '5/3'"), (["x"], "got 'x'")],
 )
 def test_the_command_refuses_what_cannot_be(persisting, words, told):
     done, _ = score(persisting[0], "--persist", *words)
@@ -286,7 +286,8 @@ def test_a_model_of_rows_that_change_goes_on_saying_it(tmp_path):
     found.save(tmp_path / "model.eqsep")
     again = load_model(tmp_path / "model.eqsep")
     told = CliRunner().invoke(app, ["info", str(tmp_path / "model.eqsep")])
-    assert f"caution     {found.caution_.message} {found.caution_.option}\n" in told.output
+    assert f"caution     {found.caution_.message} Fit again as rows come" in told.output
+    assert "that do not matter with --drop.\n" in told.output
     assert "held out by time block" in told.output
     report = detector_report(again, HeldOut(frame[:200], np.full(200, "normal")))
     assert found.caution_.message in [step.finding for step in report.answer.steps]
