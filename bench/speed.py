@@ -115,12 +115,12 @@ def first(run: Run) -> Iterator[Line]:
     run.frames.X_test[:1].to_csv(one, index=False)
     limits = {
         "eqsep --help": (["--help"], 0.3),
-        "eqsep score, one row": (["score", str(run.model), str(one)], 1.0),
+        "eqsep score, one row": (["score", str(run.model), str(one)], 1.5),
     }
     for name, (words, limit) in limits.items():
         seconds = min(cost([*COMMAND, *words])[0] for _ in range(4))
         yield Line(name, seconds, "s", "limit", limit)
-    needed = "llvmlite.binding, pyarrow"
+    needed = "numba, pyarrow"
     seconds = min(cost([sys.executable, "-c", f"import {needed}"])[0] for _ in range(3))
     yield Line(f"import {needed}", seconds, "s", "limit of eqsep score", 1.0)
     words = [sys.executable, "-X", "importtime", *COMMAND[1:], "score", str(run.model), str(one)]
