@@ -122,7 +122,7 @@ def first(run: Run) -> Iterator[Line]:
         yield Line(name, seconds, "s", "limit", limit)
     needed = "numba, pyarrow"
     seconds = min(cost([sys.executable, "-c", f"import {needed}"])[0] for _ in range(3))
-    yield Line(f"import {needed}", seconds, "s", "limit of eqsep score", 1.0)
+    yield Line(f"import {needed}", seconds, "s", "limit of eqsep score", 1.5)
     words = [sys.executable, "-X", "importtime", *COMMAND[1:], "score", str(run.model), str(one)]
     told = subprocess.run(words, capture_output=True, text=True, check=True).stderr
     found = re.findall(r"import time: +(\d+) \| +\d+ \| *([^.\s]+)", told)
