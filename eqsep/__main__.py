@@ -5,14 +5,14 @@ import gc
 
 from eqsep.cli import app
 
-# Most of what a command makes are modules, which stay: looking through them for garbage, over and
-# over while they are imported and once more at the end, takes a fifth of the time of a row.
-OBJECTS_BETWEEN_LOOKS = 50_000
+# Most objects of a command belong to modules, which live until it ends. At Python's own threshold
+# the garbage collector would scan them many times while they are imported, and again at the end.
+COLLECTION_THRESHOLD = 50_000
 
 
 def main() -> None:
     """Run the command."""
-    gc.set_threshold(OBJECTS_BETWEEN_LOOKS)
+    gc.set_threshold(COLLECTION_THRESHOLD)
     atexit.register(gc.freeze)
     app(prog_name="eqsep")
 
