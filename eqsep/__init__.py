@@ -43,6 +43,7 @@ _SUBMODULES = (
     "errors",
     "evaluation",
     "export",
+    "io",
     "kernels",
     "losses",
     "monitor",

@@ -3,8 +3,9 @@
 import os
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import copy
+from difflib import get_close_matches
 from functools import partial
 from inspect import currentframe
 from pathlib import Path
@@ -145,3 +146,33 @@ def quoted(names: Iterable[str], *, most: int = 12) -> str:
     names = list(names)
     text = ", ".join(map(repr, names[:most]))
     return text if len(names) <= most else f"{text} and {len(names) - most:,} more"
+
+
+def did_you_mean(absent: Sequence[str], there: Sequence[str]) -> str:
+    """A question, if names that are absent resemble existing ones; else nothing.
+
+    Examples
+    --------
+    >>> did_you_mean(["temperature", "weight"], ["Temperature", "shape"])
+    " Did you mean 'Temperature'?"
+    >>> did_you_mean(["qualty"], ["shape", "quality"])
+    " Did you mean 'quality'?"
+    """
+    folded = [name.strip().casefold() for name in there]
+    near: set[str] = set()
+    for name in absent:
+        wanted = name.strip().casefold()
+        near |= {wanted} if wanted in folded else set(get_close_matches(wanted, folded, cutoff=0.7))
+    alike = [name for name, text in zip(there, folded, strict=True) if text in near]
+    return f" Did you mean {quoted(alike)}?" if alike else ""
+
+
+def counted(n: int, what: str) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{n:,} {what}" + "s" * (n != 1)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from eqsep.cli import Ray
-from eqsep.commands.console import Screen, errors_told
+from eqsep.cli.console import Screen, print_errors
 from paper.cells import OUT
 
 app = typer.Typer(add_completion=False, pretty_exceptions_show_locals=False)
@@ -39,7 +39,7 @@ def reproduce(  # noqa: PLR0913  the options of a command
     if show_list:
         console.list_names(screen)
         return
-    with errors_told():
+    with print_errors():
         plan = console.plan_of(protocol, seeds=seeds, quick=quick)
         executor = console.executor_of(workers, ray)
         sound = console.run_names(

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from eqsep.commands.console import Screen
+from eqsep.cli.console import Screen
 from eqsep.distributed.spreading import spread
 from eqsep.errors import UserError
 from paper import runner

@@ -82,7 +82,7 @@ def pipe(path, rng):
     writer = threading.Thread(target=write, daemon=True)
     if rng.random() < 0.5:
         writer.start()
-    with mock.patch("eqsep.commands.streams._WAIT_FOR_WRITER", 0.2):
+    with mock.patch("eqsep.io.streams._WAIT_FOR_WRITER", 0.2):
         yield
     if writer.is_alive():  # nobody has read it: somebody does now
         os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))

@@ -9,7 +9,7 @@ from scipy.stats import binom
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from eqsep import Detector
-from eqsep.commands.assessing import told_promise
+from eqsep.cli.test import told_promise
 from eqsep.detector.calibration import Calibration, Promise
 from eqsep.errors import UserError
 from eqsep.evaluation import Review, Share, assess, average_precision_by_kind, roc_auc_interval

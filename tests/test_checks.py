@@ -12,7 +12,7 @@ import pytest
 import eqsep.tables.batches
 from eqsep import Detector, checks
 from eqsep.checks import Finding, warn_of
-from eqsep.commands.wording import in_command
+from eqsep.cli.console import in_command
 from eqsep.tables.encoder import Encoder
 from eqsep.tables.reading import read_table
 

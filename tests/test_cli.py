@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from invoking import CliRunner
+from invoking import CliRunner, all_commands
 
 import eqsep
 from eqsep.cli import app
@@ -145,7 +145,7 @@ def bugged(monkeypatch, error):
     def fail(*_):
         raise error
 
-    monkeypatch.setattr("eqsep.commands.theory.vc_dimension", fail)
+    monkeypatch.setattr("eqsep.cli.theory.vc_dimension", fail)
 
 
 def test_a_fault_of_the_software_keeps_its_traceback(monkeypatch):
@@ -181,14 +181,7 @@ def test_a_seed_that_cannot_be_is_refused(seed):
     assert "Invalid value for '--random-state'" in result.stderr
 
 
-def commands(app):
-    """The words of every command."""
-    groups = [(group.name, group.typer_instance) for group in app.registered_groups]
-    own = [(c.name or c.callback.__name__,) for c in app.registered_commands if not c.hidden]
-    return [(), *own, *((name, *words) for name, group in groups for words in commands(group))]
-
-
-@pytest.mark.parametrize("words", commands(app), ids=" ".join)
+@pytest.mark.parametrize("words", all_commands(), ids=" ".join)
 def test_help_shows_flags_as_flags_and_is_not_cut_off(words):
     result = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "80"})
     assert result.exit_code == 0
@@ -216,7 +209,7 @@ def test_a_bandwidth_is_taken_and_methods_are_gathered(tmp_path, monkeypatch):
         taken.append(against)
         raise UserError("enough")
 
-    monkeypatch.setattr("eqsep.commands.evaluating.evaluate_files", evaluate)
+    monkeypatch.setattr("eqsep.cli.evaluate.evaluate_files", evaluate)
     against = ["--against", "xgboost", "--against", "random-forest,isolation-forest"]
     CliRunner().invoke(app, ["evaluate", str(path), "--label", "kind", *against])
     assert taken == ["xgboost,random-forest,isolation-forest"]

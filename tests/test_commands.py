@@ -23,15 +23,15 @@ from pyarrow import feather, parquet
 
 from eqsep import Detector, load_model
 from eqsep.cli import app
-from eqsep.commands import training_data
-from eqsep.commands.console import errors_told, tell
-from eqsep.commands.ranking import Highest, ranked
-from eqsep.commands.text_files import ROWS_AT_ONCE
-from eqsep.commands.writing import table_writer
+from eqsep.cli import fit as training_data
+from eqsep.cli.console import print_errors, print_stderr
+from eqsep.cli.score import Highest, ranked
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import Model
 from eqsep.errors import UserError
 from eqsep.files import changed_alone
+from eqsep.io.text import ROWS_AT_ONCE
+from eqsep.io.writing import table_writer
 from eqsep.tables import batches
 
 ANSWERS = ["score", "p_value", "alarm", "kind"]
@@ -498,7 +498,7 @@ def test_several_files_are_scored_one_after_the_other(folder, model, tmp_path):
 def test_pieces_are_written_in_their_order_however_long_one_takes(model, tmp_path, monkeypatch):
     """Several are scored at a time; which of them is at fault is told, too."""
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    monkeypatch.setattr("eqsep.commands.text_files.ROWS_AT_ONCE", 50)
+    monkeypatch.setattr("eqsep.io.text.ROWS_AT_ONCE", 50)
     begun, verdicts = [], Model.verdicts
 
     def slow_at_first(self, rows, **options):
@@ -840,7 +840,7 @@ def test_an_evaluation_fits_only_what_is_asked_for(tmp_path):
     assert "--seen takeover" in re.sub("<[^>]*>", "", report.read_text())
     assert "a forest would be better at" not in printed
     assert "a forest would be better at" in done(*words, "--seen", "takeover")
-    assert "'nothing' is no kind" in run(*words, "--seen", "nothing").stderr
+    assert "'nothing' is not a kind" in run(*words, "--seen", "nothing").stderr
 
 
 @pytest.fixture(scope="module")
@@ -937,10 +937,10 @@ def test_standard_error_may_be_closed_too(monkeypatch):
 
     monkeypatch.setattr(sys, "stderr", Closed())
     monkeypatch.setattr(sys, "stdout", sys.stdout)  # it is given up, and is back after the test
-    with pytest.raises(typer.Exit) as end, errors_told():
-        tell("600 rows")
+    with pytest.raises(typer.Exit) as end, print_errors():
+        print_stderr("600 rows")
     assert end.value.exit_code == 141
-    with pytest.raises(typer.Exit) as end, errors_told():
+    with pytest.raises(typer.Exit) as end, print_errors():
         raise UserError("There is no file rows.csv.")
     assert end.value.exit_code == 2
 

@@ -14,7 +14,8 @@ from pyarrow import parquet
 
 from eqsep import Detector, KernelEqualitySeparator
 from eqsep.cli import app
-from eqsep.commands import reading, writing
+from eqsep.cli import inputs as reading
+from eqsep.io import writing
 
 N = 300
 
@@ -185,11 +186,11 @@ CASES = {
     "empty standard input": (lambda c: c.score("-"), "standard input is empty"),
     "line as a delimiter": (
         lambda c: c.score(c.good.rows, "--delimiter", "\n"),
-        "--delimiter expects one character, no quote or end of a line, got '\\n'",
+        "--delimiter must be one character other than a quote or a line break, got '\\n'",
     ),
     "other letters as a delimiter": (
         lambda c: c.score(c.good.rows, "--delimiter", "é"),
-        "--delimiter expects one character",
+        "--delimiter must be one character",
     ),
     "numbers of many bits": (
         lambda c: c.fit(c.file("bad.jsonl", f'{{"size": {2**70}, "kind": "normal"}}\n' * 9)),
@@ -234,7 +235,7 @@ CASES = {
         lambda c: ["evaluate", c.good.rows, "--label", "kind", "--against", "oracle"],
         "'oracle' is no known method: expected some of xgboost",
     ),
-    "unknown kind": (lambda c: c.fit(c.good.rows, "--seen", "cold"), "--seen 'cold' is no kind"),
+    "unknown kind": (lambda c: c.fit(c.good.rows, "--seen", "cold"), "--seen 'cold' is not a kind"),
     "dropped column absent": (lambda c: c.fit(c.good.rows, "--drop", "x"), "has no column 'x'"),
     "label dropped": (lambda c: c.fit(c.good.rows, "--drop", "kind"), "'kind' holds the labels"),
     "labels without a column": (
@@ -366,7 +367,10 @@ CASES = {
         lambda c: c.score(c.good.rows, "--out", "/dev/full", "--format", "csv"),
         "No space left on device",
     ),
-    "unknown format": (lambda c: c.score(c.good.rows, "--out", "s.docx"), "no known form"),
+    "unknown format": (
+        lambda c: c.score(c.good.rows, "--out", "s.docx"),
+        "not a known table format",
+    ),
     "Parquet in a pipe": (
         lambda c: c.score(c.good.rows, "--out", "-", "--format", "parquet"),
         "goes to a file of its own",

@@ -62,7 +62,7 @@ def files(tmp_path_factory):
 
 def test_the_command_scores_as_python_does(files, monkeypatch):
     detector, frame = load_model(files / "m.eqsep"), pd.read_csv(files / "new.csv")
-    monkeypatch.setattr("eqsep.commands.text_files.ROWS_AT_ONCE", 50)
+    monkeypatch.setattr("eqsep.io.text.ROWS_AT_ONCE", 50)
     command("score", files / "m.eqsep", files / "new.csv", "--out", files / "scores.parquet")
     scores = pd.read_parquet(files / "scores.parquet")
     expected = detector.score_samples(frame.drop(columns="kind"))
@@ -86,8 +86,8 @@ def test_all_commands_take_the_windows_of_the_model(files):
 def test_large_files_are_learnt_with_windows_that_go_on(files, monkeypatch):
     fit = ("--label", "kind", "--group", "run", "--window", 5, "--landmarks", 60)
     command("fit", files / "old.csv", *fit, "--drop", "minute", "--out", files / "whole.eqsep")
-    monkeypatch.setattr("eqsep.commands.training_data.LARGE", 1)
-    monkeypatch.setattr("eqsep.commands.training_data.ROWS_AT_ONCE", 100)
+    monkeypatch.setattr("eqsep.cli.fit.LARGE", 1)
+    monkeypatch.setattr("eqsep.cli.fit.ROWS_AT_ONCE", 100)
     command("fit", files / "old.csv", *fit, "--drop", "minute", "--out", files / "parts.eqsep")
     whole, parts = (load_model(files / f"{name}.eqsep") for name in ("whole", "parts"))
     np.testing.assert_array_equal(whole.plan_.terms.landmarks, parts.plan_.terms.landmarks)
@@ -134,7 +134,7 @@ def score(folder, *words):
 
 def test_the_command_asks_for_alarms_that_persist(persisting, monkeypatch):
     folder, above, run = persisting
-    monkeypatch.setattr("eqsep.commands.text_files.ROWS_AT_ONCE", 50)
+    monkeypatch.setattr("eqsep.io.text.ROWS_AT_ONCE", 50)
     done, scores = score(folder, "--persist", "3/5")
     expected = PersistentAlarms(3, 5).update(above, run)
     assert 0 < expected.sum() < above.sum()
@@ -203,7 +203,7 @@ def test_groups_are_held_out_learnt_and_forgotten(tmp_path):
 
 
 def test_groups_in_batches_are_those_in_memory(tmp_path, monkeypatch):
-    from eqsep.commands import training_data
+    from eqsep.cli import fit as training_data
 
     path, model = str(tmp_path / "rows.csv"), str(tmp_path / "m.eqsep")
     TABLE.to_csv(path, index=False)

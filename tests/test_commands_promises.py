@@ -134,7 +134,7 @@ def test_the_command_learns_and_forgets_seen_kinds_alone(fitted, tmp_path):
     assert result.exit_code == 0, result.output
     assert_allclose(load_model(out).coef_, load_model(model).coef_, atol=1e-6)
     told = run("learn", model, "--seen", "froud").stderr
-    assert "is no kind in column 'kind'" in told
+    assert "is not a kind in column 'kind'" in told
     assert "Did you mean 'fraud'?" in told
 
 

@@ -20,7 +20,7 @@ from test_readme import WITH_RAY, run_page
 
 from eqsep import Detector, load_model
 from eqsep.cli import app
-from eqsep.commands.console import sentence
+from eqsep.cli.console import sentence
 from eqsep.datasets import make_mixed_demo
 from eqsep.distributed import fit, mapping, score
 from eqsep.distributed import units as division

@@ -12,7 +12,7 @@ from scipy.signal import lfilter
 from eqsep import Detector, load_model
 from eqsep.checks import DependentRowsWarning, DriftWarning, TimeOrderWarning
 from eqsep.cli import app
-from eqsep.commands.wording import in_command
+from eqsep.cli.console import in_command
 from eqsep.detector import Config
 from eqsep.report import HeldOut, detector_report
 

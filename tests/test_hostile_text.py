@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 from rich.table import Table
 
 from eqsep.cli import app
-from eqsep.commands.console import Screen, tell
-from eqsep.commands.writing import table_writer
+from eqsep.cli.console import Screen, print_stderr
 from eqsep.errors import visible
 from eqsep.evaluation import score_histogram
+from eqsep.io.writing import table_writer
 from eqsep.plots import PrecisionRecallByKindDisplay, ScoreHistogramDisplay
 from eqsep.plots.svg import inline_svg
 
@@ -57,7 +57,7 @@ def test_a_screen_shows_no_control_of_a_text_or_a_cell_and_its_own_styles(capsys
     console = Screen(force_terminal=True, color_system="standard")
     console.print(table)
     console.print(ESCAPE, style="red", markup=False, soft_wrap=True)
-    tell(ESCAPE)
+    print_stderr(ESCAPE)
     shown, told = capsys.readouterr()
     assert r"\x1b[31mred" in shown
     assert r"\x1b[31mred" in told
@@ -136,4 +136,4 @@ def test_formulas_are_warned_of_or_made_text_where_that_is_asked_for(form, tmp_p
         [f"{mark}@x", f"{mark}=1+1"],
         [f"{mark}+SUM(A1)", f"{mark}=1+1"],
     ]
-    assert ("--format spreadsheet" in result.stderr) == (form == "csv")
+    assert ("In the format 'spreadsheet'" in result.stderr) == (form == "csv")

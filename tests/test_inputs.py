@@ -8,10 +8,9 @@ import pyarrow as pa
 import pytest
 
 from eqsep import Detector
-from eqsep.commands.dialects import Layout
-from eqsep.commands.inputs import InputSpec
-from eqsep.commands.label_columns import MOST_KINDS, numbers_of, read_label_column, y_for
+from eqsep.cli.labelled import MOST_KINDS, InputSpec, numbers_of, read_label_column, y_for
 from eqsep.errors import EqsepWarning, Note, UserError
+from eqsep.io.dialect import Layout
 from eqsep.labels import WITHOUT
 
 
@@ -68,7 +67,9 @@ def test_counts_begin_with_the_normal_kind_and_end_with_none():
 def test_rows_of_seen_kinds_stay_and_those_that_are_normal_or_unlabelled():
     labels = labels_of(["normal", "scan", None, "flood"])
     assert labels.seen(["scan"]).tolist() == [True, True, True, False]
-    with pytest.raises(UserError, match=r"--seen 'cold' is no kind .* 'flood', 'scan' beside"):
+    with pytest.raises(
+        UserError, match=r"--seen 'cold' is not a kind .* 'normal' and 'flood', 'scan'"
+    ):
         labels.seen(["cold"])
 
 
@@ -104,9 +105,9 @@ def test_words_among_many_numbers_are_refused_unless_they_are_names(tmp_path):
     assert read(tmp_path, [*numbers[:19], "broken"]).columns[0].kind == "text"  # 20 are names
     with pytest.raises(UserError, match="broken"):
         read(tmp_path, [*numbers[:20], "broken"])
-    with pytest.raises(UserError, match=r"also 'leer'.* --missing 'x=leer'"):
+    with pytest.raises(UserError, match=r"also 'leer'.* missing=\['x=leer'\]"):
         read(tmp_path, ['"1,5 €"', *(f'"{i},5 €"' for i in range(2, 40)), "leer"])
-    with pytest.raises(UserError, match=r"also '7 £'.* with --names.$"):
+    with pytest.raises(UserError, match=r"also '7 £'.* or call it categorical.$"):
         read(tmp_path, ["7 £", *(f"{i} $" for i in range(2, 40))])
     with pytest.raises(UserError, match="'x' holds dates and also 'Total'"):
         read(tmp_path, [*(f"{i:02d}.05.24" for i in range(1, 31)), "Total"])
@@ -121,7 +122,7 @@ def test_words_among_many_numbers_are_refused_unless_they_are_names(tmp_path):
         ({"label": None, "seen": ["a"]}, "pass their column as --label"),
         ({"drop": ["kind"]}, "'kind' holds the labels"),
         ({"names": ["kind"]}, "'kind' holds the labels"),
-        ({"drop": ["x"], "names": ["x"]}, "cannot be both --names and --drop"),
+        ({"drop": ["x"], "names": ["x"]}, "cannot be both --categorical and --drop"),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(options, message):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eqsep.commands.keys import KeyTable, mixed_numbers, mixed_texts
+from eqsep.engine.keys import KeyTable, mixed_numbers, mixed_texts
 from eqsep.engine.nystroem import mixed_bits
 
 FACTORS = np.random.default_rng(0).integers(2**64, size=2, dtype=np.uint64) | np.uint64(1)

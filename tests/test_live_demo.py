@@ -8,7 +8,7 @@ import time
 import pytest
 from rich.console import Console
 
-from eqsep.commands import live_demo
+from eqsep.cli import demo as live_demo
 from eqsep.demo.arrivals import ENTITY, FRAUDS, arriving, fitted_detector
 from eqsep.errors import UserError
 from eqsep.serve.records import Filter
@@ -35,7 +35,7 @@ def until_payments_arrive(asked, listener):
 
 @pytest.mark.usefixtures("small")
 def test_it_serves_payments_that_arrive(monkeypatch, tmp_path):
-    monkeypatch.setattr(live_demo, "serve", until_payments_arrive)
+    monkeypatch.setattr("eqsep.serve.web.server.serve", until_payments_arrive)
     folder = tmp_path / "out" / "serve"
     console = Console(file=io.StringIO(), width=300)
     live_demo.serve_payments(console, tmp_path / "out", speed=200, port=0)

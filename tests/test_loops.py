@@ -26,7 +26,7 @@ WORKLOAD = """
 import sys, warnings
 import numpy as np, pandas as pd
 from eqsep import DeepSAD, Detector, KernelEqualitySeparator, NetworkSeparator, load_model
-from eqsep.commands.repeats import Repeats
+from eqsep.cli.score import Repeats
 from eqsep.datasets import make_mixed_demo
 from eqsep.networks import Training
 from eqsep.tables import TableEncoder

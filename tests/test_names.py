@@ -9,7 +9,7 @@ from rich.console import Console
 from scipy.stats import betabinom
 
 from eqsep.cli import app
-from eqsep.commands.assessing import tell_assessment, told_names
+from eqsep.cli.test import print_assessment, told_names
 from eqsep.detector import Detector
 from eqsep.evaluation import NamedKind
 from eqsep.evaluation.names import names_given
@@ -90,7 +90,7 @@ def test_the_command_says_both_shares_and_the_promise(report):
 
 def test_the_table_of_names_keeps_its_labels_at_80_columns(report):
     told = StringIO()
-    tell_assessment(Console(width=80, file=told), report)
+    print_assessment(Console(width=80, file=told), report)
     lines = [line.split() for line in told.getvalue().splitlines()]
     assert ["label", "alarms", "own", "name", "among", "several", "another", "unseen"] in lines
     for one in report.assessment.names.kinds:

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from eqsep.commands import repeats as repeating
-from eqsep.commands.repeats import Repeats
+from eqsep.cli import score as repeating
+from eqsep.cli.score import Repeats
 from eqsep.tables.column import UnreadableError
 
 

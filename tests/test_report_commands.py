@@ -190,7 +190,7 @@ def test_the_page_of_an_evaluation_says_what_could_not_be_measured(rows):
 
 
 def test_of_large_files_a_sample_is_measured(rows, monkeypatch):
-    monkeypatch.setattr("eqsep.commands.training_data.LARGE", 1000)
+    monkeypatch.setattr("eqsep.cli.fit.LARGE", 1000)
     path = rows.parent / "report.html"
     words = ("--label", "kind", "--seen", "takeover", "--out", rows.parent / "m", "--report", path)
     result = run("fit", rows, "--drop", "id", *words, *FAST)

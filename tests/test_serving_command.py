@@ -143,7 +143,7 @@ def test_a_port_that_is_taken_is_said(tmp_path, monkeypatch):
 
 def test_other_machines_are_warned_of_and_a_team_keeps_its_tokens(tmp_path, monkeypatch, model):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("eqsep.commands.serving.serve", lambda *_: None)
+    monkeypatch.setattr("eqsep.cli.serve.serve", lambda *_: None)
     url = f"sqlite:///{tmp_path / 'team.db'}"
     words = (model, "--database", url, "--host", "0.0.0.0", "--port", "0", "--name", "Box.example")
     first, second = run(*words), run(*words)

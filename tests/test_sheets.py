@@ -6,15 +6,15 @@ import sys
 import pytest
 from workbooks import workbook
 
-from eqsep.commands.dialects import Layout
-from eqsep.commands.reading import open_table
 from eqsep.errors import MissingExtraError, Note, UserError
+from eqsep.io.dialect import Layout
+from eqsep.io.files import open_file
 
 ANY = Layout()
 
 
 def read(path, layout=ANY):
-    with open_table(str(path), layout=layout) as file:
+    with open_file(str(path), layout=layout) as file:
         return file.whole(file.columns).to_pydict()
 
 
@@ -37,7 +37,7 @@ def test_cells_keep_their_types_and_titles_are_left_out(tmp_path):
         "kind": ["normal", None],
     }
     said = [str(warning.message) for warning in told]
-    assert "The sheet 'data' was read, of 'empty', 'data'; --sheet takes another." in said
+    assert "Read the sheet 'data' of 'empty', 'data'; name another sheet to read it." in said
     assert "1 line before the table left out." in said
 
 

@@ -5,10 +5,10 @@ import threading
 
 import pytest
 
-from eqsep.commands import text_files
-from eqsep.commands.dialects import Layout
-from eqsep.commands.reading import open_table
 from eqsep.errors import UserError
+from eqsep.io import text as text_files
+from eqsep.io.dialect import Layout
+from eqsep.io.files import open_file
 
 HEAD = "a,b,c\n"
 LINES = [f"{i},name {i % 7},{i / 8}\n" for i in range(300)]
@@ -33,7 +33,7 @@ def small_blocks(monkeypatch):
 
 
 def pieces_of(path):
-    with open_table(str(path), layout=Layout()) as file:
+    with open_file(str(path), layout=Layout()) as file:
         yield from file.pieces(file.columns)
 
 

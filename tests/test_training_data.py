@@ -7,17 +7,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from eqsep.commands import training_data
-from eqsep.commands.dialects import Layout
-from eqsep.commands.inputs import InputSpec
-from eqsep.commands.training_data import (
-    FileRows,
-    FileSample,
-    is_large,
-    read_training_data,
-    sample_files,
-)
+from eqsep.cli import fit as training_data
+from eqsep.cli.fit import FileRows, FileSample, is_large, read_training_data, sample_files
+from eqsep.cli.labelled import InputSpec
 from eqsep.errors import UserError
+from eqsep.io.dialect import Layout
 from eqsep.labels import WITHOUT
 from eqsep.tables import batches
 

@@ -16,14 +16,13 @@ from workbooks import packed, sheet, workbook
 
 from eqsep import load_model
 from eqsep.cli import app
-from eqsep.commands import training_data
-from eqsep.commands.bad_rows import BadRows
-from eqsep.commands.console import sentence
-from eqsep.commands.dialects import Layout
-from eqsep.commands.inputs import InputSpec
-from eqsep.commands.reading import open_table
-from eqsep.commands.text_files import CsvFile
-from eqsep.errors import EqsepWarning, UserError
+from eqsep.cli import fit as training_data
+from eqsep.cli.console import sentence
+from eqsep.cli.labelled import InputSpec
+from eqsep.errors import EqsepWarning, Note, UserError
+from eqsep.io.dialect import Layout
+from eqsep.io.files import open_file
+from eqsep.io.text import BadRows, CsvFile
 from eqsep.persistence import ModelFileError
 
 ROWS = "size,shape\n" + "1.5,round\n2.5,flat\n" * 200
@@ -53,7 +52,7 @@ def refused(*words):
 
 
 def read(path):
-    with open_table(str(path), layout=Layout()) as file:
+    with open_file(str(path), layout=Layout()) as file:
         return [table.num_rows for table in file.pieces(file.columns)]
 
 
@@ -70,9 +69,9 @@ def test_a_closed_standard_input_is_said(folder):
 def test_a_pipe_is_read_when_somebody_writes_and_else_refused(folder, tmp_path, monkeypatch):
     path = tmp_path / "pipe.csv"
     os.mkfifo(path)
-    monkeypatch.setattr("eqsep.commands.streams._WAIT_FOR_WRITER", 0.2)
+    monkeypatch.setattr("eqsep.io.streams._WAIT_FOR_WRITER", 0.2)
     assert "to which nobody writes" in refused("score", folder / "m.eqsep", path)
-    monkeypatch.setattr("eqsep.commands.streams._WAIT_FOR_WRITER", 60)
+    monkeypatch.setattr("eqsep.io.streams._WAIT_FOR_WRITER", 60)
     writer = threading.Thread(target=path.write_text, args=(ROWS,))
     writer.start()
     assert sum(read(path)) == 400
@@ -106,7 +105,7 @@ def change(path, data):
 
 
 def read_as_it_becomes(path, data):
-    with open_table(str(path), layout=Layout()) as file:
+    with open_file(str(path), layout=Layout()) as file:
         file.whole(file.columns)
         change(path, data)
 
@@ -114,7 +113,7 @@ def read_as_it_becomes(path, data):
 def test_a_file_that_changes_as_it_is_read_is_refused(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(ROWS)
-    with open_table(str(path), layout=Layout()) as file:
+    with open_file(str(path), layout=Layout()) as file:
         assert file.whole(file.columns).num_rows == 400
     for data in (ROWS[:99].encode(), ROWS[::-1].encode()):
         path.write_text(ROWS)
@@ -166,7 +165,7 @@ def test_lines_without_end_are_not_held(tmp_path, filling):
 
 
 def test_rows_of_json_come_in_pieces_of_bounded_size(tmp_path, monkeypatch):
-    monkeypatch.setattr("eqsep.commands.text_files._MOST_JSON", 1000)
+    monkeypatch.setattr("eqsep.io.text._MOST_JSON", 1000)
     (tmp_path / "t.jsonl").write_text('{"a": "%s"}\n' % ("x" * 400) * 10)
     assert read(tmp_path / "t.jsonl") == [3, 3, 3, 1]
 
@@ -200,7 +199,7 @@ def test_a_lack_of_memory_is_said(folder, monkeypatch):
     def fail(_):
         raise MemoryError
 
-    monkeypatch.setattr("eqsep.commands.scoring.files_of", fail)
+    monkeypatch.setattr("eqsep.cli.score.files_of", fail)
     said = refused("score", folder / "m.eqsep", folder / "rows.csv")
     assert said == "Error: There is not enough memory. Take fewer rows or columns."
 
@@ -221,9 +220,9 @@ def test_bad_rows_go_to_a_file_that_nothing_else_uses(folder, tmp_path):
     model, out = folder / "m.eqsep", tmp_path / "out.csv"
     before = model.read_bytes()
     for path, reason in (
-        (model, "is read from, or written to"),
-        (out, "is read from, or written to"),
-        (tmp_path, "is no file"),
+        (model, "which is read or written"),
+        (out, "which is read or written"),
+        (tmp_path, "is not a file"),
         (tmp_path / "none" / "q.csv", "There is no folder"),
     ):
         words = ("score", model, folder / "rows.csv", "--out", out, "--bad-rows", path)
@@ -255,7 +254,7 @@ def test_numbers_of_rows_skip_those_that_could_not_be_divided(tmp_path):
     class Row:
         expected_columns, actual_columns, text = 2, 3, ""
 
-    with bad.written():
+    with pytest.warns(Note, match="80 rows could not be read"), bad.written():
         handler = bad.handler("t.csv")
         for number in np.tile(gone, 2):  # read twice
             row = Row()

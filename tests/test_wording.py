@@ -7,13 +7,13 @@ from collections import Counter
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
-from typer.main import get_command
+from invoking import all_commands
 
 from eqsep import Detector, Monitor, checks
 from eqsep.checks import check_dependence
-from eqsep.cli import app
-from eqsep.commands.wording import HINTS, OPTIONS, in_command, option
+from eqsep.cli.console import HINTS, OPTIONS, in_command, option
 from eqsep.datasets.home import data_file
 from eqsep.detector import Config
 from eqsep.detector.calibration import select
@@ -24,6 +24,8 @@ from eqsep.distributed.mapping import WorkerDiedError
 from eqsep.errors import Message, ParameterError, UserError
 from eqsep.evaluation import Learning, Schedule, backtest
 from eqsep.evaluation.review import Review
+from eqsep.io.files import with_categories
+from eqsep.io.text import not_divided
 from eqsep.labels import read_labels, read_row_labels
 from eqsep.monitor import OnlineSelector
 from eqsep.tables import TableEncoder
@@ -101,7 +103,7 @@ SAID = {  # how each topic comes about, and words of the command on it
     "DateColumnWarning": (dates, "leave it out: --drop 'day'."),
     "DecimalCommaWarning": (
         lambda: checks.decimal_commas(table(a=["1,5"] * 40)),
-        "say so: --names 'a'.",
+        "say so: --categorical 'a'.",
     ),
     "DroppedColumnWarning": (
         lambda: TableEncoder().fit(frame(a=ids(), b=range(40))),
@@ -198,6 +200,18 @@ SAID = {  # how each topic comes about, and words of the command on it
         lambda: WorkerDiedError("It died.", hint="Pass cpus_per_task=2."),
         "It died. Divide the rows into smaller files.",
     ),
+    "mixed_column": (
+        lambda: with_categories(pa.table({"a": [*(f"{i},5 €" for i in range(60)), "7 £"]}), []),
+        "leave the column out with --drop, or take it with --categorical.",
+    ),
+    "mixed_column_or_missing": (
+        lambda: with_categories(pa.table({"A": [*map(str, range(60)), "none there"]}), []),
+        "pass --missing 'A=none there'.",
+    ),
+    "ragged_row": (
+        lambda: not_divided("t.csv", "CSV parse error: Expected 2 columns, got 3: 1,2,3"),
+        "set such rows aside with --bad-rows FILE.",
+    ),
     "damaged_watch": (
         lambda: Monitor.read(io.BytesIO(b"x"), detector().fit(X)),
         "Name another file as --state",
@@ -222,11 +236,8 @@ def messages(made):
 
 def options():
     """All options of the command and its parts."""
-    found, commands = set(), [get_command(app)]
-    for command in commands:
-        commands.extend(getattr(command, "commands", {}).values())
-        found.update(word for param in command.params for word in param.opts)
-    return found
+    params = (param for command in all_commands().values() for param in command.params)
+    return {word for param in params for word in param.opts}
 
 
 def test_every_hint_has_its_case_below():

@@ -22,6 +22,7 @@ LAYERS = [
     ["engine"],
     ["activations", "tables"],
     ["losses", "solvers", "labels"],
+    ["io"],
     ["theory", "datasets", "checks"],
     ["networks"],
     ["separators", "kernels", "detector"],
@@ -31,7 +32,6 @@ LAYERS = [
     ["distributed", "report"],
     ["serve", "client"],
     ["demo"],
-    ["commands"],
     ["cli"],
     ["__main__"],
 ]
@@ -47,6 +47,7 @@ BY_NAME = {
     "__init__.py",  # the public names, when they are asked for
     "detector/__init__.py",  # likewise
     "persistence/codecs.py",  # the classes of a model file, all in its registry
+    "cli/__init__.py",  # a command, when it runs
     "datasets/embeddings.py",  # packages of others
 }
 _NOT_DRAWN = ("__main__", "errors", "files")  # the outer door, and what all may use

@@ -1,30 +1,58 @@
 """The options of `eqsep backtest`."""
 
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import numpy as np
 import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table as Shown
+from rich.text import Text
 
+from eqsep import evaluation
+from eqsep.cli.console import Screen, print_warnings
+from eqsep.cli.inputs import load_detector
+from eqsep.cli.labelled import InputSpec
 from eqsep.cli.options import (
+    Categorical,
     Drop,
     Label,
     Landmarks,
-    Names,
     Normal,
     Report,
     Rows,
     Seed,
+    check_report_out,
     input_spec,
+    options_of,
     reads_tables,
 )
-from eqsep.commands.console import Screen, errors_told, warnings_told
-
-if TYPE_CHECKING:
-    from eqsep.commands.dialects import Layout
+from eqsep.detector import Detector, learnt_before
+from eqsep.errors import UserError, counted, did_you_mean, quoted
+from eqsep.evaluation import (
+    Backtest,
+    Contender,
+    Fixed,
+    Learning,
+    Retrained,
+    Schedule,
+    Share,
+)
+from eqsep.evaluation.peers import PEERS
+from eqsep.io.dialect import Layout
+from eqsep.labels import NORMAL
+from eqsep.report import write_report
+from eqsep.report.backtests import BacktestReport
+from eqsep.tables.column import Column, UnreadableError
+from eqsep.tables.reading import Table
 
 
 @reads_tables
-def run_backtest(  # noqa: PLR0913  the options of a command
+def backtest(
     rows: Rows,
     label: Label,
     time: Annotated[
@@ -61,30 +89,243 @@ def run_backtest(  # noqa: PLR0913  the options of a command
         Path | None, typer.Option(metavar="MODEL", help="Runs beside, and stays as it is.")
     ] = None,
     drop: Drop = None,
-    names: Names = None,
+    categorical: Categorical = None,
     landmarks: Landmarks = None,
     random_state: Seed = 0,
     report: Report = None,
     *,
-    layout: "Layout",
+    layout: Layout,
 ) -> None:
     """Replay labelled rows in time: what would have been caught, with labels that come late?"""
-    with errors_told():
-        from eqsep.commands import replaying, writing
-        from eqsep.evaluation import Schedule
-        from eqsep.report import write_report
+    check_report_out(report, [*rows, *([] if shadow is None else [shadow])])
+    spec = input_spec(rows, layout, label=label, normal=normal, drop=drop, names=categorical)
+    settings: dict[str, Any] = {"random_state": random_state}
+    settings |= {} if landmarks is None else {"n_landmarks": landmarks}
+    rivals = Rivals(settings, refit, pending, against, shadow)
+    schedule = Schedule(every=every, delay=delay, verdict=verdict, alarms=alarms, first=first)
+    with print_warnings(), Screen(stderr=True).status("playing back"):
+        found = backtest_files(spec, time, schedule, rivals)
+    if report is not None:
+        write_report(found, report)
+    console = Screen()
+    tell_backtest(console, found)
+    if report is not None:
+        console.print(f"\nreport: {report}", soft_wrap=True, markup=False)
 
-        writing.check_report_out(report, [*rows, *([] if shadow is None else [shadow])])
-        spec = input_spec(rows, layout, label=label, normal=normal, drop=drop, names=names)
-        settings: dict[str, Any] = {"random_state": random_state}
-        settings |= {} if landmarks is None else {"n_landmarks": landmarks}
-        rivals = replaying.Rivals(settings, refit, pending, against, shadow)
-        schedule = Schedule(every=every, delay=delay, verdict=verdict, alarms=alarms, first=first)
-        with warnings_told(), Screen(stderr=True).status("playing back"):
-            found = replaying.backtest_files(spec, time, schedule, rivals)
-        if report is not None:
-            write_report(found, report)
-        console = Screen()
-        replaying.tell_backtest(console, found)
-        if report is not None:
-            console.print(f"\nreport: {report}", soft_wrap=True, markup=False)
+
+_LINES = 20  # periods that are printed; of more, several are one line
+_PEERS = {name.lower().replace(" ", "-"): PEERS[name] for name in ("random forest", "XGBoost")}
+
+
+@dataclass(frozen=True)
+class Rivals:
+    """Who runs: the detector and how it learns, methods that are retrained, a shadow.
+
+    Attributes
+    ----------
+    settings : mapping
+        Parameters of the detector.
+    refit : int
+    pending : bool
+    against : str
+        Names of other methods, with commas between them.
+    shadow : Path or None
+        A model that stays as it is.
+    """
+
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    refit: int = 0
+    pending: bool = False
+    against: str = "random-forest"
+    shadow: Path | None = None
+
+    def contenders(self, model: Detector | None) -> dict[str, Contender]:
+        """All of them by name, the detector first; refuses unknown ones."""
+        names = list(dict.fromkeys(filter(None, map(str.strip, self.against.split(",")))))
+        unknown = [name for name in names if name not in _PEERS]
+        if unknown:
+            raise UserError(
+                f"--against {quoted(unknown)} is no method that can be retrained here: expected "
+                f"some of {', '.join(_PEERS)}.{did_you_mean(unknown, list(_PEERS))}"
+            )
+        detector, seed = Detector(**self.settings), self.settings["random_state"]
+        detector.check_parameters()
+        found: dict[str, Contender] = {
+            "eqsep": Learning(detector, refit=self.refit, pending=self.pending)
+        }
+        found |= {name: Retrained(_PEERS[name].build(random_state=seed)) for name in names}
+        if model is not None and self.shadow is not None:
+            found[f"shadow {self.shadow.name}"] = Fixed(model)
+        return found
+
+
+def backtest_files(
+    spec: InputSpec, time: str, schedule: Schedule, rivals: Rivals
+) -> BacktestReport:
+    """Play the labelled rows of files back, in the order of the column `time`."""
+    if time in (spec.label, *spec.drop):
+        raise UserError(f"Column {time!r} cannot be two of --label, --time and --drop.")
+    model = None if rivals.shadow is None else load_detector(rivals.shadow, rows=spec.paths)
+    contenders = rivals.contenders(model)
+    rows, labels = spec.read()
+    assert labels is not None  # the option is required
+    rows, at = _timed(rows, time)
+    known = np.flatnonzero([text is not None for text in labels.texts])
+    notes = []
+    if len(known) < rows.n_rows:
+        notes.append(f"Left out: {counted(rows.n_rows - len(known), 'row')} without a label.")
+    rows, texts = rows.take(known), labels.texts[known]
+    kind = np.where(texts == labels.normal, NORMAL, texts).astype(str)
+    _check_kinds(kind, str(spec.label))
+    if model is not None:
+        notes += _of_shadow(model, rows, kind, str(rivals.shadow), time=time)
+    found = evaluation.backtest(contenders, rows, kind, time=at[known], schedule=schedule)
+    kinds, times = np.unique(kind, return_counts=True)
+    counts = dict(zip(kinds.tolist(), times.tolist(), strict=True))
+    return BacktestReport(
+        title=f"{', '.join(Path(path).name for path in spec.paths)}, played back",
+        found=found,
+        counts={NORMAL: counts.pop(NORMAL)} | counts,
+        notes=tuple(notes),
+        command=_command(spec, time, schedule, rivals),
+    )
+
+
+def _timed(rows: Table, time: str) -> tuple[Table, np.ndarray]:
+    """The rows without the column of times, and these: dates, or numbers."""
+    columns = {column.name: column for column in rows.columns}
+    if time not in columns:
+        raise UserError(
+            f"--time {time!r} is no column: the columns are {quoted(columns)}."
+            f"{did_you_mean([time], list(columns))}"
+        )
+    kept = [column for column in rows.columns if column.name != time]
+    return Table(kept, rows.named, rows.n_rows), _times(columns[time])
+
+
+def _times(column: Column) -> np.ndarray:
+    if column.kind == "number":
+        return column.values
+    try:
+        seconds = column.numbers("date")
+    except UnreadableError as error:
+        raise UserError(
+            f"--time expects dates, or numbers by which rows are put in order, and column "
+            f"{column.name!r} holds {column.texts()[error.row]!r}, in row {error.row + 1:,}."
+        ) from error
+    if np.isnan(seconds).any():
+        row = int(np.flatnonzero(np.isnan(seconds))[0])
+        raise UserError(
+            f"Column {column.name!r} has no time in row {row + 1:,}: fill it in, or leave it out."
+        )
+    dates: np.ndarray = np.round(1e6 * seconds).astype("M8[us]")
+    return dates
+
+
+def _check_kinds(kind: np.ndarray, label: str) -> None:
+    kinds = sorted(set(kind.tolist()))
+    if NORMAL not in kinds or len(kinds) < 2:
+        raise UserError(
+            f"A backtest takes rows labelled normal and anomalies, and column {label!r} holds "
+            f"{quoted(kinds)}. Label both, or say what normal rows are called: --normal LABEL."
+        )
+
+
+def _of_shadow(
+    model: Detector, rows: Table, kind: np.ndarray, name: str, *, time: str
+) -> list[str]:
+    """Refuse a model that learns from the times; say where it has learnt the rows already."""
+    encoder = model.plan_.encoder
+    if time in (encoder.names or ()) and time not in encoder.dropped:
+        raise UserError(
+            f"{name} has learnt column {time!r}, by which rows are put in order here and which "
+            f"no model learns: fit it with --drop {time}."
+        )
+    if learnt_before(model, rows, np.where(kind == NORMAL, "normal", kind)).are_learnt:
+        return [
+            f"{name} has learnt some of these rows, from the future of others: it does better on "
+            f"them than it would have done."
+        ]
+    return []
+
+
+def _command(spec: InputSpec, time: str, schedule: Schedule, rivals: Rivals) -> str:
+    """The words that make the same backtest again."""
+    options: list[tuple[str, Any]] = [("--label", spec.label), ("--time", time)]
+    options += [("--normal", label) for label in spec.normal]
+    options += [(f"--{name}", value) for name, value in vars(schedule).items()]
+    options += [("--refit", rivals.refit or None), ("--against", rivals.against)]
+    options += [("--shadow", rivals.shadow), ("--landmarks", rivals.settings.get("n_landmarks"))]
+    options += [("--random-state", rivals.settings["random_state"])]
+    options += [("--drop", name) for name in spec.drop] + [("--names", name) for name in spec.names]
+    words = [word for name, value in options if value is not None for word in (name, str(value))]
+    words += ["--pending"] * rivals.pending + options_of(spec.layout)
+    return shlex.join(["eqsep", "backtest", *spec.paths, *words, "--report", "report.html"])
+
+
+def tell_backtest(console: Console, report: BacktestReport) -> None:
+    """What each method caught, when it first caught each kind, and period by period."""
+    found = report.found
+    tested = sum(one.rows for one in found.periods)
+    lines = [
+        f"{counted(tested, 'row')} in {counted(len(found.periods), 'period')}, after "
+        f"{found.waited:,} before the first model.",
+        report.setting,
+        *report.notes,
+    ]
+    for line in lines:
+        console.print(line, markup=False, soft_wrap=True)
+    console.print(_methods(found))
+    console.print("When each kind was caught; in brackets, of the rows before any label of it:")
+    console.print(_kinds(found))
+    console.print("Anomalies, and those that were caught:")
+    console.print(_periods(found))
+
+
+def _methods(found: Backtest) -> Shown:
+    shown = _table("", "looked at", "precision", "recall", "false alarms", "promised", "learning")
+    for name in found.methods:
+        false = (Text("–"), "–")
+        if name in found.promised:
+            promised = f"{found.promised[name]:.2%}: {found.verdict(name)}"
+            false = (_share(found.false_alarms[name], 2), promised)
+        shares = _share(found.precision[name]), _share(found.recall[name])
+        looked = f"{found.precision[name].total:,}"
+        shown.add_row(Text(name), looked, *shares, *false, f"{found.seconds[name]:.1f} s")
+    return shown
+
+
+def _kinds(found: Backtest) -> Shown:
+    shown = _table("kind", "first row")
+    for method in found.methods:
+        shown.add_column(Text(method))
+    for place, one in enumerate(found.kinds[found.methods[0]]):
+        cells = []
+        for method in found.methods:
+            own = found.kinds[method][place]
+            early = f" ({own.early.count} of {own.early.total})" if own.early.total else ""
+            cells.append(Text(f"{own.recall.count} of {own.recall.total}{early}: {own.told}"))
+        shown.add_row(Text(one.kind), one.first, *cells)
+    return shown
+
+
+def _periods(found: Backtest) -> Shown:
+    shown = _table("from", "rows", "labels known", "anomalies", *found.methods)
+    for one in found.folded(_LINES):
+        counts = (one.rows, one.known, one.anomalies, *(one.caught[m] for m in found.methods))
+        shown.add_row(one.name, *(f"{n:,}" for n in counts))
+    return shown
+
+
+def _table(*columns: str) -> Shown:
+    shown = Shown(box=SIMPLE_HEAD, padding=0)
+    for i, column in enumerate(columns):
+        shown.add_column(Text(column), justify="right" if i else "left")
+    return shown
+
+
+def _share(share: Share, digits: int = 1) -> Text:
+    if not share.total:
+        return Text("–")
+    value, low, high = (f"{v:.{digits}%}" for v in (share.value, share.low, share.high))
+    return Text(f"{value} [{low}, {high}]")

@@ -1,43 +1,23 @@
 """Arguments and options that several commands have: their names, and what help says of them."""
 
+import csv
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-from eqsep.commands.console import errors_told
+from eqsep.cli.console import print_warnings
+from eqsep.cli.labelled import InputSpec
 from eqsep.errors import UserError
+from eqsep.io.dialect import Layout
+from eqsep.io.files import check_not_read
+from eqsep.io.text import BadRows
+from eqsep.io.writing import check_folder
 
-if TYPE_CHECKING:
-    from eqsep.commands.dialects import Layout
-    from eqsep.commands.inputs import InputSpec
-
-
-class Commands(TyperGroup):
-    """Commands whose help shows flags without a type."""
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        command = super().get_command(ctx, cmd_name)
-        if command is not None:
-            _without_flag_types(command.get_params(ctx))
-        return command
-
-    def get_params(self, ctx: Any) -> Any:
-        return _without_flag_types(super().get_params(ctx))
-
-
-def _without_flag_types(params: Any) -> Any:
-    for param in params:
-        if getattr(param, "is_flag", False):  # arguments have no such attribute
-            param.metavar = ""
-    return params
-
-
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that eqsep fit wrote.")]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A file that eqsep fit wrote.")]
 Rows = Annotated[
     list[str],
     typer.Argument(
@@ -70,12 +50,28 @@ Unlabelled = Annotated[
         help="Rows that nobody called anomalous: auto, trusted, or doubted if some may be.",
     ),
 ]
+
+
+def split_columns(given: list[str] | None) -> list[str]:
+    """Names of columns, divided by commas; one that has a comma itself stands in quotes."""
+    return [name for one in csv.reader(given or [], skipinitialspace=True) for name in one]
+
+
 Drop = Annotated[
-    list[str] | None, typer.Option(metavar="COLUMN", help="Leave this column out; may be repeated.")
-]
-Names = Annotated[
     list[str] | None,
-    typer.Option(metavar="COLUMN", help="It holds names, even if they look like numbers."),
+    typer.Option(
+        metavar="COLUMNS", callback=split_columns, help="Leave these columns out: a,b; repeatable."
+    ),
+]
+Categorical = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--categorical",
+        "--names",
+        metavar="COLUMNS",
+        callback=split_columns,
+        help="Treat these columns as categorical; repeatable.",
+    ),
 ]
 Group = Annotated[
     str | None,
@@ -202,20 +198,20 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(**options: Any) -> None:
-        said = {name: options.pop(name) for name in _TEXT_FILES}
-        with errors_told():
-            said["missing"] = tuple(said["missing"]) if said["missing"] else None
-            layout = _layout(said, ray=options.get("ray"))
-        bad = layout.bad_rows
-        if bad is None:
-            command(**options, layout=layout)
+        given = {name: options.pop(name) for name in _TEXT_FILES}
+        given["missing"] = tuple(given["missing"]) if given["missing"] else None
+        path = given.pop("bad_rows")
+        if path is None:
+            command(**options, layout=Layout(**given))
             return
-        with errors_told():
-            for used in options.values():
-                if isinstance(used, str | Path):
-                    bad.check(used)
-            with bad.written():
-                command(**options, layout=layout)
+        if options.get("ray") is not None:
+            raise UserError("--bad-rows and --ray contradict each other: read the rows here.")
+        bad = BadRows(path)
+        for used in options.values():
+            if isinstance(used, str | Path):
+                bad.check(used)
+        with print_warnings(), bad.written():
+            command(**options, layout=Layout(**given, bad_rows=bad))
 
     own = inspect.signature(command)
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -229,21 +225,57 @@ def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _layout(said: dict[str, Any], *, ray: str | None) -> "Layout":
-    """What the options say."""
-    from eqsep.commands import bad_rows, dialects
+def options_of(layout: Layout) -> list[str]:
+    """The options that say the same as a layout.
 
-    bad = said.pop("bad_rows")
-    if bad is None:
-        return dialects.Layout(**said)
-    if ray is not None:
-        raise UserError("--bad-rows and --ray contradict each other: read the rows here.")
-    return dialects.Layout(**said, bad_rows=bad_rows.BadRows(bad))
+    Examples
+    --------
+    >>> options_of(Layout(delimiter=";", header=False, missing=("?",)))
+    ['--delimiter', ';', '--no-header', '--missing', '?']
+    """
+    words: list[str] = []
+    for name in _TEXT_FILES:
+        value = getattr(layout, name)
+        if name == "bad_rows":
+            words += [] if value is None else ["--bad-rows", str(value.path)]
+        elif isinstance(value, bool):
+            words += ["--header" if value else "--no-header"]
+        elif value is not None:
+            each = value if isinstance(value, tuple) else (value,)
+            words += [word for one in each for word in (f"--{name}", str(one))]
+    return words
 
 
-def input_spec(rows: list[str], layout: "Layout", **columns: Any) -> "InputSpec":
+def detector_settings(landmarks: int | None, random_state: int, unlabelled: str) -> dict[str, Any]:
+    """Parameters of a detector; it chooses what is not given."""
+    chosen = {} if landmarks is None else {"n_landmarks": landmarks}
+    return chosen | {"random_state": random_state, "unlabelled": unlabelled}
+
+
+def input_spec(rows: list[str], layout: Layout, **columns: Any) -> InputSpec:
     """The rows of the files, with the columns and labels that the options name."""
-    from eqsep.commands import inputs
-
     given = {name: value for name, value in columns.items() if value is not None}
-    return inputs.InputSpec(rows, layout, **given)
+    return InputSpec(paths=rows, layout=layout, **given)
+
+
+def check_model_out(path: Path) -> None:
+    """Refuse before the work, not after it, a place where no model can be written."""
+    if path.is_dir():
+        raise UserError(f"{path} is a folder: pass the name of a file for the model.")
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path} is a device or a pipe: pass the name of a file for the model.")
+    check_folder(path)
+
+
+def check_report_out(
+    path: Path | None, reads: Sequence[str | Path], *, beside: Path | None = None
+) -> None:
+    """Refuse before the work, not after it, a place where no report can be written."""
+    if path is None:
+        return
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path} is no file: pass the name of a file for the report.")
+    if beside is not None and path.resolve() == beside.resolve():
+        raise UserError(f"--report and --out are both {path}: pass two names.")
+    check_folder(path)
+    check_not_read(path, reads)

@@ -1,17 +1,28 @@
 """The options of `eqsep serve`."""
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from eqsep.cli.options import Commands
-from eqsep.commands.console import errors_told
+from eqsep.cli.console import CommandGroup, Screen, print_stderr, print_warnings
+from eqsep.cli.inputs import load_detector
+from eqsep.errors import MissingExtraError, UserError, counted
+
+try:
+    from eqsep.serve.web.server import Serving, serve
+    from eqsep.serve.workspace import Workspace
+except ModuleNotFoundError as error:
+    raise MissingExtraError(
+        f"eqsep serve needs the package {error.name}. Install: pip install 'eqsep[serve]'"
+    ) from error
 
 _RUN = "run"
+_BY = "eqsep serve token"
 
 
-class _Serve(Commands):
+class _Serve(CommandGroup):
     """Commands of which one is meant where none is named."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -32,7 +43,7 @@ HERE = Path("eqsep-serve")
 
 
 @app.command(_RUN)
-def run(  # noqa: PLR0913  the options of a command
+def run(
     model: Annotated[
         Path | None,
         typer.Argument(metavar="[MODEL]", help="A file that eqsep fit wrote: it is added once."),
@@ -59,20 +70,17 @@ def run(  # noqa: PLR0913  the options of a command
     ] = None,
 ) -> None:
     """Serve: an API that scores rows, and a console in which verdicts teach the model."""
-    with errors_told():
-        from eqsep.commands import serving
-
-        serving.serve_model(
-            model,
-            entity,
-            data=data,
-            database=database,
-            host=host,
-            port=port,
-            workers=workers,
-            keep_quiet=keep_quiet,
-            names=tuple(map(str.lower, name or ())),
-        )
+    serve_model(
+        model,
+        entity,
+        data=data,
+        database=database,
+        host=host,
+        port=port,
+        workers=workers,
+        keep_quiet=keep_quiet,
+        names=tuple(map(str.lower, name or ())),
+    )
 
 
 @app.command()
@@ -84,10 +92,7 @@ def replay(
     ] = None,
 ) -> None:
     """Do the log of each model again from its beginning: is it the model that is live?"""
-    with errors_told():
-        from eqsep.commands import serving
-
-        same = serving.replay_logs(data, database, model)
+    same = replay_logs(data, database, model)
     raise typer.Exit(0 if same else 1)
 
 
@@ -102,10 +107,134 @@ def token(
     database: Database = None,
 ) -> None:
     """Issue a token, in place of the one that this name had; it is shown this once."""
-    with errors_told():
-        from eqsep.commands import serving
+    if revoke:
+        revoke_token(data, database, name)
+    else:
+        issue_token(data, database, name, role)
 
-        if revoke:
-            serving.revoke_token(data, database, name)
-        else:
-            serving.issue_token(data, database, name, role)
+
+def mcp(data: Data = HERE, database: Database = None) -> None:
+    """Let an assistant look at alarms and propose verdicts, by the Model Context Protocol."""
+    serve_assistants(data, database)
+
+
+def serve_model(
+    model: Path | None,
+    entity: str | None,
+    *,
+    data: Path,
+    database: str | None,
+    host: str,
+    port: int,
+    workers: int,
+    keep_quiet: float,
+    names: tuple[str, ...],
+) -> None:
+    """Serve until interrupted, with the model added to the store if there is one."""
+    asked = Serving(
+        _url(data, database),
+        host=host,
+        port=port,
+        workers=workers,
+        keep_quiet=keep_quiet,
+        names=names,
+    )
+    with asked.bound() as sock:
+        with closing(asked.workspace()) as ws:
+            with print_warnings():
+                added = _added(ws, model, entity)
+            token = _first_token(ws, is_shared=database is not None)
+        _print_served(asked, sock.getsockname()[1], token, added)
+        serve(asked, sock)
+
+
+def replay_logs(data: Path, database: str | None, model: str | None) -> bool:
+    """Do the log of each model, or of one, again; whether all give the bits of the live model."""
+    same = True
+    with closing(_workspace(data, database)) as ws:
+        for name in ws.ledger.names() if model is None else [model]:
+            done = ws.ledger.replay(name)
+            told = "the same bits" if done.same_bits else "other bits"
+            same &= done.same_bits
+            Screen().print(
+                f"{name}: {counted(done.versions, 'version')} made again, {told}; largest "
+                f"difference {done.largest_difference:.1e}",
+                markup=False,
+                soft_wrap=True,
+            )
+    return same
+
+
+def issue_token(data: Path, database: str | None, name: str, role: str) -> None:
+    """Print a new token, which replaces any earlier one of this name."""
+    with closing(_workspace(data, database)) as ws:
+        typer.echo(ws.people.issue(name, role, by=_BY))
+
+
+def revoke_token(data: Path, database: str | None, name: str) -> None:
+    """Take the token of this name back."""
+    with closing(_workspace(data, database)) as ws:
+        ws.people.revoke(name, by=_BY)
+        Screen().print(f"The token of {name} is void.", markup=False)
+
+
+def _url(data: Path, database: str | None) -> str:
+    if database is not None:
+        return database
+    data.mkdir(parents=True, exist_ok=True)
+    return f"sqlite:///{data.resolve() / 'eqsep.db'}"
+
+
+def _workspace(data: Path, database: str | None) -> Workspace:
+    """The store of an existing service."""
+    if database is None and not (data / "eqsep.db").is_file():
+        raise UserError(f"{data} holds no service: pass --data with the folder of one.")
+    return Workspace(_url(data, database))
+
+
+def _added(ws: Workspace, model: Path | None, entity: str | None) -> str | None:
+    """Add the model if there is none of its name, and say which column names the entity."""
+    names = ws.ledger.names()
+    if model is None:
+        if entity is not None:
+            raise UserError("--entity is a column of the rows of MODEL: pass the model too.")
+        return None
+    name = model.stem
+    if name not in names:
+        ws.ledger.add(name, load_detector(model), by="eqsep serve")
+    if entity is not None:
+        ws.ledger.set_settings(name, entity=entity)
+    return None if name in names else name
+
+
+def _first_token(ws: Workspace, *, is_shared: bool) -> str | None:
+    """A token to begin with: a new one at each start, and once where the store is a team's."""
+    if is_shared and ws.people.all():
+        return None
+    return ws.people.issue("owner", "admin", by="eqsep serve")
+
+
+def _print_served(asked: Serving, port: int, token: str | None, added: str | None) -> None:
+    host = "127.0.0.1" if asked.host in ("0.0.0.0", "::") else asked.host
+    lines = {"console": f"http://{f'[{host}]' if ':' in host else host}:{port}"}
+    lines["token"] = token or "as issued; a new one: eqsep serve token NAME --role admin"
+    if added is not None:
+        lines["model"] = f"{added}, added"
+    console = Screen()
+    for name, told in lines.items():
+        console.print(f"{name:11} {told}", markup=False, soft_wrap=True)
+    if not asked.is_local:
+        print_stderr(
+            f"Warning: {asked.host} can be reached from other machines, and what is sent is not "
+            f"encrypted: put a proxy with TLS before it, and name the service with --name HOST.",
+            style="yellow",
+        )
+    console.file.flush()
+
+
+def serve_assistants(data: Path, database: str | None) -> None:
+    """Answer an assistant on standard input and output until it hangs up."""
+    from eqsep.serve.mcp import server
+
+    with closing(Workspace.in_folder(data) if database is None else Workspace(database)) as work:
+        server(work).run()

@@ -1,28 +1,51 @@
 """The options of `eqsep test`."""
 
-from typing import TYPE_CHECKING, Annotated
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table as Shown
+from rich.text import Text
 
+from eqsep.cli.console import Screen, format_counts, in_command, print_warnings
+from eqsep.cli.inputs import as_read, columns_for, load_detector, persistent_alarms, whole_pieces
+from eqsep.cli.labelled import InputSpec, check_some_label, y_for
 from eqsep.cli.options import (
     Label,
-    Model,
+    ModelFile,
     NormalHere,
     Rate,
     Report,
     Rows,
+    check_report_out,
     input_spec,
+    options_of,
     reads_tables,
 )
-from eqsep.commands.console import Screen, errors_told, warnings_told
-
-if TYPE_CHECKING:
-    from eqsep.commands.dialects import Layout
+from eqsep.detector import Detector, learnt_before
+from eqsep.detector.plan import Plan
+from eqsep.errors import UserError, counted
+from eqsep.evaluation import AssessedKind, Assessment, Interval, Names, Review, Share
+from eqsep.io.dialect import Layout
+from eqsep.io.files import Choice, cast
+from eqsep.labels import NORMAL, WITHOUT, read_row_labels
+from eqsep.report import write_report
+from eqsep.report.assessments import AssessmentReport, assessment_report
+from eqsep.tables.column import objects
+from eqsep.tables.reading import Table
 
 
 @reads_tables
-def run_test(  # noqa: PLR0913  the options of a command
-    model: Model,
+def test(
+    model: ModelFile,
     rows: Rows,
     label: Label,
     normal: NormalHere = None,
@@ -62,25 +85,360 @@ def run_test(  # noqa: PLR0913  the options of a command
     ] = False,
     report: Report = None,
     *,
-    layout: "Layout",
+    layout: Layout,
 ) -> None:
     """Test a model on labelled rows: what it finds and names, and does it keep its promise?"""
-    with errors_told():
-        from eqsep.commands import assessing, writing
-        from eqsep.report import write_report
+    check_report_out(report, [model, *rows])
+    spec = input_spec(rows, layout, label=label, normal=normal)
+    review = ReviewSpec(*(top, time, entity, cost_alarm, cost_miss), group=group, persist=persist)
+    with print_warnings():
+        found = assess_files(model, spec, review, rate=false_alarm_rate, learnt_too=learnt_too)
+    if report is not None:
+        write_report(found, report)  # before all that is printed, which nobody may read on
+    console = Screen()
+    print_assessment(console, found)
+    if report is not None:
+        console.print(f"\nreport: {report}", soft_wrap=True, markup=False)
 
-        writing.check_report_out(report, [model, *rows])
-        spec = input_spec(rows, layout, label=label, normal=normal)
-        review = assessing.ReviewSpec(
-            *(top, time, entity, cost_alarm, cost_miss), group=group, persist=persist
-        )
-        with warnings_told():
-            found = assessing.assess_files(
-                model, spec, review, rate=false_alarm_rate, learnt_too=learnt_too
+
+@dataclass(frozen=True)
+class ReviewSpec:
+    """How alarms are worked off, by columns of the files.
+
+    Attributes
+    ----------
+    top : int
+    time, entity : str or None
+        The columns of dates, and of whom or what rows are about.
+    cost_alarm, cost_miss : float or None
+    group : str or None
+        The column of runs.
+    persist : str or None
+        How many of how many last rows must be above the threshold, as in "3/5".
+    """
+
+    top: int = 20
+    time: str | None = None
+    entity: str | None = None
+    cost_alarm: float | None = None
+    cost_miss: float | None = None
+    group: str | None = None
+    persist: str | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        return [name for name in (self.time, self.entity, self.group) if name is not None]
+
+    def known_to(self, spec: InputSpec, there: Sequence[str]) -> "ReviewSpec":
+        """The same with the columns of runs and times of a model, where none is named."""
+        group, time = (name if name in there else None for name in (spec.group, spec.time))
+        return replace(self, group=self.group or group, time=self.time or time)
+
+    def review(self, table: pa.Table) -> Review:
+        """The same, with the values of the columns."""
+        day, time = (None, None) if self.time is None else _days(table.column(self.time), self.time)
+        if self.persist is not None and time is None and self.group is None:
+            raise UserError(
+                "--persist counts in how soon faults are found: pass --time, when each row was "
+                "taken, or --group, the run that it is of."
             )
-        if report is not None:
-            write_report(found, report)  # before all that is printed, which nobody may read on
-        console = Screen()
-        assessing.tell_assessment(console, found)
-        if report is not None:
-            console.print(f"\nreport: {report}", soft_wrap=True, markup=False)
+        return Review(
+            top=self.top,
+            day=day,
+            entity=None if self.entity is None else _texts(table.column(self.entity)),
+            cost_alarm=self.cost_alarm,
+            cost_miss=self.cost_miss,
+            time=time,
+            run=None if self.group is None else _texts(table.column(self.group)),
+            persist=None if self.persist is None else persistent_alarms(self.persist).update,
+        )
+
+
+def _days(column: pa.ChunkedArray, name: str) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """The day of each row, and its time: of numbers no day; refuses what are no times."""
+    numbers, dates = cast(column, "number"), cast(column, "date")
+    if pa.types.is_integer(numbers.type) or pa.types.is_floating(numbers.type):
+        return None, numbers.to_numpy()
+    if pa.types.is_timestamp(dates.type) or pa.types.is_date(dates.type):
+        return _texts(pc.strftime(dates, format="%Y-%m-%d")), dates.to_numpy().astype("M8[us]")
+    raise UserError(
+        f"--time expects dates, or numbers by which rows are put in order, and column {name!r} "
+        f"holds {next((text for text in _texts(column).tolist() if text), '')!r}. Pass the column "
+        f"of times; whom or what rows are about is --entity."
+    )
+
+
+def _texts(column: pa.ChunkedArray) -> np.ndarray:
+    values = column.cast(pa.string()).to_pylist()
+    return np.array(["" if value is None else value for value in values], dtype=str)
+
+
+def assess_files(
+    model: Path,
+    spec: InputSpec,
+    review: ReviewSpec,
+    *,
+    rate: float | None = None,
+    learnt_too: bool = False,
+) -> AssessmentReport:
+    """Measure a model on the labelled rows of files.
+
+    Parameters
+    ----------
+    rate : float or None
+        Another rate of false alarms than that of the fit.
+    learnt_too : bool
+        Whether rows may be measured on that the model has learnt.
+    """
+    assert spec.label is not None  # the option is required
+    detector = load_detector(model, rows=spec.paths, rate=rate)
+    plan, labels = detector.plan_, detector.model_.evidence.labels
+    grouped = spec.grouped_like(plan)
+    table = whole_pieces(
+        spec.paths, _columns(plan, grouped, review.columns), layout=spec.layout, like=plan
+    )
+    review = review.known_to(grouped, table.schema.names)
+    y = y_for(labels, table.column(spec.label), name=spec.label, **spec.told)
+    check_some_label(y, name=spec.label)
+    rows, caution = as_read(table, plan), detector.caution_
+    notes = [] if caution is None else [f"Said at the fit: {in_command(caution.warning())}"]
+    if set(grouped.groups) <= set(table.schema.names):
+        rows = grouped.with_groups(rows, table)
+    rows = plan.align(rows)  # with windows, before rows are left out
+    notes += _checked_new(detector, rows, y, spec.paths, learnt_too=learnt_too)
+    kind = _kinds(detector, y)
+    known = np.flatnonzero(kind != WITHOUT)
+    if len(known) < len(kind):
+        notes.append(f"Left out: {counted(len(kind) - len(known), 'row')} {WITHOUT}.")
+    _check_normal(kind, spec.label)
+    if set(kind[known].tolist()) == {NORMAL}:
+        notes.append(
+            "No row is an anomaly, so that false alarms alone are measured: add labelled anomalies "
+            "to see what is found."
+        )
+    report = assessment_report(
+        detector,
+        rows.take(known),
+        kind[known],
+        review=review.review(table.take(pa.array(known))),
+        notes=notes,
+        names=[f"row {i + 1:,}" for i in known.tolist()],
+    )
+    files = ", ".join(Path(path).name for path in spec.paths)
+    command = _command(model, spec, review, rate=rate, learnt_too=learnt_too)
+    return replace(report, title=f"{model.name}, tested on {files}", command=command)
+
+
+def _columns(plan: Plan, spec: InputSpec, more: Iterable[str]) -> Choice:
+    """Labels, columns of the review, and those of groups where a file has them, beside the rest."""
+
+    def choose(there: list[str]) -> Iterable[str]:
+        groups = [name for name in spec.groups if name in there]
+        return columns_for(plan, beside=[str(spec.label), *more, *groups])(there)
+
+    return choose
+
+
+def _checked_new(
+    detector: Detector, rows: Table, y: np.ndarray, paths: Iterable[str], *, learnt_too: bool
+) -> list[str]:
+    """Refuse rows that were learnt, or say that some were; or that nobody can tell."""
+    found = learnt_before(detector, rows, y)
+    if not found.checked or found.by_chance >= 1:
+        return ["Whether the model has learnt some of these rows cannot be told."]
+    if not found.are_learnt:
+        return []
+    told = (
+        f"of {found.checked:,} normal rows that it would hold out {found.found:,} are among those "
+        f"that it has, so about {found.share:.0%} of the rows were learnt"
+    )
+    if not learnt_too:
+        raise UserError(
+            f"The model has learnt {', '.join(paths)}: {told}. On these it does better than on new "
+            f"rows. Pass others, or measure nevertheless with --learnt-too."
+        )
+    return [
+        f"The model has learnt from these rows, and does better on them than on new ones: {told}."
+    ]
+
+
+def _kinds(detector: Detector, y: np.ndarray) -> np.ndarray:
+    """What the detector calls the kind of each row."""
+    known = detector.model_.evidence.labels
+    labels = read_row_labels(y, n_rows=len(y), normal=detector.normal, known=known)
+    words = objects([NORMAL, *labels.kinds, WITHOUT])
+    found: np.ndarray = words[labels.code].astype(str)  # the code of no label is -1: the last word
+    return found
+
+
+def _check_normal(kind: np.ndarray, label: str) -> None:
+    if NORMAL not in kind:
+        raise UserError(
+            f"A test measures false alarms, and column {label!r} holds no row that is normal: its "
+            f"kinds are {', '.join(sorted(set(kind.tolist())))}. Add normal rows, or say what they "
+            f"are called: --normal LABEL."
+        )
+
+
+def _command(
+    model: Path, spec: InputSpec, review: ReviewSpec, *, rate: float | None, learnt_too: bool
+) -> str:
+    """The words that make the same test again."""
+    options = {
+        "--label": spec.label,
+        "--time": review.time,
+        "--group": review.group,
+        "--persist": review.persist,
+        "--entity": review.entity,
+        "--top": review.top,
+        "--cost-alarm": review.cost_alarm,
+        "--cost-miss": review.cost_miss,
+        "--false-alarm-rate": rate,
+    }
+    words = [w for name, value in options.items() if value is not None for w in (name, str(value))]
+    words += [word for label in spec.normal for word in ("--normal", label)]
+    words += ["--learnt-too"] * learnt_too + options_of(spec.layout)
+    return shlex.join(["eqsep", "test", str(model), *spec.paths, *words, "--report", "report.html"])
+
+
+def print_assessment(console: Console, report: AssessmentReport) -> None:
+    """False alarms against the promise, what is found of each kind, names, top scores and costs."""
+    found = report.assessment
+    lines = {"rows": f"{sum(report.counts.values()):,}: {format_counts(report.counts)}"}
+    lines |= {"false alarms": told_promise(report)}
+    if found.overall is not None:
+        mean = found.mean_average_precision
+        lines["found"] = (
+            f"average precision {mean:.3f}, mean over {counted(len(found.kinds), 'kind')}"
+        )
+    lines |= told_names(found.names)
+    for name, text in lines.items():
+        console.print(f"{name:13} {text}", markup=False, soft_wrap=True)
+    for note in report.notes:
+        console.print(note, markup=False, soft_wrap=True)
+    if found.overall is not None:
+        console.print("\nWhat is found, with 95% intervals; the last two whatever the threshold:")
+        console.print(_kinds_table(found, found.overall))
+        console.print(
+            "Alarms by label, and by names: their own alone, their own among several, and so on:"
+        )
+        console.print(_names_table(found.names))
+        console.print(
+            f"If the {found.review.top} highest scores are looked at (alike: by the kernel):"
+        )
+        console.print(_top_table(found))
+    if found.delay is not None and found.delay.kinds:
+        stay = " that persists" * found.delay.persistent
+        console.print(f"How soon: of each stretch of rows of a kind, the first alarm{stay}:")
+        console.print(_delays_table(report))
+        rest = " All other figures are of single alarms, persistent or not." * bool(stay)
+        console.print(f"{report.false_episodes}{rest}\n", markup=False, soft_wrap=True)
+    if found.costs:
+        console.print("What it costs; the best threshold is the best one of these rows:")
+        console.print(_costs_table(found))
+
+
+def told_promise(report: AssessmentReport) -> str:
+    """How many normal rows raise an alarm, and whether that is what was promised."""
+    found = report.assessment
+    told = f"{_percent(found.false_alarms)} normal rows"
+    if found.promised_for is not None:
+        promised = (
+            f"promised at most {report.rate:.2%} of those of {found.promised_for}, on average"
+        )
+        if found.groups is None:
+            return f"{told}; {promised} over them: add their column to see whether it is kept"
+        return f"{told}; {promised}: {found.groups}"
+    if found.promise is None:
+        return f"{told}; too few rows calibrate to promise {report.rate:.2%}"
+    verdict = found.promise.verdict
+    than = verdict if verdict == "as promised" else f"{verdict} than chance explains"
+    return f"{told}; promised {report.rate:.2%}: {than}"
+
+
+def told_names(names: Names) -> dict[str, str]:
+    """How often alarms are named right, and whether "unseen" is said as was promised."""
+    lines = {}
+    if names.alone.total:
+        lines["named right"] = f"{_percent(names.alone)} alarms of seen kinds: one name alone"
+        lines["among names"] = f"{_percent(names.among)} alarms of seen kinds: one or several"
+    if names.promise is not None:
+        kept = names.promise
+        kinds = "seen kinds" if set(kept.kinds) == set(names.seen) else ", ".join(kept.kinds)
+        verdict = f": {kept.verdict}" if kept.verdict else " on average over groups"
+        lines["called unseen"] = (
+            f"{_percent(kept.called)} rows of {kinds}; promised at most {kept.rate:.2%}{verdict}"
+        )
+    if names.unseen_right.total:
+        lines["named unseen"] = f"{_percent(names.unseen_right)} alarms of unseen kinds"
+    return lines
+
+
+def _percent(share: Share) -> str:
+    return f"{share.value:.2%} [{share.low:.2%}, {share.high:.2%}] of {share.total:,}"
+
+
+def _kinds_table(found: Assessment, overall: AssessedKind) -> Shown:
+    shown = _table("", "rows", "recall", "precision", "average precision", "ROC AUC")
+
+    def add(one: AssessedKind, name: str) -> None:
+        shares = (_ends(one.recall), _ends(one.precision), _ends(one.average_precision))
+        shown.add_row(Text(name), f"{one.rows:,}", *shares, f"{one.roc_auc.value:.3f}")
+
+    for word, seen in (("seen kinds", True), ("unseen kinds", False)):
+        kinds = [one for one in found.kinds if one.seen == seen]
+        if kinds:
+            shown.add_row(Text(word, style="bold"))
+        for one in kinds:
+            add(one, one.kind)
+    add(overall, "overall")
+    return shown
+
+
+def _names_table(names: Names) -> Shown:
+    shown = _table("label", "alarms", "own name", "among several", "another", "unseen")
+    for one in names.kinds:
+        own = (one.alone, one.among) if one.kind in names.seen else (None, None)
+        counts = (one.alarms, *own, one.other, one.unseen)
+        shown.add_row(Text(one.kind), *("–" if n is None else f"{n:,}" for n in counts))
+    return shown
+
+
+def _top_table(found: Assessment) -> Shown:
+    shown = _table("", "looked at", "anomalous", "precision", "recall")
+    for one in found.top:
+        what = "incidents" if one.incidents else "rows"
+        among = "of all" if one.among == "all" else f"of each {one.among} ({one.groups:,})"
+        if one.among == "alarms":
+            among = f"of alarms that look alike ({one.groups:,})"
+        looked = (f"{one.precision.total:,}", f"{one.precision.count:,}")
+        shown.add_row(f"{what} {among}", *looked, _ends(one.precision), _ends(one.recall))
+    return shown
+
+
+def _delays_table(report: AssessmentReport) -> Shown:
+    shown = _table("", "stretches", "found", "delay in rows", "delay in time")
+    for kind, found, rows, times in report.delays:
+        shown.add_row(Text(kind), f"{found.total:,}", _ends(found), rows or "–", times or "–")
+    return shown
+
+
+def _costs_table(found: Assessment) -> Shown:
+    shown = _table("threshold", "score", "alarms", "false", "missed", "cost")
+    for name, cost in found.costs.items():
+        counts = (f"{cost.alarms:,}", f"{cost.false_alarms:,}", f"{cost.missed:,}")
+        shown.add_row(name, f"{cost.threshold:.3f}", *counts, f"{cost.total:,.10g}")
+    return shown
+
+
+def _table(*columns: str) -> Shown:
+    shown = Shown(box=SIMPLE_HEAD, padding=0)
+    for i, column in enumerate(columns):
+        shown.add_column(Text(column), justify="right" if i else "left", no_wrap=i > 0)
+    return shown
+
+
+def _ends(share: Share | Interval) -> Text:
+    if isinstance(share, Share) and not share.total:
+        return Text("–")
+    return Text(f"{share.value:.2f} [{share.low:.2f}, {share.high:.2f}]")

@@ -1,14 +1,28 @@
 """The options of `eqsep theory`."""
 
+import csv
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
 
-from eqsep.cli.options import Commands
-from eqsep.commands.console import errors_told
+from eqsep.cli.console import CommandGroup, Screen
+from eqsep.errors import UserError
+from eqsep.theory import (
+    WITNESSES,
+    closing_number,
+    closing_probability,
+    enclosing_probability,
+    vc_dimension,
+)
+from eqsep.theory import (
+    shatters as shattering_of,
+)
+from eqsep.theory.certificate import Shattering
 
-app = typer.Typer(cls=Commands, no_args_is_help=True)
+app = typer.Typer(cls=CommandGroup, no_args_is_help=True)
 ClosingFamily = Annotated[str, typer.Argument(metavar="FAMILY", help="rbf, equality, halfspace.")]
 PlaneFamily = Annotated[
     str,
@@ -30,19 +44,13 @@ def closing(
     ] = None,
 ) -> None:
     """The fewest separators of a family that enclose a finite volume."""
-    with errors_told():
-        from eqsep.commands import theory
-
-        theory.show_closing(family, n_features, separators)
+    show_closing(family, n_features, separators)
 
 
 @app.command()
 def rules(n_features: Dimension) -> None:
     """The three decision rules side by side: what they ask, how local they are, what closes."""
-    with errors_told():
-        from eqsep.commands import theory
-
-        theory.show_rules(n_features)
+    show_rules(n_features)
 
 
 @app.command()
@@ -51,27 +59,115 @@ def shatters(
     points: Annotated[Path, typer.Option(help="A CSV file: a point a line, no header.")],
 ) -> None:
     """Whether a family realises every labelling of the points; exit code 1 where it does not."""
-    with errors_told():
-        from eqsep.commands import theory
-
-        shattered = theory.show_shattering(family, points)
+    shattered = show_shattering(family, points)
     raise typer.Exit(0 if shattered else 1)
 
 
 @app.command()
 def vc(family: PlaneFamily, n_features: Dimension) -> None:
     """What is proved of the VC dimension of a family, and by what."""
-    with errors_told():
-        from eqsep.commands import theory
-
-        theory.show_vc_dimension(family, n_features)
+    show_vc_dimension(family, n_features)
 
 
 @app.command()
 def certificate(family: PlaneFamily, n_features: Dimension) -> None:
     """The points behind a lower bound on the VC dimension, and their proof made anew."""
-    with errors_told():
-        from eqsep.commands import theory
-
-        confirmed = theory.show_certificate(family, n_features)
+    confirmed = show_certificate(family, n_features)
     raise typer.Exit(0 if confirmed else 1)
+
+
+class _Rule(NamedTuple):
+    name: str
+    bias: str
+    activation: str
+    reach: str
+
+
+_RULES = {
+    "halfspace": _Rule("perceptron", "halfspace", "sigmoid, ReLU", "global"),
+    "equality": _Rule("equality separator", "hyperplane", "bump", "semi-local"),
+    "rbf": _Rule("RBF network", "point", "RBF", "local"),
+}
+
+
+def show_closing(family: str, n_features: int, separators: int | None) -> None:
+    """Print the closing number, and how likely so many random separators close a region."""
+    number = closing_number(family, n_features)
+    lines = [f"closing number of {family} separators in R^{n_features}: {number}"]
+    if separators is not None:
+        bounded = closing_probability(family, n_features, separators)
+        lines.append(f"chance that {separators} random ones leave no way out: {bounded:.6g}")
+    # Whether several balls meet is a question of their centres.
+    if separators is not None and (family != "rbf" or separators == 1):
+        value, error = enclosing_probability(family, n_features, separators)
+        shown = f"{value:.6g}" if error == 0 else f"{value:.3g} ± {error:.1g}"
+        lines.append(f"and that they enclose a positive volume, with random offsets: {shown}")
+    Screen().print("\n".join(lines))
+
+
+def show_rules(n_features: int) -> None:
+    """Print the decision rules side by side."""
+    numbers = {family: closing_number(family, n_features) for family in _RULES}
+    table = _table("decision rule", *(rule.name for rule in _RULES.values()))
+    table.add_row("bias in input space", *(rule.bias for rule in _RULES.values()))
+    table.add_row("activation function", *(rule.activation for rule in _RULES.values()))
+    shown = (f"{rule.reach} ({numbers[family]})" for family, rule in _RULES.items())
+    table.add_row("reach (closing number)", *shown)
+    Screen().print(table)
+
+
+def show_shattering(family: str, points: Path) -> bool:
+    """Print whether the family shatters the points of the file; whether it does."""
+    with points.open(newline="") as file:
+        # As text: "0.1" is a tenth, not the float next to it.
+        rows = [row for row in csv.reader(file) if row]
+    return _print_shattering(shattering_of(rows, family, certificates=True))
+
+
+def show_vc_dimension(family: str, n_features: int) -> None:
+    """Print the bounds on the VC dimension, with their sources."""
+    bounds = vc_dimension(family, n_features)
+    console = Screen()
+    console.print(f"VC dimension of {family} separators in R^{n_features}")
+    console.print(f"at least {bounds.lower}: {bounds.lower_source}")
+    console.print(f"at most {bounds.upper}: {bounds.upper_source}")
+
+
+def show_certificate(family: str, n_features: int) -> bool:
+    """Print the points behind a lower bound and prove it again; whether the proof holds."""
+    if (family, n_features) not in WITNESSES:
+        known = ", ".join(f"{name} {n}" for name, n in sorted(WITNESSES))
+        raise UserError(
+            f"There are no points for {family} in R^{n_features}: expected one of {known}. "
+            "Search for some with eqsep.theory.find_shattered."
+        )
+    points = WITNESSES[family, n_features]
+    table = _table(*(f"x{i + 1}" for i in range(n_features)), left=0)
+    for point in points:
+        table.add_row(*point)
+    Screen().print(table)
+    return _print_shattering(shattering_of(points, family, certificates=True))
+
+
+def _print_shattering(answer: Shattering) -> bool:
+    """Print the answer; true where the points are shattered and the proof stood the check."""
+    size, dimension = len(answer.points), len(answer.points[0])
+    subject = f"{answer.family} separators of R^{dimension}"
+    if answer.refused is not None:
+        labels = " ".join(map(str, answer.refused))
+        Screen().print(f"{subject} do not shatter these {size} points: none gives {labels}")
+        return False
+    confirmed = answer.verify()
+    Screen().print(
+        f"{subject} shatter these {size} points: {len(answer.planes):,} labellings, each with its "
+        f"own plane, {'checked' if confirmed else 'NOT confirmed'} in exact arithmetic"
+    )
+    return confirmed
+
+
+def _table(*columns: str, left: int = 1) -> Table:
+    """An empty table: the first columns flush left, the others flush right."""
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for i, column in enumerate(columns):
+        table.add_column(column, justify="left" if i < left else "right", no_wrap=True)
+    return table

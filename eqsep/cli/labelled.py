@@ -1,4 +1,4 @@
-"""What the column of labels of a file says: one spelling of each, and which of them is normal."""
+"""The labelled rows of files: which columns they have, and what the column of labels says."""
 
 import re
 import shlex
@@ -10,14 +10,26 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from eqsep.commands.console import meant
-from eqsep.errors import EqsepWarning, Note, UserError, quoted, warn
+from eqsep.cli.inputs import (
+    NUMBER,
+    TRUTHS,
+    GroupColumns,
+    as_read,
+    columns_for,
+    folded,
+    label_texts,
+    whole_pieces,
+)
+from eqsep.detector.plan import Plan
+from eqsep.detector.runs import Windows
+from eqsep.errors import EqsepWarning, Note, UserError, did_you_mean, quoted, warn
+from eqsep.io.dialect import Layout
+from eqsep.io.files import Choice, chosen, whole, with_categories
 from eqsep.labels import NORMAL, USUAL_NORMAL, WITHOUT, RowLabels
-from eqsep.tables.column import column_of, objects, text_of
+from eqsep.tables.column import objects, text_of
+from eqsep.tables.reading import Table, read_table
 
 MOST_KINDS = 500  # more labels than that are ids or measurements
-NUMBER = r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
-_TRUTHS = {"false": "0", "true": "1"}
 _FINE = {
     *("ok", "okay", "o.k.", "fine", "good", "pass", "passed", "healthy", "benign", "no finding"),
     *("i.o.", "io", "in ordnung", "gut", "gutteil", "o.b.", "ohne befund", "bestanden", NORMAL),
@@ -63,8 +75,9 @@ class LabelColumn:
         unknown = [kind for kind in kinds if kind not in known]
         if unknown:
             raise UserError(
-                f"--seen {quoted(unknown)} is no kind in column {self.name!r}, which holds "
-                f"{quoted(sorted(known))} beside {self.normal!r}.{meant(unknown, sorted(known))}"
+                f"--seen {quoted(unknown)} is not a kind in column {self.name!r}, which holds "
+                f"{self.normal!r} and {quoted(sorted(known))}."
+                f"{did_you_mean(unknown, sorted(known))}"
             )
         return np.array([text in (None, self.normal, *kinds) for text in self.texts], dtype=bool)
 
@@ -120,7 +133,7 @@ def _one_normal(texts: np.ndarray, normal: Sequence[str]) -> np.ndarray:
 
 def _warn_of_fine(known: Iterable[str], normal: str, name: str) -> None:
     """Warn of kinds of anomaly by which people call normal rows."""
-    fine = sorted(text for text in known if _folded(text) in _FINE and text != normal)
+    fine = sorted(text for text in known if folded(text) in _FINE and text != normal)
     if fine:
         warn(
             EqsepWarning(
@@ -133,6 +146,17 @@ def _warn_of_fine(known: Iterable[str], normal: str, name: str) -> None:
 def _said(*labels: str) -> str:
     """The options that name these labels as normal ones."""
     return shlex.join(word for label in labels for word in ("--normal", label))
+
+
+def is_usual_normal(label: str) -> bool:
+    """Whether people call normal rows so.
+
+    Examples
+    --------
+    >>> is_usual_normal("Benign"), is_usual_normal("0"), is_usual_normal("flood")
+    (True, True, False)
+    """
+    return folded(label) in {*_FINE, "0", "false"}
 
 
 def as_label(said: str, known: Collection[str]) -> str:
@@ -148,20 +172,16 @@ def as_label(said: str, known: Collection[str]) -> str:
     if re.fullmatch(NUMBER, said) and text_of(float(said)) in known:
         return text_of(float(said))
     if set(known) <= {"0", "1"}:
-        return _TRUTHS.get(said.lower(), said)
-    return next((text for text in known if _folded(text) == _folded(said)), said)
-
-
-def _folded(text: str) -> str:
-    return text.strip().casefold()
+        return TRUTHS.get(said.lower(), said)
+    return next((text for text in known if folded(text) == folded(said)), said)
 
 
 def _alike(texts: np.ndarray, name: str, *, known: Iterable[str]) -> np.ndarray:
     """Labels in one spelling, where they differ by case or blanks alone: a known one, if any."""
     groups: dict[str, set[str]] = {}
     for text in sorted({text for text in texts if text is not None}):
-        groups.setdefault(_folded(text), set()).add(text)
-    usual = {_folded(text): text for text in known}
+        groups.setdefault(folded(text), set()).add(text)
+    usual = {folded(text): text for text in known}
     words = {
         text: usual.get(folded, max(group, key=str.strip).strip())  # small letters come last
         for folded, group in groups.items()
@@ -221,25 +241,6 @@ def _translated(
     return objects(words[text] for text in texts)
 
 
-def label_texts(column: pa.ChunkedArray, name: str, *, missing: Sequence[str] = ()) -> np.ndarray:
-    """Labels as text: 1 and 1.0 alike, and false and true as 0 and 1; None where one is missing."""
-    none = {_folded(word) for word in missing}
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    array = column.unify_dictionaries().combine_chunks()
-    distinct = column_of(name, array.dictionary.to_numpy(zero_copy_only=False)).texts()
-    distinct = [None if text is None or _folded(text) in none else text for text in distinct]
-    known = {text for text in distinct if text}
-    short: dict[str, str] = {}
-    if known and all(text.lower() in _TRUTHS for text in known):
-        short = {text: _TRUTHS[text.lower()] for text in known}
-    elif all(re.fullmatch(NUMBER, text) for text in known):
-        short = {text: text_of(float(text)) for text in known}
-    texts = objects([*(short.get(text, text) if text else None for text in distinct), None])
-    found: np.ndarray = texts[array.indices.fill_null(len(distinct)).to_numpy()]
-    return found
-
-
 def check_some_label(texts: np.ndarray, *, name: str) -> None:
     """Refuse labels of which all are missing."""
     if all(text is None for text in texts):
@@ -265,3 +266,138 @@ def numbers_of(texts: Iterable[Any]) -> np.ndarray:
             f"Say which of them is normal, --normal LABEL, or fit a model to names of kinds."
         )
     return objects(None if text is None else int(text) for text in texts)
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """Which files hold the rows, and what their columns are.
+
+    Attributes
+    ----------
+    label : str or None
+        The column of labels; without one all rows are normal.
+    normal : sequence of str
+        The label of normal rows, and other words for it.
+    seen : sequence of str
+        The kinds of anomaly to learn; rows of others are left out. Nothing is all of them.
+    drop, names : sequence of str
+        Columns that are left out, and columns that hold names whatever they look like.
+    group, time : str or None
+        The columns of groups and of times: rows that belong together are held out together.
+    window : int or None
+        Of how many last rows columns of numbers get windows.
+    """
+
+    paths: Sequence[str]
+    layout: Layout
+    label: str | None = None
+    normal: Sequence[str] = ()
+    seen: Sequence[str] = ()
+    drop: Sequence[str] = ()
+    names: Sequence[str] = ()
+    group: str | None = None
+    time: str | None = None
+    window: int | None = None
+
+    @property
+    def grouped(self) -> GroupColumns:
+        return GroupColumns(self.group, self.time)
+
+    @property
+    def groups(self) -> list[str]:
+        """The columns of groups and of times, as far as there are such."""
+        return self.grouped.names
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What somebody has said of the labels: the normal one, and those that are none."""
+        none = () if self.label is None else self.layout.said_missing(self.label)
+        return {"normal": self.normal, "missing": none}
+
+    def label_words(self) -> tuple[str, ...]:
+        """The options by which other files with the same labels are read."""
+        several = self.normal if len(self.normal) > 1 else ()
+        said = [("--normal", label) for label in several]
+        own = (word for word in self.layout.missing or () if word.startswith(f"{self.label}="))
+        said += [("--missing", word) for word in own]
+        return tuple(word for option in said for word in option)
+
+    @property
+    def beside(self) -> list[str]:
+        """The same, and last the column of labels."""
+        return self.groups + ([] if self.label is None else [self.label])
+
+    def read(self, like: Plan | None = None) -> tuple[Table, LabelColumn | None]:
+        """The rows without what is left out, and their labels; inferred, or read as by a plan."""
+        self.check()
+        rows, column = self._inferred() if like is None else self.read_like(like)
+        if self.window is not None:  # before rows are left out
+            rows = Windows.of(rows, self.window).transform(rows)
+        if self.label is None or column is None:
+            return rows, None
+        labels = read_label_column(column, name=self.label, **self.told)
+        if self.seen:
+            kept = np.flatnonzero(labels.seen(self.seen))
+            return rows.take(kept), labels.take(kept)
+        return rows, labels
+
+    def read_like(self, plan: Plan) -> "tuple[Table, pa.ChunkedArray | None]":
+        """The rows as a model takes them, with their groups, and the column of labels."""
+        table = whole_pieces(
+            self.paths, columns_for(plan, beside=self.beside), layout=self.layout, like=plan
+        )
+        labels = None if self.label is None else table.column(self.label)
+        windows, rows = plan.windows, self.with_groups(as_read(table, plan), table)
+        return rows if windows is None else windows.transform(rows), labels
+
+    def grouped_like(self, plan: Plan) -> "InputSpec":
+        """The same with the columns of groups and times that a model knows, where none is named."""
+        found = self.grouped.like(plan)
+        return replace(self, group=found.group, time=found.time)
+
+    def with_groups(self, rows: Table, table: pa.Table) -> Table:
+        """Rows with their groups and times, from the table that they were read from."""
+        return self.grouped.attach(rows, table)
+
+    def check(self) -> None:
+        """Refuse options that contradict each other."""
+        twice = [name for name in self.beside if self.beside.count(name) > 1 or name in self.drop]
+        if (self.group is not None or self.time is not None) and twice:
+            raise UserError(
+                f"Column {twice[0]!r} cannot be two of --label, --group, --time and --drop."
+            )
+        if self.label is None and (self.normal or self.seen):
+            raise UserError("--normal and --seen speak of labels: pass their column as --label.")
+        if self.label in (*self.drop, *self.names):
+            raise UserError(f"Column {self.label!r} holds the labels: it is not to --drop or name.")
+        both = [name for name in self.names if name in self.drop]
+        if both:
+            raise UserError(f"Column {quoted(both)} cannot be both --categorical and --drop.")
+
+    def columns(self, like: Plan | None) -> Choice:
+        """The columns of a file that are wanted, the label last: those of a model, or all."""
+        beside = self.beside
+        if like is not None:
+            return columns_for(like, beside=beside)
+
+        def choose(there: list[str]) -> list[str]:
+            rest = (column for column in there if column not in (*self.drop, *beside))
+            chosen([*self.drop, *self.names, *self.groups], there, name="The table")
+            return [*rest, *beside]
+
+        return choose
+
+    def written_labels(self, table: pa.Table) -> np.ndarray:
+        """The labels of some rows as they are written, None where there is none."""
+        if self.label is None:
+            return objects([None] * table.num_rows)
+        column = table.column(self.label).cast(pa.string()).combine_chunks()
+        return objects(column.to_pylist())
+
+    def _inferred(self) -> tuple[Table, pa.ChunkedArray | None]:
+        texts = [*self.names, *(name for name in (self.label, self.group) if name is not None)]
+        table = whole(self.paths, layout=self.layout, as_text=texts, but=self.drop)
+        chosen(self.groups, table.column_names, name="The table")
+        labels = None if self.label is None else table.column(self.label)
+        values = with_categories(table.drop_columns(self.beside), self.names)
+        return self.with_groups(read_table(values, name="Detector"), table), labels

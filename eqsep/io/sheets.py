@@ -9,12 +9,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from eqsep.commands import cells
-from eqsep.commands.console import meant
-from eqsep.commands.dialects import Layout
-from eqsep.commands.streams import decoded_head
-from eqsep.commands.text_files import CsvFile, csv_file
-from eqsep.errors import MissingExtraError, Note, UserError, quoted, warn
+from eqsep.errors import MissingExtraError, Note, UserError, did_you_mean, quoted, warn
+from eqsep.io import cells
+from eqsep.io.dialect import Layout
+from eqsep.io.streams import decoded_head
+from eqsep.io.text import CsvFile, csv_file
 
 
 @contextmanager
@@ -50,10 +49,10 @@ def _cells(path: str, wanted: str | None) -> bytes:
     if wanted is not None and wanted not in there:
         raise UserError(
             f"{path} has no sheet {wanted!r}: its sheets are {quoted(there)}."
-            f"{meant([wanted], there)}"
+            f"{did_you_mean([wanted], there)}"
         )
     if name is None:
         raise UserError(f"{path} is empty: expected a sheet with a header and rows below it.")
     if wanted is None and len(there) > 1:
-        warn(Note(f"The sheet {name!r} was read, of {quoted(there)}; --sheet takes another."))
+        warn(Note(f"Read the sheet {name!r} of {quoted(there)}; name another sheet to read it."))
     return done.stdout

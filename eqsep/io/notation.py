@@ -109,7 +109,7 @@ class Notation:
         """What is not plain, as plain data."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         values["missing"] = list(self.missing)
-        return {k: v for k, v in values.items() if v != getattr(_PLAIN, k) and v != []}
+        return {k: v for k, v in values.items() if v != getattr(PLAIN, k) and v != []}
 
     @classmethod
     def of(cls, state: dict[str, Any]) -> "Notation":
@@ -128,7 +128,7 @@ class Notation:
         return f"numbers{unit}{' with ' * bool(marks)}{' and '.join(marks)}{share}"
 
 
-_PLAIN = Notation()
+PLAIN = Notation()
 _MINUS = {"behind": r"{}[-−]\s*", "brackets": r"\s*\({}\)\s*", "long": r"\s*−{}"}
 _MINUS_SAID = {
     "behind": "the minus behind",
@@ -300,11 +300,11 @@ def notations(decimal: str | None, thousands: str | None, *, delimiter: str) -> 
     point = [Notation(".", mark) for mark in ("", ",", " ", "'")]
     if thousands is not None:
         decimal = decimal or ("," if thousands == "." else ".")
-        return [Notation(decimal, thousands), _PLAIN]
+        return [Notation(decimal, thousands), PLAIN]
     if decimal == ",":
-        return [*comma, _PLAIN]
+        return [*comma, PLAIN]
     if decimal is None and delimiter == ";":
-        return [_PLAIN, *comma, *point[1:]]
+        return [PLAIN, *comma, *point[1:]]
     return point + comma
 
 

@@ -1,4 +1,4 @@
-"""Columns of text in types of their own: found out at a fit, and the same again at every reading.
+"""Columns of text in types of their own: inferred at a fit, and read the same way ever after.
 
 A column is a chunked array of strings; what is missing in it is null.
 """
@@ -12,9 +12,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eqsep.commands.dialects import Layout
-from eqsep.commands.notation import (
+from eqsep.errors import Note, quoted, warn
+from eqsep.io.dialect import Layout
+from eqsep.io.notation import (
     MISSING,
+    PLAIN,
     THOUSANDS,
     Notation,
     date_order,
@@ -22,20 +24,18 @@ from eqsep.commands.notation import (
     notations,
     read_date,
 )
-from eqsep.errors import Note, quoted, warn
 from eqsep.tables.reading import NOTATION
 
-_DIGITS, _ZEROS = r"^\s*\d+\s*$", r"^\s*0\d+\s*$"
+_ALL_DIGITS, _ZEROS = r"^\s*\d+\s*$", r"^\s*0\d+\s*$"
 _TRUTH = r"^(?i:true|false|0|1)$"
-_CLOCK = r"^\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?$"
+_CLOCK_TIME = r"^\d{1,2}:\d{2}(:\d{2}(\.\d{1,6})?)?$"
 _SHORT_YEAR = r"^\s*(\d{1,2}[/.]\d{1,2}[/.]|\d{1,2}\.?[- ]?\pL+\.?[- ,]*)\d{2}(\D|$)"
-_MINUS = {
+_MINUS_MOVED = {
     "behind": (r"^(.*)[-−]\s*$", r"-\1"),
     "brackets": (r"^\s*\((.*)\)\s*$", r"-\1"),
     "long": (r"^\s*−", "-"),
 }  # to a minus before the number
 _FIRST = 1000  # values of a column that are tried before all of them
-_PLAIN = Notation()
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def written(field: pa.Field, known: dict[str, Any] | None) -> list[Notation]:
         shown = replace(shown, unit="")
     both = (shown, learnt) if certain else (learnt, shown)
     there = [notation for notation in both if notation is not None]
-    return there if any(notation != _PLAIN for notation in there) else []
+    return there if any(notation != PLAIN for notation in there) else []
 
 
 def understood(table: pa.Table, layout: Layout, *, as_text: Iterable[str] = ()) -> pa.Table:
@@ -110,15 +110,10 @@ def understood(table: pa.Table, layout: Layout, *, as_text: Iterable[str] = ()) 
         new, notation = pa.field(field.name, found.column.type), _with_missing(found, tokens, said)
         fields[i] = new if notation is None else annotated(new, notation)
         columns[i] = found.column
-    if gone:
+    if gone and not layout.said_missing():
         names = sorted(set().union(*gone.values()))
-        words = layout.said_missing() or [word for word in MISSING if word]
-        warn(
-            Note(
-                f"Taken as missing: {quoted(sorted(gone))} in {quoted(names, most=4)}. The list is "
-                f"{', '.join(words)}, in any case; --missing changes it."
-            )
-        )
+        message = f"Taken as missing: {quoted(sorted(gone))} in {quoted(names, most=4)}."
+        warn(Note(message, topic="missing_words", words=", ".join(filter(None, MISSING))))
     return pa.table(columns, schema=pa.schema(fields))
 
 
@@ -127,7 +122,7 @@ def _with_missing(found: Understood, tokens: Sequence[str], said: Sequence[str])
     if not said and not (tokens and is_text(found.column.type)):
         return found.notation
     words = {*tokens, *(word.casefold() for word in said)}
-    return replace(found.notation or _PLAIN, missing=tuple(sorted(words)))
+    return replace(found.notation or PLAIN, missing=tuple(sorted(words)))
 
 
 def without_missing(
@@ -148,7 +143,7 @@ def _inferred(column: Any, tried: Sequence[Notation], *, comma: bool) -> Underst
     """A column in the type that all its values allow."""
     if column.null_count == len(column):
         return Understood(pa.chunked_array([pa.nulls(len(column))]))
-    if _all(column, _DIGITS) and pc.any(pc.match_substring_regex(column, _ZEROS)).as_py():
+    if _all(column, _ALL_DIGITS) and pc.any(pc.match_substring_regex(column, _ZEROS)).as_py():
         return Understood(column, None, "names, as some begin with 0")
     if comma:
         found = _in_notation(column, tried)
@@ -160,7 +155,7 @@ def _inferred(column: Any, tried: Sequence[Notation], *, comma: bool) -> Underst
             return Understood(cast)
     if _all(column, _TRUTH):
         return Understood(pc.cast(pc.utf8_lower(column), pa.bool_()))
-    if _all(column, _CLOCK):
+    if _all(column, _CLOCK_TIME):
         times = clock_times(column)
         return Understood(column if times is None else times)
     first = pc.unique(column.slice(0, _FIRST).drop_null()).to_pylist()
@@ -227,11 +222,11 @@ def _some(column: Any, pattern: str) -> bool:
 
 def plain_numbers(column: Any, notation: Notation) -> Any:
     """The same texts, with the numbers among them as they are written elsewhere."""
-    if replace(notation, dates="", missing=()) == _PLAIN:
+    if replace(notation, dates="", missing=()) == PLAIN:
         return column
     plain = column
     if notation.minus:
-        plain = pc.replace_substring_regex(plain, *_MINUS[notation.minus])
+        plain = pc.replace_substring_regex(plain, *_MINUS_MOVED[notation.minus])
     if notation.unit:
         plain = pc.replace_substring_regex(plain, rf"\s*{notation.unit_pattern}\s*", "")
     if notation.thousands:
@@ -296,7 +291,7 @@ def cast_as(column: Any, reads: str, written: Sequence[Notation]) -> Any:
         return without_missing(column, missing)[0] if missing else column
     column, _ = without_missing(column, (*MISSING, *missing))
     if reads in ("number", "duration"):
-        for notation in written or [_PLAIN]:
+        for notation in written or [PLAIN]:
             plain = plain_numbers(column, notation)
             for kind in (pa.float64(), pa.int64()):  # the second knows 0x10, as a fit does
                 found = _cast(plain, kind)

@@ -1,46 +1,58 @@
 """`eqsep score`: rows from files in, scores and reasons out."""
 
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from itertools import starmap
 from pathlib import Path
-from typing import Any, ClassVar
+from secrets import randbits
+from threading import Lock
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
+import typer
+from rich.console import Console
 
 from eqsep.checks import Beyond, check_beyond, rows_beyond, warn_of
-from eqsep.commands.console import progress
-from eqsep.commands.dialects import Layout
-from eqsep.commands.outcomes import Outcome, ScoredRows, Tally
-from eqsep.commands.ranking import Highest, ranked
-from eqsep.commands.reading import (
-    Choice,
-    as_read,
-    check_not_read,
-    columns_for,
+from eqsep.cli.console import Screen, print_stderr, print_warnings, progress
+from eqsep.cli.inputs import (
+    RowReader,
+    RunReader,
     errors_placed,
-    files_of,
     load_scoring,
-    open_table,
-    pieces,
+    pieces_for,
+    reader_of,
 )
-from eqsep.commands.repeats import Repeats
-from eqsep.commands.runs import RunReader
-from eqsep.commands.streams import STANDARD_INPUT
-from eqsep.commands.writing import (
+from eqsep.cli.options import (
+    Form,
+    ModelFile,
+    Persist,
+    Rate,
+    Ray,
+    Rows,
+    TableOut,
+    reads_tables,
+    split_columns,
+)
+from eqsep.detector.calibration import alarms_needed, checked_fdr, select
+from eqsep.detector.model import Model
+from eqsep.engine.keys import KeyTable, mixed_numbers, mixed_texts
+from eqsep.engine.loops import threads, workers
+from eqsep.errors import UserError, counted, quoted
+from eqsep.io.dialect import Layout
+from eqsep.io.files import check_not_read, files_of, open_file
+from eqsep.io.streams import STANDARD_INPUT
+from eqsep.io.writing import (
+    STANDARD_OUTPUT,
     as_column,
     check_table_out,
     output_format,
     shortened,
     table_writer,
 )
-from eqsep.detector.calibration import alarms_needed, checked_fdr, select
-from eqsep.detector.model import Model
-from eqsep.engine.loops import threads, workers
-from eqsep.errors import UserError, quoted
 from eqsep.labels import NORMAL
 from eqsep.tables.reading import Table, arrow_numbers
 
@@ -60,6 +72,279 @@ _REASONS = {"reasons": pa.list_(pa.struct(_REASON))}
 _NUMBER = "row"
 _AT_ONCE = 4  # pieces that are scored, each in a thread
 _RESULTS = (_NUMBER, *_COLUMNS, *_REASONS)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How many rows were scored, and how many raise an alarm.
+
+    Attributes
+    ----------
+    rate : float or None
+        Rows a second after the first piece, which waits for compiled code; None without others.
+    highest : int or None
+        How many rows were written, where only the highest were wanted.
+    needed : int or None
+        How few alarms there could have been, where a share of them may be false: or none.
+    """
+
+    rows: int
+    alarms: int
+    seconds: float
+    rate: float | None
+    highest: int | None
+    needed: int | None = None
+
+
+@dataclass(frozen=True)
+class ScoredRows:
+    """What is written of some thousand rows of a file; how many rows, alarms and odd dates."""
+
+    file: str
+    table: pa.Table
+    rows: int
+    alarms: int
+    beyond: Beyond
+
+
+class Tally:
+    """What is counted while answers go by."""
+
+    def __init__(self) -> None:
+        self.rows = self.alarms = self.written = self.first_rows = 0
+        self.beyond: Beyond = Counter()
+        self.started = self.warm = time.perf_counter()
+
+    def counted(
+        self, pieces: Iterator[ScoredRows], say: Callable[[str], None]
+    ) -> Iterator[pa.Table]:
+        """The tables of answers, once these are counted."""
+        for answers in pieces:
+            self.alarms += answers.alarms
+            self.beyond.update(answers.beyond)
+            if not self.rows:
+                self.first_rows, self.warm = answers.rows, time.perf_counter()
+            self.rows += answers.rows
+            say(counted(self.rows, "row"))
+            yield answers.table
+
+    def outcome(self, *, ranked: bool) -> Outcome:
+        """All of it, at the end."""
+        now, later = time.perf_counter(), self.rows - self.first_rows
+        rate = later / max(now - self.warm, 1e-9) if later else None
+        highest = self.written if ranked else None
+        return Outcome(
+            rows=self.rows,
+            alarms=self.alarms,
+            seconds=now - self.started,
+            rate=rate,
+            highest=highest,
+        )
+
+
+def print_outcome(console: Console, outcome: Outcome, out: str) -> None:
+    """Say what was scored, where it does not stand in the way of the scores."""
+    share = outcome.alarms / max(outcome.rows, 1)
+    rows, alarms = counted(outcome.rows, "row"), counted(outcome.alarms, "alarm")
+    text = f"{rows}, {alarms} ({share:.1%}), {outcome.seconds:.1f} s"
+    if outcome.rate is not None:
+        text += f", {outcome.rate:,.0f} rows/s after the first piece"
+    if outcome.needed is not None and outcome.needed > 1:
+        text += f"; --fdr tells {outcome.needed:,} alarms or more, or none (fewer could be chance)"
+    if outcome.highest is not None:
+        text += f"; the {outcome.highest:,} highest"
+    if out == STANDARD_OUTPUT:
+        print_stderr(text)
+    else:
+        console.print(f"{text}: {out}", soft_wrap=True)
+
+
+class Highest:
+    """The highest scores so far, at most so many; None is all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> highest = Highest(2)
+    >>> highest.entering(np.array([0.1, 0.5, 0.3])), highest.entering(np.array([0.4, 0.2, 0.1]))
+    (array([1, 2]), array([0]))
+    """
+
+    def __init__(self, most: int | None) -> None:
+        self.most = most
+        self._scores = np.empty(0)
+
+    def entering(self, scores: np.ndarray) -> np.ndarray:
+        """Which of further rows are among the highest now; of equal ones the first stay."""
+        both = np.concatenate([self._scores, scores])
+        order = np.argsort(-both, kind="stable")[: self.most]
+        before, self._scores = len(self._scores), both[order]
+        return np.sort(order[order >= before] - before)
+
+
+def ranked(tables: Iterable[pa.Table], *, most: int) -> Iterator[pa.Table]:
+    """One table: the rows of all of them with the highest scores, in falling order."""
+    held: pa.Table | None = None
+    for table in tables:
+        both = table if held is None else pa.concat_tables([held, table])
+        order = np.argsort(-both.column("score").to_numpy(), kind="stable")[:most]
+        held = both.take(pa.array(order, pa.int64())).combine_chunks()
+    if held is not None:
+        yield held
+
+
+MOST = 2**20  # rows that are kept
+WORTH = 1 / 16  # the share of rows that came before below which looking ends, in the long run
+_TEXTS = {pa.string(): np.int32, pa.large_string(): np.int64}
+_LONG = {"b": np.uint64, "u": np.uint64, "i": np.int64, "f": np.float64}
+_MISSING = np.uint64(1)
+Verdicts = dict[str, np.ndarray]
+
+
+class Repeats:
+    """What was told of rows, by the values of some of their columns.
+
+    Several threads may ask at once; where two ask for the same new row, both score it.
+
+    Parameters
+    ----------
+    verdicts : callable
+        From a table to what is told of each row: arrays of numbers, truth values or names.
+
+    Examples
+    --------
+    >>> repeats = Repeats(lambda new: {"first": np.arange(len(new))})
+    >>> repeats(pa.table({"x": ["5", "7", "5"]}), ["x"])
+    {'first': array([0, 1, 0])}
+    >>> repeats(pa.table({"x": ["6", "7"]}), ["x"])
+    {'first': array([0, 1])}
+    """
+
+    def __init__(self, verdicts: Callable[[pa.Table], Verdicts]) -> None:
+        self._verdicts = verdicts
+        self._factors = np.array([randbits(64) | 1 for _ in range(2)], dtype=np.uint64)
+        self._lock, self._table = Lock(), KeyTable(most=MOST)
+        self._told: dict[str, np.ndarray] = {}
+        self._tried = self._found = 0
+
+    def __call__(self, table: pa.Table, columns: Sequence[str]) -> Verdicts:
+        """What is told of the rows of a table, by the values of these columns."""
+        keys = self._keys(table, columns) if self._is_worth_it() else None
+        if keys is None:
+            return self._verdicts(table)
+        with self._lock:
+            places = self._table.places(keys)
+            told = {name: values[places] for name, values in self._told.items()}
+        new = np.flatnonzero(places < 0)
+        self._tried, self._found = self._tried + len(places), self._found + len(places) - len(new)
+        if not len(new):
+            return told
+        some = KeyTable(most=len(new))
+        first = new[some.add(keys[new])]
+        try:
+            found = self._verdicts(
+                table if len(first) == len(table) else table.take(as_column(first, pa.int64()))
+            )
+        except UserError:
+            return self._verdicts(table)  # which says it of the row of the table
+        self._keep(keys[first], found)
+        again = some.places(keys[new])
+        if not told:
+            return {name: values[again] for name, values in found.items()}
+        for name, values in found.items():
+            told[name][new] = values[again]
+        return told
+
+    def _is_worth_it(self) -> bool:
+        return self._tried < 2 * MOST or self._found > WORTH * self._tried
+
+    def _keep(self, keys: np.ndarray, found: Verdicts) -> None:
+        with self._lock:
+            n = len(self._table)
+            added = self._table.add(keys)
+            for name, values in found.items():
+                held = self._told.get(name, values[:0])
+                if n + len(added) > len(held):
+                    grown = np.empty(2 * (n + len(added)), values.dtype)
+                    grown[:n] = held[:n]
+                    held = self._told[name] = grown
+                held[n : n + len(added)] = values[added]
+
+    def _keys(self, table: pa.Table, columns: Sequence[str]) -> np.ndarray | None:
+        """Two numbers for each row, the same for the same values; None where some have none."""
+        fields = [table.schema.field(name) for name in columns]
+        written = hash(tuple((str(f.type), str(f.metadata)) for f in fields))
+        keys = np.full((len(table), 2), written % 2**64, dtype=np.uint64)
+        for name in columns:
+            column = table.column(name)
+            column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+            if column.null_count:
+                keys[arrow_numbers(column.is_null())] += _MISSING
+            if column.type in _TEXTS:
+                _, offsets, data = column.buffers()
+                here = slice(column.offset, column.offset + len(column) + 1)
+                ends = np.frombuffer(offsets, _TEXTS[column.type])[here]
+                texts = np.frombuffer(data or b"", np.uint8)
+                mixed_texts(ends, texts, self._factors, keys)
+            elif _is_plain(column):
+                x = arrow_numbers(column)
+                mixed_numbers(x.astype(_LONG[x.dtype.kind]), self._factors, keys)
+            else:
+                return None
+        return keys
+
+
+def _is_plain(column: pa.Array) -> bool:
+    """Whether its values are numbers, or truth values, that NumPy holds alike."""
+    if pa.types.is_floating(column.type):
+        return True
+    is_whole = pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)
+    return is_whole and not column.null_count
+
+
+@reads_tables
+def score(
+    model: ModelFile,
+    rows: Rows,
+    out: TableOut = "-",
+    explain: Annotated[
+        int, typer.Option(metavar="N", help="Give each alarm this many reasons.")
+    ] = 0,
+    only_alarms: Annotated[
+        bool, typer.Option("--only-alarms", help="Leave out rows that pass.")
+    ] = False,
+    most: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Only the N highest scores, the highest first."),
+    ] = None,
+    false_alarm_rate: Rate = None,
+    fdr: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Of the alarms that may be false, in all rows at once."),
+    ] = None,
+    persist: Persist = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMNS", callback=split_columns, help="Write these columns too; repeatable."
+        ),
+    ] = None,
+    form: Form = None,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="End with 1 where a row raises an alarm.")
+    ] = False,
+    ray: Ray = None,
+    *,
+    layout: Layout,
+) -> None:
+    """Score rows, as many as there are: score, p_value, alarm and kind of each."""
+    wanted = Wanted(
+        *(most, explain, only_alarms, false_alarm_rate, keep or (), ray, fdr), persist=persist
+    )
+    with print_warnings():
+        outcome = score_files(model, rows, out, kind=form, layout=layout, wanted=wanted)
+    print_outcome(Screen(), outcome, out)
+    raise typer.Exit(1 if exit_code and outcome.alarms else 0)
 
 
 @dataclass(frozen=True)
@@ -119,33 +404,6 @@ class Wanted:
                 f"as of every result ({', '.join(_RESULTS)}). Rename yours in the rows, or keep an "
                 f"id and join the two tables by it."
             )
-
-
-@dataclass(frozen=True)
-class RowReader:
-    """From pieces of files to the rows that a detector takes, each for itself."""
-
-    model: Model
-    looks_back: ClassVar[bool] = False
-
-    def columns(self, *, beside: Iterable[str] = ()) -> Choice:
-        """The columns of a file that are read."""
-        return columns_for(self.model.plan, beside=beside)
-
-    def __call__(self, table: pa.Table) -> Table:
-        """The rows of a piece."""
-        return as_read(table, self.model.plan)
-
-    def persisting(self, alarm: np.ndarray, rows: Table) -> np.ndarray:  # noqa: ARG002
-        """Which alarms stay: all."""
-        return alarm
-
-
-def reader_of(model: Model, *, persist: str | None = None) -> RowReader | RunReader:
-    """How pieces of files become rows: with the rows before them, where something looks back."""
-    if model.plan.windows is None and persist is None:
-        return RowReader(model)
-    return RunReader(model, persist=persist)
 
 
 def score_files(
@@ -209,7 +467,7 @@ def scored_on_ray(
         raise UserError("Standard input cannot be read on a cluster: pass files.")
     check_no_windows(model.plan.windows)
     files = [str(Path(path).resolve()) for path in paths]  # other processes are elsewhere
-    with open_table(files[0], layout=layout) as first:
+    with open_file(files[0], layout=layout) as first:
         kept = _kept(model, first.columns, wanted)
     with cluster(wanted.ray):
         yield from _numbered(each(as_units(files, str), _Scoring(model, kept, layout, wanted)))
@@ -276,7 +534,7 @@ def _answers(
 
     def placed() -> Iterator[tuple[str, pa.Table, int]]:
         done: Counter[str] = Counter()
-        for name, table in pieces(paths, choose, layout=layout, like=model.plan):
+        for name, table in pieces_for(model.plan, paths, choose, layout=layout):
             yield name, table, done[name]
             done[name] += table.num_rows
 

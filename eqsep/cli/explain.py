@@ -4,19 +4,46 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 
-from eqsep.commands.console import counted, tell
-from eqsep.commands.dialects import Layout
-from eqsep.commands.ranking import Highest
-from eqsep.commands.reading import errors_placed, load_scoring, pieces
-from eqsep.commands.scoring import Wanted, reader_of
+from eqsep.cli.console import print_stderr, print_warnings
+from eqsep.cli.inputs import errors_placed, load_scoring, pieces_for, reader_of
+from eqsep.cli.options import ModelFile, Rate, Rows, reads_tables
+from eqsep.cli.score import Highest, Wanted
 from eqsep.detector.model import Model
+from eqsep.errors import UserError, counted, visible
+from eqsep.io.dialect import Layout
 from eqsep.tables.batches import joined
 from eqsep.tables.reading import Table
 
 _AT_ONCE = 64  # rows that are explained together, so that the first ones come at once
+
+
+@reads_tables
+def explain(
+    model: ModelFile,
+    rows: Rows,
+    top: Annotated[int, typer.Option(metavar="N", help="How many columns to name.")] = 5,
+    most: Annotated[
+        int, typer.Option(metavar="N", help="How many rows: those with the highest scores.")
+    ] = 20,
+    only_alarms: Annotated[
+        bool, typer.Option("--only-alarms", help="Leave out rows that pass.")
+    ] = False,
+    false_alarm_rate: Rate = None,
+    *,
+    layout: Layout,
+) -> None:
+    """Say why rows have their scores, the highest first: the columns that drive them."""
+    if top < 1:
+        raise UserError(f"--top expects at least 1 reason, got {top}.")
+    wanted = Wanted(most, top, only_alarms, false_alarm_rate)
+    with print_warnings():
+        for text in explain_files(model, rows, layout=layout, wanted=wanted):
+            typer.echo(visible(text))
 
 
 @dataclass(frozen=True)
@@ -38,7 +65,7 @@ def explain_files(
     done = candidates = 0
     in_file: Counter[str] = Counter()
     reader = reader_of(model)
-    for name, table in pieces(paths, reader.columns(), layout=layout, like=model.plan):
+    for name, table in pieces_for(model.plan, paths, reader.columns(), layout=layout):
         if not table.num_rows:
             continue
         with errors_placed(name, before=in_file[name]):
@@ -55,7 +82,7 @@ def explain_files(
     yield from _explained(model, held, top=wanted.explain)
     if candidates > len(held):
         all_of_them = counted(candidates, "alarm" if wanted.only_alarms else "row")
-        tell(f"Shown: the {len(held):,} highest of {all_of_them}; --most N shows more.")
+        print_stderr(f"Shown: the {len(held):,} highest of {all_of_them}; --most N shows more.")
 
 
 def _explained(model: Model, held: Sequence[_Held], *, top: int) -> Iterator[str]:

@@ -8,11 +8,12 @@ import csv
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
-from eqsep.commands.aligned import MOST_TITLES, aligned, aligned_below
-from eqsep.commands.notation import (
+from eqsep.errors import ParameterError, UserError, quoted
+from eqsep.io.notation import (
     MISSING,
     THOUSANDS,
     Notation,
@@ -25,10 +26,9 @@ from eqsep.commands.notation import (
     notations,
     read_date,
 )
-from eqsep.errors import UserError, quoted
 
 if TYPE_CHECKING:
-    from eqsep.commands.bad_rows import BadRows
+    from eqsep.io.text import BadRows
 
 _MARKS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas"}  # the likelier ones first
 _NOWHERE = "\x1f"  # a delimiter of files that have one column
@@ -40,7 +40,7 @@ _MOST_HEADERS = 3
 Row = list[str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Layout:
     """What somebody has said of text files; None is to be found out.
 
@@ -76,20 +76,22 @@ class Layout:
     def __post_init__(self) -> None:
         given = self.delimiter
         if given is not None and (len(given) != 1 or not given.isascii() or given in '"\r\n\0'):
-            raise UserError(
-                f"--delimiter expects one character, no quote or end of a line, got {given!r}. "
-                f"Pass ';', for example."
+            raise ParameterError(
+                "delimiter",
+                expected="one character other than a quote or a line break",
+                got=given,
+                hint="Pass ';', for example.",
             )
         if self.decimal not in (None, ".", ","):
-            raise UserError(f"--decimal expects '.' or ',', got {self.decimal!r}.")
+            raise ParameterError("decimal", expected="'.' or ','", got=self.decimal)
         if self.thousands is not None and self.thousands not in THOUSANDS:
-            raise UserError(
-                f"--thousands expects one of {quoted(THOUSANDS)}, got {self.thousands!r}."
-            )
+            expected = f"one of {quoted(THOUSANDS)}"
+            raise ParameterError("thousands", expected=expected, got=self.thousands)
         if self.thousands and self.thousands == self.decimal:
-            raise UserError(f"--decimal and --thousands are both {self.decimal!r}: pass two.")
+            expected = "another mark than that before decimals"
+            raise ParameterError("thousands", expected=expected, got=self.thousands)
         if self.skip is not None and self.skip < 0:
-            raise UserError(f"--skip expects a number of lines, got {self.skip}.")
+            raise ParameterError("skip", expected="a number of lines", got=self.skip)
         _check_encoding(self.encoding)
 
     def missing_in(self, column: str) -> tuple[str, ...]:
@@ -102,26 +104,6 @@ class Layout:
         mine = () if column is None else (w for w in said if w.startswith(f"{column}="))
         own = (word.removeprefix(f"{column}=") for word in mine)
         return (*(word for word in said if "=" not in word), *own)
-
-    def words(self) -> list[str]:
-        """The options that say the same.
-
-        Examples
-        --------
-        >>> Layout(";", header=False, missing=("?",)).words()
-        ['--delimiter', ';', '--no-header', '--missing', '?']
-        """
-        said: list[str] = []
-        for part in fields(self):
-            value = getattr(self, part.name)
-            if part.name == "bad_rows":
-                said += [] if value is None else ["--bad-rows", str(value.path)]
-            elif isinstance(value, bool):
-                said += ["--header" if value else "--no-header"]
-            elif value is not None:
-                each = value if isinstance(value, tuple) else (value,)
-                said += [word for one in each for word in (f"--{part.name}", str(one))]
-        return said
 
 
 @dataclass(frozen=True)
@@ -171,10 +153,8 @@ def _check_encoding(encoding: str | None) -> None:
     except (LookupError, ValueError):
         found = None
     if encoding is not None and (found is None or not getattr(found, "_is_text_encoding", True)):
-        raise UserError(
-            f"--encoding {encoding!r} is not known: pass utf-8, latin-1, cp1252 or utf-16, for "
-            f"example."
-        )
+        expected = "a known encoding, such as utf-8, latin-1, cp1252 or utf-16"
+        raise ParameterError("encoding", expected=expected, got=encoding)
 
 
 @dataclass(frozen=True)
@@ -228,8 +208,8 @@ def detect(text: str, layout: Layout, *, name: str, tabs: bool = False) -> Diale
         form = _form(lines[start : start + _SAMPLED], layout, tabs=tabs)
     except csv.Error as error:
         raise UserError(
-            f"The first lines of {name} cannot be read: {error}. Check the quotes in them, or say "
-            f"what stands between values with --delimiter."
+            f"The first lines of {name} cannot be read: {error}. Check the quotes in them, or "
+            f"name the delimiter."
         ) from error
     table = form.table
     n = _header_rows(table, layout)
@@ -405,3 +385,96 @@ def _said(form: _Form, n: int, layout: Layout, *, tabs: bool) -> Iterable[str]:
         yield "the first line holds values, so columns are called c1, c2, …"
     if n > 1 and not is_ruler(form.table[1]):
         yield f"the first {n} lines name the columns: {quoted(_names(form.table[:n]), most=3)}"
+
+
+_AGREED_SPACES = (
+    0.95  # of the lines, that must have one number of values if nothing else shows them
+)
+_GAP = re.compile(r"\s{2,}|\t")
+_FEWEST = 3  # lines, below which blanks below each other say nothing
+_MANY = 10  # lines, from which on they say more than two spaces between values do
+MOST_TITLES = 12
+
+
+def aligned(lines: Sequence[str]) -> Callable[[str], Row] | None:
+    """The function from a line to its values, of which some are numbers; None if there is none.
+
+    Examples
+    --------
+    >>> split = aligned(["name     size", "page 1   2.5", "page 20  13"])
+    >>> split("page 3   0.5")
+    ['page 3', '0.5']
+    """
+    lines = [line.expandtabs().rstrip() for line in lines if line.strip()]
+    if not lines:
+        return None
+    by_gaps, by_spaces = _rows(lines, split_at_gaps), _rows(lines, str.split)
+    starts = _starts(lines)
+    fixed = partial(split_at, starts)
+    by_place = _rows(lines, fixed)
+    below = len(lines) >= _FEWEST and len(starts) > 1 and _numeric(by_place) > 0
+    if len(lines) >= _MANY and len(starts) > 1 and _numeric(by_place) > _numeric(by_gaps) > 0:
+        return str.split if _agree(by_spaces, 1.0) else fixed  # one space between two values
+    for least in (1.0, _AGREED_SPACES):
+        if _agree(by_gaps, least):
+            joined = (value.split() for row in by_gaps[1:] for value in row)
+            if _agree(by_spaces, least) and any(
+                len(v) > 1 and all(map(is_number, v)) for v in joined
+            ):
+                return str.split  # numbers that two spaces happen to stand beside
+            return split_at_gaps
+        if _agree(by_spaces, least):
+            return str.split
+        if below:
+            return fixed
+    return None
+
+
+def aligned_below(lines: Sequence[str]) -> tuple[int, Callable[[str], Row]] | None:
+    """The same of lines below titles that a blank line ends, and how many lines these have."""
+    for n, line in enumerate(lines[:MOST_TITLES]):
+        if not line.strip() and len(lines) > n + _FEWEST:
+            split = aligned(lines[n + 1 :])
+            if split is not None:
+                return sum(bool(title.strip()) for title in lines[:n]), split
+    return None
+
+
+def split_at_gaps(line: str) -> Row:
+    """The values of a line between which two spaces or more stand."""
+    return _GAP.split(line.strip())
+
+
+def split_at(starts: tuple[int, ...], line: str) -> Row:
+    """The values of a line that begin at these places."""
+    line = line.expandtabs().rstrip("\r\n")
+    ends = (*starts[1:], max(len(line), starts[-1]))
+    return [line[i:j].strip() for i, j in zip((0, *starts[1:]), ends, strict=True)]
+
+
+def _rows(lines: Sequence[str], split: Callable[[str], Row]) -> list[Row]:
+    return [split(line) for line in lines]
+
+
+def _agree(rows: Sequence[Row], least: float) -> bool:
+    """Whether this share of the rows has as many values as the first, and a column has numbers."""
+    width = len(rows[0])
+    same = sum(len(row) == width for row in rows)
+    return width > 1 and same >= least * len(rows) and _numeric(rows) > 0
+
+
+def _starts(lines: Sequence[str]) -> tuple[int, ...]:
+    """Where columns begin: after places that are blank in all lines, under a name."""
+    width = max(map(len, lines))
+    blank = [all(line[i : i + 1] in ("", " ") for line in lines) for i in range(width)]
+    starts = [i for i in range(width) if not blank[i] and (i == 0 or blank[i - 1])]
+    ends = [*starts[1:], width]
+    return tuple(i for i, j in zip(starts, ends, strict=True) if lines[0][i:j].strip())
+
+
+def _numeric(rows: Sequence[Row]) -> int:
+    """How many columns hold numbers alone below their first value."""
+    width = len(rows[0])
+    below = [row for row in rows[1:] if len(row) == width and not is_ruler(row)]
+    columns = zip(*below, strict=True)
+    return sum(any(column) and all(is_number(v) for v in column if v) for column in columns)

@@ -1,26 +1,64 @@
 """`eqsep demo`: payments with kinds that nobody has seen, or the theory behind it."""
 
+import os
 import shlex
+import sys
+import webbrowser
 from collections.abc import Iterable
+from contextlib import closing, suppress
 from dataclasses import replace
-from itertools import starmap
+from itertools import islice, starmap
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import pyarrow as pa
+import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from eqsep import demo
-from eqsep.commands.console import Screen
-from eqsep.commands.writing import check_folder, table_writer
+from eqsep.cli.console import Screen
+from eqsep.demo import run_payments, run_theory
+from eqsep.demo.arrivals import ENTITY, FRAUDS, arriving, arriving_live, fitted_detector
 from eqsep.demo.payments import SEEN, PaymentsDemo
 from eqsep.demo.theory import Closing, Contender, Corner, TheoryDemo
-from eqsep.errors import UserError
+from eqsep.errors import MissingExtraError, UserError
+from eqsep.io.writing import check_folder, table_writer
 from eqsep.plots import Panel, region_figure, save_figure
 from eqsep.report import Usage, write_report
 
+if TYPE_CHECKING:
+    from eqsep.serve.workspace import Workspace
+
 REPORT, MODEL, ROWS, PICTURE = "report.html", "model.eqsep", "new.csv", "regions.png"
+FOLDER, _SERVED, BY = "serve", "payments", "eqsep demo"
+_BEFORE, _AT_ONCE = 900, 50  # payments that are there when one comes
+
+
+def demo(
+    out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where results go.")] = Path(
+        "eqsep-demo"
+    ),
+    theory: Annotated[
+        bool, typer.Option("--theory", help="XOR, circles and closing numbers instead.")
+    ] = False,
+    serve: Annotated[
+        bool, typer.Option("--serve", help="The service and its console, with payments arriving.")
+    ] = False,
+    speed: Annotated[
+        float, typer.Option(metavar="N", help="Payments that arrive in a second, with --serve.")
+    ] = 3.0,
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="Where --serve listens; 0 is any free port.")
+    ] = 8765,
+) -> None:
+    """Find kinds of anomaly that nobody has seen, on built-in data: half a minute, no network."""
+    if serve:
+        serve_payments(Screen(), out, speed=speed, port=port)
+        return
+
+    show = show_theory if theory else show_payments
+    show(Screen(), out)
 
 
 def make_folder(out: Path) -> None:
@@ -35,7 +73,7 @@ def show_payments(console: Console, out: Path) -> None:
     """Run the demonstration, print it, and leave a report, a model and new payments in `out`."""
     make_folder(out)
     with Screen(stderr=True).status("eqsep") as status:
-        results = demo.run_payments(on_step=status.update)
+        results = run_payments(on_step=status.update)
     results.detector.save(out / MODEL)
     with table_writer(str(out / ROWS), "csv") as write:
         write(pa.Table.from_pylist(list(results.new.X)))
@@ -50,7 +88,7 @@ def show_payments(console: Console, out: Path) -> None:
 def show_theory(console: Console, out: Path) -> None:
     """Run the demonstration of the theory, print it, and leave a picture in `out`."""
     make_folder(out)
-    results = demo.run_theory()
+    results = run_theory()
     path = save_figure(region_figure(starmap(Panel, results.panels)), out / PICTURE)
     _tell_theory(console, results)
     console.print(f"Picture: {path.resolve()}", soft_wrap=True)
@@ -146,3 +184,58 @@ def _table(*columns: str, left: int = 1) -> Table:
             column, justify="left" if i < left else "right", no_wrap=True, vertical="bottom"
         )
     return table
+
+
+def serve_payments(console: Console, out: Path, *, speed: float, port: int) -> None:
+    """Serve a detector that knows one kind of fraud, until it is interrupted."""
+    try:
+        from eqsep.serve.web.server import Serving, serve
+        from eqsep.serve.workspace import Workspace
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"eqsep demo --serve needs the package {error.name}: pip install 'eqsep[serve]'."
+        ) from error
+    if not 0 < speed <= 1_000:
+        raise UserError(f"--speed expects up to 1,000 payments a second, got {speed:g}.")
+    make_folder(out)
+    folder = out / FOLDER
+    ws = Workspace.in_folder(folder)
+    asked = Serving(str(ws.store.engine.url), port=port)
+    with closing(ws), closing(asked.bound()) as listener:
+        if _SERVED not in ws.ledger.names():
+            with Screen(stderr=True).status("learning payments"):
+                _fill(ws)
+        token = ws.people.issue("demo", "admin", by=BY)
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        _tell(console, f"{address}/login#{token}", folder)
+        with (
+            arriving_live(lambda rows: ws.intake.take(_SERVED, rows), speed=speed),
+            suppress(KeyboardInterrupt),
+        ):
+            serve(asked, listener)
+
+
+def _fill(ws: "Workspace") -> None:
+    """The model, and the payments of a while ago."""
+    ws.ledger.add(_SERVED, fitted_detector(), by=BY, settings={"entity": ENTITY})
+    rows = [row for row, _ in islice(arriving(random_state=0), _BEFORE)]
+    for i in range(0, _BEFORE, _AT_ONCE):
+        ws.intake.take(_SERVED, rows[i : i + _AT_ONCE])
+
+
+def _tell(console: Console, link: str, folder: Path) -> None:
+    seen, *unseen = FRAUDS
+    console.print(
+        f"[bold]Card payments[/] arrive now, with {len(FRAUDS)} kinds of fraud: {seen} was seen, "
+        f"{', '.join(unseen)} were not."
+    )
+    console.print(f"Console: {link}", soft_wrap=True, markup=False)
+    console.print(f"Data:    {folder} (delete it to begin anew); Ctrl-C ends it.", markup=False)
+    if console.is_terminal and _is_desktop():
+        webbrowser.open(link)
+
+
+def _is_desktop() -> bool:
+    """Whether there is a screen on which a browser can be opened."""
+    has_screen = "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ
+    return has_screen or sys.platform in ("darwin", "win32")

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -18,10 +18,9 @@ import pyarrow as pa
 from pyarrow import compute as pc
 from pyarrow import csv as arrow_csv
 
-from eqsep.commands.reading import check_not_read
-from eqsep.commands.texts import plain_type
 from eqsep.errors import EqsepWarning, UserError, visible, warn
 from eqsep.files import FORMATS, ending_of, written_whole
+from eqsep.io.inference import plain_type
 from eqsep.tables.reading import arrow_numbers
 
 STANDARD_OUTPUT = "-"
@@ -30,7 +29,7 @@ _AS_TEXT = ("csv", SPREADSHEET)
 _FORMULA = re.compile(r"^[=@\t\r]|^[+-].*[A-Za-z(|!]")
 _RUN = (
     "Some texts of the output begin with =, +, - or @: a spreadsheet would run them as formulas. "
-    f"With --format {SPREADSHEET} they are written as text, after an apostrophe."
+    f"In the format {SPREADSHEET!r} they are written as text, after an apostrophe."
 )
 _DIGITS, _LEAST = 6, 1e-300
 _DTYPES = {pa.float64(): np.float64, pa.int64(): np.int64}
@@ -49,13 +48,13 @@ def output_format(out: str, wanted: str | None) -> str:
         return SPREADSHEET
     kind = FORMATS.get(wanted or ("csv" if out == STANDARD_OUTPUT else ending_of(out)))
     if kind is None:
-        said = f"--format {wanted}" if wanted else out
+        expected = ", ".join((*FORMATS, SPREADSHEET))
         raise UserError(
-            f"{said} is no known form of a table: expected one of {', '.join(FORMATS)}, as the end "
-            f"of the name or as --format, or --format {SPREADSHEET}."
+            f"{wanted or out!r} is not a known table format: expected one of {expected}, as the "
+            f"format or the end of the name."
         )
     if kind in ("parquet", "arrow") and (out == STANDARD_OUTPUT or out.endswith(".gz")):
-        raise UserError(f"{kind} goes to a file of its own, not to {out}: pass --format csv.")
+        raise UserError(f"{kind} goes to a file of its own, not to {out}: choose the format csv.")
     return kind
 
 
@@ -69,15 +68,6 @@ def check_table_out(out: str) -> None:
     check_folder(path)
 
 
-def check_model_out(path: Path) -> None:
-    """Refuse before the work, not after it, a place where no model can be written."""
-    if path.is_dir():
-        raise UserError(f"{path} is a folder: pass the name of a file for the model.")
-    if path.exists() and not path.is_file():
-        raise UserError(f"{path} is a device or a pipe: pass the name of a file for the model.")
-    check_folder(path)
-
-
 def check_folder(path: Path) -> None:
     """Refuse a file in a folder that is not there, or in which one may not write."""
     if not path.parent.is_dir():
@@ -87,20 +77,6 @@ def check_folder(path: Path) -> None:
             f"No file can be written in the folder {path.parent}: permission denied. "
             f"Change the rights to it, or pass another folder."
         )
-
-
-def check_report_out(
-    path: Path | None, reads: Sequence[str | Path], *, beside: Path | None = None
-) -> None:
-    """Refuse before the work, not after it, a place where no report can be written."""
-    if path is None:
-        return
-    if path.exists() and not path.is_file():
-        raise UserError(f"{path} is no file: pass the name of a file for the report.")
-    if beside is not None and path.resolve() == beside.resolve():
-        raise UserError(f"--report and --out are both {path}: pass two names.")
-    check_folder(path)
-    check_not_read(path, reads)
 
 
 @contextmanager

@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from eqsep.commands.dialects import Layout
 from eqsep.errors import EqsepWarning, UserError, warn
+from eqsep.io.dialect import Layout
 
 STANDARD_INPUT = "-"
 _BOMS = {
@@ -316,8 +316,7 @@ def decoded_head(raw: Any, layout: Layout, *, name: str) -> tuple[bytes, Rejoine
             break
     if b"\0" in head:
         raise UserError(
-            f"{name} is no text: it holds bytes of 0. Check what it is, or say its encoding with "
-            f"--encoding."
+            f"{name} is no text: it holds bytes of 0. Check what it is, or name its encoding."
         )
     end = max(head.rfind(b"\n"), head.rfind(b"\r")) + 1 if len(head) >= _HEAD else len(head)
     end = end or len(head)
@@ -357,4 +356,4 @@ def decoded(data: bytes) -> str:
 
 def not_encoded(what: str, encoding: str) -> UserError:
     """The error for text in another encoding than was said or shown."""
-    return UserError(f"{what} is not in {encoding}: pass another --encoding, cp1252 for example.")
+    return UserError(f"{what} is not in {encoding}: pass another encoding, cp1252 for example.")

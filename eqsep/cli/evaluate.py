@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
+import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table as Shown
@@ -23,8 +24,28 @@ from eqsep.checks import (
     check_labels,
     warn_of,
 )
-from eqsep.commands.inputs import InputSpec
-from eqsep.commands.label_columns import LabelColumn
+from eqsep.cli.console import Screen, print_warnings
+from eqsep.cli.labelled import InputSpec, LabelColumn
+from eqsep.cli.options import (
+    Categorical,
+    Drop,
+    Group,
+    Label,
+    Landmarks,
+    Normal,
+    Report,
+    Rows,
+    Seed,
+    SeenInTurn,
+    Time,
+    Unlabelled,
+    Window,
+    check_report_out,
+    detector_settings,
+    input_spec,
+    options_of,
+    reads_tables,
+)
 from eqsep.detector import CalibrationWarning, Detector
 from eqsep.detector.holdout import Grouping
 from eqsep.errors import UserError, quoted
@@ -36,11 +57,57 @@ from eqsep.evaluation import (
     leave_one_kind_out,
 )
 from eqsep.evaluation.peers import PEERS, training_data
+from eqsep.io.dialect import Layout
 from eqsep.labels import WITHOUT
+from eqsep.report import write_report
 from eqsep.report.evaluations import EvaluationReport, evaluation_report
 from eqsep.tables import TableEncoder
 from eqsep.tables.column import objects
 from eqsep.tables.reading import RowGroups, Table
+
+
+@reads_tables
+def evaluate(
+    rows: Rows,
+    label: Label,
+    normal: Normal = None,
+    seen: SeenInTurn = None,
+    unlabelled: Unlabelled = "auto",
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="METHODS", help="Some of xgboost, random-forest, isolation-forest; repeatable."
+        ),
+    ] = None,
+    drop: Drop = None,
+    categorical: Categorical = None,
+    group: Group = None,
+    time: Time = None,
+    window: Window = None,
+    landmarks: Landmarks = None,
+    random_state: Seed = 0,
+    report: Report = None,
+    *,
+    layout: Layout,
+) -> None:
+    """Let one kind at a time be the seen one, and measure what is found of the others."""
+    columns = {"drop": drop, "names": categorical, "window": window, "group": group, "time": time}
+    spec = input_spec(rows, layout, label=label, normal=normal, **columns)
+    check_report_out(report, rows)
+    settings = detector_settings(landmarks, random_state, unlabelled)
+    with print_warnings(), Screen(stderr=True).status("reading") as status:
+        results = evaluate_files(
+            spec,
+            settings,
+            against=",".join(against or ()),
+            seen=seen or (),
+            on_method=status.update,
+        )
+    console = Screen()
+    print_results(console, results)
+    if report is not None:
+        write_report(results, report)
+        console.print(f"\nreport: {report}", soft_wrap=True, markup=False)
 
 
 class _OnRows(BaseEstimator):
@@ -287,7 +354,7 @@ def _command(
     options += [("--landmarks", settings.get("n_landmarks"))]
     options += [("--random-state", settings["random_state"])]
     words = [word for name, value in options if value is not None for word in (name, str(value))]
-    words += spec.layout.words()
+    words += options_of(spec.layout)
     return shlex.join(["eqsep", "evaluate", *spec.paths, *words, "--report", "report.html"])
 
 
@@ -308,7 +375,7 @@ def peers_of(against: str) -> list[str]:
     return names
 
 
-def tell_results(console: Console, results: EvaluationReport) -> None:
+def print_results(console: Console, results: EvaluationReport) -> None:
     """A table: for each seen kind, and for the mean of them, what every method gets."""
     how = "Every row is scored by a model that has not learnt it"
     if len(results.looked_for) > 1:

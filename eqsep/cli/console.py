@@ -1,0 +1,299 @@
+"""The console: what commands print, and the command's words for errors and warnings.
+
+The library words its messages for Python and knows no option. The command keeps what is wrong and
+replaces the hint by its own, where `HINTS` has one for the message's topic.
+"""
+
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import Any
+
+import typer
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from typer.core import TyperGroup
+
+from eqsep.errors import Message, Note, ParameterError, UserError, joined, visible
+
+debugging = ContextVar("debugging", default=False)  # whether every error keeps its traceback
+verbose = ContextVar("verbose", default=False)  # whether notes come with their details
+BROKEN_PIPE = 141  # as a shell says of a command that SIGPIPE has ended
+FAULT = 70  # of the software: EX_SOFTWARE of BSD, as 1 says something else here
+_LONGEST_WORD = 1000  # characters: longer ones are shown in part
+TERMINATED = 143  # likewise of SIGTERM
+
+
+class Screen(Console):
+    """Standard output, or standard error; that nobody reads it any more is an error like others."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(highlight=False, **options)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        """What is shown; nothing of it is a command to the terminal but Rich's own styles."""
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else visible(text), style, control)
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError  # Rich would end with exit code 1, which says something else here
+
+
+class CommandGroup(TyperGroup):
+    """Commands whose help shows flags without a type, and whose errors are one sentence each."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        return self.plain(super().get_command(ctx, cmd_name), ctx)
+
+    def get_params(self, ctx: Any) -> Any:
+        return _without_flag_types(super().get_params(ctx))
+
+    def plain(self, command: Any, ctx: Any) -> Any:
+        """The command, whose help shows flags without a type."""
+        if command is not None:
+            _without_flag_types(command.get_params(ctx))
+        return command
+
+    def invoke(self, ctx: Any) -> Any:
+        with print_errors():
+            return super().invoke(ctx)
+
+
+def _without_flag_types(params: Any) -> Any:
+    for param in params:
+        if getattr(param, "is_flag", False):  # arguments have no such attribute
+            param.metavar = ""
+    return params
+
+
+@contextmanager
+def print_errors() -> Iterator[None]:
+    """Turn an error that the user can mend into its message and exit code 2.
+
+    Any other is a fault of the software: its traceback is shown, and it has an exit code of its
+    own. With `eqsep --debug …` errors of users keep their traceback too.
+    """
+    try:
+        yield
+    except BrokenPipeError as error:  # whoever read what is printed has had enough
+        sys.stdout = None  # or its flush at the end fails again
+        raise typer.Exit(BROKEN_PIPE) from error
+    except SystemExit as end:
+        if end.code == TERMINATED:  # all is in order, but for a thread that waits for the input:
+            os._exit(TERMINATED)  # the interpreter would abort on it
+        raise
+    except (UserError, OSError) as error:
+        if debugging.get():
+            raise
+        with suppress(BrokenPipeError):
+            print_stderr(f"Error: {sentence(error)}", style="red")
+        raise typer.Exit(2) from error
+    except (typer.Exit, typer.Abort, typer.BadParameter):
+        raise
+    except MemoryError as error:
+        with suppress(BrokenPipeError):
+            print_stderr(
+                "Error: There is not enough memory. Take fewer rows or columns.", style="red"
+            )
+        raise typer.Exit(2) from error
+    except Exception as error:
+        if debugging.get():
+            raise
+        with suppress(BrokenPipeError):
+            print_stderr("".join(traceback.format_exception(error)))
+            print_stderr(
+                "This is a fault of eqsep, not of your input: please report it.", style="red"
+            )
+        raise typer.Exit(FAULT) from error
+
+
+@contextmanager
+def print_warnings() -> Iterator[list[str]]:
+    """Collect what is warned of, each message once, and say it at the end.
+
+    The list holds it then; what is put into it meanwhile is said too.
+    """
+    messages: list[str] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield messages
+    finally:  # notes, even before an error, of which they may be the reason
+        told = [w.message for w in caught if issubclass(w.category, UserWarning)]
+        for note in dict.fromkeys(sentence(m) for m in told if isinstance(m, Note)):
+            print_stderr(f"Note: {note}")
+    warned = [sentence(m) for m in told if not isinstance(m, Note)]
+    messages[:] = dict.fromkeys([*warned, *messages])
+    for message in messages:
+        print_stderr(f"Warning: {message}", style="yellow")
+
+
+@contextmanager
+def progress(first: str) -> Iterator[Callable[[str], None]]:
+    """What is being done, on the screen, where there is one; it is gone in the end."""
+    console = Screen(stderr=True)
+    if not console.is_terminal:
+        yield lambda text: None  # noqa: ARG005
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(first, total=None)
+        yield lambda text: bar.update(task, description=text)
+
+
+def print_stderr(message: str, *, style: str | None = None) -> None:
+    """Say it on standard error."""
+    console = Screen(stderr=True, markup=False)
+    console.print(message, style=style, soft_wrap=True)
+
+
+def sentence(message: Exception | str) -> str:
+    """What an error or a warning says to users of the command, in one line.
+
+    Of the system's errors it is the file and what is the matter.
+
+    Examples
+    --------
+    >>> from eqsep.errors import ParameterError
+    >>> sentence(FileNotFoundError(2, "No such file or directory", "rows.csv"))
+    'rows.csv: no such file or directory.'
+    >>> sentence(ParameterError("n_landmarks", expected="at least 2", got=1))
+    '--landmarks must be at least 2, got 1.'
+    """
+    if isinstance(message, OSError) and message.strerror:
+        what = message.strerror[0].lower() + message.strerror[1:]
+        text = f"{message.filename}: {what}." if message.filename else f"{what.capitalize()}."
+        if isinstance(message, PermissionError):
+            text += " Change the rights to it, or pass another file."
+        return text
+    text = in_command(message) if isinstance(message, Message) else str(message)
+    return " ".join(
+        f"{word[:100]}…" if len(word) > _LONGEST_WORD else word for word in text.split()
+    )
+
+
+def format_counts(counts: Mapping[str, int]) -> str:
+    """How many rows there are of each label, of which some may be numbers.
+
+    Examples
+    --------
+    >>> format_counts({"normal": 1200, "leak": 3}), format_counts({"0": 1200, "1": 3})
+    ('1,200 normal, 3 leak', '1,200 labelled 0, 3 labelled 1')
+    """
+    return ", ".join(
+        f"{n:,} {'labelled ' * label.lstrip('-').replace('.', '').isdigit()}{label}"
+        for label, n in counts.items()
+    )
+
+
+HINTS = {  # by topic, made of the message's fields
+    # columns
+    "CountingColumnWarning": "If it only counts the rows, leave it out: --drop {column!r}.",
+    "DateColumnWarning": "Unless the date matters, leave it out: --drop {column!r}.",
+    "DecimalCommaWarning": "If they are names, say so: --categorical {column!r}{others}.",
+    "DroppedColumnWarning": "If these are numbers or dates stored as text, convert them.",
+    "LeakingColumnWarning": "If it is known only together with the label, leave it out: "
+    "--drop {column!r}.",
+    "NewDateWarning": "Fit to rows of their time, or without the column: eqsep fit … "
+    "--drop {column!r}.",
+    "UnreadableError": "Correct the value, or leave it empty where it is missing.",
+    "missing_columns": "Add them, empty where a value is not known.",
+    "no_column": "If these are numbers or dates stored as text, convert them, a decimal comma to a "
+    "point too.",
+    "unlike_batches": "Pass files of one table, empty where a value is not known.",
+    # labels
+    "GuessedLabelWarning": "Say which one is: --normal {label}, for example.",
+    "many_names": "Say which of these names is the normal one: --normal {label}, for example.",
+    "many_numbers": "Several kinds of anomaly go by names, not numbers: write names, or label "
+    "normal rows 0 and all others 1.",
+    "no_label": "Leave out --label to learn all rows as normal ones, or check where the labels "
+    "were lost.",
+    "no_normal_label": "Say which label is normal, --normal LABEL, or {other}",
+    "numbers_for_names": "Say which label is normal, --normal 0 for example, or write names.",
+    "one_label": "Say which label is normal: --normal {label}, if these rows are.",
+    # rows that nobody has labelled, and the threshold
+    "DoubtedThresholdWarning": "eqsep suspects lists them: label the anomalies among them, or "
+    "allow a higher --false-alarm-rate.",
+    "HighThresholdWarning": "Leave out columns of codes or ids with --drop, take more --landmarks, "
+    "or allow a higher --false-alarm-rate.",
+    "UnusedDoubtWarning": "Label some anomalies, or leave out --unlabelled.",
+    "contrary_trust": "The model that --like names has settled it, as it knew no labelled anomaly. "
+    "Fit that one again with some, or leave out --unlabelled.",
+    # what is promised
+    "higher_rate": "Add {more}, or pass --false-alarm-rate {rate:g}.",
+    "higher_rate_or_no_confidence": "Add {more}, pass --false-alarm-rate {rate:g}, or leave out "
+    "--confidence: on average it can be promised.",
+    "no_fdr": "Leave out --fdr, or fit without --group and --time.",
+    "none_selected": "Add normal rows, pass fewer rows at a time, or allow a higher --fdr.",
+    "short_memory": "Add normal rows, or allow a higher --fdr.",
+    # rows in groups and in time
+    "DependentRowsWarning": "Pass the column that says which of these a row is from as --group, or "
+    "one of times as --time.",
+    "DriftWarning": "Fit again as rows come, or leave out columns that do not matter with --drop.",
+    "TimeOrderWarning": "Pass the column that says which run or machine a row is from as --group.",
+    "lost_groups": "They are not a column of the files, so this model can learn and forget only in "
+    "Python.",
+    "no_windows": "Leave out --window.",
+    "unknown_runs": "They are not a column of the files, so this model can score only in Python.",
+    "watched_groups": "Measure new groups with eqsep test, where they are labelled, or compare the "
+    "share of alarms of eqsep score with the promised rate.",
+    "windows_on_cluster": "Leave out --ray.",
+    # learning more rows
+    "RepeatedRowsWarning": "If that is meant, pass --again.",
+    "picked_rows": "Fit again with these rows among the others; or, if they were picked because "
+    "they raised an alarm, pass --judged.",
+    # evaluation, watching, clusters, data sets
+    "MissingDataError": "Or name a folder{where}: --data-home FOLDER, or {variable}=FOLDER.",
+    "WorkerDiedError": "Divide the rows into smaller files.",
+    "mixed_column": "Correct it, leave the column out with --drop, or take it with --categorical.",
+    "mixed_column_or_missing": "Correct it, leave the column out with --drop, or take it with "
+    "--categorical. If that is a missing value, pass --missing {word!r}.",
+    "ragged_row": "Correct it, or set such rows aside with --bad-rows FILE.",
+    "damaged_watch": "Name another file as --state: it is written anew.",
+    "lone_cost": "Pass both --cost-alarm and --cost-miss, or neither.",
+    "no_first_model": "Pass more rows, a shorter --delay, or a lower --first.",
+}
+OPTIONS = {"groups": "--group", "n_landmarks": "--landmarks", "y": "--label"}  # named otherwise
+
+
+DETAILS = {  # by topic, shown with --verbose
+    "missing_words": "All words for a missing value, in any case: {words}; --missing changes them.",
+}
+
+
+def in_command(message: Message) -> str:
+    """What the command says where the library gives this message.
+
+    Examples
+    --------
+    >>> in_command(ParameterError("false_alarm_rate", expected="a number above 0", got=-1))
+    '--false-alarm-rate must be a number above 0, got -1.'
+    """
+    text, hint, fields = message.message, message.hint, message.fields
+    if isinstance(message, ParameterError):
+        text = "{option} must be {expected}, got {got!r}.".format(
+            option=option(fields["parameter"]), **fields
+        )
+    if message.topic in HINTS:
+        hint = HINTS[message.topic].format_map(fields)
+    detail = DETAILS.get(message.topic, "") if verbose.get() else ""
+    return joined(message.place and f"{message.place}:", text, hint, detail.format_map(fields))
+
+
+def option(parameter: str) -> str:
+    """The option that stands for a parameter.
+
+    Examples
+    --------
+    >>> option("unseen_rate"), option("n_landmarks")
+    ('--unseen-rate', '--landmarks')
+    """
+    return OPTIONS.get(parameter, f"--{parameter.replace('_', '-')}")

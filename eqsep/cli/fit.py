@@ -1,0 +1,781 @@
+"""`eqsep fit`: from labelled rows to a model file, and a report of what it finds.
+
+Files larger than memory are read three times: for the labels and a sample, which shows the types of
+columns of text, and twice by the detector, which takes the rows in batches of these types.
+"""
+
+import gzip
+import warnings as python_warnings
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pyarrow as pa
+import typer
+
+from eqsep import distributed
+from eqsep.checks import Finding, check_columns
+from eqsep.cli.console import Screen, in_command, print_warnings, progress
+from eqsep.cli.inputs import as_read, load_detector, pieces_for
+from eqsep.cli.labelled import (
+    MOST_KINDS,
+    InputSpec,
+    LabelColumn,
+    as_label,
+    numbers_of,
+    read_label_column,
+)
+from eqsep.cli.models import print_summary
+from eqsep.cli.options import (
+    Bandwidth,
+    Categorical,
+    Drop,
+    Group,
+    Landmarks,
+    ModelOut,
+    Normal,
+    Ray,
+    Report,
+    Rows,
+    Seed,
+    Time,
+    Unlabelled,
+    Window,
+    check_model_out,
+    check_report_out,
+    detector_settings,
+    input_spec,
+    reads_tables,
+)
+from eqsep.detector import Detector
+from eqsep.detector.holdout import Grouping
+from eqsep.detector.plan import Plan
+from eqsep.distributed.cluster import check_no_windows, cluster
+from eqsep.distributed.mapping import total
+from eqsep.distributed.units import Divided, as_units
+from eqsep.errors import UserError, counted, quoted
+from eqsep.files import FORMATS, ending_of
+from eqsep.io.dialect import Layout
+from eqsep.io.files import (
+    cast,
+    check_not_read,
+    count_values,
+    files_of,
+    joined,
+    no_rows,
+    with_categories,
+)
+from eqsep.io.inference import annotated, understood, written
+from eqsep.io.notation import Notation
+from eqsep.io.streams import STANDARD_INPUT, stamp_of
+from eqsep.labels import NORMAL, USUAL_NORMAL
+from eqsep.report import HeldOut, Usage, detector_report, write_report
+from eqsep.report.outlook import LaterRows
+from eqsep.tables import batches
+from eqsep.tables.batches import LabelledRows, Strata, sample_size
+from eqsep.tables.column import objects
+from eqsep.tables.reading import RowGroups, Table, read_table
+
+_SAME = ("alpha", "unlabelled", "unlabelled_weight")  # of models that are to be merged
+Say = Callable[[str], None]
+
+LARGE = 2**28  # bytes of text from which on files are learnt in batches
+ROWS_AT_ONCE = 100_000  # of a batch
+_PACKED = 5  # how many bytes of text one of a Parquet file stands for
+_NUMBER = 8  # bytes of a number
+_USUAL = {*map(str, USUAL_NORMAL), "0.0", "false"}  # as files write the labels of normal rows
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """Rows to fit a detector to, and some of them to look at.
+
+    Attributes
+    ----------
+    sample : Table
+        All rows, or some.
+    labels : LabelColumn or None
+        Theirs.
+    counts : dict of str to int
+        All rows of each kind.
+    rows, y : table and labels, or batches and None
+        What a detector takes: all rows.
+    normal : str or None
+        The normal label, where labels are names.
+    """
+
+    sample: Table
+    labels: LabelColumn | None
+    counts: dict[str, int]
+    rows: Any
+    y: np.ndarray | None
+    normal: str | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return sum(self.counts.values())
+
+
+@reads_tables
+def fit(
+    rows: Rows,
+    out: ModelOut,
+    label: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column of labels; without it all are normal."),
+    ] = None,
+    normal: Normal = None,
+    seen: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND", help="Learn this kind, and leave rows of others out."),
+    ] = None,
+    unlabelled: Unlabelled = "auto",
+    drop: Drop = None,
+    categorical: Categorical = None,
+    group: Group = None,
+    time: Time = None,
+    window: Window = None,
+    false_alarm_rate: Annotated[
+        float, typer.Option(metavar="SHARE", help="Of new normal rows that may raise an alarm.")
+    ] = 0.01,
+    confidence: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Of models that keep that rate; else it is the mean."),
+    ] = None,
+    unseen_rate: Annotated[
+        float,
+        typer.Option(metavar="SHARE", help="Of rows of a seen kind that may be called unseen."),
+    ] = 0.05,
+    like: Annotated[
+        Path | None,
+        typer.Option(metavar="MODEL", help="Encode as this model does, to merge the two later."),
+    ] = None,
+    landmarks: Landmarks = None,
+    bandwidth: Bandwidth = None,
+    random_state: Seed = 0,
+    report: Report = None,
+    ray: Ray = None,
+    *,
+    layout: Layout,
+) -> None:
+    """Learn what is normal, and the labelled kinds of anomaly, from the rows of files."""
+    labels = {"label": label, "normal": normal, "seen": seen}
+    columns = {"drop": drop, "names": categorical, "group": group, "time": time, "window": window}
+    spec = input_spec(rows, layout, **labels, **columns)
+    check_report_out(report, [*rows, *([] if like is None else [like])], beside=out)
+    settings = detector_settings(landmarks, random_state, unlabelled)
+    settings |= {} if bandwidth is None else {"bandwidth": bandwidth}
+    settings |= {"false_alarm_rate": false_alarm_rate, "confidence": confidence}
+    settings |= {"unseen_rate": unseen_rate}
+    with print_warnings() as warned:
+        detector, data = fit_files(spec, out, settings, like=like, ray=ray)
+    console = Screen()
+    print_summary(console, detector, data.counts, out)
+    if report is not None:
+        write_fit_report(report, spec, detector, data, model=out, warnings=warned)
+        console.print(f"report      {report}", soft_wrap=True, markup=False)
+
+
+def fit_files(
+    spec: InputSpec, out: Path, settings: dict[str, Any], *, like: Path | None, ray: str | None
+) -> tuple[Detector, TrainingData]:
+    """Fit a detector to the rows of files and write it.
+
+    Parameters
+    ----------
+    settings : dict
+        Parameters of the detector.
+    like : Path or None
+        A model whose encoding and landmarks are used, so that both can be merged.
+    ray : str or None
+        The cluster whose processes read and learn the rows; else this one does.
+    """
+    check_model_out(out)
+    _check_unlabelled(spec, settings, like=like)
+    check_not_read(out, spec.paths if like is None else [*spec.paths, like])
+    base = None if like is None else load_detector(like)
+    plan = None if base is None else base.plan_
+    _check_window(spec, plan, ray=ray)
+    if base is None:
+        settings = settings | {"window": spec.window}
+    else:
+        same = {name: getattr(base, name) for name in _SAME}
+        settings = settings | same | {"plan": base.plan_}
+        spec = spec.grouped_like(base.plan_)
+    with progress("reading") as say:
+        fit = _fit_here if ray is None else partial(_fit_on_cluster, address=ray)
+        detector, data = fit(spec, plan, settings, say)
+        say("writing")
+        left_out = tuple(dict.fromkeys(spec.drop))  # for eqsep info, from the file
+        detector = detector.with_model(replace(detector.model_, left_out=left_out))
+        detector.save(out)
+    return detector, data
+
+
+def _check_unlabelled(spec: InputSpec, settings: dict[str, Any], *, like: Path | None) -> None:
+    """Refuse a word on rows without a label where it would not be heard."""
+    if settings["unlabelled"] == "auto":
+        return
+    if spec.label is None:
+        raise UserError("--unlabelled speaks of labels: pass their column as --label.")
+    if like is not None:
+        raise UserError(
+            f"--unlabelled and --like contradict each other: what such rows are taken for is said "
+            f"by {like}. Leave out --unlabelled, or fit that model anew with it."
+        )
+
+
+def _check_window(spec: InputSpec, plan: Plan | None, *, ray: str | None) -> None:
+    """Refuse windows that a model has settled, or that nobody could take."""
+    has_windows = spec.window if plan is None else plan.windows
+    if plan is not None and spec.window is not None:
+        raise UserError(
+            "--window and --like contradict each other: windows are those of that model. Leave out "
+            "--window."
+        )
+    if ray is not None:
+        check_no_windows(has_windows)
+    if has_windows is not None and spec.seen and is_large(spec.paths):
+        raise UserError(
+            "--seen leaves rows out, and of files as large as these they are left out before "
+            "windows are taken: leave out --seen, or pass files of less than 256 MB."
+        )
+
+
+def _fit_here(
+    spec: InputSpec, like: Plan | None, settings: dict[str, Any], say: Say
+) -> tuple[Detector, TrainingData]:
+    data = read_training_data(spec, like, random_state=settings["random_state"])
+    say(f"learning {counted(data.n_rows, 'row')}")
+    return Detector(normal=data.normal, **settings).fit(data.rows, data.y), data
+
+
+def _fit_on_cluster(
+    spec: InputSpec, like: Plan | None, settings: dict[str, Any], say: Say, *, address: str
+) -> tuple[Detector, TrainingData]:
+    with cluster(address):
+        data = read_on_cluster(spec, like, random_state=settings["random_state"])
+        say(f"learning {counted(data.n_rows, 'row')}")
+        return distributed.fit(data.rows, normal=data.normal, **settings), data
+
+
+_HELD = 0.3  # the share of each kind that is kept from the second detector
+_MOST_NORMAL, _MOST_OF_A_KIND = 20_000, 5_000
+_NUMBERS = {"0": NORMAL, "1": "anomaly"}  # as a detector calls them
+
+
+def write_fit_report(
+    path: Path,
+    spec: InputSpec,
+    detector: Detector,
+    data: TrainingData,
+    *,
+    model: Path,
+    warnings: Sequence[str],
+) -> None:
+    """Write the report of a fit, measured on rows that are held out of a second one."""
+    known = _known_rows(spec, detector, data)
+    report = detector_report(
+        detector,
+        _held_out(detector, known),
+        counts={_called(kind, data.labels): n for kind, n in data.counts.items()},
+        title=f"Anomalies in {', '.join(Path(name).name for name in spec.paths)}",
+        warnings=_weighed(warnings, known, detector),
+        usage=Usage(
+            model=str(model),
+            label=spec.label or "kind",
+            options=spec.label_words(),
+            words=in_command,
+        ),
+    )
+    asked = dict.fromkeys(spec.drop, "by --drop")
+    learnt = replace(report.learnt, dropped=report.learnt.dropped | asked)
+    write_report(replace(report, learnt=learnt), path)
+
+
+def _weighed(warnings: Sequence[str], known: "_Known", detector: Detector) -> list[str | Finding]:
+    """What was warned of; the findings on columns as such, so that the page can order them."""
+    seen = np.isin(known.kind.astype(str), list(detector.kinds_))
+    code = np.where(seen, 1, np.where(known.kind == known.normal, 0, -1))
+    there = [column for column in known.table.columns if len(column.values)]
+    found = [
+        finding
+        for finding in check_columns(replace(known.table, columns=there), code)
+        if any(finding.message in text for text in warnings)
+    ]
+    others = [text for text in warnings if not any(one.message in text for one in found)]
+    return [*found, *others]
+
+
+@dataclass(frozen=True)
+class _Known:
+    """Rows and their kinds, None where there is no label.
+
+    Attributes
+    ----------
+    y : ndarray or None
+        Labels as a detector takes them.
+    numbered : bool
+        Whether rows are in the order of the files, and none is left out.
+    all_rows : bool
+        Whether they are all the rows there are.
+    """
+
+    table: Table
+    kind: np.ndarray
+    normal: str
+    y: np.ndarray | None
+    numbered: bool
+    all_rows: bool
+
+
+def _known_rows(spec: InputSpec, detector: Detector, data: TrainingData) -> _Known:
+    """The rows of the fit, and those of unseen kinds where the files can be read once more."""
+    table, labels = data.sample, data.labels
+    large = is_large(spec.paths)
+    if large and detector.plan_.windows is not None:
+        raise UserError(
+            "The model is written. Its report would be measured on a sample of these large files, "
+            "whose rows have no windows: measure with eqsep test on files of their own."
+        )
+    again = not large and STANDARD_INPUT not in files_of(spec.paths)
+    if spec.seen and again and detector.plan is None:
+        table, labels = replace(spec, seen=()).read()
+    numbered = not large and (again or not spec.seen)
+    kind, normal, y = _kinds(labels, table.n_rows)
+    if detector.plan_.labels.unlabelled_is_normal:  # rows without a label are the normal ones
+        kind = np.where(kind == None, normal, kind)  # noqa: E711  one by one
+    return _Known(table=table, kind=kind, normal=normal, y=y, numbered=numbered, all_rows=not large)
+
+
+def _kinds(labels: LabelColumn | None, n_rows: int) -> tuple[np.ndarray, str, np.ndarray | None]:
+    """What a detector calls the kind of each row, the normal one, and its labels."""
+    if labels is None:
+        return np.full(n_rows, NORMAL, dtype=object), NORMAL, None
+    kind = np.array([t if t is None else _called(t, labels) for t in labels.texts], dtype=object)
+    return kind, _called(labels.normal, labels), labels.y
+
+
+def _called(text: str, labels: LabelColumn | None) -> str:
+    """What a label is called on the page: a kind by its name, 0 and 1 in words."""
+    if labels is not None and labels.are_numbers:
+        return _NUMBERS.get(text, text)
+    return text
+
+
+def _held_out(detector: Detector, known: _Known) -> HeldOut:
+    """A part of the rows, and a second detector that has learnt the others."""
+    unseen = sorted({k for k in known.kind if k not in (None, known.normal, *detector.kinds_)})
+    near = np.zeros(len(known.kind), dtype=bool)
+    if known.table.groups is None:
+        test = _chosen(known.kind, unseen, normal=known.normal)
+    else:
+        grouping = detector.plan_.holdout.grouping
+        assert grouping is not None  # the rows were learnt with their groups
+        is_normal = known.kind == known.normal
+        test, near = _chosen_groups(grouping, known.table.groups, is_normal)
+        test |= np.isin(known.kind.astype(str), unseen)
+    train = np.flatnonzero(~test & ~near & ~np.isin(known.kind.astype(str), unseen))
+    rows = np.flatnonzero(test & (known.kind != None))  # noqa: E711  one by one
+    _check_enough(known, rows, train, grouping=detector.plan_.holdout.grouping)
+    trial = Detector(**detector.get_params(deep=False))
+    with python_warnings.catch_warnings():
+        python_warnings.simplefilter("ignore")  # said of the first fit already
+        trial.fit(known.table.take(train), None if known.y is None else known.y[train])
+    return HeldOut(
+        known.table.take(rows),
+        known.kind[rows].astype(str),
+        normal=known.normal,
+        doubted=detector.plan_.labels.doubts_calibration,
+        names=_row_names(detector, known, rows),
+        detector=trial,
+        usual=known.table.take(np.flatnonzero(known.kind == known.normal)),
+        note=_note(known, trial, n_train=len(train), n_test=len(rows), unseen=unseen),
+        later=_later(detector, known),
+    )
+
+
+def _later(detector: Detector, known: _Known) -> LaterRows | None:
+    """The last rows, and a detector of those before; None where no times are known, or few rows."""
+    groups = known.table.groups
+    if groups is None or groups.columns[1] is None:
+        return None
+    is_normal = known.kind == known.normal
+    after = groups.time > np.quantile(groups.time[is_normal], 1 - _HELD)
+    shown = np.isin(known.kind.astype(str), [known.normal, *detector.kinds_])
+    before = np.flatnonzero(~after & (shown | (known.kind == None)))  # noqa: E711  one by one
+    rows = np.flatnonzero(after & (known.kind != None))  # noqa: E711
+    if not is_normal[rows].any():
+        return None
+    trial = Detector(**detector.get_params(deep=False))
+    with python_warnings.catch_warnings():
+        python_warnings.simplefilter("ignore")
+        try:
+            trial.fit(known.table.take(before), None if known.y is None else known.y[before])
+        except UserError:  # too few of some sort came first
+            return None
+    return LaterRows(known.table.take(rows), known.kind[rows].astype(str), trial, len(before))
+
+
+def _check_enough(
+    known: _Known, rows: np.ndarray, train: np.ndarray, *, grouping: Grouping | None
+) -> None:
+    """Refuse a report where too few normal rows are left to fit to, or to measure on."""
+    learnt, held = (part[known.kind[part] == known.normal] for part in (train, rows))
+    what, needed = "normal row", 2
+    if grouping is not None and known.table.groups is not None:
+        units = grouping.units(known.table.groups, key=0)
+        learnt, held = np.unique(units[learnt]), np.unique(units[held])
+        what, needed = grouping.unit, 3
+    if len(held) and len(learnt) >= needed - 1:
+        return
+    of = "" if needed == 2 else " with normal rows"
+    raise UserError(
+        f"The model is written, but no report: it is measured on normal rows that a second fit "
+        f"does not learn, which takes {needed} {what}s{of} at least, got "
+        f"{len(held) + len(learnt):,}. Add normal rows, or leave out --report."
+    )
+
+
+def _chosen(kind: np.ndarray, unseen: Sequence[str], *, normal: str) -> np.ndarray:
+    """Which rows are held out: a share of each kind, and all of those that were not shown.
+
+    Of the normal rows and of kinds that have two, one at least.
+    """
+    rng = np.random.default_rng(0)
+    test = np.zeros(len(kind), dtype=bool)
+    for name in sorted({k for k in kind if k is not None}):
+        rows = rng.permutation(np.flatnonzero(kind == name))
+        share = 1.0 if name in unseen else _HELD
+        most = _MOST_NORMAL if name == normal else _MOST_OF_A_KIND
+        least = 1 if name == normal or len(rows) > 1 else 0
+        test[rows[: min(max(int(share * len(rows)), least), most)]] = True
+    return test
+
+
+def _chosen_groups(
+    grouping: Grouping, groups: RowGroups, is_normal: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows are held out where whole groups are, and which lie in gaps beside them.
+
+    Those of a share of the groups that have normal rows, one at least where two are left.
+    """
+    units = grouping.units(groups, key=0)
+    hashes = np.unique(units[is_normal])
+    bound = hashes[max(min(int(_HELD * len(hashes)), len(hashes) - 2), int(len(hashes) > 2))]
+    test = units < bound
+    return test, ~test & grouping.near(groups, key=0, bound=int(bound))
+
+
+def _row_names(detector: Detector, known: _Known, rows: np.ndarray) -> list[str]:
+    """By an id, where a column holds ids; else by the number in the files, where it is known."""
+    ids = [c for c in known.table.columns if c.name in detector.plan_.encoder.dropped]
+    if ids and len(ids[0].values):
+        texts = ids[0].texts()
+        return [f"{ids[0].name} {texts[i]}" for i in rows]
+    return [f"row {i + 1:,}" if known.numbered else "a held-out row" for i in rows.tolist()]
+
+
+def _note(
+    known: _Known, trial: Detector, *, n_train: int, n_test: int, unseen: Sequence[str]
+) -> str:
+    whole = "rows" if known.all_rows else "rows that were drawn first, as the files are large,"
+    n_all = len(known.kind)
+    apart = n_all - n_train - n_test
+    text = (
+        f"Of {n_all:,} {whole} {n_test:,} were held out and measured by a second detector that was "
+        f"fitted alike to the other {n_train:,}; its threshold is {trial.threshold_:.3f}."
+    )
+    if apart:
+        text += f" {apart:,} too near to these, or without a label, are in neither."
+    text += " The model itself was fitted to all rows: to more than what is measured here."
+    if unseen:
+        text += f" The kinds that were not shown, {', '.join(unseen)}, are in the test alone."
+    return text
+
+
+def read_training_data(spec: InputSpec, like: Plan | None, *, random_state: int) -> TrainingData:
+    """The rows of files, at once where they are few."""
+    if is_large(spec.paths):
+        spec.check()
+        stamps = {file: stamp_of(file) for file in files_of(spec.paths)}
+        sample = sample_files(spec, like, np.random.default_rng(random_state))
+        data = _in_batches(spec, like, sample)
+        return replace(data, rows=replace(data.rows, stamps=stamps))
+    rows, labels = spec.read(like)
+    if labels is None:
+        counts = {NORMAL: rows.n_rows}
+        return TrainingData(sample=rows, labels=None, counts=counts, rows=rows, y=None)
+    normal = None if labels.are_numbers else labels.normal
+    return TrainingData(
+        sample=rows, labels=labels, counts=labels.counts, rows=rows, y=labels.y, normal=normal
+    )
+
+
+def read_on_cluster(spec: InputSpec, like: Plan | None, *, random_state: int) -> TrainingData:
+    """The rows of files, which the processes of the cluster that was joined read file by file."""
+    spec.check()
+    files = files_of(spec.paths)
+    if STANDARD_INPUT in files:
+        raise UserError("Standard input cannot be read on a cluster: pass files.")
+    files = [str(Path(file).resolve()) for file in files]  # other processes are elsewhere
+    sampling = _Sampling(spec, like, random_state)
+    sample = total(as_units(files, str), sampling, FileSample.merge) or FileSample()
+    data = _in_batches(spec, like, sample)
+    return replace(data, rows=Divided(files, data.rows.of))
+
+
+def is_large(paths: Sequence[str]) -> bool:
+    """Whether files should not be held in memory; standard input, read once, always is."""
+    files = files_of(paths)
+    if STANDARD_INPUT in files:
+        return False
+    return sum(map(_size, files)) > LARGE
+
+
+def _size(file: str) -> int:
+    """About how many bytes of text a file holds; no more are counted than make it large."""
+    size = Path(file).stat().st_size
+    if FORMATS.get(ending_of(file)) == "parquet" and Path(file).is_file():
+        return max(size * _PACKED, _NUMBER * count_values(file))
+    if not file.endswith(".gz") or size > LARGE or not Path(file).is_file():
+        return size
+    size = 0
+    with suppress(OSError, EOFError, zlib.error), gzip.open(file, "rb") as text:
+        while size <= LARGE and (part := text.read(2**20)):
+            size += len(part)
+    return size
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """Rows of files, a table for each piece that was read, in the types that its file has."""
+
+    parts: list[tuple[str, pa.Table]]
+
+    def take(self, rows: np.ndarray) -> "FileRows":
+        """Some of them, by positions in rising order."""
+        kept, start = [], 0
+        for file, table in self.parts:
+            low, high = np.searchsorted(rows, (start, start + table.num_rows))
+            if low < high:
+                kept.append((file, table.take(pa.array(rows[low:high] - start))))
+            start += table.num_rows
+        return FileRows(kept)
+
+    def by_file(self) -> tuple[list[pa.Table], np.ndarray]:
+        """The rows of each file as one table, and the positions that these rows have here."""
+        tables: dict[str, list[pa.Table]] = {}
+        positions: dict[str, list[np.ndarray]] = {}
+        start = 0
+        for file, table in self.parts:
+            tables.setdefault(file, []).append(table)
+            positions.setdefault(file, []).append(np.arange(start, start + table.num_rows))
+            start += table.num_rows
+        order = np.concatenate([part for parts in positions.values() for part in parts])
+        return [pa.concat_tables(parts) for parts in tables.values()], order
+
+
+def _joined(parts: list[LabelledRows[FileRows]]) -> LabelledRows[FileRows]:
+    return LabelledRows.join(parts, lambda all_: FileRows([p for rows in all_ for p in rows.parts]))
+
+
+@dataclass
+class FileSample:
+    """Rows of files sampled at random, and how often each label is written in all of them.
+
+    Samples of other files merge into one of all.
+    """
+
+    counts: Counter[str | None] = field(default_factory=Counter)
+    strata: Strata[LabelledRows[FileRows]] | None = None
+    n_rows: int = 0
+
+    def merge(self, later: "FileSample") -> "FileSample":
+        """This one, when it has taken in the sample of later rows."""
+        self.counts.update(later.counts)
+        if self.strata is None:
+            self.strata = later.strata
+        elif later.strata is not None:
+            self.strata.merge(later.strata, moved=lambda rows: rows.after(self.n_rows))
+        self.n_rows += later.n_rows
+        return self
+
+    def add(self, spec: InputSpec, file: str, table: pa.Table, rng: np.random.Generator) -> None:
+        """See one more piece of a file."""
+        labels = spec.written_labels(table)
+        self.counts.update(labels.tolist())
+        if spec.label is not None:
+            table = table.drop_columns([spec.label])
+        if self.strata is None:
+            size, most = sample_size(table.num_columns), batches.ANOMALIES
+            self.strata = Strata(size, _joined, most_others=most)
+        positions = np.arange(self.n_rows, self.n_rows + len(labels))
+        rows = LabelledRows(FileRows([(file, table)]), labels, positions)
+        normal = [_may_be_normal(text, spec.normal) for text in labels]
+        self.strata.add(rows, is_normal=np.array(normal, dtype=bool), rng=rng)
+        self.n_rows += len(labels)
+
+
+def sample_files(spec: InputSpec, like: Plan | None, rng: np.random.Generator) -> FileSample:
+    """A sample of the rows of the files."""
+    sample = FileSample()
+    for file, table in pieces_for(like, spec.paths, spec.columns(like), layout=spec.layout):
+        sample.add(spec, file, table, rng)
+        if len(sample.counts) > 10 * MOST_KINDS:
+            break  # refused when they are read
+    return sample
+
+
+def _may_be_normal(text: str | None, normal: Sequence[str]) -> bool:
+    if text is None or normal:
+        return text is None or any(as_label(word, [text]) == text for word in normal)
+    return text.strip().casefold() in _USUAL
+
+
+@dataclass(frozen=True)
+class _Sampling:
+    """From a file to a sample of its rows."""
+
+    spec: InputSpec
+    like: Plan | None
+    random_state: int
+
+    def __call__(self, file: str, number: int) -> FileSample:
+        rng = np.random.default_rng([self.random_state, number])
+        return sample_files(replace(self.spec, paths=[file]), self.like, rng)
+
+
+def _in_batches(spec: InputSpec, like: Plan | None, sample: FileSample) -> TrainingData:
+    if sample.strata is None or not sample.n_rows:
+        raise no_rows(spec.paths)
+    sampled = sample.strata.sample()
+    tables, order = sampled.rows.by_file()
+    rows = _typed(spec, tables, like).take(np.argsort(sampled.positions[order]))
+    reader = _Reader(spec, like, {} if like else _column_kinds(rows))
+    if spec.label is None:
+        return TrainingData(
+            sample=rows, labels=None, counts={NORMAL: sample.n_rows}, rows=reader, y=None
+        )
+    written = list(sample.counts)
+    column = pa.chunked_array([pa.array(written, pa.string())])
+    labels = read_label_column(column, name=spec.label, **spec.told)
+    kept = labels.seen(spec.seen) if spec.seen else np.ones(len(written), dtype=bool)
+    text = dict(zip(written, labels.texts, strict=True))
+    known = [name for name, wanted in zip(written, kept, strict=True) if wanted]
+    counts: Counter[str | None] = Counter()
+    for name in known:
+        counts[text[name]] += sample.counts[name]
+    in_order = sampled.y[np.argsort(sampled.positions)]
+    there = np.flatnonzero([name in known for name in in_order])
+    mine = replace(labels, texts=objects(text[name] for name in in_order[there]))
+    are_numbers = labels.take(kept).are_numbers
+    values = [text[name] for name in known]
+    taken = dict(zip(known, numbers_of(values) if are_numbers else values, strict=True))
+    reader = replace(reader, labels=taken)
+    normal = None if are_numbers else labels.normal
+    return TrainingData(
+        sample=rows.take(there),
+        labels=mine,
+        counts=labels.ordered(counts),
+        rows=reader,
+        y=None,
+        normal=normal,
+    )
+
+
+def _typed(spec: InputSpec, tables: list[pa.Table], like: Plan | None) -> Table:
+    beside = joined([table.select(spec.groups) for table in tables])
+    values = [table.drop_columns(spec.groups) for table in tables]
+    if like is not None:
+        return spec.with_groups(as_read(joined(values), like), beside)
+    typed = joined([understood(table, spec.layout, as_text=spec.names) for table in values])
+    return spec.with_groups(read_table(with_categories(typed, spec.names), name="Detector"), beside)
+
+
+def _column_kinds(rows: Table) -> dict[str, tuple[str, dict[str, Any] | None]]:
+    """What each column is read as, and how it is written."""
+    return {c.name: ("text" if c.is_empty else c.kind, c.notation) for c in rows.columns}
+
+
+@dataclass(frozen=True)
+class _Reader:
+    """All rows in batches, each time it is called: what a detector takes.
+
+    Attributes
+    ----------
+    like : Plan or None
+        The detector as whose columns the rows are read.
+    kinds : mapping of str to str and dict
+        Without it: what each column is read as, and how it is written.
+    labels : mapping of str to label
+        From labels as they are written to those a detector takes; rows of others are left out.
+    stamps : mapping of str to stamp
+        What must be as it was when the files were read first.
+    """
+
+    spec: InputSpec
+    like: Plan | None
+    kinds: Mapping[str, tuple[str, dict[str, Any] | None]]
+    labels: Mapping[str | None, Any] | None = None
+    stamps: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, file: str) -> "_Reader":
+        """The same of one file."""
+        return replace(self, spec=replace(self.spec, paths=[file]))
+
+    def __call__(self) -> Iterator[tuple[Table, np.ndarray | None]]:
+        waiting: list[tuple[pa.Table, np.ndarray]] = []
+        columns = self.spec.columns(self.like)
+        changed = [file for file, stamp in self.stamps.items() if stamp_of(file) != stamp]
+        if changed:
+            raise UserError(
+                f"{quoted(changed)} was changed since it was first read: rows are read three times "
+                f"where they are many. Try again when nobody writes to it."
+            )
+        for _, table in pieces_for(self.like, self.spec.paths, columns, layout=self.spec.layout):
+            written = self.spec.written_labels(table)
+            if self.labels is not None:
+                there = np.array([text in self.labels for text in written], dtype=bool)
+                table, written = table.filter(pa.array(there)), written[there]
+            waiting.append((self._cast(table), written))
+            if sum(len(labels) for _, labels in waiting) >= ROWS_AT_ONCE:
+                yield self._batch(waiting)
+                waiting = []
+        if waiting:
+            yield self._batch(waiting)
+
+    def _cast(self, table: pa.Table) -> pa.Table:
+        """The columns in the types of the sample."""
+        if self.like is not None:
+            return table
+        columns, fields = [], []
+        for name, (kind, known) in self.kinds.items():
+            field = table.schema.field(name)
+            column = cast(table.column(name), kind, written(field, known))
+            if name in self.spec.names:
+                column = column.cast(pa.string()).dictionary_encode()
+            columns.append(column)
+            fields.append(pa.field(name, column.type))
+            if known:
+                fields[-1] = annotated(fields[-1], Notation.of(known))
+        for name in self.spec.groups:
+            columns.append(table.column(name))
+            fields.append(table.schema.field(name))
+        return pa.table(columns, schema=pa.schema(fields))
+
+    def _batch(self, waiting: list[tuple[pa.Table, np.ndarray]]) -> tuple[Table, np.ndarray | None]:
+        table = joined([table for table, _ in waiting])
+        values = table.drop_columns(self.spec.groups)
+        rows = as_read(values, self.like) if self.like else read_table(values, name="Detector")
+        rows = self.spec.with_groups(rows, table)
+        if self.labels is None:
+            return rows, None
+        written = np.concatenate([labels for _, labels in waiting])
+        return rows, objects(self.labels[text] for text in written)

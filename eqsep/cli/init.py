@@ -1,0 +1,184 @@
+"""`eqsep init`: a look at a table, and a project file with a comment for each line."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import pyarrow as pa
+import typer
+
+from eqsep.checks import counting_columns, leaking_columns
+from eqsep.cli.console import Screen, print_warnings
+from eqsep.cli.labelled import is_usual_normal
+from eqsep.cli.project import ENDING, NAME, Project
+from eqsep.errors import UserError
+from eqsep.files import written_whole
+from eqsep.io import open_table
+from eqsep.tables.column import Column
+from eqsep.tables.reading import Table, read_table
+
+_LABEL_NAMES = {
+    *("label", "labels", "class", "kind", "target", "y", "attack", "attack_cat", "anomaly"),
+    *("outlier", "fault", "failure", "defect", "fraud", "is_fraud", "is_anomaly", "category"),
+    *("diagnosis", "verdict", "status", "outcome"),
+}
+_GROUP_NAMES = {
+    *("run", "machine", "machine_id", "card", "card_id", "host", "device", "device_id", "unit"),
+    *("unit_id", "sensor", "sensor_id", "patient", "patient_id", "customer", "customer_id", "user"),
+    *("user_id", "batch", "batch_id", "lot", "session", "session_id", "engine", "engine_id"),
+}
+_TIME_NAMES = {"time", "timestamp", "datetime", "date", "ts", "day", "t"}
+_MOST_LABELS = 50
+_SAMPLED = 100_000  # rows that are looked at
+_DISTINCT = 0.95  # of the rows: texts that differ so often are ids
+
+
+def init(
+    rows: Annotated[
+        list[str], typer.Argument(metavar="FILE", help="The table: a file or a folder of files.")
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The project file (default: eqsep.toml by the table)."),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+) -> None:
+    """Look at a table and write eqsep.toml: label, ids, leaks and dates, with a comment each."""
+    first = Path(rows[0])
+    folder = first if first.is_dir() else first.parent
+    path = out or folder / NAME
+    if path.exists() and not force:
+        raise UserError(f"{path} exists: edit it, or replace it with --force.")
+    with print_warnings():
+        text = "\n".join(_lines(rows, model=f"{first.stem.split('.')[0] or 'model'}{ENDING}"))
+    with written_whole(path) as file:
+        file.write(text.encode())
+    Project.read(path)
+    console = Screen()
+    console.print(text, markup=False, soft_wrap=True)
+    console.print(f"Wrote {path}. Check it, then run: eqsep fit {' '.join(rows)}", markup=False)
+
+
+def _lines(paths: list[str], *, model: str) -> Iterator[str]:
+    """The lines of the project file of a table."""
+    rows = _sample(paths)
+    labels = _label_column(rows)
+    yield "# Options of eqsep for this table: every command reads them; the command line wins."
+    yield f"model = {_quoted(model)}  # the file that eqsep fit writes, from this folder"
+    yield ""
+    counts: Counter[str] = Counter()
+    if labels is None:
+        yield '# label = "kind"  # no column looks like labels: without one, all rows are normal'
+        normal = ""
+    else:
+        counts = Counter(text for text in labels.texts() if text is not None)
+        shown = ", ".join(f"{label} ({n:,})" for label, n in counts.most_common(8))
+        normal, why = _normal(counts)
+        yield f"label = {_quoted(labels.name)}  # {shown}{', …' * (len(counts) > 8)}"
+        yield f"normal = {_quoted(normal)}  # {why}"
+    yield ""
+    yield "# Columns to leave out: ids, and what is only known together with the label."
+    yield "drop = ["
+    drops, hints = _drops(rows, labels, normal)
+    for name, why in drops.items():
+        yield f"    {_quoted(name)},  # {why}"
+    for name, why in hints.items():
+        yield f"    # {_quoted(name)},  # {why}"
+    yield "]"
+    codes = [c.name for c in rows.columns if c.name not in drops and _looks_like_codes(c)]
+    if codes:
+        yield f"categorical = {json.dumps(codes, ensure_ascii=False)}  # numbers that look like codes"
+    else:
+        yield '# categorical = ["zip"]  # columns whose numbers are names'
+    yield ""
+    others = [c for c in rows.columns if c.name not in drops and c is not labels]
+    times = [c.name for c in others if c.kind == "date" or c.name.casefold() in _TIME_NAMES]
+    groups = [c.name for c in others if c.name.casefold() in _GROUP_NAMES]
+    time, group = (times or ["timestamp"])[0], (groups or ["machine"])[0]
+    yield f"# time = {_quoted(time)}  # if rows depend on the rows before: whole blocks calibrate"
+    yield f"# group = {_quoted(group)}  # if rows of one machine, card or run are alike"
+    yield "# window = 10  # sensors: add mean, deviation and slope of the last rows of a run"
+    yield ""
+    yield "false_alarm_rate = 0.01  # the share of new normal rows that may raise an alarm"
+    yield '# missing = ["-999"]  # words for a missing value, instead of n/a, ?, null, …'
+    yield ""
+
+
+def _sample(paths: list[str]) -> Table:
+    """The first rows of the files, as columns."""
+    found, n = [], 0
+    with open_table(paths) as batches:
+        for batch in batches:
+            found.append(batch)
+            n += batch.num_rows
+            if n >= _SAMPLED:
+                break
+    if not found:
+        raise UserError(f"{', '.join(paths)} has no rows: expected a header and rows below it.")
+    return read_table(pa.concat_tables(found, promote_options="permissive"), name="eqsep init")
+
+
+def _label_column(rows: Table) -> Column | None:
+    """The column that most likely holds labels, if there is one."""
+    best, best_points = None, 1
+    for column in rows.columns:
+        if column.kind not in ("text", "boolean", "number"):
+            continue
+        values = {text for text in column.texts() if text is not None}
+        if not 1 < len(values) <= _MOST_LABELS:
+            continue
+        points = 2 * (column.name.strip().casefold() in _LABEL_NAMES)
+        points += column.kind != "number" and any(map(is_usual_normal, values))
+        if points > best_points or (points == best_points > 1):
+            best, best_points = column, points
+    return best
+
+
+def _normal(counts: Mapping[str, int]) -> tuple[str, str]:
+    """The label of normal rows, and why."""
+    usual = [label for label in counts if is_usual_normal(label)]
+    most = max(counts, key=lambda label: counts[label])
+    if usual:
+        return usual[0], "the label of normal rows, by its name"
+    return most, "CHECK: the most common label; normal rows should have it"
+
+
+def _drops(
+    rows: Table, labels: Column | None, normal: str
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Columns to leave out, and columns that somebody should look at, each with the reason."""
+    others = [column for column in rows.columns if column is not labels]
+    drops = {found.fields["column"]: "counts the rows" for found in counting_columns(rows)}
+    hints: dict[str, str] = {}
+    for column in others:
+        if column.kind == "text":
+            texts = [text for text in column.texts() if text is not None]
+            if len(texts) > 20 and len(set(texts)) > _DISTINCT * len(texts):
+                drops[column.name] = "an id: it differs from row to row"
+        elif column.kind == "date":
+            hints[column.name] = "a date: leave it out unless the time of a row matters"
+    if labels is not None:
+        drops.pop(labels.name, None)
+        labelled = labels.texts()
+        kinds = sorted({text for text in labelled if text not in (None, normal)})
+        places = {None: -1, normal: 0} | {kind: i + 1 for i, kind in enumerate(kinds)}
+        code = np.array([places[text] for text in labelled])
+        for found in leaking_columns(rows, code):
+            name = found.fields["column"]
+            if name != labels.name and name not in drops:
+                hints[name] = "separates the labels alone: leave it out if it comes with the label"
+    return drops, hints
+
+
+def _looks_like_codes(column: Column) -> bool:
+    """Whether a column of numbers is one of codes, by its name."""
+    return column.kind == "number" and column.name.casefold().endswith(
+        ("_code", "_type", "zip", "postcode", "protocol")
+    )
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,374 @@
+"""What commands read: model files, and the rows of tables as a model takes them."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from eqsep.detector.calibration import checked_rate
+from eqsep.detector.model import Model
+from eqsep.detector.plan import Plan
+from eqsep.detector.runs import PersistentAlarms, Runs
+from eqsep.errors import UserError, did_you_mean, quoted
+from eqsep.io.dialect import Layout
+from eqsep.io.files import Choice, cast, chosen, is_table, joined, no_rows, pieces
+from eqsep.io.inference import written
+from eqsep.io.text import unreadable
+from eqsep.persistence import ModelFileError, load_model, read_model
+from eqsep.persistence.container import MAGIC
+from eqsep.tables.column import Column, UnreadableError, column_of, objects, text_of
+from eqsep.tables.reading import NUMERIC, PLAINLY, Table, read_table, with_groups
+
+if TYPE_CHECKING:
+    from eqsep.detector import Detector  # which needs scikit-learn
+
+NUMBER = r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"
+TRUTHS = {"false": "0", "true": "1"}
+
+
+def load_detector(path: Path, *, rows: Iterable[str] = (), rate: float | None = None) -> "Detector":
+    """The detector in a model file; errors name the file, and say if `rows` is the model.
+
+    With a false-alarm `rate` it has the threshold of that one, not of its own.
+    """
+    detector = _loaded(path, load_model, rows=rows)
+    if not isinstance(getattr(detector, "model_", None), Model):
+        raise _no_detector(path, detector)
+    if rate is not None:
+        detector.false_alarm_rate = checked_rate(rate)
+        detector.threshold_  # noqa: B018  warns where rows are too few
+    return detector
+
+
+def load_scoring(path: Path, *, rows: Iterable[str] = (), rate: float | None = None) -> Model:
+    """The same without what learns: scikit-learn takes longer to import than a row to score."""
+    model = _loaded(path, read_model, rows=rows)
+    if not isinstance(model, Model):
+        raise _no_detector(path, model)
+    if rate is None:
+        return model
+    return model.promising(replace(model.promise, false_alarm_rate=checked_rate(rate)))
+
+
+def _loaded(path: Path, load: Callable[[Path], Any], *, rows: Iterable[str]) -> Any:
+    if not path.exists():
+        raise UserError(f"There is no model {path}: write one with eqsep fit.")
+    if path.is_file() and not _is_model(path):
+        models = [file for file in rows if Path(file).is_file() and _is_model(Path(file))]
+        raise UserError(f"{path} is not an eqsep model: {_instead(path, models)}")
+    try:
+        return load(path)
+    except ModelFileError as error:
+        raise error.at(str(path)) from error
+
+
+def _no_detector(path: Path, found: object) -> UserError:
+    return UserError(
+        f"{path} holds a {type(found).__name__}: expected a detector, as eqsep fit writes it."
+    )
+
+
+def _is_model(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
+def _instead(path: Path, models: Sequence[str]) -> str:
+    """What to pass where a file that is no model was passed as one."""
+    if models:
+        return f"the model comes first. Pass {models[0]} before {path}."
+    if is_table(path):
+        return f"make one of a table with eqsep fit {path} --out model.eqsep, and pass that."
+    return "pass a file that eqsep fit wrote."
+
+
+def columns_for(plan: Plan, *, beside: Iterable[str] = ()) -> Choice:
+    """Which columns of a file a model needs, and those that are wanted `beside` them.
+
+    One that was fitted to an array knows its columns by their place alone.
+    """
+    beside = list(beside)
+    learnt = plan.table_columns
+
+    def choose(there: list[str]) -> list[str]:
+        if not plan.is_named:
+            used = [column for column in there if column not in beside]
+            if len(used) != len(learnt):
+                raise UserError(
+                    f"The model knows its {len(learnt)} columns by their place, and "
+                    f"the table has {len(used)}: {quoted(used)}. Pass these columns alone."
+                )
+            return [*used, *beside]
+        used = [name for name, column in learnt.items() if column is not None]
+        absent = [column for column in used if column not in there]
+        if absent:
+            raise UserError(
+                f"Column {quoted(absent)} is missing: the model was fitted with it, and the table "
+                f"has {quoted(there)}. Add it, empty where a value is not known."
+                f"{did_you_mean(absent, [column for column in there if column not in used])}"
+            )
+        _check_groups(plan, beside, there)
+        return [*used, *beside]
+
+    return choose
+
+
+def _check_groups(plan: Plan, beside: Sequence[str], there: Sequence[str]) -> None:
+    """Refuse rows without the column of groups or of times that is asked for, and say why."""
+    grouping = plan.holdout.grouping
+    if grouping is None:
+        return
+    for name in filter(None, grouping.columns):
+        if name in beside and name not in there:
+            raise UserError(
+                f"Column {name!r} is missing: by it the model holds out whole {grouping.unit}s, "
+                f"so that it must know which one each row belongs to. The table has "
+                f"{quoted(there)}. Add it.{did_you_mean([name], there)}"
+            )
+
+
+def all_columns(plan: Plan, beside: Sequence[str]) -> Choice:
+    """All columns of a file, where those that a model needs and some others are there."""
+    needed = columns_for(plan, beside=beside)
+
+    def choose(there: list[str]) -> list[str]:
+        chosen(needed(there), there, name="The table")
+        return there
+
+    return choose
+
+
+def as_read(table: pa.Table, plan: Plan) -> Table:
+    """A table, of strings or not, as the rows that a plan takes."""
+    known = plan.table_columns
+    by_name = plan.is_named
+    names: Iterable[str] = known if by_name else table.schema.names
+    written = plan.encoder.notation
+    columns = {
+        name: pa.nulls(len(table)) if learnt is None else _like(table, name, learnt.reads, written)
+        for name, learnt in zip(names, known.values(), strict=False)
+    }
+    return replace(read_table(pa.table(columns), name="Detector"), named=by_name)
+
+
+def _like(
+    table: pa.Table, name: str, reads: str, notation: Mapping[str, dict[str, Any]]
+) -> pa.ChunkedArray:
+    """A column in the type that a model knows it by, as the file or else the model writes it."""
+    shown, known = table.schema.field(name).metadata, notation.get(name)
+    if not known and shown in (None, PLAINLY):
+        return cast(table.column(name), reads)
+    return cast(table.column(name), reads, written(table.schema.field(name), known))
+
+
+@contextmanager
+def errors_placed(name: str, *, before: int) -> Iterator[None]:
+    """Let errors in some rows of a file name it, and the row where they know it.
+
+    Parameters
+    ----------
+    before : int
+        How many rows of the file came before these.
+    """
+    try:
+        yield
+    except UnreadableError as error:
+        raise error.at(f"{name}, row {before + error.row + 1:,}") from error
+    except UserError as error:
+        raise error.at(name) from error
+
+
+def pieces_for(
+    plan: Plan | None, paths: Sequence[str], choose: Choice, *, layout: Layout
+) -> Iterator[tuple[str, pa.Table]]:
+    """Some thousand rows at a time, without those that a plan cannot read if these are set aside.
+
+    Text files give strings; each piece comes with the name of its file.
+    """
+    find_bad = None if plan is None else partial(_unreadable, plan=plan)
+    return pieces(paths, choose, layout=layout, find_bad=find_bad)
+
+
+def whole_pieces(paths: Sequence[str], choose: Choice, *, layout: Layout, like: Plan) -> pa.Table:
+    """All rows of the files, as they are written: text files give strings."""
+    parts = pieces_for(like, paths, choose, layout=layout)
+    tables = [table for _, table in parts if table.num_rows]
+    if not tables:
+        raise no_rows(paths)
+    return joined(tables)
+
+
+def _unreadable(table: pa.Table, plan: Plan) -> dict[str, pa.ChunkedArray]:
+    """Which values of each column a detector cannot read, where there are such."""
+    bad: dict[str, Any] = {}
+    for name, learnt in plan.table_columns.items():
+        if learnt is None or name not in table.schema.names:
+            continue
+        column = _like(table, name, learnt.reads, plan.encoder.notation)
+        if learnt.reads in NUMERIC and pa.types.is_string(column.type):
+            mask = unreadable(column, name, learnt.reads)
+            bad |= {} if mask is None else {name: mask}
+    return bad
+
+
+def persistent_alarms(text: str) -> PersistentAlarms:
+    """Alarms that persist for 3 of 5 rows, from "3/5"."""
+    found = re.fullmatch(r"\s*(\d+)\s*/\s*(\d+)\s*", text)
+    if found is None or not 1 <= int(found[1]) <= int(found[2]):
+        raise UserError(
+            f"--persist must be two whole numbers as in 3/5, the first at least 1 and not above "
+            f"the second, got {text!r}."
+        )
+    return PersistentAlarms(int(found[1]), int(found[2]))
+
+
+@dataclass(frozen=True)
+class GroupColumns:
+    """The columns that say to which group a row belongs, and when it was taken."""
+
+    group: str | None = None
+    time: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name in (self.group, self.time) if name is not None]
+
+    def like(self, plan: Plan) -> "GroupColumns":
+        """The same with the columns that a model knows, where none is named."""
+        grouping = plan.holdout.grouping
+        if grouping is None:
+            return self
+        group, time = (name or None for name in grouping.columns)
+        return GroupColumns(self.group or group, self.time or time)
+
+    def attach(self, rows: Table, table: pa.Table) -> Table:
+        """Rows with their groups and times, from the table that they were read from."""
+        group = None if self.group is None else _column(table, self.group, reads=["text"])
+        time = None if self.time is None else _column(table, self.time, reads=NUMERIC)
+        grouped = with_groups(rows, group, time)
+        if grouped.groups is None:
+            return rows
+        return replace(grouped, groups=replace(grouped.groups, columns=(self.group, self.time)))
+
+
+class RunReader:
+    """From pieces of files to the rows that a detector takes, with what came before in their run.
+
+    Parameters
+    ----------
+    model : Model
+        Where it takes no windows, rows are taken as they are.
+    persist : str, default=None
+        How many of how many last rows must be above the threshold, as in "3/5".
+    """
+
+    looks_back = True
+
+    def __init__(self, model: Model, *, persist: str | None = None) -> None:
+        self.model, self.runs = model, Runs()
+        self.alarms = PersistentAlarms(1, 1) if persist is None else persistent_alarms(persist)
+        self.windows = model.plan.windows
+        self.grouped = GroupColumns().like(model.plan)
+        grouping = model.plan.holdout.grouping
+        if grouping is not None and grouping.columns[0] == "":
+            raise UserError(
+                "The model was fitted in Python with groups that are no column, so that it is not "
+                "known which rows are of one run: windows and --persist can be had there alone."
+            )
+
+    def columns(self, *, beside: Iterable[str] = ()) -> Choice:
+        """The columns of a file that are read, those of the run too."""
+
+        def choose(there: list[str]) -> Iterable[str]:
+            if self.grouped.group is not None and self.grouped.group not in there:
+                raise UserError(
+                    f"Column {self.grouped.group!r} is missing: it says which run a row is of, and "
+                    f"windows and alarms that persist go on within a run. The table has "
+                    f"{quoted(there)}."
+                )
+            run = self._there(there).names
+            return columns_for(self.model.plan, beside=[*beside, *run])(there)
+
+        return choose
+
+    def _there(self, names: list[str]) -> GroupColumns:
+        """The same without times that are not there: then rows are in their order."""
+        return self.grouped if self.grouped.time in names else replace(self.grouped, time=None)
+
+    def __call__(self, table: pa.Table) -> Table:
+        """The rows of a piece."""
+        rows = as_read(table, self.model.plan)
+        rows = self._there(table.schema.names).attach(rows, table)
+        return rows if self.windows is None else self.windows.transform(rows, runs=self.runs)
+
+    def persisting(self, alarm: np.ndarray, rows: Table) -> np.ndarray:
+        """Which alarms stay: those of runs in which enough of the last rows are alarms."""
+        return self.alarms.update(alarm, None if rows.groups is None else rows.groups.group)
+
+
+@dataclass(frozen=True)
+class RowReader:
+    """From pieces of files to the rows that a detector takes, each for itself."""
+
+    model: Model
+    looks_back: ClassVar[bool] = False
+
+    def columns(self, *, beside: Iterable[str] = ()) -> Choice:
+        """The columns of a file that are read."""
+        return columns_for(self.model.plan, beside=beside)
+
+    def __call__(self, table: pa.Table) -> Table:
+        """The rows of a piece."""
+        return as_read(table, self.model.plan)
+
+    def persisting(self, alarm: np.ndarray, rows: Table) -> np.ndarray:  # noqa: ARG002
+        """Which alarms stay: all."""
+        return alarm
+
+
+def reader_of(model: Model, *, persist: str | None = None) -> RowReader | RunReader:
+    """How pieces of files become rows: with the rows before them, where something looks back."""
+    if model.plan.windows is None and persist is None:
+        return RowReader(model)
+    return RunReader(model, persist=persist)
+
+
+def _column(table: pa.Table, name: str, *, reads: Sequence[str]) -> Column:
+    """A column of a table, strings in the first type that all of them can have."""
+    column = table.column(name)
+    types = (found for kind in reads if (found := cast(column, kind)).type != column.type)
+    column = next(types, column)
+    if reads == ["text"] and not pa.types.is_string(column.type):
+        column = pa.chunked_array([pa.array(label_texts(column, name), pa.string())])
+    found = read_table(pa.table({name: column}), name="Detector")
+    return found.columns[0]
+
+
+def label_texts(column: pa.ChunkedArray, name: str, *, missing: Sequence[str] = ()) -> np.ndarray:
+    """Labels as text: 1 and 1.0 alike, and false and true as 0 and 1; None where one is missing."""
+    none = {folded(word) for word in missing}
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    array = column.unify_dictionaries().combine_chunks()
+    distinct = column_of(name, array.dictionary.to_numpy(zero_copy_only=False)).texts()
+    distinct = [None if text is None or folded(text) in none else text for text in distinct]
+    known = {text for text in distinct if text}
+    short: dict[str, str] = {}
+    if known and all(text.lower() in TRUTHS for text in known):
+        short = {text: TRUTHS[text.lower()] for text in known}
+    elif all(re.fullmatch(NUMBER, text) for text in known):
+        short = {text: text_of(float(text)) for text in known}
+    texts = objects([*(short.get(text, text) if text else None for text in distinct), None])
+    found: np.ndarray = texts[array.indices.fill_null(len(distinct)).to_numpy()]
+    return found
+
+
+def folded(text: str) -> str:
+    """Text as it is compared: without case and blanks around it."""
+    return text.strip().casefold()

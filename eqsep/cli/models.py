@@ -1,0 +1,281 @@
+"""`eqsep info`, `merge` and `export`: what is in a model file, and the summary of a model."""
+
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from eqsep.cli.console import Screen, format_counts, in_command, print_warnings
+from eqsep.cli.inputs import load_detector
+from eqsep.cli.options import Again, ModelFile, ModelOut, check_model_out
+from eqsep.detector import Detector, RepeatedRowsWarning
+from eqsep.detector.calibration import CONFIDENCE
+from eqsep.detector.holdout import groups_needed
+from eqsep.detector.model import Model
+from eqsep.detector.namer import rows_for
+from eqsep.errors import UserError, counted
+from eqsep.io.files import check_not_read
+from eqsep.labels import NORMAL
+from eqsep.persistence.container import origin
+from eqsep.report.learnt import trust_in
+from eqsep.tables.column import text_of
+
+
+def merge(
+    models: Annotated[
+        list[Path], typer.Argument(metavar="MODEL", help="Fitted to rows of their own.")
+    ],
+    out: ModelOut,
+    again: Again = False,
+) -> None:
+    """Put together what several models have learnt; eqsep fit --like makes such models."""
+    with print_warnings():
+        detector = merge_models(models, out, again=again)
+    held = counted(len(detector.calibration_.scores), "held-out normal row")
+    Screen().print(f"{len(models)} models, {held}: {out}", soft_wrap=True, markup=False)
+
+
+def info(model: ModelFile) -> None:
+    """Say what a model is: columns, kinds, rows, settings, what it promises, who wrote it."""
+    print_info(Screen(), model)
+
+
+def export(
+    model: ModelFile,
+    onnx: Annotated[Path, typer.Option(metavar="FILE", help="The ONNX graph to write.")],
+) -> None:
+    """Write a model as an ONNX graph, from the columns of the table to alarms."""
+    check_model_out(onnx)
+    check_not_read(onnx, [model])
+    load_detector(model).to_onnx(onnx)
+    Screen().print(f"ONNX graph: {onnx}", soft_wrap=True, markup=False)
+
+
+_KINDS = {
+    "number": "number",
+    "duration": "duration",
+    "text": "name",
+    "boolean": "name",
+    "date": "date",
+}
+
+
+@contextmanager
+def refuse_repeats(*, again: bool) -> Iterator[None]:
+    """Refuse rows that were learnt before, unless they are to be learnt `again`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if again else "error", RepeatedRowsWarning)
+        try:
+            yield
+        except RepeatedRowsWarning as found:
+            raise UserError(found.message, hint=found.hint, topic=found.topic) from found
+
+
+def normal_word(model: Model) -> str:
+    """What a model calls normal rows."""
+    labels = model.evidence.labels.labels
+    return NORMAL if labels is None else text_of(labels.classes[0])
+
+
+def merge_models(models: Sequence[Path], out: Path, *, again: bool = False) -> Detector:
+    """Put together what several models have learnt, each from rows of its own."""
+    check_model_out(out)
+    if len(models) < 2:
+        raise UserError(f"Merging takes two models or more, got {len(models)}.")
+    check_not_read(out, models)
+    first, *others = (load_detector(path) for path in models)
+    for path, other in zip(models[1:], others, strict=True):
+        if not first.plan_.is_same(other.plan_):
+            raise UserError(
+                f"{models[0]} and {path} have not the same encoding and landmarks, so they cannot "
+                f"be merged. Fit the second with eqsep fit … --like {models[0]}."
+            )
+        with refuse_repeats(again=again):
+            first.merge(other)
+    first.save(out)
+    return first
+
+
+def print_summary(
+    console: Console,
+    detector: Detector,
+    counts: Mapping[str, int],
+    out: Path,
+    *,
+    gone: Mapping[str, int] | None = None,
+) -> None:
+    """The summary of a model, at the end of a fit with the number of rows of each kind.
+
+    Rows that were forgotten are `gone`.
+    """
+    model = detector.model_
+    normal = normal_word(model)
+    lines = {"rows": _by_kind(counts), "forgotten": _by_kind(gone or {})}
+    lines = {name: text for name, text in lines.items() if text}
+    lines |= {
+        "columns": _columns(model),
+        "seen kinds": (", ".join(sorted(model.kinds)) or "none") + _rare(model) * bool(counts),
+        "normal": trust_in(detector, counts, normal=normal),
+        "threshold": f"{model.threshold:.3f}",
+        "promise": _promise(model),
+        **_interval(model),
+        "model": f"{out} ({out.stat().st_size / 1e6:.1f} MB)",
+    }
+    for name, text in lines.items():
+        console.print(f"{name:11} {text}", markup=False, soft_wrap=True)
+
+
+def _by_kind(counts: Mapping[str, int]) -> str:
+    """How many rows there are, and of each kind; nothing where there is none."""
+    return f"{sum(counts.values()):,}: {format_counts(counts)}" if counts else ""
+
+
+def _rare(model: Model) -> str:
+    """The kinds with too few rows for the promise of names, the rarest first; if there are any."""
+    rate, grouping = model.promise.unseen_rate, model.plan.holdout.grouping
+    short = sorted(model.namer.short_kinds(rate).items(), key=lambda kind: (kind[1], kind[0]))
+    if not short or not model.namer.has_promise:  # that of an older file is without for all kinds
+        return ""
+    unit = "row" if grouping is None else grouping.unit
+    few = ", ".join(f"{kind} ({n:,})" for kind, n in short[:3])
+    more = f" and {len(short) - 3} more" * (len(short) > 3)
+    needed = counted(rows_for(rate), unit)
+    return f"; names without a promise, which takes {needed}: {few}{more}"
+
+
+def _columns(model: Model) -> str:
+    """How many columns of each kind are used, and which were left out."""
+    encoder, windows = model.plan.encoder, model.plan.windows
+    learnt = (column for column in model.plan.table_columns.values() if column)
+    kinds = Counter(_KINDS[column.reads] for column in learnt)
+    shown = ", ".join(
+        counted(kinds[kind], kind) for kind in dict.fromkeys(_KINDS.values()) if kinds[kind]
+    )
+    left_out = [*encoder.dropped, *model.left_out]
+    text = f"{kinds.total()}: {shown}" + f"; without {', '.join(left_out)}" * bool(left_out)
+    if windows is not None:
+        text += f"; of {len(windows.windowed)} also mean, deviation and slope of {windows.length} "
+        text += "rows, and change"
+    return text
+
+
+def _promise(model: Model) -> str:
+    calibration, grouping = model.calibration, model.plan.holdout.grouping
+    rate, confidence = model.promise.false_alarm_rate, model.promise.confidence
+    held, doubted = len(calibration.scores) - calibration.n_left_out, _is_doubted(model)
+    by = counted(held, "held-out row" if doubted else "held-out normal row")
+    if grouping is not None:
+        held = calibration.n_units
+        by = f"{counted(held, f'held-out {grouping.unit}')} of {by.replace('held-out ', '')}"
+    if calibration.n_left_out:
+        by += f" beside {calibration.n_left_out:,} taken for anomalies"
+    certainly = "" if confidence is None else f" with a confidence of {confidence:.4g}"
+    if not calibration.rank(rate, confidence):
+        verb = "is" if held == 1 else "are"
+        return f"none: {by} {verb} too few for false alarms at {rate:.2%}{certainly}"
+    text = f"{rate:.2%} of new normal rows raise an alarm,{certainly or ' on average'} (by {by})"
+    if grouping is not None:
+        text = text.replace("rows", f"rows of {grouping.promised}", 1)
+        if grouping.edges and grouping.columns[0] is not None:
+            text += f"; nothing of new groups, which takes {groups_needed(rate):,} groups or more"
+    if doubted or certainly or grouping is not None:
+        text = f"at most {text}"
+    return f"{text}; fewer, the more of these are anomalies" if doubted else text
+
+
+def _interval(model: Model) -> dict[str, str]:
+    """What luck may make of the promise in one model; nothing where there is none."""
+    promise = model.promise.false_alarm_rate, model.promise.confidence
+    if model.plan.holdout.grouping or not model.calibration.rank(*promise):
+        return {}
+    mean, low, high = model.calibration.interval(*promise)
+    ends = f"at most {high:.2%}" if _is_doubted(model) else f"{low:.2%} to {high:.2%}"
+    average = "" if model.promise.confidence is None else f", {mean:.2%} on average"
+    models = f"{100 * CONFIDENCE:g} of 100 models like this one"
+    return {"interval": f"{ends} for {models}{average}"}
+
+
+def _is_doubted(model: Model) -> bool:
+    return model.plan.labels.doubts_calibration
+
+
+_SHOWN_ELSEWHERE = (
+    *("normal", "false_alarm_rate", "confidence", "unseen_rate"),
+    *("plan", "feature_map", "device", "config"),
+)
+
+
+def print_info(console: Console, path: Path) -> None:
+    """The summary of a model, the rows it has learnt, its settings, and where its file is from."""
+    detector = load_detector(path)
+    print_summary(console, detector, {}, path)
+    made_by, version, digest = origin(path.read_bytes())
+    model, caution = detector.model_, detector.caution_
+    lines = {} if caution is None else {"caution": in_command(caution.warning())}
+    lines |= {
+        **_groups(model),
+        "learnt": _rows(model),
+        **_names(model),
+        "landmarks": f"{len(model.plan.terms.landmarks):,}",
+        "settings": _settings(detector),
+        "written by": f"eqsep {made_by}, format {version}",
+        "content": f"sha256 {digest}",
+    }
+    for name, text in lines.items():
+        console.print(f"{name:11} {text}", markup=False, soft_wrap=True)
+
+
+def _groups(model: Model) -> dict[str, str]:
+    """Which columns say what rows belong together, and when they were taken."""
+    grouping = model.plan.holdout.grouping
+    if grouping is None:
+        return {}
+    words = zip(("groups", "times"), grouping.columns, strict=True)
+    told = [
+        f"{word} by column {name!r}" if name else f"{word} that are no column"
+        for word, name in words
+        if name is not None
+    ]
+    return {"held out by": f"{grouping.unit}; {' and '.join(told)}, not learnt"}
+
+
+def _rows(model: Model) -> str:
+    """How many rows of each kind the sums are over, by their weight, and how many are held out."""
+    weights = model.n_learnt.tolist()
+    kinds = zip((NORMAL, *model.kinds), weights, strict=True)
+    told = ", ".join(f"{round(weight, 2):,.12g} {kind}" for kind, weight in kinds)
+    held_out = model.evidence.held_out
+    held = len(held_out.normal), len(held_out.anomalies)
+    words = (f"{held[0]:,} {NORMAL}", f"{held[1]:,} anomalous")
+    return f"{told}; held out {', '.join(w for w, n in zip(words, held, strict=True) if n) or 0}"
+
+
+def _settings(detector: Detector) -> str:
+    """The parameters of the fit that are not shown elsewhere, those that were set first."""
+    config, params = detector.model_.config, detector.get_params(deep=False)
+    given = {k: v for k, v in params.items() if k not in _SHOWN_ELSEWHERE}
+    defaults = Detector().get_params(deep=False)
+    order = sorted(given, key=lambda name: (given[name] == defaults[name], name))
+    values = {k: getattr(config, k, None) if given[k] is None else given[k] for k in order}
+    return ", ".join(f"{name}={value!r}" for name, value in values.items())
+
+
+def _names(model: Model) -> dict[str, str]:
+    """How often a row of a seen kind may be called unseen, and the kinds too rare for that."""
+    if not model.kinds:
+        return {}
+    if not model.namer.has_promise:
+        return {"names": "without a promise: the model is of an older file. Fit again to have one"}
+    rate, grouping = model.promise.unseen_rate, model.plan.holdout.grouping
+    promise = f"{100 * rate:.4g}% of the rows of a seen kind may be called unseen"
+    unit = "row" if grouping is None else grouping.unit
+    rare = (
+        f"kind {kind} has {counted(n, unit)}, {rows_for(rate):,} are needed for that"
+        for kind, n in sorted(model.namer.short_kinds(rate).items())
+    )
+    return {"names": "; ".join([promise, *rare])}

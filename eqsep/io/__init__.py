@@ -1,0 +1,190 @@
+"""Tables of any dialect in and out of files: what the command reads, Python reads too.
+
+>>> import tempfile, pathlib
+>>> path = pathlib.Path(tempfile.mkdtemp(), "payments.csv")
+>>> _ = path.write_text("day;amount\\n31.12.2024;1.234,50 €\\n01.01.2025;n/a\\n")
+>>> import warnings
+>>> with warnings.catch_warnings():
+...     warnings.simplefilter("ignore")  # notes on what was inferred
+...     table = read_table(path)
+>>> table.column("amount").to_pylist()
+[1234.5, None]
+
+| module | what it knows |
+|---|---|
+| `files` | files and folders as tables, whole or in pieces; Parquet and Arrow |
+| `text` | CSV and JSON lines; rows of them that cannot be read, set aside in a file |
+| `dialect` | delimiter, header, titles and aligned columns of a text file |
+| `notation` | how numbers, dates, units and missing values are written |
+| `inference` | columns of text in types |
+| `streams` | bytes as they arrive: pipes, gzip, encodings |
+| `sheets`, `cells` | spreadsheets |
+| `writing` | tables into files |
+"""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any
+
+import pyarrow as pa
+
+from eqsep.errors import UserError
+from eqsep.io.dialect import Layout
+from eqsep.io.files import TypedPieces, chosen, whole, with_categories
+from eqsep.io.text import BadRows
+from eqsep.io.writing import check_table_out, output_format, table_writer
+
+__all__ = ["open_table", "read_table", "write_table"]
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+def read_table(
+    path: Paths,
+    *,
+    drop: Iterable[str] = (),
+    categorical: Iterable[str] = (),
+    label: str | None = None,
+    **options: Any,
+) -> pa.Table:
+    """A table from a file, whatever its dialect, as `eqsep fit` reads it.
+
+    Notes on what was inferred (delimiter, units, dates, words for missing values) are given as
+    warnings of class `eqsep.errors.Note`.
+
+    Parameters
+    ----------
+    path : path or sequence of paths
+        CSV and other delimited or aligned text, JSON lines, Parquet, Arrow, spreadsheets, gzipped
+        or not; folders of them; "-" is standard input. Several files are one table.
+    drop : iterable of str
+        Columns to leave out.
+    categorical : iterable of str
+        Columns of categories, even if they look like numbers.
+    label : str, default=None
+        The column of labels, which is kept as it is written.
+    **options
+        How text is written, where that is not to be inferred: `delimiter`, `header` (a bool),
+        `decimal`, `thousands`, `encoding`, `skip` (lines before the table), `missing` (words for
+        missing values; "column=word" for one column), `sheet`; and `bad_rows`, a file to which
+        rows go that cannot be read, while the others are read.
+
+    Returns
+    -------
+    pyarrow.Table
+        Numbers, dates, truth values, durations, categories and text in types of their own. A
+        Detector takes it, as does `pandas` by `.to_pandas()` and `polars` by `polars.from_arrow`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "sensors.csv")
+    >>> _ = path.write_text("id,heat\\n7,1.5\\n8,?\\n")
+    >>> read_table(path, drop=["id"], missing=["?"]).to_pydict()
+    {'heat': [1.5, None]}
+    """
+    layout, writing = _layout(options)
+    categorical = list(categorical)
+    with writing:
+        texts = [*categorical, *([] if label is None else [label])]
+        table = whole(_paths(path), layout=layout, as_text=texts, but=drop)
+        labels = [] if label is None else [label]
+        values = with_categories(table.drop_columns(labels), categorical)
+        for name in labels:
+            values = values.append_column(table.schema.field(name), table.column(name))
+        return values.select(table.column_names)
+
+
+@contextmanager
+def open_table(
+    path: Paths, *, columns: Iterable[str] | None = None, **options: Any
+) -> Iterator[TypedPieces]:
+    """A table that is read in batches of some thousand rows, however many there are.
+
+    The types of a text file's columns are those of its first batch; numbers are floats.
+
+    Parameters
+    ----------
+    path, **options
+        As for `read_table`.
+    columns : iterable of str, default=None
+        Columns to read; all of them by default.
+
+    Yields
+    ------
+    iterable of pyarrow.Table
+        The batches.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "sensors.csv")
+    >>> _ = path.write_text("id,heat\\n7,1.5\\n8,2\\n")
+    >>> with open_table(path, columns=["heat"]) as batches:
+    ...     [batch.to_pydict() for batch in batches]
+    [{'heat': [1.5, 2.0]}]
+    """
+    layout, writing = _layout(options)
+    wanted = None if columns is None else list(columns)
+
+    def choose(there: list[str]) -> list[str]:
+        return there if wanted is None else chosen(wanted, there, name="The table")
+
+    with writing:
+        yield TypedPieces(_paths(path), choose, layout)
+
+
+def write_table(table: Any, path: str | os.PathLike[str], *, format: str | None = None) -> None:
+    """Write a table to a file, which is there whole or not at all.
+
+    Parameters
+    ----------
+    table : pyarrow.Table, dict of columns, or frame of pandas or polars
+    path : path
+        Its ending says the format; "-" is standard output, as CSV.
+    format : {"csv", "jsonl", "parquet", "arrow", "spreadsheet"}, default=None
+        Instead of the ending. "spreadsheet" is CSV in which no text is run as a formula.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "scores.csv")
+    >>> write_table({"row": [1, 2], "alarm": [False, True]}, path)
+    >>> path.read_text()
+    'row,alarm\\n1,false\\n2,true\\n'
+    """
+    out = os.fspath(path)
+    kind = output_format(out, format)
+    check_table_out(out)
+    try:
+        content = table if isinstance(table, pa.Table) else pa.table(table)
+    except (TypeError, ValueError) as error:
+        raise UserError(
+            f"write_table expects a table of pyarrow, a frame, or a dict of columns, got "
+            f"{type(table).__name__}: {error}."
+        ) from error
+    with table_writer(out, kind) as write:
+        write(content)
+
+
+def _paths(path: Paths) -> list[str]:
+    if isinstance(path, str | os.PathLike):
+        return [os.fspath(path)]
+    return [os.fspath(one) for one in path]
+
+
+def _layout(options: dict[str, Any]) -> tuple[Layout, Any]:
+    """What the options say of text files, and the context in which bad rows are written."""
+    known = list(Layout.__dataclass_fields__)
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        raise TypeError(f"Unknown option {unknown[0]!r}: expected one of {', '.join(known)}.")
+    missing = options.get("missing")
+    if missing is not None:
+        options["missing"] = (missing,) if isinstance(missing, str) else tuple(missing)
+    bad_rows = options.pop("bad_rows", None)
+    if bad_rows is None:
+        return Layout(**options), nullcontext()
+    quarantine = BadRows(bad_rows)
+    return Layout(**options, bad_rows=quarantine), quarantine.written()

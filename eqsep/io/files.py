@@ -1,0 +1,414 @@
+"""Tables in files and folders: opened, read whole or piece by piece."""
+
+import gzip
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Union
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eqsep.errors import Note, UserError, did_you_mean, quoted, warn
+from eqsep.files import FORMATS, READ_AS_TEXT, SHEETS, ending_of
+from eqsep.io.dialect import Layout
+from eqsep.io.inference import cast_as, is_text, notation_of, understood, written
+from eqsep.io.notation import is_number, strange_dates, strange_numbers
+from eqsep.io.sheets import open_sheet
+from eqsep.io.streams import STANDARD_INPUT, read_unchanged
+from eqsep.io.text import (
+    ROWS_AT_ONCE,
+    CsvFile,
+    JsonFile,
+    check_once,
+    not_divided,
+    open_text,
+    unreadable,
+)
+from eqsep.tables.batches import record_batches
+
+if TYPE_CHECKING:
+    from pyarrow import dataset
+
+TableFile = Union["ArrowFile", CsvFile, JsonFile]
+_FORMATS = FORMATS | READ_AS_TEXT | SHEETS
+_TYPES = {
+    "number": pa.float64(),
+    "duration": pa.float64(),
+    "date": pa.timestamp("us"),
+    "boolean": pa.bool_(),
+}  # of text that is written plainly
+_FIRST = 1000  # rows that are looked at before all of them
+_FEW = 20  # distinct values, of which one at least has a digit in a column of numbers or dates
+Choice = Callable[[list[str]], Iterable[str]]  # from the columns of a file to those wanted of it
+
+
+def files_of(paths: Iterable[str]) -> list[str]:
+    """The files that are named, and those in the folders that are; refuses what is not there.
+
+    Examples
+    --------
+    >>> files_of(["-"])
+    ['-']
+    """
+    files: list[str] = []
+    for given in paths:
+        path = Path(given)
+        if path.is_dir():
+            inside = sorted(
+                str(p)
+                for p in path.rglob("*")
+                if is_table(p) and not p.name.startswith((".", "_")) and p.is_file()
+            )
+            if not inside:
+                raise UserError(
+                    f"The folder {path} holds no table: expected files that end in {_endings()}."
+                )
+            files += inside
+        elif given != STANDARD_INPUT and not path.exists():
+            raise UserError(f"There is no file {path}: check its name and folder.")
+        else:
+            files.append(given)
+    return files
+
+
+def check_not_read(out: str | Path | None, paths: Iterable[str | Path]) -> None:
+    """Refuse before the work to write over a file that is read."""
+    if out is None or not Path(out).is_file():
+        return
+    there = (str(path) for path in paths if Path(path).exists())  # what is not, is told later
+    if any(Path(path).samefile(out) for path in files_of(there)):
+        raise UserError(f"{out} is read from: write to another file, or what it holds is lost.")
+
+
+@contextmanager
+def open_file(path: str, *, layout: Layout) -> "Iterator[TableFile]":
+    """A file, or standard input, as a table; errors of its content name it."""
+    if layout.bad_rows is not None:
+        layout.bad_rows.check(path)
+    name = "Standard input" if path == STANDARD_INPUT else path
+    try:
+        kind = "csv" if path == STANDARD_INPUT else _FORMATS.get(ending_of(path))
+        with (
+            read_unchanged(path, may_grow=kind in ("csv", "jsonl")),
+            _opened(path, kind, layout) as f,
+        ):
+            yield f
+    except (pa.ArrowException, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise not_divided(name, " ".join(str(error).split()).rstrip(".")) from error
+    except OSError as error:
+        if error.filename is not None or isinstance(error, BrokenPipeError):
+            raise
+        raise UserError(f"{name} cannot be read: {error.strerror or error}.") from error
+
+
+@contextmanager
+def _opened(path: str, kind: str | None, layout: Layout) -> "Iterator[TableFile]":
+    if kind is None:
+        raise UserError(f"{path} has no known ending: expected {_endings()}. Rename it.")
+    if kind in ("csv", "jsonl"):
+        with open_text(path, layout) as file:
+            yield file
+        return
+    if not Path(path).is_file():
+        raise UserError(f"{path} is a pipe or a device: these are read as text alone. Copy it.")
+    if kind == "sheet":
+        with open_sheet(path, layout) as sheet:
+            yield sheet
+        return
+    yield arrow_file(path, kind)
+
+
+def whole(
+    paths: Sequence[str], *, layout: Layout, as_text: Iterable[str] = (), but: Iterable[str] = ()
+) -> pa.Table:
+    """All rows of the files, in types that all values of a column allow.
+
+    Parameters
+    ----------
+    as_text : iterable of str
+        Columns of text files that are kept as they are written.
+    but : iterable of str
+        Columns that are left out.
+    """
+    as_text, but = list(as_text), list(but)
+    tables: list[pa.Table] = []
+    for path in files_of(paths):
+        with open_file(path, layout=layout) as file:
+            chosen([*as_text, *but], file.columns, name=file.name)
+            columns = [column for column in file.columns if column not in but]
+            table = file.whole(columns, as_text=as_text)
+            if tables and set(columns) != set(tables[0].schema.names):
+                apart = sorted(set(columns) ^ set(tables[0].schema.names))
+                raise UserError(
+                    f"{file.name} has not the columns of the files before it: {quoted(apart)} not "
+                    f"in all of them. Pass files of one table."
+                )
+            tables.append(table)
+    table = joined(tables)
+    if not table.num_rows:
+        raise no_rows(paths)
+    return table
+
+
+def joined(tables: Sequence[pa.Table]) -> pa.Table:
+    """Tables of several files below each other, in types that all their values allow."""
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise UserError(
+            f"A column has not the same type in all files: {error}. Write the files alike."
+        ) from error
+
+
+def no_rows(paths: Iterable[str]) -> UserError:
+    """The error for files in which nothing stands below the header."""
+    return UserError(f"{', '.join(paths)} has no rows: expected a header and rows below it.")
+
+
+def pieces(
+    paths: Sequence[str],
+    choose: Choice,
+    *,
+    layout: Layout,
+    find_bad: Callable[[pa.Table], dict[str, Any]] | None = None,
+) -> Iterator[tuple[str, pa.Table]]:
+    """Some thousand rows at a time, each with the name of their file; text files give strings.
+
+    `find_bad` says which values of each column cannot be read; where bad rows are set aside, those
+    with such values are.
+    """
+    for path in files_of(paths):
+        before = 0
+        with open_file(path, layout=layout) as file:
+            columns = chosen(choose(file.columns), file.columns, name=file.name)
+            for table in file.pieces(columns):
+                rows = table.num_rows
+                if layout.bad_rows is not None and find_bad is not None:
+                    bad = find_bad(table)
+                    table = layout.bad_rows.without(table, file.name, bad, before=before)
+                before += rows
+                yield file.name, table
+
+
+def chosen(wanted: Iterable[str], there: Sequence[str], *, name: str) -> list[str]:
+    """The wanted columns, each once, if all of them are there."""
+    wanted = list(dict.fromkeys(wanted))
+    absent = [column for column in wanted if column not in there]
+    if absent:
+        raise UserError(
+            f"{name} has no column {quoted(absent)}: its columns are {quoted(there)}."
+            f"{did_you_mean(absent, there)}"
+        )
+    return wanted
+
+
+def is_table(path: Path) -> bool:
+    """Whether the name of a file ends as that of a table does."""
+    return ending_of(path) in _FORMATS
+
+
+def _endings() -> str:
+    return ", ".join(f".{ending}" for ending in ("csv", "csv.gz", "tsv", "txt", "jsonl")) + (
+        ", .parquet, .arrow, .feather or .xlsx"
+    )
+
+
+def cast(column: pa.ChunkedArray, reads: str, written: Sequence[Any] = ()) -> pa.ChunkedArray:
+    """Strings in the type of a kind of column, where all of them can be; else as they are.
+
+    The encoder reads what is left value by value, and says which one it cannot read.
+
+    Parameters
+    ----------
+    written : sequence of Notation
+        How the column is written, where that is not plain: as its file shows, as the model knows.
+    """
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
+        return column
+    if not written:
+        if reads == "text":
+            return column
+        with suppress(pa.ArrowInvalid, KeyError):
+            return pc.cast(column, _TYPES[reads])
+    return cast_as(column, reads, written)
+
+
+_LAST_BYTES = {"parquet": b"PAR1", "arrow": b"ARROW1"}
+
+
+@dataclass(frozen=True)
+class ArrowFile:
+    """A Parquet or Arrow file: columns with types of their own."""
+
+    name: str
+    data: "dataset.Dataset"
+
+    @property
+    def columns(self) -> list[str]:
+        return self.data.schema.names
+
+    def whole(self, columns: Sequence[str], *, as_text: Iterable[str] = ()) -> pa.Table:  # noqa: ARG002
+        """All rows, in the types that the file has."""
+        return self._checked(self.data.to_table(columns=list(columns)))
+
+    def pieces(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Some thousand rows at a time."""
+        yield self._checked(self.data.schema.empty_table().select(list(columns)))
+        for batch in record_batches(self.data, list(columns), ROWS_AT_ONCE):
+            yield self._checked(pa.Table.from_batches([batch]))
+
+    def _checked(self, table: pa.Table) -> pa.Table:
+        for i, field in enumerate(table.schema):
+            if pa.types.is_string_view(field.type):  # not all of pyarrow knows it
+                table = table.set_column(i, field.name, table.column(i).cast(pa.string()))
+            value = getattr(field.type, "value_type", field.type)
+            if "string" in str(value):
+                table.column(i).validate(full=True)  # a damaged file may hold bytes of no text
+            if pa.types.is_nested(field.type) or "binary" in str(value):
+                raise UserError(
+                    f"Column {field.name!r} of {self.name} holds values of type {field.type}: "
+                    f"expected numbers, truth values, text, dates or durations. Leave it out."
+                )
+        return table
+
+
+def arrow_file(path: str, kind: str) -> ArrowFile:
+    """A Parquet or Arrow file; refused where it was cut off, or two columns have one name."""
+    from pyarrow import dataset  # which imports pandas
+
+    _check_whole(path, kind)
+    data = dataset.dataset(path, format=kind)
+    check_once(data.schema.names, path)
+    return ArrowFile(path, data)
+
+
+def count_values(path: str) -> int:
+    """How many values a Parquet file says that it holds, however small it is."""
+    from pyarrow import parquet
+
+    try:
+        found = parquet.read_metadata(path)
+    except (pa.ArrowException, OSError):  # told when it is read
+        return 0
+    return found.num_rows * found.num_columns
+
+
+def _check_whole(path: str, kind: str) -> None:
+    """Refuse a file that was cut off, or is of another kind: its last bytes tell."""
+    last = _LAST_BYTES[kind]
+    with Path(path).open("rb") as file:
+        file.seek(max(file.seek(0, os.SEEK_END) - len(last), 0))
+        if file.read() != last:
+            raise UserError(
+                f"{path} cannot be read: it does not end as a file of {kind.capitalize()} does. "
+                f"Check that it is whole."
+            )
+
+
+def with_categories(table: pa.Table, categorical: Iterable[str]) -> pa.Table:
+    """The table with some columns as categories; refuses numbers with words among them."""
+    _check_numbers(table, names=categorical)
+    _note_same(table)
+    for name in categorical:
+        column = table.column(name)
+        if not pa.types.is_dictionary(column.type):
+            index = table.schema.get_field_index(name)
+            table = table.set_column(index, name, column.dictionary_encode())
+    return table
+
+
+def _note_same(table: pa.Table) -> None:
+    """Name the columns that say nothing: without a value, or with the same one in all rows."""
+    distinct = {
+        name: pc.unique(column.slice(0, _FIRST))
+        for name, column in zip(table.schema.names, table.columns, strict=True)
+    }
+    few = {name: found for name, found in distinct.items() if len(found) == 1}
+    same = {name: pc.unique(table.column(name)) for name in few}
+    same = {name: found[0].is_valid for name, found in same.items() if len(found) == 1}
+    empty = [name for name, is_valid in same.items() if not is_valid]
+    constant = [name for name, is_valid in same.items() if is_valid]
+    if empty:
+        warn(Note(f"Without any value: {quoted(empty)}. A value there will be new."))
+    if constant and table.num_rows > 1:
+        warn(Note(f"The same in all rows: {quoted(constant)}. Another value there will be new."))
+
+
+def _check_numbers(table: pa.Table, *, names: Iterable[str]) -> None:
+    """Refuse a column of text that is nearly all numbers, or dates, unless it is categorical."""
+    for field in table.schema:
+        if not pa.types.is_string(field.type) or field.name in names:
+            continue
+        values = pc.unique(table.column(field.name).drop_null())
+        if not pc.any(pc.match_substring_regex(values[:_FEW], r"\d")).as_py():
+            continue
+        texts = values.to_pylist()
+        found = {"numbers": strange_numbers(texts), "dates": strange_dates(texts)}
+        for what, others in ((what, others) for what, others in found.items() if others):
+            word = next((f"{field.name}={o}" for o in others if not is_number(o)), None)
+            hint = "Correct it, leave the column out (drop), or call it categorical."
+            if word is not None:
+                hint += f" If that is a missing value, pass missing=[{word!r}]."
+            raise UserError(
+                f"Column {field.name!r} holds {what} and also {quoted(others, most=3)}.",
+                hint=hint,
+                topic="mixed_column" if word is None else "mixed_column_or_missing",
+                word=word,
+            )
+
+
+@dataclass(frozen=True)
+class TypedPieces:
+    """Batches of the rows of files, in the types that the first rows show."""
+
+    paths: list[str]
+    choose: Choice
+    layout: Layout
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        schema: pa.Schema | None = None
+        done = 0
+        for name, table in pieces(self.paths, self.choose, layout=self.layout):
+            if not table.num_rows:
+                continue
+            if schema is None:
+                schema = understood(table, self.layout).schema
+            yield _typed(table, schema, name=name, before=done)
+            done += table.num_rows
+
+
+def _typed(table: pa.Table, schema: pa.Schema, *, name: str, before: int) -> pa.Table:
+    columns = {}
+    for field in schema:
+        kind = _kind(field.type)
+        notation, _ = notation_of(field)
+        known = None if notation is None else notation.state()
+        column = cast(
+            table.column(field.name), kind, written(table.schema.field(field.name), known)
+        )
+        if kind != "text" and is_text(column.type):
+            bad = unreadable(column, field.name, kind)
+            if bad is None:
+                column = pa.chunked_array([pa.array([None] * len(column), _TYPES[kind])])
+            else:
+                row = pc.index(bad, True).as_py()
+                raise UserError(
+                    f"{name}, row {before + row + 1:,}: column {field.name!r} holds "
+                    f"{column[row].as_py()!r}, and its first rows hold values of kind {kind!r}.",
+                    hint="Correct it, or read the whole table at once with read_table.",
+                )
+        columns[field.name] = column
+    return pa.table(columns)
+
+
+def _kind(kind: pa.DataType) -> str:
+    """What a column of this type holds, in the words of the encoder."""
+    if pa.types.is_boolean(kind):
+        return "boolean"
+    if pa.types.is_temporal(kind):
+        return "date" if pa.types.is_timestamp(kind) or pa.types.is_date(kind) else "duration"
+    return "number" if pa.types.is_integer(kind) or pa.types.is_floating(kind) else "text"
