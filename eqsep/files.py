@@ -23,8 +23,10 @@ FORMATS = {
     "feather": "arrow",
     "ipc": "arrow",
 }
-READ_AS_TEXT = dict.fromkeys(("tsv", "txt", "data"), "csv")  # read alone
+READ_AS_TEXT = dict.fromkeys(("tsv", "txt", "data", "dat", "asc"), "csv")  # read alone
 SHEETS = dict.fromkeys(("xlsx", "xlsm", "xls", "xlsb", "ods"), "sheet")  # likewise
+# What a shell, a scheduler or a closed terminal sends to end a process.
+ENDING_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _PART = re.compile(r"\.eqsep-[0-9a-f]{16}\.part")
 _YOUNG = 60.0  # seconds in which a file that is being written may not be locked yet
 
@@ -153,15 +155,16 @@ def _ended_in_order() -> Iterator[None]:
 
     Only the main thread may say so; who handles the signal already goes on doing so.
     """
-    is_main = threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    taken: list[int] = []
+    if threading.current_thread() is threading.main_thread():
+        taken = [one for one in ENDING_SIGNALS if signal.getsignal(one) is signal.SIG_DFL]
+    for number in taken:
+        signal.signal(number, lambda got, _: sys.exit(128 + got))
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in taken:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _settle(folder: Path) -> None:

@@ -1,5 +1,6 @@
 """The door for labels: whatever names the classes, 1 is the anomaly from here on."""
 
+import re
 from dataclasses import dataclass, replace
 from numbers import Number
 from typing import Any, Self
@@ -16,6 +17,20 @@ NORMAL = "normal"  # what normal rows are called where nobody says another name
 WITHOUT = "without a label"  # how rows of which nothing is known are counted
 UNSEEN, OR = "unseen", " or "  # how alarms like no seen kind are called; between several names
 TRUTHS = ("0", "1", "false", "true")  # as texts: no names of kinds
+
+
+def natural_order(label: str) -> tuple[tuple[bool, float, str], ...]:
+    """The key by which labels are listed: numbers in them by their value.
+
+    Examples
+    --------
+    >>> sorted(["10", "2", "1", "dos 10", "dos 9"], key=natural_order)
+    ['1', '2', '10', 'dos 9', 'dos 10']
+    """
+    parts = re.split(r"(\d+)", label)
+    return tuple((not p.isdigit(), float(p) if p.isdigit() else 0.0, p) for p in parts if p)
+
+
 USUAL_NORMAL = (NORMAL, 0)  # labels of normal rows, where nobody says which; False is 0 too
 
 

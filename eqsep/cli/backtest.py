@@ -44,7 +44,7 @@ from eqsep.evaluation import (
 )
 from eqsep.evaluation.peers import PEERS
 from eqsep.io.dialect import Layout
-from eqsep.labels import NORMAL
+from eqsep.labels import NORMAL, natural_order
 from eqsep.report import write_report
 from eqsep.report.backtests import BacktestReport
 from eqsep.tables.column import Column, UnreadableError
@@ -223,7 +223,7 @@ def _times(column: Column) -> np.ndarray:
 
 
 def _check_kinds(kind: np.ndarray, label: str) -> None:
-    kinds = sorted(set(kind.tolist()))
+    kinds = sorted(set(kind.tolist()), key=natural_order)
     if NORMAL not in kinds or len(kinds) < 2:
         raise UserError(
             f"A backtest takes rows labelled normal and anomalies, and column {label!r} holds "

@@ -19,13 +19,14 @@ from rich.segment import Segment
 from typer.core import TyperGroup
 
 from eqsep.errors import Message, Note, ParameterError, UserError, joined, visible
+from eqsep.files import ENDING_SIGNALS
 
 debugging = ContextVar("debugging", default=False)  # whether every error keeps its traceback
 verbose = ContextVar("verbose", default=False)  # whether notes come with their details
 BROKEN_PIPE = 141  # as a shell says of a command that SIGPIPE has ended
 FAULT = 70  # of the software: EX_SOFTWARE of BSD, as 1 says something else here
 _LONGEST_WORD = 1000  # characters: longer ones are shown in part
-TERMINATED = 143  # likewise of SIGTERM
+TERMINATED = [128 + number for number in ENDING_SIGNALS]  # likewise of these
 
 
 class Screen(Console):
@@ -85,8 +86,10 @@ def print_errors() -> Iterator[None]:
         sys.stdout = None  # or its flush at the end fails again
         raise typer.Exit(BROKEN_PIPE) from error
     except SystemExit as end:
-        if end.code == TERMINATED:  # all is in order, but for a thread that waits for the input:
-            os._exit(TERMINATED)  # the interpreter would abort on it
+        if (
+            isinstance(end.code, int) and end.code in TERMINATED
+        ):  # all is in order, but for a thread that waits for the input:
+            os._exit(end.code)  # the interpreter would abort on it
         raise
     except (UserError, OSError) as error:
         if debugging.get():

@@ -61,7 +61,7 @@ def explain_files(
     """Why the rows, or alarms, with the highest scores have them, as text; the highest first."""
     model = load_scoring(path, rows=paths, rate=wanted.rate)
     held: list[_Held] = []
-    highest = Highest(wanted.most)
+    highest = Highest(wanted.most or 1)
     done = candidates = 0
     in_file: Counter[str] = Counter()
     reader = reader_of(model)
@@ -72,7 +72,7 @@ def explain_files(
             rows = reader(table)
             score, _, alarm, kind = model.verdicts(rows)
         among = np.flatnonzero(alarm) if wanted.only_alarms else np.arange(len(score))
-        for i in among[highest.entering(score[among])].tolist():
+        for i in among[highest.entering(score[among], table, among)].tolist():
             said = f"row {done + i + 1:,}: " + (f"alarm, {kind[i]}" if alarm[i] else "passes")
             held.append(_Held(score[i], said, rows.take(np.array([i]))))
         held = sorted(held, key=lambda row: -row.score)[: wanted.most]

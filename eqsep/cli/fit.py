@@ -74,7 +74,7 @@ from eqsep.io.files import (
 from eqsep.io.inference import annotated, understood, written
 from eqsep.io.notation import Notation
 from eqsep.io.streams import STANDARD_INPUT, stamp_of
-from eqsep.labels import NORMAL, USUAL_NORMAL
+from eqsep.labels import NORMAL, USUAL_NORMAL, natural_order
 from eqsep.report import HeldOut, Usage, detector_report, write_report
 from eqsep.report.outlook import LaterRows
 from eqsep.tables import batches
@@ -371,7 +371,10 @@ def _called(text: str, labels: LabelColumn | None) -> str:
 
 def _held_out(detector: Detector, known: _Known) -> HeldOut:
     """A part of the rows, and a second detector that has learnt the others."""
-    unseen = sorted({k for k in known.kind if k not in (None, known.normal, *detector.kinds_)})
+    unseen = sorted(
+        {k for k in known.kind if k not in (None, known.normal, *detector.kinds_)},
+        key=natural_order,
+    )
     near = np.zeros(len(known.kind), dtype=bool)
     if known.table.groups is None:
         test = _chosen(known.kind, unseen, normal=known.normal)
@@ -450,7 +453,7 @@ def _chosen(kind: np.ndarray, unseen: Sequence[str], *, normal: str) -> np.ndarr
     """
     rng = np.random.default_rng(0)
     test = np.zeros(len(kind), dtype=bool)
-    for name in sorted({k for k in kind if k is not None}):
+    for name in sorted({k for k in kind if k is not None}, key=natural_order):
         rows = rng.permutation(np.flatnonzero(kind == name))
         share = 1.0 if name in unseen else _HELD
         most = _MOST_NORMAL if name == normal else _MOST_OF_A_KIND

@@ -90,7 +90,8 @@ def _lines(paths: list[str], *, model: str) -> Iterator[str]:
     yield "]"
     codes = [c.name for c in rows.columns if c.name not in drops and _looks_like_codes(c)]
     if codes:
-        yield f"categorical = {json.dumps(codes, ensure_ascii=False)}  # numbers that look like codes"
+        listed = json.dumps(codes, ensure_ascii=False)
+        yield f"categorical = {listed}  # numbers that look like codes"
     else:
         yield '# categorical = ["zip"]  # columns whose numbers are names'
     yield ""

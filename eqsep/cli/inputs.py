@@ -18,7 +18,7 @@ from eqsep.detector.runs import PersistentAlarms, Runs
 from eqsep.errors import UserError, did_you_mean, quoted
 from eqsep.io.dialect import Layout
 from eqsep.io.files import Choice, cast, chosen, is_table, joined, no_rows, pieces
-from eqsep.io.inference import written
+from eqsep.io.inference import is_text, without_missing, written
 from eqsep.io.text import unreadable
 from eqsep.persistence import ModelFileError, load_model, read_model
 from eqsep.persistence.container import MAGIC
@@ -192,7 +192,19 @@ def pieces_for(
     Text files give strings; each piece comes with the name of its file.
     """
     find_bad = None if plan is None else partial(_unreadable, plan=plan)
-    return pieces(paths, choose, layout=layout, find_bad=find_bad)
+    for name, table in pieces(paths, choose, layout=layout, find_bad=find_bad):
+        yield name, table if plan is None else _without_missing(table, plan, layout)
+
+
+def _without_missing(table: pa.Table, plan: Plan, layout: Layout) -> pa.Table:
+    """The table with null for what somebody says stands for a missing value."""
+    for name in plan.table_columns if layout.missing else ():
+        words = layout.said_missing(name)
+        if words and name in table.schema.names and is_text(table.schema.field(name).type):
+            place = table.schema.get_field_index(name)
+            column, _ = without_missing(table.column(name), words)
+            table = table.set_column(place, table.schema.field(name), column)
+    return table
 
 
 def whole_pieces(paths: Sequence[str], choose: Choice, *, layout: Layout, like: Plan) -> pa.Table:

@@ -25,7 +25,7 @@ from eqsep.detector.runs import Windows
 from eqsep.errors import EqsepWarning, Note, UserError, did_you_mean, quoted, warn
 from eqsep.io.dialect import Layout
 from eqsep.io.files import Choice, chosen, whole, with_categories
-from eqsep.labels import NORMAL, USUAL_NORMAL, WITHOUT, RowLabels
+from eqsep.labels import NORMAL, USUAL_NORMAL, WITHOUT, RowLabels, natural_order
 from eqsep.tables.column import objects, text_of
 from eqsep.tables.reading import Table, read_table
 
@@ -60,7 +60,9 @@ class LabelColumn:
 
     def ordered(self, found: Mapping[str | None, int]) -> dict[str, int]:
         """How often each label was found, in that order."""
-        kinds = sorted(text for text in found if text not in (None, self.normal))
+        kinds = sorted(
+            (text for text in found if text not in (None, self.normal)), key=natural_order
+        )
         named = {kind: found[kind] for kind in (self.normal, *kinds) if found.get(kind)}
         return named | ({WITHOUT: found[None]} if found.get(None) else {})
 
@@ -93,7 +95,7 @@ def read_label_column(
     spelt = [word for word in normal if word in {*texts}] if normal else [NORMAL]
     texts = _one_normal(_alike(texts, name, known=spelt), normal)
     check_some_label(texts, name=name)
-    known = sorted({text for text in texts if text is not None})
+    known = sorted({text for text in texts if text is not None}, key=natural_order)
     if len(known) > MOST_KINDS:
         raise UserError(
             f"Column {name!r} holds {len(known):,} different labels: expected names of kinds, at "

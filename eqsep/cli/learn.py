@@ -47,7 +47,7 @@ from eqsep.io.writing import (
     shortened,
     table_writer,
 )
-from eqsep.labels import WITHOUT
+from eqsep.labels import WITHOUT, natural_order
 from eqsep.tables.column import objects
 from eqsep.tables.reading import Table
 
@@ -181,7 +181,9 @@ def _changed(
         change(detector, rows, y)
         detector.save(out)
     labels = [None] * rows.n_rows if y is None else y
-    return detector, dict(Counter(sorted(WITHOUT if k is None else str(k) for k in labels)))
+    return detector, dict(
+        Counter(sorted((WITHOUT if k is None else str(k) for k in labels), key=natural_order))
+    )
 
 
 def _alone(model: Path, out: Path) -> AbstractContextManager[None]:

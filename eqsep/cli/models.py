@@ -20,7 +20,7 @@ from eqsep.detector.model import Model
 from eqsep.detector.namer import rows_for
 from eqsep.errors import UserError, counted
 from eqsep.io.files import check_not_read
-from eqsep.labels import NORMAL
+from eqsep.labels import NORMAL, natural_order
 from eqsep.persistence.container import origin
 from eqsep.report.learnt import trust_in
 from eqsep.tables.column import text_of
@@ -119,7 +119,8 @@ def print_summary(
     lines = {name: text for name, text in lines.items() if text}
     lines |= {
         "columns": _columns(model),
-        "seen kinds": (", ".join(sorted(model.kinds)) or "none") + _rare(model) * bool(counts),
+        "seen kinds": (", ".join(sorted(model.kinds, key=natural_order)) or "none")
+        + _rare(model) * bool(counts),
         "normal": trust_in(detector, counts, normal=normal),
         "threshold": f"{model.threshold:.3f}",
         "promise": _promise(model),

@@ -41,7 +41,7 @@ from eqsep.detector.calibration import alarms_needed, checked_fdr, select
 from eqsep.detector.model import Model
 from eqsep.engine.keys import KeyTable, mixed_numbers, mixed_texts
 from eqsep.engine.loops import threads, workers
-from eqsep.errors import UserError, counted, quoted
+from eqsep.errors import UserError, counted
 from eqsep.io.dialect import Layout
 from eqsep.io.files import check_not_read, files_of, open_file
 from eqsep.io.streams import STANDARD_INPUT
@@ -70,6 +70,7 @@ _COLUMNS = {
 }
 _REASONS = {"reasons": pa.list_(pa.struct(_REASON))}
 _NUMBER = "row"
+_KEPT = "kept: "  # before the names of columns that are kept, until they are written
 _AT_ONCE = 4  # pieces that are scored, each in a thread
 _RESULTS = (_NUMBER, *_COLUMNS, *_REASONS)
 
@@ -160,26 +161,44 @@ def print_outcome(console: Console, outcome: Outcome, out: str) -> None:
 
 
 class Highest:
-    """The highest scores so far, at most so many; None is all.
+    """The highest scores so far, at most so many, of rows that differ.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> highest = Highest(2)
-    >>> highest.entering(np.array([0.1, 0.5, 0.3])), highest.entering(np.array([0.4, 0.2, 0.1]))
-    (array([1, 2]), array([0]))
+    >>> highest, rows = Highest(2), np.arange(3)
+    >>> highest.entering(np.array([0.1, 0.5, 0.5]), pa.table({"x": [1, 2, 2]}), rows)
+    array([0, 1])
+    >>> highest.entering(np.array([0.4, 0.2, 0.1]), pa.table({"x": [3, 4, 5]}), rows)
+    array([0])
     """
 
-    def __init__(self, most: int | None) -> None:
+    def __init__(self, most: int) -> None:
         self.most = most
         self._scores = np.empty(0)
+        self._seen: set[str] = set()
 
-    def entering(self, scores: np.ndarray) -> np.ndarray:
-        """Which of further rows are among the highest now; of equal ones the first stay."""
-        both = np.concatenate([self._scores, scores])
+    def entering(self, scores: np.ndarray, table: pa.Table, rows: np.ndarray) -> np.ndarray:
+        """Which of these rows of a table are among the highest now; of equal ones the first stay.
+
+        In a log that repeats itself each row counts once.
+        """
+        full = len(self._scores) >= self.most
+        likely = np.flatnonzero(scores > self._scores.min()) if full else np.arange(len(scores))
+        new = likely[self._new(table.take(as_column(rows[likely], pa.int64())))]
+        both = np.concatenate([self._scores, scores[new]])
         order = np.argsort(-both, kind="stable")[: self.most]
         before, self._scores = len(self._scores), both[order]
-        return np.sort(order[order >= before] - before)
+        return new[np.sort(order[order >= before] - before)]
+
+    def _new(self, rows: pa.Table) -> list[int]:
+        """Which rows differ from all before."""
+        found = []
+        for i, row in enumerate(zip(*(c.to_pylist() for c in rows.columns), strict=True)):
+            key = repr(row)
+            if key not in self._seen:
+                self._seen.add(key)
+                found.append(i)
+        return found
 
 
 def ranked(tables: Iterable[pa.Table], *, most: int) -> Iterator[pa.Table]:
@@ -397,13 +416,6 @@ class Wanted:
             raise UserError(f"--explain expects a number of reasons, got {self.explain}.")
         if self.most is not None and self.most < 1:
             raise UserError(f"--most expects a number of rows, 1 or more, got {self.most}.")
-        taken = [name for name in self.keep if name in _RESULTS]
-        if taken:
-            raise UserError(
-                f"--keep {quoted(taken)}: the table of scores has a column of that name already, "
-                f"as of every result ({', '.join(_RESULTS)}). Rename yours in the rows, or keep an "
-                f"id and join the two tables by it."
-            )
 
 
 def score_files(
@@ -422,7 +434,7 @@ def score_files(
         score = scored if wanted.ray is None else scored_on_ray
         tables = tally.counted(score(model, inputs, layout=layout, wanted=wanted), say)
         for table in tables if wanted.most is None else ranked(tables, most=wanted.most):
-            write(shortened(table, kind))
+            write(_with_names(shortened(table, kind)))
             tally.written += table.num_rows
     warn_of(check_beyond(tally.beyond, n_rows=tally.rows))
     return replace(tally.outcome(ranked=wanted.most is not None), needed=needed)
@@ -505,8 +517,18 @@ def _numbered(pieces: Iterator[ScoredRows]) -> Iterator[ScoredRows]:
 def _kept(model: Model, there: Sequence[str], wanted: Wanted) -> list[str]:
     """The columns that are written beside the answers: those asked for, or ids."""
     dropped = model.plan.encoder.dropped
-    ids = [c for c in dropped if c in there and c not in _RESULTS]
-    return list(dict.fromkeys(wanted.keep)) or ids
+    return list(dict.fromkeys(wanted.keep)) or [c for c in dropped if c in there]
+
+
+def _with_names(table: pa.Table) -> pa.Table:
+    """The table with kept columns by their names; results of the same names get a prefix."""
+    kept = {name.removeprefix(_KEPT) for name in table.column_names if name.startswith(_KEPT)}
+    return table.rename_columns(
+        [
+            f"eqsep_{name}" if name in kept else name.removeprefix(_KEPT)
+            for name in table.column_names
+        ]
+    )
 
 
 def _answers(
@@ -592,7 +614,7 @@ class _Answering:
 
     def __call__(self, name: str, table: pa.Table, kept: Sequence[str]) -> ScoredRows:
         beside = {_NUMBER: as_column(np.arange(1, 1 + table.num_rows), pa.int64())}
-        beside |= {column: table.column(column) for column in kept}
+        beside |= {f"{_KEPT}{column}": table.column(column) for column in kept}
         types = _COLUMNS | (_REASONS if self.wanted.explain else {})
         if not table.num_rows:
             empty = {name: pa.nulls(0, kind) for name, kind in types.items()}
@@ -603,7 +625,7 @@ class _Answering:
         alarm = answers["alarm"]
         picked = np.flatnonzero(alarm) if self.wanted.only_alarms else np.arange(len(alarm))
         if self.highest is not None:
-            picked = picked[self.highest.entering(answers["score"][picked])]
+            picked = picked[self.highest.entering(answers["score"][picked], table, picked)]
         if rows is not None and self.wanted.explain:
             answers["reasons"] = self._reasons(rows, picked[alarm[picked]])
         arrays = {name: as_column(answers[name][picked], kind) for name, kind in types.items()}

@@ -26,6 +26,7 @@ from eqsep.io.text import (
     check_once,
     not_divided,
     open_text,
+    ragged_line,
     unreadable,
 )
 from eqsep.tables.batches import record_batches
@@ -35,6 +36,12 @@ if TYPE_CHECKING:
 
 TableFile = Union["ArrowFile", CsvFile, JsonFile]
 _FORMATS = FORMATS | READ_AS_TEXT | SHEETS
+_FIRST_BYTES = {
+    b"PAR1": "parquet",
+    b"ARROW1": "arrow",
+    b"PK\x03\x04": "sheet",  # a zip file, as new spreadsheets are
+    b"\xd0\xcf\x11\xe0": "sheet",
+}
 _TYPES = {
     "number": pa.float64(),
     "duration": pa.float64(),
@@ -42,6 +49,7 @@ _TYPES = {
     "boolean": pa.bool_(),
 }  # of text that is written plainly
 _FIRST = 1000  # rows that are looked at before all of them
+_WIDE = 5  # times as many columns as rows
 _FEW = 20  # distinct values, of which one at least has a digit in a column of numbers or dates
 Choice = Callable[[list[str]], Iterable[str]]  # from the columns of a file to those wanted of it
 
@@ -90,26 +98,41 @@ def open_file(path: str, *, layout: Layout) -> "Iterator[TableFile]":
     if layout.bad_rows is not None:
         layout.bad_rows.check(path)
     name = "Standard input" if path == STANDARD_INPUT else path
+    file: TableFile | None = None
     try:
-        kind = "csv" if path == STANDARD_INPUT else _FORMATS.get(ending_of(path))
+        kind = _format_of(path)
         with (
-            read_unchanged(path, may_grow=kind in ("csv", "jsonl")),
-            _opened(path, kind, layout) as f,
+            read_unchanged(path, may_grow=kind == "text"),
+            _opened(path, kind, layout) as file,
         ):
-            yield f
+            yield file
     except (pa.ArrowException, EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise not_divided(name, " ".join(str(error).split()).rstrip(".")) from error
+        reason = " ".join(str(error).split()).rstrip(".")
+        line = ragged_line(path, file) if isinstance(file, CsvFile) else None
+        raise not_divided(name, reason, line=line) from error
     except OSError as error:
         if error.filename is not None or isinstance(error, BrokenPipeError):
             raise
         raise UserError(f"{name} cannot be read: {error.strerror or error}.") from error
 
 
+def _format_of(path: str) -> str:
+    """The format of a file by its name, or else by its first bytes."""
+    if path == STANDARD_INPUT:
+        return "text"
+    known = _FORMATS.get(ending_of(path))
+    if known is not None:
+        return "text" if known in ("csv", "jsonl") else known
+    if not Path(path).is_file():
+        return "text"
+    with Path(path).open("rb") as file:
+        first = file.read(max(map(len, _FIRST_BYTES)))
+    return next((kind for mark, kind in _FIRST_BYTES.items() if first.startswith(mark)), "text")
+
+
 @contextmanager
-def _opened(path: str, kind: str | None, layout: Layout) -> "Iterator[TableFile]":
-    if kind is None:
-        raise UserError(f"{path} has no known ending: expected {_endings()}. Rename it.")
-    if kind in ("csv", "jsonl"):
+def _opened(path: str, kind: str, layout: Layout) -> "Iterator[TableFile]":
+    if kind == "text":
         with open_text(path, layout) as file:
             yield file
         return
@@ -151,7 +174,20 @@ def whole(
     table = joined(tables)
     if not table.num_rows:
         raise no_rows(paths)
+    _note_transposed(table)
     return table
+
+
+def _note_transposed(table: pa.Table) -> None:
+    """Ask whether rows and columns are exchanged: far more columns than rows, without names."""
+    many = table.num_columns > _WIDE * max(table.num_rows, 10)
+    if many and table.column_names[:2] == ["c1", "c2"]:
+        warn(
+            Note(
+                f"The table has {table.num_columns:,} columns without names and only "
+                f"{table.num_rows:,} rows. If each column is a sample, transpose it first."
+            )
+        )
 
 
 def joined(tables: Sequence[pa.Table]) -> pa.Table:

@@ -253,6 +253,30 @@ class _Transcoded(_Parts):
             raise not_encoded(self._name, self._encoding) from error
 
 
+class Western(_Parts):
+    """Lines in UTF-8; those that are not are taken for text of Western Europe."""
+
+    def __init__(self, stream: Any, *, on_other: Callable[[], None]) -> None:
+        super().__init__()
+        self._stream, self._on_other, self._rest = stream, on_other, b""
+
+    def _end_source(self) -> None:
+        self._stream.end()
+
+    def _part(self) -> tuple[bytes, bool]:
+        block = self._stream.read(_HEAD)
+        data = self._rest + block
+        end = data.rfind(b"\n") + 1 if block else len(data)
+        lines, self._rest = data[:end], data[end:]
+        try:
+            lines.decode()
+        except UnicodeDecodeError:
+            self._on_other()
+            parts = lines.splitlines(keepends=True)
+            lines = b"".join(decoded(line).encode() for line in parts)
+        return lines, not block
+
+
 class Lines(_Parts):
     """Lines as those of a CSV file, divided into values by a function."""
 

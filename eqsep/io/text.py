@@ -13,7 +13,7 @@ from bisect import bisect_right
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
@@ -36,6 +36,7 @@ from eqsep.io.streams import (
     Lines,
     Rejoined,
     Remembered,
+    Western,
     await_release,
     decoded,
     decoded_head,
@@ -56,6 +57,7 @@ _LARGEST = 2**22  # likewise, in the long run, of whole lines in blocks beside e
 _MOST_JSON = 2**25  # likewise of JSON
 _TRUTHS = {True: "true", False: "false"}
 _RAGGED = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+): (.*)")
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SHOWN = 80  # characters of a row
 _MOST = 0.1  # of the distinct values, that are set aside as mistakes
 
@@ -149,7 +151,25 @@ class BadRows:
         return table.filter(kept)
 
 
-def not_divided(name: str, reason: str) -> UserError:
+def ragged_line(path: str, file: "CsvFile") -> int | None:
+    """The number of the first line with more values than names, or fewer; None if unknown."""
+    if path == STANDARD_INPUT or not Path(path).is_file() or file.dialect.split is not None:
+        return None
+    with raw_stream(path) as raw:
+        head, stream = decoded_head(raw, file.layout, name=path)
+        lines = map(decoded, lines_of(Rejoined(head, stream), name=path))
+        start = decoded(head)[: file.dialect.before].count("\n")
+        rows = csv.reader(lines, delimiter=file.dialect.delimiter)
+        before = 0
+        with suppress(csv.Error, UserError):
+            for row in rows:
+                if before >= start and row and len(row) != len(file.columns):
+                    return before + 1
+                before = rows.line_num
+    return None
+
+
+def not_divided(name: str, reason: str, *, line: int | None = None) -> UserError:
     """The error for a file that cannot be divided into rows with a value for each name."""
     found = _RAGGED.search(reason)
     if found is None:
@@ -158,6 +178,7 @@ def not_divided(name: str, reason: str) -> UserError:
         return UserError(f"{name} cannot be read: {reason}. Check that it is whole.")
     row, expected, got, text = found.groups()
     place = name if row is None else f"{name}, row {int(row):,}"
+    place = place if line is None else f"{name}, line {line:,}"
     return UserError(
         f"{place}: expected {expected} values, got {got}: {text[:_SHOWN]!r}.",
         hint="Correct it, or set such rows aside: bad_rows=FILE.",
@@ -419,6 +440,8 @@ def csv_file(name: str, head: bytes, stream: Any, layout: Layout, *, tabs: bool 
         before = dialect.before
         warn(Note(NOT_UTF8))
     rows = Rejoined(head[before:], stream)
+    if layout.bad_rows is not None and layout.encoding is None:
+        rows = Rejoined(b"", Western(rows, on_other=lambda: warn(Note(NOT_UTF8))))
     if dialect.split is not None:
         rows = Rejoined(b"", Lines(lines_of(rows, name=name), dialect.split))
     return CsvFile(name, rows, dialect, layout)
@@ -460,6 +483,12 @@ def _json_row(line: bytes) -> dict[str, Any]:
         raise UserError(f"This is no JSON: {error}.") from error
     except RecursionError as error:
         raise UserError("This is nested too deep to be read.") from error
+    if _SURROGATE.search(line):
+        try:
+            json.dumps(row, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            half = error.object[error.start]
+            raise UserError(f"This holds {half!r}, half of a character. Correct it.") from error
     if not isinstance(row, dict):
         raise UserError("This is no JSON object: expected {'column': value, …}.")
     return row

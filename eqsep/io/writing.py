@@ -209,17 +209,16 @@ def _without_formulas(table: pa.Table, *, safe: bool) -> pa.Table:
 
 
 def _csv_rows(table: pa.Table) -> bytes:
-    """The rows without quotes, where no value needs them; else with quotes around all text."""
-    try:
-        return _csv_bytes(table, quoting_style="none")
-    except pa.ArrowInvalid:
-        return _csv_bytes(table, quoting_style="needed")
-
-
-def _csv_bytes(table: pa.Table, *, quoting_style: str) -> bytes:
-    options = arrow_csv.WriteOptions(include_header=False, quoting_style=quoting_style)
+    """The rows, with quotes around those values alone that need them."""
+    options = arrow_csv.WriteOptions(include_header=False, quoting_style="none")
     sink = pa.BufferOutputStream()
-    arrow_csv.write_csv(table, sink, options)
+    try:
+        arrow_csv.write_csv(table, sink, options)
+    except pa.ArrowInvalid:  # some value has a quote, a comma or a line break
+        texts = [column.cast(pa.string()).to_pylist() for column in table.columns]
+        out = io.StringIO()
+        csv.writer(out, lineterminator="\n").writerows(zip(*texts, strict=True))
+        return out.getvalue().encode()
     return sink.getvalue().to_pybytes()
 
 

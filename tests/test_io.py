@@ -1,0 +1,161 @@
+"""`eqsep.io`: what the command reads, Python reads, in one call."""
+
+import gzip
+import warnings
+
+import pyarrow as pa
+import pytest
+
+from eqsep.errors import Note, UserError
+from eqsep.io import open_table, read_table, write_table
+
+ROWS = "id;day;amount;shape\n007;31.12.2024;1.234,50 €;round\n008;01.01.2025;n/a;flat\n"
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "payments.csv"
+    path.write_text(ROWS)
+    return path
+
+
+def quiet(read, *args, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Note)
+        return read(*args, **options)
+
+
+def test_dialect_units_dates_and_missing_values_are_understood_and_noted(table):
+    with pytest.warns(Note) as notes:
+        found = read_table(table)
+    assert found.column("amount").to_pylist() == [1234.5, None]
+    assert found.column("day")[0].as_py().isoformat() == "2024-12-31T00:00:00"
+    assert found.column("id").to_pylist() == ["007", "008"]
+    said = " ".join(str(note.message) for note in notes)
+    assert "semicolons" in said
+    assert "Taken as missing: 'n/a' in 'amount'." in said
+
+
+@pytest.mark.parametrize("ending", ["dat", "asc", "txt", "log", ""])
+def test_text_is_opened_by_its_content_whatever_its_ending(table, tmp_path, ending):
+    path = tmp_path / f"rows.{ending}".rstrip(".")
+    path.write_text(ROWS)
+    assert quiet(read_table, path).equals(quiet(read_table, table))
+
+
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_binary_formats_are_opened_by_their_content_too(table, tmp_path, form):
+    written, renamed = tmp_path / f"t.{form}", tmp_path / "rows"
+    write_table(quiet(read_table, table), written)
+    renamed.write_bytes(written.read_bytes())
+    assert read_table(renamed).column("amount").to_pylist() == [1234.5, None]
+
+
+def test_files_and_folders_are_one_table(table, tmp_path):
+    (tmp_path / "more.csv.gz").write_bytes(gzip.compress(ROWS.encode()))
+    assert quiet(read_table, tmp_path).num_rows == 4
+    assert quiet(read_table, [table, tmp_path / "more.csv.gz"]).num_rows == 4
+
+
+def test_options_say_what_is_not_to_be_inferred(table):
+    found = quiet(read_table, table, drop=["day"], categorical=["id"], missing="n/a", decimal=",")
+    assert found.column_names == ["id", "amount", "shape"]
+    assert pa.types.is_dictionary(found.schema.field("id").type)
+    with pytest.raises(TypeError, match="Unknown option 'sepp'"):
+        read_table(table, sepp=";")
+    with pytest.raises(UserError, match="delimiter must be one character"):
+        read_table(table, delimiter=";;")
+
+
+def test_labels_stay_as_they_are_written(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,kind\n1,01\n2,n/a\n")
+    assert read_table(path, label="kind").column("kind").to_pylist() == ["01", "n/a"]
+
+
+def test_bad_rows_are_set_aside(tmp_path):
+    path, bad = tmp_path / "t.csv", tmp_path / "bad.csv"
+    path.write_text("x,y\n1,2\n1,2,3\n4,5\n")
+    with pytest.warns(Note, match="1 row could not be read"):
+        assert read_table(path, bad_rows=bad).to_pydict() == {"x": [1, 4], "y": [2, 5]}
+    assert bad.read_text().splitlines()[1].endswith('2,"expected 2 values, got 3","1,2,3"')
+
+
+def test_bad_rows_need_not_be_utf8(tmp_path):
+    path, bad = tmp_path / "t.csv", tmp_path / "bad.csv"
+    path.write_bytes(b"amount,country\n50,AT\n1,\xfcber,9\n7,K\xf6ln\n")
+    with pytest.warns(Note) as notes:
+        found = read_table(path, bad_rows=bad)
+    assert found.to_pydict() == {"amount": [50, 7], "country": ["AT", "Köln"]}
+    assert "1,über,9" in bad.read_text(encoding="utf-8")
+    assert any("read as cp1252" in str(note.message) for note in notes)
+
+
+def test_a_ragged_row_is_named_by_its_line(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('x,y\n1,"two\nlines"\n3,4\n5,6,7\n')
+    with pytest.raises(UserError, match=r"t\.csv, line 5: expected 2 values, got 3: '5,6,7'\."):
+        read_table(path)
+    path.write_text("A title\n\nx,y\n" + "1,2\n" * 20 + "5\n")
+    with pytest.raises(UserError, match=r"t\.csv, line 24: expected 2 values, got 1"):
+        quiet(read_table, path)
+
+
+def test_half_a_character_in_json_is_named_by_its_line(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text('{"a": "\\ud83d\\ude00"}\n{"a": "\\ud800"}\n')
+    with pytest.raises(UserError, match=r"^Line 2 of .*t\.jsonl: This holds '\\ud800', half of a"):
+        read_table(path)
+
+
+def test_a_table_that_may_be_transposed_is_asked_about(tmp_path):
+    path = tmp_path / "genes.csv"
+    path.write_text("\n".join(",".join(str(i * j % 97) for j in range(300)) for i in range(12)))
+    with pytest.warns(Note) as notes:
+        assert read_table(path).num_columns == 300
+    asked = "300 columns without names and only 12 rows. If each column is a sample, transpose"
+    assert any(asked in str(note.message) for note in notes)
+
+
+def test_batches_have_the_types_of_the_first_rows(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x;day\n" + "".join(f"{i},5;0{1 + i % 9}.01.2025\n" for i in range(200_000)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Note)
+        with open_table(path) as batches:
+            tables = list(batches)
+        whole = read_table(path)
+    assert len(tables) > 1
+    joined = pa.concat_tables(tables)
+    assert joined.column("x").to_pylist() == whole.column("x").to_pylist()
+    assert joined.column("day").to_pylist() == whole.column("day").to_pylist()
+
+
+def test_a_later_value_of_another_type_is_refused_with_its_row(tmp_path):
+    path = tmp_path / "t.csv"
+    text = "x,y\n" + "1.5,aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n" * 60_000
+    path.write_text(text + "oops,b\n")
+    with (
+        pytest.raises(UserError, match=r"row 60,001: column 'x' holds 'oops'"),
+        open_table(path) as batches,
+    ):
+        list(batches)
+
+
+@pytest.mark.parametrize("form", ["csv", "csv.gz", "jsonl", "parquet", "arrow"])
+def test_what_is_written_reads_back(tmp_path, form):
+    path = tmp_path / f"t.{form}"
+    write_table({"x": [1.5, 2.0], "y": ["a,b", 'say "no"']}, path)
+    assert read_table(path).to_pydict() == {"x": [1.5, 2.0], "y": ["a,b", 'say "no"']}
+
+
+def test_quotes_stand_around_values_that_need_them_alone(tmp_path):
+    path = tmp_path / "t.csv"
+    write_table({"x": [0.1, 2.0, None], "y": ["plain", "a,b", None]}, path)
+    assert path.read_text() == 'x,y\n0.1,plain\n2,"a,b"\n,\n'
+
+
+def test_a_table_of_no_kind_is_refused(tmp_path):
+    with pytest.raises(UserError, match="expects a table of pyarrow, a frame, or a dict"):
+        write_table(3, tmp_path / "t.csv")
+    assert not (tmp_path / "t.csv").exists()

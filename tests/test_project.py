@@ -1,0 +1,139 @@
+"""The project file: options written once, beside the data."""
+
+import csv
+import tomllib
+
+import numpy as np
+import pytest
+from invoking import CliRunner
+
+from eqsep.cli import app
+from eqsep.cli.project import Project
+from eqsep.errors import UserError
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Rows with an id, a leak, a date and labels; and a model that a project file made."""
+    folder = tmp_path_factory.mktemp("project")
+    rng = np.random.default_rng(0)
+    with (folder / "sensors.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["id", "heat", "load", "note", "day", "status"])
+        for i in range(400):
+            hot = i % 20 == 0
+            heat, load = rng.normal(size=2) + (4 if hot else 0)
+            note = "bad" if hot else "good"
+            rows.writerow([i, heat, load, note, f"2025-01-{1 + i % 28:02}", ["Ok", "hot"][hot]])
+    return folder
+
+
+def run(*words, code=0):
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.fixture(scope="module")
+def fitted(folder):
+    run("init", folder / "sensors.csv")
+    run("fit", folder / "sensors.csv", "--drop", "note,day", "--landmarks", 50)
+    return folder
+
+
+def test_init_writes_what_it_saw_with_a_comment_for_each_line(folder, tmp_path):
+    out = tmp_path / "eqsep.toml"
+    run("init", folder / "sensors.csv", "--out", out)
+    text = out.read_text()
+    found = tomllib.loads(text)
+    assert found["label"] == "status"
+    assert found["normal"] == "Ok"
+    assert found["drop"] == ["id"]
+    assert found["model"] == "sensors.eqsep"
+    assert '# "note",  # separates the labels alone' in text
+    assert '# "day",  # a date' in text
+    lines = [line for line in text.splitlines() if line.strip(" []\n") and line != "drop = ["]
+    assert all("#" in line for line in lines)
+
+
+def test_init_does_not_replace_a_file_unasked(folder, tmp_path):
+    out = tmp_path / "eqsep.toml"
+    out.write_text('label = "mine"\n')
+    assert (
+        "exists: edit it, or replace it with --force"
+        in run("init", folder / "sensors.csv", "--out", out, code=2).stderr
+    )
+    assert out.read_text() == 'label = "mine"\n'
+    run("init", folder / "sensors.csv", "--out", out, "--force")
+    assert "status" in out.read_text()
+
+
+def test_every_command_reads_it_and_no_option_is_repeated(fitted):
+    assert (fitted / "sensors.eqsep").is_file()
+    rows = fitted / "sensors.csv"
+    assert run("score", rows).stdout.count("\n") == 401
+    assert "heat" in run("explain", rows, "--most", 1).stdout
+    assert "hot" in run("test", rows, "--learnt-too").stdout
+    assert "rows" in run("suspects", rows).stderr
+
+
+def test_the_command_line_wins(fitted, tmp_path):
+    other = tmp_path / "other.eqsep"
+    told = run(
+        *("fit", fitted / "sensors.csv", "--label", "note", "--normal", "good", "--drop", "status"),
+        *("--drop", "id", "--drop", "day", "--out", other, "--landmarks", 50),
+    ).stdout
+    assert "380 good, 20 bad" in told
+    assert other.is_file()
+
+
+def test_columns_may_be_divided_by_commas_or_repeated(fitted, tmp_path):
+    for drop in (["--drop", "note,day,id"], ["--drop", "note", "--drop", "day", "--drop", "id"]):
+        out = run(
+            "fit", fitted / "sensors.csv", *drop, "--landmarks", 50, "--out", tmp_path / "m"
+        ).stdout
+        assert "without note, day, id" in out
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('lable = "kind"', "unknown key 'lable'.* Did you mean 'label'?"),
+        ("window = 1.5", "window must be a whole number, got 1.5"),
+        ("header = 'yes'", "header must be true or false, got 'yes'"),
+        ("drop = [[1]]", "drop must be a text or a list of texts"),
+        ("false_alarm_rate = 'low'", "false_alarm_rate must be a number, got 'low'"),
+        ("label = ", "is not valid TOML"),
+    ],
+)
+def test_what_no_command_knows_is_refused(tmp_path, text, reason):
+    path = tmp_path / "eqsep.toml"
+    path.write_text(text)
+    with pytest.raises(UserError, match=reason):
+        Project.read(path)
+
+
+def test_a_bad_project_file_is_one_sentence(tmp_path):
+    rows = tmp_path / "t.csv"
+    rows.write_text("x\n1\n")
+    (tmp_path / "eqsep.toml").write_text("lable = 1\n")
+    result = run("fit", rows, "--out", tmp_path / "m", code=2)
+    assert result.stderr.count("\n") == 1
+    assert "Did you mean 'label'?" in result.stderr
+
+
+def test_the_model_is_that_of_the_folder_unless_one_is_named(tmp_path):
+    (tmp_path / "eqsep.toml").write_text('model = "m.eqsep"\nfalse_alarm_rate = 0.05\n')
+    found = Project.read(tmp_path / "eqsep.toml")
+    model = str(tmp_path / "m.eqsep")
+    assert found.arguments("score", ["rows.csv"]) == [model, "rows.csv"]
+    assert found.arguments("score", ["a.eqsep", "rows.csv"]) == ["a.eqsep", "rows.csv"]
+    assert found.arguments("fit", ["rows.csv"]) == ["rows.csv"]
+    assert found.arguments("serve", ["token", "ada"]) == ["token", "ada"]
+    assert found.defaults("fit", []) == {"false_alarm_rate": 0.05, "out": model}
+    assert found.defaults("score", ["rows.csv", "--fdr", "0.1"]) == {}
+
+
+def test_the_model_of_the_project_is_found_from_its_folder(fitted, monkeypatch):
+    monkeypatch.chdir(fitted)
+    assert "sensors.eqsep" in run("info").stdout
