@@ -114,15 +114,16 @@ import os, signal, sys
 from eqsep.files import changed_alone, written_whole
 with written_whole(sys.argv[1]) as file:
     file.write(b"half")
-    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), signal.Signals[sys.argv[2]])
 """
 
 
-def test_a_signal_to_end_leaves_the_old_file_and_no_rest(tmp_path):
+@pytest.mark.parametrize("by", ["SIGTERM", "SIGHUP"])
+def test_a_signal_to_end_leaves_the_old_file_and_no_rest(by, tmp_path):
     path = tmp_path / "rows.csv"
     path.write_bytes(b"old")
-    done = subprocess.run([sys.executable, "-c", TERMINATED, path], check=False)
-    assert done.returncode == 128 + signal.SIGTERM
+    done = subprocess.run([sys.executable, "-c", TERMINATED, path, by], check=False)
+    assert done.returncode == 128 + signal.Signals[by]
     assert path.read_bytes() == b"old"
     assert names_in(tmp_path) == ["rows.csv"]
 

@@ -1,12 +1,13 @@
-"""Commands killed outright while they write, from a seed: files stay whole, and no rest for good.
+"""Commands ended by a signal while they write, from a seed: files stay whole, and nothing is left.
 
     python tools/fuzz_kills.py                     100 kills
     python tools/fuzz_kills.py --kills 20 --seed 7
+    python tools/fuzz_kills.py --signal SIGHUP     a terminal that is closed
 
-Each is a `merge`, an `export`, a `fit --report` or a `score --bad-rows` that is killed by SIGKILL
-at some step after it has begun to write, over old files or none. What is then neither the old file
-nor a new one that is whole, and what the next write in the folder does not clean away, is printed
-with its seed, and ends the run with 1.
+Each is a `merge`, an `export`, a `fit --report` or a `score --bad-rows` that gets the
+signal at some step after it has begun to write, over old files or none. What is then neither the
+old file nor a new one that is whole is printed with its seed, and ends the run with 1; so is what
+is left besides: after SIGKILL, what the next write in the folder does not clean away.
 """
 
 import argparse
@@ -77,7 +78,7 @@ def serve() -> None:
             quiet = os.open(os.devnull, os.O_WRONLY)
             os.dup2(quiet, 1)
             os.dup2(quiet, 2)
-            die_at(asked["step"])
+            die_at(asked["step"], signal.Signals[asked["signal"]])
             try:
                 app(asked["words"])
             except SystemExit as end:
@@ -87,15 +88,16 @@ def serve() -> None:
         sys.stdout.flush()
 
 
-def die_at(step: int) -> None:
-    """Kill this process so many steps after it has opened its first file to write."""
+def die_at(step: int, by: signal.Signals) -> None:
+    """Send this process a signal so many steps after it has opened its first file to write."""
     left = step
 
     def count(*_: Any) -> None:
         nonlocal left
         left -= 1
         if left < 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+            sys.setprofile(None)
+            os.kill(os.getpid(), by)
 
     def watch(event: str, args: tuple[Any, ...]) -> None:
         if event == "open" and str(args[0]).endswith(".part"):
@@ -105,16 +107,17 @@ def die_at(step: int) -> None:
 
 
 @contextmanager
-def server(folder: Path) -> Iterator[Callable[[list[str], int], int]]:
-    """A function from a command and a step to its exit code, below 0 where it was killed there."""
+def server(folder: Path) -> Iterator[Callable[[list[str], int, str], int]]:
+    """A function from a command, a step and a signal to the exit code."""
     words = [sys.executable, str(Path(__file__).resolve()), "--serve"]
     pipe = subprocess.PIPE
     with subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True, cwd=folder) as process:
         assert process.stdin is not None
         assert process.stdout is not None
 
-        def ask(command: list[str], step: int) -> int:
-            process.stdin.write(json.dumps({"words": command, "step": step}) + "\n")
+        def ask(command: list[str], step: int, by: str) -> int:
+            asked = {"words": command, "step": step, "signal": by}
+            process.stdin.write(json.dumps(asked) + "\n")
             process.stdin.flush()
             return int(process.stdout.readline())
 
@@ -140,7 +143,7 @@ def prepare(folder: Path) -> None:
     (folder / "bad.csv").write_text("\n".join(["x0,x1", *rows, "1", "1,2,3"]) + "\n")
 
 
-def fuzz(seeds: range, folder: Path) -> tuple[Counter[str], list[str]]:
+def fuzz(seeds: range, folder: Path, *, by: str = "SIGKILL") -> tuple[Counter[str], list[str]]:
     """How many commands were killed and how many were not, and what went wrong."""
     prepare(folder)
     ended: Counter[str] = Counter()
@@ -157,9 +160,11 @@ def fuzz(seeds: range, folder: Path) -> tuple[Counter[str], list[str]]:
                 for target in targets:
                     (folder / target).write_bytes(OLD)
             step = int(10 ** rng.uniform(0, most))
-            code = ask(words, step)
-            ended["killed" if code < 0 else "done"] += 1
-            found = [*amiss(out, killed=code < 0), *([f"exit code {code}"] if code > 0 else [])]
+            code = ask(words, step, by)
+            killed = code in (-signal.Signals[by], 128 + signal.Signals[by])
+            ended["killed" if killed else "done"] += 1
+            found = [*amiss(out, killed=killed, may_leave=killed and by == "SIGKILL")]
+            found += [f"exit code {code}"] if code and not killed else []
             wrong += [f"seed {seed}, {name}: {what}" for what in found]
             for path in out.iterdir():
                 path.unlink()
@@ -167,14 +172,14 @@ def fuzz(seeds: range, folder: Path) -> tuple[Counter[str], list[str]]:
     return ended, wrong
 
 
-def amiss(out: Path, *, killed: bool) -> Iterator[str]:
+def amiss(out: Path, *, killed: bool, may_leave: bool) -> Iterator[str]:
     """What is wrong in a folder into which a command has written."""
     for path in out.iterdir():
         if path.name in WHOLE:
             old = path.read_bytes() == OLD
             if (old and not killed) or not (old or WHOLE[path.name](path)):
                 yield f"{path.name} is not whole"
-        elif path.name.startswith(".eqsep-") and killed:
+        elif path.name.startswith(".eqsep-") and may_leave:
             os.utime(path, (path.stat().st_atime, path.stat().st_mtime - BEYOND_YOUTH))
         else:
             yield f"{path.name} is left"
@@ -187,13 +192,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0, help="of the first kill")
+    parser.add_argument("--signal", default="SIGKILL", choices=("SIGKILL", "SIGTERM", "SIGHUP"))
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.serve:
         serve()
         return 0
     with tempfile.TemporaryDirectory() as folder:
-        ended, wrong = fuzz(range(args.seed, args.seed + args.kills), Path(folder))
+        ended, wrong = fuzz(range(args.seed, args.seed + args.kills), Path(folder), by=args.signal)
     print(*wrong, sep="\n")
     print(f"{args.kills:,} commands: " + ", ".join(f"{n:,} {how}" for how, n in ended.items()))
     return int(bool(wrong))
