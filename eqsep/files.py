@@ -28,6 +28,7 @@ SHEETS = dict.fromkeys(("xlsx", "xlsm", "xls", "xlsb", "ods"), "sheet")  # likew
 # What a shell, a scheduler or a closed terminal sends to end a process.
 ENDING_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 _PART = re.compile(r"\.eqsep-[0-9a-f]{16}\.part")
+_unfinished: set[Path] = set()  # files that are being written
 _YOUNG = 60.0  # seconds in which a file that is being written may not be locked yet
 
 
@@ -76,6 +77,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     beside = path.with_name(f".eqsep-{secrets.token_hex(8)}.part")
     with _ended_in_order():
         _remove_abandoned(path.parent)
+        _unfinished.add(beside)
         try:
             with beside.open("xb") as file:
                 with suppress(OSError):
@@ -87,6 +89,7 @@ def written_whole(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             beside.replace(path)
         finally:
             beside.unlink(missing_ok=True)
+            _unfinished.discard(beside)
     _settle(path.parent)
 
 
@@ -159,12 +162,22 @@ def _ended_in_order() -> Iterator[None]:
     if threading.current_thread() is threading.main_thread():
         taken = [one for one in ENDING_SIGNALS if signal.getsignal(one) is signal.SIG_DFL]
     for number in taken:
-        signal.signal(number, lambda got, _: sys.exit(128 + got))
+        signal.signal(number, _end)
     try:
         yield
     finally:
         for number in taken:
             signal.signal(number, signal.SIG_DFL)
+
+
+def _end(number: int, _: object) -> None:
+    """Remove what is half written, and end with the exit code of the signal.
+
+    The exception may strike within a `with` statement, before its block and so before its end.
+    """
+    for path in list(_unfinished):
+        path.unlink(missing_ok=True)
+    sys.exit(128 + number)
 
 
 def _settle(folder: Path) -> None:
