@@ -7,7 +7,7 @@ points strictly between the faces, and any part of T, since a small tilt decides
 touched whether it is in or out. On T the tilted slab is known, and barycentric coordinates with
 respect to T give its value everywhere else: one small inverse for each T, no linear programme.
 
-This is float arithmetic and proposes only; `eqsep.theory.shattering` checks in integers.
+This is float arithmetic and proposes only; `eqsep.theory.families` checks in integers.
 """
 
 from itertools import combinations
@@ -16,7 +16,7 @@ from math import ceil, log2
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsep.theory.rational import Integers
+from eqsep.theory.exact import Integers
 
 _FLAT = 1e-9  # simplices with a smaller determinant, or slabs with a smaller tilt, are passed over
 
@@ -50,9 +50,8 @@ class SlabTable:
         self._coordinates = np.column_stack([X, np.ones(m)]) @ self._forms
         self._sizes = np.abs(self._coordinates).sum(axis=2)
         self._parts = self._bits[self._T] @ _binary(n + 1).T  # every part of T, as subset numbers
-        for upper in range(
-            1, 2**n
-        ):  # the first point of T below: the mirror image is the same slab
+        # The first point of T is below: the mirror image is the same slab.
+        for upper in range(1, 2**n):
             self._record(upper)
 
     def _record(self, upper: int) -> None:
@@ -66,9 +65,7 @@ class SlabTable:
         subsets = (between @ self._bits)[:, None] + self._parts
         better = (room[:, None] > self.room[subsets]) & (room[:, None] > _FLAT)
         simplex, part = np.nonzero(better)
-        order = np.argsort(
-            room[simplex], kind="stable"
-        )  # of equal subsets the last, roomiest, stays
+        order = np.argsort(room[simplex], kind="stable")  # the last, roomiest of a subset stays
         simplex, part = simplex[order], part[order]
         found = subsets[simplex, part]
         self.room[found] = room[simplex]

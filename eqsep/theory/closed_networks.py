@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsep.theory.closing import Closure, closing_number, is_closed
+from eqsep.theory.regions import Closure, closing_number, is_closed
 
 Array = NDArray[np.float64]
 _DIRECTIONS = 256  # in which the growth of leaky units is watched
