@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.datasets.frames import frame_of
-from eqsep.datasets.source import Source
-from eqsep.datasets.table import Table
+from eqsep.datasets.home import Source
+from eqsep.datasets.records import Table, frame_of
 
 _SOURCE = Source(
     title="AI4I 2020",

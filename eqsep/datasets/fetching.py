@@ -76,24 +76,12 @@ def fetch_data(
 
 
 def is_published(path: Path, file: DataFile) -> bool:
-    """Whether the file at `path` is the published one, by its checksum or by its classes.
-
-    Examples
-    --------
-    >>> is_published(Path("/nowhere/sat.trn"), DATA_FILES[-3])
-    False
-    """
+    """Whether the file at `path` is the published one, by its checksum or by its classes."""
     return path.is_file() and _is_content(path.read_bytes(), file)
 
 
 def state_of(file: DataFile, home: Path) -> str:
-    """In words, whether the file is in the data folder.
-
-    Examples
-    --------
-    >>> state_of(DATA_FILES[0], Path("/nowhere"))
-    'missing'
-    """
+    """In words, whether the file is in the data folder."""
     path = home / file.folder / file.name
     if not path.exists():
         return "missing"
@@ -101,15 +89,11 @@ def state_of(file: DataFile, home: Path) -> str:
 
 
 def _is_content(data: bytes, file: DataFile) -> bool:
-    if hashlib.sha256(data).hexdigest() in file.sha256:
-        return True
-    return file.classes is not None and _classes(data) == file.classes
-
-
-def _classes(data: bytes) -> Counter[str]:
-    """How many lines end in each word."""
+    is_known = hashlib.sha256(data).hexdigest() in file.sha256
+    if is_known or file.classes is None:
+        return is_known
     lines = data.decode(errors="replace").splitlines()
-    return Counter(line.split()[-1] for line in lines if line.strip())
+    return Counter(line.split()[-1] for line in lines if line.strip()) == file.classes
 
 
 def _fetched(file: DataFile, path: Path, *, progress: DownloadProgress | None) -> Path:
@@ -136,12 +120,12 @@ def _fetched(file: DataFile, path: Path, *, progress: DownloadProgress | None) -
 
 
 def _downloaded(file: DataFile, path: Path, *, progress: DownloadProgress | None) -> bytes:
-    """What the address gives; `path` is where the file shall be in the end."""
+    """What the address gives; `path` is where the file will be in the end."""
     data = bytearray()
     try:
         with urlopen(file.url, timeout=_TIMEOUT) as source:
-            said = source.headers.get("Content-Length")
-            total = int(said) if said else None
+            length = source.headers.get("Content-Length")
+            total = int(length) if length else None
             while chunk := source.read(_CHUNK):
                 data += chunk
                 if len(data) > file.size + _ROOM:

@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.datasets.frames import frame_of
-from eqsep.datasets.source import Source
-from eqsep.datasets.split import Split, for_protocol
+from eqsep.datasets.home import Source
+from eqsep.datasets.records import Split, for_protocol, frame_of
 
 _SOURCE = Source(title="NSL-KDD", folder="nsl-kdd", url="https://www.unb.ca/cic/datasets/nsl.html")
 
@@ -106,15 +105,19 @@ def load_nsl_kdd(
     )
     categories = {name: np.unique(train[name]) for name in _NAMED}
     used = np.isin(kind_train, _TRAINED_ON)
-    tables = train[used], test
-    X_train, X_test = map(_frame, tables) if as_frame else (_array(t, categories) for t in tables)
-    values = [f"{name}={value}" for name in _NAMED for value in categories[name]]
+    if as_frame:
+        names: tuple[str, ...] = NSL_KDD_COLUMNS
+        X_train, X_test = (frame_of({n: t[n] for n in names}) for t in (train[used], test))
+    else:
+        values = [f"{name}={value}" for name in _NAMED for value in categories[name]]
+        names = (*values, *_NUMERIC)
+        X_train, X_test = (_array(t, categories) for t in (train[used], test))
     return Split(
         X_train=X_train,
         kind_train=kind_train[used],
         X_test=X_test,
         kind_test=kind_test,
-        feature_names=NSL_KDD_COLUMNS if as_frame else (*values, *_NUMERIC),
+        feature_names=names,
     )
 
 
@@ -125,7 +128,7 @@ def _read(path: Path) -> np.ndarray:
         path,
         _RECORD,
         layout=f"no header and, in every row, {width} columns and the attack's name, separated by "
-        f"commas",
+        "commas",
         delimiter=",",
         usecols=range(width + 1),
         encoding="utf-8",
@@ -137,8 +140,3 @@ def _array(table: np.ndarray, categories: dict[str, np.ndarray]) -> np.ndarray:
     named = [table[name][:, None] == categories[name] for name in _NAMED]
     numeric = [table[name][:, None] for name in _NUMERIC]
     return np.hstack([*named, *numeric], dtype=np.float64)
-
-
-def _frame(table: np.ndarray) -> Any:
-    """The 41 columns as a pandas frame."""
-    return frame_of({name: table[name] for name in NSL_KDD_COLUMNS})

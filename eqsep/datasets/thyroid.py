@@ -4,9 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.datasets.frames import named_columns
-from eqsep.datasets.source import Source
-from eqsep.datasets.split import Split, for_protocol
+from eqsep.datasets.home import Source
+from eqsep.datasets.records import Split, for_protocol, named_columns
 
 _SOURCE = Source(
     title="the thyroid data",
@@ -63,13 +62,9 @@ def load_thyroid(
     eqsep.datasets.home.MissingDataError: There is no ann-train.data ...
     """
     moved_kinds = for_protocol(protocol, _MOVED)
-    paths = [_SOURCE.file(f"ann-{part}.data", data_home=data_home) for part in ("train", "test")]
-    (X_train, train), (X_test, test) = (
-        _SOURCE.classes(path, width=len(THYROID_COLUMNS)) for path in paths
-    )
-    kind_train, kind_test = (
-        _SOURCE.kinds(code, _KIND_OF, path=path)
-        for code, path in zip((train, test), paths, strict=True)
+    files = ("ann-train.data", "ann-test.data")
+    (X_train, kind_train), (X_test, kind_test) = _SOURCE.classes(
+        files, width=len(THYROID_COLUMNS), kind_of=_KIND_OF, data_home=data_home
     )
     moved, used = np.isin(kind_train, moved_kinds), kind_train != "subnormal"
     X_test = np.concatenate([X_test, X_train[moved]])
