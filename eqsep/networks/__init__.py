@@ -20,13 +20,16 @@ from eqsep.networks.layers import (
     BatchNorm,
     Bump,
     Distance,
+    Hidden,
     LeakyReLU,
     Linear,
+    Network,
     RadialBasis,
+    build_separator,
+    member_streams,
 )
-from eqsep.networks.network import Hidden, Network, build_separator, member_streams
-from eqsep.networks.plan import Data, History, Training
-from eqsep.networks.training import train
+from eqsep.networks.trainer import train
+from eqsep.networks.training import Data, History, Training
 
 __all__ = [
     "Activate",

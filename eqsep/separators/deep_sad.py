@@ -11,7 +11,7 @@ from eqsep import activations
 from eqsep.arrays import resolve_device
 from eqsep.networks import Distance, Hidden, Linear, Network, Training, member_streams
 from eqsep.networks.criteria import Attraction, Reconstruction
-from eqsep.networks.fitting import (
+from eqsep.networks.trainer import (
     CHUNK,
     class_weights,
     clear_memory_errors,
@@ -20,11 +20,10 @@ from eqsep.networks.fitting import (
     hold_out,
     outputs,
 )
-from eqsep.networks.plan import Progress, as_progress, as_training
+from eqsep.networks.training import Progress, as_progress, as_training
 from eqsep.separators.base import Separator
-from eqsep.separators.columns import Columns, check_counts, check_positive
-from eqsep.separators.network import ACTIVATIONS
-from eqsep.separators.threshold import least_error_width
+from eqsep.separators.network import ACTIVATIONS, Columns, check_counts, check_positive
+from eqsep.separators.planes import least_error_width
 
 # eqsep.networks comes before torch, since it says what to install without it
 # isort: split

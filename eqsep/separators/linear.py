@@ -15,11 +15,11 @@ from eqsep.separators.planes import (
     Search,
     closed_form_starts,
     distance,
+    least_error_width,
     plane_through,
     signed_distance,
     warn_unless_converged,
 )
-from eqsep.separators.threshold import least_error_width
 from eqsep.solvers import BFGS, LBFGS
 
 
