@@ -1,9 +1,4 @@
-"""Data files from the network, checked before they are kept.
-
-The addresses are those of `eqsep.datasets.catalogue`, as of 2026; the tests do not fetch them. A
-file is recognised by its checksum before it is written: what lies in the data folder is whole and
-right, or not there.
-"""
+"""Data files from the network, checked before they are written to the data folder."""
 
 import hashlib
 from collections import Counter
@@ -34,18 +29,17 @@ def fetch_data(
     progress: DownloadProgress | None = None,
     files: Sequence[DataFile] = DATA_FILES,
 ) -> list[Path]:
-    """The files of a data set, downloaded where they are not there yet.
+    """The files of a data set, downloaded if they are missing.
 
     Parameters
     ----------
     data_set : str
         Its folder in the data home: "nsl-kdd", "ann-thyroid", "shuttle", "satimage", "ai4i2020".
     data_home : path-like or None, default=None
-        The folder of all data sets; the variable EQSEP_DATA names it where this is None. It is
-        made where it does not exist.
+        The folder of all data sets, made if it does not exist. Default: the variable EQSEP_DATA.
     progress : callable or None, default=None
-        Called as progress(file, done, total) with the bytes of a file that have arrived and those
-        that are to come, None where the server does not say.
+        Called as progress(file, done, total) with the bytes of a file that have arrived and its
+        size, None where the server does not send it.
     files : sequence of DataFile, default=DATA_FILES
         The files that are known.
 
@@ -56,9 +50,9 @@ def fetch_data(
     Raises
     ------
     ConnectionError
-        Where a file cannot be fetched; it says which file to put where by hand.
+        If a file cannot be fetched; the message says which file to put where by hand.
     ValueError
-        Where the data set is unknown, or a file is not the one that was published.
+        If the data set is unknown, or a file is not the one that was published.
 
     Examples
     --------
@@ -97,7 +91,7 @@ def _is_content(data: bytes, file: DataFile) -> bool:
 
 
 def _fetched(file: DataFile, path: Path, *, progress: DownloadProgress | None) -> Path:
-    """The path of the file, which is there and right."""
+    """The path of the file, fetched if it is missing."""
     if is_published(path, file):
         return path
     if path.exists():
@@ -105,7 +99,7 @@ def _fetched(file: DataFile, path: Path, *, progress: DownloadProgress | None) -
             f"{path} is not the {file.name} that was published: its sha256 is another one. Move it "
             "away, and fetch again."
         )
-    path.parent.mkdir(parents=True, exist_ok=True)  # where that cannot be, nothing is fetched
+    path.parent.mkdir(parents=True, exist_ok=True)  # first: if this fails, nothing is fetched
     data = _downloaded(file, path, progress=progress)
     if file.url.endswith(".Z"):
         data = _unpacked(data, file, path)
@@ -153,7 +147,7 @@ def _unpacked(data: bytes, file: DataFile, path: Path) -> bytes:
         return unlzw(data)
     except ValueError as error:
         raise UserError(
-            f"What came from {file.url} is no .Z file, or a damaged one: {error}. "
+            f"What came from {file.url} is not a .Z file, or a damaged one: {error}. "
             f"{_by_hand(file, path)}"
         ) from error
 

@@ -56,13 +56,13 @@ def load_image_folder(
         From a list of PIL images (RGB, of any sizes) to an array with a row of finite numbers for
         each, where a row depends on its image alone. None is `DINOv2Embedding()`.
     cache : path-like or None, default=None
-        A folder to keep the rows in, so that no image is embedded twice; None keeps nothing. Rows
-        are known by the content of the image and by `embed.name`, which must be a string.
+        A folder to keep the rows in, so that no image is embedded twice. A row is found by the
+        content of its image and by `embed.name`, a string.
     suffixes : collection of str, default=IMAGE_SUFFIXES
-        How the names of images end, in lower case. Other files are passed over.
+        How the names of images end, in lower case. Other files are skipped.
     progress : callable or None, default=None
-        Called as progress(done, total) at the start, when done counts the rows that were kept, and
-        after each batch.
+        Called as progress(done, total) at the start, with the rows found in the cache, and after
+        each batch.
 
     Returns
     -------
@@ -111,8 +111,8 @@ def load_magnetic_tile(
     Parameters
     ----------
     data_home : path-like or None, default=None
-        The folder in which `magnetic-tile/MT_Free`, `magnetic-tile/MT_Crack` and so on lie, with
-        their .jpg files; the variable EQSEP_DATA names it where this is None. They can be had from
+        The folder that holds `magnetic-tile/MT_Free`, `magnetic-tile/MT_Crack` and so on, with
+        their .jpg files. Default: the variable EQSEP_DATA. Download them from
         https://github.com/abin24/Magnetic-tile-defect-datasets. (the dot belongs to it).
     embed, cache, progress
         As in `load_image_folder`.
@@ -164,7 +164,7 @@ def load_mvtec(
     ----------
     root : path-like
         The folder of MVTec AD as it was published, with `<object>/train/good` and
-        `<object>/test/<defect>`. It can be had from
+        `<object>/test/<defect>`. Download it from
         https://www.mvtec.com/company/research/datasets/mvtec-ad.
     object : str
         What the images show, such as "capsule": a folder in `root`.
@@ -222,9 +222,9 @@ def load_mvtec_embeddings(object: str, *, data_home: Any = None) -> Table:
     object : {"capsule", "hazelnut", "leather", "pill", "wood", "zipper"}
         What the images show.
     data_home : path-like or None, default=None
-        The folder in which `mvtec-embeddings/MVTec-AD_<object>.npz` lies, with the arrays X and
-        y; the variable EQSEP_DATA names it where this is None. The files can be had from
-        https://github.com/Minqi824/ADBench, there in CV_by_ViT.
+        The folder that holds `mvtec-embeddings/MVTec-AD_<object>.npz`, with the arrays X and y.
+        Default: the variable EQSEP_DATA. Download them from https://github.com/Minqi824/ADBench,
+        in CV_by_ViT.
 
     Returns
     -------

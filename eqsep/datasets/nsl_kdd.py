@@ -54,15 +54,14 @@ def load_nsl_kdd(
 ) -> Split:
     """NSL-KDD's network connections: normal ones and denial of service to learn from.
 
-    The test has three kinds of attack that training has not: probing, gaining privileges and
-    gaining access; and attacks of the trained kind (DoS) that training has not, too.
+    The test has three kinds of attack that training lacks (probing, gaining privileges, gaining
+    access), and DoS attacks that it lacks.
 
     Parameters
     ----------
     data_home : path-like or None, default=None
-        The folder in which `nsl-kdd/KDDTrain+.txt` and `nsl-kdd/KDDTest+.txt` lie; the variable
-        EQSEP_DATA names it where this is None. They can be had from
-        https://www.unb.ca/cic/datasets/nsl.html.
+        The folder that holds `nsl-kdd/KDDTrain+.txt` and `nsl-kdd/KDDTest+.txt`. Default: the
+        variable EQSEP_DATA. Download them from https://www.unb.ca/cic/datasets/nsl.html.
     protocol : {"corrected", "paper"}, default="corrected"
         "corrected": every attack belongs to one of the four kinds, and training has the normal
         rows and all DoS rows. "paper": three attacks that the published lists misspell
@@ -84,9 +83,9 @@ def load_nsl_kdd(
     value); then the 38 numeric columns in the order of the files. A value that KDDTrain+ does not
     have is 0 in all columns of its feature.
 
-    Nothing is scaled: bytes go up to 10⁹, so put a `StandardScaler` first where the estimator does
-    not scale for itself. Some of the 84 columns are constant over the training rows, since their
-    services were only ever probed.
+    Nothing is scaled: bytes go up to 10⁹, so put a `StandardScaler` first if the estimator does
+    not scale. Some of the 84 columns are constant over the training rows, since their services
+    were only probed.
 
     Examples
     --------

@@ -128,8 +128,8 @@ def make_process(
     """The sensors of a process, normal runs and runs with one of ten kinds of fault.
 
     A simulated plant in which columns move together and follow themselves in time, and in which
-    controllers work against a fault: many faults can be seen in the relation of columns only, some
-    in a single one, and no column tells of them all.
+    controllers work against a fault: many faults show in the relation of columns only, some in a
+    single column, and no column shows them all.
 
     Parameters
     ----------
@@ -211,16 +211,11 @@ def make_process(
     time = np.tile(np.arange(n_rows), len(kinds))
     return Table(
         X=named_columns(X, list(SENSORS), as_frame=as_frame),
-        kind=np.where(time < _start(n_rows), "normal", np.repeat(kinds, n_rows)),
+        kind=np.where(time < n_rows // 4, "normal", np.repeat(kinds, n_rows)),
         feature_names=tuple(SENSORS),
         groups=np.repeat(np.arange(len(kinds)), n_rows),
         time=time,
     )
-
-
-def _start(n_rows: int) -> int:
-    """The row of a run at which its fault begins."""
-    return n_rows // 4
 
 
 def _check(n_normal_runs: int, n_fault_runs: int, *, n_rows: int, setpoint_spread: float) -> None:
@@ -243,7 +238,7 @@ def _check(n_normal_runs: int, n_fault_runs: int, *, n_rows: int, setpoint_sprea
 
 def _amounts(kinds: np.ndarray, *, n_rows: int, rng: Any) -> dict[str, np.ndarray]:
     """How much there is of each fault at every step of every run, (n_steps, n_runs)."""
-    begin = (_WARM_UP + _start(n_rows)) * _STEPS_A_ROW
+    begin = (_WARM_UP + n_rows // 4) * _STEPS_A_ROW
     steps = np.arange((_WARM_UP + n_rows) * _STEPS_A_ROW)[:, None]
     minutes = (steps - begin + 1) * STEP / 60  # at the end of the step
     amounts = {}
@@ -400,16 +395,8 @@ class Plant:
 def simulate(surroundings: Values, setpoints: Values, faults: Values, *, rng: Any) -> np.ndarray:
     """The readings of all runs at all steps, (n_steps, n_sensors, n_runs).
 
-    Parameters
-    ----------
-    surroundings : mapping of str to ndarray of shape (n_steps, n_runs)
-        What comes from outside; the set point of the transfer flow is among it.
-    setpoints : mapping of str to ndarray of shape (n_runs,)
-        Of the other loops, by what they hold.
-    faults : mapping of str to ndarray of shape (n_steps, n_runs)
-        How much there is of each fault; 0 is none.
-    rng : RandomState
-        For the noise of the sensors.
+    `surroundings`, the set point of the transfer flow among them, and the amounts of `faults` are
+    (n_steps, n_runs); the `setpoints` of the other loops, by what they hold, are (n_runs,).
     """
     n_steps, n_runs = surroundings["transfer_setpoint"].shape
     deviation = np.array(list(SENSORS.values()))[:, None]

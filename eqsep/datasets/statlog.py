@@ -39,8 +39,8 @@ def load_shuttle(*, data_home: Any = None, as_frame: bool = False) -> Table:
     Parameters
     ----------
     data_home : path-like or None, default=None
-        The folder in which `shuttle/shuttle.trn` and `shuttle/shuttle.tst` lie; the variable
-        EQSEP_DATA names it where this is None. They can be had from
+        The folder that holds `shuttle/shuttle.trn` and `shuttle/shuttle.tst`. Default: the variable
+        EQSEP_DATA. Download them from
         https://archive.ics.uci.edu/dataset/148/statlog+shuttle.
     as_frame : bool, default=False
         Whether the rows are a pandas frame with the columns x1 to x9 rather than an array.
@@ -81,8 +81,8 @@ def load_satimage(
     Parameters
     ----------
     data_home : path-like or None, default=None
-        The folder in which `satimage/sat.trn` and `satimage/sat.tst` lie; the variable EQSEP_DATA
-        names it where this is None. They can be had from
+        The folder that holds `satimage/sat.trn` and `satimage/sat.tst`. Default: the variable
+        EQSEP_DATA. Download them from
         https://archive.ics.uci.edu/dataset/146/statlog+landsat+satellite.
     normal : collection of str, default=("red soil", "grey soil", "very damp grey soil")
         The grounds that count as normal, out of "red soil", "cotton crop", "grey soil", "damp grey

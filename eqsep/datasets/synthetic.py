@@ -35,22 +35,8 @@ _GAUSSIAN_MEANS = {
 # The place of a name is the number of its function: the truth table over (0, 0), (0, 1), (1, 0),
 # (1, 1), read as a binary number. "and" is 0001 = 1, "xor" is 0110 = 6, "nand" is 1110 = 14.
 LOGIC_NAMES = (
-    "false",
-    "and",
-    "not implies",
-    "x1",
-    "not implied by",
-    "x2",
-    "xor",
-    "or",
-    "nor",
-    "xnor",
-    "not x2",
-    "implied by",
-    "not x1",
-    "implies",
-    "nand",
-    "true",
+    *("false", "and", "not implies", "x1", "not implied by", "x2", "xor", "or"),
+    *("nor", "xnor", "not x2", "implied by", "not x1", "implies", "nand", "true"),
 )
 
 
@@ -199,9 +185,8 @@ def make_gaussians(
     anomaly_fraction : float, default=0.1
         The share of anomalies in training and in test.
     protocol : {"corrected", "paper"}, default="corrected"
-        Both draw the same rows. For more than two features the paper's text says that the means
-        are zero, which would leave nothing to tell the clouds apart; its published figures come
-        from the means +1 and -1, and so does this.
+        Both draw the same rows. For more than two features the paper's text has means of zero,
+        with which the clouds would be one; its published figures come from +1 and -1, as here.
     random_state : int, RandomState instance or None, default=None
         Pass an int for the same rows at every call.
 
@@ -240,8 +225,8 @@ def make_circles(
 ) -> Split:
     """Normal rows on the unit circle, training anomalies outside it, test anomalies inside it.
 
-    The paper's toy problem of seen and unseen anomalies: whoever learns only what divides the
-    normal circle from the outer one takes the disc for normal, and with it the inner circle.
+    The paper's toy problem of seen and unseen anomalies: a model that only divides the normal
+    circle from the outer one calls the whole disc normal, and with it the inner circle.
 
     Parameters
     ----------

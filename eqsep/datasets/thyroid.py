@@ -30,8 +30,8 @@ def load_thyroid(
     Parameters
     ----------
     data_home : path-like or None, default=None
-        The folder in which `ann-thyroid/ann-train.data` and `ann-thyroid/ann-test.data` lie; the
-        variable EQSEP_DATA names it where this is None. They can be had from
+        The folder that holds `ann-thyroid/ann-train.data` and `ann-thyroid/ann-test.data`.
+        Default: the variable EQSEP_DATA. Download them from
         https://archive.ics.uci.edu/dataset/102/thyroid+disease.
     protocol : {"corrected", "paper"}, default="corrected"
         "corrected": the test rows are those of ann-test, as they were published. "paper": the
@@ -47,7 +47,7 @@ def load_thyroid(
 
     Notes
     -----
-    Nobody learns from the subnormal rows of ann-train, so moving them is no leak; but it doubles
+    The subnormal rows of ann-train are never learnt, so moving them leaks nothing; but it doubles
     the unseen kind, and average precision grows with the share of a kind. Compare figures of one
     protocol only. Rows: 3,581 to train on, 3,428 to test on, or 3,619 by the paper's protocol.
 

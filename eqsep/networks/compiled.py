@@ -342,7 +342,7 @@ def _backward(layers: Layers, p: Any, statistics: Any, work: Work, n: int) -> No
         x = values[here : here + n * d_in].reshape(n, d_in)
         y = values[there : there + n * d_out].reshape(n, d_out)
         sy = slopes[there : there + n * d_out].reshape(n, d_out)
-        rows = n if o > 0 else 0  # nobody wants the slopes in the rows themselves
+        rows = n if o > 0 else 0  # the slopes in the rows themselves are not needed
         sx = slopes[here : here + rows * d_in].reshape(rows, d_in)
         if which == LINEAR:
             end = at + d_in * d_out

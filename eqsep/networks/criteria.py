@@ -1,7 +1,7 @@
 """What the networks here are trained for, in torch, and as the compiled loop has it.
 
-A criterion maps what a network says of a batch (m, k, d) and the batch's indices (m,) to losses
-(m, k). One with a `task` can be trained by compiled code.
+A criterion maps the outputs of a network for a batch (m, k, d) and the batch's indices (m,) to
+losses (m, k). One with a `task` can be trained by compiled code.
 """
 
 from collections.abc import Callable, Sequence

@@ -356,10 +356,8 @@ def _plain_block(steps: list[Any]) -> Layer:
     active = units if isinstance(units, RadialBasis) else steps[-1]
     bump = isinstance(active, Bump)
     head = replace(active.head, sigma=_array(active.sigma)) if bump else active.head
-    scale, shift = 1.0, 0.0
-    for step in steps:
-        if isinstance(step, BatchNorm):
-            scale, shift = map(_array, step.affine())
+    norm = next((step.affine() for step in steps if isinstance(step, BatchNorm)), None)
+    scale, shift = (1.0, 0.0) if norm is None else map(_array, norm)
     return _plain_layer(units, head, family=head.family, scale=scale, shift=shift)
 
 

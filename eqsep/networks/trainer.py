@@ -71,13 +71,13 @@ def fit_members(
     """
     generator = torch.Generator().manual_seed(int(rng.randint(2**31 - 1)))
     work = training.batch_rows(len(data.rows)) * sum(p.numel() for p in network.parameters())
-    threads = _threads(1 if work < _SMALL_STEP else None)
+    count = 1 if work < _SMALL_STEP else torch.get_num_threads()
 
     def on_epoch(done: int, under_way: int) -> None:
         if progress is not None:
             progress(done if under_way else training.epochs, training.epochs)
 
-    with clear_memory_errors(), threads, _no_denormal_numbers():
+    with clear_memory_errors(), _threads(count), _no_denormal_numbers():
         history = train(
             network, data, criterion, training=training, generator=generator, on_epoch=on_epoch
         )
@@ -100,14 +100,14 @@ def fit_members(
 
 @torch.no_grad()
 def outputs(network: Network, X: torch.Tensor, *, features: bool = False) -> np.ndarray:
-    """What `network` (or its last hidden layer) says of the rows, some thousands at a time."""
-    say = network.features if features else network
-    return torch.cat([say(rows) for rows in X.split(CHUNK)]).numpy()
+    """The outputs of `network`, or of its last hidden layer, some thousand rows at a time."""
+    function = network.features if features else network
+    return torch.cat([function(rows) for rows in X.split(CHUNK)]).numpy()
 
 
 @contextmanager
 def clear_memory_errors() -> Iterator[None]:
-    """Say what to do when the tensors do not fit, wherever they are made."""
+    """Say what to do when the tensors do not fit into memory."""
     try:
         yield
     except RuntimeError as error:
@@ -120,10 +120,10 @@ def clear_memory_errors() -> Iterator[None]:
 
 
 @contextmanager
-def _threads(count: int | None) -> Iterator[None]:
+def _threads(count: int) -> Iterator[None]:
     """torch with `count` threads for a while."""
     before = torch.get_num_threads()
-    torch.set_num_threads(before if count is None else count)
+    torch.set_num_threads(count)
     try:
         yield
     finally:
@@ -162,7 +162,7 @@ def train(
     generator : torch.Generator
         Shuffles the rows before each epoch.
     on_epoch : callable, optional
-        Called with the number of epochs done and of members still under way.
+        Called with the number of epochs done and of members that still train.
     """
     X, rows, held_out = data
     steps = steps_for(network, data, criterion, training)

@@ -1,4 +1,4 @@
-"""The equality separator in a kernel's span: our default engine."""
+"""The equality separator in a kernel's span."""
 
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -179,8 +179,8 @@ class KernelEqualitySeparator(Separator):
             iterable, of rows or pairs (X, y). They are learnt one by one; landmarks are chosen
             among a sample of all rows, or the first ones of an iterator, which comes once.
         y : array-like of shape (n_samples,)
-            0 / 1, two labels, or kinds of anomaly beside "normal". Of batches that are not pairs,
-            the name of the column of labels.
+            0 / 1, two labels, or "normal" and kinds of anomaly. Of batches that are not pairs, the
+            name of the column of labels.
         sample_weight : array-like of shape (n_samples,), default=None
         """
         if is_stream(X):
@@ -325,7 +325,7 @@ class KernelEqualitySeparator(Separator):
     def _piece(
         self, X: Any, y: Any, sample_weight: Any, labels: Labels
     ) -> tuple[Any, np.ndarray, np.ndarray]:
-        """Rows, 1.0 where anomalous, and their weights as they are; those of weight 0 are gone."""
+        """Rows, 1.0 where anomalous, and their weights, without rows of weight 0."""
         is_anomaly = labels.encode(y)
         check_consistent_length(X, is_anomaly)
         weight = check_weight(sample_weight, n=len(is_anomaly))

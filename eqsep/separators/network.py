@@ -105,8 +105,8 @@ class NetworkSeparator(Separator):
     closed : bool, default=True
         Whether the last bias is held off the surface instead of learnt. Hidden bumps vanish far
         away, so a far row then lies where that bias puts it, outside. It has a bearing on an
-        equality head over one hidden layer, of bumps or of RBFs without batch normalisation; of
-        other networks `eqsep.theory.network_closedness` tells what they say far away.
+        equality head over one hidden layer, of bumps or of RBFs without batch normalisation; for
+        other networks see `eqsep.theory.network_closedness`.
     batch_norm : bool, default=False
         Whether each hidden layer is normalised over the batch, before its activation (after it
         for an RBF). On small tables it usually hurts.
@@ -239,7 +239,7 @@ class NetworkSeparator(Separator):
         return outputs(self.network_, self.columns_.tensor(rows, dtype=torch.float64))[..., 0]
 
     def _resolve(self) -> tuple[Any, Hidden, Loss, Training]:
-        """The pieces that the parameters stand for; refuses what cannot be."""
+        """The objects that the parameters stand for, checked."""
         check_positive(sigma=self.sigma)
         head = HEADS.made(self.head, sigma=self.sigma)
         activation = ACTIVATIONS.made(self.activation, sigma=self.sigma)
@@ -256,7 +256,7 @@ class NetworkSeparator(Separator):
 
 
 def warn_of_narrow_layers(n_features: int, hidden: Hidden) -> None:
-    """Say which hidden layers are narrower than their closing number, and what that risks."""
+    """Warn of hidden layers that are narrower than their closing number."""
     family, d_in = hidden.activation.family, n_features
     for layer, width in enumerate(hidden.widths, start=1):
         needed = closing_number(family, d_in)

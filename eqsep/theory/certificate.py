@@ -1,7 +1,7 @@
 """Certificates of shattering: points, a plane for each labelling, and a check anyone can read.
 
 The check uses additions, multiplications and comparisons of `fractions.Fraction`, and shares no
-code with the search: whoever trusts `Shattering.verify` need trust nothing else in this package.
+code with the search: if you trust `Shattering.verify`, you need not trust the rest of this package.
 """
 
 from collections.abc import Sequence

@@ -42,7 +42,7 @@ _NUMBERS = 4_000_000  # in the draws of n slabs, without one
 class Closure:
     """Whether separators leave no way out, with the proof. True in an `if` when they do.
 
-    The region that they enclose is then bounded wherever the offsets put them; it may be empty.
+    The region that they enclose is then bounded whatever the offsets are; it may be empty.
 
     Attributes
     ----------

@@ -22,19 +22,11 @@ _FLAT = 1e-9  # simplices with a smaller determinant, or slabs with a smaller ti
 
 
 class SlabTable:
-    """For each subset of the points, the slab found with the most room, as `room` and a plane.
+    """For each of the 2^m subsets of a few points (m, n), the slab found with the most room.
 
-    Parameters
-    ----------
-    X : ndarray of shape (m, n)
-        The points, in floats. m is small: the table has 2^m entries.
-
-    Attributes
-    ----------
-    room : ndarray of shape (2^m,)
-        How far the slab of a subset can tilt, in units of its width; 0 where none was found.
-        Subset number s holds point i when bit m - 1 - i of s is set, so that labellings are in
-        the order of `itertools.product((0, 1), repeat=m)`.
+    `room` (2^m,) is how far that slab can tilt, in units of its width; 0 where none was found.
+    Subset number s holds point i when bit m - 1 - i of s is set, so that labellings are in the
+    order of `itertools.product((0, 1), repeat=m)`.
     """
 
     def __init__(self, X: NDArray[np.float64]) -> None:

@@ -66,9 +66,8 @@ def vc_dimension(family: str, n_features: int) -> VCBounds:
     >>> vc_dimension("epsilon-equality", 3).upper_source
     'a slab is the sign of a polynomial of degree two'
     """
-    below, above = look_up(family, _BOUNDS)
-    n = check_dimension(n_features)
-    lower, upper = below(n), above(n)
+    bounds = look_up(family, _BOUNDS)
+    lower, upper = bounds(check_dimension(n_features))
     return VCBounds(lower.value, upper.value, lower.source, upper.source)
 
 
@@ -82,25 +81,30 @@ _LARGEST = max(n for _, n in WITNESSES)
 _VALUE = attrgetter("value")
 
 
-def _halfspace_lower(n: int) -> _Bound:
-    return _Bound(n + 1, "the corners of a simplex")
+def _halfspace(n: int) -> tuple[_Bound, _Bound]:
+    return _Bound(n + 1, "the corners of a simplex"), _Bound(n + 1, "Radon's theorem")
 
 
-def _halfspace_upper(n: int) -> _Bound:
-    return _Bound(n + 1, "Radon's theorem")
+def _strict_equality(n: int) -> tuple[_Bound, _Bound]:
+    lower = "points in general position: a plane through the smaller class"
+    upper = "of 2n + 2 points some n + 1 and the others, neither on a plane of its own"
+    return _Bound(2 * n + 1, lower), _Bound(2 * n + 1, upper)
 
 
-def _strict_lower(n: int) -> _Bound:
-    return _Bound(2 * n + 1, "points in general position: a plane through the smaller class")
+def _hyper_ridge(n: int) -> tuple[_Bound, _Bound]:
+    return _ridges(n)[n], _ridge_upper(n)
 
 
-def _strict_upper(n: int) -> _Bound:
-    source = "of 2n + 2 points some n + 1 and the others, neither on a plane of its own"
-    return _Bound(2 * n + 1, source)
+def _epsilon_equality(n: int) -> tuple[_Bound, _Bound]:
+    return _epsilon_lower(n), _epsilon_upper(n)
 
 
-def _ridge_lower(n: int) -> _Bound:
-    return _ridges(n)[n]
+_BOUNDS: dict[str, Callable[[int], tuple[_Bound, _Bound]]] = {
+    "halfspace": _halfspace,
+    "strict-equality": _strict_equality,
+    "hyper-ridge": _hyper_ridge,
+    "epsilon-equality": _epsilon_equality,
+}
 
 
 def _ridge_upper(n: int) -> _Bound:
@@ -132,14 +136,6 @@ def _epsilon_upper(n: int) -> _Bound:
     squares = _Bound(comb(n + 2, 2), "a slab is the sign of a polynomial of degree two")
     counted = _by_cells(epsilon_limit(n))
     return min(squares, counted, *_by_level("epsilon-equality", n), key=_VALUE)
-
-
-_BOUNDS: dict[str, tuple[Callable[[int], _Bound], Callable[[int], _Bound]]] = {
-    "halfspace": (_halfspace_lower, _halfspace_upper),
-    "strict-equality": (_strict_lower, _strict_upper),
-    "hyper-ridge": (_ridge_lower, _ridge_upper),
-    "epsilon-equality": (_epsilon_lower, _epsilon_upper),
-}
 
 
 def _witness(family: str, n: int) -> list[_Bound]:
