@@ -97,21 +97,9 @@ def objective(
 ) -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """The penalised weighted mean loss of w -> head(X w), for many w at once, with its gradient.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        The rows, with a column of ones where there is a bias.
-    target : ndarray of shape (n, k)
-        The membership asked of each row in each of the k problems.
-    weight : ndarray of shape (n,)
-        The rows' weights, which sum to one.
-    alpha : float or ndarray of shape (d,)
-        The ridge penalty, alpha / 2 · w².
-
-    Returns
-    -------
-    callable
-        (W of shape (j, d), problems of shape (j,)) -> values (j,), gradients (j, d).
+    The rows `X` (n, d) have a column of ones for a bias; `target` (n, k) is the membership of each
+    row in each of k problems; the `weight` (n,) of the rows sums to one; the ridge penalty is
+    alpha / 2 · w². Returns a function (W (j, d), problems (j,)) -> values (j,), gradients (j, d).
     """
 
     def value_and_gradient(W: np.ndarray, problems: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

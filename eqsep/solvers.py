@@ -62,7 +62,7 @@ class _Memory(ABC):
 
 
 def _curvature(s: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """1 / s·y, or 0 where the pair tells nothing of a convex curvature."""
+    """1 / s·y, or 0 where the pair shows no convex curvature."""
     sy, yy = np.einsum("jd,jd->j", s, y), np.einsum("jd,jd->j", y, y)
     useful = sy > 1e-12 * yy
     return np.where(useful, 1 / np.where(useful, sy, 1), 0)

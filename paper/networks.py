@@ -60,7 +60,7 @@ def member_distances(model: Any, X: np.ndarray, *, protocol: str) -> np.ndarray:
 
 def _in_single_precision(model: Any, X: np.ndarray) -> np.ndarray:
     """What the networks say of the rows, computed in single precision.  -> (n, k)"""
-    from eqsep.networks.fitting import outputs
+    from eqsep.networks.trainer import outputs
 
     return outputs(deepcopy(model.network_).float(), model.columns_.tensor(X))[..., 0]
 

@@ -17,9 +17,8 @@ from eqsep.networks import (
     member_streams,
     train,
 )
-from eqsep.networks.compiled import CompiledSteps
 from eqsep.networks.criteria import Attraction, MembershipLoss, Reconstruction, Unknown
-from eqsep.networks.steps import Steps, steps_for
+from eqsep.networks.steps import CompiledSteps, Steps, steps_for
 from eqsep.separators.deep_sad import build_autoencoder
 
 N, D, K = 90, 7, 3

@@ -14,7 +14,7 @@ from eqsep.theory.counting import (
     max_slab_subsets,
     ridge_limit,
 )
-from eqsep.theory.inequalities import strict_solution
+from eqsep.theory.exact import strict_solution
 
 
 def placements_by_programme(X):

@@ -12,7 +12,7 @@ from eqsep.activations import GaussianBump, LeakyReLU, RadialBasis, Sigmoid
 from eqsep.datasets import make_hyperplane
 from eqsep.networks import Distance, Hidden, Linear, Training, member_streams
 from eqsep.networks.criteria import Reconstruction
-from eqsep.networks.fitting import class_weights
+from eqsep.networks.trainer import class_weights
 from eqsep.separators.deep_sad import attraction, build_autoencoder
 
 QUICK = Training(epochs=40, batch_size=40, learning_rate=1.5e-2)

@@ -11,7 +11,7 @@ from spheres import problem, relative
 
 import eqsep.tables.batches
 from eqsep import KernelEqualitySeparator
-from eqsep.separators.streaming import begin
+from eqsep.separators.kernel import begin_stream
 from eqsep.tables.batches import source_of
 
 
@@ -67,7 +67,7 @@ def test_few_anomalies_are_all_in_the_sample(names, normal, monkeypatch):
     monkeypatch.setattr(eqsep.tables.batches, "SAMPLE", 60)
     y = np.array(names)[(np.arange(300) % 30 == 7).astype(int)]
     source = source_of([(np.arange(300.0)[:, None], y)], None, name="me")
-    stream = begin(source, np.asarray, normal=normal, rng=np.random.default_rng(0))
+    stream = begin_stream(source, np.asarray, normal=normal, rng=np.random.default_rng(0))
     usual = names[0] if normal is None else normal
     n_others = min((y != usual).sum(), 20)
     assert (stream.rows.y != usual).sum() == n_others

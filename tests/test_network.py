@@ -300,7 +300,7 @@ def test_without_torch_eqsep_imports_and_says_what_a_network_needs():
         "eqsep.DeepSAD",
         "import eqsep.networks",
         "from eqsep.networks import Bump",
-        "import eqsep.separators.columns",
+        "import eqsep.separators.network",
     ]
     code = (
         "import sys\n"

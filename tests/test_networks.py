@@ -21,8 +21,8 @@ from eqsep.networks import (
     member_streams,
     train,
 )
-from eqsep.networks.fitting import class_weights, fit_members, hold_out
 from eqsep.networks.steps import Steps
+from eqsep.networks.trainer import class_weights, fit_members, hold_out
 
 HEADS = [activations.GaussianBump(0.5), activations.Sigmoid(), activations.RadialBasis()]
 ACTIVATIONS = [

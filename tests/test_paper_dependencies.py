@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from eqsep.networks import loops
+from eqsep.networks import compiled
 from paper import dependencies, runner
 from paper.cells import Cell, Study, read_result, write_result
 from paper.dependencies import digest, is_stale, names_behind, recorded
@@ -167,7 +167,7 @@ def test_names_are_those_of_the_defining_module_through_packages_that_hand_them_
 
 
 def test_of_machine_code_all_is_found_that_it_calls():
-    names = names_behind([loops.epoch.__code__])["eqsep/networks/loops.py"]
+    names = names_behind([compiled.epoch.__code__])["eqsep/networks/compiled.py"]
     assert {"_epoch", "_backward", "_norm_back", "_moments", "_adam", "_TINY"} <= set(names)
 
 

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from eqsep.datasets import Split
-from eqsep.datasets.table import Table as DataTable
+from eqsep.datasets.records import Table as DataTable
 from paper import methods, networks, runner
 from paper.cells import Cell, Results, Skipped
 from paper.comparison import compare

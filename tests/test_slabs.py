@@ -7,8 +7,8 @@ import pytest
 
 from eqsep.theory import WITNESSES
 from eqsep.theory.counting import max_slab_subsets
+from eqsep.theory.exact import as_rationals, homogeneous
 from eqsep.theory.families import FAMILIES
-from eqsep.theory.rational import as_rationals, homogeneous
 from eqsep.theory.slabs import SlabTable
 
 

@@ -10,8 +10,8 @@ from scipy.spatial import ConvexHull
 from eqsep.theory import WITNESSES, separating_hyperplane, shatters, vc_dimension
 from eqsep.theory.certificate import realises
 from eqsep.theory.counting import epsilon_limit
+from eqsep.theory.exact import as_rationals
 from eqsep.theory.families import FAMILIES
-from eqsep.theory.rational import as_rationals
 
 
 @pytest.mark.parametrize(("family", "n"), sorted(WITNESSES))

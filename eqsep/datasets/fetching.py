@@ -1,9 +1,4 @@
-"""Data files from the network, checked before they are kept.
-
-The addresses are those of `eqsep.datasets.catalogue`, as of 2026; the tests do not fetch them. A
-file is recognised by its checksum before it is written: what lies in the data folder is whole and
-right, or not there.
-"""
+"""Data files from the network, checked before they are written to the data folder."""
 
 import hashlib
 from collections import Counter
@@ -34,18 +29,17 @@ def fetch_data(
     progress: DownloadProgress | None = None,
     files: Sequence[DataFile] = DATA_FILES,
 ) -> list[Path]:
-    """The files of a data set, downloaded where they are not there yet.
+    """The files of a data set, downloaded if they are missing.
 
     Parameters
     ----------
     data_set : str
         Its folder in the data home: "nsl-kdd", "ann-thyroid", "shuttle", "satimage", "ai4i2020".
     data_home : path-like or None, default=None
-        The folder of all data sets; the variable EQSEP_DATA names it where this is None. It is
-        made where it does not exist.
+        The folder of all data sets, made if it does not exist. Default: the variable EQSEP_DATA.
     progress : callable or None, default=None
-        Called as progress(file, done, total) with the bytes of a file that have arrived and those
-        that are to come, None where the server does not say.
+        Called as progress(file, done, total) with the bytes of a file that have arrived and its
+        size, None where the server does not send it.
     files : sequence of DataFile, default=DATA_FILES
         The files that are known.
 
@@ -56,9 +50,9 @@ def fetch_data(
     Raises
     ------
     ConnectionError
-        Where a file cannot be fetched; it says which file to put where by hand.
+        If a file cannot be fetched; the message says which file to put where by hand.
     ValueError
-        Where the data set is unknown, or a file is not the one that was published.
+        If the data set is unknown, or a file is not the one that was published.
 
     Examples
     --------
@@ -76,24 +70,12 @@ def fetch_data(
 
 
 def is_published(path: Path, file: DataFile) -> bool:
-    """Whether the file at `path` is the published one, by its checksum or by its classes.
-
-    Examples
-    --------
-    >>> is_published(Path("/nowhere/sat.trn"), DATA_FILES[-3])
-    False
-    """
+    """Whether the file at `path` is the published one, by its checksum or by its classes."""
     return path.is_file() and _is_content(path.read_bytes(), file)
 
 
 def state_of(file: DataFile, home: Path) -> str:
-    """In words, whether the file is in the data folder.
-
-    Examples
-    --------
-    >>> state_of(DATA_FILES[0], Path("/nowhere"))
-    'missing'
-    """
+    """In words, whether the file is in the data folder."""
     path = home / file.folder / file.name
     if not path.exists():
         return "missing"
@@ -101,19 +83,15 @@ def state_of(file: DataFile, home: Path) -> str:
 
 
 def _is_content(data: bytes, file: DataFile) -> bool:
-    if hashlib.sha256(data).hexdigest() in file.sha256:
-        return True
-    return file.classes is not None and _classes(data) == file.classes
-
-
-def _classes(data: bytes) -> Counter[str]:
-    """How many lines end in each word."""
+    is_known = hashlib.sha256(data).hexdigest() in file.sha256
+    if is_known or file.classes is None:
+        return is_known
     lines = data.decode(errors="replace").splitlines()
-    return Counter(line.split()[-1] for line in lines if line.strip())
+    return Counter(line.split()[-1] for line in lines if line.strip()) == file.classes
 
 
 def _fetched(file: DataFile, path: Path, *, progress: DownloadProgress | None) -> Path:
-    """The path of the file, which is there and right."""
+    """The path of the file, fetched if it is missing."""
     if is_published(path, file):
         return path
     if path.exists():
@@ -121,7 +99,7 @@ def _fetched(file: DataFile, path: Path, *, progress: DownloadProgress | None) -
             f"{path} is not the {file.name} that was published: its sha256 is another one. Move it "
             "away, and fetch again."
         )
-    path.parent.mkdir(parents=True, exist_ok=True)  # where that cannot be, nothing is fetched
+    path.parent.mkdir(parents=True, exist_ok=True)  # first: if this fails, nothing is fetched
     data = _downloaded(file, path, progress=progress)
     if file.url.endswith(".Z"):
         data = _unpacked(data, file, path)
@@ -136,12 +114,12 @@ def _fetched(file: DataFile, path: Path, *, progress: DownloadProgress | None) -
 
 
 def _downloaded(file: DataFile, path: Path, *, progress: DownloadProgress | None) -> bytes:
-    """What the address gives; `path` is where the file shall be in the end."""
+    """What the address gives; `path` is where the file will be in the end."""
     data = bytearray()
     try:
         with urlopen(file.url, timeout=_TIMEOUT) as source:
-            said = source.headers.get("Content-Length")
-            total = int(said) if said else None
+            length = source.headers.get("Content-Length")
+            total = int(length) if length else None
             while chunk := source.read(_CHUNK):
                 data += chunk
                 if len(data) > file.size + _ROOM:
@@ -169,7 +147,7 @@ def _unpacked(data: bytes, file: DataFile, path: Path) -> bytes:
         return unlzw(data)
     except ValueError as error:
         raise UserError(
-            f"What came from {file.url} is no .Z file, or a damaged one: {error}. "
+            f"What came from {file.url} is not a .Z file, or a damaged one: {error}. "
             f"{_by_hand(file, path)}"
         ) from error
 

@@ -1,8 +1,16 @@
-"""Where data files are found: in the folder a caller names, else in $EQSEP_DATA."""
+"""The data home: where data files are found, and how they are read.
+
+It is the folder that a caller names, or else $EQSEP_DATA.
+"""
 
 import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+
+import numpy as np
 
 from eqsep.datasets.catalogue import DATA_FILES
 from eqsep.errors import UserError
@@ -16,29 +24,9 @@ class MissingDataError(UserError, FileNotFoundError):
 
 
 def data_file(folder: str, name: str, *, source: str, data_home: Any = None) -> Path:
-    """The path of a data file that exists.
+    """The path of a data file that exists: `name` in the data set's `folder` of the data home.
 
-    Parameters
-    ----------
-    folder, name : str
-        The data set's folder inside the data home, and the file in it.
-    source : str
-        Where the file can be had, for the message where there is none.
-    data_home : path-like or None, default=None
-        The folder of all data sets; the variable EQSEP_DATA names it where this is None.
-
-    Returns
-    -------
-    pathlib.Path
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as home:
-    ...     (Path(home) / "tides").mkdir()
-    ...     _ = (Path(home) / "tides" / "2024.csv").write_text("1.5,high")
-    ...     data_file("tides", "2024.csv", source="the harbour", data_home=home).read_text()
-    '1.5,high'
+    `source` says where the file can be had, for the message where there is none.
     """
     place = named_home(data_home, wanted=f"{folder}/{name}", source=source) / folder
     if not (place / name).is_file():
@@ -52,15 +40,7 @@ def data_file(folder: str, name: str, *, source: str, data_home: Any = None) -> 
 
 
 def data_folder(folder: str, *, source: str, data_home: Any = None) -> Path:
-    """The path of a data set's folder that exists; the parameters are those of `data_file`.
-
-    Examples
-    --------
-    >>> data_folder("tides", source="the harbour", data_home="/nowhere")
-    Traceback (most recent call last):
-        ...
-    eqsep.datasets.home.MissingDataError: There is no folder tides in /nowhere. Put it there, ...
-    """
+    """The path of a data set's folder that exists; the parameters are those of `data_file`."""
     home = named_home(data_home, wanted=folder, source=source)
     if not (home / folder).is_dir():
         raise MissingDataError(
@@ -73,13 +53,7 @@ def data_folder(folder: str, *, source: str, data_home: Any = None) -> Path:
 
 
 def named_home(data_home: Any, *, wanted: str, source: str) -> Path:
-    """The folder of all data sets, as the caller or the variable EQSEP_DATA names it.
-
-    Examples
-    --------
-    >>> named_home("/data", wanted="tides/2024.csv", source="the harbour").as_posix()
-    '/data'
-    """
+    """The folder of all data sets, as the caller or the variable EQSEP_DATA names it."""
     home = os.environ.get(VARIABLE) if data_home is None else data_home
     if not home:
         raise MissingDataError(
@@ -90,6 +64,71 @@ def named_home(data_home: Any, *, wanted: str, source: str) -> Path:
             variable=VARIABLE,
         )
     return Path(home).expanduser()
+
+
+@dataclass(frozen=True)
+class Source:
+    """A published data set: its title, its folder in the data home, where it can be had.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> tides = Source(title="Tides", folder="tides", url="the harbour")
+    >>> with TemporaryDirectory() as home:
+    ...     (Path(home) / "tides").mkdir()
+    ...     _ = (Path(home) / "tides" / "2024.txt").write_text("1.5 0.2 1\\n1.1 0.3 2\\n")
+    ...     kinds = {1: "normal", 2: "flood"}
+    ...     tides.classes(["2024.txt"], width=2, kind_of=kinds, data_home=home)
+    [(array([[1.5, 0.2],
+           [1.1, 0.3]]), array(['normal', 'flood'], dtype='<U6'))]
+    """
+
+    title: str
+    folder: str
+    url: str
+
+    def file(self, name: str, *, data_home: Any) -> Path:
+        """The path of a file that exists."""
+        return data_file(self.folder, name, source=self.url, data_home=data_home)
+
+    def records(self, path: Path, dtype: np.dtype, *, layout: str, **options: Any) -> np.ndarray:
+        """The rows of a text file as records; `options` are those of `numpy.loadtxt`."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")  # NumPy only warns of a file without rows
+                return np.loadtxt(path, dtype, comments=None, ndmin=1, **options)
+        except (ValueError, UserWarning) as error:
+            self.refuse(path, f"expected {layout}; {error}", error)
+
+    def classes(
+        self, names: Sequence[str], *, width: int, kind_of: Mapping[int, str], data_home: Any
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The rows and kinds of each file, with `width` numbers and a class in every line."""
+        record = np.dtype([("x", "f8", (width,)), ("class", "i8")])
+        layout = f"no header and, in every row, {width} numbers and the number of the class"
+        paths = [self.file(name, data_home=data_home) for name in names]
+        tables = [self.records(p, record, layout=f"{layout}, separated by blanks") for p in paths]
+        return [
+            (table["x"], self.kinds(table["class"], kind_of, path=path))
+            for table, path in zip(tables, paths, strict=True)
+        ]
+
+    def kinds(self, codes: np.ndarray, kind_of: Mapping[Any, str], *, path: Path) -> np.ndarray:
+        """The kind of every row's code; an unknown code is an error."""
+        names, place = np.unique(codes, return_inverse=True)
+        unknown = [name for name in names.tolist() if name not in kind_of]
+        if unknown:
+            raise UserError(
+                f"{path} names what belongs to no kind: {unknown}. Expected one of "
+                f"{sorted(kind_of)}. Take the file of {self.title} from {self.url}."
+            )
+        return np.array([kind_of[name] for name in names.tolist()])[place]
+
+    def refuse(self, path: Path, why: str, cause: BaseException | None = None) -> NoReturn:
+        """Say that `path` is not a file of this data set, and where to take one from."""
+        raise UserError(
+            f"{path} is not a file of {self.title}: {why}. Take the file from {self.url}."
+        ) from cause
 
 
 def _command(folder: str) -> str:

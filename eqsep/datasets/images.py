@@ -1,18 +1,23 @@
-"""Folders of images as tables: a folder for each kind, the layout of MVTec AD, magnetic tiles."""
+"""Images as rows of an embedding: a folder for each kind, MVTec AD, magnetic tiles."""
 
-from collections.abc import Collection, Mapping, Sequence
+import hashlib
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
-from eqsep.datasets.embedded import Progress, embedded
-from eqsep.datasets.embeddings import Embedding
-from eqsep.datasets.home import data_folder
-from eqsep.datasets.split import Split
-from eqsep.datasets.table import Table
-from eqsep.errors import UserError
+from eqsep.datasets.embeddings import DINOv2Embedding, Embedding
+from eqsep.datasets.home import Source, data_folder
+from eqsep.datasets.records import Split, Table
+from eqsep.errors import MissingExtraError, UserError
+from eqsep.files import written_whole
 
+Progress = Callable[[int, int], None]
+_BATCH = 32
 IMAGE_SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp")
 _GOOD = "good"
 _TILES = {
@@ -20,6 +25,13 @@ _TILES = {
     **{kind: f"MT_{kind.title()}" for kind in ("blowhole", "break", "crack", "fray", "uneven")},
 }
 _TILES_URL = "https://github.com/abin24/Magnetic-tile-defect-datasets."
+_VECTORS = Source(
+    title="the MVTec AD embeddings",
+    folder="mvtec-embeddings",
+    url="https://github.com/Minqi824/ADBench (CV_by_ViT)",
+)
+MVTEC_OBJECTS = ("capsule", "hazelnut", "leather", "pill", "wood", "zipper")
+_DEFECTS = {0: "normal", 1: "defect"}
 
 
 def load_image_folder(
@@ -44,13 +56,13 @@ def load_image_folder(
         From a list of PIL images (RGB, of any sizes) to an array with a row of finite numbers for
         each, where a row depends on its image alone. None is `DINOv2Embedding()`.
     cache : path-like or None, default=None
-        A folder to keep the rows in, so that no image is embedded twice; None keeps nothing. Rows
-        are known by the content of the image and by `embed.name`, which must be a string.
+        A folder to keep the rows in, so that no image is embedded twice. A row is found by the
+        content of its image and by `embed.name`, a string.
     suffixes : collection of str, default=IMAGE_SUFFIXES
-        How the names of images end, in lower case. Other files are passed over.
+        How the names of images end, in lower case. Other files are skipped.
     progress : callable or None, default=None
-        Called as progress(done, total) at the start, when done counts the rows that were kept, and
-        after each batch.
+        Called as progress(done, total) at the start, with the rows found in the cache, and after
+        each batch.
 
     Returns
     -------
@@ -99,8 +111,8 @@ def load_magnetic_tile(
     Parameters
     ----------
     data_home : path-like or None, default=None
-        The folder in which `magnetic-tile/MT_Free`, `magnetic-tile/MT_Crack` and so on lie, with
-        their .jpg files; the variable EQSEP_DATA names it where this is None. They can be had from
+        The folder that holds `magnetic-tile/MT_Free`, `magnetic-tile/MT_Crack` and so on, with
+        their .jpg files. Default: the variable EQSEP_DATA. Download them from
         https://github.com/abin24/Magnetic-tile-defect-datasets. (the dot belongs to it).
     embed, cache, progress
         As in `load_image_folder`.
@@ -131,7 +143,7 @@ def load_magnetic_tile(
             f"{root} lacks {', '.join(lacking)}. Put the folders there, from {_TILES_URL}"
         )
     folders = {kind: root / name for kind, name in sorted(_TILES.items(), key=lambda tile: tile[1])}
-    # The masks of the defects, which lie beside the images where they were published, are .png.
+    # The published folders also hold masks of the defects, which are .png.
     return _table(folders, (".jpg",), embed=embed, cache=cache, progress=progress)
 
 
@@ -152,7 +164,7 @@ def load_mvtec(
     ----------
     root : path-like
         The folder of MVTec AD as it was published, with `<object>/train/good` and
-        `<object>/test/<defect>`. It can be had from
+        `<object>/test/<defect>`. Download it from
         https://www.mvtec.com/company/research/datasets/mvtec-ad.
     object : str
         What the images show, such as "capsule": a folder in `root`.
@@ -192,7 +204,7 @@ def load_mvtec(
         {"normal": test / _GOOD, **{name: test / name for name in unseen}},
     )
     (train, kind_train), (at_test, kind_test) = (_images(part, IMAGE_SUFFIXES) for part in parts)
-    X = embedded([*train, *at_test], embed=embed, cache=cache, progress=progress)
+    X = _embedded([*train, *at_test], embed=embed, cache=cache, progress=progress)
     return Split(
         X_train=X[: len(train)],
         kind_train=kind_train,
@@ -202,10 +214,56 @@ def load_mvtec(
     )
 
 
+def load_mvtec_embeddings(object: str, *, data_home: Any = None) -> Table:
+    """Images of one object of MVTec AD as vectors: good ones and defects.
+
+    Parameters
+    ----------
+    object : {"capsule", "hazelnut", "leather", "pill", "wood", "zipper"}
+        What the images show.
+    data_home : path-like or None, default=None
+        The folder that holds `mvtec-embeddings/MVTec-AD_<object>.npz`, with the arrays X and y.
+        Default: the variable EQSEP_DATA. Download them from https://github.com/Minqi824/ADBench,
+        in CV_by_ViT.
+
+    Returns
+    -------
+    Table
+        With the kinds "normal" and "defect", and 1,000 features x1, x2, ... The files do not say
+        which defect an image shows, so there are no kinds to leave out.
+
+    Examples
+    --------
+    >>> from eqsep.datasets import load_mvtec_embeddings
+    >>> load_mvtec_embeddings("screwdriver")
+    Traceback (most recent call last):
+        ...
+    eqsep.errors.UserError: Unknown object 'screwdriver': expected one of capsule, ...
+    """
+    if object not in MVTEC_OBJECTS:
+        raise UserError(f"Unknown object {object!r}: expected one of {', '.join(MVTEC_OBJECTS)}.")
+    path = _VECTORS.file(f"MVTec-AD_{object}.npz", data_home=data_home)
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            X, y = arrays["X"].astype(np.float64), arrays["y"]
+    except (BadZipFile, EOFError, KeyError, TypeError, ValueError) as error:
+        _VECTORS.refuse(path, f"expected an archive of the numeric arrays X and y; {error}", error)
+    if X.ndim != 2 or y.shape != X.shape[:1]:
+        _VECTORS.refuse(
+            path,
+            f"expected X of shape (n, d) and y of shape (n,), got {X.shape} and {y.shape}",
+        )
+    return Table(
+        X=X,
+        kind=_VECTORS.kinds(y, _DEFECTS, path=path),
+        feature_names=tuple(f"x{i + 1}" for i in range(X.shape[1])),
+    )
+
+
 def _table(folders: Mapping[str, Path], suffixes: Collection[str], **how: Any) -> Table:
-    """The images in the folders of the kinds; `how` is handed to `embedded`."""
+    """The images in the folders of the kinds; `how` goes to `_embedded`."""
     paths, kind = _images(folders, suffixes)
-    X = embedded(paths, **how)
+    X = _embedded(paths, **how)
     return Table(X=X, kind=kind, feature_names=_feature_names(X))
 
 
@@ -238,3 +296,102 @@ def _folders(root: Path) -> list[str]:
 
 def _feature_names(X: np.ndarray) -> tuple[str, ...]:
     return tuple(f"e{i + 1}" for i in range(X.shape[1]))
+
+
+def _embedded(
+    paths: Sequence[Path],
+    *,
+    embed: Embedding | None = None,
+    cache: Any = None,
+    progress: Progress | None = None,
+) -> np.ndarray:
+    """The rows of image files, some at a time; rows in the cache are not embedded again."""
+    embed = DINOv2Embedding() if embed is None else embed
+    places = [None] * len(paths) if cache is None else _places(paths, embed=embed, cache=cache)
+    rows = {i: row for i, place in enumerate(places) if (row := _kept(place)) is not None}
+    missing = [i for i in range(len(paths)) if i not in rows]
+    report = (lambda done, total: None) if progress is None else progress  # noqa: ARG005
+    report(len(rows), len(paths))
+    for start in range(0, len(missing), _BATCH):
+        batch = missing[start : start + _BATCH]
+        rows |= zip(batch, _rows([paths[i] for i in batch], embed=embed), strict=True)
+        for i in batch:
+            _keep(rows[i], places[i])
+        report(len(rows), len(paths))
+    widths = sorted({len(row) for row in rows.values()})
+    if len(widths) > 1:
+        raise UserError(
+            f"The embedding gave rows of different lengths ({widths}): expected one length. Give a "
+            "changed embedding another name, or empty the cache."
+        )
+    return np.stack([rows[i] for i in range(len(paths))])
+
+
+def _rows(paths: Sequence[Path], *, embed: Embedding) -> np.ndarray:
+    """A batch of files as rows, each finite."""
+    X = np.asarray(embed([_image(path) for path in paths]), dtype=np.float64)
+    if X.ndim != 2 or len(X) != len(paths):
+        raise UserError(
+            f"The embedding was given {len(paths)} images and returned an array of shape "
+            f"{X.shape}: expected ({len(paths)}, n_features), a row for each image."
+        )
+    bad = np.flatnonzero(~np.isfinite(X).all(axis=1))
+    if len(bad):
+        raise UserError(
+            f"The embedding of {paths[bad[0]]} has values that are not finite. Expected numbers."
+        )
+    return X
+
+
+def _image(path: Path) -> Any:
+    """The image in RGB, read whole."""
+    try:
+        pillow = import_module("PIL.Image")
+    except ImportError as error:
+        raise MissingExtraError(
+            'Reading images needs Pillow: pip install "eqsep[images]", or pip install pillow.'
+        ) from error
+    try:
+        with pillow.open(path) as image:
+            return image.convert("RGB")
+    except (OSError, SyntaxError, ValueError, pillow.DecompressionBombError) as error:
+        raise UserError(
+            f"{path} cannot be read as an image: {error}. Replace it, or take it out of the folder."
+        ) from error
+
+
+def _places(paths: Sequence[Path], *, embed: Embedding, cache: Any) -> list[Path]:
+    """Where the row of each image is kept: a file named by the embedding and the content."""
+    name = getattr(embed, "name", None)
+    if not isinstance(name, str) or not name:
+        raise UserError(
+            f"Rows are kept under the name of their embedding, and {embed!r} has none: expected a "
+            "string in its attribute name. Set one, embed.name = 'mean colours, version 1', or "
+            "pass cache=None."
+        )
+    readable = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40]
+    digest = hashlib.sha256(name.encode()).hexdigest()[:12]  # two names never share a folder
+    folder = Path(cache).expanduser() / f"{readable}-{digest}"
+    contents = (hashlib.sha256(path.read_bytes()).hexdigest() for path in paths)
+    return [folder / f"{content}.npy" for content in contents]
+
+
+def _kept(place: Path | None) -> np.ndarray | None:
+    """The row that is kept there, if there is one and it is whole."""
+    if place is None or not place.exists():
+        return None
+    try:
+        row = np.load(place, allow_pickle=False)
+    except (EOFError, ValueError):
+        return None
+    usable = row.ndim == 1 and row.dtype == np.float64 and np.isfinite(row).all()
+    return row if usable else None
+
+
+def _keep(row: np.ndarray, place: Path | None) -> None:
+    """Keep a row, if it has a place: the file is there whole or not at all."""
+    if place is None:
+        return
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with written_whole(place) as file:
+        np.save(file, row, allow_pickle=False)

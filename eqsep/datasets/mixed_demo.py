@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from eqsep.datasets.frames import frame_of
-from eqsep.datasets.table import Table
+from eqsep.datasets.records import Table, frame_of
 from eqsep.errors import UserError
 
 Columns = dict[str, np.ndarray]

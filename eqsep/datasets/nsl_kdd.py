@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.datasets.frames import frame_of
-from eqsep.datasets.source import Source
-from eqsep.datasets.split import Split, for_protocol
+from eqsep.datasets.home import Source
+from eqsep.datasets.records import Split, for_protocol, frame_of
 
 _SOURCE = Source(title="NSL-KDD", folder="nsl-kdd", url="https://www.unb.ca/cic/datasets/nsl.html")
 
@@ -55,15 +54,14 @@ def load_nsl_kdd(
 ) -> Split:
     """NSL-KDD's network connections: normal ones and denial of service to learn from.
 
-    The test has three kinds of attack that training has not: probing, gaining privileges and
-    gaining access; and attacks of the trained kind (DoS) that training has not, too.
+    The test has three kinds of attack that training lacks (probing, gaining privileges, gaining
+    access), and DoS attacks that it lacks.
 
     Parameters
     ----------
     data_home : path-like or None, default=None
-        The folder in which `nsl-kdd/KDDTrain+.txt` and `nsl-kdd/KDDTest+.txt` lie; the variable
-        EQSEP_DATA names it where this is None. They can be had from
-        https://www.unb.ca/cic/datasets/nsl.html.
+        The folder that holds `nsl-kdd/KDDTrain+.txt` and `nsl-kdd/KDDTest+.txt`. Default: the
+        variable EQSEP_DATA. Download them from https://www.unb.ca/cic/datasets/nsl.html.
     protocol : {"corrected", "paper"}, default="corrected"
         "corrected": every attack belongs to one of the four kinds, and training has the normal
         rows and all DoS rows. "paper": three attacks that the published lists misspell
@@ -85,9 +83,9 @@ def load_nsl_kdd(
     value); then the 38 numeric columns in the order of the files. A value that KDDTrain+ does not
     have is 0 in all columns of its feature.
 
-    Nothing is scaled: bytes go up to 10⁹, so put a `StandardScaler` first where the estimator does
-    not scale for itself. Some of the 84 columns are constant over the training rows, since their
-    services were only ever probed.
+    Nothing is scaled: bytes go up to 10⁹, so put a `StandardScaler` first if the estimator does
+    not scale. Some of the 84 columns are constant over the training rows, since their services
+    were only probed.
 
     Examples
     --------
@@ -106,15 +104,19 @@ def load_nsl_kdd(
     )
     categories = {name: np.unique(train[name]) for name in _NAMED}
     used = np.isin(kind_train, _TRAINED_ON)
-    tables = train[used], test
-    X_train, X_test = map(_frame, tables) if as_frame else (_array(t, categories) for t in tables)
-    values = [f"{name}={value}" for name in _NAMED for value in categories[name]]
+    if as_frame:
+        names: tuple[str, ...] = NSL_KDD_COLUMNS
+        X_train, X_test = (frame_of({n: t[n] for n in names}) for t in (train[used], test))
+    else:
+        values = [f"{name}={value}" for name in _NAMED for value in categories[name]]
+        names = (*values, *_NUMERIC)
+        X_train, X_test = (_array(t, categories) for t in (train[used], test))
     return Split(
         X_train=X_train,
         kind_train=kind_train[used],
         X_test=X_test,
         kind_test=kind_test,
-        feature_names=NSL_KDD_COLUMNS if as_frame else (*values, *_NUMERIC),
+        feature_names=names,
     )
 
 
@@ -125,7 +127,7 @@ def _read(path: Path) -> np.ndarray:
         path,
         _RECORD,
         layout=f"no header and, in every row, {width} columns and the attack's name, separated by "
-        f"commas",
+        "commas",
         delimiter=",",
         usecols=range(width + 1),
         encoding="utf-8",
@@ -137,8 +139,3 @@ def _array(table: np.ndarray, categories: dict[str, np.ndarray]) -> np.ndarray:
     named = [table[name][:, None] == categories[name] for name in _NAMED]
     numeric = [table[name][:, None] for name in _NUMERIC]
     return np.hstack([*named, *numeric], dtype=np.float64)
-
-
-def _frame(table: np.ndarray) -> Any:
-    """The 41 columns as a pandas frame."""
-    return frame_of({name: table[name] for name in NSL_KDD_COLUMNS})

@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.datasets.frames import named_columns
-from eqsep.datasets.source import Source
-from eqsep.datasets.table import Table
+from eqsep.datasets.home import Source
+from eqsep.datasets.records import Table, named_columns
 from eqsep.errors import UserError
 
 _SHUTTLE = Source(
@@ -40,8 +39,8 @@ def load_shuttle(*, data_home: Any = None, as_frame: bool = False) -> Table:
     Parameters
     ----------
     data_home : path-like or None, default=None
-        The folder in which `shuttle/shuttle.trn` and `shuttle/shuttle.tst` lie; the variable
-        EQSEP_DATA names it where this is None. They can be had from
+        The folder that holds `shuttle/shuttle.trn` and `shuttle/shuttle.tst`. Default: the variable
+        EQSEP_DATA. Download them from
         https://archive.ics.uci.edu/dataset/148/statlog+shuttle.
     as_frame : bool, default=False
         Whether the rows are a pandas frame with the columns x1 to x9 rather than an array.
@@ -61,15 +60,14 @@ def load_shuttle(*, data_home: Any = None, as_frame: bool = False) -> Table:
         ...
     eqsep.datasets.home.MissingDataError: There is no shuttle.trn ...
     """
-    X, kind = _rows(
+    return _table(
         _SHUTTLE,
         ("shuttle.trn", "shuttle.tst"),
-        width=len(_SHUTTLE_COLUMNS),
+        columns=_SHUTTLE_COLUMNS,
         kind_of=_SHUTTLE_KINDS,
         data_home=data_home,
+        as_frame=as_frame,
     )
-    X = named_columns(X, _SHUTTLE_COLUMNS, as_frame=as_frame)
-    return Table(X=X, kind=kind, feature_names=_SHUTTLE_COLUMNS)
 
 
 def load_satimage(
@@ -83,8 +81,8 @@ def load_satimage(
     Parameters
     ----------
     data_home : path-like or None, default=None
-        The folder in which `satimage/sat.trn` and `satimage/sat.tst` lie; the variable EQSEP_DATA
-        names it where this is None. They can be had from
+        The folder that holds `satimage/sat.trn` and `satimage/sat.tst`. Default: the variable
+        EQSEP_DATA. Download them from
         https://archive.ics.uci.edu/dataset/146/statlog+landsat+satellite.
     normal : collection of str, default=("red soil", "grey soil", "very damp grey soil")
         The grounds that count as normal, out of "red soil", "cotton crop", "grey soil", "damp grey
@@ -120,29 +118,26 @@ def load_satimage(
         raise UserError(f"normal names unknown grounds: {unknown}. Expected some of {grounds}.")
     if not wanted:
         raise UserError(f"normal names no ground: expected at least one of {grounds}.")
-    X, kind = _rows(
+    return _table(
         _SATIMAGE,
         ("sat.trn", "sat.tst"),
-        width=len(_SATIMAGE_COLUMNS),
+        columns=_SATIMAGE_COLUMNS,
         kind_of={code: "normal" if name in wanted else name for code, name in _GROUND.items()},
         data_home=data_home,
+        as_frame=as_frame,
     )
-    X = named_columns(X, _SATIMAGE_COLUMNS, as_frame=as_frame)
-    return Table(X=X, kind=kind, feature_names=_SATIMAGE_COLUMNS)
 
 
-def _rows(
+def _table(
     source: Source,
     names: Sequence[str],
     *,
-    width: int,
+    columns: tuple[str, ...],
     kind_of: Mapping[int, str],
     data_home: Any,
-) -> tuple[np.ndarray, np.ndarray]:
-    """The rows of all files, one after the other, and their kinds."""
-    paths = [source.file(name, data_home=data_home) for name in names]
-    parts = [source.classes(path, width=width) for path in paths]
-    kinds = [
-        source.kinds(code, kind_of, path=path) for (_, code), path in zip(parts, paths, strict=True)
-    ]
-    return np.concatenate([X for X, _ in parts]), np.concatenate(kinds)
+    as_frame: bool,
+) -> Table:
+    """The rows of all files, one after the other."""
+    parts = source.classes(names, width=len(columns), kind_of=kind_of, data_home=data_home)
+    X, kind = map(np.concatenate, zip(*parts, strict=True))
+    return Table(X=named_columns(X, columns, as_frame=as_frame), kind=kind, feature_names=columns)

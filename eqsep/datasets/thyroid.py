@@ -4,9 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from eqsep.datasets.frames import named_columns
-from eqsep.datasets.source import Source
-from eqsep.datasets.split import Split, for_protocol
+from eqsep.datasets.home import Source
+from eqsep.datasets.records import Split, for_protocol, named_columns
 
 _SOURCE = Source(
     title="the thyroid data",
@@ -31,8 +30,8 @@ def load_thyroid(
     Parameters
     ----------
     data_home : path-like or None, default=None
-        The folder in which `ann-thyroid/ann-train.data` and `ann-thyroid/ann-test.data` lie; the
-        variable EQSEP_DATA names it where this is None. They can be had from
+        The folder that holds `ann-thyroid/ann-train.data` and `ann-thyroid/ann-test.data`.
+        Default: the variable EQSEP_DATA. Download them from
         https://archive.ics.uci.edu/dataset/102/thyroid+disease.
     protocol : {"corrected", "paper"}, default="corrected"
         "corrected": the test rows are those of ann-test, as they were published. "paper": the
@@ -48,7 +47,7 @@ def load_thyroid(
 
     Notes
     -----
-    Nobody learns from the subnormal rows of ann-train, so moving them is no leak; but it doubles
+    The subnormal rows of ann-train are never learnt, so moving them leaks nothing; but it doubles
     the unseen kind, and average precision grows with the share of a kind. Compare figures of one
     protocol only. Rows: 3,581 to train on, 3,428 to test on, or 3,619 by the paper's protocol.
 
@@ -63,13 +62,9 @@ def load_thyroid(
     eqsep.datasets.home.MissingDataError: There is no ann-train.data ...
     """
     moved_kinds = for_protocol(protocol, _MOVED)
-    paths = [_SOURCE.file(f"ann-{part}.data", data_home=data_home) for part in ("train", "test")]
-    (X_train, train), (X_test, test) = (
-        _SOURCE.classes(path, width=len(THYROID_COLUMNS)) for path in paths
-    )
-    kind_train, kind_test = (
-        _SOURCE.kinds(code, _KIND_OF, path=path)
-        for code, path in zip((train, test), paths, strict=True)
+    files = ("ann-train.data", "ann-test.data")
+    (X_train, kind_train), (X_test, kind_test) = _SOURCE.classes(
+        files, width=len(THYROID_COLUMNS), kind_of=_KIND_OF, data_home=data_home
     )
     moved, used = np.isin(kind_train, moved_kinds), kind_train != "subnormal"
     X_test = np.concatenate([X_test, X_train[moved]])

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from eqsep.datasets import Split, make_circles, make_logic
-from eqsep.datasets.logic import LOGIC_NAMES
+from eqsep.datasets.synthetic import LOGIC_NAMES
 from eqsep.evaluation import anomaly_score, average_precision_by_kind
 from eqsep.evaluation.peers import PEERS
 from eqsep.separators.kernel import KernelEqualitySeparator

@@ -1,7 +1,7 @@
 """Networks with a member axis: an ensemble is an axis of the tensors (torch).
 
 The layers are ordinary torch modules. With `n_members=None`, the default, they have no member axis,
-map (n, d_in) -> (n, d_out) and go into anybody's `nn.Sequential`; with `n_members=k` they map
+map (n, d_in) -> (n, d_out) and go into any `nn.Sequential`; with `n_members=k` they map
 (n, k, d_in) -> (n, k, d_out), or (n, 1, d_in) where all members share their input. `Linear` and
 `RadialBasis` start at random, in `members` each member from a stream of its own.
 """
@@ -20,13 +20,16 @@ from eqsep.networks.layers import (
     BatchNorm,
     Bump,
     Distance,
+    Hidden,
     LeakyReLU,
     Linear,
+    Network,
     RadialBasis,
+    build_separator,
+    member_streams,
 )
-from eqsep.networks.network import Hidden, Network, build_separator, member_streams
-from eqsep.networks.plan import Data, History, Training
-from eqsep.networks.training import train
+from eqsep.networks.trainer import train
+from eqsep.networks.training import Data, History, Training
 
 __all__ = [
     "Activate",

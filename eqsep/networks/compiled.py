@@ -1,184 +1,391 @@
-"""Networks as the compiled loop of an epoch has them, and the steps that it takes.
+"""Adam's steps of an epoch as one compiled loop: the layers, their slopes, the criterion.
 
-A network is read off module by module into numbers; where one of them, or the criterion, is none
-that the loop knows, there is no reading, and the steps are torch's.
+Each member is on its own: its parameters are a row of `State.parameters`, its path through an epoch
+one call of nothing but machine code. A layer takes x to y and, backwards, the slopes in y to those
+in its parameters and in x. What is compiled here is what `eqsep.networks.layers`, the heads and the
+losses say, in single precision; `eqsep.networks.steps` reads it off a network.
 """
 
-from collections.abc import Callable, Sequence
-from math import prod
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch
-from threadpoolctl import ThreadpoolController
-from torch import Tensor, nn
+from numba.extending import register_jitable
 
-from eqsep import activations
-from eqsep.engine.loops import in_threads
-from eqsep.networks import loops
-from eqsep.networks.criteria import Unknown, check_known
-from eqsep.networks.layers import BatchNorm, Bump, Distance, LeakyReLU, Linear, RadialBasis
-from eqsep.networks.network import Network
-from eqsep.networks.plan import Criterion, Data, Training
+from eqsep.engine.loops import compiled
 
-
-class Reading:
-    """What the loop needs of a network: its layers as numbers, and the tensors behind them."""
-
-    def __init__(self, network: Network, *, width: int, l2: float) -> None:
-        self._width = width  # of what the next layer takes
-        self._ops: list[Sequence[int]] = []
-        self._constants: list[Sequence[float]] = []
-        self.parameters: list[Tensor] = []
-        self.statistics: list[Tensor] = []
-        for module in (*_leaves(network.hidden), *_leaves(network.output)):
-            check_known(module, _READERS)
-            _READERS[type(module)](self, module)
-        if any(t.dtype != torch.float32 for t in (*self.parameters, *self.statistics)):
-            raise Unknown("the compiled loop works in single precision")
-        matrices = {id(weight) for weight in network.penalised()}
-        sizes = [prod(t.shape[1:]) for t in self.parameters]
-        moves = [p.requires_grad for p in self.parameters]
-        decay = [2 * l2 * (id(p) in matrices) for p in self.parameters]
-        self.layers = loops.Layers(
-            np.array(self._ops, dtype=np.int64),
-            np.array(self._constants, dtype=np.float32),
-            np.repeat(moves, sizes).astype(np.float32),
-            np.repeat(decay, sizes).astype(np.float32),
-        )
-
-    def add(
-        self,
-        which: int,
-        *,
-        width: int | None = None,
-        parameters: Sequence[Tensor] = (),
-        statistics: Sequence[Tensor] = (),
-        constants: Sequence[float] = (),
-    ) -> None:
-        """One more layer, as wide as the one before unless a width is given."""
-        d_in, self._width = self._width, self._width if width is None else width
-        at = [_place(self.parameters, p) for p in parameters]
-        seat = [_place(self.statistics, s) for s in statistics]
-        self._ops.append([which, d_in, self._width, *[*at, -1, -1][:2], *[*seat, -1][:1]])
-        self._constants.append([*constants, 0.0, 0.0][:2])
+LINEAR, RADIAL, NORM, BUMP, LEAKY, DISTANCE = range(6)  # layers
+LOGISTIC, SQUARED, RECONSTRUCTION, ATTRACTION = range(4)  # criteria
+EXPONENTIAL, SIGMOID = range(2)  # heads
+_ANY_ORDER = frozenset({"reassoc", "contract", "nsz"})  # of sums: several numbers at a time
+BETAS, EPS = (0.9, 0.999), 1e-8  # Adam's own
+_TINY = np.float32(1e-30)  # below it, moments are zero: a core is slow with smaller numbers
+_LOUD = np.float32(60)  # exp of less than minus this is zero, likewise
+_FLOOR = float(np.finfo(np.float32).smallest_normal) ** 0.75  # of 1 - p, whose inverse is finite
 
 
-def _place(tensors: list[Tensor], one: Tensor) -> int:
-    """Where the numbers of a member begin in `one`, which comes after the others."""
-    before = sum(prod(t.shape[1:]) for t in tensors)
-    tensors.append(one)
-    return before
+class Layers(NamedTuple):
+    """What the layers are, as numbers.
+
+    ops : (n, 6) int64
+        For each: which, d_in, d_out, where its parameters begin, where its second ones do (-1
+        without), and where its statistics do.
+    constants : (n, 2) float32
+    moves, decay : (p,) float32
+        Of each parameter: 1 if it is learnt, else 0, and twice its L2 penalty.
+    """
+
+    ops: Any
+    constants: Any
+    moves: Any
+    decay: Any
 
 
-def _leaves(module: nn.Module) -> list[nn.Module]:
-    """The modules of nested sequences, in their order."""
-    if not isinstance(module, nn.Sequential):
-        return [module]
-    return [leaf for part in module for leaf in _leaves(part)]
+class State(NamedTuple):
+    """What an epoch changes: parameters, Adam's two moments and statistics, a row a member."""
+
+    parameters: Any
+    first: Any
+    second: Any
+    statistics: Any
 
 
-def _linear(reading: Reading, layer: Any) -> None:
-    own = [layer.weight] if layer.bias is None else [layer.weight, layer.bias]
-    reading.add(loops.LINEAR, width=layer.weight.shape[2], parameters=own)
+class Task(NamedTuple):
+    """The rows (n, d), their targets and weights (n,), the criterion, its head, its two numbers."""
+
+    X: Any
+    target: Any
+    weight: Any
+    criterion: int
+    head: int
+    numbers: Any
 
 
-def _radial(reading: Reading, layer: Any) -> None:
-    gamma, width = 0.0 if layer.distance else layer.head.gamma, layer.centre.shape[2]
-    reading.add(loops.RADIAL, width=width, parameters=[layer.centre], constants=[gamma])
+class Course(NamedTuple):
+    """The rows in order, how many are a batch, the rate of each step, and the steps before."""
+
+    order: Any
+    batch: int
+    rates: Any
+    done: int
 
 
-def _norm(reading: Reading, layer: Any) -> None:
-    reading.add(
-        loops.NORM,
-        parameters=[layer.weight, layer.bias],
-        statistics=[layer.mean, layer.variance],
-        constants=[layer.eps, layer.momentum],
-    )
+class Work(NamedTuple):
+    """Room for a batch: values and slopes by layer, where each begins, slopes in parameters."""
+
+    values: Any
+    slopes: Any
+    starts: Any
+    own: Any
 
 
-def _bump(reading: Reading, layer: Any) -> None:
-    check_known(layer.head, [activations.GaussianBump])
-    reading.add(loops.BUMP, parameters=[layer.sigma], constants=[layer.head.mu])
+def epoch(layers: Layers, state: State, task: Task, course: Course) -> np.ndarray:
+    """A step for each batch; the summed losses.  -> (k,)"""
+    losses = np.zeros(len(state.parameters))
+    _epoch(layers, state, task, course, losses)
+    return losses
 
 
-def _leaky(reading: Reading, layer: Any) -> None:
-    reading.add(loops.LEAKY, constants=[layer.head.leak])
+@register_jitable
+def _linear(x: Any, W: Any, bias: Any, y: Any) -> None:
+    np.dot(x, W, y)
+    if len(bias):
+        for i in range(len(y)):
+            for j in range(len(bias)):
+                y[i, j] += bias[j]
 
 
-def _distance(reading: Reading, layer: Any) -> None:
-    guard = layer.guard**2
-    reading.add(loops.DISTANCE, width=1, statistics=[layer.centre], constants=[guard])
+@register_jitable
+def _linear_back(x: Any, W: Any, sy: Any, sW: Any, sbias: Any, sx: Any) -> None:
+    np.dot(x.T, sy, sW)
+    sbias[:] = 0
+    for i in range(len(sy) if len(sbias) else 0):
+        for j in range(len(sbias)):
+            sbias[j] += sy[i, j]
+    if len(sx):
+        np.dot(sy, W.T, sx)
 
 
-_READERS: dict[type, Callable[[Reading, Any], None]] = {
-    Linear: _linear,
-    RadialBasis: _radial,
-    BatchNorm: _norm,
-    Bump: _bump,
-    LeakyReLU: _leaky,
-    Distance: _distance,
-}
+@register_jitable
+def _radial(x: Any, C: Any, gamma: Any, y: Any) -> None:
+    """exp(-gamma r²); r itself where gamma is 0."""
+    np.dot(x, C, y)
+    own = np.zeros(C.shape[1], dtype=C.dtype)
+    for i in range(len(C)):
+        for j in range(len(own)):
+            own[j] += C[i, j] ** 2
+    for i in range(len(x)):
+        size = np.float32(0)
+        for j in range(x.shape[1]):
+            size += x[i, j] ** 2
+        for j in range(len(own)):
+            square = size - 2 * y[i, j] + own[j]
+            square = np.float32(1e-12) + (np.float32(0) if square < 0 else square)
+            y[i, j] = _exponential(gamma * square) if gamma > 0 else math.sqrt(square)
 
 
-class CompiledSteps:
-    """A step of Adam for each batch of an epoch, member after member, in compiled code."""
-
-    def __init__(
-        self, network: Network, data: Data, criterion: Criterion, training: Training
-    ) -> None:
-        """Raises `Unknown` where the loop does not know the network or the criterion."""
-        if not hasattr(criterion, "task"):
-            raise Unknown("the compiled loop knows no criterion of others")
-        self._task, self._training = criterion.task(data.X), training
-        self._network, self._batch = network, training.batch_rows(len(data.rows))
-        self._n_steps, self._blas = 0, ThreadpoolController()
-        reading = self._read()
-        k = len(reading.parameters[0])
-        own, seen = (_in_rows(part, k) for part in (reading.parameters, reading.statistics))
-        self._state = loops.State(own, np.zeros_like(own), np.zeros_like(own), seen)
-
-    def _read(self) -> Reading:
-        width = self._task.X.shape[1]
-        self._reading = Reading(self._network, width=width, l2=self._training.l2)
-        return self._reading
-
-    def renew(self, going: Tensor) -> None:
-        """Go on with some of the members: their weights are new tensors, their moments follow."""
-        self._read()
-        self._state = loops.State(*(part[going.numpy()] for part in self._state))
-
-    def epoch(self, order: Tensor) -> Tensor:
-        """A step for each batch of `order`; each member's mean loss.  -> (k,)"""
-        plan, rows, layers = self._training, order.numpy(), self._reading.layers
-        steps = self._n_steps + np.arange(-(-len(rows) // self._batch))
-        rates = plan.learning_rate * plan.decay ** (steps // plan.decay_steps)
-        course = loops.Course(rows, self._batch, rates, self._n_steps)
-        losses = np.zeros(len(self._state.parameters))
-
-        def work(some: slice) -> None:
-            state = loops.State(*(part[some] for part in self._state))
-            losses[some] = loops.epoch(layers, state, self._task, course)
-
-        with self._blas.limit(limits=1, user_api="blas"):
-            in_threads(work, len(losses), steps=len(rows) * self._state.parameters.size)
-        self._n_steps += len(rates)
-        _give_back(self._state.parameters, self._reading.parameters)
-        _give_back(self._state.statistics, self._reading.statistics)
-        return torch.as_tensor(losses / len(rows), dtype=torch.float32)
+@register_jitable
+def _radial_back(x: Any, C: Any, gamma: Any, y: Any, sy: Any, sC: Any) -> None:
+    """`sy` becomes the slope in r²."""
+    columns = np.zeros(C.shape[1], dtype=C.dtype)
+    for i in range(len(y)):
+        for j in range(len(columns)):
+            sy[i, j] *= -gamma * y[i, j] if gamma > 0 else np.float32(0.5) / y[i, j]
+            columns[j] += sy[i, j]
+    np.dot(x.T, sy, sC)
+    for i in range(len(C)):
+        for j in range(len(columns)):
+            sC[i, j] = 2 * (C[i, j] * columns[j] - sC[i, j])
 
 
-def _in_rows(tensors: list[Tensor], k: int) -> np.ndarray:
-    """All numbers of a member in a row, of no tensors none.  -> (k, p)"""
-    flat = [tensor.detach().numpy().reshape(k, -1) for tensor in tensors]
-    return np.concatenate([np.empty((k, 0), dtype=np.float32), *flat], axis=1)
+@register_jitable
+def _radial_inwards(x: Any, C: Any, squares: Any, sx: Any) -> None:
+    """From the slopes in r² to those in x."""
+    np.dot(squares, C.T, sx)
+    for i in range(len(x)):
+        total = np.float32(0)
+        for j in range(squares.shape[1]):
+            total += squares[i, j]
+        for j in range(x.shape[1]):
+            sx[i, j] = 2 * (x[i, j] * total - sx[i, j])
 
 
-@torch.no_grad()
-def _give_back(rows: np.ndarray, tensors: list[Tensor]) -> None:
-    """The reverse: into the tensors, in place."""
-    at = 0
-    for tensor in tensors:
-        size = prod(tensor.shape[1:])
-        tensor.copy_(torch.from_numpy(rows[:, at : at + size]).view_as(tensor))
-        at += size
+@register_jitable
+def _moments(x: Any, eps: Any, mean: Any, inverse: Any) -> None:
+    """Of the columns of a batch: the mean, and 1 / sqrt(variance + eps)."""
+    mean[:] = 0
+    inverse[:] = 0
+    for i in range(len(x)):
+        for j in range(len(mean)):
+            mean[j] += x[i, j]
+    for j in range(len(mean)):
+        mean[j] /= len(x)
+    for i in range(len(x)):
+        for j in range(len(mean)):
+            inverse[j] += (x[i, j] - mean[j]) ** 2
+    for j in range(len(mean)):
+        inverse[j] = 1 / math.sqrt(inverse[j] / len(x) + eps)
+
+
+@register_jitable
+def _norm(x: Any, scale: Any, shift: Any, constants: Any, statistics: Any, y: Any) -> None:
+    """Batch normalisation; `statistics` are the running mean and variance, one after the other."""
+    d, (eps, kept) = len(scale), constants
+    mean, inverse = np.empty(d, dtype=x.dtype), np.empty(d, dtype=x.dtype)
+    _moments(x, eps, mean, inverse)
+    for j in range(d):
+        variance = 1 / inverse[j] ** 2 - eps
+        statistics[j] += (1 - kept) * (mean[j] - statistics[j])
+        statistics[d + j] += (1 - kept) * (variance - statistics[d + j])
+    for i in range(len(x)):
+        for j in range(d):
+            y[i, j] = (x[i, j] - mean[j]) * inverse[j] * scale[j] + shift[j]
+
+
+@register_jitable
+def _norm_back(x: Any, scale: Any, eps: Any, sy: Any, own: Any, sx: Any) -> None:
+    """`own` are the slopes in scale and shift, one after the other."""
+    d, n = len(scale), len(x)
+    mean, inverse = np.empty(d, dtype=x.dtype), np.empty(d, dtype=x.dtype)
+    _moments(x, eps, mean, inverse)
+    own[:] = 0
+    for i in range(n):
+        for j in range(d):
+            own[j] += sy[i, j] * (x[i, j] - mean[j]) * inverse[j]
+            own[d + j] += sy[i, j]
+    for i in range(n):
+        for j in range(d):
+            along = own[d + j] + (x[i, j] - mean[j]) * inverse[j] * own[j]
+            sx[i, j] = scale[j] * inverse[j] * (sy[i, j] - along / n)
+
+
+@register_jitable
+def _exponential(x: Any) -> Any:
+    """exp(-x)."""
+    return np.float32(0) if x > _LOUD else np.float32(math.exp(-x))
+
+
+@register_jitable
+def _bump(x: Any, sigma: Any, mu: Any, y: Any) -> None:
+    factor = np.float32(0.5) / sigma**2
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            y[i, j] = _exponential(factor * (x[i, j] - mu) ** 2)
+
+
+@register_jitable
+def _bump_back(x: Any, sigma: Any, mu: Any, y: Any, sy: Any, sx: Any) -> Any:
+    """The slope in sigma: a bump is a function of (x - mu) / sigma."""
+    total, factor = np.float32(0), 1 / sigma**2
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            u = x[i, j] - mu
+            sx[i, j] = -sy[i, j] * y[i, j] * u * factor
+            total -= sx[i, j] * u
+    return total / sigma
+
+
+@register_jitable
+def _leaky(x: Any, leak: Any, slopes: Any, y: Any) -> None:
+    """`slopes` where x is positive, times the leak elsewhere; x itself forwards."""
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            y[i, j] = slopes[i, j] if x[i, j] > 0 else leak * slopes[i, j]
+
+
+@register_jitable
+def _distance(x: Any, centre: Any, guard: Any, y: Any) -> None:
+    for i in range(len(x)):
+        square = guard
+        for j in range(x.shape[1]):
+            square += (x[i, j] - centre[j]) ** 2
+        y[i, 0] = math.sqrt(square)
+
+
+@register_jitable
+def _distance_back(x: Any, centre: Any, y: Any, sy: Any, sx: Any) -> None:
+    for i in range(len(x)):
+        steep = sy[i, 0] / y[i, 0]
+        for j in range(x.shape[1]):
+            sx[i, j] = steep * (x[i, j] - centre[j])
+
+
+@register_jitable
+def _membership(z: float, t: float, task: Task) -> Any:
+    """The loss of head(z) against the target t, and its slope in z."""
+    if task.head == SIGMOID:
+        p, log_slope = 0.5 * (1 + math.tanh(0.5 * z)), 0.5 * (1 - math.tanh(0.5 * z))
+        log1m = -math.log1p(math.exp(-abs(z))) - max(z, 0.0)
+        log_p, log1m_slope = log1m + z, -p
+    else:
+        a, u = task.numbers[0], z - task.numbers[1]
+        log_p, log_slope = -a * u * u, -2 * a * u
+        p, rest = math.exp(log_p), -math.expm1(log_p)
+        rest = _FLOOR if rest < _FLOOR else rest
+        log1m, log1m_slope = math.log(rest), -log_slope * p / rest
+    if task.criterion == LOGISTIC:
+        return -t * log_p - (1 - t) * log1m, -t * log_slope - (1 - t) * log1m_slope
+    return (p - t) ** 2, 2 * (p - t) * log_slope * p
+
+
+@register_jitable
+def _judged(task: Task, rows: Any, y: Any, slopes: Any) -> float:
+    """The summed loss of a batch; `slopes` become those of its mean."""
+    total, n, d = 0.0, len(rows), y.shape[1]
+    for i in range(n):
+        row, share = rows[i], task.weight[rows[i]] / n
+        if task.criterion == RECONSTRUCTION:
+            for j in range(d):
+                miss = y[i, j] - task.X[row, j]
+                total += miss**2 / d
+                slopes[i, j] = share * 2 * miss / d
+            continue
+        if task.criterion == ATTRACTION:
+            far = task.target[row] > 0
+            loss = 1 / y[i, 0] if far else y[i, 0]
+            slope = -(loss**2) if far else np.float32(1)
+        else:
+            loss, slope = _membership(y[i, 0], task.target[row], task)
+        total += task.weight[row] * loss
+        slopes[i, 0] = share * slope
+    return total
+
+
+@register_jitable
+def _adam(layers: Layers, state: State, m: int, slopes: Any, rate: float, step: int) -> None:
+    """One step of member `m`; `step` counts from 1."""
+    b1, b2 = np.float32(BETAS[0]), np.float32(BETAS[1])
+    root = math.sqrt(1 - BETAS[1] ** step)
+    size, eps = np.float32(rate * root / (1 - BETAS[0] ** step)), np.float32(EPS * root)
+    p, first, second = state.parameters[m], state.first[m], state.second[m]
+    for i in range(len(p)):
+        s = slopes[i] + layers.decay[i] * p[i]
+        f = b1 * first[i] + (1 - b1) * s
+        v = b2 * second[i] + (1 - b2) * s * s
+        first[i] = np.float32(0) if abs(f) < _TINY else f
+        second[i] = np.float32(0) if v < _TINY else v
+        p[i] -= layers.moves[i] * size * first[i] / (np.sqrt(second[i]) + eps)
+
+
+@register_jitable
+def _forward(layers: Layers, p: Any, statistics: Any, work: Work, n: int) -> None:
+    values, starts = work.values, work.starts
+    for o in range(len(layers.ops)):
+        which, d_in, d_out, at, more, seat = layers.ops[o]
+        constants = layers.constants[o]
+        x = values[starts[o] : starts[o] + n * d_in].reshape(n, d_in)
+        y = values[starts[o + 1] : starts[o + 1] + n * d_out].reshape(n, d_out)
+        if which == LINEAR:
+            bias = p[more : more + d_out] if more >= 0 else p[:0]
+            _linear(x, p[at : at + d_in * d_out].reshape(d_in, d_out), bias, y)
+        elif which == RADIAL:
+            _radial(x, p[at : at + d_in * d_out].reshape(d_in, d_out), constants[0], y)
+        elif which == NORM:
+            scale, shift = p[at : at + d_in], p[more : more + d_in]
+            _norm(x, scale, shift, constants, statistics[seat : seat + 2 * d_in], y)
+        elif which == BUMP:
+            _bump(x, p[at], constants[0], y)
+        elif which == LEAKY:
+            _leaky(x, constants[0], x, y)
+        else:
+            _distance(x, statistics[seat : seat + d_in], constants[0], y)
+
+
+@register_jitable
+def _backward(layers: Layers, p: Any, statistics: Any, work: Work, n: int) -> None:
+    """From the slopes in the last values to those in all parameters."""
+    values, slopes, starts, own = work
+    for o in range(len(layers.ops) - 1, -1, -1):
+        which, d_in, d_out, at, more, seat = layers.ops[o]
+        constants = layers.constants[o]
+        here, there = starts[o], starts[o + 1]
+        x = values[here : here + n * d_in].reshape(n, d_in)
+        y = values[there : there + n * d_out].reshape(n, d_out)
+        sy = slopes[there : there + n * d_out].reshape(n, d_out)
+        rows = n if o > 0 else 0  # the slopes in the rows themselves are not needed
+        sx = slopes[here : here + rows * d_in].reshape(rows, d_in)
+        if which == LINEAR:
+            end = at + d_in * d_out
+            sbias = own[more : more + d_out] if more >= 0 else own[:0]
+            W, sW = p[at:end].reshape(d_in, d_out), own[at:end].reshape(d_in, d_out)
+            _linear_back(x, W, sy, sW, sbias, sx)
+        elif which == RADIAL:
+            end = at + d_in * d_out
+            C, sC = p[at:end].reshape(d_in, d_out), own[at:end].reshape(d_in, d_out)
+            _radial_back(x, C, constants[0], y, sy, sC)
+            if rows:
+                _radial_inwards(x, C, sy, sx)
+        elif which == NORM:
+            scale = p[at : at + d_in]
+            _norm_back(x, scale, constants[0], sy, own[at : at + 2 * d_in], sx)
+        elif which == BUMP:
+            own[at] = _bump_back(x, p[at], constants[0], y, sy, sx)
+        elif which == LEAKY:
+            _leaky(x, constants[0], sy, sx)
+        else:
+            _distance_back(x, statistics[seat : seat + d_in], y, sy, sx)
+
+
+@compiled(fastmath=_ANY_ORDER)
+def _epoch(layers: Layers, state: State, task: Task, course: Course, losses: Any) -> None:
+    n_ops, d, batch = len(layers.ops), task.X.shape[1], course.batch
+    starts = np.zeros(n_ops + 2, dtype=np.int64)
+    starts[1] = batch * d
+    for o in range(n_ops):
+        starts[o + 2] = starts[o + 1] + batch * layers.ops[o, 2]
+    values, slopes = np.empty(starts[-1], np.float32), np.empty(starts[-1], np.float32)
+    work = Work(values, slopes, starts, np.zeros(state.parameters.shape[1], dtype=np.float32))
+    last, d_out = starts[n_ops], layers.ops[n_ops - 1, 2]
+    for m in range(len(state.parameters)):
+        p, statistics = state.parameters[m], state.statistics[m]
+        for s in range(len(course.rates)):
+            rows = course.order[s * batch : (s + 1) * batch]
+            n = len(rows)
+            for i in range(n):
+                values[i * d : (i + 1) * d] = task.X[rows[i]]
+            _forward(layers, p, statistics, work, n)
+            y = values[last : last + n * d_out].reshape(n, d_out)
+            sy = slopes[last : last + n * d_out].reshape(n, d_out)
+            losses[m] += _judged(task, rows, y, sy)
+            _backward(layers, p, statistics, work, n)
+            _adam(layers, state, m, work.own, course.rates[s], course.done + s + 1)

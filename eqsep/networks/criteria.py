@@ -1,7 +1,7 @@
 """What the networks here are trained for, in torch, and as the compiled loop has it.
 
-A criterion maps what a network says of a batch (m, k, d) and the batch's indices (m,) to losses
-(m, k). One with a `task` can be trained by compiled code.
+A criterion maps the outputs of a network for a batch (m, k, d) and the batch's indices (m,) to
+losses (m, k). One with a `task` can be trained by compiled code.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from eqsep import activations
 from eqsep.losses import LogisticLoss, Loss, SquaredLoss
-from eqsep.networks import loops
+from eqsep.networks import compiled
 
 
 class Unknown(Exception):
@@ -27,11 +27,11 @@ def check_known(part: Any, known: Any) -> None:
         raise Unknown(f"the compiled loop knows no {type(part).__name__}")
 
 
-_LOSSES: dict[type, int] = {LogisticLoss: loops.LOGISTIC, SquaredLoss: loops.SQUARED}
+_LOSSES: dict[type, int] = {LogisticLoss: compiled.LOGISTIC, SquaredLoss: compiled.SQUARED}
 _HEADS: dict[type, tuple[int, Callable[[Any], Sequence[float]]]] = {
-    activations.GaussianBump: (loops.EXPONENTIAL, lambda head: (0.5 / head.sigma**2, head.mu)),
-    activations.RadialBasis: (loops.EXPONENTIAL, lambda head: (head.gamma, 0.0)),
-    activations.Sigmoid: (loops.SIGMOID, lambda head: (0.0, 0.0)),  # noqa: ARG005  it has none
+    activations.GaussianBump: (compiled.EXPONENTIAL, lambda head: (0.5 / head.sigma**2, head.mu)),
+    activations.RadialBasis: (compiled.EXPONENTIAL, lambda head: (head.gamma, 0.0)),
+    activations.Sigmoid: (compiled.SIGMOID, lambda head: (0.0, 0.0)),  # noqa: ARG005  it has none
 }
 
 
@@ -48,7 +48,7 @@ class MembershipLoss:
         target = self.inside[index]
         return self.weight[index] * self.loss(output[..., 0], target, head=self.head)
 
-    def task(self, X: Tensor) -> loops.Task:
+    def task(self, X: Tensor) -> compiled.Task:
         """What the compiled loop needs of it."""
         check_known(self.loss, _LOSSES)
         check_known(self.head, _HEADS)
@@ -66,10 +66,10 @@ class Reconstruction:
     def __call__(self, output: Tensor, index: Tensor) -> Tensor:
         return ((output - self.columns[index][:, None, :]) ** 2).mean(dim=-1)
 
-    def task(self, X: Tensor) -> loops.Task:
+    def task(self, X: Tensor) -> compiled.Task:
         """What the compiled loop needs of it: there, rows are their own targets."""
         ones = torch.ones(len(X))
-        return _task(X, ones, ones, loops.RECONSTRUCTION)
+        return _task(X, ones, ones, compiled.RECONSTRUCTION)
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,9 @@ class Attraction:
         distance = output[..., 0]
         return self.weight[index] * torch.where(self.far[index], 1 / distance, distance)
 
-    def task(self, X: Tensor) -> loops.Task:
+    def task(self, X: Tensor) -> compiled.Task:
         """What the compiled loop needs of it."""
-        return _task(X, self.far[:, 0], self.weight[:, 0], loops.ATTRACTION)
+        return _task(X, self.far[:, 0], self.weight[:, 0], compiled.ATTRACTION)
 
 
 def _task(
@@ -95,8 +95,8 @@ def _task(
     criterion: int,
     head: int = 0,
     numbers: Sequence[float] = (0.0, 0.0),
-) -> loops.Task:
+) -> compiled.Task:
     rows, targets, weights = (
         tensor.numpy().astype(np.float32, copy=False) for tensor in (X, target, weight)
     )
-    return loops.Task(rows, targets, weights, criterion, head, np.array(numbers, dtype=float))
+    return compiled.Task(rows, targets, weights, criterion, head, np.array(numbers, dtype=float))

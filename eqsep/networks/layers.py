@@ -1,4 +1,4 @@
-"""Layers with a member axis.  (n, k, d_in) -> (n, k, d_out)
+"""Layers and networks with a member axis.  (n, k, d_in) -> (n, k, d_out)
 
 A tensor of shape (n, 1, d_in) is one input shared by all members. With `n_members=None` a layer has
 no member axis and maps (n, d_in) -> (n, d_out). Layers that start at random draw from torch's own
@@ -7,40 +7,18 @@ stream, or each member from its own one in `members`, whose number is then `n_me
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 
 from eqsep import activations
 from eqsep.errors import UserError
+from eqsep.theory import Layer
 
 Members = Sequence[Generator] | None
-
-
-def _glorot(d_in: int, d_out: int, *, n_members: int | None, members: Members) -> Tensor:
-    """Glorot's uniform start, drawn for each member from its own stream.  -> (k, d_in, d_out)"""
-    if members is not None and n_members not in (None, len(members)):
-        raise UserError(
-            f"members must hold a stream for each member: expected {n_members} (n_members), "
-            f"got {len(members)}. Leave out n_members to go by the streams."
-        )
-    limit = math.sqrt(6 / (d_in + d_out))
-    streams = [None] * (n_members or 1) if members is None else members
-    drawn = [torch.rand((d_in, d_out), generator=stream) for stream in streams]
-    start = (2 * torch.stack(drawn) - 1) * limit
-    return start[0] if n_members is None and members is None else start
-
-
-def _product(x: Tensor, weight: Tensor) -> Tensor:
-    """x W for each member; a shared x is one matrix product for all of them."""
-    if weight.ndim == 2:
-        return x @ weight
-    if x.shape[1] == 1:
-        k, d_in, d_out = weight.shape
-        flat = weight.permute(1, 0, 2).reshape(d_in, k * d_out)
-        return (x[:, 0] @ flat).view(len(x), k, d_out)
-    return torch.bmm(x.transpose(0, 1), weight).transpose(0, 1)
 
 
 class Linear(nn.Module):
@@ -207,10 +185,15 @@ class BatchNorm(nn.Module):
         self.register_buffer("variance", torch.ones(shape))
         self.momentum, self.eps = momentum, eps
 
+    def affine(self) -> tuple[Tensor, Tensor]:
+        """The scale and the shift of what it does once it has been learnt."""
+        scale = self.weight * torch.rsqrt(self.variance + self.eps)
+        return scale, self.bias - self.mean * scale
+
     def forward(self, x: Tensor) -> Tensor:
         if not self.training:
-            scale = self.weight * torch.rsqrt(self.variance + self.eps)
-            return x * scale + (self.bias - self.mean * scale)
+            scale, shift = self.affine()
+            return x * scale + shift
         columns, weight, bias = x.flatten(1), self.weight.flatten(), self.bias.flatten()
         y, mean, inverse = torch.native_batch_norm(
             columns, weight, bias, None, None, True, 0.0, self.eps
@@ -242,3 +225,180 @@ class Distance(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         return torch.sqrt(((x - self.centre) ** 2).sum(dim=-1, keepdim=True) + self.guard**2)
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """What the hidden layers of a network are made of."""
+
+    widths: Sequence[int]
+    activation: Any
+    learn_sigma: bool = False
+    batch_norm: bool = True
+
+    @property
+    def vanishes(self) -> bool:
+        """Whether far away, along almost every direction, the last of them is the zero vector.
+
+        So it is for one layer of bumps, or of RBFs unless normalised; a second one shifts it.
+        """
+        shifted = self.batch_norm and self.activation.family == "rbf"
+        return len(self.widths) == 1 and self.activation.vanishes and not shifted
+
+    def block(self, d_in: int, d_out: int, members: Sequence[Generator]) -> nn.Sequential:
+        """One hidden layer: normalised before the activation, after it where that is an RBF."""
+        norm = [BatchNorm(d_out, n_members=len(members))] if self.batch_norm else []
+        if self.activation.family == "rbf":
+            return nn.Sequential(
+                RadialBasis(d_in, d_out, members=members, head=self.activation), *norm
+            )
+        return nn.Sequential(
+            Linear(d_in, d_out, members=members, bias=not norm), *norm, self._activate(len(members))
+        )
+
+    def blocks(self, d_in: int, members: Sequence[Generator]) -> nn.Sequential:
+        """All hidden layers, from `d_in` columns on."""
+        steps = zip([d_in, *self.widths], self.widths, strict=False)
+        return nn.Sequential(*(self.block(a, b, members) for a, b in steps))
+
+    def _activate(self, n_members: int) -> nn.Module:
+        if self.activation.has_sigma:
+            return Bump(self.activation, learn_sigma=self.learn_sigma, n_members=n_members)
+        if type(self.activation) is activations.LeakyReLU:
+            return LeakyReLU(self.activation)
+        return Activate(self.activation)
+
+
+class Network(nn.Module):
+    """k networks side by side, from shared rows to what each makes of them.
+
+    (n, d_in) -> (n, k, d_out)
+    """
+
+    def __init__(self, hidden: nn.Module, output: nn.Module) -> None:
+        super().__init__()
+        self.hidden, self.output = hidden, output
+
+    def features(self, x: Tensor) -> Tensor:
+        """The last hidden layer, where the separating surface lies.  (n, d_in) -> (n, k, h)"""
+        return self.hidden(x[:, None, :])
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.output(self.features(x))
+
+    def keep(self, rows: Tensor) -> Self:
+        """Keep only the members `rows`: every tensor has them on its first axis."""
+        return self.restore({name: t[rows].clone() for name, t in self.state_dict().items()})
+
+    def restore(self, state: dict[str, Tensor]) -> Self:
+        """Take over the members of `state`, however many they are."""
+        for name, tensor in state.items():
+            *path, last = name.split(".")
+            module = self.get_submodule(".".join(path))
+            learnt = dict(module.named_parameters(recurse=False)).get(last)
+            kept = tensor if learnt is None else nn.Parameter(tensor, learnt.requires_grad)
+            setattr(module, last, kept)
+        return self
+
+    def penalised(self) -> list[nn.Parameter]:
+        """The weight matrices of the linear maps: what an L2 penalty shrinks, and nothing else."""
+        return [m.weight for m in self.modules() if isinstance(m, Linear)]
+
+    def sigmas(self) -> Tensor:
+        """The widths of the hidden bumps.  -> (layers, k)"""
+        widths = [m.sigma.detach()[:, 0] for m in self.hidden.modules() if isinstance(m, Bump)]
+        return torch.stack(widths) if widths else torch.empty(0, 0)
+
+
+def member_streams(n_members: int, rng: np.random.RandomState) -> list[Generator]:
+    """A torch stream for each member, which company does not change.
+
+    One number of `rng` is used, whatever `n_members`: what is drawn after it stays the same too.
+    """
+    seeds = np.random.RandomState(rng.randint(2**31 - 1)).randint(2**31 - 1, size=n_members)
+    return [Generator().manual_seed(int(seed)) for seed in seeds]
+
+
+def build_separator(
+    d_in: int,
+    hidden: Hidden,
+    head: activations.Head,
+    *,
+    members: Sequence[Generator],
+    closed: bool = False,
+) -> Network:
+    """Networks that end in one signed distance (or, for an RBF head, one distance) a member.
+
+    With `closed`, the last bias of an equality head is not learnt where the hidden layers vanish
+    far away: it holds the zero vector they leave, and so every far row, off the hyperplane, at
+    twice the distance where the membership is 1/2.
+    """
+    blocks = hidden.blocks(d_in, members)
+    last = [d_in, *hidden.widths][-1]
+    if head.family == "rbf":
+        return Network(blocks, RadialBasis(last, 1, members=members, distance=True))
+    output = Linear(last, 1, members=members)
+    if closed and head.family == "equality" and hidden.vanishes:
+        held = torch.full((len(members), 1), 2 * head.half_width)
+        output.bias = nn.Parameter(held, requires_grad=False)
+    return Network(blocks, output)
+
+
+def plain_layers(network: Network, head: Any) -> list[Layer]:
+    """The hidden layers and the head as arrays, batch normalisation worked into them."""
+    hidden = [_plain_block(list(block)) for block in network.hidden]
+    return [*hidden, _plain_layer(network.output, head.membership, family=head.family)]
+
+
+def _plain_block(steps: list[Any]) -> Layer:
+    """One hidden block: its units first, its activation there (RBF) or last."""
+    units = steps[0]
+    active = units if isinstance(units, RadialBasis) else steps[-1]
+    bump = isinstance(active, Bump)
+    head = replace(active.head, sigma=_array(active.sigma)) if bump else active.head
+    norm = next((step.affine() for step in steps if isinstance(step, BatchNorm)), None)
+    scale, shift = (1.0, 0.0) if norm is None else map(_array, norm)
+    return _plain_layer(units, head, family=head.family, scale=scale, shift=shift)
+
+
+def _plain_layer(
+    units: Any, activation: Any, *, family: str, scale: Any = 1.0, shift: Any = 0.0
+) -> Layer:
+    """Normalisation goes into the normals, but stays behind the activation of radial units."""
+    if isinstance(units, RadialBasis):
+        centres = _array(units.centre).swapaxes(1, 2)
+        offsets = np.zeros(centres.shape[:2])
+        return Layer(family, centres, offsets, activation, scale=scale, shift=shift)
+    normals = _array(units.weight).swapaxes(1, 2)
+    bias = 0.0 if units.bias is None else _array(units.bias)
+    offsets = np.broadcast_to(bias * scale + shift, normals.shape[:2])
+    return Layer(family, normals * np.asarray(scale)[..., None], offsets, activation)
+
+
+def _array(tensor: Tensor) -> np.ndarray:
+    return tensor.detach().cpu().double().numpy()
+
+
+def _glorot(d_in: int, d_out: int, *, n_members: int | None, members: Members) -> Tensor:
+    """Glorot's uniform start, drawn for each member from its own stream.  -> (k, d_in, d_out)"""
+    if members is not None and n_members not in (None, len(members)):
+        raise UserError(
+            f"members must hold a stream for each member: expected {n_members} (n_members), "
+            f"got {len(members)}. Leave out n_members to go by the streams."
+        )
+    limit = math.sqrt(6 / (d_in + d_out))
+    streams = [None] * (n_members or 1) if members is None else members
+    drawn = [torch.rand((d_in, d_out), generator=stream) for stream in streams]
+    start = (2 * torch.stack(drawn) - 1) * limit
+    return start[0] if n_members is None and members is None else start
+
+
+def _product(x: Tensor, weight: Tensor) -> Tensor:
+    """x W for each member; a shared x is one matrix product for all of them."""
+    if weight.ndim == 2:
+        return x @ weight
+    if x.shape[1] == 1:
+        k, d_in, d_out = weight.shape
+        flat = weight.permute(1, 0, 2).reshape(d_in, k * d_out)
+        return (x[:, 0] @ flat).view(len(x), k, d_out)
+    return torch.bmm(x.transpose(0, 1), weight).transpose(0, 1)

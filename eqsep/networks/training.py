@@ -1,119 +1,154 @@
-"""The one training loop: mini-batches, Adam, and a stop for each member on its own.
+"""How networks are trained, on which data, and what happened: settings, data, history."""
 
-A criterion maps what the network says of a batch (n, k, d) and the batch's indices (n,) to losses
-(n, k). Members share the order of the rows and nothing else, so a member's path does not depend on
-the others; those that have stopped leave the tensors and cost nothing more.
-"""
-
+import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from numbers import Integral, Real
+from typing import Any, NamedTuple, Self
 
-import torch
+import numpy as np
+from sklearn.base import BaseEstimator
 from torch import Tensor
 
-from eqsep.networks.network import Network
-from eqsep.networks.plan import Criterion, Data, History, Training
-from eqsep.networks.steps import steps_for
+from eqsep.errors import UserError, UserTypeError
 
-CHUNK = 8192  # rows that are scored at once
+Criterion = Callable[[Tensor, Tensor], Tensor]
+Progress = Callable[[int, int], None]
 
 
-def train(
-    network: Network,
-    data: Data,
-    criterion: Criterion,
-    *,
-    training: Training,
-    generator: torch.Generator,
-    on_epoch: Callable[[int, int], None] | None = None,
-) -> History:
-    """Train the members of `network` together; each ends with the best weights it had.
+@dataclass
+class Training(BaseEstimator):
+    """How networks are trained.
 
     Parameters
     ----------
-    criterion : callable
-        (outputs (m, k, d_out), indices (m,)) -> losses (m, k).
-    generator : torch.Generator
-        Shuffles the rows before each epoch.
-    on_epoch : callable, optional
-        Called with the number of epochs done and of members still under way.
+    epochs : int
+        At most this many passes over the rows.
+    batch_size : int, optional
+        A thousandth of the rows, but at least 32 and at most 512, unless given.
+    learning_rate : float
+        Adam's.
+    decay, decay_steps : float, int
+        The learning rate is multiplied by `decay` after every `decay_steps` steps.
+    l2 : float
+        The penalty l2 · ||w||² of each member's weight matrices; biases, the widths of bumps, the
+        centres of RBFs and batch normalisation are left alone.
+    patience : int
+        A member stops when its validation loss has not fallen for so many epochs, and goes back to
+        its best weights.
+    validation_fraction : float
+        The share of rows held out for that; 0 trains on all rows, for all epochs.
+    stratify : bool
+        Whether the held-out rows have the classes in proportion, in random order; otherwise they
+        are the last rows as they come.
+    balanced : bool
+        Whether both classes count the same, however many rows they have.
     """
-    X, rows, held_out = data
-    steps = steps_for(network, data, criterion, training)
-    book = _Book(network, patience=training.patience if len(held_out) else None)
-    while book.n_epochs < training.epochs and len(book.alive):
-        network.train()
-        order = torch.randperm(len(rows), generator=generator).to(X.device)
-        loss = steps.epoch(rows[order])
-        network.eval()
-        held = _mean_loss(network, X, criterion, held_out) if len(held_out) else None
-        going = book.write(network, loss, held)
-        if not bool(going.all()):
-            network.keep(going)
-            steps.renew(going)
-        if on_epoch is not None:
-            on_epoch(book.n_epochs, len(book.alive))
-    return book.close(network)
+
+    epochs: int = 200
+    batch_size: int | None = None
+    learning_rate: float = 3e-3
+    decay: float = 1.0
+    decay_steps: int = 1000
+    l2: float = 0.0
+    patience: int = 20
+    validation_fraction: float = 0.1
+    stratify: bool = True
+    balanced: bool = False
+
+    def batch_rows(self, n: int) -> int:
+        """The rows of a batch, out of `n`."""
+        return min(max(n // 1000, 32), 512) if self.batch_size is None else self.batch_size
+
+    def check(self) -> Self:
+        """Refuse numbers that make no training, and say which were expected."""
+        for name, (holds, expected) in _EXPECTED.items():
+            value = getattr(self, name)
+            if not holds(value) and not (name == "batch_size" and value is None):
+                raise UserError(f"{name} of the training must be {expected}, got {value!r}.")
+        return self
 
 
-@torch.no_grad()
-def _mean_loss(network: Network, X: Tensor, criterion: Criterion, held_out: Tensor) -> Tensor:
-    """The mean loss of each member on the rows held out.  -> (k,)"""
-    total = [criterion(network(X[index]), index).sum(dim=0) for index in held_out.split(CHUNK)]
-    return torch.stack(total).sum(dim=0) / len(held_out)
+def _is_count(value: Any) -> bool:
+    return isinstance(value, Integral) and int(value) >= 1
 
 
-class _Book:
-    """Who is under way, who was when at its best, and the weights it had then."""
+def _is_at_least_zero(value: Any) -> bool:
+    return isinstance(value, Real) and 0 <= float(value) < inf
 
-    def __init__(self, network: Network, *, patience: int | None) -> None:
-        self._best = {name: tensor.clone() for name, tensor in network.state_dict().items()}
-        self._patience = patience
-        k = len(next(iter(self._best.values())))
-        device = next(iter(self._best.values())).device
-        self.alive = torch.arange(k, device=device)
-        self._lowest = torch.full((k,), torch.inf, device=device)
-        self._best_epoch = torch.full((k,), -1, device=device)
-        self._loss: list[Tensor] = []
-        self._held: list[Tensor] = []
-        self._sigma: list[Tensor] = []
 
-    @property
-    def n_epochs(self) -> int:
-        return len(self._loss)
+def _is_positive(value: Any) -> bool:
+    return _is_at_least_zero(value) and value > 0
 
-    def write(self, network: Network, loss: Tensor, held: Tensor | None) -> Tensor:
-        """Note an epoch; which of the members under way go on.  -> (alive,) bool
 
-        `held` are the losses on the rows held out; where there are none, those in training serve.
-        """
-        watched = loss if held is None else held
-        epoch, finite = self.n_epochs, torch.isfinite(watched)
-        unknown = torch.full_like(loss, torch.nan)
-        for pages, values in ((self._loss, loss), (self._held, unknown if held is None else held)):
-            pages.append(self._spread(values))
-        widths = [self._spread(s) for s in network.sigmas()]
-        self._sigma.append(torch.stack(widths) if widths else self._lowest[None, :][:0])
-        better = finite if self._patience is None else watched < self._lowest[self.alive]
-        who = self.alive[better]
-        self._lowest[who], self._best_epoch[who] = watched[better], epoch
-        for name, tensor in network.state_dict().items():
-            self._best[name][who] = tensor[better]
-        going = finite
-        if self._patience is not None:
-            going = finite & (epoch - self._best_epoch[self.alive] < self._patience)
-        self.alive = self.alive[going]
-        return going
+def _is_share(value: Any) -> bool:
+    return _is_at_least_zero(value) and value < 1
 
-    def close(self, network: Network) -> History:
-        """Give every member its best weights back."""
-        network.restore(self._best)
-        network.eval()
-        pages = (self._loss, self._held, self._sigma)
-        loss, held, sigma = (torch.stack(page).cpu().numpy() for page in pages)
-        return History(loss, held, sigma, self._best_epoch.cpu().numpy())
 
-    def _spread(self, values: Tensor) -> Tensor:
-        """The values of those under way at their places among all members, NaN elsewhere."""
-        page = torch.full_like(self._lowest, torch.nan)
-        page[self.alive] = values.to(page.dtype)
-        return page
+_EXPECTED: dict[str, tuple[Callable[[Any], bool], str]] = {
+    **dict.fromkeys(
+        ("epochs", "batch_size", "decay_steps", "patience"),
+        (_is_count, "a whole number of at least 1"),
+    ),
+    "learning_rate": (_is_positive, "a positive number"),
+    **dict.fromkeys(("decay", "l2"), (_is_at_least_zero, "a number of at least 0")),
+    "validation_fraction": (_is_share, "a number in [0, 1)"),
+}
+
+
+def as_training(training: Training | None) -> Training:
+    """The training that was asked for, checked; the default one where none was."""
+    if training is None:
+        return Training()
+    if not isinstance(training, Training):
+        raise UserError(
+            f"training must be an eqsep.networks.Training or None, got {training!r}. "
+            f"Write for example training=Training(epochs=100)."
+        )
+    return training.check()
+
+
+def as_progress(progress: Progress | bool | None) -> Progress | None:
+    """The function to call as progress(done, total) after each epoch, None where none is given."""
+    if progress is True:
+        warnings.warn(
+            "progress=True draws no bar any more and will be an error in eqsep 0.3: give a "
+            "function that is called as progress(done, total) after each epoch.",
+            FutureWarning,
+            stacklevel=3,  # the line that called fit
+        )
+        return None
+    if progress is not None and progress is not False and not callable(progress):
+        raise UserTypeError(
+            f"progress must be None or a function that takes (done, total), got {progress!r}."
+        )
+    return progress or None
+
+
+@dataclass(frozen=True)
+class History:
+    """What happened in each epoch to each member; NaN once a member has stopped.
+
+    Attributes
+    ----------
+    loss, validation_loss : ndarray of shape (epochs, k)
+        In training, and on the rows held out; NaN throughout where none were.
+    sigma : ndarray of shape (epochs, layers, k)
+        The widths of the hidden bumps after each epoch.
+    best_epoch : ndarray of shape (k,)
+        The epoch, from 0, whose weights were kept; -1 for a member that never had a finite loss.
+    """
+
+    loss: np.ndarray
+    validation_loss: np.ndarray
+    sigma: np.ndarray
+    best_epoch: np.ndarray
+
+
+class Data(NamedTuple):
+    """The columns (n, d) as the networks see them, the rows to train on and those held out."""
+
+    X: Tensor
+    rows: Tensor
+    held_out: Tensor

@@ -188,7 +188,7 @@ LAYERS: dict[str, Codec] = {
         lambda cls, parts: cls(_tensor(parts["centre"])),
         needs_torch=True,
     ),
-    "networks.Network": NetworkCodec("eqsep.networks.network", needs_torch=True),
+    "networks.Network": NetworkCodec("eqsep.networks.layers", needs_torch=True),
 }
 
 

@@ -49,9 +49,9 @@ _SCALES = Schema(
 )
 _DEVICE = word("auto", "cpu", "cuda")
 _FRAME = instance("planes.Frame", length=lambda frame: len(frame.centre), axis="d")
-_COLUMNS = instance("columns.Columns", length=lambda c: len(c.frame.centre), axis="d")
-_NETWORK = instance("network.Network", length=n_inputs, axis="d")
-_HISTORY = instance("plan.History")
+_COLUMNS = instance("network.Columns", length=lambda c: len(c.frame.centre), axis="d")
+_NETWORK = instance("layers.Network", length=n_inputs, axis="d")
+_HISTORY = instance("training.History")
 
 
 def _columns_learnt(estimator: Any) -> int:
@@ -94,10 +94,10 @@ _PIECES: dict[str, Codec] = {
         "eqsep.separators.planes", {"centre": array("d"), "scale": _SCALES}
     ),
     "separators.Columns": RecordCodec(
-        "eqsep.separators.columns", {"frame": instance("planes.Frame")}, needs_torch=True
+        "eqsep.separators.network", {"frame": instance("planes.Frame")}, needs_torch=True
     ),
     "networks.Training": RecordCodec(
-        "eqsep.networks.plan",
+        "eqsep.networks.training",
         {
             "epochs": WHOLE,
             "batch_size": either(word(None), WHOLE),
@@ -110,7 +110,7 @@ _PIECES: dict[str, Codec] = {
         needs_torch=True,
     ),
     "networks.History": RecordCodec(
-        "eqsep.networks.plan",
+        "eqsep.networks.training",
         {
             "loss": array("epochs", "k", finite=False),
             "validation_loss": array("epochs", "k", finite=False),

@@ -1,4 +1,4 @@
-"""What every separator shares: the door for rows, labels and weights, and `predict`."""
+"""What every separator shares: checked rows, labels and weights, and `predict`."""
 
 import os
 from abc import ABC, abstractmethod
@@ -41,7 +41,7 @@ class Separator(ClassifierMixin, BaseEstimator, ABC):
         return self.classes_[to_numpy(score > 0).astype(int)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of rows told right, normal from anomalous, whatever the name of the kind."""
+        """The share of rows classified right, as normal or anomalous, whatever their kind."""
         by_name = self.classes_.dtype.kind in "US"
         is_anomaly = Labels(self.classes_, self.classes_[1:], by_name).encode(y)
         alarm = to_numpy(self.decision_function(X) > 0)
@@ -56,13 +56,12 @@ class Separator(ClassifierMixin, BaseEstimator, ABC):
     def _enter(
         self, X: Any, y: Any, sample_weight: Any = None, *, merge: bool = True
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows, 1.0 where anomalous, and weights; rows of weight zero are gone.
+        """Rows, 1.0 where anomalous, and weights, without rows of weight zero.
 
-        With `merge`, up to `MERGED_ROWS` rows are put in order and equal ones merged, so that
-        neither the order of the rows nor repeating one instead of weighting it changes a bit of
-        the fit.
+        With `merge`, up to `MERGED_ROWS` rows are sorted and equal ones merged, so that the fit is
+        the same bit for bit in any order, and for a repeated row as for one of twice the weight.
         """
-        X = validate_rows(self, to_numpy(X) if is_foreign(X) else X, reset=True)
+        X = self._numpy_rows(X, reset=True)
         labels = read_labels(y, normal=self.normal)
         is_anomaly = labels.encode(y)
         check_consistent_length(X, is_anomaly)
@@ -72,16 +71,19 @@ class Separator(ClassifierMixin, BaseEstimator, ABC):
         check_both_classes(is_anomaly[counted])
         X, is_anomaly, weight = X[counted], is_anomaly[counted], weight[counted]
         if merge and len(X) <= MERGED_ROWS:
-            return merged(X, is_anomaly, weight)
+            return _merged(X, is_anomaly, weight)
         return X, is_anomaly, weight
 
     def _rows(self, X: Any) -> np.ndarray:
         """Rows to score, checked against those of the fit."""
         check_is_fitted(self)
-        return validate_rows(self, to_numpy(X) if is_foreign(X) else X, reset=False)
+        return self._numpy_rows(X, reset=False)
+
+    def _numpy_rows(self, X: Any, *, reset: bool) -> np.ndarray:
+        return validate_rows(self, to_numpy(X) if is_foreign(X) else X, reset=reset)
 
 
-def merged(
+def _merged(
     X: np.ndarray, is_anomaly: np.ndarray, weight: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The distinct rows of each class, in order, each with the sum of its weights."""

@@ -11,7 +11,7 @@ from eqsep import activations
 from eqsep.arrays import resolve_device
 from eqsep.networks import Distance, Hidden, Linear, Network, Training, member_streams
 from eqsep.networks.criteria import Attraction, Reconstruction
-from eqsep.networks.fitting import (
+from eqsep.networks.trainer import (
     CHUNK,
     class_weights,
     clear_memory_errors,
@@ -20,11 +20,10 @@ from eqsep.networks.fitting import (
     hold_out,
     outputs,
 )
-from eqsep.networks.plan import Progress, as_progress, as_training
+from eqsep.networks.training import Progress, as_progress, as_training
 from eqsep.separators.base import Separator
-from eqsep.separators.columns import Columns, check_counts, check_positive
-from eqsep.separators.network import ACTIVATIONS
-from eqsep.separators.threshold import least_error_width
+from eqsep.separators.network import ACTIVATIONS, Columns, check_counts, check_positive
+from eqsep.separators.planes import least_error_width
 
 # eqsep.networks comes before torch, since it says what to install without it
 # isort: split
@@ -86,11 +85,10 @@ class DeepSAD(Separator):
     -----
     The published ES-, HS- and RS-SAD were trained with
     `Training(epochs=500, batch_size=32, learning_rate=3e-4, patience=10)` in both stages, with
-    batch normalisation and, as far as their figures tell, with a linear code. Their text names an
-    L2 penalty of 0.1 on the encoder's weights, which had no effect in their code. So there are two
-    settings, beside those above:
+    batch normalisation and, judging by their figures, with a linear code. Their text names an L2
+    penalty of 0.1 on the encoder's weights, which had no effect in their code:
 
-    - as published: `training=Training(l2=0)`, the default, no penalty in effect;
+    - as published: `training=Training(l2=0)`, the default;
     - corrected, as their text has it: `training=Training(l2=0.1)`.
 
     The penalty is l2 · ||w||² of the weight matrices. RS-SAD has centres in place of weights in its
@@ -200,7 +198,7 @@ class DeepSAD(Separator):
         return outputs(self.network_, self.columns_.tensor(X, dtype=torch.float64))[..., 0]
 
     def _resolve(self) -> tuple[Hidden, Training, Training]:
-        """The pieces that the parameters stand for; refuses what cannot be."""
+        """The objects that the parameters stand for, checked."""
         check_positive(sigma=self.sigma)
         activation = ACTIVATIONS.made(self.activation, sigma=self.sigma)
         check_counts(n_members=[self.n_members], hidden=self.hidden, code=[self.code])

@@ -1,6 +1,8 @@
-"""The equality separator in a kernel's span: our default engine."""
+"""The equality separator in a kernel's span."""
 
-from typing import Any, Self
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -20,16 +22,25 @@ from eqsep.engine.nystroem import (
     map_of,
 )
 from eqsep.errors import UserError, UserTypeError
-from eqsep.labels import Labels, read_labels
+from eqsep.labels import Labels, column, may_be_normal, read_labels
 from eqsep.separators.base import Separator, check_both_classes
 from eqsep.separators.linear import EqualitySeparator
-from eqsep.separators.streaming import begin
-from eqsep.tables.batches import Source, source_of
+from eqsep.tables.batches import (
+    LabelledRows,
+    Source,
+    Strata,
+    prefetched,
+    sample_size,
+    source_of,
+)
 from eqsep.tables.reading import is_stream
+
+Rows = LabelledRows[Any]  # an array of rows, of any library
+_NO_ROWS = "There are no rows: expected at least one batch with some."
 
 
 def _only(closed: bool) -> Any:
-    """Make a method available where `closed` is as said, with a reason elsewhere."""
+    """Make a method available for this value of `closed`, with a reason for the other one."""
 
     def check(self: Any) -> bool:
         if bool(self.closed) is not closed:
@@ -168,8 +179,8 @@ class KernelEqualitySeparator(Separator):
             iterable, of rows or pairs (X, y). They are learnt one by one; landmarks are chosen
             among a sample of all rows, or the first ones of an iterator, which comes once.
         y : array-like of shape (n_samples,)
-            0 / 1, two labels, or kinds of anomaly beside "normal". Of batches that are not pairs,
-            the name of the column of labels.
+            0 / 1, two labels, or "normal" and kinds of anomaly. Of batches that are not pairs, the
+            name of the column of labels.
         sample_weight : array-like of shape (n_samples,), default=None
         """
         if is_stream(X):
@@ -314,7 +325,7 @@ class KernelEqualitySeparator(Separator):
     def _piece(
         self, X: Any, y: Any, sample_weight: Any, labels: Labels
     ) -> tuple[Any, np.ndarray, np.ndarray]:
-        """Rows, 1.0 where anomalous, and their weights as they are; those of weight 0 are gone."""
+        """Rows, 1.0 where anomalous, and their weights, without rows of weight 0."""
         is_anomaly = labels.encode(y)
         check_consistent_length(X, is_anomaly)
         weight = check_weight(sample_weight, n=len(is_anomaly))
@@ -331,7 +342,7 @@ class KernelEqualitySeparator(Separator):
             raise UserError("closed=False holds all rows at once: pass an array, not batches.")
         self._clear()
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-        stream = begin(
+        stream = begin_stream(
             source,
             lambda X: self._check(X, reset=not hasattr(self, "n_features_in_")),
             normal=self.normal,
@@ -447,3 +458,69 @@ def _same(a: Any, b: Any) -> bool:
     if not hasattr(a, "shape"):
         return bool(a == b)
     return type(a) is type(b) and a.shape == b.shape and bool((a == b).all())
+
+
+class Stream(NamedTuple):
+    """What a fit to batches begins with."""
+
+    rows: Rows  # to choose landmarks from: a sample of all rows, or the first ones
+    is_whole: bool  # whether these are all rows
+    labels: np.ndarray  # that occur, in all rows or in the first ones
+    batches: Iterator[Rows]  # all rows
+
+
+def begin_stream(
+    source: Source, check: Callable[[Any], Any], *, normal: Any, rng: np.random.Generator
+) -> Stream:
+    """Read batches once for a sample, or the first ones where they cannot be read again.
+
+    `check` makes an array of the rows of a batch. Rows that may have the label `normal` are
+    sampled apart from the others.
+    """
+
+    def batches() -> Iterator[Rows]:
+        return prefetched(_checked_batch(X, y, check) for X, y in source)
+
+    if not source.again:
+        return _first_rows(batches())
+    strata: Strata[Rows] | None = None
+    labels: set[Any] = set()
+    for rows in batches():
+        distinct, code = np.unique(rows.y, return_inverse=True)
+        labels |= set(distinct.tolist())
+        if strata is None:
+            strata = Strata(sample_size(rows.rows.shape[1]), _joined)
+        is_normal = np.array([may_be_normal(k, normal=normal) for k in distinct.tolist()])[code]
+        strata.add(rows, is_normal=is_normal, rng=rng)
+    if strata is None:
+        raise UserError(_NO_ROWS)
+    return Stream(strata.sample(), strata.is_whole, np.array(sorted(labels)), batches())
+
+
+def _first_rows(batches: Iterator[Rows]) -> Stream:
+    first: list[Rows] = []
+    n_rows, is_whole = 0, True
+    for rows in batches:
+        first.append(rows)
+        n_rows += len(rows.y)
+        if n_rows > sample_size(rows.rows.shape[1]):
+            is_whole = False
+            break
+    if not first:
+        raise UserError(_NO_ROWS)
+    rows = _joined(first)
+    return Stream(rows, is_whole, np.unique(rows.y), chain(first, batches))
+
+
+def _checked_batch(X: Any, y: Any, check: Callable[[Any], Any]) -> Rows:
+    X, y = check(X), column(y)
+    if X.shape[0] != len(y):
+        raise UserError(
+            f"Found input variables with inconsistent numbers of samples: a batch has "
+            f"{X.shape[0]} rows and {len(y)} labels. Pass one label a row."
+        )
+    return LabelledRows(X, y, np.arange(len(y)))
+
+
+def _joined(parts: list[Rows]) -> Rows:
+    return LabelledRows.join(parts, lambda arrays: namespace(arrays[0]).concat(arrays, axis=0))

@@ -15,11 +15,11 @@ from eqsep.separators.planes import (
     Search,
     closed_form_starts,
     distance,
+    least_error_width,
     plane_through,
     signed_distance,
     warn_unless_converged,
 )
-from eqsep.separators.threshold import least_error_width
 from eqsep.solvers import BFGS, LBFGS
 
 
@@ -32,8 +32,8 @@ class EqualitySeparator(Separator):
     Parameters
     ----------
     sigma : float, default=None
-        The width of the Gaussian bump, 1 unless said otherwise. Without a penalty it only sets the
-        scale of w. Leave it out where `head` is given.
+        The width of the Gaussian bump, 1 by default. Without a penalty it only sets the scale of w.
+        Leave it out if `head` is given.
     head : Head, default=None
         A bump of `eqsep.activations`; `GaussianBump(sigma)` by default.
     loss : {"squared", "logistic"} or Loss, default="squared"
@@ -114,7 +114,7 @@ class EqualitySeparator(Separator):
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
-            0 / 1, two labels, or kinds of anomaly beside "normal".
+            0 / 1, two labels, or "normal" and kinds of anomaly.
         sample_weight : array-like of shape (n_samples,), default=None
         """
         X, is_anomaly, weight = self._enter(X, y, sample_weight)

@@ -1,4 +1,4 @@
-"""Negative sampling: anomalies drawn from the room around the rows, for any estimator."""
+"""Negative sampling: anomalies drawn around the rows, for any estimator."""
 
 from typing import Any, Self
 
@@ -8,7 +8,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_consistent_length
 
-from eqsep.arrays import is_foreign, to_numpy, validate_rows
 from eqsep.errors import UserError
 from eqsep.labels import listed, read_labels
 from eqsep.separators.base import Separator
@@ -19,8 +18,8 @@ class NegativeSampling(Separator):
     """Any classifier, fitted on the rows and on anomalies drawn uniformly around them.
 
     The anomalies fill the box [min - margin · range, max + margin · range] of each column of the
-    training rows, so that the classifier has to tell the normal rows from everywhere else. Seen
-    anomalies are kept beside them; there need not be any.
+    training rows, so that the classifier has to separate the normal rows from everywhere else.
+    Seen anomalies, if there are any, are kept.
 
     Parameters
     ----------
@@ -54,7 +53,7 @@ class NegativeSampling(Separator):
 
     Examples
     --------
-    Normal rows alone, and no word about anomalies:
+    Normal rows alone:
 
     >>> import numpy as np
     >>> from eqsep import KernelEqualitySeparator, NegativeSampling
@@ -93,15 +92,15 @@ class NegativeSampling(Separator):
         ----------
         X : array-like of shape (n_samples, n_features)
         y : array-like of shape (n_samples,), default=None
-            0 / 1, two labels, or kinds of anomaly beside "normal"; normal rows alone will do.
-            None says that all rows are normal.
+            0 / 1, two labels, or "normal" and kinds of anomaly; normal rows alone will do.
+            None: all rows are normal.
         """
         if not (self.ratio > 0 and self.margin >= 0):
             raise UserError(
                 f"ratio must be positive and margin at least 0, got ratio={self.ratio!r} and "
                 f"margin={self.margin!r}."
             )
-        X = validate_rows(self, to_numpy(X) if is_foreign(X) else X, reset=True)
+        X = self._numpy_rows(X, reset=True)
         y = np.zeros(len(X), dtype=int) if y is None else y
         labels = read_labels(y, normal=self.normal, one_class=True)
         is_anomaly = labels.encode(y).astype(int)
@@ -113,7 +112,9 @@ class NegativeSampling(Separator):
             )
         rng = check_random_state(self.random_state)
         self.low_, self.high_ = _box(X, margin=self.margin)
-        drawn = self._draw(max(1, round(self.ratio * int((is_anomaly == 0).sum()))), rng)
+        n_drawn = max(1, round(self.ratio * int((is_anomaly == 0).sum())))
+        share = rng.uniform(size=(n_drawn, len(self.low_)))
+        drawn = self.low_ * (1 - share) + self.high_ * share
         estimator = _seeded(clone(self.estimator), rng)
         self.estimator_ = estimator.fit(
             np.concatenate([X, drawn]), np.concatenate([is_anomaly, np.ones(len(drawn), dtype=int)])
@@ -132,13 +133,9 @@ class NegativeSampling(Separator):
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))
     def predict_proba(self, X: Any) -> np.ndarray:
-        """What the estimator makes the probability of each class."""
+        """The estimator's probability of each class."""
         rows = self._rows(X)
         return self.estimator_.predict_proba(rows)
-
-    def _draw(self, n: int, rng: np.random.RandomState) -> np.ndarray:
-        share = rng.uniform(size=(n, len(self.low_)))
-        return self.low_ * (1 - share) + self.high_ * share
 
 
 def _box(X: np.ndarray, *, margin: float) -> tuple[np.ndarray, np.ndarray]:
@@ -149,7 +146,7 @@ def _box(X: np.ndarray, *, margin: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _seeded(estimator: Any, rng: np.random.RandomState) -> Any:
-    """The estimator with a seed wherever it has none: randomness enters once."""
+    """The estimator with a seed for each `random_state` that is None."""
     parameters = sorted(estimator.get_params().items())
     open_seeds = [
         name for name, value in parameters if name.endswith("random_state") and value is None

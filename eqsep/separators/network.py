@@ -1,10 +1,13 @@
 """Networks with any head: a separating surface in a learnt space, as an ensemble."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -14,7 +17,8 @@ from eqsep.arrays import resolve_device
 from eqsep.losses import Loss, as_loss
 from eqsep.networks import Hidden, Training, build_separator, member_streams
 from eqsep.networks.criteria import MembershipLoss
-from eqsep.networks.fitting import (
+from eqsep.networks.layers import plain_layers
+from eqsep.networks.trainer import (
     class_weights,
     clear_memory_errors,
     data_of,
@@ -22,10 +26,9 @@ from eqsep.networks.fitting import (
     hold_out,
     outputs,
 )
-from eqsep.networks.plain import plain_layers
-from eqsep.networks.plan import Progress, as_progress, as_training
+from eqsep.networks.training import Progress, as_progress, as_training
 from eqsep.separators.base import Separator
-from eqsep.separators.columns import Choice, Columns, check_counts, check_positive
+from eqsep.separators.planes import Frame
 from eqsep.theory import Layer, closing_number
 
 # eqsep.networks comes before torch, since it says what to install without it
@@ -33,6 +36,32 @@ from eqsep.theory import Layer, closing_number
 import torch
 
 from eqsep.errors import ParameterError, UserError
+
+_FAR = 1e6  # standard deviations: beyond, all rows are equally far
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a parameter may be: a name out of `known`, or an object of the class `kind`."""
+
+    what: str
+    known: Mapping[str, Any]
+    kind: Any = activations.Activation
+
+    def made(self, piece: Any, *, sigma: float) -> Any:
+        """The piece of that name, of width `sigma` where it has one, or a copy of the piece."""
+        if isinstance(piece, str) and piece in self.known:
+            named = self.known[piece]
+            piece = named(sigma=sigma) if named.has_sigma else named()
+        if not isinstance(piece, self.kind):
+            raise UserError(
+                f"{self.what} must be one of {sorted(self.known)} or an "
+                f"eqsep.activations.{self.kind.__name__}, got {piece!r}."
+            )
+        if piece.has_sigma:
+            check_positive(**{f"sigma of {self.what}": piece.sigma})
+        return clone(piece)
+
 
 HEADS = Choice(
     "head",
@@ -76,8 +105,8 @@ class NetworkSeparator(Separator):
     closed : bool, default=True
         Whether the last bias is held off the surface instead of learnt. Hidden bumps vanish far
         away, so a far row then lies where that bias puts it, outside. It has a bearing on an
-        equality head over one hidden layer, of bumps or of RBFs without batch normalisation; of
-        other networks `eqsep.theory.network_closedness` tells what they say far away.
+        equality head over one hidden layer, of bumps or of RBFs without batch normalisation; for
+        other networks see `eqsep.theory.network_closedness`.
     batch_norm : bool, default=False
         Whether each hidden layer is normalised over the batch, before its activation (after it
         for an RBF). On small tables it usually hurts.
@@ -210,7 +239,7 @@ class NetworkSeparator(Separator):
         return outputs(self.network_, self.columns_.tensor(rows, dtype=torch.float64))[..., 0]
 
     def _resolve(self) -> tuple[Any, Hidden, Loss, Training]:
-        """The pieces that the parameters stand for; refuses what cannot be."""
+        """The objects that the parameters stand for, checked."""
         check_positive(sigma=self.sigma)
         head = HEADS.made(self.head, sigma=self.sigma)
         activation = ACTIVATIONS.made(self.activation, sigma=self.sigma)
@@ -227,7 +256,7 @@ class NetworkSeparator(Separator):
 
 
 def warn_of_narrow_layers(n_features: int, hidden: Hidden) -> None:
-    """Say which hidden layers are narrower than their closing number, and what that risks."""
+    """Warn of hidden layers that are narrower than their closing number."""
     family, d_in = hidden.activation.family, n_features
     for layer, width in enumerate(hidden.widths, start=1):
         needed = closing_number(family, d_in)
@@ -256,3 +285,45 @@ _SCORES: dict[str, Callable[[np.ndarray, Any], np.ndarray]] = {
     "membership": lambda z, head: 0.5 - head.membership(z),
     "distance": _squared_distance,
 }
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns as a network sees them: standardised, or as they are, within reach of floats."""
+
+    frame: Frame
+
+    @classmethod
+    def of(cls, X: np.ndarray, *, standardize: bool) -> Self:
+        """Learn the frame of the training rows."""
+        if not standardize:
+            return cls(Frame.identity(X.shape[1]))
+        return cls(Frame.standard(X, np.full(len(X), 1 / len(X)), keep_constant=True))
+
+    def tensor(
+        self, X: np.ndarray, *, dtype: torch.dtype = torch.float32, device: Any = "cpu"
+    ) -> torch.Tensor:
+        """The rows as a tensor.  (n, d) -> (n, d)"""
+        with np.errstate(over="ignore"):  # a row beyond all floats is as far as any
+            columns = np.clip(self.frame.columns(X), -_FAR, _FAR)
+        with clear_memory_errors():
+            return torch.as_tensor(columns, dtype=dtype, device=device)
+
+
+def check_positive(**numbers: Any) -> None:
+    """Refuse what is not a positive number."""
+    for name, value in numbers.items():
+        if not (isinstance(value, Real) and 0 < float(value) < np.inf):
+            raise ParameterError(name, expected="a positive number", got=value)
+
+
+def check_counts(**counts: Sequence[int]) -> None:
+    """Refuse counts that are not whole numbers of at least one."""
+    for name, values in counts.items():
+        if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
+            raise UserError(
+                f"{name} must be a sequence of whole numbers, got {values!r}. "
+                f"For one layer of 60 units write {name}=(60,)."
+            )
+        if not all(isinstance(v, int | np.integer) and v >= 1 for v in values):
+            raise ParameterError(name, expected="whole numbers of at least 1", got=values)

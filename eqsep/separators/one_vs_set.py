@@ -31,7 +31,7 @@ class OneVsSet(Separator):
     balanced : bool, default=True
         Whether both classes count the same in the machine, however many rows they have.
     ranking : {"equality", "binary"}, default="equality"
-        "equality" ranks rows by their distance to the mid-plane; "binary" tells only inside from
+        "equality" ranks rows by their distance to the mid-plane; "binary" only says inside or
         outside, as the machine was published.
     trade_off : float, default=10.0
         How much the training error counts against the open-space risk.

@@ -1,4 +1,4 @@
-"""Fitting hyperplanes: a frame in which columns are comparable, starts, and the search."""
+"""Fitting hyperplanes: comparable columns, distances, starts, the search, the margin's width."""
 
 import warnings
 from dataclasses import dataclass
@@ -104,6 +104,22 @@ def plane_through(rows: np.ndarray, w: np.ndarray) -> np.ndarray:
     free = axes[sizes <= 1e-10 * sizes[0]]
     nearest = (free @ w) @ free
     return nearest if np.linalg.norm(nearest[:-1]) > 1e-6 * np.linalg.norm(w) else w
+
+
+def least_error_width(distance: np.ndarray, *, inside: np.ndarray, weight: np.ndarray) -> float:
+    """The half-width with the least training error, in the middle of its widest gap.
+
+    Rows up to the width count as inside. The width may leave all rows out, or hold all of them.
+    """
+    order = np.argsort(distance)
+    edges = np.concatenate([[0.0], distance[order], [2 * distance[order[-1]]]])
+    lost = np.where(inside, weight, 0.0)[order]
+    held = np.where(inside, 0.0, weight)[order]
+    error = lost.sum() + np.concatenate([[0.0], np.cumsum(held - lost)])
+    gap = np.diff(edges)
+    least = error <= error[gap > 0].min() + 1e-12
+    widest = int(np.argmax(np.where(least, gap, -1.0)))
+    return float((edges[widest] + edges[widest + 1]) / 2)
 
 
 def warn_unless_converged(found: Solution, best: int) -> None:

@@ -83,9 +83,9 @@ def anomaly_average_precision(estimator: Any, X: Any, y: Any, *, normal: Any = N
 
 
 def _own_normal(estimator: Any) -> Any:
-    """What an estimator, or a step of a pipeline, was told is normal; None where nothing was."""
-    told = {name.split("__")[-1]: value for name, value in estimator.get_params().items()}
-    return told.get("normal")
+    """The parameter `normal` of an estimator or of a step of a pipeline, or None."""
+    params = {name.split("__")[-1]: value for name, value in estimator.get_params().items()}
+    return params.get("normal")
 
 
 def _place_of_normal(classes: list[Any], normal: Any) -> int:

@@ -1,17 +1,27 @@
 """Theory of equality separation: closing numbers, volumes, shattering and the VC dimension."""
 
 from eqsep.theory.boolean import count_boolean_functions
-from eqsep.theory.boxes import Parallelepiped, bounding_parallelepiped
-from eqsep.theory.certificate import Shattering
-from eqsep.theory.closing import Closure, closing_number, closing_probability, is_closed
-from eqsep.theory.enclosing import Chance, enclosing_probability
-from eqsep.theory.network import Layer, LayerClosedness, NetworkClosedness, network_closedness
-from eqsep.theory.planes import Hyperplane
-from eqsep.theory.search import find_shattered
-from eqsep.theory.separating import separating_hyperplane
-from eqsep.theory.shattering import shatters
+from eqsep.theory.certificate import Hyperplane, Shattering
+from eqsep.theory.closed_networks import (
+    Layer,
+    LayerClosedness,
+    NetworkClosedness,
+    network_closedness,
+)
+from eqsep.theory.families import separating_hyperplane
+from eqsep.theory.regions import (
+    Chance,
+    Closure,
+    Parallelepiped,
+    bounding_parallelepiped,
+    closing_number,
+    closing_probability,
+    enclosing_probability,
+    is_closed,
+    region_volume,
+)
+from eqsep.theory.shattering import find_shattered, shatters
 from eqsep.theory.vc import VCBounds, vc_dimension
-from eqsep.theory.volume import region_volume
 from eqsep.theory.witnesses import WITNESSES
 
 __all__ = [

@@ -1,74 +1,14 @@
 """How many Boolean functions one separator can compute."""
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
 from itertools import combinations, permutations, product
 
 import numpy as np
 
-from eqsep.theory.checks import check_dimension, look_up
+from eqsep.theory.arguments import check_dimension, look_up
+from eqsep.theory.exact import Integers, in_lowest_terms, null_space
 from eqsep.theory.families import FAMILIES
-from eqsep.theory.rational import Integers, in_lowest_terms, null_space
-
-
-class _Counter(ABC):
-    name: str
-
-    @abstractmethod
-    def count(self, n: int) -> int:
-        """The number of labellings of the corners of the n-cube that the family realises."""
-
-
-class _Halfspaces(_Counter):
-    """Labellings of points x are the cells of the hyperplanes (w, b) : w.x + b = 0."""
-
-    name = "halfspace"
-
-    def count(self, n: int) -> int:
-        return count_cells(frozenset(map(tuple, cube(n).tolist())))
-
-
-class _StrictEquality(_Counter):
-    """The sets on a plane are the flats of the corners; their complements come by flipping."""
-
-    name = "strict-equality"
-
-    def count(self, n: int) -> int:
-        rows = cube(n)
-        full = (1 << len(rows)) - 1
-        flats = {0}
-        for size in range(1, n + 1):
-            for chosen in combinations(range(len(rows)), size):
-                planes = null_space(rows[list(chosen)])
-                on = np.all(rows @ np.array(planes).T == 0, axis=1)
-                flats.add(sum(1 << i for i in np.flatnonzero(on).tolist()))
-        return len(flats | {full ^ flat for flat in flats})
-
-
-class _Slabs(_Counter):
-    """One exact decision for each class of functions alike up to the symmetries of the cube."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def count(self, n: int) -> int:
-        rows, family = cube(n), FAMILIES[self.name]
-        places = np.arange(len(rows))
-        return sum(
-            size
-            for function, size in _orbits(n)
-            if family.separate(rows, (function >> places & 1).tolist()) is not None
-        )
-
-
-_COUNTERS: dict[str, _Counter] = {
-    counter.name: counter
-    for counter in (
-        _Halfspaces(),
-        _StrictEquality(),
-        _Slabs("epsilon-equality"),
-        _Slabs("hyper-ridge"),
-    )
-}
 
 
 def count_boolean_functions(family: str, n_inputs: int) -> int:
@@ -100,10 +40,47 @@ def count_boolean_functions(family: str, n_inputs: int) -> int:
     >>> count_boolean_functions("halfspace", 3), count_boolean_functions("strict-equality", 3)
     (104, 102)
     """
-    return look_up(family, _COUNTERS).count(check_dimension(n_inputs, name="n_inputs"))
+    count = look_up(family, _COUNTERS)
+    return count(check_dimension(n_inputs, name="n_inputs"))
 
 
-def cube(n: int) -> Integers:
+def _halfspaces(n: int) -> int:
+    """Labellings of points x are the cells of the hyperplanes (w, b) : w.x + b = 0."""
+    return count_cells(frozenset(map(tuple, _cube(n).tolist())))
+
+
+def _strict_equality(n: int) -> int:
+    """The sets on a plane are the flats of the corners; their complements come by flipping."""
+    rows = _cube(n)
+    full = (1 << len(rows)) - 1
+    flats = {0}
+    for size in range(1, n + 1):
+        for chosen in combinations(range(len(rows)), size):
+            planes = null_space(rows[list(chosen)])
+            on = np.all(rows @ np.array(planes).T == 0, axis=1)
+            flats.add(sum(1 << i for i in np.flatnonzero(on).tolist()))
+    return len(flats | {full ^ flat for flat in flats})
+
+
+def _slabs(n: int, *, family: str) -> int:
+    """One exact decision for each class of functions alike up to the symmetries of the cube."""
+    rows = _cube(n)
+    places = np.arange(len(rows))
+    return sum(
+        size
+        for function, size in _orbits(n)
+        if FAMILIES[family].separate(rows, (function >> places & 1).tolist()) is not None
+    )
+
+
+_COUNTERS: dict[str, Callable[[int], int]] = {
+    "halfspace": _halfspaces,
+    "strict-equality": _strict_equality,
+    **{name: partial(_slabs, family=name) for name in ("epsilon-equality", "hyper-ridge")},
+}
+
+
+def _cube(n: int) -> Integers:
     """The corners of the unit cube as homogeneous rows (x, 1)."""
     return np.array([(*corner, 1) for corner in product((0, 1), repeat=n)], dtype=object)
 

@@ -1,7 +1,7 @@
 """Certificates of shattering: points, a plane for each labelling, and a check anyone can read.
 
 The check uses additions, multiplications and comparisons of `fractions.Fraction`, and shares no
-code with the search: whoever trusts `Shattering.verify` need trust nothing else in this package.
+code with the search: if you trust `Shattering.verify`, you need not trust the rest of this package.
 """
 
 from collections.abc import Sequence
@@ -9,42 +9,54 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from operator import mul
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
-from eqsep.theory.checks import look_up
-from eqsep.theory.planes import Hyperplane
-from eqsep.theory.rational import Points
+import numpy as np
+
+from eqsep.theory.arguments import look_up
+
+Points: TypeAlias = tuple[tuple[Fraction, ...], ...]
 
 
-class _Side:
-    """A point is inside where w.x + b >= 0."""
+class Hyperplane(NamedTuple):
+    """The plane w.x + b = 0 with the half-width of its margin and the class inside it.
+
+    Numbers are floats for use, or Fractions in a certificate. For halfspaces the "margin" is the
+    side w.x + b >= 0.
+    """
+
+    w: Any
+    b: Any
+    epsilon: Any
+    margin_class: int
+
+    def as_floats(self) -> "Hyperplane":
+        """The same plane in floats. Whole numbers below 2^53 come through unrounded."""
+        top = 2 ** int(max(map(abs, self.w))).bit_length()  # a power of two: dividing is exact
+        w = np.array([float(value / top) for value in self.w])
+        return Hyperplane(w, float(self.b / top), float(self.epsilon / top), self.margin_class)
+
+
+class _Rule(NamedTuple):
+    """Which planes belong to a family, and which points lie inside one of them."""
+
+    classes: tuple[int, ...]  # that may lie inside
+    is_side: bool = False  # inside is w.x + b >= 0, not |w.x + b| <= epsilon
+    is_strict: bool = False  # epsilon is 0
 
     def belongs(self, plane: Hyperplane) -> bool:
-        return plane.margin_class == 1
-
-    def inside(self, value: Fraction, epsilon: Fraction) -> bool:  # noqa: ARG002
-        return value >= 0
-
-
-class _Margin(NamedTuple):
-    """A point is inside where |w.x + b| <= epsilon."""
-
-    classes: tuple[int, ...]
-    is_strict: bool = False
-
-    def belongs(self, plane: Hyperplane) -> bool:
-        width = plane.epsilon == 0 if self.is_strict else plane.epsilon > 0
+        width = self.is_side or (plane.epsilon == 0 if self.is_strict else plane.epsilon > 0)
         return width and plane.margin_class in self.classes
 
     def inside(self, value: Fraction, epsilon: Fraction) -> bool:
-        return abs(value) <= epsilon
+        return value >= 0 if self.is_side else abs(value) <= epsilon
 
 
-_RULES: dict[str, _Side | _Margin] = {
-    "halfspace": _Side(),
-    "strict-equality": _Margin(classes=(0, 1), is_strict=True),
-    "epsilon-equality": _Margin(classes=(0, 1)),
-    "hyper-ridge": _Margin(classes=(1,)),
+_RULES = {
+    "halfspace": _Rule(classes=(1,), is_side=True),
+    "strict-equality": _Rule(classes=(0, 1), is_strict=True),
+    "epsilon-equality": _Rule(classes=(0, 1)),
+    "hyper-ridge": _Rule(classes=(1,)),
 }
 
 

@@ -65,7 +65,6 @@ def max_slab_subsets(m: int, n: int) -> int:
 
 def ridge_limit(n: int) -> int:
     """The most points of R^n that slabs around class 1 can shatter, by counting."""
-
     return _last(lambda m: 2**m <= max_slab_subsets(m, n), start=n + 1)
 
 

@@ -1,16 +1,75 @@
-"""The families of separators whose shattering is studied, by name."""
+"""Families of separators: which labellings of some points a plane of the family realises.
+
+Every answer is exact. Points are homogeneous integer rows (D x, D), see `eqsep.theory.exact`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import combinations_with_replacement
+from math import comb
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from eqsep.theory.inequalities import strict_solution
-from eqsep.theory.planes import PlaneFamily, signs_of_dependency
-from eqsep.theory.rational import (
+from eqsep.errors import UserError
+from eqsep.theory.arguments import look_up
+from eqsep.theory.certificate import Hyperplane
+from eqsep.theory.exact import (
     Integers,
-    first_axis,
+    as_floats,
+    as_rationals,
+    homogeneous,
+    in_lowest_terms,
     null_space,
-    range_of_first,
+    strict_solution,
 )
-from eqsep.theory.slab_family import Slab
+from eqsep.theory.slabs import SlabTable
+
+_ROOM = 1e-4  # a slab found by search must survive the rounding of the points' coordinates
+
+
+class PlaneFamily(ABC):
+    """A family of separators: which planes it has, and which points one of them can single out."""
+
+    name: str
+    margin_classes: tuple[int, ...]  # (1, 0) where either class may lie in the margin
+
+    @abstractmethod
+    def limit(self, n: int) -> int:
+        """A number of points of R^n above which the family shatters no set."""
+
+    @abstractmethod
+    def around(self, inside: Integers, outside: Integers) -> tuple[Integers, int, int] | None:
+        """Whole (w, b, epsilon) with exactly `inside` in the margin, or None if there is none."""
+
+    def separate(self, rows: Integers, labels: Sequence[int]) -> Hyperplane | None:
+        """The exact plane that realises the labels, or None."""
+        y = np.asarray(labels)
+        for margin_class in self.margin_classes:
+            plane = self.around(rows[y == margin_class], rows[y != margin_class])
+            if plane is not None:
+                return _exact_plane(*plane, margin_class=margin_class)
+        return None
+
+    def proposals(self, rows: Integers) -> dict[int, Hyperplane]:  # noqa: ARG002
+        """Exact planes for as many labellings as come cheaply, by number; perhaps none."""
+        return {}
+
+    def obstruction(self, rows: Integers) -> list[int] | None:  # noqa: ARG002
+        """A labelling of more than `limit` points that no plane realises, where one is known."""
+        return None
+
+    def missing(self, X: NDArray[np.float64]) -> int:  # noqa: ARG002
+        """How many labellings were not seen realised, in floats: what a search lowers.
+
+        Zero where any points in general position will do.
+        """
+        return 0
+
+    def settle(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The points moved to where a search should look for shattered ones."""
+        return X
 
 
 class Halfspace(PlaneFamily):
@@ -21,13 +80,11 @@ class Halfspace(PlaneFamily):
         return n + 1
 
     def obstruction(self, rows: Integers) -> list[int] | None:
-        return signs_of_dependency(rows)
+        return _signs_of_dependency(rows)
 
     def around(self, inside: Integers, outside: Integers) -> tuple[Integers, int, int] | None:
         if not len(inside) or not len(outside):
-            # Any direction will do, but an answer with w = 0 would be no plane.
-            low, high = range_of_first(np.vstack([inside, outside]))
-            w = first_axis(inside.shape[1] - 1)
+            w, low, high = _along_first_axis(np.vstack([inside, outside]))
             return w, (1 - low if len(inside) else -1 - high), 0
         z = strict_solution(np.vstack([inside, -outside]))
         return None if z is None else (z[:-1], z[-1], 0)
@@ -80,6 +137,55 @@ class StrictEquality(PlaneFamily):
         raise AssertionError("a polynomial has more roots than its degree")  # pragma: no cover
 
 
+class Slab(PlaneFamily):
+    """|w.x + b| <= epsilon around one class; either class where `margin_classes` has both."""
+
+    def __init__(self, name: str, margin_classes: tuple[int, ...]) -> None:
+        self.name = name
+        self.margin_classes = margin_classes
+
+    def limit(self, n: int) -> int:
+        return comb(n + 2, 2) - 2 + len(self.margin_classes)
+
+    def around(self, inside: Integers, outside: Integers) -> tuple[Integers, int, int] | None:
+        if not len(inside) or not len(outside):
+            w, low, high = _along_first_axis(np.vstack([inside, outside]))
+            ends = (low - 1, high + 1) if len(inside) else (high + 1, high + 3)
+            return _slab_plane(np.array([*w, *ends], dtype=object))
+        rows = np.vstack([_above_low(inside), -_above_high(inside)])
+        z = _between(rows, outside, mirrored=True)
+        return None if z is None else _slab_plane(z)
+
+    def obstruction(self, rows: Integers) -> list[int] | None:
+        pairs = combinations_with_replacement(range(rows.shape[1]), 2)
+        return _signs_of_dependency(np.column_stack([rows[:, i] * rows[:, j] for i, j in pairs]))
+
+    def proposals(self, rows: Integers) -> dict[int, Hyperplane]:
+        """The slabs of `SlabTable` that pass the check in integers."""
+        table = SlabTable(as_floats(rows))
+        planes: dict[int, Hyperplane] = {}
+        for margin_class in self.margin_classes:
+            inside = np.flatnonzero(table.room)
+            labels = inside if margin_class else len(table.room) - 1 - inside
+            new = np.array([number not in planes for number in labels.tolist()], dtype=bool)
+            slabs = table.slabs(inside[new])
+            sound = _cuts_exactly(slabs, rows, inside[new])
+            for number, z in zip(labels[new][sound].tolist(), slabs[sound], strict=True):
+                planes[number] = _exact_plane(*_slab_plane(z), margin_class=margin_class)
+        return planes
+
+    def missing(self, X: NDArray[np.float64]) -> int:
+        seen = SlabTable(X).room > _ROOM
+        if 0 in self.margin_classes:
+            seen = seen | seen[::-1]
+        return int(np.sum(~seen))
+
+    def settle(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+        if 0 in self.margin_classes:
+            return X
+        return X / np.linalg.norm(X, axis=1, keepdims=True)  # slabs alone need an ellipsoid
+
+
 FAMILIES: dict[str, PlaneFamily] = {
     family.name: family
     for family in (
@@ -89,3 +195,127 @@ FAMILIES: dict[str, PlaneFamily] = {
         Slab("hyper-ridge", (1,)),
     )
 }
+
+
+def separating_hyperplane(
+    X: ArrayLike, y: ArrayLike, *, family: str = "epsilon-equality", exact: bool = False
+) -> Hyperplane | None:
+    """The plane of a family that gives every point its label, or None where there is none.
+
+    The answer is a theorem about the numbers in X as they stand: planes are checked and refusals
+    proved in integer arithmetic. The time grows fast with the points for slabs, whose outside
+    points may each lie on either side; this is for tens of points, not thousands.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_points, n_features)
+        The points: numbers, `fractions.Fraction`, or decimals as text such as "0.1".
+    y : array-like of shape (n_points,)
+        Their labels, 0 or 1.
+    family : {"epsilon-equality", "hyper-ridge", "strict-equality", "halfspace"}
+        The planes: slabs around either class, slabs around class 1 only, strict equality with
+        either class on the plane, or class 1 on the side w.x + b >= 0.
+    exact : bool, default=False
+        Return the plane in Fractions, as it was checked, rather than rounded to floats.
+
+    Returns
+    -------
+    Hyperplane or None
+        Named tuple (w, b, epsilon, margin_class). epsilon is 0 for strict equality and halfspaces.
+
+    Examples
+    --------
+    >>> from eqsep.theory import separating_hyperplane
+    >>> corners, xor = [[0, 0], [0, 1], [1, 0], [1, 1]], [0, 1, 1, 0]
+    >>> separating_hyperplane(corners, xor, family="halfspace") is None
+    True
+    >>> separating_hyperplane(corners, xor, family="strict-equality")
+    Hyperplane(w=array([-0.5, -0.5]), b=0.5, epsilon=0.0, margin_class=1)
+    """
+    chosen = look_up(family, FAMILIES)
+    points = as_rationals(X)
+    plane = chosen.separate(homogeneous(points), _check_labels(y, len(points)))
+    return plane if plane is None or exact else plane.as_floats()
+
+
+def _check_labels(y: ArrayLike, n_points: int) -> list[int]:
+    labels = np.asarray(y)
+    if labels.shape != (n_points,) or not np.isin(labels, (0, 1)).all():
+        raise UserError(f"y must hold a label 0 or 1 for each of the {n_points} points, got {y!r}.")
+    return labels.astype(int).tolist()
+
+
+def _along_first_axis(rows: Integers) -> tuple[Integers, int, int]:
+    """The first axis, and whole numbers below and above all points along it.
+
+    Where all points are of one class any direction will do but w = 0, which makes no plane.
+    """
+    first = [Fraction(row[0], row[-1]) for row in rows.tolist()]
+    axis = np.array([1] + [0] * (rows.shape[1] - 2), dtype=object)
+    return axis, int(min(first) // 1), int(-(-max(first) // 1))
+
+
+def _exact_plane(w: Integers, b: int, epsilon: int, *, margin_class: int) -> Hyperplane:
+    """The plane in Fractions, with the smallest whole numbers."""
+    *normal, shift, width = in_lowest_terms(np.array([*w, b, epsilon], dtype=object)).tolist()
+    return Hyperplane(
+        tuple(map(Fraction, normal)), Fraction(shift), Fraction(width), int(margin_class)
+    )
+
+
+def _signs_of_dependency(features: Integers) -> list[int] | None:
+    """Labels 1 where c > 0, for whole c with sum_i c_i f(x_i) = 0 for every feature f.
+
+    No combination q of the features has q >= 0 exactly on class 1 (or exactly on class 0): the sum
+    of c_i q(x_i) would not vanish. None where the points have no such dependency.
+    """
+    dependencies = null_space(features.T)
+    return (dependencies[0] > 0).astype(int).tolist() if dependencies else None
+
+
+def _slab_plane(z: Integers) -> tuple[Integers, int, int]:
+    """The slab low <= w.x <= high of z = (w, low, high) as (w, b, epsilon), all doubled."""
+    low, high = z[-2], z[-1]
+    return 2 * z[:-2], -(low + high), high - low
+
+
+def _cuts_exactly(slabs: Integers, rows: Integers, subsets: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Which slabs hold exactly their subset of the points (numbered as in `SlabTable`)."""
+    places = np.arange(len(rows) - 1, -1, -1)
+    wanted = (subsets[:, None] >> places & 1).astype(bool)
+    above_low, above_high = slabs @ _above_low(rows).T, slabs @ _above_high(rows).T
+    return (wanted == ((above_low >= 0) & (above_high <= 0))).all(axis=1)
+
+
+def _above_low(rows: Integers) -> Integers:
+    """The forms z -> w.x - low, one a point, for z = (w, low, high)."""
+    return np.column_stack([rows[:, :-1], -rows[:, -1], 0 * rows[:, -1]])
+
+
+def _above_high(rows: Integers) -> Integers:
+    """The forms z -> w.x - high."""
+    return np.column_stack([rows[:, :-1], 0 * rows[:, -1], -rows[:, -1]])
+
+
+def _between(rows: Integers, outside: Integers, *, mirrored: bool) -> Integers | None:
+    """z = (w, low, high) with rows z > 0 and every outside point above high or below low.
+
+    Depth first: solve without the outside points, take one that the slab has caught, and try to
+    push it out on either side. The first goes out above only, since (-w, -high, -low) is the same
+    slab upside down.
+    """
+    z = strict_solution(rows)
+    if z is None:
+        return None
+    over, under = _above_high(outside) @ z, -_above_low(outside) @ z
+    depth = np.minimum(-over, -under)
+    caught = int(np.argmax(depth))
+    if depth[caught] < 0:
+        return z
+    point = outside[caught : caught + 1]
+    sides = [_above_high(point)] if mirrored else [_above_high(point), -_above_low(point)]
+    for side in sides:
+        found = _between(np.vstack([rows, side]), outside, mirrored=False)
+        if found is not None:
+            return found
+    return None

@@ -17,7 +17,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsep.theory.checks import look_up
+from eqsep.theory.arguments import look_up
 from eqsep.theory.programme import maximise
 
 _SAMPLES = 5  # how many sizes r of the samples above d the search for weights may use

@@ -8,10 +8,7 @@ from scipy.optimize import linprog
 
 
 class Optimum(NamedTuple):
-    """The best x, its value and the prices p >= 0 of the rows.
-
-    rows^T p = gain wherever x is strictly within its bounds.
-    """
+    """The best x, its value, and prices p >= 0: rows^T p = gain where x is within its bounds."""
 
     x: NDArray[np.float64]
     value: float
@@ -25,14 +22,7 @@ def maximise(
     limits: NDArray[np.float64],
     bounds: list[tuple[float | None, float | None]],
 ) -> Optimum:
-    """The largest gain.x with rows x <= limits and x within bounds, by SciPy's HiGHS.
-
-    Examples
-    --------
-    >>> best = maximise(np.ones(1), rows=np.ones((1, 1)), limits=np.ones(1), bounds=[(0, None)])
-    >>> best.value
-    1.0
-    """
+    """The largest gain.x with rows x <= limits and x within bounds, by SciPy's HiGHS."""
     best = linprog(-gain, A_ub=rows, b_ub=limits, bounds=bounds)
     if best.x is None:
         raise RuntimeError(f"the linear programme has no optimum: {best.message}")

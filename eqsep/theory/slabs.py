@@ -7,7 +7,7 @@ points strictly between the faces, and any part of T, since a small tilt decides
 touched whether it is in or out. On T the tilted slab is known, and barycentric coordinates with
 respect to T give its value everywhere else: one small inverse for each T, no linear programme.
 
-This is float arithmetic and proposes only; `eqsep.theory.shattering` checks in integers.
+This is float arithmetic and proposes only; `eqsep.theory.families` checks in integers.
 """
 
 from itertools import combinations
@@ -16,25 +16,17 @@ from math import ceil, log2
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsep.theory.rational import Integers
+from eqsep.theory.exact import Integers
 
 _FLAT = 1e-9  # simplices with a smaller determinant, or slabs with a smaller tilt, are passed over
 
 
 class SlabTable:
-    """For each subset of the points, the slab found with the most room, as `room` and a plane.
+    """For each of the 2^m subsets of a few points (m, n), the slab found with the most room.
 
-    Parameters
-    ----------
-    X : ndarray of shape (m, n)
-        The points, in floats. m is small: the table has 2^m entries.
-
-    Attributes
-    ----------
-    room : ndarray of shape (2^m,)
-        How far the slab of a subset can tilt, in units of its width; 0 where none was found.
-        Subset number s holds point i when bit m - 1 - i of s is set, so that labellings are in
-        the order of `itertools.product((0, 1), repeat=m)`.
+    `room` (2^m,) is how far that slab can tilt, in units of its width; 0 where none was found.
+    Subset number s holds point i when bit m - 1 - i of s is set, so that labellings are in the
+    order of `itertools.product((0, 1), repeat=m)`.
     """
 
     def __init__(self, X: NDArray[np.float64]) -> None:
@@ -50,9 +42,8 @@ class SlabTable:
         self._coordinates = np.column_stack([X, np.ones(m)]) @ self._forms
         self._sizes = np.abs(self._coordinates).sum(axis=2)
         self._parts = self._bits[self._T] @ _binary(n + 1).T  # every part of T, as subset numbers
-        for upper in range(
-            1, 2**n
-        ):  # the first point of T below: the mirror image is the same slab
+        # The first point of T is below: the mirror image is the same slab.
+        for upper in range(1, 2**n):
             self._record(upper)
 
     def _record(self, upper: int) -> None:
@@ -66,9 +57,7 @@ class SlabTable:
         subsets = (between @ self._bits)[:, None] + self._parts
         better = (room[:, None] > self.room[subsets]) & (room[:, None] > _FLAT)
         simplex, part = np.nonzero(better)
-        order = np.argsort(
-            room[simplex], kind="stable"
-        )  # of equal subsets the last, roomiest, stays
+        order = np.argsort(room[simplex], kind="stable")  # the last, roomiest of a subset stays
         simplex, part = simplex[order], part[order]
         found = subsets[simplex, part]
         self.room[found] = room[simplex]

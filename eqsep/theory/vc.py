@@ -1,12 +1,12 @@
 """The VC dimension of separators: what is proved, from below and from above."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import comb
+from operator import attrgetter
 from typing import NamedTuple
 
-from eqsep.theory.checks import check_dimension, look_up
+from eqsep.theory.arguments import check_dimension, look_up
 from eqsep.theory.counting import epsilon_limit, ridge_limit
 from eqsep.theory.levels import LIMITS
 from eqsep.theory.witnesses import WITNESSES
@@ -38,96 +38,6 @@ class VCBounds:
         return self.lower == self.upper
 
 
-class _Bound(NamedTuple):
-    value: int
-    source: str
-
-
-class _Family(ABC):
-    name: str
-
-    @abstractmethod
-    def lower(self, n: int) -> _Bound:
-        """The most points known to be shattered."""
-
-    @abstractmethod
-    def upper(self, n: int) -> _Bound:
-        """The fewest points above which none are."""
-
-
-class _Halfspace(_Family):
-    name = "halfspace"
-
-    def lower(self, n: int) -> _Bound:
-        return _Bound(n + 1, "the corners of a simplex")
-
-    def upper(self, n: int) -> _Bound:
-        return _Bound(n + 1, "Radon's theorem")
-
-
-class _StrictEquality(_Family):
-    name = "strict-equality"
-
-    def lower(self, n: int) -> _Bound:
-        return _Bound(2 * n + 1, "points in general position: a plane through the smaller class")
-
-    def upper(self, n: int) -> _Bound:
-        source = "of 2n + 2 points some n + 1 and the others, neither on a plane of its own"
-        return _Bound(2 * n + 1, source)
-
-
-class _HyperRidge(_Family):
-    name = "hyper-ridge"
-
-    def lower(self, n: int) -> _Bound:
-        return _ridges(n)[n]
-
-    def upper(self, n: int) -> _Bound:
-        epsilon = _EpsilonEquality().upper(n)
-        beside = _Bound(
-            epsilon.value - 1,
-            f"one less than epsilon-equality, which adds a far point: {epsilon.source}",
-        )
-        counted = _Bound(ridge_limit(n), "counting the cells of m pairs of parallel hyperplanes")
-        known = [*_by_level(self.name, n), _RIDGE_IN_SPACE.get(n, beside)]
-        return min(beside, counted, *known, key=_by_value)
-
-
-class _EpsilonEquality(_Family):
-    name = "epsilon-equality"
-
-    def lower(self, n: int) -> _Bound:
-        ridges = _ridges(n)
-        best = [_POINT, *_witness(self.name, 1)]
-        for dimension in range(2, n + 1):
-            candidates = [
-                *_witness(self.name, dimension),
-                _Bound(ridges[dimension].value + 1, "slabs around class 1, and one far point"),
-                _Bound(2 * dimension + 1, "thin slabs do what strict equality does"),
-                *_built_up(best, ridges, dimension),
-            ]
-            best.append(max(candidates, key=_by_value))
-        return best[n]
-
-    def upper(self, n: int) -> _Bound:
-        squares = _Bound(comb(n + 2, 2), "a slab is the sign of a polynomial of degree two")
-        counted = _Bound(epsilon_limit(n), "counting the cells of m pairs of parallel hyperplanes")
-        return min(squares, counted, *_by_level(self.name, n), key=_by_value)
-
-
-_FAMILIES: dict[str, _Family] = {
-    family.name: family
-    for family in (_Halfspace(), _StrictEquality(), _HyperRidge(), _EpsilonEquality())
-}
-_POINT = _Bound(1, "one point of R^0")
-_RIDGE_IN_SPACE = {
-    3: _Bound(
-        8, "four colours: of nine corners of a polyhedron some three have no edge between them"
-    )
-}
-_LARGEST = max(n for _, n in WITNESSES)
-
-
 def vc_dimension(family: str, n_features: int) -> VCBounds:
     """Proved bounds on the VC dimension of a family of separators in R^n.
 
@@ -156,22 +66,86 @@ def vc_dimension(family: str, n_features: int) -> VCBounds:
     >>> vc_dimension("epsilon-equality", 3).upper_source
     'a slab is the sign of a polynomial of degree two'
     """
-    chosen = look_up(family, _FAMILIES)
-    n = check_dimension(n_features)
-    lower, upper = chosen.lower(n), chosen.upper(n)
+    bounds = look_up(family, _BOUNDS)
+    lower, upper = bounds(check_dimension(n_features))
     return VCBounds(lower.value, upper.value, lower.source, upper.source)
 
 
-def _by_value(bound: _Bound) -> int:
-    return bound.value
+class _Bound(NamedTuple):
+    value: int
+    source: str
+
+
+_POINT = _Bound(1, "one point of R^0")
+_LARGEST = max(n for _, n in WITNESSES)
+_VALUE = attrgetter("value")
+
+
+def _halfspace(n: int) -> tuple[_Bound, _Bound]:
+    return _Bound(n + 1, "the corners of a simplex"), _Bound(n + 1, "Radon's theorem")
+
+
+def _strict_equality(n: int) -> tuple[_Bound, _Bound]:
+    lower = "points in general position: a plane through the smaller class"
+    upper = "of 2n + 2 points some n + 1 and the others, neither on a plane of its own"
+    return _Bound(2 * n + 1, lower), _Bound(2 * n + 1, upper)
+
+
+def _hyper_ridge(n: int) -> tuple[_Bound, _Bound]:
+    return _ridges(n)[n], _ridge_upper(n)
+
+
+def _epsilon_equality(n: int) -> tuple[_Bound, _Bound]:
+    return _epsilon_lower(n), _epsilon_upper(n)
+
+
+_BOUNDS: dict[str, Callable[[int], tuple[_Bound, _Bound]]] = {
+    "halfspace": _halfspace,
+    "strict-equality": _strict_equality,
+    "hyper-ridge": _hyper_ridge,
+    "epsilon-equality": _epsilon_equality,
+}
+
+
+def _ridge_upper(n: int) -> _Bound:
+    epsilon = _epsilon_upper(n)
+    one_less = f"one less than epsilon-equality, which adds a far point: {epsilon.source}"
+    bounds = [_Bound(epsilon.value - 1, one_less), _by_cells(ridge_limit(n))]
+    bounds += _by_level("hyper-ridge", n)
+    if n == 3:
+        corners = "of nine corners of a polyhedron some three have no edge between them"
+        bounds.append(_Bound(8, f"four colours: {corners}"))
+    return min(bounds, key=_VALUE)
+
+
+def _epsilon_lower(n: int) -> _Bound:
+    ridges = _ridges(n)
+    best = [_POINT, *_witness("epsilon-equality", 1)]
+    for dimension in range(2, n + 1):
+        candidates = [
+            *_witness("epsilon-equality", dimension),
+            _Bound(ridges[dimension].value + 1, "slabs around class 1, and one far point"),
+            _Bound(2 * dimension + 1, "thin slabs do what strict equality does"),
+            *_built_up(best, ridges, dimension),
+        ]
+        best.append(max(candidates, key=_VALUE))
+    return best[n]
+
+
+def _epsilon_upper(n: int) -> _Bound:
+    squares = _Bound(comb(n + 2, 2), "a slab is the sign of a polynomial of degree two")
+    counted = _by_cells(epsilon_limit(n))
+    return min(squares, counted, *_by_level("epsilon-equality", n), key=_VALUE)
 
 
 def _witness(family: str, n: int) -> list[_Bound]:
     """The point set of the package in this dimension, if it has one."""
-    points = WITNESSES.get((family, n), ())
-    return [_Bound(len(points), f"{len(points)} points with a plane for each labelling")] * bool(
-        points
-    )
+    size = len(WITNESSES.get((family, n), ()))
+    return [_Bound(size, f"{size} points with a plane for each labelling")] if size else []
+
+
+def _by_cells(limit: int) -> _Bound:
+    return _Bound(limit, "counting the cells of m pairs of parallel hyperplanes")
 
 
 def _by_level(family: str, n: int) -> list[_Bound]:
@@ -205,5 +179,5 @@ def _ridges(n: int) -> list[_Bound]:
     best = [_POINT, *_witness("hyper-ridge", 1)]
     for dimension in range(2, n + 1):
         candidates = [*_witness("hyper-ridge", dimension), *_built_up(best, best, dimension)]
-        best.append(max(candidates, key=_by_value))
+        best.append(max(candidates, key=_VALUE))
     return best

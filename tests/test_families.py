@@ -1,4 +1,4 @@
-"""Exact separating hyperplanes: `eqsep.theory.separating` and the families behind it."""
+"""Exact separating hyperplanes: `eqsep.theory.families`."""
 
 from fractions import Fraction
 from itertools import product
@@ -8,8 +8,8 @@ import pytest
 
 from eqsep.theory import separating_hyperplane
 from eqsep.theory.certificate import realises
+from eqsep.theory.exact import as_rationals
 from eqsep.theory.families import FAMILIES
-from eqsep.theory.rational import as_rationals
 
 SQUARE = [[0, 0], [0, 1], [1, 0], [1, 1]]
 XOR = [0, 1, 1, 0]

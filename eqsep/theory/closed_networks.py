@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eqsep.theory.closing import Closure, closing_number, is_closed
+from eqsep.theory.regions import Closure, closing_number, is_closed
 
 Array = NDArray[np.float64]
 _DIRECTIONS = 256  # in which the growth of leaky units is watched
@@ -189,8 +189,8 @@ def network_closedness(separator: Any) -> NetworkClosedness:
     Far away bumps and radial functions vanish, along every direction but those in which a unit does
     not change at all. What remains is a constant, and the layers behind it turn this into one
     membership. Where the first layer vanishes the limit is exact, not a sample. A head that is a
-    bump or a radial function makes it 0 if nothing before it has vanished. Only a halfspace head on
-    leaky units tells directions apart.
+    bump or a radial function makes it 0 if nothing before it has vanished. Only for a halfspace
+    head on leaky units does it depend on the direction.
 
     Behind leaky units the limit is right where the units behind them keep growing. These stop where
     leaky units cancel (two with the same weights that enter with opposite signs) or have no weights
@@ -214,22 +214,19 @@ def network_closedness(separator: Any) -> NetworkClosedness:
     """
     layers = separator.layers()
     names = [*(f"hidden {i}" for i in range(1, len(layers))), "head"]
-    reports = (_report(name, layer) for name, layer in zip(names, layers, strict=True))
+    reports = []
+    for name, layer in zip(names, layers, strict=True):
+        k, n_units, n_inputs = layer.normals.shape
+        report = LayerClosedness(
+            name=name,
+            family=layer.family,
+            n_inputs=n_inputs,
+            n_units=n_units,
+            closing_number=closing_number(layer.family, n_inputs),
+            closures=tuple(layer.closure(member) for member in range(k)),
+        )
+        reports.append(report)
     return NetworkClosedness(tuple(reports), _far_membership(layers))
-
-
-def _report(name: str, layer: Layer) -> LayerClosedness:
-    k, n_units, n_inputs = layer.normals.shape
-    closures = tuple(layer.closure(member) for member in range(k))
-    needed = closing_number(layer.family, n_inputs)
-    return LayerClosedness(
-        name=name,
-        family=layer.family,
-        n_inputs=n_inputs,
-        n_units=n_units,
-        closing_number=needed,
-        closures=closures,
-    )
 
 
 def _far_membership(layers: Sequence[Layer]) -> Array:

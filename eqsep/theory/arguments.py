@@ -1,4 +1,4 @@
-"""The door of the theory package: what its arguments must be, and what to do when they are not."""
+"""What the arguments of this package must be."""
 
 from collections.abc import Mapping
 from numbers import Integral

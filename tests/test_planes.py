@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eqsep.separators.threshold import least_error_width
+from eqsep.separators.planes import least_error_width
 
 few = st.lists(
     st.tuples(st.integers(0, 6), st.booleans(), st.integers(1, 3)), min_size=1, max_size=8

@@ -1,0 +1,165 @@
+"""The records of data sets: a `Split` has training and test rows, a `Table` is not divided."""
+
+from collections.abc import Mapping, Sequence, Sized
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, TypeVar
+
+import numpy as np
+
+from eqsep.errors import MissingExtraError, UserError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Table:
+    """Rows with the kind of each row, to be divided by the caller.
+
+    `leave_one_kind_out(estimator, table.X, table.kind)` divides it for every kind in turn.
+
+    Attributes
+    ----------
+    X : array or frame of shape (n_rows, n_features)
+        The rows.
+    kind : ndarray of str
+        "normal", or the name of the row's kind of anomaly.
+    y : ndarray of int
+        1 where the row is anomalous, 0 where it is normal. Derived from the kinds.
+    feature_names : tuple of str
+        The names of the columns.
+    groups : ndarray or None
+        Where rows belong together, as those of one run of a process do: the group of each row.
+    time : ndarray or None
+        Where rows follow each other in time: the time of each row in its group.
+
+    Examples
+    --------
+    >>> table = Table(X=[[0.0], [9.0]], kind=["normal", "scan"], feature_names=["load"])
+    >>> table
+    Table(1 feature; 1 normal, 1 scan)
+    >>> table.y
+    array([0, 1])
+    """
+
+    X: Any
+    kind: np.ndarray
+    feature_names: tuple[str, ...]
+    groups: np.ndarray | None = None
+    time: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        for name, noun in (("kind", "kind"), ("groups", "group"), ("time", "time")):
+            if getattr(self, name) is not None:
+                _keep_as_array(self, noun, rows="X", values=name)
+        object.__setattr__(self, "feature_names", tuple(self.feature_names))
+
+    @property
+    def y(self) -> np.ndarray:
+        return (self.kind != "normal").astype(int)
+
+    def __repr__(self) -> str:
+        return f"Table({_width_in_words(self.feature_names)}; {_kinds_in_words(self.kind)})"
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Split:
+    """Training and test rows with the kind of each row.
+
+    Attributes
+    ----------
+    X_train, X_test : array or frame of shape (n_rows, n_features)
+        The rows.
+    kind_train, kind_test : ndarray of str
+        "normal", or the name of the row's kind of anomaly.
+    y_train, y_test : ndarray of int
+        1 where the row is anomalous, 0 where it is normal. Derived from the kinds.
+    feature_names : tuple of str
+        The names of the columns.
+
+    Examples
+    --------
+    >>> split = Split(
+    ...     X_train=[[0.0], [9.0]], kind_train=["normal", "scan"],
+    ...     X_test=[[0.1], [-9.0]], kind_test=["normal", "flood"], feature_names=["load"],
+    ... )
+    >>> split
+    Split(1 feature; train: 1 normal, 1 scan; test: 1 flood, 1 normal)
+    >>> split.y_test
+    array([0, 1])
+    """
+
+    X_train: Any
+    kind_train: np.ndarray
+    X_test: Any
+    kind_test: np.ndarray
+    feature_names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for part in ("train", "test"):
+            _keep_as_array(self, "kind", rows=f"X_{part}", values=f"kind_{part}")
+        object.__setattr__(self, "feature_names", tuple(self.feature_names))
+
+    @property
+    def y_train(self) -> np.ndarray:
+        return (self.kind_train != "normal").astype(int)
+
+    @property
+    def y_test(self) -> np.ndarray:
+        return (self.kind_test != "normal").astype(int)
+
+    def __repr__(self) -> str:
+        train, test = _kinds_in_words(self.kind_train), _kinds_in_words(self.kind_test)
+        return f"Split({_width_in_words(self.feature_names)}; train: {train}; test: {test})"
+
+
+def for_protocol(protocol: str, choices: Mapping[str, T]) -> T:
+    """What `choices` holds for `protocol`; an unknown protocol is an error."""
+    if protocol not in choices:
+        raise UserError(
+            f"Unknown protocol {protocol!r}: expected one of {sorted(choices)}. Take 'corrected', "
+            f"or 'paper' to repeat what produced the published numbers."
+        )
+    return choices[protocol]
+
+
+def frame_of(columns: Mapping[str, np.ndarray]) -> Any:
+    """The columns as a pandas frame; words become Python strings."""
+    try:
+        pandas = import_module("pandas")
+    except ImportError as error:
+        raise MissingExtraError(
+            "as_frame=True needs pandas: pip install pandas, or take arrays with as_frame=False."
+        ) from error
+    return pandas.DataFrame(
+        {
+            name: column.astype(object) if column.dtype.kind == "U" else column
+            for name, column in columns.items()
+        }
+    )
+
+
+def named_columns(X: np.ndarray, names: Sequence[str], *, as_frame: bool) -> Any:
+    """`X` as it is, or as a frame with these column names."""
+    return frame_of(dict(zip(names, X.T, strict=True))) if as_frame else X
+
+
+def _keep_as_array(record: Any, noun: str, *, rows: str, values: str) -> None:
+    """Make the values of a frozen record an array, if there is one for each row."""
+    n_rows, array = len(getattr(record, rows)), np.asarray(getattr(record, values))
+    if n_rows != len(array):
+        raise UserError(
+            f"{type(record).__name__} expects one {noun} for each row: {rows} has {n_rows} rows, "
+            f"{values} has {len(array)}. Pass the {noun}s of these rows."
+        )
+    object.__setattr__(record, values, array)
+
+
+def _kinds_in_words(kind: np.ndarray) -> str:
+    names, numbers = np.unique(kind, return_counts=True)
+    return ", ".join(f"{n} {name}" for name, n in zip(names, numbers, strict=True))
+
+
+def _width_in_words(feature_names: Sized) -> str:
+    width = len(feature_names)
+    return f"{width} feature{'' if width == 1 else 's'}"

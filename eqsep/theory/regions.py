@@ -1,0 +1,627 @@
+"""Regions that separators enclose: closing numbers, closed regions, volumes and chances.
+
+A separator takes part with the region it calls normal, seen from its normal vector w:
+
+========= ============================== ==========================================
+family    region                         closed when
+========= ============================== ==========================================
+rbf       the ball ||x - w|| <= r        always
+equality  the slab |w.x + b| <= epsilon  the normals span the space
+halfspace the side w.x + b >= 0          they span it and sum y_i w_i = 0 for some
+                                         y > 0 (Stiemke's lemma)
+========= ============================== ==========================================
+
+Offsets and widths move and shrink a region, and may make it empty; they never open it.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from math import comb, gamma, log, pi, prod, sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import qr
+from scipy.spatial import ConvexHull, HalfspaceIntersection
+from scipy.special import erf
+
+from eqsep.errors import UserError
+from eqsep.theory.arguments import check_dimension, look_up
+from eqsep.theory.certificate import Hyperplane
+from eqsep.theory.programme import maximise
+
+Array = NDArray[np.float64]
+# On unit normals, a singular value or slope below this is zero; so is the radius of an inscribed
+# ball, in units of the region's size.
+_TOLERANCE = 1e-9
+_DRAWS = 400  # of k slabs, with a linear programme each
+_NUMBERS = 4_000_000  # in the draws of n slabs, without one
+
+
+@dataclass(frozen=True)
+class Closure:
+    """Whether separators leave no way out, with the proof. True in an `if` when they do.
+
+    The region that they enclose is then bounded whatever the offsets are; it may be empty.
+
+    Attributes
+    ----------
+    closed : bool
+        The answer.
+    family : str
+        The family of the separators.
+    basis : tuple of int or None
+        Equality, when closed: rows whose normals are linearly independent and span the space.
+    combination : ndarray of shape (k,) or None
+        Halfspace, when closed: y > 0 with sum_i y_i w_i = 0.
+    escape : ndarray of shape (n_features,) or None
+        When open: a unit vector v along which the region never ends. w_i.v = 0 for every slab,
+        w_i.v >= 0 for every halfspace.
+    """
+
+    closed: bool
+    family: str
+    basis: tuple[int, ...] | None = None
+    combination: Array | None = None
+    escape: Array | None = None
+
+    def __bool__(self) -> bool:
+        return self.closed
+
+
+class Chance(NamedTuple):
+    """A probability and its standard error: 0 where it is known exactly."""
+
+    value: float
+    error: float
+
+
+class _Family(ABC):
+    """A family of separators, and the regions that they enclose."""
+
+    name: str
+    may_be_zero = False
+
+    @abstractmethod
+    def number(self, n: int) -> int:
+        """The fewest separators that can enclose a finite volume in n dimensions."""
+
+    @abstractmethod
+    def probability(self, n: int, k: int) -> float:
+        """The chance that k spherically symmetric normals leave no way out."""
+
+    @abstractmethod
+    def chance(self, n: int, k: int, *, margin: float, rng: np.random.Generator) -> Chance:
+        """The chance that the region of k separators is also not empty."""
+
+    @abstractmethod
+    def closure(self, normals: Array) -> Closure:
+        """Whether these normals leave no way out, with the proof."""
+
+    @abstractmethod
+    def volume(self, normals: Array, offsets: Array, widths: Array) -> float:
+        """The volume of the intersection; inf where it is open, 0.0 where it is empty."""
+
+
+class _Radial(_Family):
+    name = "rbf"
+    may_be_zero = True  # the row is a centre, not a normal
+
+    def number(self, n: int) -> int:  # noqa: ARG002  a ball is a ball in any dimension
+        return 1
+
+    def probability(self, n: int, k: int) -> float:  # noqa: ARG002
+        return 1.0
+
+    def chance(self, n: int, k: int, *, margin: float, rng: np.random.Generator) -> Chance:  # noqa: ARG002
+        if k != 1:
+            raise UserError(
+                f"the chance for RBF separators is known for one ball, got k={k}. Whether several "
+                "meet depends on where their centres are drawn."
+            )
+        return Chance(1.0, 0.0)
+
+    def closure(self, normals: Array) -> Closure:  # noqa: ARG002
+        return Closure(True, self.name)
+
+    def volume(self, normals: Array, offsets: Array, widths: Array) -> float:  # noqa: ARG002
+        if len(normals) != 1:
+            raise UserError(
+                f"the volume of RBF separators is known for one ball, got {len(normals)} rows. "
+                "Pass one centre at a time."
+            )
+        n = normals.shape[1]
+        return float(pi ** (n / 2) / gamma(n / 2 + 1) * widths[0] ** n)
+
+
+class _Equality(_Family):
+    name = "equality"
+
+    def number(self, n: int) -> int:
+        return n
+
+    def probability(self, n: int, k: int) -> float:
+        return float(k >= n)
+
+    def chance(self, n: int, k: int, *, margin: float, rng: np.random.Generator) -> Chance:
+        """n slabs always meet, in a parallelepiped; whether more do depends on where they lie."""
+        if k <= n:
+            return Chance(float(k == n), 0.0)
+        counted = _by_highest_corner(n, k, margin=margin, rng=rng)
+        share = min(counted.value, 1.0)
+        if counted.error**2 < share * (1 - share) / _DRAWS:
+            return counted
+        hits = sum(_slabs_meet(n, k, margin=margin, rng=rng) for _ in range(_DRAWS))
+        share = (hits + 1) / (_DRAWS + 2)  # never quite 0 or 1, and so neither is the error
+        return Chance(hits / _DRAWS, sqrt(share * (1 - share) / _DRAWS))
+
+    def closure(self, normals: Array) -> Closure:
+        units, _ = _unit_rows(normals)
+        escape = _null_direction(units)
+        if escape is not None:
+            return Closure(False, self.name, escape=escape)
+        _, _, order = qr(units.T, mode="economic", pivoting=True)
+        basis = sorted(int(row) for row in order[: units.shape[1]])
+        return Closure(True, self.name, basis=tuple(basis))
+
+    def volume(self, normals: Array, offsets: Array, widths: Array) -> float:
+        n = normals.shape[1]
+        if not self.closure(normals):
+            units, lengths = _unit_rows(normals)
+            return _polytope_volume(*_both_sides(units, offsets / lengths, widths / lengths))
+        # In units of its own half-width a slab is |u| <= 1: n independent ones make the cube
+        # [-1, 1]^n, and the others cut it.
+        A, c = normals / widths[:, None], offsets / widths
+        _, _, order = qr(_unit_rows(A)[0].T, mode="economic", pivoting=True)
+        base, rest = order[:n], order[n:]
+        _, log_scale = np.linalg.slogdet(A[base])
+        cube = float(2.0**n * np.exp(-log_scale))
+        if len(rest) == 0:
+            return cube
+        cuts = np.linalg.solve(A[base].T, A[rest].T).T
+        shifts = c[rest] - cuts @ c[base]
+        units, lengths = _unit_rows(np.vstack([np.eye(n), cuts]))
+        offsets = np.concatenate([np.zeros(n), shifts]) / lengths
+        return cube * _polytope_volume(*_both_sides(units, offsets, 1 / lengths)) / 2.0**n
+
+
+class _Halfspace(_Family):
+    name = "halfspace"
+
+    def number(self, n: int) -> int:
+        return n + 1
+
+    def probability(self, n: int, k: int) -> float:
+        # Wendel (1962): the chance that k such vectors share an open half of the space.
+        # Whole numbers until the one division: no float overflows, and no small chance cancels.
+        return sum(comb(k - 1, i) for i in range(n, k)) / 2 ** (k - 1)
+
+    def chance(self, n: int, k: int, *, margin: float, rng: np.random.Generator) -> Chance:  # noqa: ARG002
+        """Each of the 2^k choices of sides is as likely, and C(k-1, n) cells are bounded."""
+        return Chance(comb(k - 1, n) / 2**k, 0.0)
+
+    def closure(self, normals: Array) -> Closure:
+        """Push as far as the sides allow: the farthest step is the escape, its price the proof."""
+        units, lengths = _unit_rows(normals)
+        escape = _null_direction(units)
+        if escape is not None:
+            return Closure(False, self.name, escape=escape)
+        k, n = units.shape
+        push = maximise(units.sum(axis=0), rows=-units, limits=np.zeros(k), bounds=[(-1, 1)] * n)
+        if push.value > _TOLERANCE:
+            return Closure(False, self.name, escape=push.x / np.linalg.norm(push.x))
+        # At v = 0 no bound is active, so the dual prices p >= 0 give sum (1 + p_i) w_i = 0.
+        combination = (1 + push.prices) / lengths
+        return Closure(True, self.name, combination=combination / combination.max())
+
+    def volume(self, normals: Array, offsets: Array, widths: Array) -> float:  # noqa: ARG002
+        units, lengths = _unit_rows(normals)
+        return _polytope_volume(units, offsets / lengths)
+
+
+_FAMILIES: dict[str, _Family] = {f.name: f for f in (_Radial(), _Equality(), _Halfspace())}
+
+
+def closing_number(family: str, n_features: int) -> int:
+    """The fewest separators that enclose a finite, positive volume: 1, n or n + 1.
+
+    Parameters
+    ----------
+    family : {"rbf", "equality", "halfspace"}
+        The kind of separator.
+    n_features : int
+        The dimension n of the space.
+
+    Returns
+    -------
+    int
+        1 for RBF, n for equality and n + 1 for halfspace separators.
+
+    Examples
+    --------
+    >>> from eqsep.theory import closing_number
+    >>> [closing_number(family, 5) for family in ("rbf", "equality", "halfspace")]
+    [1, 5, 6]
+    """
+    return look_up(family, _FAMILIES).number(check_dimension(n_features))
+
+
+def closing_probability(family: str, n_features: int, k: int) -> float:
+    """The chance that the normals of k random separators leave no way out: a bounded region.
+
+    The normals are independent with a spherically symmetric distribution, as in a network at its
+    start. For halfspaces this is one minus Wendel's formula, 1 - 2^(1-k) sum_{i<n} C(k-1, i).
+
+    Offsets play no part: they never open a region, but they can make it empty. The chance that the
+    region is bounded and not empty is `enclosing_probability`.
+
+    Parameters
+    ----------
+    family : {"rbf", "equality", "halfspace"}
+        The kind of separator.
+    n_features : int
+        The dimension n of the space.
+    k : int
+        The number of separators, at least 1.
+
+    Returns
+    -------
+    float
+        The probability.
+
+    Examples
+    --------
+    Thirty equality separators leave no way out of R^30, almost surely. Thirty-one halfspaces, their
+    closing number, always do in practice, and sixty half of the time.
+
+    >>> from eqsep.theory import closing_probability
+    >>> closing_probability("equality", 30, 30)
+    1.0
+    >>> closing_probability("halfspace", 30, 31) < 1e-8
+    True
+    >>> closing_probability("halfspace", 30, 60)
+    0.5
+    """
+    chosen = look_up(family, _FAMILIES)
+    n = check_dimension(n_features)
+    return chosen.probability(n, check_dimension(k, name="k"))
+
+
+def enclosing_probability(
+    family: str,
+    n_features: int,
+    k: int,
+    *,
+    margin: float = 1.0,
+    random_state: int | np.random.Generator | None = 0,
+) -> Chance:
+    """The chance that k random separators enclose a finite and positive volume.
+
+    `closing_probability` asks for a region that is bounded; this also asks that it is not empty.
+
+    Halfspaces: exactly C(k - 1, n) / 2^k, for all normals w and offsets b in general position whose
+    distribution does not change when (w, b) is turned into (-w, -b), independently for each. k
+    hyperplanes leave C(k - 1, n) bounded cells, and every cell is one of 2^k equally likely ways
+    to choose sides.
+
+    Slabs: 1 for k = n, whatever the offsets. Above that it depends on the offsets and widths: it is
+    measured for slabs |w.x + b| <= margin with standard normal w and b. A region that is not empty
+    has one highest corner, on n of the slabs: the highest corner p of their parallelepiped, which
+    each of the others holds with the chance that a normal variable of variance 1 + |p|^2 is at
+    most margin. The mean of the product over random p, times C(k, n), is the chance. Where 400
+    draws of all k slabs are the better measurement, as for chances close to 1, they are made.
+
+    Parameters
+    ----------
+    family : {"rbf", "equality", "halfspace"}
+        The kind of separator; for "rbf" k must be 1.
+    n_features : int
+        The dimension n of the space.
+    k : int
+        The number of separators, at least 1.
+    margin : float, default=1.0
+        The half-width epsilon of the slabs, in standard deviations of their offsets.
+    random_state : int, Generator or None, default=0
+        The source of the draws, where there are any.
+
+    Returns
+    -------
+    Chance
+        Named tuple (value, error): the probability and its standard error, 0 where it is exact.
+
+    Examples
+    --------
+    Of five halfspaces in the plane eleven in sixteen leave no way out, but most regions are empty.
+
+    >>> from eqsep.theory import closing_probability, enclosing_probability
+    >>> closing_probability("halfspace", 2, 5)
+    0.6875
+    >>> enclosing_probability("halfspace", 2, 5)
+    Chance(value=0.1875, error=0.0)
+    >>> enclosing_probability("equality", 2, 2)
+    Chance(value=1.0, error=0.0)
+    """
+    chosen = look_up(family, _FAMILIES)
+    if not margin > 0:
+        raise UserError(f"margin must be positive, got {margin}. A flat slab has volume 0.")
+    n, k = check_dimension(n_features), check_dimension(k, name="k")
+    return chosen.chance(n, k, margin=margin, rng=np.random.default_rng(random_state))
+
+
+def is_closed(normals: ArrayLike, *, family: str = "equality") -> Closure:
+    """Whether separators with these normals enclose a finite volume, with the proof.
+
+    The lengths of the normals are free: only their directions count.
+
+    Parameters
+    ----------
+    normals : array-like of shape (k, n_features)
+        One normal vector w a row (a centre, for "rbf"). A halfspace is the side w.x + b >= 0.
+    family : {"equality", "halfspace", "rbf"}, default="equality"
+        The kind of separator.
+
+    Returns
+    -------
+    Closure
+        True in an `if` when the region is closed; carries the certificate either way.
+
+    Examples
+    --------
+    >>> from eqsep.theory import is_closed
+    >>> bool(is_closed([[1, 0], [1, 1]], family="equality"))
+    True
+    >>> triangle = is_closed([[1, 0], [0, 1], [-1, -1]], family="halfspace")
+    >>> triangle.closed, triangle.combination
+    (True, array([1., 1., 1.]))
+    >>> corner = is_closed([[1, 0], [0, 1]], family="halfspace")
+    >>> bool(corner), bool(min(corner.escape) >= 0)
+    (False, True)
+    """
+    chosen = look_up(family, _FAMILIES)
+    return chosen.closure(_check_normals(normals, may_be_zero=chosen.may_be_zero))
+
+
+def region_volume(
+    normals: ArrayLike,
+    offsets: ArrayLike = 0.0,
+    *,
+    family: str = "equality",
+    epsilon: ArrayLike = 1.0,
+) -> float:
+    """The volume of the region where all separators agree: vol of the intersection.
+
+    n slabs in R^n make a parallelepiped of volume 2^n prod epsilon_i / |det W|, computed by that
+    formula. More slabs, and halfspaces, go through a half-space intersection.
+
+    Parameters
+    ----------
+    normals : array-like of shape (k, n_features)
+        One normal vector w a row; the centre, for "rbf".
+    offsets : float or array-like of shape (k,), default=0
+        The offsets b of w.x + b. Not used for "rbf".
+    family : {"equality", "halfspace", "rbf"}, default="equality"
+        Slabs |w.x + b| <= epsilon, sides w.x + b >= 0, or one ball ||x - w|| <= epsilon.
+    epsilon : float or array-like of shape (k,), default=1
+        Half-widths of the slabs, or the radius of the ball. Not used for halfspaces.
+
+    Returns
+    -------
+    float
+        The volume: inf where the region is open, 0.0 where it is empty or flat (thinner than 1e-9
+        of the largest offset; n slabs have no such limit).
+
+    Examples
+    --------
+    >>> from eqsep.theory import region_volume
+    >>> region_volume([[1, 0], [0, 1]], epsilon=[1, 2])
+    8.0
+    >>> region_volume([[1, 0], [0, 1]], family="halfspace")
+    inf
+    >>> round(region_volume([[1, 0], [0, 1], [-1, -1]], [0, 0, 1], family="halfspace"), 12)
+    0.5
+    """
+    chosen = look_up(family, _FAMILIES)
+    table = _check_normals(normals, may_be_zero=chosen.may_be_zero)
+    shifts = _one_a_row(offsets, "offsets", rows=len(table))
+    widths = _one_a_row(epsilon, "epsilon", rows=len(table))
+    if (widths <= 0).any():
+        raise UserError(f"epsilon must be positive, got {widths.min()}. A flat slab has volume 0.")
+    return chosen.volume(table, shifts, widths)
+
+
+@dataclass(frozen=True)
+class Parallelepiped:
+    """The intersection of n epsilon-error separators |w_i.x + b_i| <= epsilon_i of R^n.
+
+    With normals along the axes it is a hyperrectangle.
+
+    Attributes
+    ----------
+    planes : tuple of Hyperplane
+        The separators, with class 1 inside.
+    """
+
+    planes: tuple[Hyperplane, ...]
+
+    def contains(self, X: ArrayLike) -> NDArray[np.bool_]:
+        """Which rows lie in the margin of every separator.  (n_rows, n_features) -> (n_rows,)"""
+        normals, offsets, widths = self._arrays()
+        z = np.asarray(X, dtype=np.float64) @ normals.T + offsets
+        # The last digits of the products that made a width must not shut its own row out.
+        slack = 1e-12 * (np.abs(np.asarray(X)) @ np.abs(normals).T + np.abs(offsets))
+        return (np.abs(z) <= widths + slack).all(axis=1)
+
+    @property
+    def volume(self) -> float:
+        """2^n prod epsilon_i / |det W|; 0 where a margin has no width."""
+        normals, offsets, widths = self._arrays()
+        return region_volume(normals, offsets, epsilon=widths) if (widths > 0).all() else 0.0
+
+    def _arrays(self) -> tuple[Array, Array, Array]:
+        normals = np.array([plane.w for plane in self.planes], dtype=np.float64)
+        rest = np.array([(plane.b, plane.epsilon) for plane in self.planes], dtype=np.float64)
+        return normals, rest[:, 0], rest[:, 1]
+
+
+def bounding_parallelepiped(X: ArrayLike, normals: ArrayLike | None = None) -> Parallelepiped:
+    """The tightest parallelepiped with these normals around some rows.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_rows, n_features)
+        The rows to hold.
+    normals : array-like of shape (n_features, n_features) or None
+        One linearly independent normal vector a row. None takes the axes: the hyperrectangle of the
+        least and largest values of each column.
+
+    Returns
+    -------
+    Parallelepiped
+
+    Examples
+    --------
+    >>> from eqsep.theory import bounding_parallelepiped
+    >>> rows = [[0, 0], [1, 1.5], [2, 2]]
+    >>> box = bounding_parallelepiped(rows)
+    >>> box.contains([[1, 1], [0, 2], [3, 3]]), box.volume
+    (array([ True,  True, False]), 4.0)
+    >>> tilted = bounding_parallelepiped(rows, [[1, 1], [1, -1]])
+    >>> tilted.contains([[1, 1], [0, 2], [3, 3]]), tilted.volume
+    (array([ True, False, False]), 1.0)
+    """
+    rows = np.asarray(X, dtype=np.float64)
+    if rows.ndim != 2 or 0 in rows.shape or not np.isfinite(rows).all():
+        raise UserError(
+            f"X must be a finite table of shape (n_rows, n_features) with at least one row, got "
+            f"shape {rows.shape}. Drop or impute what is not finite."
+        )
+    n = rows.shape[1]
+    W = np.eye(n) if normals is None else _check_normals(normals)
+    if W.shape != (n, n) or not is_closed(W):
+        raise UserError(
+            f"normals must be {n} independent vectors of {n} entries, got shape {W.shape}. "
+            "Fewer, or dependent ones, leave a direction open."
+        )
+    z = rows @ W.T
+    low, high = z.min(axis=0), z.max(axis=0)
+    return Parallelepiped(
+        tuple(
+            Hyperplane(w, -float(middle), float(width), 1)
+            for w, middle, width in zip(W, (low + high) / 2, (high - low) / 2, strict=True)
+        )
+    )
+
+
+def _check_normals(normals: ArrayLike, *, may_be_zero: bool = False) -> Array:
+    """The normals as a finite table of floats without zero rows."""
+    table = np.asarray(normals, dtype=np.float64)
+    if table.ndim != 2 or 0 in table.shape:
+        raise UserError(
+            f"normals must be a table of shape (k, n_features) with at least one row, got shape "
+            f"{table.shape}. A single normal goes in as [normal]."
+        )
+    if not np.isfinite(table).all():
+        row = int(np.flatnonzero(~np.isfinite(table).all(axis=1))[0])
+        raise UserError(
+            f"normals must be finite, got {table[row]} in row {row}. Drop the row or impute it."
+        )
+    if not may_be_zero and not table.any(axis=1).all():
+        row = int(np.flatnonzero(~table.any(axis=1))[0])
+        raise UserError(
+            f"every normal must be non-zero, got zeros in row {row}. A separator without a "
+            "direction bounds nothing: drop the row."
+        )
+    return table
+
+
+def _one_a_row(values: ArrayLike, name: str, *, rows: int) -> Array:
+    vector = np.asarray(values, dtype=np.float64)
+    if vector.shape not in ((), (rows,)) or not np.isfinite(vector).all():
+        raise UserError(
+            f"{name} must be one finite number, or one for each of the {rows} normals, got "
+            f"{values!r}."
+        )
+    return np.broadcast_to(vector, (rows,)).astype(np.float64)
+
+
+def _unit_rows(table: Array) -> tuple[Array, Array]:
+    """Rows of length one, and the lengths they had."""
+    tops = np.abs(table).max(axis=1)  # divided out first: squares neither over- nor underflow
+    scaled = table / tops[:, None]
+    lengths = np.linalg.norm(scaled, axis=1)
+    return scaled / lengths[:, None], tops * lengths
+
+
+def _null_direction(units: Array) -> Array | None:
+    """A unit vector orthogonal to every row, if the rows leave one."""
+    _, values, directions = np.linalg.svd(units)
+    rank = int(np.sum(values > _TOLERANCE))
+    return None if rank == units.shape[1] else directions[-1]
+
+
+def _both_sides(units: Array, offsets: Array, widths: Array) -> tuple[Array, Array]:
+    """The slab |u.x + b| <= e as the two halfspaces u.x + b + e >= 0 and -u.x - b + e >= 0."""
+    return np.vstack([units, -units]), np.concatenate([widths + offsets, widths - offsets])
+
+
+def _by_highest_corner(n: int, k: int, *, margin: float, rng: np.random.Generator) -> Chance:
+    """The expected number of choices of n slabs whose highest corner lies in the k - n others.
+
+    There is one such choice where the k slabs meet, and none where they do not.
+    """
+    draws = max(100, min(100_000, _NUMBERS // n**2))
+    normals, offsets = rng.standard_normal((draws, n, n)), rng.standard_normal((draws, n))
+    # Up, along the first axis, is a sum of the normals: their signs there say which face is higher.
+    signs = np.sign(np.linalg.inv(normals)[:, 0, :])
+    corners = np.linalg.solve(normals, (margin * signs - offsets)[..., None])[..., 0]
+    with np.errstate(all="ignore"):  # logarithms, as C(k, n) may be too large for a float
+        held = np.log(erf(margin / np.sqrt(2 + 2 * np.sum(corners**2, axis=1))))
+        number = np.exp(log(comb(k, n)) + (k - n) * held)
+        return Chance(float(number.mean()), float(number.std() / sqrt(draws)))
+
+
+def _slabs_meet(n: int, k: int, *, margin: float, rng: np.random.Generator) -> bool:
+    """Whether k random slabs have a ball in common."""
+    units, lengths = _unit_rows(rng.standard_normal((k, n)))
+    offsets, widths = rng.standard_normal(k) / lengths, margin / lengths
+    return _inscribed_ball(*_both_sides(units, offsets, widths))[1] > 0
+
+
+def _inscribed_ball(units: Array, offsets: Array) -> tuple[Array, float]:
+    """The centre and radius (1 at most, below 0 where empty) of a largest inscribed ball."""
+    n = units.shape[1]
+    best = maximise(
+        np.append(np.zeros(n), 1.0),
+        rows=np.column_stack([-units, np.ones(len(units))]),
+        limits=offsets,
+        bounds=[(None, None)] * n + [(None, 1.0)],
+    )
+    return best.x[:n], float(best.x[n])
+
+
+def _polytope_volume(units: Array, offsets: Array) -> float:
+    """The volume of {x : units x + offsets >= 0}."""
+    size = np.abs(offsets).max()
+    offsets = offsets / size if size > 0 else offsets
+    centre, radius = _inscribed_ball(units, offsets)
+    if radius < _TOLERANCE:
+        return 0.0
+    if not is_closed(units, family="halfspace"):
+        return float("inf")
+    n = units.shape[1]
+    # The body seen from its centre is {v : D v <= 1}. Whitening the rows of D makes it round, so
+    # that needles and pancakes are as easy as cubes.
+    dual = -units / (units @ centre + offsets)[:, None]
+    root = np.linalg.cholesky(dual.T @ dual / len(dual))
+    dual = np.linalg.solve(root, dual.T).T
+    scale = size**n / prod(np.diag(root))
+    return float(scale * _round_volume(dual))
+
+
+def _round_volume(dual: Array) -> float:
+    """The volume of {v : dual v <= 1}."""
+    if dual.shape[1] == 1:
+        return float(1 / dual.max() - 1 / dual.min())
+    sides = np.column_stack([dual, -np.ones(len(dual))])
+    corners = HalfspaceIntersection(sides, np.zeros(dual.shape[1])).intersections
+    return float(ConvexHull(corners).volume)
