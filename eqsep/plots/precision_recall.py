@@ -7,8 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from eqsep.evaluation import anomaly_score
-from eqsep.evaluation.kinds import OVERALL
-from eqsep.evaluation.precision import Curve, precision_recall_by_kind
+from eqsep.evaluation.kinds import OVERALL, Curve, precision_recall_by_kind
 from eqsep.plots.look import INK, as_text, frame, looks, new_axes
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from eqsep.detector.detector import Detector
-from eqsep.evaluation.promise import Promise, kept_promises
+from eqsep.evaluation.promises import Promise, kept_promises
 from eqsep.plots.look import FAINT, INK, NORMAL_COLOUR, frame, new_axes
 
 

@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.lines import Line2D
 
-from eqsep.evaluation.histogram import ScoreHistogram, score_histogram
+from eqsep.evaluation.kinds import ScoreHistogram, score_histogram
 from eqsep.plots.look import FAINT, INK, as_text, frame, looks, new_axes
 
 _HEIGHT = 0.82  # of the highest bar, where kinds are one apart

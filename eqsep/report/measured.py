@@ -19,7 +19,7 @@ from eqsep.evaluation import (
     score_histogram,
 )
 from eqsep.evaluation.names import Names, names_given
-from eqsep.evaluation.promise import RATES
+from eqsep.evaluation.promises import RATES
 
 _RESAMPLES = 300
 
