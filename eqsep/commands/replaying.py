@@ -29,7 +29,7 @@ from eqsep.evaluation import (
 )
 from eqsep.evaluation.peers import PEERS
 from eqsep.labels import NORMAL
-from eqsep.report.backtests import BacktestReport
+from eqsep.report.timelines import BacktestReport
 from eqsep.tables.column import Column, UnreadableError
 from eqsep.tables.reading import Table
 

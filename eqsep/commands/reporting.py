@@ -19,7 +19,7 @@ from eqsep.detector.holdout import Grouping
 from eqsep.errors import UserError
 from eqsep.labels import NORMAL
 from eqsep.report import HeldOut, Usage, detector_report, write_report
-from eqsep.report.outlook import LaterRows
+from eqsep.report.measured import LaterRows
 from eqsep.tables.reading import RowGroups, Table
 
 _HELD = 0.3  # the share of each kind that is kept from the second detector

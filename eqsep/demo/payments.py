@@ -14,7 +14,7 @@ from eqsep.detector import Detector
 from eqsep.evaluation import OVERALL, anomaly_score, average_precision_by_kind, prevalence_by_kind
 from eqsep.evaluation.peers import PEERS, training_data
 from eqsep.report import DetectorReport, HeldOut, Usage, detector_report
-from eqsep.report.alarms import Alarm
+from eqsep.report.reasons import Alarm
 from eqsep.tables import TableEncoder
 
 SEEN = "card testing"
