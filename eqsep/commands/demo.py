@@ -15,7 +15,7 @@ from eqsep import demo
 from eqsep.commands.console import Screen
 from eqsep.commands.writing import check_folder, table_writer
 from eqsep.demo.payments import SEEN, PaymentsDemo
-from eqsep.demo.theory import Closing, Contender, Corner, TheoryDemo
+from eqsep.demo.separation import Closing, Contender, Corner, TheoryDemo
 from eqsep.errors import UserError
 from eqsep.plots import Panel, region_figure, save_figure
 from eqsep.report import Usage, write_report
