@@ -3,14 +3,7 @@
 Everywhere a larger score is more anomalous, and a kind is compared with *all* normal rows.
 """
 
-from eqsep.evaluation.assessment import (
-    AssessedKind,
-    Assessment,
-    Cost,
-    Review,
-    TopScores,
-    assess,
-)
+from eqsep.evaluation.assessment import AssessedKind, Assessment, Cost, Review, TopScores, assess
 from eqsep.evaluation.backtests import (
     Backtest,
     CaughtKind,

@@ -436,27 +436,25 @@ def backtest(
             f"Expected the kind and the time of each of {rows.n_rows:,} rows, got {len(kind):,} "
             f"kinds and {len(line.at):,} times."
         )
-    run = _Run(contenders=dict(contenders), rows=rows, kind=kind, line=line, schedule=schedule)
+    run = _Run(dict(contenders), rows, kind, line=line, schedule=schedule)
     run.all_periods()
     return run.result()
 
 
+@dataclass
 class _Run:
     """A backtest under way."""
 
-    def __init__(
-        self,
-        contenders: dict[str, Contender],
-        rows: Table,
-        kind: np.ndarray,
-        line: Timeline,
-        schedule: Schedule,
-    ) -> None:
-        self.contenders, self.rows, self.kind = contenders, rows, kind
-        self.line, self.schedule = line, schedule
-        self.alarms = {name: np.zeros(len(kind), dtype=bool) for name in contenders}
-        self.above = {name: np.zeros(len(kind), dtype=bool) for name in contenders}
-        self.seconds = dict.fromkeys(contenders, 0.0)
+    contenders: dict[str, Contender]
+    rows: Table
+    kind: np.ndarray
+    line: Timeline
+    schedule: Schedule
+
+    def __post_init__(self) -> None:
+        self.alarms = {name: np.zeros(len(self.kind), dtype=bool) for name in self.contenders}
+        self.above = {name: np.zeros(len(self.kind), dtype=bool) for name in self.contenders}
+        self.seconds = dict.fromkeys(self.contenders, 0.0)
         self.places: dict[int, np.ndarray] = {}  # the rows of each period from the first model on
         self.known: dict[int, np.ndarray] = {}  # what was known when it began
 

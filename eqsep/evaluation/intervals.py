@@ -74,12 +74,8 @@ def average_precision_interval(
 
     Parameters
     ----------
-    score : array-like of shape (n_rows,)
-        Larger is more anomalous.
-    kind : array-like of str of shape (n_rows,)
-        The kind of each row.
-    normal : str, default="normal"
-        The name of the normal kind.
+    score, kind, normal
+        As in `average_precision_by_kind`.
     confidence : float, default=0.95
         The share of resamples that the interval holds.
     n_resamples : int, default=1000

@@ -16,12 +16,7 @@ from sklearn.utils.validation import column_or_1d, has_fit_parameter
 
 from eqsep.errors import ParameterError, UserError
 from eqsep.evaluation.comparison import aligned
-from eqsep.evaluation.kinds import (
-    OVERALL,
-    anomalous_kinds,
-    average_precision_by_kind,
-    check_kinds,
-)
+from eqsep.evaluation.kinds import OVERALL, anomalous_kinds, average_precision_by_kind, check_kinds
 from eqsep.separators.scores import anomaly_score
 
 _BLOCKS = 2.0  # n rows are divided into this times sqrt(n) blocks of time
@@ -121,8 +116,7 @@ class LeaveOneKindOut:
         return aligned(cells)
 
 
-_OTHERS = ("kind", "by_kind", "tested")
-_NUMBERS = tuple(one.name for one in fields(SeenKind) if one.name not in _OTHERS)
+_NUMBERS = [one.name for one in fields(SeenKind) if one.name not in ("kind", "by_kind", "tested")]
 
 
 def leave_one_kind_out(  # noqa: PLR0913  the rows, their division, and which fits are wanted
@@ -228,15 +222,11 @@ def cross_validate_kind(  # noqa: PLR0913  the rows and their division
 
     Parameters
     ----------
-    estimator, X, normal
-        As in `leave_one_kind_out`.
+    estimator, X, normal, groups, time, random_state
+        As in `leave_one_kind_out`; no group or block of time is in two parts.
     kind : array-like of str of shape (n_rows,)
         The kind of each row: the normal one, and one kind of anomaly.
-    groups, time : array-like of shape (n_rows,), default=None
-        As in `leave_one_kind_out`: no group or block of time is in two parts.
     n_folds : int, default=5
-    random_state : int, RandomState instance or None, default=None
-        Decides the division; pass an int for the same result at every call.
 
     Returns
     -------
@@ -335,11 +325,11 @@ def units_of(groups: Any, time: Any, *, n_rows: int) -> Units | None:
     >>> int(units_of(None, range(100), n_rows=100).unit.max())
     19
     """
-    if groups is None and time is None:
-        return None
     if groups is not None:
         group = np.unique(_one_each(groups, "groups", n_rows), return_inverse=True)[1]
         return Units(group, np.full(n_rows, 0.5))
+    if time is None:
+        return None
     when = _one_each(time, "time", n_rows)
     if when.dtype.kind not in "iufmM" or np.isnan(when).any():
         raise UserError(

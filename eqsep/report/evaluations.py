@@ -29,8 +29,6 @@ _RESAMPLES = 200
 class MethodOnKind:
     """How a method that saw one kind of anomaly does on the test rows."""
 
-    method: str
-    kind: str  # that was seen
     parts: dict[str, Interval]  # average precision: "seen", all "unseen" kinds, "overall"
     by_kind: dict[str, Interval]
     gain: dict[str, Difference]  # of the first method over this one by part; empty for the first
@@ -194,7 +192,7 @@ def evaluation_report(  # noqa: PLR0913  results and what is known about them
     first = results[methods[0]].results
     normal = _tested(first[0]).normal
     cells = {
-        (method, own.kind): _cell(method, own, base, random_state)
+        (method, own.kind): _cell(own, base, random_state)
         for method, result in results.items()
         for own, base in zip(result.results, first, strict=True)
     }
@@ -216,7 +214,7 @@ def evaluation_report(  # noqa: PLR0913  results and what is known about them
     )
 
 
-def _cell(method: str, own: SeenKind, base: SeenKind, random_state: Any) -> MethodOnKind:
+def _cell(own: SeenKind, base: SeenKind, random_state: Any) -> MethodOnKind:
     tested, draws = _tested(own), {"n_resamples": _RESAMPLES, "random_state": random_state}
 
     def intervals(part: str) -> dict[str, Interval]:
@@ -237,7 +235,7 @@ def _cell(method: str, own: SeenKind, base: SeenKind, random_state: Any) -> Meth
     if len(by_kind) > 1:
         parts["unseen"] = intervals("unseen")[OVERALL]
     gains = {} if own is base else {part: gain(part) for part in parts}
-    return MethodOnKind(method=method, kind=own.kind, parts=parts, by_kind=by_kind, gain=gains)
+    return MethodOnKind(parts, by_kind, gains)
 
 
 def _rows(tested: Tested, seen: str, part: str) -> np.ndarray:

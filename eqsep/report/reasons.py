@@ -22,7 +22,7 @@ class Alarm:
 
     row: str  # what the row is called
     label: str
-    said: str  # the name that the detector gives: a seen kind, or "unseen"
+    name: str  # that the detector gives: a seen kind, or "unseen"
     p_value: float
     explanation: Explanation
     alike: int = 1  # rows with the same label and the same encoded values, this one among them
@@ -84,7 +84,7 @@ def top_alarms(
         Alarm(
             row=names[i],
             label=str(kind[i]),
-            said=name,
+            name=name,
             p_value=p,
             explanation=explanation,
             alike=sizes[i],
