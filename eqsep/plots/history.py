@@ -29,11 +29,6 @@ class HistoryDisplay(Display):
     label : str
         The label of the vertical axis.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
-
     Examples
     --------
     >>> import numpy as np
@@ -99,11 +94,6 @@ class DriftDisplay(Display):
         alarm, or how far the means of columns have moved, in standard errors.
     limit : float
         1 / delta, the promised rate, or the number of standard errors at which a column has moved.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
     """
 
     def __init__(self, *, history: History, quantity: str, limit: float) -> None:
@@ -153,11 +143,6 @@ class BacktestDisplay(Display):
     Parameters
     ----------
     found : Backtest
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
     """
 
     def __init__(self, *, found: Backtest) -> None:

@@ -21,7 +21,15 @@ SCORE_COLOURS = LinearSegmentedColormap.from_list(
 
 
 class Display(ABC):
-    """A picture in scikit-learn's style: it holds what is drawn, and `plot` draws it."""
+    """A picture in scikit-learn's style: it holds what is drawn, and `plot` draws it.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+    """
 
     ax_: Axes
 

@@ -39,8 +39,6 @@ class PrecisionRecallByKindDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
     lines_ : dict of str to matplotlib Line2D
         The curve of each kind.
 
@@ -153,8 +151,6 @@ class ScoreHistogramDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
     bars_ : dict of str to matplotlib PolyCollection
     threshold_ : matplotlib Line2D or None
 
@@ -273,8 +269,6 @@ class PromiseDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
     measured_ : matplotlib ErrorbarContainer
 
     Examples

@@ -47,10 +47,6 @@ class RegionDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where the display was drawn.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
     surface_ : matplotlib QuadMesh
         The heat map.
     boundary_ : matplotlib ContourSet or None
@@ -242,8 +238,6 @@ class ClosednessDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
     score_ : matplotlib Line2D
         The median of the scores.
     threshold_ : matplotlib Line2D
