@@ -4,10 +4,10 @@
 
 Of each table the normal rows and one kind are fitted; fresh rows of all kinds arrive, and those
 called "unseen" are grouped, as the service does (`eqsep.serve.likeness`) and as incidents
-(`eqsep.evaluation.review`), by a kernel value. Printed are how many alarms there are, and of either
-way: the groups of two alarms and more, the share of the alarms that are in one, the share of these
-that are of the most frequent kind of their group, and the adjusted Rand index against the true
-kinds, where an alarm in no group is a group of its own.
+(`eqsep.evaluation.assessment`), by a kernel value. Printed are how many alarms there are, and for
+either way: the groups of two alarms and more, the share of the alarms that are in one, the share of
+these that are of the most frequent kind of their group, and the adjusted Rand index against the
+true kinds, where an alarm in no group is a group of its own.
 """
 
 import warnings
@@ -23,7 +23,7 @@ from sklearn.metrics import adjusted_rand_score
 from eqsep import Detector
 from eqsep.demo.arrivals import arriving, fitted_detector
 from eqsep.errors import EqsepWarning
-from eqsep.evaluation.review import incidents
+from eqsep.evaluation.assessment import incidents
 from eqsep.labels import UNSEEN
 from eqsep.serve.likeness import groups_of
 from eqsep.serve.teaching import rows_for

@@ -12,7 +12,7 @@ from sklearn.metrics import auc, average_precision_score, precision_recall_curve
 
 from eqsep.datasets import Split
 from eqsep.evaluation import anomaly_score, average_precision_by_kind
-from eqsep.evaluation.precision import metric_by_kind
+from eqsep.evaluation.kinds import metric_by_kind
 from paper.cells import seeds_of
 
 METRICS = {"paper": "trapezoid", "corrected": "average precision"}

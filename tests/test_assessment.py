@@ -13,7 +13,7 @@ from eqsep.cli.test import told_promise
 from eqsep.detector.calibration import Calibration, Promise
 from eqsep.errors import UserError
 from eqsep.evaluation import Review, Share, assess, average_precision_by_kind, roc_auc_interval
-from eqsep.evaluation.review import alike
+from eqsep.evaluation.assessment import alike
 from eqsep.tables.reading import read_table, with_groups
 
 

@@ -15,7 +15,7 @@ from eqsep import Detector
 from eqsep.cli import app
 from eqsep.errors import UserError
 from eqsep.evaluation import Fixed, Learning, Retrained, Schedule, backtest
-from eqsep.evaluation.review import Share
+from eqsep.evaluation.promises import Share
 
 DETECTOR = Detector(n_landmarks=40, bandwidth=1.0, false_alarm_rate=0.05, random_state=0)
 PLAN = Schedule(every="1d", delay="3d", alarms=8, first=150)

@@ -8,7 +8,7 @@ import pytest
 from consoled import COLUMN, ENTITY, KIND, VALUE, consoled
 from fastapi.testclient import TestClient
 
-from eqsep.evaluation.review import Share
+from eqsep.evaluation.promises import Share
 from eqsep.serve import schema, teaching
 from eqsep.serve.console.assets import Assets
 from eqsep.serve.records import Filter

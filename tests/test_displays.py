@@ -21,7 +21,7 @@ from eqsep.plots import (
     PromiseDisplay,
     ScoreHistogramDisplay,
 )
-from eqsep.plots.svg import VARIABLES, inline_svg
+from eqsep.plots.figures import VARIABLES, inline_svg
 
 
 @pytest.fixture(scope="module")

@@ -114,7 +114,7 @@ def test_the_normal_kind_may_have_another_name():
     ("score", "kind", "message"),
     [
         ([0, 1], ["scan", "flood"], r"'normal', found only \['flood', 'scan'\]"),
-        ([0, 1], ["normal", "normal"], "anomalous rows beside 'normal', found none"),
+        ([0, 1], ["normal", "normal"], "anomalous rows as well as 'normal', found none"),
         ([0, np.nan], ["normal", "scan"], "1 of 2 are NaN or infinite"),
         ([0, np.inf], ["normal", "scan"], "1 of 2 are NaN or infinite"),
         ([0, 1, 2], ["normal", "scan"], "got 3 scores and 2 kinds"),
@@ -303,7 +303,7 @@ def test_the_only_kind_is_found_as_often_as_chance_where_nothing_tells_it():
         ),
         (["normal", "normal", "a"], {}, "at least 2 parts.*, 1 rows of 'a' and 2 of 'normal'"),
         (["normal", "normal", "a", "a"], {"n_folds": 1}, "got n_folds=1"),
-        (["normal", "normal"], {}, "anomalous rows beside 'normal', found none"),
+        (["normal", "normal"], {}, "anomalous rows as well as 'normal', found none"),
     ],
 )
 def test_what_cannot_be_cross_validated_is_refused(kind, options, message):

@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from eqsep.cli import app
 from eqsep.errors import UserError
 from eqsep.evaluation import cross_validate_kind, leave_one_kind_out
-from eqsep.evaluation.groups import units_of
+from eqsep.evaluation.left_out import units_of
 
 
 def runs(n: int = 40, *, rows: int = 20, kinds: tuple[str, ...] = ("leak", "jam")) -> pd.DataFrame:

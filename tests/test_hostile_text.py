@@ -17,7 +17,7 @@ from eqsep.errors import visible
 from eqsep.evaluation import score_histogram
 from eqsep.io.writing import table_writer
 from eqsep.plots import PrecisionRecallByKindDisplay, ScoreHistogramDisplay
-from eqsep.plots.svg import inline_svg
+from eqsep.plots.figures import inline_svg
 
 ESCAPE = "\x1b[31mred\x1b[0m\x07\x9b2J\u202e"
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")

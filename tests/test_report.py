@@ -13,8 +13,8 @@ from eqsep import Detector
 from eqsep.detector import ColumnClosedness, End
 from eqsep.detector.explainer import Reason
 from eqsep.evaluation import average_precision_by_kind, leave_one_kind_out
+from eqsep.plots.figures import VARIABLES
 from eqsep.plots.look import KIND_COLOURS
-from eqsep.plots.svg import VARIABLES
 from eqsep.report import (
     HeldOut,
     Usage,

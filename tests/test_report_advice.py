@@ -14,7 +14,7 @@ from eqsep.cli import app
 from eqsep.detector import ColumnClosedness, End
 from eqsep.report import HeldOut, detector_report, html
 from eqsep.report.advice import answer
-from eqsep.report.columns import ColumnVerdict, column_verdicts, that_matter
+from eqsep.report.reasons import ColumnVerdict, column_verdicts, that_matter
 from eqsep.tables.reading import read_table
 
 RNG = np.random.default_rng(0)

@@ -6,7 +6,7 @@ from invoking import CliRunner
 from report_page import Page
 
 from eqsep.cli import app
-from eqsep.report.outlook import Workload
+from eqsep.report.measured import Workload
 
 N = 400
 

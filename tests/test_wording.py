@@ -23,7 +23,7 @@ from eqsep.distributed.cluster import check_no_windows
 from eqsep.distributed.mapping import WorkerDiedError
 from eqsep.errors import Message, ParameterError, UserError
 from eqsep.evaluation import Learning, Schedule, backtest
-from eqsep.evaluation.review import Review
+from eqsep.evaluation.assessment import Review
 from eqsep.io.files import with_categories
 from eqsep.io.text import not_divided
 from eqsep.labels import read_labels, read_row_labels

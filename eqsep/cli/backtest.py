@@ -46,7 +46,7 @@ from eqsep.evaluation.peers import PEERS
 from eqsep.io.dialect import Layout
 from eqsep.labels import NORMAL, natural_order
 from eqsep.report import write_report
-from eqsep.report.backtests import BacktestReport
+from eqsep.report.timelines import BacktestReport
 from eqsep.tables.column import Column, UnreadableError
 from eqsep.tables.reading import Table
 

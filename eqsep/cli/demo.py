@@ -21,7 +21,7 @@ from eqsep.cli.console import Screen
 from eqsep.demo import run_payments, run_theory
 from eqsep.demo.arrivals import ENTITY, FRAUDS, arriving, arriving_live, fitted_detector
 from eqsep.demo.payments import SEEN, PaymentsDemo
-from eqsep.demo.theory import Closing, Contender, Corner, TheoryDemo
+from eqsep.demo.separation import Closing, Contender, Corner, TheoryDemo
 from eqsep.errors import MissingExtraError, UserError
 from eqsep.io.writing import check_folder, table_writer
 from eqsep.plots import Panel, region_figure, save_figure

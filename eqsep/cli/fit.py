@@ -76,7 +76,7 @@ from eqsep.io.notation import Notation
 from eqsep.io.streams import STANDARD_INPUT, stamp_of
 from eqsep.labels import NORMAL, USUAL_NORMAL, natural_order
 from eqsep.report import HeldOut, Usage, detector_report, write_report
-from eqsep.report.outlook import LaterRows
+from eqsep.report.measured import LaterRows
 from eqsep.tables import batches
 from eqsep.tables.batches import LabelledRows, Strata, sample_size
 from eqsep.tables.column import objects

@@ -19,7 +19,7 @@ from eqsep.detector import Detector
 Payment = dict[str, Any]
 
 FRAUDS = (SEEN, "takeover", "skimming", "money mule", "sleeper")
-ENTITY = "card"  # whose payments belong together; it is not learnt
+ENTITY = "card"  # the column by which payments belong together; it is not learnt
 _CARDS = 400
 _BLOCK = 600  # payments that are made at a time
 _BETWEEN, _BURST = 40, (2, 7)  # normal payments between bursts, on average; frauds in one
@@ -64,11 +64,11 @@ def arriving(random_state: Any = None) -> Iterator[tuple[Payment, str]]:
         while min(map(len, waiting.values())) < _BURST[1]:
             _make(waiting, rng)
         for _ in range(min(1 + rng.poisson(_BETWEEN), len(waiting["normal"]))):
-            yield _sent_by(_card(rng), waiting["normal"].pop()), "normal"
+            yield {ENTITY: _card(rng), **waiting["normal"].pop()}, "normal"
         kind = str(rng.choice(FRAUDS))
         cards = [_card(rng) for _ in range(1 + rng.randint(2))]
         for _ in range(rng.randint(*_BURST)):
-            yield _sent_by(cards[rng.randint(len(cards))], waiting[kind].pop()), kind
+            yield {ENTITY: cards[rng.randint(len(cards))], **waiting[kind].pop()}, kind
 
 
 @contextmanager
@@ -117,14 +117,10 @@ def _make(waiting: dict[str, list[Payment]], rng: Any) -> None:
 
 def _as_sent(row: Payment) -> Payment:
     """A payment with the hour of the day in place of its date: it arrives now."""
-    at = row["time"]
-    rest = {name: value for name, value in row.items() if name != "time"}
+    rest = dict(row)
+    at = rest.pop("time")
     return {"hour": round(at.hour + at.minute / 60, 1), **rest}
 
 
 def _card(rng: Any) -> str:
     return f"C-{1000 + rng.randint(_CARDS)}"
-
-
-def _sent_by(card: str, row: Payment) -> Payment:
-    return {ENTITY: card, **row}

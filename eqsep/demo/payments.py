@@ -1,4 +1,4 @@
-"""What `eqsep demo` shows: card payments, one kind of anomaly seen, five that nobody has seen."""
+"""What `eqsep demo` shows: card payments with one seen kind of anomaly and five unseen ones."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from eqsep.detector import Detector
 from eqsep.evaluation import OVERALL, anomaly_score, average_precision_by_kind, prevalence_by_kind
 from eqsep.evaluation.peers import PEERS, training_data
 from eqsep.report import DetectorReport, HeldOut, Usage, detector_report
-from eqsep.report.alarms import Alarm
+from eqsep.report.reasons import Alarm
 from eqsep.tables import TableEncoder
 
 SEEN = "card testing"
@@ -23,57 +23,31 @@ _THRESHOLDS = {"random forest": 0.5, "isolation forest": 0.0}  # of a probabilit
 
 @dataclass(frozen=True)
 class Contender:
-    """What a method that saw one kind of anomaly makes of new payments.
-
-    Attributes
-    ----------
-    method : str
-    seen, unseen : float
-        Average precision of the seen kind, and of all unseen ones together.
-    promised : float or None
-        The share of false alarms that was promised; None where nothing is.
-    false_alarms, caught : float
-        The shares of normal payments and of unseen kinds that raise an alarm by the method's own
-        threshold.
-    """
+    """How a method that saw one kind of anomaly does on new payments."""
 
     method: str
-    seen: float
-    unseen: float
-    promised: float | None
-    false_alarms: float
-    caught: float
+    seen: float  # average precision
+    unseen: float  # of all unseen kinds together
+    promised: float | None  # the share of false alarms
+    false_alarms: float  # the share of normal payments above the method's threshold
+    caught: float  # the share of unseen kinds above it
 
 
 @dataclass(frozen=True)
 class PaymentsDemo:
-    """All results of the demonstration.
-
-    Attributes
-    ----------
-    detector : Detector
-    old, new : Table
-        The payments that were learnt, among them one kind of anomaly, and those that were not.
-    contenders : tuple of Contender
-        The detector first.
-    chance : tuple of float
-        The average precision of a score that knows nothing, on the seen and the unseen kinds.
-    alarms : tuple of Alarm
-        The highest alarm of each of some unseen kinds, with their reasons.
-    report : DetectorReport
-    """
+    """All results of the demonstration."""
 
     detector: Detector
-    old: Table
+    old: Table  # the payments that were learnt, with one kind of anomaly
     new: Table
-    contenders: tuple[Contender, ...]
-    chance: tuple[float, float]
-    alarms: tuple[Alarm, ...]
+    contenders: tuple[Contender, ...]  # the detector first
+    chance: tuple[float, ...]  # average precision of a random score, on seen and unseen kinds
+    alarms: tuple[Alarm, ...]  # the highest of each of some unseen kinds
     report: DetectorReport
 
     @property
     def unseen(self) -> tuple[str, ...]:
-        """The kinds that are among the new payments alone."""
+        """The kinds that only the new payments have."""
         return tuple(sorted(set(self.new.kind.tolist()) - {"normal", SEEN}))
 
 
@@ -86,16 +60,7 @@ def run_payments(
 ) -> PaymentsDemo:
     """Learn payments with one kind of anomaly, and meet five more: half a minute, no network.
 
-    Parameters
-    ----------
-    n_rows : int, default=4000
-        Of the old payments, and again of the new ones.
-    n_landmarks : int, default=1000
-        Of the detector.
-    random_state : int, RandomState or None, default=0
-        Decides the payments and the methods.
-    on_step : callable
-        Told what is being done.
+    There are `n_rows` old payments and as many new ones; `on_step` is called with each step's name.
 
     Examples
     --------
@@ -119,7 +84,6 @@ def run_payments(
     ]
     for name, score in _others(old, new, seed, on_step):
         contenders.append(_contend(name, score, new))
-    seen_rows, unseen_rows = _parts(new.kind)
     on_step("report")
     counts = {name: int(np.sum(old.kind == name)) for name in ("normal", SEEN)}
     report = detector_report(
@@ -134,7 +98,7 @@ def run_payments(
         old=old,
         new=new,
         contenders=tuple(contenders),
-        chance=(_chance(new.kind[seen_rows]), _chance(new.kind[unseen_rows])),
+        chance=tuple(prevalence_by_kind(new.kind[rows])[OVERALL] for rows in _parts(new.kind)),
         alarms=_one_of_each(report.alarms),
         report=report,
     )
@@ -176,13 +140,10 @@ def _parts(kind: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.isin(kind, ("normal", SEEN)), kind != SEEN
 
 
-def _chance(kind: np.ndarray) -> float:
-    return prevalence_by_kind(kind)[OVERALL]
-
-
 def _one_of_each(alarms: tuple[Alarm, ...], *, most: int = 3) -> tuple[Alarm, ...]:
-    """The highest alarm of each unseen kind."""
-    first = {
-        alarm.label: alarm for alarm in reversed(alarms) if alarm.label not in ("normal", SEEN)
-    }
-    return tuple(sorted(first.values(), key=lambda alarm: -alarm.score))[:most]
+    """The highest alarm of each unseen kind; `alarms` are in falling order."""
+    first: dict[str, Alarm] = {}
+    for alarm in alarms:
+        if alarm.label not in ("normal", SEEN):
+            first.setdefault(alarm.label, alarm)
+    return tuple(first.values())[:most]

@@ -1,10 +1,20 @@
-"""How well anomalies are told from normal rows, kind by kind, seen and unseen apart.
+"""How well anomalies are found among normal rows, kind by kind, seen and unseen apart.
 
 Everywhere a larger score is more anomalous, and a kind is compared with *all* normal rows.
 """
 
-from eqsep.evaluation.assessment import AssessedKind, Assessment, assess
-from eqsep.evaluation.backtest import Backtest, CaughtKind, Period, backtest
+from eqsep.evaluation.assessment import AssessedKind, Assessment, Cost, Review, TopScores, assess
+from eqsep.evaluation.backtests import (
+    Backtest,
+    CaughtKind,
+    Contender,
+    Fixed,
+    Learning,
+    Period,
+    Retrained,
+    Schedule,
+    backtest,
+)
 from eqsep.evaluation.comparison import (
     Comparison,
     PairedComparison,
@@ -13,9 +23,7 @@ from eqsep.evaluation.comparison import (
     compare_pair,
     mean_ranks,
 )
-from eqsep.evaluation.contenders import Contender, Fixed, Learning, Retrained
 from eqsep.evaluation.delay import DetectionDelay, KindDelay, detection_delay
-from eqsep.evaluation.histogram import ScoreHistogram, score_histogram
 from eqsep.evaluation.intervals import (
     Difference,
     Interval,
@@ -23,7 +31,15 @@ from eqsep.evaluation.intervals import (
     average_precision_interval,
     roc_auc_interval,
 )
-from eqsep.evaluation.kinds import OVERALL
+from eqsep.evaluation.kinds import (
+    OVERALL,
+    Curve,
+    ScoreHistogram,
+    average_precision_by_kind,
+    precision_recall_by_kind,
+    prevalence_by_kind,
+    score_histogram,
+)
 from eqsep.evaluation.left_out import (
     LeaveOneKindOut,
     SeenKind,
@@ -32,15 +48,7 @@ from eqsep.evaluation.left_out import (
     leave_one_kind_out,
 )
 from eqsep.evaluation.names import NamedKind, Names, NamesPromise
-from eqsep.evaluation.precision import (
-    Curve,
-    average_precision_by_kind,
-    precision_recall_by_kind,
-    prevalence_by_kind,
-)
-from eqsep.evaluation.promise import Promise, kept_promises
-from eqsep.evaluation.review import Cost, GroupRates, Review, Share, TopScores
-from eqsep.evaluation.schedule import Schedule
+from eqsep.evaluation.promises import GroupRates, Promise, Share, kept_promises
 from eqsep.separators.scores import anomaly_average_precision, anomaly_score
 
 __all__ = [

@@ -1,9 +1,9 @@
 """A fitted detector on labelled rows: what it finds and names, and whether it keeps its promise.
 
-Every row here has a verdict already; nothing is fitted.
+Also the work that its alarms make: the highest scores of each day and entity, incidents, costs.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,26 +11,104 @@ import numpy as np
 
 from eqsep.detector.detector import Detector
 from eqsep.detector.model import Model
-from eqsep.errors import UserError
+from eqsep.engine.kernels import Kernel
+from eqsep.errors import ParameterError, UserError
 from eqsep.evaluation.delay import DetectionDelay, detection_delay
 from eqsep.evaluation.intervals import Interval, average_precision_interval, roc_auc_interval
 from eqsep.evaluation.kinds import OVERALL, anomalous_kinds
 from eqsep.evaluation.names import Names, names_given
-from eqsep.evaluation.promise import Promise, kept_promises
-from eqsep.evaluation.review import (
-    Cost,
-    GroupRates,
-    Review,
-    Share,
-    TopScores,
-    alike,
-    costs_of,
-    top_scores,
-)
-from eqsep.labels import NORMAL
+from eqsep.evaluation.promises import GroupRates, Promise, Share, kept_promises
+from eqsep.labels import NORMAL, UNLABELLED, label_codes
 from eqsep.tables.reading import read_table
 
 _RESAMPLES = 300
+_ALIKE = 0.2  # the kernel value above which two alarms look alike
+_MOST_ALARMS = 3000  # the highest, that are compared with each other
+
+
+@dataclass(frozen=True, eq=False)
+class Review:
+    """How alarms are worked off: so many of the highest scores, by day and entity, at what cost.
+
+    Attributes
+    ----------
+    top : int, default=20
+        How many of the highest scores are looked at: of all rows, and of each day and entity.
+    day, entity : array-like of shape (n_rows,), default=None
+        The day of each row, and whom or what it is about: a card, a host, a machine. A row without
+        an entity is an entity by itself.
+    cost_alarm, cost_miss : float, default=None
+        What it costs to look at an alarm, true or false, and to miss an anomaly. Both or neither.
+    time, run : array-like of shape (n_rows,), default=None
+        When each row was taken, numbers or dates, and in which run. With one of them, the delay
+        until faults are found is measured.
+    persist : callable, default=None
+        Which alarms stay, as in `detection_delay`; used for the delay only.
+    """
+
+    top: int = 20
+    day: Any = None
+    entity: Any = None
+    cost_alarm: float | None = None
+    cost_miss: float | None = None
+    time: Any = None
+    run: Any = None
+    persist: Any = None
+
+    def check(self, n_rows: int) -> None:
+        """Refuse values that cannot be right for so many rows."""
+        if self.top < 1:
+            raise ParameterError("top", expected="a number of rows, 1 or more", got=self.top)
+        costs = {"cost_alarm": self.cost_alarm, "cost_miss": self.cost_miss}
+        for name, cost in costs.items():
+            if cost is not None and cost < 0:
+                raise ParameterError(name, expected="a number of at least 0", got=cost)
+        if None in costs.values() and set(costs.values()) != {None}:
+            raise UserError(
+                "Costs come in pairs, that of an alarm and that of a miss: got one of them.",
+                hint="Pass both cost_alarm and cost_miss, or neither.",
+                topic="lone_cost",
+            )
+        for name in ("day", "entity", "time", "run"):
+            values = getattr(self, name)
+            if values is not None and len(values) != n_rows:
+                raise UserError(f"Expected the {name} of each of {n_rows:,} rows: {len(values):,}.")
+
+
+@dataclass(frozen=True)
+class TopScores:
+    """What is found if only the highest scores are looked at.
+
+    Attributes
+    ----------
+    among : {"all", "day", "entity", "alarms"}
+        Of what the highest are taken: of all, of each day or entity, or of the alarms.
+    incidents : bool
+        Whether the rows of one entity, on one day where days are known, or alarms that look alike
+        are one incident. It scores as its highest row, and is anomalous if one of its rows is.
+    groups : int
+        How many days, entities, or incidents of alarms there are.
+    precision, recall : Share
+        The anomalous ones of those that are looked at, and of all rows or incidents. For alarms
+        that look alike, recall counts rows: those of the incidents that are looked at.
+    """
+
+    among: str
+    incidents: bool
+    groups: int
+    precision: Share
+    recall: Share
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a threshold costs on these rows: alarms that are looked at, and anomalies missed."""
+
+    threshold: float
+    alarms: int
+    false_alarms: int
+    missed: int
+    total: float
 
 
 @dataclass(frozen=True)
@@ -65,34 +143,35 @@ class AssessedKind:
 
 @dataclass(frozen=True)
 class Assessment:
-    """What a fitted detector makes of labelled rows.
+    """How a fitted detector does on labelled rows.
 
     Attributes
     ----------
     kinds : tuple of AssessedKind
         In alphabetical order.
     overall : AssessedKind or None
-        All anomalies together; None where there is none.
+        All anomalies together; None if there are none.
     threshold : float
     false_alarms : Share
         Of the normal rows, those that raise an alarm.
     promise : Promise or None
-        The rate that is expected at this threshold, and the verdict; None where too few rows
-        calibrate to promise any, and where whole groups do.
+        The rate that is expected at this threshold, and the verdict; None if too few rows
+        calibrate to promise any, or if whole groups calibrate.
     promised_for : str or None
-        "new groups" or "new time blocks", where whole ones calibrate: the promise is one of these
-        then, and their rows are alike, so that a count of rows cannot tell whether it is kept.
+        "new groups" or "new time blocks", if whole ones calibrate: the promise is then one of
+        these, and their rows are alike, so that a count of rows cannot tell whether it is kept.
     groups : GroupRates or None
-        The rate of each group and their mean, where whole groups calibrate and those of the rows
+        The rate of each group and their mean, if whole groups calibrate and those of the rows
         are known.
     names : Names
-        Those that alarms are given, and whether "unseen" is said of rows of seen kinds as promised.
+        The names that alarms are given, and whether rows of seen kinds are called "unseen" as
+        rarely as promised.
     top : tuple of TopScores
     costs : dict of str to Cost
         At the "present" threshold, and at the "best" one for these rows; empty without costs.
     review : Review
     delay : DetectionDelay or None
-        How soon faults are found; None where neither times nor runs are known.
+        How soon faults are found; None if neither times nor runs are known.
     """
 
     kinds: tuple[AssessedKind, ...]
@@ -140,9 +219,9 @@ def assess(
 
     Notes
     -----
-    Rows that were learnt score as they were taught, and say nothing of new ones:
-    `eqsep.detector.learnt_before` tells whether some of them are. The best threshold is the best
-    one of *these* rows: on others it costs somewhat more.
+    Rows that were learnt score as they were taught, and tell nothing about new ones:
+    `eqsep.detector.learnt_before` finds out whether there are such rows. The best threshold is the
+    best one for *these* rows: on others it costs somewhat more.
 
     Examples
     --------
@@ -155,45 +234,7 @@ def assess(
     ('as promised', 90, [True, True])
     """
     review, model = review or Review(), detector.model_
-    score = model.scores(X)
-    kind = np.asarray(kind).astype(str)
-    _check(score, kind, review, normal=normal)
-    threshold = model.threshold
-    alarm, is_anomaly = score > threshold, kind != normal
-    assessed = _assessed(
-        score, kind, alarm, normal=normal, random_state=random_state, seen=model.kinds
-    )
-    grouping = model.plan.holdout.grouping
-    return Assessment(
-        kinds=tuple(one for name, one in assessed.items() if name != OVERALL),
-        overall=assessed.get(OVERALL),
-        threshold=threshold,
-        false_alarms=_share(alarm[~is_anomaly]),
-        promise=_promise(model, score[~is_anomaly]),
-        promised_for=None if grouping is None else grouping.promised,
-        groups=_group_rates(model, X, alarm, is_anomaly),
-        names=names_given(model, kind, alarm, model.kind_of(X), normal=normal),
-        top=(
-            *top_scores(score, is_anomaly, review),
-            *_incidents(model, X, score, is_anomaly, review),
-        ),
-        costs=costs_of(score, is_anomaly, threshold, review),
-        review=review,
-        delay=_delay(alarm, kind, review, normal=normal),
-    )
-
-
-def _delay(
-    alarm: np.ndarray, kind: np.ndarray, review: Review, *, normal: str
-) -> DetectionDelay | None:
-    if review.time is None and review.run is None:
-        return None
-    return detection_delay(
-        alarm, kind, normal=normal, time=review.time, groups=review.run, persist=review.persist
-    )
-
-
-def _check(score: np.ndarray, kind: np.ndarray, review: Review, *, normal: str) -> None:
+    score, kind = model.scores(X), np.asarray(kind).astype(str)
     if len(score) != len(kind):
         raise UserError(f"Expected the kind of each of {len(score):,} rows, got {len(kind):,}.")
     if normal not in kind:
@@ -202,33 +243,55 @@ def _check(score: np.ndarray, kind: np.ndarray, review: Review, *, normal: str) 
             f"{sorted(set(kind.tolist()))}. Say which is the normal one: normal=..."
         )
     review.check(len(score))
+    threshold = model.threshold
+    alarm, is_anomaly = score > threshold, kind != normal
+    draws = {"normal": normal, "n_resamples": _RESAMPLES, "random_state": random_state}
+    kinds = _assessed(score, kind, alarm, seen=model.kinds, **draws) if is_anomaly.any() else []
+    grouping = model.plan.holdout.grouping
+    delay = None
+    if review.time is not None or review.run is not None:
+        delay = detection_delay(
+            alarm, kind, normal=normal, time=review.time, groups=review.run, persist=review.persist
+        )
+    return Assessment(
+        kinds=tuple(kinds[:-1]),
+        overall=kinds[-1] if kinds else None,
+        threshold=threshold,
+        false_alarms=Share.of(alarm[~is_anomaly]),
+        promise=_promise(model, score[~is_anomaly]),
+        promised_for=None if grouping is None else grouping.promised,
+        groups=group_rates(model, X, alarm, ~is_anomaly),
+        names=names_given(model, kind, alarm, model.kind_of(X), normal=normal),
+        top=(
+            *_top_scores(score, is_anomaly, review),
+            *alike(
+                score[alarm],
+                is_anomaly[np.argsort(~alarm, kind="stable")],
+                model.plan.encode(X)[alarm],
+                kernel=model.plan.terms.kernel,
+                review=review,
+            ),
+        ),
+        costs=_costs(score, is_anomaly, threshold, review),
+        review=review,
+        delay=delay,
+    )
 
 
-def _incidents(
-    model: Model, X: Any, score: np.ndarray, is_anomaly: np.ndarray, review: Review
-) -> Iterator[TopScores]:
-    """The highest incidents of alarms that look alike."""
-    alarm = score > model.threshold
-    alarms_first = is_anomaly[np.argsort(~alarm, kind="stable")]
-    rows, kernel = model.plan.encode(X)[alarm], model.plan.terms.kernel
-    return alike(score[alarm], alarms_first, rows, kernel=kernel, review=review)
-
-
-def _group_rates(
-    model: Model, X: Any, alarm: np.ndarray, is_anomaly: np.ndarray
+def group_rates(
+    model: Model, X: Any, alarm: np.ndarray, is_normal: np.ndarray
 ) -> GroupRates | None:
-    """The rate of false alarms of each group, where whole groups calibrate and are known here."""
+    """The false-alarm rate of each group; None unless whole groups calibrate and 2 are known."""
     grouping = model.plan.holdout.grouping
     groups = None if grouping is None else read_table(X, name="assess").groups
     if grouping is None or groups is None:
         return None
-    units = grouping.units(groups, key=model.plan.holdout.key)[~is_anomaly]
+    units = grouping.units(groups, key=model.plan.holdout.key)[is_normal]
     _, place, n_rows = np.unique(units, return_inverse=True, return_counts=True)
     if len(n_rows) < 2:
         return None
-    rates = np.bincount(place, weights=alarm[~is_anomaly]) / n_rows
-    rate = float(model.promise.false_alarm_rate)
-    return GroupRates.of(rates, promised=rate, unit=grouping.unit)
+    rates = np.bincount(place, weights=alarm[is_normal]) / n_rows
+    return GroupRates.of(rates, promised=float(model.promise.false_alarm_rate), unit=grouping.unit)
 
 
 def _promise(model: Model, score: np.ndarray) -> Promise | None:
@@ -242,39 +305,150 @@ def _promise(model: Model, score: np.ndarray) -> Promise | None:
     return kept[0] if kept else None
 
 
-def _share(hit: np.ndarray) -> Share:
-    return Share.counted(int(np.sum(hit)), len(hit))
-
-
 def _assessed(
-    score: np.ndarray,
-    kind: np.ndarray,
-    alarm: np.ndarray,
-    *,
-    normal: str,
-    random_state: Any,
-    seen: Sequence[str],
-) -> dict[str, AssessedKind]:
-    kinds = anomalous_kinds(kind, normal)
-    if not kinds:
-        return {}
-    draws = {"normal": normal, "n_resamples": _RESAMPLES, "random_state": random_state}
+    score: np.ndarray, kind: np.ndarray, alarm: np.ndarray, *, seen: tuple[str, ...], **draws: Any
+) -> list[AssessedKind]:
+    """Every kind of anomaly in order, then all together."""
+    is_normal = kind == draws["normal"]
     precise = average_precision_interval(score, kind, **draws)
     roc = roc_auc_interval(score, kind, **draws)
-    false = int(alarm[kind == normal].sum())
+    false = int(alarm[is_normal].sum())
 
     def one(name: str, rows: np.ndarray) -> AssessedKind:
-        recall = _share(alarm[rows])
-        precision = Share.counted(recall.count, recall.count + false)
+        recall = Share.of(alarm[rows])
         return AssessedKind(
             kind=name,
             seen=name in seen,
             recall=recall,
-            precision=precision,
+            precision=Share.counted(recall.count, recall.count + false),
             average_precision=precise[name],
             roc_auc=roc[name],
         )
 
-    return {name: one(name, kind == name) for name in kinds} | {
-        OVERALL: one(OVERALL, kind != normal)
-    }
+    names = anomalous_kinds(kind, draws["normal"])
+    return [*(one(name, kind == name) for name in names), one(OVERALL, ~is_normal)]
+
+
+def _top_scores(score: np.ndarray, is_anomaly: np.ndarray, review: Review) -> Iterator[TopScores]:
+    """The highest of all, of each day and of each entity: rows, and incidents if there are any."""
+    n = len(score)
+    day = None if review.day is None else label_codes(review.day, n)[1]
+    entity = None if review.entity is None else label_codes(review.entity, n)[1]
+    if entity is not None:
+        entity = np.where(entity == UNLABELLED, n + np.arange(n), entity)  # each its own
+    groups = {"all": np.zeros(n, dtype=int), "day": day, "entity": entity}
+    incident = None
+    if entity is not None:
+        days = np.zeros_like(entity) if day is None else day
+        both = np.column_stack([entity, days])
+        incident = np.unique(both, axis=0, return_inverse=True)[1].ravel()
+    for among, group in groups.items():
+        if group is None:
+            continue
+        yield _highest(score, is_anomaly, group, among=among, top=review.top)
+        if incident is None or (among == "entity" and day is None):  # one of each entity
+            continue
+        m = incident.max() + 1
+        high, anomalous, of_group = np.full(m, -np.inf), np.zeros(m, bool), np.zeros(m, int)
+        np.maximum.at(high, incident, score)
+        np.logical_or.at(anomalous, incident, is_anomaly)
+        of_group[incident] = group
+        yield _highest(high, anomalous, of_group, among=among, top=review.top, incidents=True)
+
+
+def alike(
+    score: np.ndarray, is_anomaly: np.ndarray, rows: np.ndarray, *, kernel: Kernel, review: Review
+) -> Iterator[TopScores]:
+    """The highest incidents, if alarms that look alike are one; nothing without two alarms.
+
+    `score` and the encoded `rows` are those of the alarms, `is_anomaly` of all rows, alarms first.
+    """
+    order = np.argsort(-score, kind="stable")[:_MOST_ALARMS]
+    if len(order) < 2:
+        return
+    incident = incidents(rows[order], kernel=kernel)
+    hits = is_anomaly[order]
+    n_incidents = int(incident.max()) + 1
+    looked = min(review.top, n_incidents)
+    anomalous = len(np.unique(incident[hits & (incident < looked)]))
+    yield TopScores(
+        among="alarms",
+        incidents=True,
+        groups=n_incidents,
+        precision=Share.counted(anomalous, looked),
+        recall=Share.counted(int(hits[incident < looked].sum()), int(is_anomaly.sum())),
+    )
+
+
+def incidents(rows: np.ndarray, *, kernel: Kernel) -> np.ndarray:
+    """The incident of each of the encoded `rows`: it joins the one whose first row it is most like.
+
+    If that row does not look alike, it begins another incident.
+
+    Examples
+    --------
+    >>> from eqsep.kernels import Laplacian
+    >>> incidents(np.array([[0.0], [9.0], [0.1]]), kernel=Laplacian(gamma=1.0)).tolist()
+    [0, 1, 0]
+    """
+    likeness = np.asarray(kernel(rows, rows), dtype=float)
+    firsts: list[int] = []
+    incident = np.empty(len(rows), dtype=int)
+    for i in range(len(rows)):
+        best = int(np.argmax(likeness[i, firsts])) if firsts else -1
+        if best < 0 or likeness[i, firsts[best]] <= _ALIKE:
+            firsts.append(i)
+            best = len(firsts) - 1
+        incident[i] = best
+    return incident
+
+
+def _highest(
+    score: np.ndarray,
+    is_anomaly: np.ndarray,
+    group: np.ndarray,
+    *,
+    among: str,
+    top: int,
+    incidents: bool = False,
+) -> TopScores:
+    order = np.lexsort([-score, group])
+    first = np.searchsorted(group[order], group[order])  # where the group of each begins
+    looked = order[np.arange(len(order)) - first < top]
+    hits = int(is_anomaly[looked].sum())
+    return TopScores(
+        among=among,
+        incidents=incidents,
+        groups=len(np.unique(group)),
+        precision=Share.counted(hits, len(looked)),
+        recall=Share.counted(hits, int(is_anomaly.sum())),
+    )
+
+
+def _costs(
+    score: np.ndarray, is_anomaly: np.ndarray, threshold: float, review: Review
+) -> dict[str, Cost]:
+    """At the present threshold, and at the one which costs least; the highest of equal ones."""
+    if review.cost_alarm is None or review.cost_miss is None:
+        return {}
+    a_alarm, a_miss = review.cost_alarm, review.cost_miss
+
+    def cost(limit: float) -> Cost:
+        alarm = score > limit
+        missed = int((is_anomaly & ~alarm).sum())
+        total = a_alarm * int(alarm.sum()) + a_miss * missed
+        return Cost(
+            threshold=limit,
+            alarms=int(alarm.sum()),
+            false_alarms=int((alarm & ~is_anomaly).sum()),
+            missed=missed,
+            total=total,
+        )
+
+    limits, place = np.unique(score, return_inverse=True)  # an alarm is above, not at the limit
+    limits = np.concatenate([[-np.inf], limits])
+    at = np.bincount(place + 1, minlength=len(limits))
+    caught = np.bincount(place + 1, weights=is_anomaly, minlength=len(limits))
+    totals = a_alarm * (len(score) - np.cumsum(at)) + a_miss * np.cumsum(caught)
+    best = len(totals) - 1 - int(np.argmin(totals[::-1]))
+    return {"present": cost(threshold), "best": cost(float(limits[best]))}

@@ -1,6 +1,6 @@
 """Detectors compared over several data sets: by their ranks, or in pairs."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,6 @@ from scipy import stats
 
 from eqsep.errors import UserError
 from eqsep.evaluation.intervals import check_confidence
-from eqsep.evaluation.text import aligned
 
 
 @dataclass(frozen=True)
@@ -36,13 +35,13 @@ class Comparison:
     n_datasets : int
         The number of data sets.
     chance : float or None
-        The mean prevalence: what a score that knows nothing gets. None where it is not known.
+        The mean prevalence: what a random score gets. None if not known.
     friedman : Statistic
         Friedman's chi-squared of the ranks, corrected for ties.
     iman_davenport : Statistic
         The F statistic made of it, which is less conservative.
     critical_difference : float
-        Nemenyi's: mean ranks that differ by less are not told apart.
+        Nemenyi's: mean ranks that differ by less show no difference.
     confidence : float
         Of the critical difference.
     """
@@ -121,12 +120,7 @@ def mean_ranks(table: Mapping[str, Any]) -> dict[str, float]:
     Parameters
     ----------
     table : mapping of str to array-like of shape (n_datasets,), or frame
-        The values of each detector on the same data sets in the same order, larger is better. A
-        frame has a column for each detector.
-
-    Returns
-    -------
-    dict of str to float
+        As in `compare`.
 
     Examples
     --------
@@ -152,19 +146,15 @@ def compare(
         The values of each detector on the same data sets in the same order, larger is better:
         average precision, for example. A frame has a column for each detector.
     prevalence : array-like of shape (n_datasets,) or None, default=None
-        The share of anomalies in each data set, to be shown in the table beside the means.
+        The share of anomalies in each data set, to be shown in the table with the means.
     confidence : float, default=0.95
         Of the critical difference.
 
-    Returns
-    -------
-    Comparison
-
     Notes
     -----
-    The tests take data sets for independent draws. Several kinds of one data set, or several seeds,
+    The tests take data sets as independent draws. Several kinds of one data set, or several seeds,
     are not: average over them first. Few data sets prove little: with five of them and four
-    detectors, mean ranks must differ by more than 2 to be told apart.
+    detectors, mean ranks must differ by more than 2.
 
     References
     ----------
@@ -212,10 +202,6 @@ def compare_pair(table: Mapping[str, Any]) -> PairedComparison:
     ----------
     table : mapping of str to array-like of shape (n_datasets,), or frame
         The values of exactly two detectors, as in `compare`.
-
-    Returns
-    -------
-    PairedComparison
 
     Examples
     --------
@@ -307,3 +293,18 @@ def _chance(prevalence: Any, n_datasets: int) -> float:
             f"1, got {shares.tolist()}. Take them from prevalence_by_kind."
         )
     return float(shares.mean())
+
+
+def aligned(cells: Sequence[tuple[str, ...]]) -> str:
+    """Rows of text in columns, the first one flush left and the others flush right.
+
+    Examples
+    --------
+    >>> print(aligned([("kind", "area"), ("scan", "1.0")]))
+    kind area
+    scan  1.0
+    """
+    first, *widths = (max(map(len, column)) for column in zip(*cells, strict=True))
+    return "\n".join(
+        " ".join([row[0].ljust(first), *map(str.rjust, row[1:], widths)]) for row in cells
+    )

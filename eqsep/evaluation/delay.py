@@ -8,7 +8,7 @@ import numpy as np
 
 from eqsep.errors import UserError
 from eqsep.evaluation.kinds import OVERALL
-from eqsep.evaluation.review import Share
+from eqsep.evaluation.promises import Share
 from eqsep.labels import NORMAL
 
 
@@ -22,11 +22,11 @@ class KindDelay:
     found : Share
         Of its episodes, those in which a row raises an alarm.
     rows : tuple of int
-        Of each episode that is found, the rows before the first alarm, in rising order: 0 where the
+        The rows before the first alarm of each episode that is found, in rising order; 0 if the
         first row raises it.
     times : tuple of float
-        The same in time, in the unit of the times or in seconds where they are dates; nothing
-        where no times are known.
+        The same in time, in the unit of the times, or in seconds if they are dates; empty if no
+        times are known.
     """
 
     kind: str
@@ -44,12 +44,12 @@ class DetectionDelay:
     kinds : tuple of KindDelay
         In alphabetical order, and last all together: the kind "overall".
     false_episodes : int
-        Stretches of normal rows in a run, one after the other, that all raise an alarm.
+        Stretches of consecutive normal rows in a run that all raise an alarm.
     normal_rows : int
     by_date : bool
         Whether times are dates, and delays in time seconds.
     persistent : bool
-        Whether only alarms count that persist.
+        Whether only persistent alarms count.
 
     Examples
     --------
@@ -76,8 +76,8 @@ def detection_delay(
 ) -> DetectionDelay:
     """How soon the episodes of anomalous rows are found.
 
-    An episode is a stretch of rows of one kind in a run. Alarms on normal rows are false, those
-    that outlast a fault too.
+    An episode is a stretch of rows of one kind in a run. Alarms on normal rows are false, even
+    those that outlast a fault.
 
     Parameters
     ----------
@@ -85,9 +85,9 @@ def detection_delay(
         Whether each row raises an alarm.
     kind : array-like of str of shape (n_rows,)
     time : array-like of shape (n_rows,), default=None
-        Numbers or dates that put the rows of a run in order; else they are in order.
+        Numbers or dates that put the rows of a run in order (default: they are in order).
     groups : array-like of shape (n_rows,), default=None
-        The run of each row; else all rows are one.
+        The run of each row (default: all rows are one).
     normal : str, default="normal"
     persist : callable, default=None
         From alarms in order, and their runs, to those that stay: `PersistentAlarms(3, 5).update`.
@@ -111,9 +111,9 @@ def detection_delay(
     is_next = (run[1:] == run[:-1]) & (kind[1:] == kind[:-1])
     starts = np.flatnonzero(np.concatenate([[True], ~is_next]))
     ends = np.append(starts[1:], len(kind))
-    first = [start + np.argmax(alarm[start:end]) for start, end in zip(starts, ends, strict=True)]
-    hit = np.array([alarm[start:end].any() for start, end in zip(starts, ends, strict=True)])
-    rows, times = np.array(first) - starts, seconds[first] - seconds[starts]
+    rows = np.array([np.argmax(alarm[a:b]) for a, b in zip(starts, ends, strict=True)])
+    times = seconds[starts + rows] - seconds[starts]
+    hit = alarm[starts + rows]
 
     def one(name: str, of_kind: np.ndarray) -> KindDelay:
         there = of_kind & hit
@@ -126,14 +126,12 @@ def detection_delay(
     false = alarm & (kind == normal)
     begins = false & ~np.concatenate([[False], false[:-1] & is_next])
     overall = [one(OVERALL, names != normal)] if kinds else []
-    count = int((kind == normal).sum())
-    stay = persist is not None
     return DetectionDelay(
         kinds=(*kinds, *overall),
         false_episodes=int(begins.sum()),
-        normal_rows=count,
+        normal_rows=int((kind == normal).sum()),
         by_date=by_date,
-        persistent=stay,
+        persistent=persist is not None,
     )
 
 

@@ -1,14 +1,155 @@
-"""Kinds and scores at the door: what every measure refuses."""
+"""Scores by kind: average precision, curves and histograms, each kind against all normal rows."""
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.metrics import average_precision_score, precision_recall_curve
 from sklearn.utils.validation import column_or_1d
 
 from eqsep.errors import UserError
 from eqsep.labels import is_missing
 
 OVERALL = "overall"
+_MOST_POINTS = 400  # of a curve: a picture shows no more
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Precision and recall as the threshold falls, and the average precision.
+
+    Attributes
+    ----------
+    recall, precision : ndarray of shape (n_points,)
+        From the highest threshold to the highest that finds all anomalies.
+    average_precision : float
+        Of all rows, however few points the curve has.
+    prevalence : float
+        The precision of a random score.
+    """
+
+    recall: np.ndarray
+    precision: np.ndarray
+    average_precision: float
+    prevalence: float
+
+
+@dataclass(frozen=True)
+class ScoreHistogram:
+    """How the scores of each kind are spread.
+
+    Attributes
+    ----------
+    edges : ndarray of shape (n_bins + 1,)
+        The same for all kinds.
+    shares : dict of str to ndarray of shape (n_bins,)
+        The share of the kind's rows in each bin, the normal kind first.
+    above : dict of str to float
+        The share of the kind's rows above the threshold.
+    threshold : float or None
+    """
+
+    edges: np.ndarray
+    shares: dict[str, np.ndarray]
+    above: dict[str, float]
+    threshold: float | None
+
+
+def average_precision_by_kind(score: Any, kind: Any, *, normal: str = "normal") -> dict[str, float]:
+    """Average precision of each kind of anomaly against all normal rows, and of all together.
+
+    Parameters
+    ----------
+    score : array-like of shape (n_rows,)
+        Larger is more anomalous.
+    kind : array-like of str of shape (n_rows,)
+        The kind of each row.
+    normal : str, default="normal"
+        The name of the normal kind.
+
+    Returns
+    -------
+    dict
+        The average precision of each kind in alphabetical order, then of all anomalies as
+        "overall". A random score gets the prevalence of the kind.
+
+    Examples
+    --------
+    >>> average_precision_by_kind([0.1, 0.5, 0.9, 0.3], ["normal", "normal", "scan", "flood"])
+    {'flood': 0.5, 'scan': 1.0, 'overall': 0.8333333333333333}
+    """
+    return metric_by_kind(_average_precision, score, kind, normal=normal)
+
+
+def precision_recall_by_kind(score: Any, kind: Any, *, normal: str = "normal") -> dict[str, Curve]:
+    """The precision-recall curve of each kind of anomaly against all normal rows.
+
+    Takes the parameters of `average_precision_by_kind`, and returns its keys.
+
+    Examples
+    --------
+    >>> curves = precision_recall_by_kind([0.1, 0.5, 0.9, 0.3], ["normal", "normal", "a", "b"])
+    >>> curves["a"].average_precision, curves["b"].precision.tolist()
+    (1.0, [0.0, 0.5])
+    """
+    return metric_by_kind(_curve, score, kind, normal=normal)
+
+
+def prevalence_by_kind(kind: Any, *, normal: str = "normal") -> dict[str, float]:
+    """The share of each kind among its rows and the normal ones: what a random score gets.
+
+    Takes kinds and returns what `average_precision_by_kind` would for a constant score.
+
+    Examples
+    --------
+    >>> prevalence_by_kind(["normal", "normal", "normal", "scan", "flood"])
+    {'flood': 0.25, 'scan': 0.25, 'overall': 0.4}
+    """
+    kind = np.asarray(column_or_1d(kind))
+    check_kinds(kind, normal=normal)
+    n_normal = int(np.sum(kind == normal))
+    counts = {str(name): int(np.sum(kind == name)) for name in anomalous_kinds(kind, normal)}
+    counts |= {OVERALL: len(kind) - n_normal}
+    return {name: n / (n + n_normal) for name, n in counts.items()}
+
+
+def score_histogram(
+    score: Any,
+    kind: Any,
+    *,
+    normal: str = "normal",
+    threshold: float | None = None,
+    bins: int = 48,
+) -> ScoreHistogram:
+    """Count the scores of each kind in the same bins.
+
+    Parameters
+    ----------
+    score : array-like of shape (n_rows,)
+    kind : array-like of str of shape (n_rows,)
+        All rows may be normal.
+    threshold : float, default=None
+        The score above which a row raises an alarm.
+
+    Examples
+    --------
+    >>> found = score_histogram([0, 1, 2, 4], ["normal"] * 3 + ["scan"], threshold=1.5, bins=2)
+    >>> found.edges.tolist(), found.shares["scan"].tolist(), round(found.above["normal"], 2)
+    ([0.0, 2.0, 4.0], [0.0, 1.0], 0.33)
+    """
+    score, kind = np.asarray(column_or_1d(score), dtype=float), np.asarray(column_or_1d(kind))
+    shown = score if threshold is None else np.append(score, threshold)
+    low, high = min(0.0, float(shown.min())), float(shown.max())
+    edges = np.linspace(low, high if high > low else low + 1.0, bins + 1)
+    shares, above = {}, {}
+    for name in (normal, *anomalous_kinds(kind, normal)):
+        scores = score[kind == name]
+        if len(scores):
+            shares[str(name)] = np.histogram(scores, edges)[0] / len(scores)
+            above[str(name)] = np.nan if threshold is None else float(np.mean(scores > threshold))
+    return ScoreHistogram(edges, shares, above, threshold)
 
 
 def anomalous_kinds(kind: np.ndarray, normal: Any) -> list[Any]:
@@ -23,7 +164,7 @@ def anomalous_kinds(kind: np.ndarray, normal: Any) -> list[Any]:
 
 
 def check_kinds(kind: np.ndarray, *, normal: str) -> None:
-    """Refuse kinds that are not known, or leave nothing to compare."""
+    """Refuse missing kinds, and kinds that leave nothing to compare."""
     if missing := sum(map(is_missing, kind.tolist())):
         raise UserError(
             f"Expected the kind of every row, and {missing:,} of {len(kind):,} are missing. Leave "
@@ -37,7 +178,7 @@ def check_kinds(kind: np.ndarray, *, normal: str) -> None:
         )
     if len(found) < 2:
         raise UserError(
-            f"Expected anomalous rows beside {normal!r}, found none. Add rows of some kind."
+            f"Expected anomalous rows as well as {normal!r}, found none. Add rows of some kind."
         )
     if OVERALL in found:
         raise UserError(
@@ -47,13 +188,7 @@ def check_kinds(kind: np.ndarray, *, normal: str) -> None:
 
 
 def checked_scores(score: Any, kind: Any, *, normal: str) -> tuple[np.ndarray, np.ndarray]:
-    """Scores and kinds as arrays, one of each for every row, with something to compare.
-
-    Examples
-    --------
-    >>> checked_scores([1, 2], ["normal", "scan"], normal="normal")
-    (array([1., 2.]), array(['normal', 'scan'], dtype='<U6'))
-    """
+    """Scores and kinds as arrays, one of each for every row, with something to compare."""
     score, kind = np.asarray(column_or_1d(score), dtype=float), np.asarray(column_or_1d(kind))
     if len(score) != len(kind):
         raise UserError(
@@ -67,3 +202,38 @@ def checked_scores(score: Any, kind: Any, *, normal: str) -> tuple[np.ndarray, n
         )
     check_kinds(kind, normal=normal)
     return score, kind
+
+
+def metric_by_kind(
+    metric: Callable[..., T], score: Any, kind: Any, *, normal: str = "normal"
+) -> dict[str, T]:
+    """metric(score, is_anomaly=...) of each kind against all normal rows, then of everything."""
+    score, kind = checked_scores(score, kind, normal=normal)
+    is_normal = kind == normal
+
+    def against_normal(is_anomaly: np.ndarray) -> T:
+        rows = is_normal | is_anomaly
+        return metric(score[rows], is_anomaly=is_anomaly[rows])
+
+    areas = {str(name): against_normal(kind == name) for name in anomalous_kinds(kind, normal)}
+    return areas | {OVERALL: against_normal(~is_normal)}
+
+
+def _average_precision(score: np.ndarray, *, is_anomaly: np.ndarray) -> float:
+    return float(average_precision_score(is_anomaly, score))
+
+
+def _curve(score: np.ndarray, *, is_anomaly: np.ndarray) -> Curve:
+    precision, recall, _ = precision_recall_curve(is_anomaly, score, drop_intermediate=True)
+    # From the first threshold that finds anything to the first that finds all.
+    end = len(recall) - 1 - int(np.flatnonzero(recall == 1)[-1])
+    precision, recall = precision[::-1][1 : end + 1], recall[::-1][1 : end + 1]
+    if len(recall) > _MOST_POINTS:
+        chosen = np.unique(np.searchsorted(recall, np.linspace(0, 1, _MOST_POINTS)))
+        precision, recall = precision[chosen], recall[chosen]
+    return Curve(
+        recall,
+        precision,
+        average_precision=_average_precision(score, is_anomaly=is_anomaly),
+        prevalence=float(is_anomaly.mean()),
+    )

@@ -1,6 +1,7 @@
 """Leave one kind out: every kind in turn is the seen one, and the others come in the test.
 
-Where there is one kind alone, what can be measured is how well it is found once it is seen.
+If there is only one kind, cross-validation measures how well it is found once it is seen. Rows of
+a group, or of a block of time, all train or all test.
 """
 
 from collections.abc import Sequence
@@ -14,11 +15,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import column_or_1d, has_fit_parameter
 
 from eqsep.errors import ParameterError, UserError
-from eqsep.evaluation.groups import divide_units, units_of
-from eqsep.evaluation.kinds import OVERALL, anomalous_kinds, check_kinds
-from eqsep.evaluation.precision import average_precision_by_kind
-from eqsep.evaluation.text import aligned
+from eqsep.evaluation.comparison import aligned
+from eqsep.evaluation.kinds import OVERALL, anomalous_kinds, average_precision_by_kind, check_kinds
 from eqsep.separators.scores import anomaly_score
+
+_BLOCKS = 2.0  # n rows are divided into this times sqrt(n) blocks of time
+_GAP = 0.1  # of a block, next to one of the test: rows in it do not train
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Tested:
 
 @dataclass(frozen=True)
 class SeenKind:
-    """What an estimator that saw one kind of anomaly makes of the test rows.
+    """How an estimator that saw one kind of anomaly does on the test rows.
 
     Attributes
     ----------
@@ -52,9 +54,9 @@ class SeenKind:
         The kind that was seen in training.
     seen, unseen, overall : float
         Average precision of the seen kind, of all unseen kinds together, and of all anomalies,
-        each against the test normals. NaN for unseen kinds where there are none.
+        each against the test normals. NaN for unseen kinds if there are none.
     seen_prevalence, unseen_prevalence, overall_prevalence : float
-        The share of anomalies in each of the three: what a score that knows nothing gets.
+        The share of anomalies in each of the three: what a random score gets.
     by_kind : dict of str to float
         Average precision of each kind, and "overall".
     tested : Tested or None
@@ -76,9 +78,8 @@ class SeenKind:
 class LeaveOneKindOut:
     """The result of `leave_one_kind_out`: one `SeenKind` for each kind, in alphabetical order.
 
-    Of `cross_validate_kind` it is one `SeenKind`, for the only kind.
-
-    `str()` gives a table; `rows()` plain dictionaries, ready for a data frame.
+    `cross_validate_kind` gives one `SeenKind`, for the only kind. `str()` gives a table; `rows()`
+    plain dictionaries, ready for a data frame.
     """
 
     results: tuple[SeenKind, ...]
@@ -115,8 +116,7 @@ class LeaveOneKindOut:
         return aligned(cells)
 
 
-_OTHERS = ("kind", "by_kind", "tested")
-_NUMBERS = tuple(one.name for one in fields(SeenKind) if one.name not in _OTHERS)
+_NUMBERS = [one.name for one in fields(SeenKind) if one.name not in ("kind", "by_kind", "tested")]
 
 
 def leave_one_kind_out(  # noqa: PLR0913  the rows, their division, and which fits are wanted
@@ -149,20 +149,16 @@ def leave_one_kind_out(  # noqa: PLR0913  the rows, their division, and which fi
         The name of the normal kind.
     seen : sequence of str, default=None
         The kinds that are the seen one in turn; by default every kind. The division, and so each
-        result, is the same either way: fits that are not asked for are left out.
+        result, is the same either way: only the other fits are left out.
     groups, time : array-like of shape (n_rows,), default=None
         The recording, machine or card of each row, and when it was taken (numbers, dates). Then
-        whole groups, or else blocks of time, are trained on or tested on, never both: of other
-        kinds those rows are tested on that belong to the test, and kinds of one group are never
-        the seen one. An estimator whose `fit` takes groups and time is told those of its rows.
+        whole groups, or else blocks of time, are trained on or tested on, never both: rows of
+        other kinds are tested on if they belong to the test, and kinds of one group are never the
+        seen one. They are passed to an estimator whose `fit` takes them.
     test_size : float, default=0.5
         The share of the normal rows and of the seen kind that is kept for the test.
     random_state : int, RandomState instance or None, default=None
         Decides the division; pass an int for the same result at every call.
-
-    Returns
-    -------
-    LeaveOneKindOut
 
     Examples
     --------
@@ -177,63 +173,33 @@ def leave_one_kind_out(  # noqa: PLR0913  the rows, their division, and which fi
     low       1.000  (0.200)  0.197  (0.333)   0.555  (0.429)
     mean      1.000  (0.200)  0.197  (0.333)   0.555  (0.429)
 
-    A halfspace takes the kind that it has not seen for the most normal rows of all.
+    A halfspace takes the unseen kind for the most normal rows of all.
     """
     kind = np.asarray(column_or_1d(kind))
     check_kinds(kind, normal=normal)
     units = units_of(groups, time, n_rows=len(kind))
     seen_kinds = _check_divisible(kind, normal=normal, test_size=test_size)
-    rng, near = check_random_state(random_state), np.zeros(len(kind), dtype=bool)
+    rng = check_random_state(random_state)
     if units is None:
         in_test = _divide(kind, test_size=test_size, rng=rng)
+        may_train = ~in_test
     else:
-        in_test = divide_units(kind, units, normal=normal, test_size=test_size, rng=rng)
-        near = units.near(in_test)
-        seen_kinds = _on_both_sides(seen_kinds, kind, in_test, near)
+        in_test = _divide_units(kind, units, normal=normal, test_size=test_size, rng=rng)
+        may_train = ~in_test & ~units.near(in_test)
+        seen_kinds = _on_both_sides(seen_kinds, kind, in_test, may_train)
     if seen is not None:
-        seen_kinds = _asked_for(seen, seen_kinds)
-    trains = [~in_test & ~near & np.isin(kind, (normal, one)) for one in seen_kinds]
-    told = _told(estimator, groups, time)
-    models = _fit_each(estimator, X, (kind != normal).astype(int), trains=trains, told=told)
+        unknown = [name for name in seen if name not in seen_kinds]
+        if unknown or not len(seen):
+            raise ParameterError("seen", expected=f"some of the kinds {seen_kinds}", got=list(seen))
+        seen_kinds = [name for name in seen_kinds if name in seen]
+    trains = [may_train & np.isin(kind, (normal, one)) for one in seen_kinds]
+    models = _fit_each(estimator, X, kind != normal, trains=trains, groups=groups, time=time)
     results = []
     for model, train, one in zip(models, trains, seen_kinds, strict=True):
         test = ~train if units is None else in_test
         tested = Tested(np.flatnonzero(test), kind[test], anomaly_score(model, X)[test], normal)
         results.append(_measure(tested, seen=one))
     return LeaveOneKindOut(tuple(results))
-
-
-def _on_both_sides(
-    kinds: list[str], kind: np.ndarray, in_test: np.ndarray, near: np.ndarray
-) -> list[str]:
-    """The kinds of which some rows train and some test, where groups are taken whole."""
-    trains = set(kind[~in_test & ~near].tolist())
-    found = [name for name in kinds if name in trains and (kind[in_test] == name).any()]
-    if not found:
-        raise UserError(
-            f"Each kind of anomaly, {kinds}, is in one group or block of time alone, and groups "
-            f"are trained on or tested on as a whole: no kind can be seen and tested. Pass rows "
-            f"of more groups, or leave the groups out."
-        )
-    return found
-
-
-def _told(estimator: Any, groups: Any, time: Any) -> dict[str, np.ndarray]:
-    """The groups and times of rows, as far as they are known and the estimator's fit takes them."""
-    given = {"groups": groups, "time": time}
-    return {
-        name: np.asarray(values)
-        for name, values in given.items()
-        if values is not None and has_fit_parameter(estimator, name)
-    }
-
-
-def _asked_for(seen: Sequence[str], kinds: list[Any]) -> list[Any]:
-    """The kinds that are to be seen, in order; refuses none, and what is no kind."""
-    unknown = [name for name in seen if name not in kinds]
-    if unknown or not len(seen):
-        raise ParameterError("seen", expected=f"some of the kinds {kinds}", got=list(seen))
-    return [name for name in kinds if name in seen]
 
 
 def cross_validate_kind(  # noqa: PLR0913  the rows and their division
@@ -249,27 +215,23 @@ def cross_validate_kind(  # noqa: PLR0913  the rows and their division
 ) -> LeaveOneKindOut:
     """How well the only kind of anomaly is found once it is seen: every row is tested once.
 
-    The rows are divided into `n_folds` parts, fewer where there are fewer anomalies, each with its
+    The rows are divided into `n_folds` parts, fewer if there are fewer anomalies, each with its
     share of the anomalies. A clone of the estimator is fitted on all parts but one and scores that
-    one. Scores of two clones need not be on one scale, so that they are replaced by their ranks in
-    the part, from 0 to 1; average precision is taken over the ranks of all rows.
+    one. Two clones may score on different scales, so scores are replaced by their ranks in the
+    part, from 0 to 1; average precision is taken over the ranks of all rows.
 
     Parameters
     ----------
-    estimator, X, normal
-        As in `leave_one_kind_out`.
+    estimator, X, normal, groups, time, random_state
+        As in `leave_one_kind_out`; no group or block of time is in two parts.
     kind : array-like of str of shape (n_rows,)
         The kind of each row: the normal one, and one kind of anomaly.
-    groups, time : array-like of shape (n_rows,), default=None
-        As in `leave_one_kind_out`: no group or block of time is in two parts.
     n_folds : int, default=5
-    random_state : int, RandomState instance or None, default=None
-        Decides the division; pass an int for the same result at every call.
 
     Returns
     -------
     LeaveOneKindOut
-        What is found of kinds that were not seen is not measured: `unseen` is NaN.
+        Unseen kinds are not measured: `unseen` is NaN.
 
     Examples
     --------
@@ -304,18 +266,16 @@ def cross_validate_kind(  # noqa: PLR0913  the rows and their division
     tests = [test for _, test in folds.split(kind, kind, None if units is None else unit)]
     in_tests = [np.isin(np.arange(len(kind)), test) for test in tests]
     trains = [~test if units is None else ~test & ~units.near(test) for test in in_tests]
-    told = _told(estimator, groups, time)
-    models = _fit_each(estimator, X, (kind != normal).astype(int), trains=trains, told=told)
+    models = _fit_each(estimator, X, kind != normal, trains=trains, groups=groups, time=time)
     score = np.empty(len(kind))
     for model, test in zip(models, tests, strict=True):
         score[test] = rankdata(anomaly_score(model, X)[test]) / len(test)
-    return LeaveOneKindOut(
-        (_measure(Tested(np.arange(len(kind)), kind, score, normal), seen=seen),)
-    )
+    tested = Tested(np.arange(len(kind)), kind, score, normal)
+    return LeaveOneKindOut((_measure(tested, seen=seen),))
 
 
 def _check_divisible(kind: np.ndarray, *, normal: str, test_size: float) -> list[str]:
-    """The kinds of anomaly, if each can be seen by half while another stays unseen."""
+    """The kinds of anomaly, if each can be divided while another stays unseen."""
     names = anomalous_kinds(kind, normal)
     if len(names) < 2:
         raise UserError(
@@ -339,8 +299,61 @@ def _check_divisible(kind: np.ndarray, *, normal: str, test_size: float) -> list
     return names
 
 
+@dataclass(frozen=True)
+class Units:
+    """What each row belongs to: its group, or its block of time."""
+
+    unit: np.ndarray  # numbers from 0 on; blocks in the order of time
+    share: np.ndarray  # of the block that has passed; 1/2 in groups, which are not near each other
+
+    def near(self, in_test: np.ndarray) -> np.ndarray:
+        """Which rows outside the test are near a unit of it.  (n_rows,) -> (n_rows,)"""
+        tested = np.unique(self.unit[in_test])
+        before = (self.share < _GAP) & np.isin(self.unit - 1, tested)
+        after = (self.share > 1 - _GAP) & np.isin(self.unit + 1, tested)
+        near: np.ndarray = (before | after) & ~in_test
+        return near
+
+
+def units_of(groups: Any, time: Any, *, n_rows: int) -> Units | None:
+    """What rows belong to: their groups, else blocks of their times; None if neither is known.
+
+    Examples
+    --------
+    >>> units_of(["a", "b", "a"], None, n_rows=3).unit
+    array([0, 1, 0])
+    >>> int(units_of(None, range(100), n_rows=100).unit.max())
+    19
+    """
+    if groups is not None:
+        group = np.unique(_one_each(groups, "groups", n_rows), return_inverse=True)[1]
+        return Units(group, np.full(n_rows, 0.5))
+    if time is None:
+        return None
+    when = _one_each(time, "time", n_rows)
+    if when.dtype.kind not in "iufmM" or np.isnan(when).any():
+        raise UserError(
+            f"time expects a number or a date for each row, got values such as {when[0]!r}. Pass "
+            f"times by which rows can be put in order."
+        )
+    when = when.astype("int64" if when.dtype.kind in "mM" else float).astype(float)
+    shares = np.linspace(0, 1, 1 + max(int(_BLOCKS * np.sqrt(n_rows)), 2))
+    edges = np.unique(np.quantile(when, shares, method="lower"))
+    if len(edges) < 3:
+        raise UserError("All rows, or all but a few, have the same time: leave it out.")
+    block = np.clip(np.searchsorted(edges, when, side="right") - 1, 0, len(edges) - 2)
+    return Units(block, (when - edges[block]) / np.diff(edges)[block])
+
+
+def _one_each(values: Any, name: str, n_rows: int) -> np.ndarray:
+    found = np.asarray(column_or_1d(values))
+    if len(found) != n_rows:
+        raise UserError(f"{name} holds {len(found):,} values, and there are {n_rows:,} rows.")
+    return found
+
+
 def _divide(kind: np.ndarray, *, test_size: float, rng: Any) -> np.ndarray:
-    """Whether each row is kept for the test: that share of every kind, at least one row of it."""
+    """Which rows are kept for the test: that share of every kind, at least one row of it."""
     in_test = np.zeros(len(kind), dtype=bool)
     for name in np.unique(kind):
         rows = rng.permutation(np.flatnonzero(kind == name))
@@ -348,30 +361,70 @@ def _divide(kind: np.ndarray, *, test_size: float, rng: Any) -> np.ndarray:
     return in_test
 
 
-def _fit_each(
-    estimator: Any, X: Any, y: np.ndarray, *, trains: list[np.ndarray], told: dict[str, np.ndarray]
-) -> list[Any]:
-    """A clone of the estimator fitted on each set of training rows, told what is beside them.
+def _divide_units(
+    kind: np.ndarray, units: Units, *, normal: str, test_size: float, rng: Any
+) -> np.ndarray:
+    """Which rows are kept for the test: that share of the units of every kind, the rarest first.
 
-    `cross_validate` is what takes rows of arrays, frames and sparse matrices alike; its own
-    scores are not used, since they know no kinds.
+    A kind of one unit is in the test: it is unseen.
     """
-    folds = [(np.flatnonzero(train), np.flatnonzero(~train)) for train in trains]
+    unit = units.unit
+    in_test = np.full(unit.max() + 1, -1)
+    names = {name: np.unique(unit[kind == name]) for name in np.unique(kind).tolist()}
+    if len(names[normal]) < 2:
+        raise UserError(
+            f"Rows are trained on or tested on with all that belong to them, and rows that are "
+            f"{normal!r} all belong together: expected those of 2 groups or blocks of time at "
+            f"least. Leave out the groups, or pass others."
+        )
+    for mine in sorted(names.values(), key=len):
+        wanted = int(np.clip(round(test_size * len(mine)), 1, max(len(mine) - 1, 1)))
+        free = rng.permutation(mine[in_test[mine] < 0])
+        n = max(wanted - int((in_test[mine] == 1).sum()), 0)
+        in_test[free[:n]], in_test[free[n:]] = 1, 0
+    divided: np.ndarray = in_test[unit] == 1
+    return divided
+
+
+def _on_both_sides(
+    kinds: list[str], kind: np.ndarray, in_test: np.ndarray, may_train: np.ndarray
+) -> list[str]:
+    """The kinds with rows to train and to test on, if groups are taken whole."""
+    trained, tested = set(kind[may_train].tolist()), set(kind[in_test].tolist())
+    found = [name for name in kinds if name in trained & tested]
+    if not found:
+        raise UserError(
+            f"Each kind of anomaly, {kinds}, is in one group or block of time alone, and groups "
+            f"are trained on or tested on as a whole: no kind can be seen and tested. Pass rows "
+            f"of more groups, or leave the groups out."
+        )
+    return found
+
+
+def _fit_each(
+    estimator: Any, X: Any, y: np.ndarray, *, trains: list[np.ndarray], groups: Any, time: Any
+) -> list[Any]:
+    """A clone of the estimator fitted on each set of training rows.
+
+    `cross_validate` takes rows of arrays, frames and sparse matrices; its scores are not used,
+    since they do not know kinds.
+    """
+    params = {
+        name: np.asarray(values)
+        for name, values in {"groups": groups, "time": time}.items()
+        if values is not None and has_fit_parameter(estimator, name)
+    }
     run = cross_validate(
         estimator,
         X,
-        y,
-        cv=folds,
-        scoring=_unscored,
+        y.astype(int),
+        cv=[(np.flatnonzero(train), np.flatnonzero(~train)) for train in trains],
+        scoring=lambda estimator, X, y: 0.0,  # noqa: ARG005  a scorer's signature
         error_score="raise",
         return_estimator=True,
-        params=told,
+        params=params,
     )
     return run["estimator"]
-
-
-def _unscored(estimator: Any, X: Any, y: Any) -> float:  # noqa: ARG001  a scorer's signature
-    return 0.0
 
 
 def _measure(tested: Tested, *, seen: str) -> SeenKind:

@@ -11,7 +11,7 @@ from scipy.signal import convolve
 from scipy.stats import betabinom
 
 from eqsep.detector.model import Model
-from eqsep.evaluation.review import Share
+from eqsep.evaluation.promises import Share
 from eqsep.labels import OR, UNSEEN
 
 _CONFIDENCE = 0.95
@@ -52,37 +52,34 @@ class NamedKind:
 
     @property
     def among(self) -> int:
-        """Those with several names, the kind's among them."""
-        own = f"{OR}{self.kind}{OR}"
-        several = (
-            n for said, n in self.given.items() if said != self.kind and own in OR + said + OR
-        )
-        return sum(several)
+        """The alarms with several names, that of the kind among them."""
+        own = f"{OR}{self.kind}{OR}"  # a kind may have OR in its name
+        return sum(n for names, n in self.given.items() if own in OR + names + OR) - self.alone
 
     @property
     def unseen(self) -> int:
-        """Those that are called "unseen"."""
+        """The alarms that are called "unseen"."""
         return self.given.get(UNSEEN, 0)
 
     @property
     def other(self) -> int:
-        """Those with names of other kinds alone."""
+        """The alarms with names of other kinds only."""
         return self.alarms - self.alone - self.among - self.unseen
 
 
 @dataclass(frozen=True)
 class NamesPromise:
-    """The rate at which rows of a seen kind may be called "unseen", and what new rows made of it.
+    """The rate at which rows of a seen kind may be called "unseen", and the rate among new rows.
 
     Attributes
     ----------
     rate : float
     kinds : tuple of str
-        Those of which there are rows here, and of which enough were learnt to promise the rate.
+        Kinds that have rows here, and of which enough rows were learnt to promise the rate.
     called : Share
         Of all rows of these kinds, those that are called "unseen".
     most_expected : float or None
-        At most this share is called so, with 95 % confidence, if the promise is kept. None where
+        At most this share is called so, with 95 % confidence, if the promise is kept. None if
         groups of rows judge each other: rows of a group are alike, and their count cannot tell.
     """
 
@@ -107,12 +104,12 @@ class Names:
     Attributes
     ----------
     kinds : tuple of NamedKind
-        Of every label, normal ones among them, in alphabetical order.
+        Every label, the normal one too, in alphabetical order.
     normal : str
     seen : tuple of str
         The kinds that the detector has learnt.
     promise : NamesPromise or None
-        None where none can be made, or no row is of a kind of which it is made.
+        None if none can be made, or no row is of a kind that it covers.
     """
 
     kinds: tuple[NamedKind, ...]
@@ -146,28 +143,17 @@ class Names:
 def names_given(
     model: Model, kind: np.ndarray, alarm: np.ndarray, given: np.ndarray, *, normal: str
 ) -> Names:
-    """The names that a model has given labelled rows, alarms and others.
-
-    Parameters
-    ----------
-    kind : ndarray of str of shape (n_rows,)
-        The label of each row.
-    alarm : ndarray of bool of shape (n_rows,)
-    given : ndarray of str of shape (n_rows,)
-        The name of each row, as `Model.kind_of` gives it.
-    """
-
-    def one(name: str) -> NamedKind:
+    """The names that alarms are `given`, as `Model.kind_of` names rows, by their label `kind`."""
+    kinds = []
+    for name in np.unique(kind).tolist():
         own = kind == name
         counts = Counter(given[alarm & own].tolist())
-        return NamedKind(name, int(own.sum()), dict(counts.most_common()))
-
-    kinds = tuple(one(name) for name in np.unique(kind).tolist())
-    return Names(kinds, normal, model.kinds, _promise(model, kinds))
+        kinds.append(NamedKind(name, int(own.sum()), dict(counts.most_common())))
+    return Names(tuple(kinds), normal, model.kinds, _promise(model, kinds))
 
 
 def _promise(model: Model, kinds: Iterable[NamedKind]) -> NamesPromise | None:
-    """That of the kinds of which it can be made, if any."""
+    """The promise for the kinds with enough rows, if any."""
     if not model.namer.has_promise:
         return None
     rate, rows = float(model.promise.unseen_rate), model.evidence.kinds
@@ -185,6 +171,6 @@ def _promise(model: Model, kinds: Iterable[NamedKind]) -> NamesPromise | None:
 
 
 def _chances(m: int, k: int, n: int) -> np.ndarray:
-    """Of each count of m new rows that are as unlike a kind as the k-th of its n rows, or more."""
+    """The probability of each count, of m new rows, at least as unlike a kind as its k-th of n."""
     chances: np.ndarray = betabinom(m, k, n + 1 - k).pmf(np.arange(m + 1))
     return chances

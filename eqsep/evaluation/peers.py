@@ -1,4 +1,4 @@
-"""Methods of others that a detector is compared with: how each is built, and what it learns from.
+"""Other methods that a detector is compared with: how each is built, and what it learns from.
 
 Every comparison of this repository builds them here: `eqsep evaluate`, the demonstration,
 the paper's tables and the benchmarks.
@@ -19,14 +19,14 @@ from eqsep.errors import MissingExtraError
 
 @dataclass(frozen=True)
 class Peer:
-    """A method of others.
+    """Another method.
 
     Attributes
     ----------
     make : callable
         From settings to an estimator.
     settings : mapping of str to object
-        What is set unless `build` is given something else; the rest is the library's default.
+        Unless `build` is given others; the rest are the library's defaults.
     normal_only : bool
         Whether it is an outlier detector: fitted on the normal rows, without labels.
     is_random : bool

@@ -1,4 +1,4 @@
-"""A training, epoch by epoch."""
+"""What happened over time: a training by epoch, a watch by row, and a backtest by period."""
 
 from collections.abc import Mapping
 from itertools import cycle
@@ -8,11 +8,17 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from eqsep.errors import ParameterError, UserError
-from eqsep.plots.look import KIND_COLOURS, NORMAL_COLOUR, frame, new_axes
+from eqsep.evaluation import Backtest
+from eqsep.monitor import History
+from eqsep.plots.look import FAINT, INK, KIND_COLOURS, NORMAL_COLOUR, Display, as_text, frame
+
+_LINES = (NORMAL_COLOUR, *KIND_COLOURS)
+_COLUMNS = 4  # that have moved most are drawn
+_FEW = 200  # rows before which a share of alarms is mostly chance
 
 
-class HistoryDisplay:
-    """What a training did epoch by epoch: the width of the bumps of each layer, or the losses.
+class HistoryDisplay(Display):
+    """A training epoch by epoch: the width of the bumps of each layer, or the losses.
 
     A thin line is a member, the thick one the mean of those still under way.
 
@@ -22,11 +28,6 @@ class HistoryDisplay:
         What is drawn, by name.
     label : str
         The label of the vertical axis.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
 
     Examples
     --------
@@ -71,17 +72,95 @@ class HistoryDisplay:
             raise UserError("This network has no bumps in its hidden layers. Draw 'loss' instead.")
         return cls(curves=curves, label=label).plot(ax=ax)
 
-    def plot(self, *, ax: Axes | None = None) -> "HistoryDisplay":
-        """Draw on `ax`, or on a new figure."""
-        self.ax_ = new_axes() if ax is None else ax
-        self.figure_ = self.ax_.figure
-        colours = cycle((NORMAL_COLOUR, *KIND_COLOURS))
-        for (name, curve), colour in zip(self.curves.items(), colours, strict=False):
+    def _draw(self, title: str | None) -> None:
+        for (name, curve), colour in zip(self.curves.items(), cycle(_LINES), strict=False):
             epochs = np.arange(1, len(curve) + 1)
             self.ax_.plot(epochs, curve, color=colour, alpha=0.25, linewidth=0.8)
             under_way = ~np.isnan(curve)
             mean = np.where(under_way, curve, 0).sum(axis=1) / under_way.sum(axis=1)
             self.ax_.plot(epochs, mean, color=colour, linewidth=2.2, label=name)
-        frame(self.ax_, x_label="epoch", y_label=self.label)
+        frame(self.ax_, title=title, x_label="epoch", y_label=self.label)
         self.ax_.legend(frameon=False)
-        return self
+
+
+class DriftDisplay(Display):
+    """An episode of a `Monitor` over its rows.
+
+    Parameters
+    ----------
+    history : History
+    quantity : {"martingale", "alarms", "shifts"}
+        The capital of the bet against exchangeability, the share of rows so far that raised an
+        alarm, or how far the means of columns have moved, in standard errors.
+    limit : float
+        1 / delta, the promised rate, or the number of standard errors at which a column has moved.
+    """
+
+    def __init__(self, *, history: History, quantity: str, limit: float) -> None:
+        self.history = history
+        self.quantity = quantity
+        self.limit = limit
+
+    def _draw(self, title: str | None) -> None:
+        draw, label = {
+            "martingale": (self._martingale, "martingale"),
+            "alarms": (self._alarms, "share of alarms"),
+            "shifts": (self._shifts, "standard errors"),
+        }[self.quantity]
+        self.ax_.axhline(self.limit, color=INK, linewidth=1, linestyle="--")
+        if self.quantity == "shifts":
+            self.ax_.axhline(-self.limit, color=INK, linewidth=1, linestyle="--")
+        draw()
+        frame(self.ax_, title=title, x_label="rows", y_label=label)
+
+    def _martingale(self) -> None:
+        self.ax_.plot(self.history.rows, self.history.martingale, color=NORMAL_COLOUR, linewidth=2)
+        self.ax_.set_yscale("log")
+
+    def _alarms(self) -> None:
+        shown = self.history.rows >= _FEW
+        rows, alarms = self.history.rows[shown], self.history.alarms[shown]
+        self.ax_.plot(rows, alarms / rows, color=NORMAL_COLOUR, linewidth=2)
+        self.ax_.set_ylim(0, None)
+
+    def _shifts(self) -> None:
+        rows, shifts = self.history.shift_rows, self.history.shifts
+        far = {name: np.abs(moves[-1]) if len(moves) else 0.0 for name, moves in shifts.items()}
+        most = sorted(shifts, key=lambda name: -far[name])[:_COLUMNS]
+        for name, colour in zip(most, _LINES, strict=False):
+            label = as_text(name)
+            self.ax_.plot(rows, shifts[name], color=colour, marker="o", markersize=3, label=label)
+        self.ax_.axhline(0, color=FAINT, linewidth=1)
+        if len(rows):
+            self.ax_.legend(frameon=False, fontsize="small")
+
+
+class BacktestDisplay(Display):
+    """Anomalies so far, and those among them that were looked at, a line for each method.
+
+    A tick at the lower edge is the first row of a kind.
+
+    Parameters
+    ----------
+    found : Backtest
+    """
+
+    def __init__(self, *, found: Backtest) -> None:
+        self.found = found
+
+    def _draw(self, title: str | None) -> None:
+        periods = self.found.periods
+        at = np.arange(1, len(periods) + 1)
+        come = np.cumsum([one.anomalies for one in periods])
+        self.ax_.fill_between(at, come, color=FAINT, alpha=0.35, linewidth=0)
+        self.ax_.plot(at, come, color=INK, linewidth=1, linestyle="--", label="anomalies")
+        for method, colour in zip(self.found.methods, cycle(_LINES), strict=False):
+            caught = np.cumsum([one.caught[method] for one in periods])
+            self.ax_.plot(at, caught, color=colour, linewidth=2, label=as_text(method))
+        for one in self.found.kinds[self.found.methods[0]]:
+            self.ax_.plot([one.appeared] * 2, [0, 0.03 * max(come[-1], 1)], color=INK, linewidth=1)
+        places = np.unique(np.linspace(0, len(periods) - 1, 3).astype(int))
+        self.ax_.set_xticks(at[places], [as_text(periods[i].name) for i in places.tolist()])
+        self.ax_.set_ylim(0, None)
+        frame(self.ax_, title=title, y_label="so far")
+        self.ax_.legend(frameon=False, fontsize="small")

@@ -1,15 +1,16 @@
-"""The colours, markers and axes that all pictures share."""
+"""What all pictures share: the class of displays, colours, markers and axes."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from itertools import cycle
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap
 
 from eqsep.errors import visible
 
-# Blue and vermilion of Okabe and Ito: told apart under every common colour blindness.
+# Blue and vermilion of Okabe and Ito: distinct under every common colour blindness.
 NORMAL_COLOUR, ANOMALY_COLOUR = "#0072B2", "#D55E00"
 KIND_COLOURS = (ANOMALY_COLOUR, "#CC79A7", "#009E73", "#E69F00", "#7E57C2", "#8D6E63", "#8F8F00")
 KIND_MARKERS = ("^", "s", "D", "v", "P")  # five to seven colours: 35 kinds look different
@@ -17,6 +18,35 @@ INK, FAINT = "#333333", "#B8BCC2"
 SCORE_COLOURS = LinearSegmentedColormap.from_list(
     "eqsep", ["#8EC1E2", "#D3E6F3", "#FCFBFA", "#FBE3D1", "#F2B184"]
 )
+
+
+class Display(ABC):
+    """A picture in scikit-learn's style: it holds what is drawn, and `plot` draws it.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+    """
+
+    ax_: Axes
+
+    def plot(self, *, ax: Axes | None = None, title: str | None = None) -> Self:
+        """Draw on `ax`, or on a new figure."""
+        if ax is None:
+            # pyplot keeps a register of figures, so it is used only if the caller brings no axes.
+            from matplotlib import pyplot as plt
+
+            ax = plt.subplots(layout="constrained")[1]
+        self.ax_, self.figure_ = ax, ax.figure
+        self._draw(title)
+        return self
+
+    @abstractmethod
+    def _draw(self, title: str | None) -> None:
+        """Draw on `self.ax_`."""
 
 
 class Look(NamedTuple):
@@ -32,7 +62,7 @@ def is_normal(label: Any) -> bool:
 
 
 def as_text(name: str) -> str:
-    """A name as it is: what stands between dollars is no mathematics, and no character a control.
+    """A name as it is: dollars do not begin mathematics, and control characters are visible.
 
     Examples
     --------
@@ -67,11 +97,3 @@ def frame(ax: Axes, *, title: str | None = None, x_label: str = "", y_label: str
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(INK)
     ax.tick_params(which="both", color=INK, labelcolor=INK, labelsize="small")
-
-
-def new_axes() -> Axes:
-    """Axes of a figure of their own."""
-    # pyplot keeps a register of figures: it is asked only where the caller brought no axes.
-    from matplotlib import pyplot as plt
-
-    return plt.subplots(layout="constrained")[1]

@@ -1,4 +1,4 @@
-"""The score of an estimator over the plane."""
+"""Where a score is normal: over the plane, and along one column that goes far out."""
 
 from collections.abc import Iterable, Sequence
 from math import ceil
@@ -9,18 +9,32 @@ from matplotlib.axes import Axes
 from matplotlib.colors import TwoSlopeNorm
 from matplotlib.figure import Figure
 
+from eqsep.detector.closedness import NEAR, NEW_NAME, ColumnClosedness, closedness_by_column
+from eqsep.detector.detector import Detector
 from eqsep.errors import UserError
 from eqsep.evaluation import anomaly_score
-from eqsep.plots.look import INK, SCORE_COLOURS, as_text, is_normal, looks, new_axes
+from eqsep.plots.look import (
+    ANOMALY_COLOUR,
+    FAINT,
+    INK,
+    NORMAL_COLOUR,
+    SCORE_COLOURS,
+    Display,
+    as_text,
+    frame,
+    is_normal,
+    looks,
+)
 
 _NAMES = {0: "normal (0)", 1: "anomaly (1)"}
+_LONGEST, _SHORT = 16, 6  # letters of a name on the axis, and of a number next to two others
 
 
-class RegionDisplay:
+class RegionDisplay(Display):
     """The score of an estimator over the plane, the line where it decides, and the rows.
 
-    Blue is normal (a score below 0), orange anomalous; the line is the decision boundary. It is
-    recommended to use :meth:`from_estimator` to create a display.
+    Blue is normal (a score below 0), orange anomalous; the line is the decision boundary. Create
+    a display with :meth:`from_estimator`.
 
     Parameters
     ----------
@@ -33,10 +47,6 @@ class RegionDisplay:
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where the display was drawn.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
     surface_ : matplotlib QuadMesh
         The heat map.
     boundary_ : matplotlib ContourSet or None
@@ -80,7 +90,7 @@ class RegionDisplay:
         title: str | None = None,
         grid_resolution: int = 200,
     ) -> "RegionDisplay":
-        """Draw what a fitted estimator makes of the plane around the rows `X`.
+        """Draw the score of a fitted estimator over the plane around the rows `X`.
 
         Parameters
         ----------
@@ -96,10 +106,6 @@ class RegionDisplay:
             The title; the estimator's name by default.
         grid_resolution : int, default=200
             The number of grid points along each axis.
-
-        Returns
-        -------
-        RegionDisplay
         """
         rows = np.asarray(X, dtype=float)
         if rows.ndim != 2 or rows.shape[1] != 2:
@@ -122,22 +128,8 @@ class RegionDisplay:
         display.plot(ax=ax, title=type(estimator).__name__ if title is None else title)
         return display if y is None else display.add_rows(rows, y=y)
 
-    def plot(self, *, ax: Axes | None = None, title: str | None = None) -> "RegionDisplay":
-        """Draw the score and its decision boundary.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; a new figure by default.
-        title : str, default=None
-            The title.
-
-        Returns
-        -------
-        RegionDisplay
-        """
-        if ax is None:
-            ax = new_axes()
+    def _draw(self, title: str | None) -> None:
+        ax = self.ax_
         self.surface_ = ax.pcolormesh(
             self.xx0,
             self.xx1,
@@ -153,13 +145,8 @@ class RegionDisplay:
             if crosses
             else None
         )
-        ax.set_xlabel(self.feature_names[0], color=INK)
-        ax.set_ylabel(self.feature_names[1], color=INK)
-        ax.set_title(title or "", loc="left", fontsize="medium", color=INK)
-        ax.tick_params(color=INK, labelcolor=INK, labelsize="small")
+        frame(ax, title=title, x_label=self.feature_names[0], y_label=self.feature_names[1])
         ax.spines[:].set_visible(False)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def add_rows(self, X: Any, *, y: Any) -> "RegionDisplay":
         """Draw rows on the plotted display, a colour and a shape for each class or kind.
@@ -170,10 +157,6 @@ class RegionDisplay:
             The rows.
         y : array-like of shape (n_rows,)
             0 or 1, or the kind of each row.
-
-        Returns
-        -------
-        RegionDisplay
         """
         X, y = np.asarray(X, dtype=float), np.asarray(y)
         labels = sorted(np.unique(y).tolist(), key=lambda label: not is_normal(label))
@@ -238,3 +221,118 @@ def _centred(score: np.ndarray) -> TwoSlopeNorm:
     low, high = np.percentile(score, [2, 95])
     reach = max(abs(low), abs(high)) or 1.0
     return TwoSlopeNorm(0, vmin=low if low < 0 else -reach, vmax=high if high > 0 else reach)
+
+
+class ClosednessDisplay(Display):
+    """The score of normal rows in which one column takes other values, and the threshold.
+
+    Where the line is above the threshold, half of the rows raise an alarm; the band holds eight
+    tenths of them. Numbers run from minus to plus infinity. The grey part is the range of the
+    normal rows, with equally many of them in equal parts; the paler one is half a range on either
+    side: an alarm beyond it is late.
+
+    Parameters
+    ----------
+    closedness : ColumnClosedness
+        As `eqsep.detector.closedness_by_column` gives it.
+
+    Attributes
+    ----------
+    score_ : matplotlib Line2D
+        The median of the scores.
+    threshold_ : matplotlib Line2D
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from eqsep import Detector
+    >>> X = np.random.default_rng(0).normal(size=(600, 2))
+    >>> detector = Detector(random_state=0).fit(X)
+    >>> display = ClosednessDisplay.from_estimator(detector, X, column="x1", ax=Figure().subplots())
+    >>> bool(display.score_.get_ydata()[0] > detector.threshold_)
+    True
+    """
+
+    def __init__(self, *, closedness: ColumnClosedness) -> None:
+        self.closedness = closedness
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Detector,
+        X: Any,
+        *,
+        column: str,
+        random_state: Any = 0,
+        ax: Axes | None = None,
+    ) -> "ClosednessDisplay":
+        """Draw the score of a fitted `Detector` along one column.
+
+        Parameters
+        ----------
+        estimator : Detector
+        X : table
+            Normal rows.
+        column : str
+            The column that is varied, by its name: x0, x1, … if the table has no names.
+        random_state : int, RandomState or None, default=0
+            Decides which rows are varied.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+        """
+        found = {c.column: c for c in closedness_by_column(estimator, X, random_state=random_state)}
+        if column not in found:
+            raise UserError(
+                f"The detector has learnt no column {column!r}: expected one of {list(found)}."
+            )
+        return cls(closedness=found[column]).plot(ax=ax)
+
+    def _draw(self, title: str | None) -> None:
+        column = self.closedness
+        self.threshold_ = self.ax_.axhline(
+            column.threshold, color=INK, linestyle="--", linewidth=1.0, zorder=1
+        )
+        if column.position is None:
+            self._names()
+        else:
+            self._numbers(column.position)
+        self.ax_.set_ylim(0, max(1.05, float(column.score.max()) * 1.05))
+        frame(self.ax_, title=as_text(column.column) if title is None else title, y_label="score")
+
+    def _numbers(self, position: np.ndarray) -> None:
+        low, median, high = self.closedness.score.T
+        near = NEAR / (1 + NEAR)
+        self.ax_.axvspan(-near, 1 + near, color=FAINT, alpha=0.2, linewidth=0)
+        self.ax_.axvspan(0, 1, color=FAINT, alpha=0.3, linewidth=0)
+        self.ax_.fill_between(position, low, high, color=NORMAL_COLOUR, alpha=0.25, linewidth=0)
+        (self.score_,) = self.ax_.plot(position, median, color=NORMAL_COLOUR, linewidth=1.8)
+        least, middle, most = (
+            _shortened(self.closedness.values[int(np.argmin(np.abs(position - at)))])
+            for at in (0, 0.5, 1)
+        )
+        if max(map(len, (least, middle, most))) <= _SHORT:
+            shown = ["−∞", least, middle if least != middle != most else "", most, "∞"]
+            self.ax_.set_xticks([-1, 0, 0.5, 1, 2], shown)
+        else:  # two dates take all the room there is
+            self.ax_.set_xticks([0, 1], [least, most])
+            for label, side in zip(self.ax_.get_xticklabels(), ("right", "left"), strict=True):
+                label.set(horizontalalignment=side)
+        self.ax_.set_xlim(-1, 2)
+
+    def _names(self) -> None:
+        low, median, high = self.closedness.score.T
+        at = np.arange(len(median))
+        self.ax_.vlines(at, low, high, color=NORMAL_COLOUR, alpha=0.4, linewidth=5)
+        (self.score_,) = self.ax_.plot(
+            at, median, color=NORMAL_COLOUR, marker="o", markersize=5, linestyle="none"
+        )
+        new = [i for i, name in enumerate(self.closedness.values) if name == NEW_NAME]
+        self.ax_.plot(at[new], median[new], color=ANOMALY_COLOUR, marker="^", linestyle="none")
+        names = [_shortened(name) for name in self.closedness.values]
+        self.ax_.set_xticks(at, names, rotation=30, ha="right", rotation_mode="anchor")
+        self.ax_.set_xlim(-0.5, len(at) - 0.5)
+
+
+def _shortened(name: str) -> str:
+    return as_text(name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…")

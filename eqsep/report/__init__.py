@@ -7,25 +7,21 @@ Computing gives plain records; rendering only reads them.
 |---|---|
 | `detectors` | the report of a detector: all parts of it |
 | `learnt` | what a detector has learnt and promises |
-| `measured` | what it finds among rows that it has not learnt |
-| `outlook` | what rows to come bring: the work of alarms, and what changes with time |
+| `measured` | what it finds among rows that it has not learnt, and the work of rows to come |
+| `reasons` | the highest alarms with their reasons; what one unusual value of a column does |
 | `advice` | what is caught, and what to do next |
-| `columns` | what one strange value of each column does |
-| `alarms` | the highest alarms of each kind, with their reasons |
 | `evaluations` | the report of an evaluation: each kind seen in turn, several methods |
-| `assessments` | the report of a test: a model on labelled rows that one has |
-| `backtests` | the report of a backtest: period by period |
-| `watches` | the report of a watch: an episode over time |
+| `assessments` | the report of a test: a model on labelled rows |
+| `timelines` | the reports of a backtest and of a watch |
 | `pictures` | records as SVG, by the displays of `eqsep.plots` |
 | `page` | records as HTML, and HTML as a file |
 """
 
 from eqsep.report.assessments import AssessmentReport, assessment_report
-from eqsep.report.backtests import BacktestReport
 from eqsep.report.detectors import DetectorReport, HeldOut, Usage, detector_report
 from eqsep.report.evaluations import EvaluationReport, evaluation_report
 from eqsep.report.page import html, write_report
-from eqsep.report.watches import WatchReport, watch_report
+from eqsep.report.timelines import BacktestReport, WatchReport, watch_report
 
 __all__ = [
     "AssessmentReport",

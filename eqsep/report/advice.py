@@ -6,55 +6,37 @@ from dataclasses import dataclass
 from eqsep.checks import Finding, LeakingColumnWarning, check_dates, check_threshold
 from eqsep.detector import Detector
 from eqsep.errors import Message
-from eqsep.report.columns import ColumnVerdict
 from eqsep.report.learnt import Learnt
 from eqsep.report.measured import FoundKind, Measured
+from eqsep.report.reasons import ColumnVerdict
 
-MOST = 5  # points: who is told more does nothing
+_MOST = 5  # steps: a longer list is not acted on
 _CAUGHT, _MISSED = 0.8, 0.2  # shares of a kind that raise an alarm: most of it, hardly any
 _FEW = 30  # rows of a kind: fewer teach little
-_GAIN = 0.1  # of the share that is caught: less is no reason for more false alarms
+_GAIN = 0.1  # in the share that is caught: less does not justify more false alarms
 _HIGHEST = 0.05  # rate of false alarms that is advised
-_SEVERAL = 3  # columns that others drown: worth a word
+_SEVERAL = 3  # columns drowned by others: worth a step
 _MOST_NAMES = 10  # of them that are named
-Words = Callable[[Message], str]  # how a warning is worded: `str` is for Python
+Words = Callable[[Message], str]  # turns a warning into text: `str` is for Python
 
 
 @dataclass(frozen=True)
 class Step:
-    """A thing to do next.
-
-    Attributes
-    ----------
-    what : str
-        In a few words.
-    why : str
-        What was found, and how to go about it.
-    finding : str
-        The message of the check behind it, which need not be told again; else nothing.
-    """
+    """A thing to do next."""
 
     what: str
     why: str
-    finding: str = ""
+    finding: str = ""  # the message of the check behind it, which need not be shown again
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a detector catches, in three parts of the measured kinds.
+    """The measured kinds by the share that raises an alarm, and what to do next."""
 
-    Attributes
-    ----------
-    caught, in_part, missed : tuple of FoundKind
-        Of which at least 80 % raise an alarm, fewer, and hardly any; the most first.
-    steps : tuple of Step
-        What to do next, the most gain first; at most five.
-    """
-
-    caught: tuple[FoundKind, ...]
+    caught: tuple[FoundKind, ...]  # at least 80 %
     in_part: tuple[FoundKind, ...]
-    missed: tuple[FoundKind, ...]
-    steps: tuple[Step, ...]
+    missed: tuple[FoundKind, ...]  # less than 20 %
+    steps: tuple[Step, ...]  # the most gain first
 
 
 def answer(
@@ -66,15 +48,7 @@ def answer(
     findings: Sequence[Finding] = (),
     words: Words = str,
 ) -> Answer:
-    """What there is to say first of a fitted detector.
-
-    Parameters
-    ----------
-    findings : sequence of Finding
-        What checks have found in the rows that were learnt.
-    words : callable, default=str
-        The text of a warning.
-    """
+    """The summary of a fitted detector; `findings` are those of checks of the learnt rows."""
     kinds = sorted((*measured.seen, *measured.unseen), key=lambda one: -one.caught)
     steps = (
         *_leaks(findings, words),
@@ -91,12 +65,12 @@ def answer(
         caught=tuple(one for one in kinds if one.caught >= _CAUGHT),
         in_part=tuple(one for one in kinds if _MISSED <= one.caught < _CAUGHT),
         missed=tuple(one for one in kinds if one.caught < _MISSED),
-        steps=steps[:MOST],
+        steps=steps[:_MOST],
     )
 
 
 def _leaks(findings: Sequence[Finding], words: Words) -> Iterator[Step]:
-    """Columns that give the label away: nothing that is measured holds then."""
+    """Columns that give the label away: then no measured figure holds."""
     for one in findings:
         if one.category is LeakingColumnWarning:
             why = f"{words(one.warning())} All that this page measures rests on it."
@@ -106,7 +80,7 @@ def _leaks(findings: Sequence[Finding], words: Words) -> Iterator[Step]:
 def _outgrown(
     detector: Detector, columns: Sequence[ColumnVerdict], findings: Sequence[Finding]
 ) -> Iterator[Step]:
-    """Columns by which all rows to come raise an alarm."""
+    """Columns by which all later rows raise an alarm."""
     known = [*check_dates(detector.plan_.encoder), *findings]
     for column in columns:
         if column.outgrown is None:
@@ -123,7 +97,7 @@ def _outgrown(
 
 
 def _threshold(learnt: Learnt, kinds: Sequence[FoundKind], words: Words) -> Iterator[Step]:
-    """A threshold near 1, unless all that is measured gets above it nevertheless."""
+    """A threshold near 1, unless all measured kinds are caught nevertheless."""
     if kinds and all(one.caught >= _CAUGHT for one in kinds):
         return
     doubted = learnt.doubted is not None
@@ -148,7 +122,7 @@ def _promise(learnt: Learnt) -> Iterator[Step]:
 
 
 def _few_rows(learnt: Learnt, measured: Measured) -> Iterator[Step]:
-    """Seen kinds with few rows, unless they are caught all the same."""
+    """Seen kinds with few rows that are not caught."""
     found = {one.kind: one for one in measured.seen}
     few = {kind: learnt.counts[kind] for kind in learnt.seen if learnt.counts.get(kind)}
     for kind, n in sorted(few.items(), key=lambda item: item[1]):
@@ -165,15 +139,15 @@ def _few_rows(learnt: Learnt, measured: Measured) -> Iterator[Step]:
 
 
 def _more_alarms(learnt: Learnt, kinds: Sequence[FoundKind]) -> Iterator[Step]:
-    """A higher rate of false alarms, where it catches much more of what is missed."""
+    """A higher rate of false alarms, if it catches much more of what is missed."""
     for rate in sorted({rate for one in kinds for rate in one.caught_at}):
         gains = [one for one in kinds if one.caught_at.get(rate, 0) - one.caught >= _GAIN]
         if not learnt.rate < rate <= _HIGHEST or not gains:
             continue
-        told = (f"{one.caught_at[rate]:.0%} of {one.kind}, not {one.caught:.0%}" for one in gains)
+        caught = (f"{one.caught_at[rate]:.0%} of {one.kind}, not {one.caught:.0%}" for one in gains)
         why = (
-            f"At {rate:.2%} instead of {learnt.rate:.2%} the model catches {'; '.join(told)}. That "
-            f"takes no new fit: set the false-alarm rate to {rate:g} when you score."
+            f"At {rate:.2%} instead of {learnt.rate:.2%} the model catches {'; '.join(caught)}. "
+            f"That takes no new fit: set the false-alarm rate to {rate:g} when you score."
         )
         yield Step("Allow more false alarms, if a miss costs more", why)
         return
@@ -194,7 +168,7 @@ def _drowned(columns: Sequence[ColumnVerdict]) -> Iterator[Step]:
 
 
 def _unmeasured(learnt: Learnt, measured: Measured) -> Iterator[Step]:
-    """What nobody knows yet: kinds that were never seen, or any at all."""
+    """Unseen kinds, or any kinds at all, that were not measured."""
     if not learnt.seen:
         why = (
             "All rows were taken as normal, so that this page cannot say what is caught: label "

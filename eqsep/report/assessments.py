@@ -1,4 +1,4 @@
-"""The report of a test: what a model that one has makes of labelled rows that one has."""
+"""The report of a test: how a model does on labelled rows."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ import numpy as np
 from eqsep.detector import Detector
 from eqsep.evaluation import Assessment, Review, Share, assess
 from eqsep.labels import NORMAL
-from eqsep.report.alarms import Alarm, top_alarms
 from eqsep.report.measured import Measured, measured_on
+from eqsep.report.reasons import Alarm, top_alarms
 from eqsep.tables.reading import read_table
 
 
@@ -31,9 +31,9 @@ class AssessmentReport:
     alarms : tuple of Alarm
         The highest of each label.
     notes : tuple of str
-        What to know of the rows.
+        What to know about the rows.
     command : str
-        What makes the report anew.
+        The command that makes the report again.
     """
 
     title: str
@@ -49,11 +49,11 @@ class AssessmentReport:
 
     @property
     def delays(self) -> tuple[tuple[str, Share, str, str], ...]:
-        """Of each kind the episodes that are found, and the delay in rows and in time, as text."""
+        """The episodes of each kind that are found, and the delay in rows and in time, as text."""
         delay = self.assessment.delay
         if delay is None:
             return ()
-        spell = spelt if delay.by_date else "{:g}".format
+        spell = spelled if delay.by_date else "{:g}".format
         return tuple(
             (one.kind, one.found, _typical(one.rows, "{:g}".format), _typical(one.times, spell))
             for one in delay.kinds
@@ -63,7 +63,7 @@ class AssessmentReport:
     def false_episodes(self) -> str:
         """How many stretches of normal rows raise an alarm, in a sentence."""
         delay = self.assessment.delay
-        assert delay is not None  # there are delays to tell
+        assert delay is not None  # the page shows this only with delays
         n, rows = delay.false_episodes, delay.normal_rows
         stretch = "1 stretch" if n == 1 else f"{n:,} stretches"
         each = f", one for every {rows / n:,.0f}" if n else ""
@@ -79,7 +79,7 @@ def assessment_report(
     notes: Sequence[str] = (),
     names: Sequence[str] | None = None,
 ) -> AssessmentReport:
-    """Measure a fitted detector on labelled rows, and gather what there is to tell of it.
+    """Measure a fitted detector on labelled rows, and gather all that its page shows.
 
     Parameters
     ----------
@@ -91,9 +91,9 @@ def assessment_report(
     review : Review, default=None
         As in `eqsep.evaluation.assess`.
     notes : sequence of str
-        What to know of the rows.
+        What to know about the rows.
     names : sequence of str, default=None
-        What each row is called; by default its number.
+        What each row is called (default: its number).
 
     Examples
     --------
@@ -122,18 +122,18 @@ def assessment_report(
 
 
 def _typical(delays: Sequence[float], spell: Callable[[float], str]) -> str:
-    """The median and the longest of some delays; nothing where there are none."""
+    """The median and the longest of some delays; empty if there are none."""
     if not delays:
         return ""
     return f"{spell(float(np.median(delays)))}, at most {spell(max(delays))}"
 
 
-def spelt(seconds: float) -> str:
-    """A duration in the unit that is nearest.
+def spelled(seconds: float) -> str:
+    """A duration in the largest unit of which it has at least one.
 
     Examples
     --------
-    >>> spelt(0), spelt(90), spelt(7_200), spelt(100_000)
+    >>> spelled(0), spelled(90), spelled(7_200), spelled(100_000)
     ('0 s', '1.5 min', '2 h', '1.2 d')
     """
     units = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))

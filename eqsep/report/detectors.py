@@ -11,11 +11,17 @@ from eqsep.detector import Detector, closedness_by_column
 from eqsep.errors import UserError
 from eqsep.labels import WITHOUT
 from eqsep.report.advice import Answer, Words, answer
-from eqsep.report.alarms import Alarm, top_alarms
-from eqsep.report.columns import ColumnVerdict, column_verdicts, that_matter
 from eqsep.report.learnt import Learnt, learnt_by
-from eqsep.report.measured import Measured, measured_on
-from eqsep.report.outlook import LaterRows, LaterShares, Workload, later_shares, workload
+from eqsep.report.measured import (
+    LaterRows,
+    LaterShares,
+    Measured,
+    Workload,
+    later_shares,
+    measured_on,
+    workload,
+)
+from eqsep.report.reasons import Alarm, ColumnVerdict, column_verdicts, that_matter, top_alarms
 from eqsep.tables.reading import read_table
 
 _MOST_VARIED = 5_000  # normal rows whose range is taken
@@ -31,22 +37,21 @@ class HeldOut:
     kind : array-like of str
         The kind of each row.
     normal : str, default="normal"
-        The label of the normal rows; the page calls them "normal", and says once what they are
-        labelled.
+        The label of the normal rows. The page calls them "normal", and mentions the label once.
     doubted : bool, default=False
         Whether these may be anomalies that nobody has noticed, as rows without a label may: then
-        alarms among them need not be false ones.
+        alarms among them need not be false.
     names : sequence of str or None
-        What each row is called; by default its number.
+        What each row is called (default: its number).
     detector : Detector or None
-        The one that is measured on them; by default that of the report.
+        The one that is measured on them (default: that of the report).
     note : str
         Which rows they are, in a sentence or two.
     usual : table or None
-        More normal rows, learnt or not: what is far out is measured by their range. By default
-        the normal ones among `X`.
+        More normal rows, learnt or not, whose range tells what is far out (default: the normal
+        ones among `X`).
     later : LaterRows or None
-        Where rows are in time: those that came last, and a detector of those before.
+        Rows in time: those that came last, and a detector of those before.
     """
 
     X: Any
@@ -71,9 +76,9 @@ class Usage:
     label : str
         The column of labels.
     options : tuple of str
-        Words of the command that labels of the fit needed.
+        Options of the command that the labels of the fit needed.
     words : callable
-        The text of a warning: for Python, unless the page is for users of the command.
+        Turns a warning into text: for Python, unless the page is for users of the command.
     """
 
     model: str = "model.eqsep"
@@ -94,20 +99,20 @@ class DetectorReport:
         What is caught, what is not, and what to do next.
     learnt : Learnt
     measured : Measured or None
-        None where no row was held out.
+        None if no row was held out.
     note : str
         Which rows were measured on.
     alarms : tuple of Alarm
         Among the held-out rows.
     columns : tuple of ColumnVerdict
-        What one strange value of each does.
+        What one unusual value of each does.
     warnings : tuple of str
-        What to look at in the data, beside what the answer says.
+        What to look at in the data, except for what the answer mentions.
     usage : Usage
     workload : Workload or None
-        How many alarms there are to look at, where that is known.
+        How many alarms there are to look at, if that is known.
     later : LaterShares or None
-        Where rows are in time: what a detector of earlier rows makes of those that came last.
+        Rows in time: how a detector of earlier rows does on those that came last.
     """
 
     title: str
@@ -145,20 +150,20 @@ def detector_report(
     warnings: Sequence[str | Finding] = (),
     usage: Usage | None = None,
 ) -> DetectorReport:
-    """Measure a fitted detector on held-out rows, and gather what there is to tell of it.
+    """Measure a fitted detector on held-out rows, and gather all that its page shows.
 
     Parameters
     ----------
     detector : Detector
     held : HeldOut
-        Normal rows among them; kinds of anomaly are measured where there are any.
+        Normal rows among them; kinds of anomaly are measured if there are any.
     counts : mapping of str to int, default=None
-        How many rows of each kind were learnt, where that is known.
+        How many rows of each kind were learnt, if that is known.
     title : str
     warnings : sequence of str or Finding
-        What to look at in the data. What a check has found is weighed among the steps to do next.
+        What to look at in the data. Findings of checks may become steps to do next.
     usage : Usage, default=None
-        For the lines that show how to go on.
+        For the commands that show how to go on.
 
     Examples
     --------

@@ -27,26 +27,11 @@ _RESAMPLES = 200
 
 @dataclass(frozen=True)
 class MethodOnKind:
-    """What a method that saw one kind of anomaly makes of the test rows.
+    """How a method that saw one kind of anomaly does on the test rows."""
 
-    Attributes
-    ----------
-    method, kind : str
-        The method, and the kind that was seen.
-    parts : dict of str to Interval
-        Average precision of the "seen" kind, of all "unseen" ones, and "overall".
-    by_kind : dict of str to Interval
-        The same of each kind.
-    gain : dict of str to Difference
-        By how much the first method of the evaluation beats this one, in each part, on the same
-        draws of rows; empty for the first method itself.
-    """
-
-    method: str
-    kind: str
-    parts: dict[str, Interval]
+    parts: dict[str, Interval]  # average precision: "seen", all "unseen" kinds, "overall"
     by_kind: dict[str, Interval]
-    gain: dict[str, Difference]
+    gain: dict[str, Difference]  # of the first method over this one by part; empty for the first
 
 
 @dataclass(frozen=True)
@@ -70,9 +55,9 @@ class EvaluationReport:
     curves : dict of str to dict of str to Curve
         Of the first method, by the seen kind.
     command : str
-        What makes the report anew.
+        The command that makes the report again.
     unit : str
-        What is trained on or tested on as a whole, "group" or "time block"; else nothing.
+        What is trained on or tested on as a whole, "group" or "time block"; else empty.
     """
 
     title: str
@@ -96,7 +81,7 @@ class EvaluationReport:
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """What could be measured: of one kind alone no unseen one."""
+        """What could be measured: with one kind only, nothing unseen."""
         return PARTS if len(self.looked_for) > 1 else PARTS[:1]
 
     def by_kind(self, method: str) -> dict[tuple[str, str], float]:
@@ -108,9 +93,9 @@ class EvaluationReport:
         }
 
     def mean_over_kinds(self, method: str) -> dict[str, float]:
-        """The mean of "seen" kinds and of "unseen" ones, each by itself: a rare one counts as much.
+        """The mean over "seen" kinds and over "unseen" ones: a rare kind counts as much as others.
 
-        Means of all rows together, which `means` holds, are those of the most frequent kinds.
+        `means` holds those of all rows together, in which the most frequent kinds count most.
         """
         cells = self.by_kind(method).items()
         seen = [value for (seen, kind), value in cells if seen == kind]
@@ -120,7 +105,7 @@ class EvaluationReport:
         )
 
     def leads(self, method: str) -> int:
-        """In how many cells, of a seen kind and one that is looked for, it is above all others."""
+        """In how many cells of a seen kind and a kind to find it is above all others."""
         others = [self.by_kind(other) for other in self.methods if other != method]
         return sum(
             all(value > other[cell] for other in others)
@@ -171,13 +156,13 @@ class EvaluationReport:
     def told_apart(self, method: str, part: str) -> tuple[int, int]:
         """For how many seen kinds the first method is ahead of another one, and behind it.
 
-        Only those count where the interval of the difference leaves no doubt.
+        Only intervals of the difference without 0 count.
         """
         gains = [self.cells[method, kind].gain[part] for kind in self.kinds]
         return sum(gain.low > 0 for gain in gains), sum(gain.high < 0 for gain in gains)
 
 
-def evaluation_report(  # noqa: PLR0913  results and what is told of them
+def evaluation_report(  # noqa: PLR0913  results and what is known about them
     results: Mapping[str, LeaveOneKindOut],
     *,
     counts: Mapping[str, int],
@@ -192,12 +177,12 @@ def evaluation_report(  # noqa: PLR0913  results and what is told of them
     Parameters
     ----------
     results : mapping of str to LeaveOneKindOut
-        Of the same rows and division; the others are compared with the first.
+        For the same rows and division; the others are compared with the first.
     counts : mapping of str to int
         The rows of each kind, the normal one first.
     doubted : bool, default=False
-        Whether rows that stand for normal ones may be anomalies: then average precision is at most
-        what it is against normal rows alone.
+        Whether rows that stand for normal ones may be anomalies: then average precision is a lower
+        bound of that against normal rows alone.
     unit : str, default=""
         What is trained on or tested on as a whole, "group" or "time block".
     random_state : int, RandomState or None, default=0
@@ -207,7 +192,7 @@ def evaluation_report(  # noqa: PLR0913  results and what is told of them
     first = results[methods[0]].results
     normal = _tested(first[0]).normal
     cells = {
-        (method, own.kind): _cell(method, own, base, random_state)
+        (method, own.kind): _cell(own, base, random_state)
         for method, result in results.items()
         for own, base in zip(result.results, first, strict=True)
     }
@@ -229,27 +214,20 @@ def evaluation_report(  # noqa: PLR0913  results and what is told of them
     )
 
 
-def _cell(method: str, own: SeenKind, base: SeenKind, random_state: Any) -> MethodOnKind:
-    tested = _tested(own)
-    rows = {part: _rows(tested, own.kind, part) for part in PARTS}
+def _cell(own: SeenKind, base: SeenKind, random_state: Any) -> MethodOnKind:
+    tested, draws = _tested(own), {"n_resamples": _RESAMPLES, "random_state": random_state}
 
     def intervals(part: str) -> dict[str, Interval]:
+        rows = _rows(tested, own.kind, part)
         return average_precision_interval(
-            tested.score[rows[part]],
-            tested.kind[rows[part]],
-            normal=tested.normal,
-            n_resamples=_RESAMPLES,
-            random_state=random_state,
+            tested.score[rows], tested.kind[rows], normal=tested.normal, **draws
         )
 
     def gain(part: str) -> Difference:
-        scores = {"first": _tested(base).score[rows[part]], "own": tested.score[rows[part]]}
+        rows = _rows(tested, own.kind, part)
+        scores = {"first": _tested(base).score[rows], "own": tested.score[rows]}
         return average_precision_difference(
-            scores,
-            tested.kind[rows[part]],
-            normal=tested.normal,
-            n_resamples=_RESAMPLES,
-            random_state=random_state,
+            scores, tested.kind[rows], normal=tested.normal, **draws
         )[OVERALL]
 
     by_kind = intervals("overall")
@@ -257,7 +235,7 @@ def _cell(method: str, own: SeenKind, base: SeenKind, random_state: Any) -> Meth
     if len(by_kind) > 1:
         parts["unseen"] = intervals("unseen")[OVERALL]
     gains = {} if own is base else {part: gain(part) for part in parts}
-    return MethodOnKind(method=method, kind=own.kind, parts=parts, by_kind=by_kind, gain=gains)
+    return MethodOnKind(parts, by_kind, gains)
 
 
 def _rows(tested: Tested, seen: str, part: str) -> np.ndarray:

@@ -7,69 +7,38 @@ from eqsep.detector import Detector
 from eqsep.detector.calibration import RateInterval
 from eqsep.labels import NORMAL, WITHOUT
 
+_WORDS = {
+    "number": "numbers",
+    "date": "dates",
+    "duration": "durations",
+    "text": "names",
+    "boolean": "yes or no",
+}
+
 
 @dataclass(frozen=True)
 class Learnt:
-    """A fitted detector in a few words and numbers.
+    """A fitted detector in a few words and numbers."""
 
-    Attributes
-    ----------
-    normal : str
-        The label of normal rows.
-    counts : dict of str to int
-        The rows of each kind that the fit was given, in the order in which they are shown.
-    seen : tuple of str
-        The kinds of anomaly that it knows.
-    trust : str
-        What the rows that stand for normal ones were taken for.
-    doubted : str or None
-        Which rows set the threshold, where these may be anomalies: "without a label", say.
-    columns : dict of str to str
-        The columns that are used, and what each is read as.
-    dropped : dict of str to str
-        The columns that are not, and why.
-    landmarks : int
-    rate, least_rate : float
-        The rate of false alarms that was asked for, and the least that can be promised on average.
-    confidence : float or None
-        With which the rate is kept, where one was asked for; else it is kept on average.
-    promised : bool
-        Whether there are rows enough to promise the rate.
-    interval : RateInterval
-        The rate on average, and where that of this one model lies.
-    groups : int
-        The groups that calibrate, where rows are held out by group; else 0.
-    unit, promised_of : str
-        What is held out then, "group" or "time block", and what the promise is for.
-    held : int
-        All rows that were held out of the learning: those below, and labelled anomalies that tell
-        how many of the former are anomalies.
-    calibrating : int
-        The normal rows that were held out to set the threshold.
-    left_out : int
-        Held-out rows that are taken for anomalies that nobody has labelled.
-    threshold : float
-    """
-
-    normal: str
-    counts: dict[str, int]
+    normal: str  # the label of normal rows
+    counts: dict[str, int]  # the rows of each kind that the fit was given, in the order shown
     seen: tuple[str, ...]
-    trust: str
-    doubted: str | None
-    columns: dict[str, str]
-    dropped: dict[str, str]
+    trust: str  # what the rows that stand for normal ones were taken for
+    doubted: str | None  # which rows set the threshold, if these may be anomalies
+    columns: dict[str, str]  # the columns that are used, and what each is read as
+    dropped: dict[str, str]  # the columns that are not, and why
     landmarks: int
-    rate: float
-    least_rate: float
-    confidence: float | None
-    promised: bool
-    interval: RateInterval
-    groups: int
-    unit: str
-    promised_of: str
-    held: int
-    calibrating: int
-    left_out: int
+    rate: float  # of false alarms, as asked for
+    least_rate: float  # that can be promised on average
+    confidence: float | None  # with which the rate is kept; None: on average
+    promised: bool  # whether there are enough rows to promise the rate
+    interval: RateInterval  # the rate on average, and where that of this one model lies
+    groups: int  # that calibrate, if rows are held out by group; else 0
+    unit: str  # what is held out: "row", "group" or "time block"
+    promised_of: str  # what the promise is for, if rows are held out by group
+    held: int  # all held-out rows: also labelled anomalies, which tell how many others are some
+    calibrating: int  # normal rows that were held out to set the threshold
+    left_out: int  # held-out rows that are taken for unlabelled anomalies
     threshold: float
 
     @property
@@ -79,27 +48,26 @@ class Learnt:
 
     @property
     def shaping(self) -> int | None:
-        """Those that shape the score, as all do that are not held out; None where nobody knows.
+        """Those that shape the score: all that are not held out. None if that is not known.
 
-        Of rows in groups some are neither: they lie too near to those that are held out.
+        Some rows in groups are neither: they lie too near to those that are held out.
         """
         return None if self.groups or self.rows <= self.held else self.rows - self.held
 
 
 def learnt_by(detector: Detector, *, normal: str, counts: Mapping[str, int]) -> Learnt:
-    """What a fitted detector has learnt from so many rows of each kind, and of the normal one."""
+    """What a fitted detector has learnt from so many rows of each kind."""
     model = detector.model_
     plan, calibration, promise = model.plan, model.calibration, model.promise
     asked = float(promise.false_alarm_rate), promise.confidence
     word = normal if normal in counts else NORMAL
-    doubted = plan.labels.doubts_calibration
     grouping = plan.holdout.grouping
     return Learnt(
         normal=normal,
         counts=dict(counts),
         seen=tuple(sorted(model.kinds)),
         trust=trust_in(detector, counts, normal=word),
-        doubted=_doubted_rows(counts, normal=word) if doubted else None,
+        doubted=_doubted_rows(counts, normal=word) if plan.labels.doubts_calibration else None,
         columns={
             name: _WORDS[learnt.reads]
             for name, learnt in plan.encoder.by_name.items()
@@ -132,13 +100,8 @@ def _doubted_rows(counts: Mapping[str, int], *, normal: str) -> str:
 def trust_in(detector: Detector, counts: Mapping[str, int], *, normal: str) -> str:
     """What a detector took the rows for that stand for normal ones.
 
-    Parameters
-    ----------
-    counts : mapping of str to int
-        The rows of each label, those `WITHOUT` one too; where none stands for normal ones, numbers
-        are left out.
-    normal : str
-        The label of normal rows.
+    `counts` are the rows of each label, and those `WITHOUT` one. If none stands for normal rows,
+    numbers are left out.
 
     Examples
     --------
@@ -174,18 +137,9 @@ def trust_in(detector: Detector, counts: Mapping[str, int], *, normal: str) -> s
 
 
 def _are(rows: Mapping[str, int], taken: str) -> str:
-    """Which rows, and how many, are taken for what; without numbers where there are none."""
+    """Which rows, and how many, are taken for what; without numbers if there are none."""
     there = {name: n for name, n in rows.items() if n}
     if not there:
         return f"rows {' or '.join(rows)} are {taken}"
     counted = " and ".join(f"{n:,} row{'s' * (n != 1)} {name}" for name, n in there.items())
     return f"{counted} {'is' if sum(there.values()) == 1 else 'are'} {taken}"
-
-
-_WORDS = {
-    "number": "numbers",
-    "date": "dates",
-    "duration": "durations",
-    "text": "names",
-    "boolean": "yes or no",
-}

@@ -1,4 +1,4 @@
-"""What a detector finds among rows that it has not learnt."""
+"""What a detector finds among rows that it has not learnt, and what that means for rows to come."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 
 from eqsep.detector import Detector
-from eqsep.detector.model import Model
 from eqsep.evaluation import (
     OVERALL,
     Curve,
+    GroupRates,
     Interval,
+    Names,
     Promise,
     ScoreHistogram,
     average_precision_interval,
@@ -18,129 +19,70 @@ from eqsep.evaluation import (
     precision_recall_by_kind,
     score_histogram,
 )
-from eqsep.evaluation.names import Names, names_given
-from eqsep.evaluation.promise import RATES
+from eqsep.evaluation.assessment import group_rates
+from eqsep.evaluation.kinds import anomalous_kinds
+from eqsep.evaluation.names import names_given
+from eqsep.evaluation.promises import RATES
+from eqsep.report.learnt import Learnt
+from eqsep.tables.reading import Table, read_table
 
 _RESAMPLES = 300
 
 
 @dataclass(frozen=True)
 class FoundKind:
-    """What is found of one kind, or of several together.
-
-    Attributes
-    ----------
-    kind : str
-    rows : int
-    precision : Interval
-        Average precision against all normal rows, with its interval and what chance gets.
-    caught : float
-        The share of its rows that raise an alarm.
-    caught_at : dict of float to float
-        The same at other rates of false alarms than the one that is asked for.
-    """
+    """What is found of one kind, or of several together."""
 
     kind: str
     rows: int
-    precision: Interval
-    caught: float
-    caught_at: dict[float, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class GroupShares:
-    """The share of normal rows that raise an alarm, group by group.
-
-    Attributes
-    ----------
-    groups : int
-        How many there are.
-    mean, error : float
-        Over the groups, each of which counts the same; the error is the standard one.
-    """
-
-    groups: int
-    mean: float
-    error: float
+    precision: Interval  # average precision against all normal rows
+    caught: float  # the share of its rows that raise an alarm
+    caught_at: dict[float, float] = field(default_factory=dict)  # at other rates of false alarms
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Curves, scores and false alarms on held-out rows.
+    """Curves, scores and false alarms on held-out rows."""
 
-    Attributes
-    ----------
-    normal : str
-        What the rows are called that stand for normal ones.
-    normal_rows : int
-        How many of them there are.
-    doubted : bool
-        Whether some of them may be anomalies.
-    seen, unseen : tuple of FoundKind
-        Each kind by itself, those that were seen in training and those that were not.
-    together : dict of str to FoundKind
-        All "seen" kinds, all "unseen" ones, and "overall", where there are both.
-    curves : dict of str to Curve
-    histogram : ScoreHistogram
-    promises : tuple of Promise
-        None where whole groups calibrate.
-    names : Names
-        Those that alarms are given.
-    by_group : GroupShares or None
-        Where whole groups calibrate, the shares of groups, where there are two at least.
-    """
-
-    normal: str
+    normal: str  # what the rows are called that stand for normal ones
     normal_rows: int
-    doubted: bool
+    doubted: bool  # whether some of these may be anomalies
     seen: tuple[FoundKind, ...]
     unseen: tuple[FoundKind, ...]
-    together: dict[str, FoundKind]
+    together: dict[str, FoundKind]  # all "seen" kinds, all "unseen" ones; "overall" if both exist
     curves: dict[str, Curve]
     histogram: ScoreHistogram
-    promises: tuple[Promise, ...]
+    promises: tuple[Promise, ...]  # none if whole groups calibrate
     names: Names
-    by_group: GroupShares | None = None
+    by_group: GroupRates | None = None
 
 
 def measured_on(
     detector: Detector,
-    X: Any,
+    table: Table,
     kind: np.ndarray,
     *,
     normal: str,
     doubted: bool = False,
     random_state: Any = 0,
 ) -> Measured:
-    """Measure a fitted detector on rows that it has not learnt.
+    """Measure a fitted detector on rows that it has not learnt, normal ones among them.
 
-    Parameters
-    ----------
-    X : table
-    kind : ndarray of str of shape (n_rows,)
-        Normal rows among them, and any kinds of anomaly or none.
-    doubted : bool, default=False
-        Whether rows that stand for normal ones may be anomalies.
-    random_state : int, RandomState or None, default=0
-        Decides the draws behind the intervals.
+    Rows that stand for normal ones are `doubted` if they may be anomalies.
     """
     model = detector.model_
-    score, threshold = model.scores(X), model.threshold
-    alarm = score > threshold
-    is_normal = kind == normal
-    names = [name for name in np.unique(kind).tolist() if name != normal]
+    score, threshold = model.scores(table), model.threshold
+    alarm, is_normal = score > threshold, kind == normal
+    names = anomalous_kinds(kind, normal)
     seen = [name for name in names if name in model.kinds]
     unseen = [name for name in names if name not in model.kinds]
-
-    promises = (
-        ()
-        if model.plan.holdout.grouping  # that is of new groups, of which there are few
-        else kept_promises(
+    promises: tuple[Promise, ...] = ()
+    if model.plan.holdout.grouping is None:  # else they are for new groups, of which there are few
+        promises = kept_promises(
             score[is_normal],
             calibration=model.calibration.ordered,
             rates=sorted({*RATES, float(model.promise.false_alarm_rate)}),
         )
-    )
 
     def intervals(wanted: list[str]) -> dict[str, Interval]:
         rows = is_normal | np.isin(kind, wanted)
@@ -162,40 +104,83 @@ def measured_on(
             caught_at=at,
         )
 
-    def together(wanted: list[str], name: str) -> dict[str, FoundKind]:
-        if not wanted:
-            return {}
-        return {name: found(name, np.isin(kind, wanted), intervals(wanted)[OVERALL])}
-
     by_kind = intervals(names) if names else {}
+    parts = {"seen": seen, "unseen": unseen, OVERALL: names if seen and unseen else []}
     return Measured(
         normal=normal,
         normal_rows=int(is_normal.sum()),
         doubted=doubted,
         seen=tuple(found(name, kind == name, by_kind[name]) for name in seen),
         unseen=tuple(found(name, kind == name, by_kind[name]) for name in unseen),
-        together=together(seen, "seen")
-        | together(unseen, "unseen")
-        | (together(names, "overall") if seen and unseen else {}),
+        together={
+            name: found(name, np.isin(kind, part), intervals(part)[OVERALL])
+            for name, part in parts.items()
+            if part
+        },
         curves=precision_recall_by_kind(score, kind, normal=normal) if names else {},
         histogram=score_histogram(score, kind, normal=normal, threshold=threshold),
         promises=promises,
-        by_group=_group_shares(model, X, alarm, is_normal),
-        names=names_given(model, kind, alarm, model.kind_of(X), normal=normal),
+        by_group=group_rates(model, table, alarm, is_normal),
+        names=names_given(model, kind, alarm, model.kind_of(table), normal=normal),
     )
 
 
-def _group_shares(
-    model: Model, X: Any, alarm: np.ndarray, is_normal: np.ndarray
-) -> GroupShares | None:
-    """Of the groups or blocks of time of normal rows, where these are known and calibrate."""
-    grouping, groups = model.plan.holdout.grouping, getattr(X, "groups", None)
-    if grouping is None or groups is None:
+@dataclass(frozen=True)
+class Workload:
+    """The alarms to look at in a thousand rows, if as many rows are anomalies as in the fit."""
+
+    anomalies: float  # the share of rows that are of a seen kind
+    alarms: float
+    false_alarms: float
+
+    @property
+    def false_share(self) -> float:
+        """Of the alarms."""
+        return self.false_alarms / self.alarms if self.alarms else 0.0
+
+
+def workload(learnt: Learnt, measured: Measured) -> Workload | None:
+    """What a thousand rows bring at the measured shares; None if false alarms are not known."""
+    own = [one.measured for one in measured.promises if one.rate == learnt.rate]
+    if measured.by_group is not None:
+        own.append(measured.by_group.mean)
+    normal = learnt.counts.get(measured.normal, 0)
+    if measured.doubted or not own or not normal:
         return None
-    units = grouping.units(groups, key=0)[is_normal]
-    unit = np.unique(units, return_inverse=True)[1]
-    shares = np.bincount(unit, alarm[is_normal]) / np.bincount(unit)
-    if len(shares) < 2:
-        return None
-    error = float(shares.std(ddof=1) / np.sqrt(len(shares)))
-    return GroupShares(len(shares), float(shares.mean()), error)
+    rows = {one.kind: learnt.counts.get(one.kind, 0) for one in measured.seen}
+    found = sum(rows[one.kind] * one.caught for one in measured.seen)
+    total = normal + sum(rows.values())
+    false = 1000 * own[0] * normal / total
+    return Workload(1 - normal / total, false + 1000 * found / total, false)
+
+
+@dataclass(frozen=True)
+class LaterRows:
+    """Rows that came last, and a detector that was fitted only to the rows before."""
+
+    X: Any
+    kind: np.ndarray
+    detector: Detector
+    n_before: int
+
+
+@dataclass(frozen=True)
+class LaterShares:
+    """How a detector of earlier rows does on those that came last."""
+
+    before: int  # the rows that it learnt
+    after: int  # those that came last
+    normal: float  # the share of later normal rows that raise an alarm
+    caught: dict[str, tuple[int, float]]  # of each later kind, its rows and the share of alarms
+
+
+def later_shares(later: LaterRows, *, normal: str) -> LaterShares:
+    """The alarms among rows that came last."""
+    table = read_table(later.X, name="later_shares")
+    alarm = later.detector.score_samples(table) > later.detector.threshold_
+    caught = {}
+    for name in anomalous_kinds(later.kind, normal):
+        rows = later.kind == name
+        caught[name] = int(rows.sum()), float(alarm[rows].mean())
+    share = float(alarm[later.kind == normal].mean())
+    return LaterShares(later.n_before, table.n_rows, share, caught)

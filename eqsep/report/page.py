@@ -11,10 +11,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from eqsep import __version__
 from eqsep.files import written_whole
 from eqsep.report.assessments import AssessmentReport
-from eqsep.report.backtests import BacktestReport
 from eqsep.report.detectors import DetectorReport
 from eqsep.report.evaluations import EvaluationReport
-from eqsep.report.watches import WatchReport
+from eqsep.report.timelines import BacktestReport, WatchReport
 
 Report = DetectorReport | AssessmentReport | EvaluationReport | BacktestReport | WatchReport
 
@@ -93,7 +92,7 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """A number with its sign; what rounds to nothing is +0.
+    """A number with its sign; +0 if it rounds to 0.
 
     Examples
     --------

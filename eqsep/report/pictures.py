@@ -14,83 +14,75 @@ from eqsep.plots import (
     PromiseDisplay,
     ScoreHistogramDisplay,
 )
-from eqsep.plots.svg import inline_svg
+from eqsep.plots.figures import inline_svg
+from eqsep.plots.look import Display
 from eqsep.report.measured import Measured
-from eqsep.report.watches import WatchReport
+from eqsep.report.timelines import WatchReport
 
-_WIDTH = 3.8  # inches: so that letters are readable on a telephone
+_WIDTH = 3.8  # inches: letters are readable on a telephone
+
+
+def _drawn(display: Display, height: float, *, name: str, text: str, width: float = _WIDTH) -> str:
+    figure = Figure(figsize=(width, height), layout="constrained")
+    display.plot(ax=figure.subplots())
+    return inline_svg(figure, name=name, text=text)
 
 
 def curves_picture(curves: dict[str, Curve], *, seen: Collection[str], name: str) -> str:
     """Precision against recall, a line for each kind."""
     kinds = {kind: curve for kind, curve in curves.items() if kind != OVERALL}
-    figure = Figure(figsize=(_WIDTH, 2.7 + 0.19 * len(kinds)), layout="constrained")
-    PrecisionRecallByKindDisplay(curves=curves, seen=seen).plot(ax=figure.subplots())
     areas = ", ".join(
         f"{kind} ({'seen' if kind in seen else 'unseen'}) {curve.average_precision:.3f}"
         for kind, curve in kinds.items()
     )
-    return inline_svg(
-        figure, name=name, text=f"Precision against recall by kind; average precision: {areas}."
-    )
+    text = f"Precision against recall by kind; average precision: {areas}."
+    display = PrecisionRecallByKindDisplay(curves=curves, seen=seen)
+    return _drawn(display, 2.7 + 0.19 * len(kinds), name=name, text=text)
 
 
 def scores_picture(measured: Measured, *, name: str) -> str:
     """The scores of each kind and the threshold."""
     histogram = measured.histogram
-    figure = Figure(figsize=(_WIDTH, 1.1 + 0.42 * len(histogram.shares)), layout="constrained")
-    seen = [one.kind for one in measured.seen]
-    ScoreHistogramDisplay(histogram=histogram, seen=seen).plot(ax=figure.subplots())
     shares = ", ".join(f"{kind} {share:.1%}" for kind, share in histogram.above.items())
-    return inline_svg(
-        figure,
-        name=name,
-        text=f"Scores by kind, and the threshold {histogram.threshold:.3f}; above it: {shares}.",
-    )
+    text = f"Scores by kind, and the threshold {histogram.threshold:.3f}; above it: {shares}."
+    display = ScoreHistogramDisplay(histogram=histogram, seen=[one.kind for one in measured.seen])
+    return _drawn(display, 1.1 + 0.42 * len(histogram.shares), name=name, text=text)
 
 
 def promises_picture(measured: Measured, *, name: str) -> str:
     """Promised against measured false alarms."""
-    figure = Figure(figsize=(_WIDTH, 2.9), layout="constrained")
-    PromiseDisplay(promises=measured.promises).plot(ax=figure.subplots())
     pairs = ", ".join(f"{p.rate:.2%}: {p.measured:.2%}" for p in measured.promises)
-    return inline_svg(
-        figure, name=name, text=f"False alarms, the promised share and the measured one: {pairs}."
-    )
+    text = f"False alarms, the promised share and the measured one: {pairs}."
+    return _drawn(PromiseDisplay(promises=measured.promises), 2.9, name=name, text=text)
 
 
 def closedness_picture(column: ColumnClosedness, *, name: str) -> str:
     """The score as one column goes far out."""
-    figure = Figure(figsize=(2.9, 1.9), layout="constrained")
-    ClosednessDisplay(closedness=column).plot(ax=figure.subplots())
     ends = ", ".join(f"{end.where} {end.alarm:.0%}" for end in column.ends)
-    return inline_svg(
-        figure,
-        name=name,
-        text=f"The score as {column.column} takes other values; rows that raise an alarm: {ends}.",
-    )
+    text = f"The score as {column.column} takes other values; rows that raise an alarm: {ends}."
+    return _drawn(ClosednessDisplay(closedness=column), 1.9, name=name, text=text, width=2.9)
 
 
 def backtest_picture(found: Backtest, *, name: str) -> str:
     """Anomalies so far, and those that each method had caught."""
-    figure = Figure(figsize=(_WIDTH, 2.9), layout="constrained")
-    BacktestDisplay(found=found).plot(ax=figure.subplots())
     caught = ", ".join(f"{method} {found.recall[method].count:,}" for method in found.methods)
     total = sum(one.anomalies for one in found.periods)
-    return inline_svg(
-        figure, name=name, text=f"Anomalies over time, {total:,} in the end; caught: {caught}."
-    )
+    text = f"Anomalies over time, {total:,} in the end; caught: {caught}."
+    return _drawn(BacktestDisplay(found=found), 2.9, name=name, text=text)
 
 
 def drift_picture(report: WatchReport, quantity: str, *, name: str) -> str:
     """An episode over time: the martingale, the share of alarms, or the columns that move."""
-    limits = {"martingale": 1 / report.delta, "alarms": report.rate, "shifts": report.recent.far}
-    limit = limits[quantity]
-    figure = Figure(figsize=(_WIDTH, 2.5), layout="constrained")
-    DriftDisplay(history=report.history, quantity=quantity, limit=limit).plot(ax=figure.subplots())
-    now = {
-        "martingale": f"The martingale, {report.watched.martingale:.3g} in the end",
-        "alarms": f"The share of alarms so far, {report.watched.alarm_rate:.2%} in the end",
-        "shifts": "Columns that have moved most, in standard errors",
+    limit, now = {
+        "martingale": (
+            1 / report.delta,
+            f"The martingale, {report.watched.martingale:.3g} in the end",
+        ),
+        "alarms": (
+            report.rate,
+            f"The share of alarms so far, {report.watched.alarm_rate:.2%} in the end",
+        ),
+        "shifts": (report.recent.far, "Columns that have moved most, in standard errors"),
     }[quantity]
-    return inline_svg(figure, name=name, text=f"{now}, over {report.watched.rows:,} rows.")
+    display = DriftDisplay(history=report.history, quantity=quantity, limit=limit)
+    return _drawn(display, 2.5, name=name, text=f"{now}, over {report.watched.rows:,} rows.")

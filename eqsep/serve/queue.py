@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from sqlalchemy import and_, func, select
 from sqlalchemy.sql.expression import ColumnElement
 
-from eqsep.evaluation.review import Share
+from eqsep.evaluation.promises import Share
 from eqsep.labels import OR
 from eqsep.serve import schema
 from eqsep.serve.alarms import Alarms

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from eqsep.errors import UserError
-from eqsep.evaluation.review import Share
+from eqsep.evaluation.promises import Share
 from eqsep.serve.log import Lesson, Version
 from eqsep.serve.previews import Preview
 from eqsep.serve.queue import Offered

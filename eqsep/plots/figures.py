@@ -1,17 +1,20 @@
-"""Figures as a part of an HTML page, in the colours of the page."""
+"""Figures as files, and as a part of an HTML page in its colours."""
 
+import os
 import re
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from io import StringIO
+from pathlib import Path
 from xml.etree import ElementTree
 
 import matplotlib as mpl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import same_color
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
+from eqsep.errors import UserError
+from eqsep.files import written_whole
 from eqsep.plots.look import FAINT, INK, KIND_COLOURS, NORMAL_COLOUR
 
 # The variables of CSS that a page must define, for light and for dark.
@@ -28,16 +31,57 @@ _REFERENCE = re.compile(r"^#(.+)$|^url\(#(.+)\)$")
 _NO_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # control characters
 
 
+def check_figure_path(path: str | os.PathLike[str]) -> Path:
+    """`path`, if a figure can be written there: an existing folder and a known ending.
+
+    Examples
+    --------
+    >>> check_figure_path("regions.png").suffix
+    '.png'
+    """
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            f"Cannot write {path}: expected an existing folder, and there is no {path.parent}. "
+            f"Create it first, or choose another."
+        )
+    known = sorted(FigureCanvasAgg.get_supported_filetypes())
+    if path.suffix[1:].lower() not in known:
+        raise UserError(
+            f"Cannot write {path}: expected a name that ends in one of {known}, "
+            f"got {path.suffix!r}. Take .png."
+        )
+    return path
+
+
+def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150) -> Path:
+    """Write `figure` to `path`, whole or not at all, and return the path.
+
+    The ending of the name decides the format.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     save_figure(Figure(), Path(folder, "empty.png")).name
+    'empty.png'
+    """
+    path = check_figure_path(path)
+    with written_whole(path) as file:
+        figure.savefig(file, dpi=dpi, format=path.suffix[1:].lower())
+    return path
+
+
 def inline_svg(figure: Figure, *, name: str, text: str) -> str:
-    """The figure as an `<svg>` element, with words as words and colours as variables of the page.
+    """The figure as an `<svg>` element, with text as text and colours as variables of the page.
 
     Parameters
     ----------
     figure : matplotlib Figure
     name : str
-        Another one for every figure of a page: ids begin with it.
+        Unique among the figures of a page: ids begin with it.
     text : str
-        What the picture shows, for those who cannot see it.
+        What the picture shows, for screen readers.
 
     Examples
     --------
@@ -49,15 +93,17 @@ def inline_svg(figure: Figure, *, name: str, text: str) -> str:
     for ax in figure.axes:
         ax.patch.set_visible(False)
     for words in figure.findobj(Text):
-        if same_color(words.get_color(), "black"):  # as legends are, and dark pages
+        if same_color(words.get_color(), "black"):  # as legends are, also on dark pages
             words.set_color(INK)
     file = StringIO()
-    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), _glyphs_of_the_page():
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}), warnings.catch_warnings():
+        # Text stays text, and the page has letters that the font here may lack.
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
         figure.savefig(file, format="svg")
     svg = ElementTree.fromstring(_NO_XML.sub("\ufffd", file.getvalue()))
     for parent in list(svg.iter()):
         for child in list(parent):
-            if _local(child.tag) in ("metadata", "style"):  # a style would hold for all the page
+            if _local(child.tag) in ("metadata", "style"):  # a style would apply to the whole page
                 parent.remove(child)
     referenced = _references(svg)
     for element in svg.iter():
@@ -69,14 +115,6 @@ def inline_svg(figure: Figure, *, name: str, text: str) -> str:
     return ElementTree.tostring(svg, encoding="unicode")
 
 
-@contextmanager
-def _glyphs_of_the_page() -> Iterator[None]:
-    """Words stay words, and the page has letters that the font here may lack."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from", UserWarning)
-        yield
-
-
 def _references(svg: ElementTree.Element) -> set[str]:
     """The ids that something in the figure points to, by href or by url."""
     values = (value for element in svg.iter() for value in element.attrib.values())
@@ -85,7 +123,7 @@ def _references(svg: ElementTree.Element) -> set[str]:
 
 
 def _simplify(element: ElementTree.Element, *, referenced: set[str]) -> None:
-    """Names without their namespace, needed ids alone, no blanks between the elements."""
+    """Drop namespaces, ids that nothing refers to, fonts, and blanks between elements."""
     element.tag = _local(element.tag)
     element.attrib = {
         _local(name): _plain(value)
@@ -95,7 +133,7 @@ def _simplify(element: ElementTree.Element, *, referenced: set[str]) -> None:
     if "style" in element.attrib:
         declarations = element.attrib["style"].split("; ")
         kept = [one for one in declarations if not one.startswith("font-family:")]
-        element.attrib["style"] = "; ".join(kept)  # the letters are the page's
+        element.attrib["style"] = "; ".join(kept)
     if not (element.text or "").strip():
         element.text = None
     if not (element.tail or "").strip():
@@ -109,5 +147,5 @@ def _plain(value: str) -> str:
 
 
 def _local(name: str) -> str:
-    """A name without its namespace: HTML knows those of SVG by themselves."""
+    """A name without its namespace, which HTML does not need."""
     return name.rpartition("}")[2]

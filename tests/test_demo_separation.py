@@ -9,7 +9,7 @@ from matplotlib import pyplot as plt
 
 from eqsep.cli import app
 from eqsep.demo import run_theory
-from eqsep.demo.theory import FAMILIES
+from eqsep.demo.separation import FAMILIES
 from eqsep.theory import count_boolean_functions
 
 

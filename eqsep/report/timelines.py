@@ -1,9 +1,57 @@
-"""The report of a watch: an episode of a monitor over time."""
+"""The reports of rows over time: a backtest, period by period, and the episode of a monitor."""
 
 from dataclasses import dataclass
 
+from eqsep.evaluation import Backtest
 from eqsep.monitor import ColumnShift, History, Monitor, Recent, Watched
 from eqsep.report.advice import Words
+
+
+@dataclass(frozen=True)
+class BacktestReport:
+    """All that the page of a backtest shows.
+
+    Attributes
+    ----------
+    title : str
+    found : Backtest
+    counts : dict of str to int
+        The rows of each label, "normal" first.
+    notes : tuple of str
+        What to know about the rows.
+    command : str
+        The command that makes the report again.
+
+    Examples
+    --------
+    >>> BacktestReport.template
+    'backtest.html.jinja'
+    """
+
+    title: str
+    found: Backtest
+    counts: dict[str, int]
+    notes: tuple[str, ...] = ()
+    command: str = ""
+
+    template = "backtest.html.jinja"
+
+    @property
+    def setting(self) -> str:
+        """How often models learn, when labels come and how many alarms are looked at."""
+        plan = self.found.schedule
+        sooner = ""
+        if plan.verdict is not None:
+            sooner = f", verdicts on alarms {_span(plan.verdict)} after the end of their period"
+        return (
+            f"The {plan.alarms:,} highest scores of each period of {_span(plan.every)} are looked "
+            f"at. Labels come {_span(plan.delay)} after the row{sooner}; models learn before each "
+            f"period what is known then."
+        )
+
+
+def _span(span: str | float) -> str:
+    return span if isinstance(span, str) and not span.isdigit() else f"{float(span):,g} rows"
 
 
 @dataclass(frozen=True, eq=False)
@@ -14,18 +62,18 @@ class WatchReport:
     ----------
     title : str
     delta : float
-        1 / delta is what the martingale must exceed.
+        Rows have changed if the martingale exceeds 1 / delta.
     chance : str
-        How often it is wrongly said that rows have changed, in words.
+        How often that is a false alert, in words.
     caution : str
         What the fit has found that breaks its promise; else empty.
     rate : float
         The promised rate of false alarms.
     watched : Watched
     recent : Recent
-        What is to be looked at in the last rows.
+        What to look at in the last rows.
     before : Watched or None
-        The episode before, where a change of the model has just ended it.
+        The previous episode, if a change of the model has just ended it.
     history : History
     shifts : tuple of ColumnShift
         The farthest first.
@@ -48,7 +96,7 @@ class WatchReport:
 def watch_report(
     monitor: Monitor, *, title: str = "Rows, watched", words: Words = str
 ) -> WatchReport:
-    """What there is to tell of the present episode of a monitor; `words` are those of warnings.
+    """The present episode of a monitor; `words` turns a warning into text.
 
     Examples
     --------

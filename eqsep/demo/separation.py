@@ -1,6 +1,5 @@
 """The demonstration of the theory: XOR by one neuron, an unseen circle, closing numbers."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -27,28 +26,24 @@ _CIRCLE_NAMES = {"normal": "normal", "outer": "seen (outer)", "inner": "unseen (
 
 @dataclass(frozen=True)
 class Corner:
-    """A corner of the unit square: what XOR is there, what was predicted, how far the line is."""
+    """A corner of the unit square."""
 
     x1: int
     x2: int
-    y: int
+    y: int  # XOR
     predicted: int
-    distance: float
+    distance: float  # to the line
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A method on the circles: how it ranks the unseen circle, and what it flags at score 0.
-
-    `gamma` is the width parameter of its kernel as given, "default", or "" where there is none;
-    `flagged` and `false_alarms` are shares of the unseen circle and of the test normals.
-    """
+    """A method on the circles: how it ranks the unseen circle, and what it flags at score 0."""
 
     method: str
-    gamma: str
+    gamma: str  # of its kernel as given, "default", or "" without a kernel
     average_precision: float
-    flagged: float
-    false_alarms: float
+    flagged: float  # the share of the unseen circle
+    false_alarms: float  # the share of the test normals
     flags_far: bool
 
 
@@ -56,7 +51,7 @@ class Contender:
 class Closing:
     """How many separators of a family close a region, and how likely random ones do.
 
-    The chances are about normals that leave no way out, as `closing_probability` has them.
+    The chances are those of `closing_probability`: that random normals leave no way out.
     """
 
     n_features: int
@@ -69,34 +64,14 @@ class Closing:
 
 @dataclass(frozen=True)
 class TheoryDemo:
-    """All results of the demonstration.
-
-    Attributes
-    ----------
-    xor : tuple of Corner
-        XOR by one `EqualitySeparator`.
-    fitted, functions : tuple of str
-        The Boolean functions of two inputs that one separator fits without a mistake, and all
-        that were tried: every one that is not constant.
-    constants : tuple of str
-        The constant ones, for which there is nothing to fit: one strict separator computes them
-        with a line that meets no corner.
-    prevalence : float
-        The share of the unseen circle in the test: what a score that knows nothing gets there.
-    circles : tuple of Contender
-        Methods that saw only the outer circle.
-    closing : tuple of Closing
-        The theory behind it.
-    panels : tuple of (estimator, X, y, title)
-        What to draw.
-    """
+    """All results of the demonstration."""
 
     xor: tuple[Corner, ...]
-    fitted: tuple[str, ...]
-    functions: tuple[str, ...]
-    constants: tuple[str, ...]
-    prevalence: float
-    circles: tuple[Contender, ...]
+    fitted: tuple[str, ...]  # the functions that one separator fits without a mistake
+    functions: tuple[str, ...]  # all Boolean functions of two inputs that are not constant
+    constants: tuple[str, ...]  # computed by a strict separator whose line meets no corner
+    prevalence: float  # of the unseen circle in the test: what a random score gets there
+    circles: tuple[Contender, ...]  # methods that saw only the outer circle
     closing: tuple[Closing, ...]
     panels: tuple[Drawing, ...]
 
@@ -121,14 +96,19 @@ def run_theory(*, random_state: int = 0) -> TheoryDemo:
     contenders = {name: _contend(*name, model, circles) for name, model in models.items()}
     return TheoryDemo(
         xor=_corners(logic["xor"]),
-        fitted=tuple(name for name, model in logic.items() if _is_perfect(model, name)),
+        fitted=tuple(
+            name for name, model in logic.items() if model.score(*make_logic(name)) == 1.0
+        ),
         functions=tuple(logic),
         constants=tuple(name for name in LOGIC_NAMES if name not in logic and _is_computed(name)),
         prevalence=float(circles.y_test.mean()),
         circles=tuple(contenders.values()),
         closing=tuple(_closing(n, family) for n in (2, 3, 10) for family in FAMILIES),
         panels=(
-            *_logic_panels(logic),
+            *(
+                (logic[name], *make_logic(name), f"{name.upper()} by one equality separator")
+                for name in ("xor", "and")
+            ),
             *(_circle_panel(contenders[name], models[name], circles) for name in _DRAWN),
         ),
     )
@@ -144,13 +124,8 @@ def _fit_logic(random_state: int) -> dict[str, EqualitySeparator]:
     }
 
 
-def _is_perfect(model: EqualitySeparator, name: str) -> bool:
-    X, y = make_logic(name)
-    return bool((model.predict(X) == y).all())
-
-
 def _is_computed(name: str) -> bool:
-    """Whether a strict equality separator computes the function, exactly decided."""
+    """Whether a strict equality separator computes the function, decided exactly."""
     return separating_hyperplane(*make_logic(name), family="strict-equality") is not None
 
 
@@ -190,11 +165,6 @@ def _closing(n_features: int, family: str) -> Closing:
     counts = (n_features, n_features + 1, 2 * n_features)
     chances = (closing_probability(family, n_features, k) for k in counts)
     return Closing(n_features, family, closing_number(family, n_features), *chances)
-
-
-def _logic_panels(logic: dict[str, EqualitySeparator]) -> Iterator[Drawing]:
-    for name in ("xor", "and"):
-        yield logic[name], *make_logic(name), f"{name.upper()} by one equality separator"
 
 
 def _circle_panel(contender: Contender, model: BaseEstimator, circles: Split) -> Drawing:

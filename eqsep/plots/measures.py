@@ -1,0 +1,327 @@
+"""What a detector finds: precision and scores by kind, and false alarms against the promise."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.lines import Line2D
+
+from eqsep.detector.detector import Detector
+from eqsep.evaluation import (
+    OVERALL,
+    Curve,
+    Promise,
+    ScoreHistogram,
+    anomaly_score,
+    kept_promises,
+    precision_recall_by_kind,
+    score_histogram,
+)
+from eqsep.plots.look import FAINT, INK, NORMAL_COLOUR, Display, as_text, frame, looks
+
+_HEIGHT = 0.82  # of the highest bar, where kinds are one apart
+
+
+class PrecisionRecallByKindDisplay(Display):
+    """Precision against recall of each kind of anomaly, against all normal rows.
+
+    A solid line is a seen kind, a dashed one an unseen kind. The number is the average precision.
+    Create a display with :meth:`from_estimator` or :meth:`from_predictions`.
+
+    Parameters
+    ----------
+    curves : dict of str to Curve
+        As `eqsep.evaluation.precision_recall_by_kind` gives them; "overall" is not drawn.
+    seen : collection of str or None
+        The kinds that were seen in training; if None, all lines are solid.
+
+    Attributes
+    ----------
+    lines_ : dict of str to matplotlib Line2D
+        The curve of each kind.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> display = PrecisionRecallByKindDisplay.from_predictions(
+    ...     [0.1, 0.5, 0.9, 0.3], ["normal", "normal", "scan", "flood"], seen=["scan"],
+    ...     ax=Figure().subplots(),
+    ... )
+    >>> [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    ['flood, unseen: 0.500', 'scan, seen: 1.000']
+    """
+
+    def __init__(self, *, curves: Mapping[str, Curve], seen: Collection[str] | None = None) -> None:
+        self.curves = curves
+        self.seen = seen
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        kind: Any,
+        *,
+        normal: str = "normal",
+        seen: Collection[str] | None = None,
+        ax: Axes | None = None,
+    ) -> "PrecisionRecallByKindDisplay":
+        """Draw how a fitted estimator finds each kind among the rows `X`.
+
+        Parameters
+        ----------
+        estimator : fitted scikit-learn estimator
+            Scored by `eqsep.evaluation.anomaly_score`.
+        X : table
+            Rows that the estimator has not learnt.
+        kind : array-like of str of shape (n_rows,)
+            The kind of each row.
+        normal : str, default="normal"
+            The name of the normal kind.
+        seen : collection of str, default=None
+            The kinds that were seen in training; a detector's own `kinds_` by default.
+        ax : matplotlib Axes, default=None
+            Where to draw; a new figure by default.
+        """
+        known = getattr(estimator, "kinds_", None) if seen is None else seen
+        return cls.from_predictions(
+            anomaly_score(estimator, X), kind, normal=normal, seen=known, ax=ax
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        score: Any,
+        kind: Any,
+        *,
+        normal: str = "normal",
+        seen: Collection[str] | None = None,
+        ax: Axes | None = None,
+    ) -> "PrecisionRecallByKindDisplay":
+        """Draw how scores, larger for the more anomalous, find each kind."""
+        curves = precision_recall_by_kind(score, kind, normal=normal)
+        return cls(curves=curves, seen=seen).plot(ax=ax)
+
+    def _draw(self, title: str | None) -> None:
+        self.lines_: dict[str, Line2D] = {}
+        curves = {name: curve for name, curve in self.curves.items() if name != OVERALL}
+        for name, look in looks(curves, normal=OVERALL).items():
+            curve = curves[name]
+            is_seen = self.seen is None or name in self.seen
+            word = "" if self.seen is None else ", seen" if is_seen else ", unseen"
+            (self.lines_[name],) = self.ax_.plot(
+                curve.recall,
+                curve.precision,
+                color=look.colour,
+                marker=look.marker,
+                markevery=0.25,
+                markersize=4,
+                linestyle="-" if is_seen else (0, (4, 2)),
+                linewidth=1.6,
+                drawstyle="steps-pre",
+                label=f"{as_text(name)}{word}: {curve.average_precision:.3f}",
+                clip_on=False,
+            )
+        self.ax_.set(xlim=(0, 1), ylim=(0, 1.02))
+        frame(self.ax_, title=title, x_label="recall", y_label="precision")
+        self.ax_.legend(
+            loc="upper left",
+            bbox_to_anchor=(0, -0.2),
+            borderaxespad=0,
+            fontsize="small",
+            frameon=False,
+            labelcolor=INK,
+            handlelength=2.6,
+        )
+
+
+class ScoreHistogramDisplay(Display):
+    """The scores of each kind, one above the other, and the threshold that all share.
+
+    Each kind is scaled to its highest bar. The share above the threshold is on the right.
+
+    Parameters
+    ----------
+    histogram : ScoreHistogram
+        As `eqsep.evaluation.score_histogram` gives it; its first kind is the normal one.
+    seen : collection of str or None
+        The kinds that were seen in training.
+
+    Attributes
+    ----------
+    bars_ : dict of str to matplotlib PolyCollection
+    threshold_ : matplotlib Line2D or None
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> display = ScoreHistogramDisplay.from_predictions(
+    ...     [0.1, 0.5, 0.9], ["normal", "normal", "scan"], threshold=0.6, ax=Figure().subplots()
+    ... )
+    >>> [label.get_text() for label in display.ax_.get_yticklabels()]
+    ['normal', 'scan']
+    """
+
+    def __init__(self, *, histogram: ScoreHistogram, seen: Collection[str] | None = None) -> None:
+        self.histogram = histogram
+        self.seen = seen
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, kind: Any, *, normal: str = "normal", ax: Axes | None = None
+    ) -> "ScoreHistogramDisplay":
+        """Draw the scores of a fitted detector and its threshold.
+
+        Parameters
+        ----------
+        estimator : Detector
+            Or any estimator with `score_samples`, larger for the more anomalous, and `threshold_`.
+        X : table
+            Rows that it has not learnt.
+        kind : array-like of str of shape (n_rows,)
+        """
+        return cls.from_predictions(
+            estimator.score_samples(X),
+            kind,
+            normal=normal,
+            threshold=estimator.threshold_,
+            seen=getattr(estimator, "kinds_", None),
+            ax=ax,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        score: Any,
+        kind: Any,
+        *,
+        normal: str = "normal",
+        threshold: float | None = None,
+        seen: Collection[str] | None = None,
+        ax: Axes | None = None,
+    ) -> "ScoreHistogramDisplay":
+        """Draw scores, larger for the more anomalous."""
+        histogram = score_histogram(score, kind, normal=normal, threshold=threshold)
+        return cls(histogram=histogram, seen=seen).plot(ax=ax)
+
+    def _draw(self, title: str | None) -> None:
+        edges, shares = self.histogram.edges, self.histogram.shares
+        kinds = list(shares)
+        self.bars_: dict[str, PolyCollection] = {}
+        for place, (name, look) in enumerate(looks(kinds, normal=kinds[0]).items()):
+            base = -float(place)
+            top = base + _HEIGHT * shares[name] / max(shares[name].max(), 1e-300)
+            self.ax_.axhline(base, color=FAINT, linewidth=0.6, zorder=1)
+            self.bars_[name] = self.ax_.fill_between(
+                edges, np.append(top, base), base, step="post", color=look.colour, linewidth=0
+            )
+            if self.histogram.threshold is not None:
+                self.ax_.annotate(
+                    f"{self.histogram.above[name]:.1%}",
+                    (1.01, base + 0.2),
+                    xycoords=("axes fraction", "data"),
+                    fontsize="small",
+                    color=INK,
+                )
+        self.threshold_ = self._threshold()
+        self.ax_.set_yticks([0.3 - i for i in range(len(kinds))], [self._named(k) for k in kinds])
+        self.ax_.set(ylim=(-len(kinds) + 0.9, 1.0), xlim=(edges[0], edges[-1]))
+        frame(self.ax_, title=title, x_label="score")
+        self.ax_.spines["left"].set_visible(False)
+        self.ax_.tick_params(axis="y", length=0)
+
+    def _named(self, name: str) -> str:
+        if self.seen is None or name == next(iter(self.histogram.shares)):
+            return as_text(name)
+        return f"{as_text(name)}\n({'seen' if name in self.seen else 'unseen'})"
+
+    def _threshold(self) -> Line2D | None:
+        at = self.histogram.threshold
+        if at is None:
+            return None
+        self.ax_.annotate(
+            "above it", (1.01, 1.0), xycoords="axes fraction", fontsize="small", color=INK
+        )
+        first, last = self.histogram.edges[[0, -1]]
+        self.ax_.annotate(
+            f" threshold {at:.3f} ",
+            (at, 1.0),
+            xycoords=("data", "axes fraction"),
+            ha="right" if at > (first + last) / 2 else "left",  # not over other words
+            fontsize="small",
+            color=INK,
+        )
+        return self.ax_.axvline(at, color=INK, linestyle="--", linewidth=1.1)
+
+
+class PromiseDisplay(Display):
+    """The share of new normal rows that raise an alarm, against the share that was promised.
+
+    The band is where 95 of 100 measured shares lie if the promise is kept; bars are intervals. A
+    share of 0 is drawn at the lower edge.
+
+    Parameters
+    ----------
+    promises : sequence of Promise
+        As `eqsep.evaluation.kept_promises` gives them.
+
+    Attributes
+    ----------
+    measured_ : matplotlib ErrorbarContainer
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from matplotlib.figure import Figure
+    >>> from eqsep import Detector
+    >>> X = np.random.default_rng(0).normal(size=(900, 2))
+    >>> detector = Detector(random_state=0).fit(X[:600])
+    >>> display = PromiseDisplay.from_estimator(detector, X[600:], ax=Figure().subplots())
+    >>> display.ax_.get_xlabel()
+    'promised share of false alarms'
+    """
+
+    def __init__(self, *, promises: Sequence[Promise]) -> None:
+        self.promises = promises
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Detector, X: Any, *, ax: Axes | None = None
+    ) -> "PromiseDisplay":
+        """Draw the promises of a fitted `Detector` against normal rows it has not learnt."""
+        model = estimator.model_
+        promises = kept_promises(model.scores(X), calibration=model.calibration.ordered)
+        return cls(promises=promises).plot(ax=ax)
+
+    def _draw(self, title: str | None) -> None:
+        rate, measured, low, high = (
+            np.array([getattr(p, name) for p in self.promises])
+            for name in ("rate", "measured", "low", "high")
+        )
+        floor = rate.min() / 4
+        least, most = (
+            np.maximum([getattr(p, name) for p in self.promises], floor)
+            for name in ("least_expected", "most_expected")
+        )
+        self.ax_.fill_between(rate, least, most, color=FAINT, alpha=0.45, linewidth=0)
+        self.ax_.plot(rate, rate, color=INK, linewidth=1, linestyle="--")
+        at = np.maximum(measured, floor)
+        self.measured_ = self.ax_.errorbar(
+            rate,
+            at,
+            yerr=[at - np.maximum(low, floor), np.maximum(high, floor) - at],
+            color=NORMAL_COLOUR,
+            marker="o",
+            markersize=5,
+            linestyle="none",
+            elinewidth=1.4,
+        )
+        self.ax_.set(xscale="log", yscale="log")
+        self.ax_.minorticks_off()
+        self.ax_.set_xticks(rate, [f"{r:.3g}%" for r in 100 * rate])
+        self.ax_.set_yticks(rate, [f"{r:.3g}%" for r in 100 * rate])
+        self.ax_.set_ylim(floor, max(float(high.max()), float(most.max())) * 1.2)
+        labels = {"x_label": "promised share of false alarms", "y_label": "measured"}
+        frame(self.ax_, title=title, **labels)

@@ -1,0 +1,191 @@
+"""Why rows raise alarms: the highest alarms with their reasons, and what each column does alone."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from eqsep.checks import counting_columns
+from eqsep.detector import ColumnClosedness, Detector
+from eqsep.detector.explainer import Explanation, Reason
+from eqsep.detector.model import Model
+from eqsep.tables.reading import Table
+
+_DIGITS = 3  # of numbers that are shown
+_MOST, _SHOWN = 12, 10  # columns that are shown at once; of more than these, so many
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """One alarm."""
+
+    row: str  # what the row is called
+    label: str
+    name: str  # that the detector gives: a seen kind, or "unseen"
+    p_value: float
+    explanation: Explanation
+    alike: int = 1  # rows with the same label and the same encoded values, this one among them
+
+    @property
+    def score(self) -> float:
+        return self.explanation.score
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """The columns that add something to the score, as it is shown."""
+        return tuple(r for r in self.explanation.reasons if round(r.contribution, _DIGITS))
+
+    @property
+    def rest(self) -> float:
+        """What is left for all other columns, so that what is shown adds up to the score shown."""
+        shown = (self.explanation.base, *(reason.contribution for reason in self.reasons))
+        return round(self.score, _DIGITS) - sum(round(part, _DIGITS) for part in shown)
+
+
+def top_alarms(
+    detector: Detector,
+    table: Table,
+    kind: np.ndarray,
+    *,
+    names: Sequence[str],
+    most: int = 12,
+    reasons: int = 4,
+) -> tuple[Alarm, ...]:
+    """The highest alarms, from every label in turn, so that no kind hides the others.
+
+    Rows with the same encoded values are one alarm. `names` are what rows are called, `reasons` is
+    the number of columns that are named for each alarm.
+    """
+    model = detector.model_
+    score = model.scores(table)
+    above = score > model.threshold
+    turns: list[tuple[int, str, int]] = []
+    sizes: dict[int, int] = {}
+    for label in np.unique(kind[above]):
+        rows = np.flatnonzero(above & (kind == label))
+        rows = rows[np.argsort(-score[rows], kind="stable")]
+        groups = list(islice(_groups(model, table, rows, score), most))
+        sizes |= {group[0]: len(group) for group in groups}
+        turns += [(turn, str(label), group[0]) for turn, group in enumerate(groups)]
+    chosen = np.array([row for _, _, row in sorted(turns)[:most]], dtype=int)
+    chosen = chosen[np.argsort(-score[chosen], kind="stable")]
+    if not len(chosen):
+        return ()
+    picked = table.take(chosen)
+    found = zip(
+        chosen.tolist(),
+        model.kind_of(picked).tolist(),
+        model.p_value(picked).tolist(),
+        model.explain(picked, top=reasons),
+        strict=True,
+    )
+    return tuple(
+        Alarm(
+            row=names[i],
+            label=str(kind[i]),
+            name=name,
+            p_value=p,
+            explanation=explanation,
+            alike=sizes[i],
+        )
+        for i, name, p, explanation in found
+    )
+
+
+def _groups(model: Model, table: Table, rows: np.ndarray, score: np.ndarray) -> Iterator[list[int]]:
+    """Rows in falling order of their score, grouped by their encoded values."""
+    start = 0
+    while start < len(rows):
+        tied = rows[start:][score[rows[start:]] == score[rows[start]]]
+        start += len(tied)
+        alike: dict[bytes, list[int]] = {}
+        encoded = model.plan.encode(table.take(tied)) if len(tied) > 1 else tied[:, None]
+        for row, values in zip(tied.tolist(), encoded, strict=True):
+            alike.setdefault(values.tobytes(), []).append(row)
+        yield from alike.values()
+
+
+@dataclass(frozen=True)
+class ColumnVerdict:
+    """What becomes of rows in which one column takes unusual values."""
+
+    closedness: ColumnClosedness
+    # "above" or "below", if the column moves there as time goes by and rows there raise an alarm:
+    # all later rows do.
+    outgrown: str | None = None
+    weight: float = 0.0  # what it adds to the scores of the alarms that are explained
+
+    @property
+    def name(self) -> str:
+        return self.closedness.column
+
+    @property
+    def since(self) -> str | None:
+        """The value from which on later rows raise an alarm, if the column is outgrown."""
+        ends = {end.where: end.since for end in self.closedness.ends}
+        return ends[self.outgrown] if self.outgrown else None
+
+    @property
+    def word(self) -> str:
+        """The verdict. A missing value is named if it is the only one that raises no alarm."""
+        if self.outgrown:
+            return "all later rows"
+        if self.closedness.is_late:
+            return "late"
+        if self.closedness.closed:
+            return "close"
+        silent = [end.where for end in self.closedness.ends if not end.rings]
+        return "no, where missing" if silent == ["missing"] else "no"
+
+    @property
+    def style(self) -> str:
+        """How it is coloured."""
+        return {"close": "good", "late": "late", "no, where missing": "late"}.get(self.word, "bad")
+
+
+def column_verdicts(
+    closedness: Sequence[ColumnClosedness],
+    *,
+    reads: dict[str, str],
+    usual: Table,
+    alarms: Sequence[Alarm],
+) -> tuple[ColumnVerdict, ...]:
+    """The verdict on each column.
+
+    Dates, by what each column `reads` as, and numbers that count the `usual` rows move on with
+    time. The reasons of `alarms` show which columns matter.
+    """
+    counting = {
+        column.name
+        for column in usual.columns
+        if counting_columns(Table([column], usual.named, usual.n_rows))
+    }
+    weights: dict[str, float] = {}
+    for reason in (reason for alarm in alarms for reason in alarm.reasons):
+        weights[reason.column] = weights.get(reason.column, 0.0) + reason.contribution
+    found = []
+    for one in closedness:
+        moves = reads.get(one.column) == "dates" or one.column in counting
+        ways = [end.where for end in one.ends if end.where in ("above", "below") and end.rings]
+        outgrown = ways[-1] if moves and ways else None
+        if outgrown == "below" and one.column not in counting:
+            outgrown = None  # dates never go back
+        found.append(ColumnVerdict(one, outgrown, weights.get(one.column, 0.0)))
+    return tuple(found)
+
+
+def that_matter(columns: Sequence[ColumnVerdict]) -> tuple[ColumnVerdict, ...]:
+    """All columns if they are few; else the ten that matter most.
+
+    First those that rows outgrow, then those that add most to alarms, then those in which an
+    unusual value raises no alarm.
+    """
+    if len(columns) <= _MOST:
+        return tuple(columns)
+    order = ("all later rows", "no", "late", "no, where missing", "close")
+
+    def place(one: ColumnVerdict) -> tuple[bool, float, int]:
+        return not one.outgrown, -one.weight, order.index(one.word)
+
+    return tuple(sorted(columns, key=place)[:_SHOWN])
