@@ -35,6 +35,9 @@ def run_watch(  # noqa: PLR0913  the options of a command
         Path | None, typer.Option(metavar="FILE", help="Where the selected rows go, as CSV.")
     ] = None,
     report: Report = None,
+    ordered: Annotated[
+        bool, typer.Option("--ordered", help="Rows are in time order: row numbers are the times.")
+    ] = False,
     exit_code: Annotated[
         bool,
         typer.Option(
@@ -60,6 +63,7 @@ def run_watch(  # noqa: PLR0913  the options of a command
                 layout=layout,
                 begin=(delta, random_state),
                 selection=selection,
+                ordered=ordered,
             )
         if report is not None:
             page = watch_report(monitor, title=f"{model.name}, watched", words=in_command)

@@ -13,6 +13,7 @@ from eqsep.commands.reading import (
     no_rows,
     pieces,
 )
+from eqsep.commands.runs import RunReader
 from eqsep.commands.scoring import reader_of
 from eqsep.commands.writing import check_model_out
 from eqsep.detector import Detector
@@ -76,10 +77,12 @@ def watch_files(
     layout: Layout,
     begin: tuple[float | None, int],
     selection: Selection,
+    ordered: bool = False,
 ) -> Monitor:
     """Watch the rows of files piece by piece, and keep the state.
 
-    Where there is no state yet, `begin` has the delta and the seed of a new one.
+    Where there is no state yet, `begin` has the delta and the seed of a new one. Where rows are
+    `ordered`, their numbers stand for times that the files lack.
     """
     inputs = files_of(paths)
     if state is not None:
@@ -100,11 +103,14 @@ def watch_files(
     done = 0
     with progress("rows") as say:
         reader = reader_of(detector.model_)
+        if detector.plan_.holdout.grouping is not None or isinstance(reader, RunReader):
+            reader = RunReader(detector.model_)
+            reader.runs = monitor.runs  # windows go on from the rows of the command before
         for name, table in pieces(inputs, reader.columns(), layout=layout, like=detector.plan_):
             with errors_placed(name, before=done):
                 if table.num_rows:
                     rows = reader(table)
-                    monitor.update(rows)
+                    monitor.update(rows, ordered=ordered)
                     selection.take(rows, before=done)
             done += table.num_rows
             say(counted(done, "row"))
@@ -131,6 +137,9 @@ def tell_watched(console: Screen, monitor: Monitor) -> None:
     named = recent.moved[:_COLUMNS]
     moved = ", ".join(f"{s.column} {s.standard_errors:+.1f}" for s in named)
     lines = {"rows": f"{watched.rows:,} in episode {watched.episode}"}
+    grouping = monitor.detector.plan_.holdout.grouping
+    if grouping is not None and watched.units is not None:
+        lines["rows"] += f", {counted(watched.units, grouping.unit)} ended"
     if monitor.before is not None:
         ended = monitor.before
         lines["new episode"] = (

@@ -2,17 +2,20 @@
 
 import math
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sqlalchemy import Connection, delete, insert, select
 
+from eqsep.detector.explainer import Explanation
 from eqsep.detector.model import Model, Verdicts
 from eqsep.errors import ParameterError, UserError
 from eqsep.serve import schema
 from eqsep.serve.ledger import Ledger
 from eqsep.serve.log import Row
+from eqsep.serve.runs import OpenRuns
 from eqsep.serve.store import Store, now
 from eqsep.serve.teaching import rows_for
 from eqsep.serve.watching import Watching
@@ -94,38 +97,72 @@ class Intake:
     def score(self, name: str, rows: list[Row], *, version: int | None = None) -> list[Answer]:
         """What a version, by default the live one, says of rows; nothing is kept."""
         number = self._ledger.in_use(name)[0] if version is None else version
-        return _answers(_judged(self._ledger.detector(number).model_, rows).verdicts, number)
+        model = self._ledger.detector(number).model_
+        if model.plan.windows is None:
+            return _answers(_judged(model, rows).verdicts, number)
+        with self._store.reading() as connection:
+            found = OpenRuns(connection, name, model).extended(rows)
+        good = [row for row in found if not isinstance(row, str)]
+        answers = iter(_answers(_judged(model, good).verdicts, number) if good else [])
+        return [Answer(error=row) if isinstance(row, str) else next(answers) for row in found]
+
+    def explain(self, name: str, rows: list[Row], *, top: int) -> list[Explanation | str]:
+        """Why each row has its score by the live version, or why it has none; nothing is kept."""
+        model = self._ledger.detector(self._ledger.in_use(name)[0]).model_
+        found: list[Row | str] = [*rows]
+        if model.plan.windows is not None:
+            with self._store.reading() as connection:
+                found = OpenRuns(connection, name, model).extended(rows)
+        good = [row for row in found if not isinstance(row, str)]
+        why = iter(model.explain(rows_for(model, good), top=top) if good else [])
+        return [row if isinstance(row, str) else next(why) for row in found]
 
     def take(self, name: str, rows: list[Row]) -> list[Answer]:
         """Score rows, and keep those to be looked at; that is done once this returns.
 
-        A row that cannot be scored gets an error of its own, and the others are served.
+        A row that cannot be scored gets an error of its own, and the others are served. Rows of a
+        model with windows go one after the other, whoever sends them.
         """
         live, shadow, settings = self._ledger.in_use(name)
-        places, judged, found = _judged_each(self._ledger.detector(live).model_, rows)
-        if judged is not None:
-            taken = [rows[i] for i in places]
-            answers = _answers(judged.verdicts, live)
-            ids = self._kept(name, taken, answers, self._shadowed(shadow, taken), settings)
-            for i, answer, number in zip(places, answers, ids, strict=True):
+        model = self._ledger.detector(live).model_
+        beside = None if shadow is None else self._ledger.detector(shadow).model_
+        if model.plan.windows is None:
+            scored = _Scored.of(model, beside, rows)
+            with self._store.writing() as connection:
+                ids = self._kept(connection, name, live, scored, settings)
+        else:
+            with self._store.writing() as connection:
+                runs = OpenRuns(connection, name, model)
+                runs.lock()
+                scored = _Scored.of(model, beside, runs.extended(rows))
+                ids = self._kept(connection, name, live, scored, settings)
+                runs.save()
+        found = {i: Answer(error=error) for i, error in scored.errors.items()}
+        if scored.judged is not None:
+            answers = _answers(scored.judged.verdicts, live)
+            for i, answer, number in zip(scored.places, answers, ids, strict=True):
                 found[i] = replace(answer, id=number)
-            self._watching.update(name, live, judged.encoded, judged.verdicts.score)
+            groups = None
+            if model.plan.holdout.grouping is not None:
+                groups = model.plan.grouped(rows_for(model, scored.rows)).groups
+            self._watching.update(
+                name, live, scored.judged.encoded, scored.judged.verdicts.score, groups
+            )
         return [found[i] for i in range(len(rows))]
-
-    def _shadowed(self, shadow: int | None, rows: list[Row]) -> Verdicts | None:
-        if shadow is None:
-            return None
-        return _judged(self._ledger.detector(shadow).model_, rows).verdicts
 
     def _kept(
         self,
+        connection: Connection,
         name: str,
-        rows: list[Row],
-        answers: list[Answer],
-        shadow: Verdicts | None,
+        version: int,
+        scored: "_Scored",
         settings: dict[str, Any],
     ) -> list[int | None]:
         """Write rows that are kept, and count all; the number of each that is."""
+        if scored.judged is None:
+            return []
+        rows, shadow = scored.rows, scored.shadow
+        answers = _answers(scored.judged.verdicts, version)
         with self._lock:
             draw = self._rng.random(len(rows)).tolist()
         keep = [a.alarm or d < self.keep_quiet for a, d in zip(answers, draw, strict=True)]
@@ -144,13 +181,12 @@ class Intake:
             "alarms": sum(answer.alarm for answer in answers),
             "shadow_alarms": 0 if shadow is None else int(shadow.alarm.sum()),
         }
-        with self._store.writing() as connection:
-            numbers = iter(_insert(connection, values))
-            self._watching.count(connection, name, answers[0].version, counted)
-            self._kept_quiet += len(values) - counted["alarms"]
-            if self._kept_quiet >= _CLEARED_EVERY:
-                self._kept_quiet = 0
-                _clear(connection, name)
+        numbers = iter(_insert(connection, values))
+        self._watching.count(connection, name, version, counted)
+        self._kept_quiet += len(values) - counted["alarms"]
+        if self._kept_quiet >= _CLEARED_EVERY:
+            self._kept_quiet = 0
+            _clear(connection, name)
         return [next(numbers) if kept else None for kept in keep]
 
 
@@ -173,22 +209,33 @@ def _answers(verdicts: Verdicts, number: int) -> list[Answer]:
     ]
 
 
-def _judged_each(
-    model: Model, rows: list[Row]
-) -> tuple[list[int], _Judged | None, dict[int, Answer]]:
-    """The places of rows that can be scored, the verdicts on them, and errors of the others."""
-    try:
-        return list(range(len(rows))), _judged(model, rows), {}
-    except UserError as error:
-        if len(rows) == 1:
-            return [], None, {0: Answer(error=str(error))}
-    errors: dict[int, Answer] = {}
-    for i, row in enumerate(rows):
-        *_, bad = _judged_each(model, [row])
-        if bad:
-            errors[i] = bad[0]
-    good = [i for i in range(len(rows)) if i not in errors]
-    return good, _judged(model, [rows[i] for i in good]) if good else None, errors
+@dataclass(frozen=True)
+class _Scored:
+    """The rows of a batch that can be scored, their places in it, and errors of the others."""
+
+    rows: list[Row]
+    places: list[int]
+    judged: _Judged | None
+    shadow: Verdicts | None
+    errors: dict[int, str]
+
+    @classmethod
+    def of(cls, model: Model, shadow: Model | None, found: Sequence[Row | str]) -> Self:
+        errors = {i: row for i, row in enumerate(found) if isinstance(row, str)}
+        rows = {i: row for i, row in enumerate(found) if not isinstance(row, str)}
+        judged = None
+        try:
+            judged = _judged(model, [*rows.values()]) if rows else None
+        except UserError as error:
+            if len(rows) == 1:
+                errors |= dict.fromkeys(rows, str(error))
+            else:
+                for i, row in rows.items():
+                    errors |= {i: bad for bad in cls.of(model, None, [row]).errors.values()}
+            rows = {i: row for i, row in rows.items() if i not in errors}
+            judged = _judged(model, [*rows.values()]) if rows else None
+        beside = None if shadow is None or not rows else _judged(shadow, [*rows.values()]).verdicts
+        return cls([*rows.values()], [*rows], judged, beside, errors)
 
 
 def _values(name: str, row: Row, answer: Answer, entity: str | None) -> dict[str, Any]:

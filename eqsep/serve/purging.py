@@ -11,6 +11,7 @@ from eqsep.serve import schema
 from eqsep.serve.ledger import Ledger
 from eqsep.serve.log import FORGET, LEARN, Lesson, Row
 from eqsep.serve.people import noted
+from eqsep.serve.runs import forget_runs, run_columns
 from eqsep.serve.store import Store
 
 
@@ -44,6 +45,7 @@ class Purging:
                 f"The model {name!r} has no column that says whose a row is: set its entity first."
             )
         lessons = self._lessons(name, column, entity)
+        is_run = run_columns(self._ledger.detector(live).plan_)[0] == column
         done: list[int] = []
 
         def write(connection: Connection, number: int, detector: Detector) -> None:
@@ -54,6 +56,7 @@ class Purging:
             content = {"version": number, "content": model_bytes(detector)}
             connection.execute(insert(schema.snapshots).values(**content))
             done.append(_delete_rows(connection, name, entity, by))
+            forget_runs(connection, name, entity if is_run else None)
 
         # Each way of learning is forgotten in turn; what is gone from the log goes with the last.
         learnt = self._learnt(live, column, entity)
@@ -68,6 +71,7 @@ class Purging:
         elif not done:
             with self._store.writing() as connection:
                 done.append(_delete_rows(connection, name, entity, by))
+                forget_runs(connection, name, entity if is_run else None)
         self._ledger.forget_kept()
         self._store.scrub()
         return Purged(sum(done), len(lessons))

@@ -103,6 +103,19 @@ verdicts = Table(
     Column("undone_version", _ID),  # that has forgotten it, where one has
 )
 
+# The last rows of each run of a model with windows, from which those of the next row go on.
+runs = Table(
+    "runs",
+    metadata,
+    Column("model", String(100), primary_key=True),
+    Column("run", String(16), primary_key=True),  # a hash of its name
+    Column("name", String(200), nullable=False),
+    Column("time", Float, nullable=False),  # of the last row
+    Column("time_shown", Text, nullable=False),  # as it came
+    Column("last", LargeBinary, nullable=False),  # floats: rows, by columns with windows
+    Column("at", Float, nullable=False),  # when the last row came
+)
+
 counts = Table(
     "counts",
     metadata,

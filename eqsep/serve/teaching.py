@@ -94,6 +94,10 @@ def rows_for(model: Model, rows: list[Row]) -> list[Any]:
     if plan.encoder.names is None:  # fitted to an array
         return [[row.get(name) for name in names] for row in rows]
     known = {*names, *(() if grouping is None else grouping.columns)}
+    if plan.windows is not None:
+        known |= {*plan.windows.added}
+        if len({plan.windows.added[0] in row for row in rows}) > 1:
+            raise UserError("Expected windows with every row, or with none, where runs are whole.")
     if all(row.keys() <= known for row in rows):
         return rows
     return [{name: value for name, value in row.items() if name in known} for row in rows]
@@ -116,8 +120,9 @@ def check_servable(name: str, detector: object) -> None:
             f"A service needs a fitted Detector, got {type(detector).__name__}: fit one with "
             f"eqsep fit."
         )
-    if detector.plan_.windows is not None:
+    grouping = detector.plan_.holdout.grouping
+    if detector.plan_.windows is not None and grouping is not None and grouping.columns[0] == "":
         raise UserError(
-            "A model with windows reads the rows of a run in order, which a service of single rows "
-            "does not keep. Score files with eqsep score, or fit without windows."
+            "The windows of this model are taken run by run, and its groups were not a column of "
+            "the fit, so rows cannot say which run they are of. Fit it with groups='COLUMN'."
         )

@@ -4,6 +4,7 @@ import io
 import secrets
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from eqsep.monitor.recent import Recent
 from eqsep.serve import schema
 from eqsep.serve.ledger import Ledger
 from eqsep.serve.store import Store, now
+from eqsep.tables.reading import RowGroups
 
 DELTA = 0.01  # the chance of a false word in an episode, over all workers
 MOST_WATCHED = 100_000  # rows of an episode: their scores are all kept
@@ -107,13 +109,21 @@ class Watching:
         self._saved: dict[str, float] = {}
         self._lock = threading.Lock()
 
-    def update(self, name: str, number: int, Z: np.ndarray, scores: np.ndarray) -> None:
+    def update(
+        self,
+        name: str,
+        number: int,
+        Z: np.ndarray,
+        scores: np.ndarray,
+        groups: RowGroups | None = None,
+    ) -> None:
         """Watch rows that a version has encoded and scored."""
         with self._lock:
             monitor = self._monitor(name, number)
             if monitor is None or monitor.watched.rows >= MOST_WATCHED:  # broken, and said so
                 return
-            monitor.update_scored(Z, scores)
+            with suppress(UserError):  # rows that do not say their group are not watched
+                monitor.update_scored(Z, scores, groups=groups)
             if time.monotonic() - self._saved.get(name, 0.0) >= _SAVED_EVERY:
                 self._save(name, monitor)
 
@@ -176,7 +186,7 @@ class Watching:
         if at != number or is_over:
             try:
                 monitor = Monitor(self._ledger.detector(number), delta=DELTA / self._workers)
-            except UserError:  # rows in groups, or nothing to compare with
+            except UserError:  # there is nothing to compare with
                 monitor = None
             self._monitors[name] = number, monitor
         return monitor

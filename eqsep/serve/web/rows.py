@@ -15,10 +15,12 @@ import orjson
 
 from eqsep.detector import Detector
 from eqsep.errors import UserError, quoted
+from eqsep.serve.runs import run_columns
 from eqsep.serve.web.limits import Limits
 from eqsep.tables.column import LARGEST, Column, UnreadableError, objects
 
-_READ = {"number": "a number", "date": "a date as in 2026-01-31T12:00:00", "duration": "seconds"}
+_DATE = "a date as in 2026-01-31T12:00:00"
+_READ = {"number": "a number", "date": _DATE, "duration": "seconds", "time": f"a number or {_DATE}"}
 _NUMBERS = {int, float, bool, type(None)}
 _PLAIN = {*_NUMBERS, str}
 _SHOWN = 60  # characters of a value in a message
@@ -61,7 +63,8 @@ class RowReader:
     """Checks rows against the columns of a detector.
 
     A row must have every column that the detector was fitted with; null says that a value is
-    missing. Columns that it does not know may come along: they are kept with the row.
+    missing. Columns that it does not know may come along: they are kept with the row. A model with
+    windows also needs the columns of the run and of the time, which cannot be missing.
 
     Examples
     --------
@@ -80,11 +83,14 @@ class RowReader:
     def __init__(self, detector: Detector, limits: Limits) -> None:
         learnt = detector.plan_.table_columns
         self.reads = {name: column.reads for name, column in learnt.items() if column is not None}
+        group, time = run_columns(detector.plan_)
+        self._run = [name for name in (group, time) if name is not None]
+        self.reads |= {name: "time" if name == time else "text" for name in self._run}
         self._limits = limits
         self._names = frozenset(self.reads)
         self._readable = [name for name, reads in self.reads.items() if reads in _READ]
-        self._numbers = _getter([name for name in self._readable if self.reads[name] != "date"])
-        self._dates = [name for name in self._readable if self.reads[name] == "date"]
+        self._dates = [name for name in self._readable if self.reads[name] in ("date", "time")]
+        self._numbers = _getter([name for name in self._readable if name not in self._dates])
 
     def check(self, rows: Sequence[Any]) -> CheckedRows:
         """The rows that can be scored, and what is wrong with the others."""
@@ -112,6 +118,9 @@ class RowReader:
         if not row.keys() >= self._names:
             absent = [name for name in self.reads if name not in row]
             return f"missing columns: {quoted(absent)}. Pass null where a value is not known"
+        for name in self._run:
+            if row[name] is None:
+                return f"column {_shown(name)}: expected a value in every row, as it orders them"
         if len(row) > self._limits.columns:
             return f"expected at most {self._limits.columns:,} columns, got {len(row):,}"
         for name, value in row.items():
@@ -135,8 +144,11 @@ class RowReader:
 
     def _unread(self, name: str, value: Any) -> str | None:
         """What is wrong with a value that must be a number, a date or a duration."""
+        reads = self.reads[name]
+        if reads == "time":
+            reads = "date" if isinstance(value, str) else "number"
         try:
-            Column(name, "mixed", objects([value])).numbers(self.reads[name])
+            Column(name, "mixed", objects([value])).numbers(reads)
         except UnreadableError:
             return f"column {_shown(name)}: expected {_READ[self.reads[name]]}, got {_shown(value)}"
         return None

@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from eqsep.detector.explainer import Explanation
 from eqsep.serve.web.arrow import MEDIA_TYPE as ARROW
 from eqsep.serve.web.arrow import answers_stream
 from eqsep.serve.web.guards import require
@@ -146,11 +147,11 @@ def _explained(service: Service, name: str, checked: CheckedRows, top: int) -> l
         raise TooMany(f"Expected at most {_MOST_EXPLAINED} rows to explain, got {checked.n_rows}.")
     if not checked.rows:
         return [None] * checked.n_rows
-    ledger = service.ws.ledger
-    detector = ledger.detector(ledger.live(name).id)
-    names = list(service.known(name).reads)
-    rows = [{column: row[column] for column in names} for row in checked.rows]
-    return checked.spread([asdict(one) for one in detector.explain(rows, top=top)])
+    found = checked.spread(service.ws.intake.explain(name, checked.rows, top=top))
+    for place, one in enumerate(found):
+        if isinstance(one, str):
+            checked.errors.append(RowError(place, one))
+    return [asdict(one) if isinstance(one, Explanation) else None for one in found]
 
 
 def _status(answers: list[Any]) -> int:
