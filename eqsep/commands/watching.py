@@ -69,7 +69,7 @@ class Selection:
             console.print(f"{'selected':11} {told}", markup=False, soft_wrap=True)
 
 
-def watch_files(
+def watch_files(  # noqa: PLR0913  what the options say
     model: Path,
     paths: Sequence[str],
     state: Path | None,

@@ -193,14 +193,14 @@ class Windows:
         if any(column.derived_from is not None for column in table.columns):
             return table
         known = {
-            name: {"kind": kind, "derived_from": column}
+            name: (kind, column)
             for column, kind in zip(self.columns, self.kinds, strict=True)
             if kind
             for name in _names(column, self.length)
         }
         columns = [
-            replace(column, values=column.numbers(more["kind"]), **more)
-            if (more := known.get(column.name))
+            Column(column.name, found[0], column.numbers(found[0]), derived_from=found[1])
+            if (found := known.get(column.name))
             else column
             for column in table.columns
         ]

@@ -159,7 +159,7 @@ class Monitor:
         units = calibration.groups[calibration.counting] if self._grouping else None
         held = model.evidence.held_out.normal[calibration.counting].astype(float)
         scores = calibration.ordered
-        self._patience, self._open = 1, {}
+        self._patience, self._open = 1, dict[int, np.ndarray]()
         if units is not None:
             self._patience = int(np.unique(units, return_counts=True)[1].max())
             held = _means(held, units)
@@ -253,7 +253,8 @@ class Monitor:
         """What each row is held out with: a hash of its group or of its block of time."""
         holdout = self.detector.model_.plan.holdout
         holdout.check_grouped(groups)
-        assert holdout.grouping is not None and groups is not None  # it was checked
+        assert holdout.grouping is not None
+        assert groups is not None  # it was checked
         return holdout.grouping.units(groups, key=holdout.key)
 
     def _ended(
@@ -300,8 +301,8 @@ class Monitor:
     def shifts(self) -> list[ColumnShift]:
         """How far the mean of each column has moved from the held-out rows, the farthest first.
 
-        The mean is that of the last 500 to 1,000 rows, or groups. Of a column that is encoded by several
-        values, the one that has moved most. Of many columns some are 3 standard errors away by
+        The mean is that of the last 500 to 1,000 rows, or groups. Of a column that is encoded by
+        several values, the one that has moved most. Of many columns some are 3 standard errors away by
         chance: `recent` says from where on they have moved.
         """
         moved = self._moved(self._jumper.n)
@@ -391,6 +392,7 @@ class Monitor:
         words = {"form": _FORM, "model": self.model_, "delta": self.delta}
         words |= {"random_state": self.random_state} | asdict(self.watched)
         n_encoded = len(self.detector.plan_.encoder.counted)
+        runs: dict[str, Any] = self.runs.arrays()
         np.savez(
             file,
             words=np.array(json.dumps(words)),
@@ -402,7 +404,7 @@ class Monitor:
             moves=self._moves,
             open_units=np.array(list(self._open), dtype=np.uint64),
             open_sums=np.reshape(list(self._open.values()), (-1, 3 + n_encoded)),
-            **self.runs.arrays(),
+            **runs,
         )
 
     @classmethod

@@ -231,7 +231,8 @@ class _Scored:
                 errors |= dict.fromkeys(rows, str(error))
             else:
                 for i, row in rows.items():
-                    errors |= {i: bad for bad in cls.of(model, None, [row]).errors.values()}
+                    alone = cls.of(model, None, [row]).errors
+                    errors |= {i: alone[0]} if alone else {}
             rows = {i: row for i, row in rows.items() if i not in errors}
             judged = _judged(model, [*rows.values()]) if rows else None
         beside = None if shadow is None or not rows else _judged(shadow, [*rows.values()]).verdicts
