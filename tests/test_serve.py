@@ -14,8 +14,8 @@ from eqsep.errors import UserError
 from eqsep.serve import intake as intakes
 from eqsep.serve import ledger as ledgers
 from eqsep.serve import schema, watching
-from eqsep.serve.log import Lesson
-from eqsep.serve.records import Filter
+from eqsep.serve.alarms import Filter
+from eqsep.serve.ledger import Lesson
 from eqsep.serve.store import Conflict, Missing, Store
 from eqsep.serve.workspace import Workspace
 

@@ -13,7 +13,7 @@ from eqsep.detector import Config
 from eqsep.detector.audit import NewKindWarning
 from eqsep.errors import UserError
 from eqsep.serve import runs
-from eqsep.serve.records import Filter
+from eqsep.serve.alarms import Filter
 from eqsep.serve.web.app import create_app
 from eqsep.serve.workspace import Workspace
 

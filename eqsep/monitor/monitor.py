@@ -302,8 +302,8 @@ class Monitor:
         """How far the mean of each column has moved from the held-out rows, the farthest first.
 
         The mean is that of the last 500 to 1,000 rows, or groups. Of a column that is encoded by
-        several values, the one that has moved most. Of many columns some are 3 standard errors away by
-        chance: `recent` says from where on they have moved.
+        several values, the one that has moved most. Of many columns some are 3 standard errors
+        away by chance: `recent` says from where on they have moved.
         """
         moved = self._moved(self._jumper.n)
         found = [

@@ -13,11 +13,9 @@ from eqsep.detector.explainer import Explanation
 from eqsep.detector.model import Model, Verdicts
 from eqsep.errors import ParameterError, UserError
 from eqsep.serve import schema
-from eqsep.serve.ledger import Ledger
-from eqsep.serve.log import Row
+from eqsep.serve.ledger import Ledger, Row, rows_for
 from eqsep.serve.runs import OpenRuns
 from eqsep.serve.store import Store, now
-from eqsep.serve.teaching import rows_for
 from eqsep.serve.watching import Watching
 
 MOST_QUIET = 20_000  # rows of a model that raised no alarm and that nobody has judged
@@ -26,29 +24,15 @@ _CLEARED_EVERY = 1_000  # such rows
 
 @dataclass(frozen=True)
 class Answer:
-    """What is said of a row.
-
-    Attributes
-    ----------
-    score, p_value : float
-    alarm : bool
-    kind : str
-        "normal", a seen kind, several ("a or b"), or "unseen".
-    version : int
-        That says so.
-    id : int or None
-        By which the row is found again, where it is kept.
-    error : str or None
-        Why nothing can be said of it.
-    """
+    """What is said of a row."""
 
     score: float = math.nan
     p_value: float = math.nan
     alarm: bool = False
-    kind: str = ""
-    version: int = 0
-    id: int | None = None
-    error: str | None = None
+    kind: str = ""  # "normal", a seen kind, several ("a or b"), or "unseen"
+    version: int = 0  # that says so
+    id: int | None = None  # by which the row is found again, where it is kept
+    error: str | None = None  # why nothing can be said of it
 
 
 class Intake:
@@ -203,10 +187,8 @@ def _judged(model: Model, rows: list[Row]) -> _Judged:
 
 
 def _answers(verdicts: Verdicts, number: int) -> list[Answer]:
-    return [
-        Answer(score=score, p_value=p_value, alarm=alarm, kind=kind, version=number)
-        for score, p_value, alarm, kind in zip(*(v.tolist() for v in verdicts), strict=True)
-    ]
+    columns = zip(*(column.tolist() for column in verdicts), strict=True)
+    return [Answer(score, p, alarm, kind, number) for score, p, alarm, kind in columns]
 
 
 @dataclass(frozen=True)

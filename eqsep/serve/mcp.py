@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from eqsep import __version__
 from eqsep.errors import MissingExtraError, UserError
-from eqsep.serve.records import Alarm, Filter
+from eqsep.serve.alarms import Alarm, Filter
 from eqsep.serve.workspace import Workspace
 
 try:

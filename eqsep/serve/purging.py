@@ -8,8 +8,7 @@ from eqsep.detector import Detector
 from eqsep.errors import UserError
 from eqsep.persistence.files import model_bytes
 from eqsep.serve import schema
-from eqsep.serve.ledger import Ledger
-from eqsep.serve.log import FORGET, LEARN, Lesson, Row
+from eqsep.serve.ledger import FORGET, LEARN, Ledger, Lesson, Row
 from eqsep.serve.people import noted
 from eqsep.serve.runs import forget_runs, run_columns
 from eqsep.serve.store import Store
@@ -80,12 +79,11 @@ class Purging:
         """The versions, wherever in the log, whose lessons hold rows of the entity."""
         table = schema.versions
         query = select(table.c.id, table.c.lesson).where(table.c.model == name)
-        with self._store.reading() as connection:
-            return [
-                row.id
-                for row in connection.execute(query.order_by(table.c.id))
-                if row.lesson and any(_is_of(one, column, entity) for one in row.lesson["rows"])
-            ]
+        return [
+            row.id
+            for row in self._store.rows(query.order_by(table.c.id))
+            if row.lesson and any(_is_of(one, column, entity) for one in row.lesson["rows"])
+        ]
 
     def _learnt(self, live: int, column: str, entity: str) -> list[Lesson]:
         """What the live version knows of the entity: a lesson of judged rows, and one of others."""

@@ -16,9 +16,8 @@ from eqsep.detector.plan import Plan
 from eqsep.detector.runs import Runs
 from eqsep.errors import UserError
 from eqsep.serve import schema
-from eqsep.serve.log import Row
+from eqsep.serve.ledger import Row, rows_for
 from eqsep.serve.store import now
-from eqsep.serve.teaching import rows_for
 
 MOST_RUNS = 100_000  # of a model: those longest without a row are forgotten first
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, Select, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
@@ -65,6 +65,16 @@ class Store:
         """A connection that sees one state of the store."""
         with self.engine.connect().execution_options(reads=True) as connection:
             yield connection
+
+    def rows(self, query: Select[Any]) -> list[Any]:
+        """The rows that a query selects."""
+        with self.reading() as connection:
+            return list(connection.execute(query).all())
+
+    def first(self, query: Select[Any]) -> Any:
+        """The first of them, or None."""
+        with self.reading() as connection:
+            return connection.execute(query).first()
 
     def scrub(self) -> None:
         """Leave nothing of what was deleted in files of the store itself, as far as it has any."""

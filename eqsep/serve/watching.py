@@ -44,41 +44,22 @@ class Minute:
 
 @dataclass(frozen=True)
 class Watch:
-    """How a model does.
+    """How a model does."""
 
-    Attributes
-    ----------
-    version : int
-        The live one: an episode begins with each version.
-    rows, alarms : int
-        That came in the episode.
-    promised : float
-        The share of normal rows that may raise an alarm.
-    martingale : float or None
-        The highest capital of a bet against rows being as those that calibrate. None where rows
-        cannot be watched, or none came.
-    broken_at : int or None
-        The row of the episode at which it was too high to be chance.
-    too_many : bool
-        Whether more of the last rows raised an alarm than the promise allows, anomalies included.
-    shifts : list of (str, float)
-        Columns whose mean has moved, in standard errors, the farthest first.
-    per_minute : list of Minute
-        The last hours, of all versions.
-    banner, advice : str or None
-        What is wrong, and what to do.
-    """
-
-    version: int
-    rows: int
+    version: int  # the live one: an episode begins with each version
+    rows: int  # that came in the episode
     alarms: int
-    promised: float
+    promised: float  # the share of normal rows that may raise an alarm
+    # the highest capital of a bet against rows being as those that calibrate. None where rows
+    # cannot be watched, or none came.
     martingale: float | None
-    broken_at: int | None
+    broken_at: int | None  # the row of the episode at which it was too high to be chance
+    # whether more of the last rows raised an alarm than the promise allows, anomalies included
     too_many: bool
+    # columns whose mean has moved, in standard errors, the farthest first
     shifts: list[tuple[str, float]]
-    per_minute: list[Minute]
-    banner: str | None
+    per_minute: list[Minute]  # the last hours, of all versions
+    banner: str | None  # what is wrong, and what to do
     advice: str | None
 
     @property

@@ -1,7 +1,10 @@
-"""Templates to pages: what every page knows, and what is said when something fails."""
+"""Templates to pages: what every page knows, the files that browsers fetch, and error pages."""
 
+import hashlib
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -14,14 +17,60 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from eqsep.errors import UserError
-from eqsep.serve.console.assets import Assets
 from eqsep.serve.console.formats import FILTERS
 from eqsep.serve.store import Conflict, Missing
 from eqsep.serve.web import guards
 from eqsep.serve.workspace import Workspace
 
+_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _OF_MODEL = ("inbox", "groups", "judge", "model", "watch")
 _STATUS = {Missing: 404, Conflict: 409}
+
+
+@dataclass(frozen=True)
+class Asset:
+    """A file with its type, and the address under which it never changes."""
+
+    content: bytes
+    media_type: str
+    address: str
+
+
+class Assets:
+    """All of them by name, read once: a request names one of these or gets nothing."""
+
+    def __init__(self) -> None:
+        self._files = dict(_found(files("eqsep.serve.console") / "static", ""))
+
+    def address(self, name: str) -> str:
+        """Where browsers find a file."""
+        return self._files[name].address
+
+    def names(self) -> list[str]:
+        """The files that there are."""
+        return sorted(self._files)
+
+    def answer(self, name: str) -> Response:
+        """A file as an answer; browsers keep it, as a changed one has another address."""
+        if name not in self._files:
+            raise Missing(f"There is no file {name!r}.")
+        asset = self._files[name]
+        kept = {"Cache-Control": "public, max-age=31536000, immutable"}
+        return Response(asset.content, media_type=asset.media_type, headers=kept)
+
+
+def _found(folder: Traversable, within: str) -> list[tuple[str, Asset]]:
+    found = []
+    for entry in folder.iterdir():
+        name = within + entry.name
+        suffix = "." + entry.name.rpartition(".")[2]
+        if entry.is_dir():
+            found += _found(entry, f"{name}/")
+        elif suffix in _TYPES:
+            content = entry.read_bytes()
+            digest = hashlib.sha256(content).hexdigest()[:12]
+            found.append((name, Asset(content, _TYPES[suffix], f"/static/{name}?v={digest}")))
+    return found
 
 
 async def _posted(request: Request) -> FormData:

@@ -1,4 +1,4 @@
-"""Who comes in: hosts, tokens and roles, forged requests, rates, sizes, and what browsers may do.
+"""Who may come in: hosts, tokens and roles, forged requests, rates, sizes, a browser's session.
 
 One layer around the whole application, so that no route can forget it: a route is open only if
 it is named in `OPEN`.
@@ -11,18 +11,19 @@ import re
 import time
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
+from typing import Annotated
 from urllib.parse import parse_qs, quote, urlsplit
 
+from fastapi import APIRouter, Form
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from eqsep.serve.people import People, Person
-from eqsep.serve.web import faults
-from eqsep.serve.web.faults import refused
-from eqsep.serve.web.limits import Limits, TokenBuckets
+from eqsep.serve.web.limits import API, Limits, TokenBuckets, answer, refused
+from eqsep.serve.workspace import Workspace
 
 COOKIE = "eqsep_token"
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "[::1]"})
@@ -162,9 +163,9 @@ class Guard:
         except Exception as error:
             if scope.get("told") is error:  # by the application, in its last moment
                 return
-            answer = _answer(error, asked)  # a fault of the software is logged by it
+            told = _answer(error, asked)  # a fault of the software is logged by it
             if not begun:
-                await answer(scope, receive, send_guarded)
+                await told(scope, receive, send_guarded)
 
     def _check_host(self, scope: Scope) -> None:
         if self.hosts is None:
@@ -237,16 +238,16 @@ def _host(named: str) -> str:
 
 def _answer(error: Exception, asked: _Asked) -> Response:
     """What is wrong; browsers without a token are sent to where they enter one."""
-    answer = faults.answer(error, asked.path)
-    if answer.status_code != 401 or asked.path.startswith(faults.API):
-        return answer
+    told = answer(error, asked.path)
+    if told.status_code != 401 or asked.path.startswith(API):
+        return told
     there = f"/login?next={quote(asked.page(), safe='')}"
     gone = {"Set-Cookie": f"{COOKIE}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict"}
     if b"hx-request" in asked.headers:
         return Response(status_code=401, headers=gone | {"HX-Redirect": there})
     if asked.method in _SAFE:
         return Response(status_code=303, headers=gone | {"Location": there})
-    return answer
+    return told
 
 
 def _bounded(receive: Receive, most: int, seconds: float) -> Receive:
@@ -311,3 +312,49 @@ def _again(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return again
+
+
+def session_routes(ws: Workspace) -> APIRouter:
+    """Entering a token, and leaving."""
+    routes = APIRouter(include_in_schema=False)
+
+    @routes.post("/login")
+    async def login(
+        request: Request, token: Annotated[str, Form()], next: Annotated[str, Form()] = "/"
+    ) -> Response:
+        guard: Guard = request.scope["guard"]
+        _check_origin(request)
+        address = request.client.host if request.client else "unknown"
+        found = await guard.whose(token.strip(), address)
+        if found is None:
+            await run_in_threadpool(ws.people.log, "nobody", "login refused", address=address)
+            return RedirectResponse("/login?error=token", 303)
+        await run_in_threadpool(ws.people.log, found.name, "login", address=address)
+        answer = RedirectResponse(_local(next), 303)
+        secure = request.url.scheme == "https"
+        answer.set_cookie(
+            COOKIE, token.strip(), httponly=True, samesite="strict", secure=secure, path="/"
+        )
+        return answer
+
+    @routes.post("/logout")
+    async def logout(request: Request) -> Response:
+        await run_in_threadpool(ws.people.log, person(request).name, "logout")
+        answer = RedirectResponse("/login", 303)
+        answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+        return answer
+
+    return routes
+
+
+def _check_origin(request: Request) -> None:
+    """Refuse a form of another site: it would let somebody work under a name that is not theirs."""
+    origin = request.headers.get("origin")
+    if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
+        raise refused(403, "Enter the token on the page of this service.")
+
+
+def _local(there: str) -> str:
+    """A path of this service: no other site is gone to from here."""
+    is_path = there.startswith("/") and not there.startswith(("//", "/\\"))
+    return there if is_path and there.isprintable() else "/"

@@ -1,11 +1,25 @@
-"""What one caller may ask of the service, and how often."""
+"""What a caller may ask and how often, and the answer when a request is refused."""
 
+import logging
+import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from eqsep.errors import UserError
+from eqsep.serve.store import Conflict, Missing
 
 _MOST_KEYS = 10_000  # callers that are remembered: the longest unseen are forgotten first
+API = ("/api/", "/v2", "/invocations", "/metrics", "/health", "/ping", "/version", "/openapi.json")
+_LOG = logging.getLogger("eqsep.serve")
+_FIELDS = 5  # of a request that are named in an error
 
 
 @dataclass(frozen=True)
@@ -92,3 +106,46 @@ class TokenBuckets:
         now = self._clock()
         tokens, since = self._held.get(key, (self._size, now))
         return min(tokens + (now - since) * self._rate, self._size), now
+
+
+class TooMany(UserError):
+    """A request is larger than the service takes."""
+
+
+_STATUS = {Missing: 404, Conflict: 409, TooMany: 413}
+
+
+def refused(status: int, told: str, **headers: str) -> HTTPException:
+    """The error by which a request is refused; `retry_after` is the header `Retry-After`."""
+    named = {name.replace("_", "-").title(): value for name, value in headers.items()}
+    return HTTPException(status, told, named)
+
+
+def answer(error: Exception, path: str) -> Response:
+    """In JSON for programs, as MLflow's server writes it where that was asked; else as text."""
+    status, told, headers = _what(error)
+    if not path.startswith(API):
+        return Response(told, status, headers, media_type="text/plain")
+    body: dict[str, Any] = {"error": told}
+    if path == "/invocations":
+        code = "INTERNAL_ERROR" if status >= 500 else "BAD_REQUEST"
+        body = {"error_code": code, "message": told}
+    return Response(orjson.dumps(body), status, headers, media_type="application/json")
+
+
+def _what(error: Exception) -> tuple[int, str, dict[str, str]]:
+    if isinstance(error, HTTPException):
+        return error.status_code, str(error.detail), dict(error.headers or {})
+    if isinstance(error, RequestValidationError):
+        return 422, _invalid(error), {}
+    if isinstance(error, UserError):
+        return next((s for t, s in _STATUS.items() if isinstance(error, t)), 400), str(error), {}
+    number = secrets.token_hex(4)
+    _LOG.error("fault %s", number, exc_info=error)
+    return 500, f"Something went wrong here: the log has it under {number}.", {}
+
+
+def _invalid(error: RequestValidationError) -> str:
+    """What is wrong with the fields of a request, without what they hold."""
+    told = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:_FIELDS]]
+    return "; ".join(told)

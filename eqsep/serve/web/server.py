@@ -28,28 +28,15 @@ _STARTED = 30.0  # seconds that a server has to start
 
 @dataclass(frozen=True)
 class Serving:
-    """What to serve, and where.
+    """What to serve, and where."""
 
-    Attributes
-    ----------
-    database : str
-        The URL of the store.
-    host, port
-        Where to listen; the port 0 is any that is free.
-    workers : int
-        Processes; each scores on its own, and all share the store.
-    keep_quiet : float
-        The share of rows without an alarm that is kept.
-    names : tuple of str
-        Names by which the service may be called; none of them checks nothing. On this machine
-        alone, its own names.
-    """
-
-    database: str
-    host: str = "127.0.0.1"
+    database: str  # the URL of the store
+    host: str = "127.0.0.1"  # where to listen; the port 0 is any that is free
     port: int = 8000
-    workers: int = 1
-    keep_quiet: float = 0.05
+    workers: int = 1  # processes; each scores on its own, and all share the store
+    keep_quiet: float = 0.05  # the share of rows without an alarm that is kept
+    # names by which the service may be called; none of them checks nothing. On this machine alone,
+    # its own names.
     names: tuple[str, ...] = ()
 
     @property
