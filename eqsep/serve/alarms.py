@@ -323,7 +323,11 @@ class Alarms:
             asked = [a for a in alarms if a.reasons is None and a.said.version == version]
             detector = self._ledger.at_hand(version)
             kept += [] if detector is None else [alarm.id for alarm in asked]
-            model = self._live(asked[0].model) if detector is None else detector.model_
+            model = (
+                self._ledger.live_detector(asked[0].model).model_
+                if detector is None
+                else detector.model_
+            )
             explained = model.explain(rows_for(model, [alarm.row for alarm in asked]), top=_REASONS)
             for alarm, one in zip(asked, explained, strict=True):  # as it comes back from the store
                 reasons[alarm.id] = asdict(one) | {"reasons": [asdict(why) for why in one.reasons]}
@@ -337,7 +341,7 @@ class Alarms:
     def normal_rows(self, number: int, *, n: int = 5) -> list[dict[str, str]]:
         """The normal rows nearest to a row, in the units of the table."""
         alarm = self.get(number)
-        model = self._live(alarm.model)
+        model = self._ledger.live_detector(alarm.model).model_
         table = model.plan.align(rows_for(model, [alarm.row]))
         return model.explainer.nearest_normal_rows(table, n=n)[0]
 
@@ -455,9 +459,6 @@ class Alarms:
 
     def _opened(self, name: str) -> list[Alarm]:
         return self.inbox(name, limit=MOST).alarms
-
-    def _live(self, name: str) -> Model:
-        return self._ledger.detector(self._ledger.in_use(name)[0]).model_
 
     def _change(self, numbers: Sequence[int], **values: Any) -> None:
         self.some(numbers)

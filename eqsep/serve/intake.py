@@ -38,14 +38,8 @@ class Answer:
 class Intake:
     """Scores rows by the live version of a model, and keeps alarms and some rows that pass.
 
-    Parameters
-    ----------
-    store, ledger, watching
-    keep_quiet : float, default=0.05
-        The share of rows that raise no alarm which are kept, drawn at random. Half of them are
-        offered to be judged: these measure what is missed, and may calibrate.
-    random_state : int, default=None
-        Of the draws.
+    A share of `keep_quiet` of the rows that raise no alarm is kept, drawn at random. Half of them
+    are offered to be judged: these measure what is missed, and may calibrate.
 
     Examples
     --------
@@ -92,7 +86,7 @@ class Intake:
 
     def explain(self, name: str, rows: list[Row], *, top: int) -> list[Explanation | str]:
         """Why each row has its score by the live version, or why it has none; nothing is kept."""
-        model = self._ledger.detector(self._ledger.in_use(name)[0]).model_
+        model = self._ledger.live_detector(name).model_
         found: list[Row | str] = [*rows]
         if model.plan.windows is not None:
             with self._store.reading() as connection:

@@ -400,6 +400,10 @@ class Ledger:
         """The version that raises alarms."""
         return self.version(self._model(name).live)
 
+    def live_detector(self, name: str) -> Detector:
+        """The detector of the version that raises alarms. It is shared: copy it to change it."""
+        return self.detector(self._model(name).live)
+
     def shadow(self, name: str) -> Version | None:
         """The version that scores beside it, and raises none."""
         number = self._model(name).shadow

@@ -34,16 +34,7 @@ def run_columns(plan: Plan) -> tuple[str | None, str | None]:
 
 
 class OpenRuns:
-    """The runs of a model, within a transaction.
-
-    Parameters
-    ----------
-    connection : Connection
-    name : str
-        Of the model.
-    model : Model
-        A version of it: all have the same windows.
-    """
+    """The runs of a model by its name, within a transaction; any version has the same windows."""
 
     def __init__(self, connection: Connection, name: str, model: Model) -> None:
         self._connection, self._name, self._model = connection, name, model

@@ -125,6 +125,12 @@ class Change:
     alarm: Alarm
     then: Said
 
+    @property
+    def is_renamed(self) -> bool:
+        """Whether an alarm stays one, under another name."""
+        now, then = self.alarm.now, self.then
+        return now.alarm and then.alarm and now.kind != then.kind
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -180,14 +186,7 @@ def preview_of(learning: Learning, alarms: list[Alarm], others: list[Alarm]) -> 
         rows=rows,
         goes=[c for c in changes if c.alarm.now.alarm and not c.then.alarm],
         rises=[c for c in changes if c.then.alarm and not c.alarm.now.alarm],
-        renamed=[
-            c
-            for c in changes
-            if learning.named
-            and c.then.alarm
-            and c.alarm.now.alarm
-            and c.then.kind != c.alarm.now.kind
-        ],
+        renamed=[c for c in changes if learning.named and c.is_renamed],
         n_looked_at=len(others),
         fits=_fits(learning, alarms[0]) if learning.named else {},
         threshold=(learning.before.threshold, learning.after.threshold),

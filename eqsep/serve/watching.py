@@ -25,6 +25,7 @@ _SAVED_EVERY = 20.0  # seconds
 _FORGOTTEN_AFTER = 86_400.0  # seconds without a word from a worker
 _MINUTE = 60
 _KEY, _COUNTED = ("model", "minute", "version", "worker"), ("rows", "alarms", "shadow_alarms")
+_SUMS = [func.sum(schema.counts.c[column]) for column in _COUNTED]
 _ADDED = (  # made once: it is done with every batch of rows
     update(schema.counts)
     .where(*(schema.counts.c[column] == bindparam(f"its_{column}") for column in _KEY))
@@ -59,8 +60,8 @@ class Watch:
     # columns whose mean has moved, in standard errors, the farthest first
     shifts: list[tuple[str, float]]
     per_minute: list[Minute]  # the last hours, of all versions
-    banner: str | None  # what is wrong, and what to do
-    advice: str | None
+    banner: str | None = None  # what is wrong, and what to do
+    advice: str | None = None
 
     @property
     def alarm_rate(self) -> float:
@@ -71,16 +72,8 @@ class Watch:
 class Watching:
     """The watch over the models of a store, by each worker over the rows that it scores.
 
-    Parameters
-    ----------
-    store : Store
-    ledger : Ledger
-    workers : int, default=1
-        How many share the chance of a false word.
-
-    Notes
-    -----
-    An episode ends with its version, or after 100,000 rows of a worker in which nothing was found.
+    The workers share the chance of a false word. An episode ends with its version, or after 100,000
+    rows of a worker in which nothing was found.
     """
 
     def __init__(self, store: Store, ledger: Ledger, *, workers: int = 1) -> None:
@@ -132,30 +125,31 @@ class Watching:
         number = self._ledger.live(name).id
         detector = self._ledger.detector(number)
         since = int(now() - hours * 3600) // _MINUTE * _MINUTE
-        with self._store.reading() as connection:
-            rows, alarms = _totals(connection, name, number)
-            minutes = _minutes(connection, name, since)
-            states = connection.execute(
-                select(schema.monitors.c.state).where(schema.monitors.c.model == name)
-            ).scalars()
-            monitors = [m for m in (_read(state, detector) for state in states) if m is not None]
-        worst = max(monitors, key=lambda monitor: monitor.watched.highest, default=None)
+        counts, monitors = schema.counts, schema.monitors
+        mine = counts.c.model == name
+        rows, alarms, _ = self._store.first(select(*_SUMS).where(mine, counts.c.version == number))
+        minutes = select(counts.c.minute, *_SUMS).where(mine, counts.c.minute >= since)
+        states = self._store.rows(select(monitors.c.state).where(monitors.c.model == name))
+        watched = [m for m in (_read(row.state, detector) for row in states) if m is not None]
+        worst = max(watched, key=lambda monitor: monitor.watched.highest, default=None)
         recent = None if worst is None else worst.recent()
-        broken = [m.watched.broken_at for m in monitors if m.watched.broken_at is not None]
+        shifts = [] if worst is None else worst.shifts()[:10]
+        broken = [m.watched.broken_at for m in watched if m.watched.broken_at is not None]
         watch = Watch(
             version=number,
-            rows=rows,
-            alarms=alarms,
+            rows=int(rows or 0),
+            alarms=int(alarms or 0),
             promised=detector.false_alarm_rate,
             martingale=None if worst is None else worst.watched.highest,
             broken_at=min(broken, default=None),
             too_many=recent is not None and recent.too_many,
-            shifts=[]
-            if worst is None
-            else [(s.column, s.standard_errors) for s in worst.shifts()[:10]],
-            per_minute=minutes,
-            banner=None,
-            advice=None,
+            shifts=[(shift.column, shift.standard_errors) for shift in shifts],
+            per_minute=[
+                Minute(*map(int, row))
+                for row in self._store.rows(
+                    minutes.group_by(counts.c.minute).order_by(counts.c.minute)
+                )
+            ],
         )
         return _with_words(watch, recent)
 
@@ -185,23 +179,6 @@ class Watching:
         self._saved[name] = time.monotonic()
 
 
-def _totals(connection: Connection, name: str, number: int) -> tuple[int, int]:
-    """The rows and alarms of a version."""
-    table = schema.counts
-    query = select(func.sum(table.c.rows), func.sum(table.c.alarms))
-    mine = (table.c.model == name) & (table.c.version == number)
-    rows, alarms = connection.execute(query.where(mine)).one()
-    return int(rows or 0), int(alarms or 0)
-
-
-def _minutes(connection: Connection, name: str, since: int) -> list[Minute]:
-    table = schema.counts
-    sums = (func.sum(table.c[column]) for column in ("rows", "alarms", "shadow_alarms"))
-    query = select(table.c.minute, *sums).group_by(table.c.minute).order_by(table.c.minute)
-    mine = (table.c.model == name) & (table.c.minute >= since)
-    return [Minute(*map(int, row)) for row in connection.execute(query.where(mine))]
-
-
 def _read(state: bytes, detector: Detector) -> Monitor | None:
     """The monitor that a worker has kept, where its episode is the present one."""
     try:
@@ -220,7 +197,7 @@ def _with_words(watch: Watch, recent: Recent | None) -> Watch:
             banner=f"Rows are no longer as those that were learnt (since row {watch.broken_at:,} "
             f"of this version): the promised {watch.promised:.1%} of false alarms does not hold.",
             advice=f"Look at the columns that have moved ({moved}). If the new rows are normal, "
-            f"judge rows of the queue, or fit anew with rows of now; if not, look at the alarms.",
+            f"judge rows of the queue, or fit again with recent rows; if not, look at the alarms.",
         )
     if recent is not None and recent.too_many:
         return replace(

@@ -8,8 +8,7 @@ from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from eqsep.serve.console.inbox import add_routes, add_verdict_routes
-from eqsep.serve.console.models import add_setting_routes, add_version_routes, add_watch_routes
+from eqsep.serve.console import inbox, models
 from eqsep.serve.console.pages import Pages, path_of
 from eqsep.serve.workspace import Workspace
 
@@ -39,12 +38,6 @@ def router(ws: Workspace) -> APIRouter:
     def playground(request: Request) -> Response:
         return pages.show(request, "playground.html", heading="Playground")
 
-    for add in (
-        add_routes,
-        add_verdict_routes,
-        add_version_routes,
-        add_watch_routes,
-        add_setting_routes,
-    ):
-        add(routes, pages)
+    inbox.add_routes(routes, pages)
+    models.add_routes(routes, pages)
     return routes

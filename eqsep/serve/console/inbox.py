@@ -30,6 +30,13 @@ STATES = (
     ("quiet", "quiet: never were"),
 )
 ORDERS = (("at", "newest first"), ("score", "highest first"))
+_TEXTS = (
+    "kind",
+    "entity",
+    "assignee",
+    "column",
+    "value",
+)  # filters that are looked for as they are
 AGES = (("", "any"), ("3600", "last hour"), ("86400", "last day"), ("604800", "last week"))
 _LATEST, _VERDICTS = 5, 50
 _FIRST_KEY = 4  # of a kind; those before are verdicts
@@ -63,15 +70,11 @@ class Chosen:
         """The filter of the store."""
         age = _number("age", self.age)
         return Filter(
-            kind=self.kind or None,
             state=_one_of(STATES, self.state),
             order=_one_of(ORDERS, self.order),
             min_score=_number("score", self.min_score),
             since=None if age is None else time.time() - age,
-            entity=self.entity or None,
-            assignee=self.assignee or None,
-            column=self.column or None,
-            value=self.value or None,
+            **{name: getattr(self, name) or None for name in _TEXTS},
         )
 
     def query(self) -> str:
@@ -114,8 +117,7 @@ def _with(kinds: dict[str, int], chosen: str) -> dict[str, int]:
 
 def _columns(pages: Pages, model: str, chosen: str) -> list[str]:
     """The columns of a model, and the chosen one even where it is not among them."""
-    ledger = pages.ws.ledger
-    names = [*ledger.detector(ledger.live(model).id).plan_.table_columns]
+    names = [*pages.ws.ledger.live_detector(model).plan_.table_columns]
     return names if not chosen or chosen in names else [*names, chosen]
 
 
@@ -129,8 +131,9 @@ def judging_values(pages: Pages, model: str) -> dict[str, Any]:
 
 
 def add_routes(routes: APIRouter, pages: Pages) -> None:
-    """The inbox, the page of an alarm, and groups."""
+    """The inbox, the page of an alarm, groups, and verdicts."""
     ws = pages.ws
+    _add_verdicts(routes, pages)
 
     @routes.get("/m/{model}/inbox")
     def inbox(request: Request, model: str, page: int = 1) -> Response:
@@ -139,12 +142,10 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
         found = ws.alarms.inbox(
             model, chosen.filter(), limit=PER_PAGE, offset=PER_PAGE * (number - 1)
         )
-        values = judging_values(pages, model)
         return pages.show(
             request,
             "inbox.html",
             heading="Inbox",
-            model=model,
             page=_Page(ws.alarms.with_reasons(found.alarms), found.total, number),
             chosen=chosen,
             filtered=chosen != Chosen(),
@@ -157,7 +158,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             columns=_columns(pages, model, chosen.column),
             people=sorted(person.name for person in ws.people.all()),
             banner=ws.watching.status(model).banner,
-            **values,
+            **judging_values(pages, model),
         )
 
     @routes.get("/m/{model}/inbox/fresh")
@@ -165,9 +166,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
         chosen = Chosen.of(request)
         newer = Filter(**{**vars(chosen.filter()), "since": after})
         n = ws.alarms.inbox(model, newer, limit=1).total
-        return pages.panel(
-            request, "panel_fresh.html", heading="Inbox", model=model, n=n, query=chosen.query()
-        )
+        return pages.panel(request, "panel_fresh.html", heading="Inbox", n=n, query=chosen.query())
 
     @routes.get("/m/{model}/alarms/{number}")
     def alarm(request: Request, model: str, number: int) -> Response:
@@ -182,13 +181,12 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             "alarm.html",
             heading=f"Alarm {number}",
             current="inbox",
-            model=model,
             alarm=found,
             reasons=reasons,
             most_added=max((abs(one["contribution"]) for one in reasons), default=0) or 1,
             told={one["column"] for one in reasons[:3]},
             normal_rows=ws.alarms.normal_rows(number),
-            fits=fits_now(ws.ledger.detector(ws.ledger.live(model).id).model_, found),
+            fits=fits_now(ws.ledger.live_detector(model).model_, found),
             alike=ws.alarms.with_reasons(ws.alarms.alike(number)),
             history=ws.alarms.with_reasons(ws.alarms.of_entity(number)),
             verdicts=ws.verdicts.of_row(number),
@@ -204,7 +202,6 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             "entity.html",
             heading="Entity",
             current="inbox",
-            model=model,
             name=name,
             history=ws.alarms.with_reasons(ws.alarms.history(model, name)),
             entity_name=ws.ledger.settings(model).get("entity") or "entity",
@@ -218,7 +215,6 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             request,
             "groups.html",
             heading="Groups",
-            model=model,
             groups=found,
             shown=_OF_GROUP,
             alone=ws.alarms.kinds(model).get(UNSEEN, 0) - sum(len(one.alarms) for one in found),
@@ -235,7 +231,6 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             "group.html",
             heading="Group",
             current="groups",
-            model=model,
             number=number,
             group=found,
             **judging_values(pages, model),
@@ -301,7 +296,7 @@ def _renamed(preview: Preview) -> list[Change]:
     return [one for one in preview.renamed if _is_renamed(one.alarm.now, one.then)]
 
 
-def add_verdict_routes(routes: APIRouter, pages: Pages) -> None:
+def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
     """Preview, verdict, undo, handing over, notes, and the queue of rows to judge."""
     ws = pages.ws
 
@@ -315,18 +310,17 @@ def add_verdict_routes(routes: APIRouter, pages: Pages) -> None:
             request,
             "panel_preview.html",
             heading="Preview",
-            model=model,
             preview=found,
             named=named,
             renamed=_renamed(found),
             teaches=said.teaches,
             still=sum(one.then.alarm for one in found.rows) if said.verdict == FALSE else 0,
-            n_normal=round(ws.ledger.detector(ws.ledger.live(model).id).model_.n_learnt[0]),
-            **_fields(said),
+            n_normal=round(ws.ledger.live_detector(model).model_.n_learnt[0]),
+            **vars(said),
         )
 
     @routes.post("/m/{model}/preview/names")
-    def names(request: Request, model: str, form: Posted) -> Response:
+    def names(request: Request, form: Posted) -> Response:
         guards.require(request, "judge")
         said = _Said.of(form)
         found = ws.verdicts.preview(said.ids, said.verdict, kind=said.kind)
@@ -334,7 +328,6 @@ def add_verdict_routes(routes: APIRouter, pages: Pages) -> None:
             request,
             "panel_names.html",
             heading="Names",
-            model=model,
             preview=found,
             renamed=_renamed(found),
         )
@@ -351,7 +344,6 @@ def add_verdict_routes(routes: APIRouter, pages: Pages) -> None:
             request,
             "panel_given.html",
             heading="Learnt" if said.teaches else "Noted",
-            model=model,
             given=given,
             undone=[],
             version=given.version,
@@ -371,7 +363,6 @@ def add_verdict_routes(routes: APIRouter, pages: Pages) -> None:
             request,
             "panel_given.html",
             heading="Undone",
-            model=model,
             given=None,
             undone=[ws.verdicts.get(number) for number in numbers],
             version=version,
@@ -381,7 +372,7 @@ def add_verdict_routes(routes: APIRouter, pages: Pages) -> None:
         )
 
     @routes.post("/m/{model}/assign")
-    def assign(request: Request, model: str, form: Posted) -> Response:
+    def assign(request: Request, form: Posted) -> Response:
         person = guards.require(request, "judge")
         ids, to = _numbers(form, "id"), str(form.get("to", "")).strip()
         if not ids:
@@ -393,19 +384,18 @@ def add_verdict_routes(routes: APIRouter, pages: Pages) -> None:
             request,
             "panel_said.html",
             heading="Handed over",
-            model=model,
             detail=told,
             changed_alarms=True,
         )
 
     @routes.post("/m/{model}/alarms/{number}/note")
-    def annotate(request: Request, model: str, number: int, form: Posted) -> Response:
+    def annotate(request: Request, number: int, form: Posted) -> Response:
         person = guards.require(request, "judge")
         to = str(form.get("to", "")).strip()
         ws.alarms.annotate(number, str(form.get("note", "")).strip())
         ws.alarms.assign([number], to or None)
         ws.people.log(person.name, "annotated", rows=[number], to=to)
-        return pages.panel(request, "panel_said.html", heading="Saved", model=model, detail="")
+        return pages.panel(request, "panel_said.html", heading="Saved", detail="")
 
     @routes.get("/m/{model}/judge")
     def judge(request: Request, model: str) -> Response:
@@ -417,13 +407,8 @@ def add_verdict_routes(routes: APIRouter, pages: Pages) -> None:
             request,
             "judge.html",
             heading="Judge",
-            model=model,
             offered=shown,
             missed=ws.queue.missed(model),
             enough=_ENOUGH,
             **judging_values(pages, model),
         )
-
-
-def _fields(said: _Said) -> dict[str, Any]:
-    return {name: getattr(said, name) for name in ("ids", "choice", "verdict", "kind", "note")}

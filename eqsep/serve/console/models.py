@@ -30,7 +30,13 @@ ROLES = (("view", "look"), ("judge", "and give verdicts"), ("admin", "and everyt
 _ENTRIES = 100
 
 
-def add_version_routes(routes: APIRouter, pages: Pages) -> None:
+def add_routes(routes: APIRouter, pages: Pages) -> None:
+    """All of these screens."""
+    for add in (_add_versions, _add_watch, _add_settings):
+        add(routes, pages)
+
+
+def _add_versions(routes: APIRouter, pages: Pages) -> None:
     """Versions of a model: looking at them, going back, a shadow, and the log done again."""
     ledger = pages.ws.ledger
 
@@ -42,7 +48,6 @@ def add_version_routes(routes: APIRouter, pages: Pages) -> None:
             request,
             "model.html",
             heading="Model",
-            model=model,
             live=live,
             shadow=ledger.shadow(model),
             versions=ledger.versions(model),
@@ -61,7 +66,6 @@ def add_version_routes(routes: APIRouter, pages: Pages) -> None:
             request,
             "panel_revert.html",
             heading="Going back",
-            model=model,
             version=version,
             reopened=reopened,
             again=again,
@@ -88,7 +92,6 @@ def add_version_routes(routes: APIRouter, pages: Pages) -> None:
             request,
             "panel_replay.html",
             heading="Replay",
-            model=model,
             replay=ledger.replay(model),
         )
 
@@ -116,7 +119,7 @@ def _facts(model: Model) -> list[tuple[str, str]]:
     ]
 
 
-def add_watch_routes(routes: APIRouter, pages: Pages) -> None:
+def _add_watch(routes: APIRouter, pages: Pages) -> None:
     """One screen."""
 
     @routes.get("/m/{model}/watch")
@@ -127,7 +130,6 @@ def add_watch_routes(routes: APIRouter, pages: Pages) -> None:
             request,
             "watch.html",
             heading="Watch",
-            model=model,
             watch=status,
             too_high=round(1 / DELTA),
             plotted=[[getattr(minute, name) for minute in shown] for name in _SERIES],
@@ -143,7 +145,7 @@ def _every(counted: list[Minute]) -> list[Minute]:
     return [found.get(at, Minute(at, 0, 0, 0)) for at in range(first, last + 1, 60)]
 
 
-def add_setting_routes(routes: APIRouter, pages: Pages) -> None:
+def _add_settings(routes: APIRouter, pages: Pages) -> None:
     """One screen, and what its forms do."""
     ws = pages.ws
 

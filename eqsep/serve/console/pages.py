@@ -90,12 +90,7 @@ class Screen:
 
 
 class Pages:
-    """Makes pages of templates, for one workspace.
-
-    Parameters
-    ----------
-    ws : Workspace
-    """
+    """Makes pages of templates, for one workspace."""
 
     def __init__(self, ws: Workspace) -> None:
         self.ws = ws
@@ -115,16 +110,9 @@ class Pages:
         """A page outside the console: the one on which people sign in."""
         return HTMLResponse(self._environment.get_template(template).render(values))
 
-    def show(
-        self,
-        request: Request,
-        template: str,
-        *,
-        heading: str,
-        model: str | None = None,
-        **values: Any,
-    ) -> HTMLResponse:
-        """A page: one of a model where that is given."""
+    def show(self, request: Request, template: str, *, heading: str, **values: Any) -> HTMLResponse:
+        """A page: of the `model` that is given, or that its path names."""
+        model = values.pop("model", request.path_params.get("model"))
         names = self.ws.ledger.names()
         status = values.pop("status", 200)
         values.setdefault("current", heading.lower())
@@ -138,19 +126,18 @@ class Pages:
         return HTMLResponse(page, status)
 
     def panel(
-        self, request: Request, template: str, *, heading: str, model: str, **values: Any
+        self, request: Request, template: str, *, heading: str, **values: Any
     ) -> HTMLResponse:
         """A part of a page, for the script that puts it in its place; else a page of its own."""
         changed = values.pop("changed_alarms", False)
         if "hx-request" not in request.headers:
-            return self.show(
-                request, "panel_page.html", heading=heading, model=model, panel=template, **values
-            )
-        status = values.pop("status", 200)
-        part = self._environment.get_template(template)
-        content = part.render(**self._known(request, model), heading=heading, **values)
+            return self.show(request, "panel_page.html", heading=heading, panel=template, **values)
+        known = self._known(request, request.path_params["model"])
+        content = self._environment.get_template(template).render(
+            heading=heading, **known, **values
+        )
         return HTMLResponse(
-            content, status, {"HX-Trigger-After-Swap": "alarms-changed"} if changed else None
+            content, headers={"HX-Trigger-After-Swap": "alarms-changed"} if changed else None
         )
 
     def _known(self, request: Request, model: str | None) -> dict[str, Any]:
@@ -194,7 +181,7 @@ class Pages:
             again = status == _STATUS[Conflict]  # the page it was asked from is behind
             return HTMLResponse(part.render(problem=problem, again=again), status)
         values: dict[str, Any] = {"problem": problem, "again": False, "status": status}
-        return self.show(request, "problem.html", heading="A problem", **values)
+        return self.show(request, "problem.html", heading="A problem", model=None, **values)
 
 
 def path_of(model: str) -> str:
@@ -204,9 +191,6 @@ def path_of(model: str) -> str:
 
 def _screens(model: str | None) -> list[Screen]:
     own = [] if model is None else [(name, f"{path_of(model)}/{name}") for name in _OF_MODEL]
-    free = [("playground", "/playground"), ("settings", _settings(model))]
+    of_model = "" if model is None else f"?model={quote(model, safe='')}"
+    free = [("playground", "/playground"), ("settings", f"/settings{of_model}")]
     return [Screen(name, name.capitalize(), path) for name, path in (*own, *free)]
-
-
-def _settings(model: str | None) -> str:
-    return "/settings" if model is None else f"/settings?model={quote(model, safe='')}"

@@ -116,14 +116,8 @@ class _Asked:
 class Guard:
     """The layer around the application.
 
-    Parameters
-    ----------
-    app : ASGI application
-    people : People
-    limits : Limits
-    hosts : collection of str or None
-        The names by which the service may be called; None takes any. A page of another site that
-        lets its own name point to this machine is refused by it.
+    `hosts` are the names by which the service may be called; None takes any. A page of another site
+    that lets its own name point to this machine is refused by it.
     """
 
     def __init__(

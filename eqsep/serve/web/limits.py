@@ -39,7 +39,7 @@ class Limits:
     text : int
         Characters of a value.
     waiting : int
-        Rows that wait to be scored: beyond it, callers are told to come again.
+        Rows that wait to be scored: beyond it, callers have to retry.
     seconds : float
         That a request may take to be sent, and to be scored.
     requests : float
@@ -63,16 +63,7 @@ class Limits:
 
 
 class TokenBuckets:
-    """A bucket for each caller: it holds so many tokens, fills at a rate, and a request takes one.
-
-    Parameters
-    ----------
-    rate : float
-        Tokens in a second.
-    size : float
-        Tokens that a full bucket holds.
-    clock : callable
-        Seconds, from anywhere.
+    """A bucket for each caller: it holds `size` tokens, `rate` a second come, a request takes one.
 
     Examples
     --------
