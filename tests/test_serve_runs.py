@@ -253,3 +253,18 @@ def test_groups_that_are_no_column_cannot_be_served(work):
     beside = fit.fit(rows[VALUES], groups=rows["run"])
     with pytest.raises(UserError, match="cannot say which run they are of"):
         work.ledger.add("beside", beside, by="ada")
+
+
+def test_rows_that_do_not_say_their_group_are_scored_and_not_watched(url):
+    """Windows need the group; a model without them scores a row alone, as it always did."""
+    rows = sensors()[["run", *VALUES]]
+    detector = Detector(**SETTINGS, config=Config.fast()).fit(rows, groups="run")
+    work = Workspace(url)
+    work.ledger.add("plant", detector, by="ada")
+    new = as_rows(sensors(seed=1, n_runs=1)[["run", *VALUES]])
+    without = {name: new[0][name] for name in VALUES}
+    assert len(scores(work.intake.take("plant", [new[0], without, {**without, "run": None}]))) == 3
+    assert work.watching.status("plant").martingale is None
+    scores(work.intake.take("plant", new))
+    assert work.watching.status("plant").martingale is not None
+    work.close()

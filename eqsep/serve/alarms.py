@@ -285,12 +285,25 @@ class Alarms:
     def inbox(self, name: str, wanted: Filter = _OPEN, *, limit: int = 50, offset: int = 0) -> Page:
         """The rows of a model that are asked for, as the live version sees them."""
         self.refresh(name)
+        table, where = schema.rows, wanted.conditions()
+        first = table.c.now_score if wanted.order == "score" else table.c.at
+        count = select(func.count()).select_from(table).where(table.c.model == name, *where)
+        rows = self.rows(name, *where, order=[first.desc()], limit=limit, offset=offset)
+        return Page(rows, int(self._store.first(count)[0]))
+
+    def rows(
+        self,
+        name: str,
+        *where: ColumnElement[bool],
+        order: Sequence[ColumnElement[Any]] = (),
+        limit: int = MOST,
+        offset: int = 0,
+    ) -> list[Alarm]:
+        """The rows of a model for which all of this holds, by this order, then the newest first."""
         table = schema.rows
-        where = and_(table.c.model == name, *wanted.conditions())
-        first = table.c.now_score.desc() if wanted.order == "score" else table.c.at.desc()
-        query = select(table).where(where).order_by(first, table.c.id.desc())
-        total = int(self._store.first(select(func.count()).select_from(table).where(where))[0])
-        return Page(found(self._store, query.limit(limit).offset(offset)), total)
+        query = select(table).where(table.c.model == name, *where)
+        query = query.order_by(*order, table.c.id.desc())
+        return found(self._store, query.limit(limit).offset(offset))
 
     def kinds(self, name: str) -> dict[str, int]:
         """How many open alarms have each kind as their first name, the most frequent first."""
@@ -323,11 +336,7 @@ class Alarms:
             asked = [a for a in alarms if a.reasons is None and a.said.version == version]
             detector = self._ledger.at_hand(version)
             kept += [] if detector is None else [alarm.id for alarm in asked]
-            model = (
-                self._ledger.live_detector(asked[0].model).model_
-                if detector is None
-                else detector.model_
-            )
+            model = (detector or self._ledger.live_detector(asked[0].model)).model_
             explained = model.explain(rows_for(model, [alarm.row for alarm in asked]), top=_REASONS)
             for alarm, one in zip(asked, explained, strict=True):  # as it comes back from the store
                 reasons[alarm.id] = asdict(one) | {"reasons": [asdict(why) for why in one.reasons]}
@@ -367,10 +376,8 @@ class Alarms:
     def history(self, name: str, entity: str, *, limit: int = 500) -> list[Alarm]:
         """All that is kept of an entity, judged or not, the newest first."""
         self.refresh(name)
-        table = schema.rows
-        where = and_(table.c.model == name, table.c.entity == entity)
-        query = select(table).where(where).order_by(table.c.at.desc(), table.c.id.desc())
-        return found(self._store, query.limit(limit))
+        table = schema.rows.c
+        return self.rows(name, table.entity == entity, order=[table.at.desc()], limit=limit)
 
     def groups(self, name: str, *, limit: int = 20) -> list[Group]:
         """Open alarms of no seen kind that look alike: the largest groups of two and more."""
@@ -443,19 +450,12 @@ class Alarms:
     def looked_at(self, name: str) -> list[Alarm]:
         """The newest rows that nobody has judged: open alarms, and those that raise none."""
         self.refresh(name)
-        table = schema.rows
-        where = and_(table.c.model == name, table.c.state != JUDGED)
-        return [
-            alarm
+        table = schema.rows.c
+        open_, quiet = (
+            self.rows(name, table.state != JUDGED, table.now_alarm == is_alarm)
             for is_alarm in (True, False)
-            for alarm in found(
-                self._store,
-                select(table)
-                .where(where, table.c.now_alarm == is_alarm)
-                .order_by(table.c.id.desc())
-                .limit(MOST),
-            )
-        ]
+        )
+        return open_ + quiet
 
     def _opened(self, name: str) -> list[Alarm]:
         return self.inbox(name, limit=MOST).alarms
@@ -512,11 +512,14 @@ class Queue:
         table = schema.rows.c
         each = max(1, limit // 3)
         passed, shuffled = ~table.now_alarm, (table.id * 7919) % 10_007
-        random = self._rows(name, and_(passed, table.drawn), shuffled, each)
-        near = self._rows(name, and_(passed, ~table.drawn), -table.now_score, each)
-        between = self._rows(
-            name, and_(table.now_alarm, table.now_kind.contains(OR)), -table.at, each
-        )
+        is_open = table.state == OPEN
+
+        def rows(*where: ColumnElement[bool], first: ColumnElement[Any]) -> list[Alarm]:
+            return self._alarms.rows(name, is_open, *where, order=[first, table.id], limit=each)
+
+        random = rows(passed, table.drawn, first=shuffled)
+        near = rows(passed, ~table.drawn, first=-table.now_score)
+        between = rows(table.now_alarm, table.now_kind.contains(OR), first=-table.at)
         return [
             *(Offered(alarm, BETWEEN.format(kind=alarm.now.kind)) for alarm in between),
             *(Offered(alarm, RANDOM) for alarm in random),
@@ -536,11 +539,3 @@ class Queue:
         counted = self._store.rows(query.where(judged).group_by(verdicts.verdict))
         given = {verdict: int(n) for verdict, n in counted}
         return Share.counted(given.get(TRUE, 0), given.get(TRUE, 0) + given.get(FALSE, 0))
-
-    def _rows(
-        self, name: str, where: ColumnElement[bool], first: ColumnElement[int], limit: int
-    ) -> list[Alarm]:
-        table = schema.rows
-        mine = and_(table.c.model == name, table.c.state == OPEN, where)
-        query = select(table).where(mine).order_by(first, table.c.id)
-        return found(self._store, query.limit(limit))

@@ -76,10 +76,7 @@ class Intake:
         """What a version, by default the live one, says of rows; nothing is kept."""
         number = self._ledger.in_use(name)[0] if version is None else version
         model = self._ledger.detector(number).model_
-        if model.plan.windows is None:
-            return _answers(_judged(model, rows).verdicts, number)
-        with self._store.reading() as connection:
-            found = OpenRuns(connection, name, model).extended(rows)
+        found = self._extended(name, model, rows)
         good = [row for row in found if not isinstance(row, str)]
         answers = iter(_answers(_judged(model, good).verdicts, number) if good else [])
         return [Answer(error=row) if isinstance(row, str) else next(answers) for row in found]
@@ -87,13 +84,17 @@ class Intake:
     def explain(self, name: str, rows: list[Row], *, top: int) -> list[Explanation | str]:
         """Why each row has its score by the live version, or why it has none; nothing is kept."""
         model = self._ledger.live_detector(name).model_
-        found: list[Row | str] = [*rows]
-        if model.plan.windows is not None:
-            with self._store.reading() as connection:
-                found = OpenRuns(connection, name, model).extended(rows)
+        found = self._extended(name, model, rows)
         good = [row for row in found if not isinstance(row, str)]
         why = iter(model.explain(rows_for(model, good), top=top) if good else [])
         return [row if isinstance(row, str) else next(why) for row in found]
+
+    def _extended(self, name: str, model: Model, rows: list[Row]) -> Sequence[Row | str]:
+        """Rows with their windows, where the model takes some, or why a row cannot have them."""
+        if model.plan.windows is None:
+            return rows
+        with self._store.reading() as connection:
+            return OpenRuns(connection, name, model).extended(rows)
 
     def take(self, name: str, rows: list[Row]) -> list[Answer]:
         """Score rows, and keep those to be looked at; that is done once this returns.
@@ -120,12 +121,7 @@ class Intake:
             answers = _answers(scored.judged.verdicts, live)
             for i, answer, number in zip(scored.places, answers, ids, strict=True):
                 found[i] = replace(answer, id=number)
-            groups = None
-            if model.plan.holdout.grouping is not None:
-                groups = model.plan.grouped(rows_for(model, scored.rows)).groups
-            self._watching.update(
-                name, live, scored.judged.encoded, scored.judged.verdicts.score, groups
-            )
+            self._watching.update(name, live, scored.rows, *scored.judged)
         return [found[i] for i in range(len(rows))]
 
     def _kept(
@@ -217,12 +213,7 @@ class _Scored:
 
 def _values(name: str, row: Row, answer: Answer, entity: str | None) -> dict[str, Any]:
     """A row as it is kept."""
-    verdict = {
-        "score": answer.score,
-        "p_value": answer.p_value,
-        "kind": answer.kind,
-        "alarm": answer.alarm,
-    }
+    verdict = {key: getattr(answer, key) for key in ("score", "p_value", "kind", "alarm")}
     who = None if entity is None or row.get(entity) is None else str(row[entity])[:200]
     return (
         {"model": name, "version": answer.version, "at": now(), "row": row, "entity": who}

@@ -11,13 +11,13 @@ import numpy as np
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from eqsep.detector import Detector
+from eqsep.detector.model import Verdicts
 from eqsep.errors import UserError
 from eqsep.monitor import Monitor
 from eqsep.monitor.recent import Recent
 from eqsep.serve import schema
-from eqsep.serve.ledger import Ledger
+from eqsep.serve.ledger import Ledger, Row, rows_for
 from eqsep.serve.store import Store, now
-from eqsep.tables.reading import RowGroups
 
 DELTA = 0.01  # the chance of a false word in an episode, over all workers
 MOST_WATCHED = 100_000  # rows of an episode: their scores are all kept
@@ -84,20 +84,18 @@ class Watching:
         self._lock = threading.Lock()
 
     def update(
-        self,
-        name: str,
-        number: int,
-        Z: np.ndarray,
-        scores: np.ndarray,
-        groups: RowGroups | None = None,
+        self, name: str, number: int, rows: list[Row], encoded: np.ndarray, verdicts: Verdicts
     ) -> None:
-        """Watch rows that a version has encoded and scored."""
+        """Watch rows that a version has encoded and judged."""
         with self._lock:
             monitor = self._monitor(name, number)
             if monitor is None or monitor.watched.rows >= MOST_WATCHED:  # broken, and said so
                 return
+            model, groups = monitor.detector.model_, None
             with suppress(UserError):  # rows that do not say their group are not watched
-                monitor.update_scored(Z, scores, groups=groups)
+                if model.plan.holdout.grouping is not None:
+                    groups = model.plan.grouped(rows_for(model, rows)).groups
+                monitor.update_scored(encoded, verdicts.score, groups=groups)
             if time.monotonic() - self._saved.get(name, 0.0) >= _SAVED_EVERY:
                 self._save(name, monitor)
 
