@@ -19,7 +19,7 @@ from eqsep.serve.console.formats import first_name, plural
 from eqsep.serve.console.pages import Pages, Posted
 from eqsep.serve.store import Missing
 from eqsep.serve.verdicts import FALSE, TEACHING, Change, Preview, fits_now
-from eqsep.serve.web import guards
+from eqsep.serve.web.guards import Judge
 
 PER_PAGE = 50
 STATES = (
@@ -301,8 +301,7 @@ def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
     ws = pages.ws
 
     @routes.post("/m/{model}/preview")
-    def preview(request: Request, model: str, form: Posted) -> Response:
-        guards.require(request, "judge")
+    def preview(request: Request, _: Judge, model: str, form: Posted) -> Response:
         said = _Said.of(form)
         named = not (said.teaches and "hx-request" in request.headers)  # a script asks for names
         found = ws.verdicts.preview(said.ids, said.verdict, kind=said.kind, named=named)
@@ -320,8 +319,7 @@ def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
         )
 
     @routes.post("/m/{model}/preview/names")
-    def names(request: Request, form: Posted) -> Response:
-        guards.require(request, "judge")
+    def names(request: Request, _: Judge, form: Posted) -> Response:
         said = _Said.of(form)
         found = ws.verdicts.preview(said.ids, said.verdict, kind=said.kind)
         return pages.panel(
@@ -333,13 +331,10 @@ def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
         )
 
     @routes.post("/m/{model}/verdicts")
-    def give(request: Request, model: str, form: Posted) -> Response:
-        person = guards.require(request, "judge")
+    def give(request: Request, by: Judge, model: str, form: Posted) -> Response:
         said = _Said.of(form)
         before = ws.alarms.looked_at(model)
-        given = ws.verdicts.give(
-            said.ids, said.verdict, kind=said.kind, note=said.note, by=person.name
-        )
+        given = ws.verdicts.give(said.ids, said.verdict, kind=said.kind, note=said.note, by=by)
         return pages.panel(
             request,
             "panel_given.html",
@@ -353,11 +348,10 @@ def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
         )
 
     @routes.post("/m/{model}/undo")
-    def undo(request: Request, model: str, form: Posted) -> Response:
-        person = guards.require(request, "judge")
+    def undo(request: Request, by: Judge, model: str, form: Posted) -> Response:
         before = ws.alarms.looked_at(model)
         numbers = _numbers(form, "verdict")
-        version = ws.verdicts.undo(numbers, by=person.name)
+        version = ws.verdicts.undo(numbers, by=by)
         same = [v.id for v in ws.ledger.versions(model) if v.digest == version.digest]
         return pages.panel(
             request,
@@ -372,13 +366,12 @@ def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
         )
 
     @routes.post("/m/{model}/assign")
-    def assign(request: Request, form: Posted) -> Response:
-        person = guards.require(request, "judge")
+    def assign(request: Request, by: Judge, form: Posted) -> Response:
         ids, to = _numbers(form, "id"), str(form.get("to", "")).strip()
         if not ids:
             raise UserError("Select the alarms to hand over: none is selected.")
         ws.alarms.assign(ids, to or None)
-        ws.people.log(person.name, "assigned", rows=ids, to=to)
+        ws.people.log(by, "assigned", rows=ids, to=to)
         told = f"{plural(len(ids), 'alarm')} {f'with {to}' if to else 'with nobody'}"
         return pages.panel(
             request,
@@ -389,12 +382,11 @@ def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
         )
 
     @routes.post("/m/{model}/alarms/{number}/note")
-    def annotate(request: Request, number: int, form: Posted) -> Response:
-        person = guards.require(request, "judge")
+    def annotate(request: Request, by: Judge, number: int, form: Posted) -> Response:
         to = str(form.get("to", "")).strip()
         ws.alarms.annotate(number, str(form.get("note", "")).strip())
         ws.alarms.assign([number], to or None)
-        ws.people.log(person.name, "annotated", rows=[number], to=to)
+        ws.people.log(by, "annotated", rows=[number], to=to)
         return pages.panel(request, "panel_said.html", heading="Saved", detail="")
 
     @routes.get("/m/{model}/judge")

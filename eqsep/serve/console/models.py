@@ -16,6 +16,7 @@ from eqsep.serve.console.pages import Pages, Posted, path_of
 from eqsep.serve.ledger import ADD, FORGET, LEARN, MERGE, REVERT
 from eqsep.serve.watching import DELTA, Minute
 from eqsep.serve.web import guards
+from eqsep.serve.web.guards import Admin
 
 _OPERATIONS = {
     ADD: "added",
@@ -58,8 +59,7 @@ def _add_versions(routes: APIRouter, pages: Pages) -> None:
         )
 
     @routes.get("/m/{model}/revert")
-    def asked(request: Request, model: str) -> Response:
-        guards.require(request, "admin")
+    def asked(request: Request, _: Admin, model: str) -> Response:
         version = ledger.version(_version(request.query_params))
         reopened, again = pages.ws.verdicts.swayed(model, version.id)
         return pages.panel(
@@ -72,22 +72,19 @@ def _add_versions(routes: APIRouter, pages: Pages) -> None:
         )
 
     @routes.post("/m/{model}/revert")
-    def revert(request: Request, model: str, form: Posted) -> Response:
-        person = guards.require(request, "admin")
-        pages.ws.verdicts.revert(model, _version(form), by=person.name)
+    def revert(by: Admin, model: str, form: Posted) -> Response:
+        pages.ws.verdicts.revert(model, _version(form), by=by)
         return RedirectResponse(f"{path_of(model)}/model", 303)
 
     @routes.post("/m/{model}/shadow")
-    def shadow(request: Request, model: str, form: Posted) -> Response:
-        person = guards.require(request, "admin")
+    def shadow(by: Admin, model: str, form: Posted) -> Response:
         number = _version(form) if form.get("version") else None
         ledger.set_shadow(model, number)
-        pages.ws.people.log(person.name, "shadow", model=model, version=number)
+        pages.ws.people.log(by, "shadow", model=model, version=number)
         return RedirectResponse(f"{path_of(model)}/model", 303)
 
     @routes.post("/m/{model}/replay")
-    def replay(request: Request, model: str) -> Response:
-        guards.require(request, "admin")
+    def replay(request: Request, _: Admin, model: str) -> Response:
         return pages.panel(
             request,
             "panel_replay.html",
@@ -172,33 +169,29 @@ def _add_settings(routes: APIRouter, pages: Pages) -> None:
         return shown(request)
 
     @routes.post("/settings/tokens")
-    def issue(request: Request, form: Posted) -> Response:
-        person = guards.require(request, "admin")
+    def issue(request: Request, by: Admin, form: Posted) -> Response:
         name, role = str(form.get("name", "")).strip(), str(form.get("role", ""))
-        token = ws.people.issue(name, role, by=person.name)
+        token = ws.people.issue(name, role, by=by)
         return shown(request, token=token, issued_to=name)
 
     @routes.post("/settings/revoke")
-    def revoke(request: Request, form: Posted) -> Response:
-        person = guards.require(request, "admin")
+    def revoke(request: Request, by: Admin, form: Posted) -> Response:
         name = str(form.get("name", ""))
-        ws.people.revoke(name, by=person.name)
+        ws.people.revoke(name, by=by)
         return shown(request, said=f"The token of {name} no longer lets anybody in.")
 
     @routes.post("/m/{model}/settings")
-    def change(request: Request, model: str, form: Posted) -> Response:
-        person = guards.require(request, "admin")
+    def change(request: Request, by: Admin, model: str, form: Posted) -> Response:
         changes = {name: str(form.get(name, "")) or None for name in ("entity", "time")}
         ws.ledger.set_settings(model, **changes)
-        ws.people.log(person.name, "settings", model=model, **changes)
+        ws.people.log(by, "settings", model=model, **changes)
         return shown(request, model, said="Saved: it holds for rows that arrive from now on.")
 
     @routes.post("/m/{model}/purge")
-    def purge(request: Request, model: str, form: Posted) -> Response:
-        person = guards.require(request, "admin")
+    def purge(request: Request, by: Admin, model: str, form: Posted) -> Response:
         entity, again = (str(form.get(name, "")).strip() for name in ("entity", "again"))
         if not entity or entity != again:
             raise UserError("Write the entity twice, the same both times: nothing was deleted.")
-        done = ws.purging.purge(model, entity, by=person.name)
+        done = ws.purging.purge(model, entity, by=by)
         told = f"{plural(done.rows, 'row')} deleted, {plural(done.lessons, 'lesson')} forgotten."
         return shown(request, model, said=told)

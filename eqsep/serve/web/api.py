@@ -21,7 +21,7 @@ from eqsep.serve.people import Entry, Person
 from eqsep.serve.purging import Purged
 from eqsep.serve.verdicts import Given, Preview
 from eqsep.serve.watching import Watch
-from eqsep.serve.web.guards import person, require
+from eqsep.serve.web.guards import Admin, Judge, Viewer, person, require
 from eqsep.serve.web.limits import TooMany
 from eqsep.serve.web.rows import (
     ARROW,
@@ -103,9 +103,10 @@ def _scoring(service: Service) -> APIRouter:
         return await _scored(service, name, request, keep=keep)
 
     @routes.post("/models/{name}/explain", openapi_extra=ROWS_IN, responses=_EXPLAINED)
-    async def explain(name: str, request: Request, top: int = Query(5, ge=1, le=100)) -> Response:
+    async def explain(
+        name: str, request: Request, _: Viewer, top: int = Query(5, ge=1, le=100)
+    ) -> Response:
         """Say why rows have their scores: the columns that drive them."""
-        require(request, "view")
         checked = await service.rows(request, name)
         answers = await run_in_threadpool(_explained, service, name, checked, top)
         return _json(name, answers, checked.errors)
@@ -241,53 +242,45 @@ def _alarms(service: Service) -> APIRouter:
     routes, ws = APIRouter(), service.ws
 
     @routes.get("/models/{name}/alarms")
-    def alarms(request: Request, name: str, sought: Annotated[Sought, Query()]) -> Page:
+    def alarms(_: Viewer, name: str, sought: Annotated[Sought, Query()]) -> Page:
         """The alarms of a model that pass the filter, the newest first."""
-        require(request, "view")
         wanted = Filter(**sought.model_dump(exclude={"limit", "offset"}))
         return ws.alarms.inbox(name, wanted, limit=sought.limit, offset=sought.offset)
 
     @routes.get("/models/{name}/groups")
-    def groups(request: Request, name: str) -> list[Group]:
+    def groups(_: Viewer, name: str) -> list[Group]:
         """Open alarms of kinds that nobody has named, those together that look alike."""
-        require(request, "view")
         return ws.alarms.groups(name)
 
     @routes.get("/models/{name}/queue")
-    def queue(request: Request, name: str, limit: Limit = 20) -> ToJudge:
+    def queue(_: Viewer, name: str, limit: Limit = 20) -> ToJudge:
         """The rows whose labels would help most, and what share of anomalies is missed."""
-        require(request, "view")
         return ToJudge(ws.queue.offered(name, limit=limit), ws.queue.missed(name))
 
     @routes.get("/models/{name}/watch")
-    def watch(request: Request, name: str) -> Watch:
+    def watch(_: Viewer, name: str) -> Watch:
         """Whether rows are still as those that set the threshold."""
-        require(request, "view")
         return ws.watching.status(name)
 
     @routes.post("/alarms/assign")
-    def assign(request: Request, asked: Assignment) -> None:
+    def assign(by: Judge, asked: Assignment) -> None:
         """Say who looks at alarms."""
-        by = require(request, "judge").name
         ws.alarms.assign(asked.rows, asked.assignee)
         ws.people.log(by, "assigned", rows=asked.rows, to=asked.assignee)
 
     @routes.get("/alarms/{id}")
-    def alarm(request: Request, id: int) -> Judged:
+    def alarm(_: Viewer, id: int) -> Judged:
         """An alarm: its row, its reasons, what the live version says of it, its verdicts."""
-        require(request, "view")
         return Judged(ws.alarms.explained(id), ws.verdicts.of_row(id))
 
     @routes.get("/alarms/{id}/alike")
-    def alike(request: Request, id: int, limit: Limit = 20) -> list[Alarm]:
+    def alike(_: Viewer, id: int, limit: Limit = 20) -> list[Alarm]:
         """The alarms nearest to this one."""
-        require(request, "view")
         return ws.alarms.alike(id, limit=limit)
 
     @routes.post("/alarms/{id}/note")
-    def annotate(request: Request, id: int, asked: Remark) -> None:
+    def annotate(by: Judge, id: int, asked: Remark) -> None:
         """Note something on an alarm."""
-        by = require(request, "judge").name
         ws.alarms.annotate(id, asked.note)
         ws.people.log(by, "annotated", rows=[id])
 
@@ -298,39 +291,34 @@ def _verdicts(service: Service) -> APIRouter:
     routes, ws = APIRouter(), service.ws
 
     @routes.get("/models/{name}/verdicts")
-    def latest(request: Request, name: str, limit: Limit = 50) -> list[Verdict]:
+    def latest(_: Viewer, name: str, limit: Limit = 50) -> list[Verdict]:
         """The latest verdicts, the newest first."""
-        require(request, "view")
         return ws.verdicts.latest(name, limit=limit)
 
     @routes.post("/verdicts")
-    def give(request: Request, asked: Judgement) -> Given:
+    def give(by: Judge, asked: Judgement) -> Given:
         """Give a verdict on one row or many; the model learns it before the answer comes."""
-        by = require(request, "judge").name
         kind, note = asked.kind, asked.note
         return ws.verdicts.give(asked.rows, asked.verdict, kind=kind, note=note, by=by)
 
     @routes.post("/verdicts/preview")
-    def preview(request: Request, asked: Judgement) -> Preview:
+    def preview(_: Viewer, asked: Judgement) -> Preview:
         """What a verdict would change: alarms that go, rows that rise. Nothing is kept."""
-        require(request, "view")
         return ws.verdicts.preview(asked.rows, asked.verdict, kind=asked.kind)
 
     @routes.post("/verdicts/undo")
-    def undo_all(request: Request, asked: Undone) -> Version:
+    def undo_all(by: Judge, asked: Undone) -> Version:
         """Take verdicts back, all of one model: it forgets them."""
-        by = require(request, "judge").name
         return ws.verdicts.undo(asked.verdicts, by=by)
 
     @routes.post("/verdicts/{id}/undo")
-    def undo(request: Request, id: int) -> Version:
+    def undo(by: Judge, id: int) -> Version:
         """Take a verdict back: the model forgets it."""
-        return undo_all(request, Undone(verdicts=[id]))
+        return ws.verdicts.undo([id], by=by)
 
     @routes.post("/models/{name}/learn")
-    def learn(request: Request, name: str, asked: Taught) -> Version:
+    def learn(by: Judge, name: str, asked: Taught) -> Version:
         """Teach labelled rows, all or none."""
-        by = require(request, "judge").name
         return _taught(service, name, asked, by)
 
     return routes
@@ -422,71 +410,61 @@ def _models(service: Service) -> APIRouter:
     routes, ws = APIRouter(), service.ws
 
     @routes.get("/models")
-    def models(request: Request) -> list[Model]:
+    def models(_: Viewer) -> list[Model]:
         """The models that there are."""
-        require(request, "view")
         return [_model(service, name) for name in ws.ledger.names()]
 
     @routes.post("/models/{name}", openapi_extra=_FILE)
-    async def add(request: Request, name: Text) -> Version:
+    async def add(request: Request, by: Admin, name: Text) -> Version:
         """Add a model: the body is a file as `eqsep fit` writes it."""
-        by = require(request, "admin").name
         content = await request.body()
         return await run_in_threadpool(lambda: ws.ledger.add(name, model_of(content), by=by))
 
     @routes.get("/models/{name}")
-    def model(request: Request, name: str) -> Model:
+    def model(_: Viewer, name: str) -> Model:
         """A model, its columns and its settings."""
-        require(request, "view")
         return _model(service, name)
 
     @routes.post("/models/{name}/settings")
-    def settings(request: Request, name: str, asked: Settings) -> Model:
+    def settings(by: Admin, name: str, asked: Settings) -> Model:
         """Say which column names the entity of a row, and which its time."""
-        by = require(request, "admin").name
         changes = {n: getattr(asked, n) for n in asked.model_fields_set}
         ws.ledger.set_settings(name, **changes)
         ws.people.log(by, "settings", model=name, **changes)
         return _model(service, name)
 
     @routes.get("/models/{name}/versions")
-    def versions(request: Request, name: str, limit: Limit = 100) -> list[Version]:
+    def versions(_: Viewer, name: str, limit: Limit = 100) -> list[Version]:
         """The log of a model, the newest version first."""
-        require(request, "view")
         ws.ledger.live(name)  # says where there is no such model
         return ws.ledger.versions(name, limit=limit)
 
     @routes.post("/models/{name}/revert")
-    def revert(request: Request, name: str, asked: Wanted) -> Version:
+    def revert(by: Admin, name: str, asked: Wanted) -> Version:
         """Go back to a version: the live one holds its bits again."""
-        by = require(request, "admin").name
         return ws.verdicts.revert(name, asked.version, by=by)
 
     @routes.post("/models/{name}/shadow")
-    def shadow(request: Request, name: str, asked: Shadow) -> Model:
+    def shadow(by: Admin, name: str, asked: Shadow) -> Model:
         """Let a version score in the shadow of the live one; null ends that."""
-        by = require(request, "admin").name
         ws.ledger.set_shadow(name, asked.version)
         ws.people.log(by, "shadow", model=name, version=asked.version)
         return _model(service, name)
 
     @routes.post("/models/{name}/merge", openapi_extra=_FILE)
-    async def merge(request: Request, name: str) -> Version:
+    async def merge(request: Request, by: Admin, name: str) -> Version:
         """Take in what a model with the same feature map has learnt elsewhere."""
-        by = require(request, "admin").name
         content = await request.body()
         return await run_in_threadpool(lambda: ws.ledger.merge(name, model_of(content), by=by))
 
     @routes.post("/models/{name}/replay")
-    def replay(request: Request, name: str) -> Replay:
+    def replay(_: Judge, name: str) -> Replay:
         """Do the log of a model again from its beginning, and say whether it is the same."""
-        require(request, "judge")
         return ws.ledger.replay(name)
 
     @routes.post("/models/{name}/purge")
-    def purge(request: Request, name: str, asked: Subject) -> Purged:
+    def purge(by: Admin, name: str, asked: Subject) -> Purged:
         """Forget what was learnt of an entity, and delete its rows. It cannot be undone."""
-        by = require(request, "admin").name
         return ws.purging.purge(name, asked.entity, by=by)
 
     return routes
@@ -501,29 +479,25 @@ def _people(service: Service) -> APIRouter:
         return person(request)
 
     @routes.get("/tokens")
-    def tokens(request: Request) -> list[Person]:
+    def tokens(_: Admin) -> list[Person]:
         """Who has a token, and in which role."""
-        require(request, "admin")
         return ws.people.all()
 
     @routes.post("/tokens")
-    def issue(request: Request, asked: NewToken) -> Issued:
+    def issue(by: Admin, asked: NewToken) -> Issued:
         """Issue a token; it is in the answer, and nowhere else."""
-        by = require(request, "admin").name
         return Issued(asked.name, asked.role, ws.people.issue(asked.name, asked.role, by=by))
 
     @routes.delete("/tokens/{name}")
-    def revoke(request: Request, name: str) -> None:
+    def revoke(by: Admin, name: str) -> None:
         """Take a token back: other processes know of it within seconds."""
-        by = require(request, "admin").name
         if name == by:
             raise UserError("Your own token is taken back by another administrator.")
         ws.people.revoke(name, by=by)
 
     @routes.get("/audit")
-    def audit(request: Request, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[Entry]:
+    def audit(_: Admin, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[Entry]:
         """Who did what, the newest first."""
-        require(request, "admin")
         return ws.people.audit(limit=limit)
 
     return routes

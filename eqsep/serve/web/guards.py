@@ -10,10 +10,11 @@ import hmac
 import math
 import re
 import time
+from collections.abc import Awaitable, Callable
 from typing import Annotated
 from urllib.parse import parse_qs, quote, urlsplit
 
-from fastapi import APIRouter, Form
+from fastapi import APIRouter, Depends, Form
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -61,6 +62,19 @@ def require(request: Request, role: str) -> Person:
     if not asks.may(role):
         raise HTTPException(403, f"This needs the role {role!r}: the token's is {asks.role!r}.")
     return asks
+
+
+def _name(role: str) -> Callable[[Request], Awaitable[str]]:
+    async def name(request: Request) -> str:
+        return require(request, role).name
+
+    return name
+
+
+# What a route takes that needs a role: the name of who asks.
+Viewer = Annotated[str, Depends(_name("view"))]
+Judge = Annotated[str, Depends(_name("judge"))]
+Admin = Annotated[str, Depends(_name("admin"))]
 
 
 def csrf_token(request: Request) -> str:
