@@ -24,15 +24,15 @@ _CLEARED_EVERY = 1_000  # such rows
 
 @dataclass(frozen=True)
 class Answer:
-    """What is said of a row."""
+    """The answer to a row."""
 
     score: float = math.nan
     p_value: float = math.nan
     alarm: bool = False
     kind: str = ""  # "normal", a seen kind, several ("a or b"), or "unseen"
-    version: int = 0  # that says so
+    version: int = 0  # that scored it
     id: int | None = None  # by which the row is found again, where it is kept
-    error: str | None = None  # why nothing can be said of it
+    error: str | None = None  # why it cannot be scored
 
 
 class Intake:
@@ -104,16 +104,16 @@ class Intake:
         """
         live, shadow, settings = self._ledger.in_use(name)
         model = self._ledger.detector(live).model_
-        beside = None if shadow is None else self._ledger.detector(shadow).model_
+        second = None if shadow is None else self._ledger.detector(shadow).model_
         if model.plan.windows is None:
-            scored = _Scored.of(model, beside, rows)
+            scored = _Scored.of(model, second, rows)
             with self._store.writing() as connection:
                 ids = self._kept(connection, name, live, scored, settings)
         else:
             with self._store.writing() as connection:
                 runs = OpenRuns(connection, name, model)
                 runs.lock()
-                scored = _Scored.of(model, beside, runs.extended(rows))
+                scored = _Scored.of(model, second, runs.extended(rows))
                 ids = self._kept(connection, name, live, scored, settings)
                 runs.save()
         found = {i: Answer(error=error) for i, error in scored.errors.items()}
@@ -207,8 +207,8 @@ class _Scored:
                     errors |= {i: alone[0]} if alone else {}
             rows = {i: row for i, row in rows.items() if i not in errors}
             judged = _judged(model, [*rows.values()]) if rows else None
-        beside = None if shadow is None or not rows else _judged(shadow, [*rows.values()]).verdicts
-        return cls([*rows.values()], [*rows], judged, beside, errors)
+        second = None if shadow is None or not rows else _judged(shadow, [*rows.values()]).verdicts
+        return cls([*rows.values()], [*rows], judged, second, errors)
 
 
 def _values(name: str, row: Row, answer: Answer, entity: str | None) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from eqsep.serve.people import noted
 from eqsep.serve.store import Conflict, Missing, Store, now
 
 ADD, LEARN, FORGET, MERGE, REVERT = "add", "learn", "forget", "merge", "revert"
-IMPORT = "import"  # what is merged: kept beside the log, and never live itself
+IMPORT = "import"  # what is merged: kept outside the log, and never live itself
 KINDS = "kinds"  # among a model's settings: the kinds in the order in which they came
 Row = dict[str, Any]
 _ONE_AT_A_TIME = threading.Lock()  # warnings are caught for all threads
@@ -405,7 +405,7 @@ class Ledger:
         return self.detector(self._model(name).live)
 
     def shadow(self, name: str) -> Version | None:
-        """The version that scores beside it, and raises none."""
+        """The version that also scores, and raises no alarms."""
         number = self._model(name).shadow
         return None if number is None else self.version(number)
 
@@ -522,7 +522,7 @@ class Ledger:
             parent = self._model(name).live
             if seen is not None and parent != seen:
                 raise Moved(f"Version {parent} of {name!r} is live now, not {seen}: look again.")
-            detector, told = self._changed(parent, change)
+            detector, warned = self._changed(parent, change)
             with self._store.writing() as connection:
                 number = _write(connection, name, change, detector, parent)
                 table = schema.models
@@ -541,7 +541,7 @@ class Ledger:
                     told_of = {"model": name, "version": number}
                     connection.execute(noted(change.by, change.operation, **told_of))
             self._keep(number, detector)
-            return replace(self.version(number), warnings=told)
+            return replace(self.version(number), warnings=warned)
         raise Conflict(
             f"The model {name!r} was changed by others {ATTEMPTS} times meanwhile: nothing was "
             f"kept. Try again."

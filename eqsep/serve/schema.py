@@ -24,7 +24,7 @@ models = Table(
     metadata,
     Column("name", String(100), primary_key=True),
     Column("live", _ID, nullable=False),  # the version that scores and raises alarms
-    Column("shadow", _ID),  # one that scores beside it and raises none
+    Column("shadow", _ID),  # one that also scores, and raises no alarms
     Column("settings", JSON, nullable=False),
 )
 

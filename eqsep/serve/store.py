@@ -91,14 +91,14 @@ class Store:
 def _engine(url: str) -> Engine:
     try:
         parsed = make_url(url)
-        told: dict[str, Any] = {"json_serializer": _json}
+        options: dict[str, Any] = {"json_serializer": _json}
         if parsed.get_backend_name() == "sqlite":
-            told["connect_args"] = {"timeout": _PATIENCE, "check_same_thread": False}
+            options["connect_args"] = {"timeout": _PATIENCE, "check_same_thread": False}
             if parsed.database in (None, "", ":memory:"):
                 from sqlalchemy.pool import StaticPool  # one connection: it is the database
 
-                told["poolclass"] = StaticPool
-        engine = create_engine(parsed, **told)
+                options["poolclass"] = StaticPool
+        engine = create_engine(parsed, **options)
     except (ArgumentError, NoSuchModuleError) as error:
         raise UserError(
             f"No database is at {url!r}: expected sqlite:///FILE or "

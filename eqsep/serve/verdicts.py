@@ -59,15 +59,15 @@ def check_open(connection: Connection, numbers: Sequence[int], by: str) -> None:
 
 
 def write_down(connection: Connection, alarms: list[Alarm], values: dict[str, object]) -> None:
-    """Write verdicts down, beside their rows too."""
+    """Write verdicts, and the new state of their rows."""
     at = now()
     connection.execute(
         insert(schema.verdicts),
         [{"row": alarm.id, "model": alarm.model, "at": at} | values for alarm in alarms],
     )
-    told = {key: values[key] for key in ("verdict", "kind", "version")}
+    logged = {key: values[key] for key in ("verdict", "kind", "version")}
     rows = [alarm.id for alarm in alarms]
-    connection.execute(noted(str(values["by"]), "verdict", rows=rows, **told))
+    connection.execute(noted(str(values["by"]), "verdict", rows=rows, **logged))
     state = UNSURE if values["verdict"] == UNSURE else JUDGED
     among = schema.rows.c.id.in_(rows)
     connection.execute(update(schema.rows).where(among).values(state=state, proposal=null()))
@@ -77,8 +77,8 @@ def take_back(connection: Connection, numbers: Sequence[int], by: str, version: 
     """Write down that verdicts stand no more, once a version has forgotten them."""
     table = schema.verdicts
     mine = and_(table.c.id.in_(numbers), table.c.undone_at.is_(None))
-    told = {"undone_at": now(), "undone_by": by, "undone_version": version}
-    gone = connection.execute(update(table).where(mine).values(**told))
+    values = {"undone_at": now(), "undone_by": by, "undone_version": version}
+    gone = connection.execute(update(table).where(mine).values(**values))
     if gone.rowcount != len(numbers):
         raise Conflict("Somebody has taken one of these verdicts back just now: look again.")
     connection.execute(noted(by, "undone", verdicts=list(numbers)))
@@ -107,10 +107,10 @@ def reconcile(connection: Connection, model: str, version: int, by: str) -> None
     table = schema.verdicts
     for row in unlike(connection, model, version):
         stands = row.undone_at is not None
-        told: dict[str, Any] = {"undone_at": None, "undone_by": None, "undone_version": None}
+        values: dict[str, Any] = {"undone_at": None, "undone_by": None, "undone_version": None}
         if not stands:
-            told |= {"undone_at": now(), "undone_by": by}
-        connection.execute(update(table).where(table.c.id == row.id).values(**told))
+            values |= {"undone_at": now(), "undone_by": by}
+        connection.execute(update(table).where(table.c.id == row.id).values(**values))
         if stands:
             judged = update(schema.rows).where(schema.rows.c.id == row.row).values(state=JUDGED)
             connection.execute(judged)
@@ -120,7 +120,7 @@ def reconcile(connection: Connection, model: str, version: int, by: str) -> None
 
 @dataclass(frozen=True)
 class Change:
-    """A row, and what would be said of it."""
+    """A row, and what its score and name would be."""
 
     alarm: Alarm
     then: Said
@@ -317,9 +317,9 @@ class Verdicts:
             write_down(connection, alarms, values | {"by": by, "version": version})
 
         if verdict in TEACHING:
-            told = _told(alarms, verdict, kind)
+            summary = _summary(alarms, verdict, kind)
             lesson = _lesson(alarms, verdict, kind)
-            version = self._ledger.learn(model, lesson, by=by, note=told, within=write)
+            version = self._ledger.learn(model, lesson, by=by, note=summary, within=write)
         else:
             with self._store.writing() as connection:
                 write(connection, None, None)
@@ -372,13 +372,13 @@ class Verdicts:
         for _ in range(ATTEMPTS):
             live = self._ledger.in_use(model)[0]
             line = self._ledger.lineage(live)
-            told: dict[str, Any] = {"by": by, "note": note, "within": write, "seen": live}
+            options: dict[str, Any] = {"by": by, "note": note, "within": write, "seen": live}
             try:
                 if lesson is None or lesson not in line:  # the model knows nothing of it
                     with self._store.writing() as connection:
                         write(connection)
                 elif self._is_whole(lesson, numbers) and line[-1] == lesson:
-                    self._ledger.revert(model, line[-2], **told)
+                    self._ledger.revert(model, line[-2], **options)
                 else:
                     learnt = self._ledger.lesson(lesson)
                     gone = Lesson(
@@ -386,7 +386,7 @@ class Verdicts:
                         [verdict.kind or NORMAL for verdict in verdicts],
                         judged=learnt is None or learnt.judged,
                     )
-                    self._ledger.forget(model, gone, **told)
+                    self._ledger.forget(model, gone, **options)
                 return
             except Moved:
                 continue
@@ -511,6 +511,6 @@ def _lesson(alarms: list[Alarm], verdict: str, kind: str | None) -> Lesson:
     return Lesson([alarm.row for alarm in alarms], [label] * len(alarms), judged=judged)
 
 
-def _told(alarms: list[Alarm], verdict: str, kind: str | None) -> str:
+def _summary(alarms: list[Alarm], verdict: str, kind: str | None) -> str:
     count = "1 row" if len(alarms) == 1 else f"{len(alarms):,} rows"
     return f"{count}: {verdict}" if verdict == FALSE else f"{count}: {kind}"

@@ -105,9 +105,9 @@ class Watching:
         """Add rows, alarms and shadow alarms to those of the present minute."""
         table, minute = schema.counts, int(now()) // _MINUTE * _MINUTE
         key = {"model": name, "minute": minute, "version": number, "worker": self._worker}
-        told = {f"its_{column}": value for column, value in key.items()}
-        told |= {f"more_{column}": n for column, n in counted.items()}
-        if not connection.execute(_ADDED, told).rowcount:
+        values = {f"its_{column}": value for column, value in key.items()}
+        values |= {f"more_{column}": n for column, n in counted.items()}
+        if not connection.execute(_ADDED, values).rowcount:
             connection.execute(insert(table).values(**key, **counted))
 
     def save(self) -> None:

@@ -280,14 +280,14 @@ def _changed(before: list[Alarm], after: list[Alarm]) -> list[tuple[str, int]]:
     pairs = [(said[alarm.id], alarm.now) for alarm in after if alarm.id in said]
     counts = (
         ("open alarms have another name", sum(_is_renamed(*pair) for pair in pairs)),
-        ("open alarms went: they are no alarms now", sum(a.alarm > b.alarm for a, b in pairs)),
+        ("open alarms went: they are not alarms now", sum(a.alarm > b.alarm for a, b in pairs)),
         ("quiet rows rose to alarms", sum(a.alarm < b.alarm for a, b in pairs)),
     )
     return [(words, n) for words, n in counts if n]
 
 
 def _is_renamed(before: Said, after: Said) -> bool:
-    """Whether an alarm gets another first name: what may be said beside it does not count."""
+    """Whether an alarm gets another first name: other names do not count."""
     is_alarm = before.alarm and after.alarm
     return is_alarm and first_name(before.kind) != first_name(after.kind)
 
@@ -372,12 +372,12 @@ def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
             raise UserError("Select the alarms to hand over: none is selected.")
         ws.alarms.assign(ids, to or None)
         ws.people.log(by, "assigned", rows=ids, to=to)
-        told = f"{plural(len(ids), 'alarm')} {f'with {to}' if to else 'with nobody'}"
+        detail = f"{plural(len(ids), 'alarm')} {f'with {to}' if to else 'with nobody'}"
         return pages.panel(
             request,
             "panel_said.html",
             heading="Handed over",
-            detail=told,
+            detail=detail,
             changed_alarms=True,
         )
 

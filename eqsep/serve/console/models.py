@@ -193,5 +193,5 @@ def _add_settings(routes: APIRouter, pages: Pages) -> None:
         if not entity or entity != again:
             raise UserError("Write the entity twice, the same both times: nothing was deleted.")
         done = ws.purging.purge(model, entity, by=by)
-        told = f"{plural(done.rows, 'row')} deleted, {plural(done.lessons, 'lesson')} forgotten."
-        return shown(request, model, said=told)
+        message = f"{plural(done.rows, 'row')} deleted, {plural(done.lessons, 'lesson')} forgotten."
+        return shown(request, model, said=message)

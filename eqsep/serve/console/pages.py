@@ -153,14 +153,14 @@ class Pages:
         }
 
     def route_class(self) -> type[APIRoute]:
-        """Routes whose errors are told on a page."""
+        """Routes that show errors on a page."""
         pages = self
 
         class TellingRoute(APIRoute):
             def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
                 handle = super().get_route_handler()
 
-                async def told(request: Request) -> Response:
+                async def handled(request: Request) -> Response:
                     try:
                         return await handle(request)
                     except UserError as error:
@@ -168,7 +168,7 @@ class Pages:
                     except HTTPException as error:
                         return pages.problem(request, error.detail, error.status_code)
 
-                return told
+                return handled
 
         return TellingRoute
 

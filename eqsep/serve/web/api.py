@@ -56,8 +56,8 @@ def _answers_of(properties: dict[str, Any], **content: Any) -> dict[int | str, d
     """What OpenAPI says of an answer for each row."""
     answer = {"type": ["object", "null"], "properties": properties}
     lists = {"answers": answer, "errors": _ERROR}
-    told = {name: {"type": "array", "items": item} for name, item in lists.items()}
-    schema = {"type": "object", "properties": {"model": _TEXT} | told}
+    arrays = {name: {"type": "array", "items": item} for name, item in lists.items()}
+    schema = {"type": "object", "properties": {"model": _TEXT} | arrays}
     return {
         200: {
             "description": "An answer for each row; null for a bad one, which is in `errors`.",
@@ -137,8 +137,8 @@ async def _scored(service: Service, name: str, request: Request, *, keep: bool) 
     checked = await service.rows(request, name)
     answers, errors = await service.answered(name, checked, keep=keep)
     if ARROW in request.headers.get("accept", "") and any(answers):
-        told = {error.row: error.error for error in errors}
-        return Response(answers_stream(answers, told), media_type=ARROW)
+        by_row = {error.row: error.error for error in errors}
+        return Response(answers_stream(answers, by_row), media_type=ARROW)
     return _json(name, answers, errors)
 
 
@@ -344,13 +344,13 @@ class Wanted(Body):
 
 
 class Shadow(Body):
-    """The version that scores beside the live one; null is none."""
+    """The version that scores in the shadow of the live one; null ends that."""
 
     version: int | None
 
 
 class Settings(Body):
-    """What a service knows of a model beside the model; what is not said stays as it is."""
+    """Columns with a meaning for the service; a field that is left out stays as it is."""
 
     entity: Text | None = None
     time: Text | None = None

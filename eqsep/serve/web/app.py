@@ -28,7 +28,7 @@ Requests carry `Authorization: Bearer TOKEN`; the roles are view, judge and admi
 
 
 class Json(JSONResponse):
-    """JSON in which what is no number, or infinite, is null."""
+    """JSON in which NaN and infinity are null."""
 
     def render(self, content: Any) -> bytes:
         return orjson.dumps(content)
@@ -78,8 +78,8 @@ def create_app(
         redoc_url=None,
         default_response_class=Json,
     )
-    for told in (HTTPException, RequestValidationError, UserError, Exception):
-        app.add_exception_handler(told, _told)
+    for kind in (HTTPException, RequestValidationError, UserError, Exception):
+        app.add_exception_handler(kind, _answered)
     app.include_router(api.router(service), prefix="/api/v1")
     app.include_router(inference.router(service))
     app.include_router(_state(service))
@@ -115,6 +115,6 @@ def _state(service: Service) -> APIRouter:
     return routes
 
 
-async def _told(request: Request, error: Exception) -> Response:
-    request.scope["told"] = error
+async def _answered(request: Request, error: Exception) -> Response:
+    request.scope["answered"] = error
     return answer(error, request.url.path)

@@ -129,11 +129,11 @@ class Guard:
             receive = await self._let_in(asked, receive)
             await self.app(scope, receive, send_guarded)
         except Exception as error:
-            if scope.get("told") is error:  # by the application, in its last moment
+            if scope.get("answered") is error:  # by the application, in its last moment
                 return
-            told = _answer(error, asked)  # a fault of the software is logged by it
+            response = _answer(error, asked)  # a fault of the software is logged by it
             if not begun:
-                await told(scope, receive, send_guarded)
+                await response(scope, receive, send_guarded)
 
     def _check_host(self, asked: Request) -> None:
         named = asked.headers.getlist("host")
@@ -165,8 +165,8 @@ class Guard:
         found = None if token is None else await self.whose(token, _address(asked))
         if found is None:
             self._wait(self.strangers, _address(asked))
-            told = "A token is needed: Authorization: Bearer TOKEN."
-            raise refused(401, told, www_authenticate="Bearer")
+            message = "A token is needed: Authorization: Bearer TOKEN."
+            raise refused(401, message, www_authenticate="Bearer")
         self._wait(self.requests, found.name)
         asked.scope["person"] = found
         receive = self._bounded(asked, receive)
@@ -192,9 +192,9 @@ class Guard:
             raise _later(seconds, "Too many requests.")
 
 
-def _later(seconds: float, told: str) -> HTTPException:
+def _later(seconds: float, message: str) -> HTTPException:
     whole = max(1, int(seconds + 0.999))
-    return refused(429, f"{told} Retry in {whole} s.", retry_after=str(whole))
+    return refused(429, f"{message} Retry in {whole} s.", retry_after=str(whole))
 
 
 def _host(named: str) -> str:
@@ -206,9 +206,9 @@ def _host(named: str) -> str:
 def _answer(error: Exception, asked: Request) -> Response:
     """What is wrong; browsers without a token are sent to where they enter one."""
     path, query = asked.scope["path"], asked.scope["query_string"].decode("latin-1")
-    told = answer(error, path)
-    if told.status_code != 401 or path.startswith(API):
-        return told
+    response = answer(error, path)
+    if response.status_code != 401 or path.startswith(API):
+        return response
     seen = asked.headers.get("hx-current-url")  # the page that a script asks from
     path, query = (quote(path), query) if seen is None else urlsplit(seen)[2:4]
     there = f"/login?next={quote(f'{path}?{query}' if query else path, safe='')}"
@@ -217,7 +217,7 @@ def _answer(error: Exception, asked: Request) -> Response:
         return Response(status_code=401, headers=gone | {"HX-Redirect": there})
     if asked.method in _SAFE:
         return Response(status_code=303, headers=gone | {"Location": there})
-    return told
+    return response
 
 
 def _bounded(receive: Receive, most: int, seconds: float = math.inf) -> Receive:

@@ -106,21 +106,21 @@ class TooMany(UserError):
 _STATUS = {Missing: 404, Conflict: 409, TooMany: 413}
 
 
-def refused(status: int, told: str, **headers: str) -> HTTPException:
+def refused(status: int, message: str, **headers: str) -> HTTPException:
     """The error by which a request is refused; `retry_after` is the header `Retry-After`."""
     named = {name.replace("_", "-").title(): value for name, value in headers.items()}
-    return HTTPException(status, told, named)
+    return HTTPException(status, message, named)
 
 
 def answer(error: Exception, path: str) -> Response:
     """In JSON for programs, as MLflow's server writes it where that was asked; else as text."""
-    status, told, headers = _what(error)
+    status, message, headers = _what(error)
     if not path.startswith(API):
-        return Response(told, status, headers, media_type="text/plain")
-    body: dict[str, Any] = {"error": told}
+        return Response(message, status, headers, media_type="text/plain")
+    body: dict[str, Any] = {"error": message}
     if path == "/invocations":
         code = "INTERNAL_ERROR" if status >= 500 else "BAD_REQUEST"
-        body = {"error_code": code, "message": told}
+        body = {"error_code": code, "message": message}
     return Response(orjson.dumps(body), status, headers, media_type="application/json")
 
 
@@ -138,5 +138,7 @@ def _what(error: Exception) -> tuple[int, str, dict[str, str]]:
 
 def _invalid(error: RequestValidationError) -> str:
     """What is wrong with the fields of a request, without what they hold."""
-    told = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:_FIELDS]]
-    return "; ".join(told)
+    problems = [
+        f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:_FIELDS]
+    ]
+    return "; ".join(problems)

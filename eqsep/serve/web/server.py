@@ -71,7 +71,7 @@ class Serving:
 
 
 def serve(asked: Serving, sock: socket.socket) -> None:
-    """Serve until the process is told to end; what has come in is answered first."""
+    """Serve until the process is asked to end; pending requests are answered first."""
     if asked.workers == 1:
         ws = asked.workspace()
         uvicorn.Server(_config(asked.application(ws))).run(sockets=[sock])
@@ -83,8 +83,8 @@ def serve(asked: Serving, sock: socket.socket) -> None:
 
 def application_asked_for() -> FastAPI:
     """The application of one of several processes, as the one that started it has asked."""
-    told = json.loads(os.environ[_ASKED])
-    asked = Serving(**told | {"names": tuple(told["names"])})
+    settings = json.loads(os.environ[_ASKED])
+    asked = Serving(**settings | {"names": tuple(settings["names"])})
     return asked.application(asked.workspace())
 
 
@@ -124,7 +124,7 @@ class _OneLine(logging.Formatter):
         return visible(super().formatException(info))
 
 
-def _config(app: Any, **told: Any) -> uvicorn.Config:
+def _config(app: Any, **options: Any) -> uvicorn.Config:
     log: dict[str, Any] = {
         "version": 1,
         "disable_existing_loggers": False,
@@ -145,5 +145,5 @@ def _config(app: Any, **told: Any) -> uvicorn.Config:
         server_header=False,
         timeout_graceful_shutdown=20,
         timeout_worker_healthcheck=60,  # seconds; a process imports much before it answers
-        **told,
+        **options,
     )

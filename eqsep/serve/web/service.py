@@ -161,9 +161,9 @@ def _tell(batch: list[_Asked]) -> None:
     loops: dict[asyncio.AbstractEventLoop, list[_Asked]] = {}
     for asked in batch:
         loops.setdefault(asked.future.get_loop(), []).append(asked)
-    for loop, told in loops.items():
+    for loop, waiting in loops.items():
         if not loop.is_closed():
-            loop.call_soon_threadsafe(_tell_all, told)
+            loop.call_soon_threadsafe(_tell_all, waiting)
 
 
 def _tell_all(batch: list[_Asked]) -> None:
@@ -236,15 +236,15 @@ class Metrics:
             "# TYPE eqsep_request_seconds histogram",
         ]
         for model, histogram in list(self._latency.items()):
-            told = {"model": model} | process
+            labels = {"model": model} | process
             for bound, n in histogram.cumulative():
-                lines.append(_sample("eqsep_request_seconds_bucket", told | {"le": bound}, n))
-            lines.append(_sample("eqsep_request_seconds_sum", told, histogram.seconds))
-            lines.append(_sample("eqsep_request_seconds_count", told, histogram.total))
+                lines.append(_sample("eqsep_request_seconds_bucket", labels | {"le": bound}, n))
+            lines.append(_sample("eqsep_request_seconds_sum", labels, histogram.seconds))
+            lines.append(_sample("eqsep_request_seconds_count", labels, histogram.total))
         return "\n".join(lines) + "\n"
 
     def _of_store(self) -> list[str]:
-        with self._lock:  # one caller asks the store, others see what it was told
+        with self._lock:  # one caller asks the store, others see its answer
             at, lines = self._kept
             if time.monotonic() - at >= _FRESH:
                 lines = list(self._asked())
@@ -253,15 +253,15 @@ class Metrics:
 
     def _asked(self) -> Iterator[str]:
         watches = {name: self._ws.watching.status(name) for name in self._ws.ledger.names()}
-        for name, kind, told, figure in _FIGURES:
+        for name, kind, meaning, figure in _FIGURES:
             samples = [({"model": model}, getattr(w, figure)) for model, w in watches.items()]
-            yield from _family(name, kind, told, samples)
+            yield from _family(name, kind, meaning, samples)
 
 
 def _family(
-    name: str, kind: str, told: str, samples: Iterable[tuple[dict[str, str], float]]
+    name: str, kind: str, meaning: str, samples: Iterable[tuple[dict[str, str], float]]
 ) -> Iterator[str]:
-    yield f"# HELP {name} {told}"
+    yield f"# HELP {name} {meaning}"
     yield f"# TYPE {name} {kind}"
     for labels, value in samples:
         yield _sample(name, labels, value)
@@ -318,8 +318,8 @@ class Service:
                 answers = await self.batcher.answers(model, rows, keep=keep)
         except (Busy, TimeoutError) as error:
             self.metrics.refuse()
-            told = "More rows wait than can be scored in time. Retry in 1 s."
-            raise refused(503, told, retry_after="1") from error
+            message = "More rows wait than can be scored in time. Retry in 1 s."
+            raise refused(503, message, retry_after="1") from error
         self.metrics.observe(model, time.perf_counter() - start)
         return answers
 
