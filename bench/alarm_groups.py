@@ -3,8 +3,8 @@
     python bench/alarm_groups.py
 
 Of each table the normal rows and one kind are fitted; fresh rows of all kinds arrive, and those
-called "unseen" are grouped, as the service does (`eqsep.serve.likeness`) and as incidents
-(`eqsep.evaluation.assessment`), by a kernel value. Printed are how many alarms there are, and for
+called "unseen" are grouped, as the service does (`eqsep.serve.alarms`) and as incidents
+(`eqsep.evaluation.assessment`), by a kernel value. Printed are how many alarms there are, and of
 either way: the groups of two alarms and more, the share of the alarms that are in one, the share of
 these that are of the most frequent kind of their group, and the adjusted Rand index against the
 true kinds, where an alarm in no group is a group of its own.
@@ -25,8 +25,8 @@ from eqsep.demo.arrivals import arriving, fitted_detector
 from eqsep.errors import EqsepWarning
 from eqsep.evaluation.assessment import incidents
 from eqsep.labels import UNSEEN
-from eqsep.serve.likeness import groups_of
-from eqsep.serve.teaching import rows_for
+from eqsep.serve.alarms import groups_of
+from eqsep.serve.ledger import rows_for
 
 SEEN = {"nsl-kdd": "dos", "nsl-kdd/attacks": "neptune", "shuttle": "high", "satimage/1": None}
 NORMAL, KNOWN, FRESH = 4000, 500, 300  # rows that are fitted, and fresh ones of each kind

@@ -30,7 +30,7 @@ class ServiceError(UserError):
 
 @dataclass(frozen=True)
 class Answer:
-    """What is said of a row; `error` says why nothing is, and `id` under which it was kept."""
+    """The answer to a row: `error` says why it has none, `id` is the number of one that is kept."""
 
     score: float | None = None
     p_value: float | None = None
@@ -85,15 +85,15 @@ class Client:
 
     def preview(self, rows: Sequence[int], verdict: str, *, kind: str | None = None) -> Json:
         """What a verdict would change; nothing is kept."""
-        told = {"rows": list(rows), "verdict": verdict, "kind": kind}
-        return self._ask("POST", "/verdicts/preview", told)
+        body = {"rows": list(rows), "verdict": verdict, "kind": kind}
+        return self._ask("POST", "/verdicts/preview", body)
 
     def judge(
         self, rows: Sequence[int], verdict: str, *, kind: str | None = None, note: str = ""
     ) -> Json:
         """Give a verdict on alarms: "true" with a kind, "false alarm", "expected" or "unsure"."""
-        told = {"rows": list(rows), "verdict": verdict, "kind": kind, "note": note}
-        return self._ask("POST", "/verdicts", told)
+        body = {"rows": list(rows), "verdict": verdict, "kind": kind, "note": note}
+        return self._ask("POST", "/verdicts", body)
 
     def undo(self, verdicts: Sequence[int]) -> Json:
         """Take verdicts back; the version that is live then."""
@@ -103,8 +103,8 @@ class Client:
         self, model: str, rows: Sequence[Row], labels: Sequence[str], *, judged: bool = False
     ) -> Json:
         """Teach labelled rows, all or none; the version that has learnt them."""
-        told = {"rows": list(rows), "labels": list(labels), "judged": judged}
-        return self._ask("POST", f"/models/{quote(model, '')}/learn", told)
+        body = {"rows": list(rows), "labels": list(labels), "judged": judged}
+        return self._ask("POST", f"/models/{quote(model, '')}/learn", body)
 
     def models(self) -> list[Json]:
         """The models that there are."""
@@ -130,9 +130,9 @@ class Client:
         body = self._ask("POST", path, {"rows": list(rows)}, also=422)
         if "answers" not in body:
             raise ServiceError(str(body.get("error")), status=422)
-        told = {error["row"]: error["error"] for error in body["errors"]}
+        errors = {error["row"]: error["error"] for error in body["errors"]}
         answers = enumerate(body["answers"])
-        return [Answer(error=told[i]) if one is None else Answer(**one) for i, one in answers]
+        return [Answer(error=errors[i]) if one is None else Answer(**one) for i, one in answers]
 
     def _ask(self, method: str, path: str, body: Any = None, *, also: int = 200) -> Json:
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
@@ -144,10 +144,10 @@ class Client:
                 return json.load(answer)
         except HTTPError as error:
             with error:
-                told = json.load(error) if "json" in error.headers.get("Content-Type", "") else {}
+                answer = json.load(error) if "json" in error.headers.get("Content-Type", "") else {}
             if error.code == also:
-                return told
-            reason = told.get("error", error.reason)
+                return answer
+            reason = answer.get("error", error.reason)
             raise ServiceError(f"{reason} ({error.code})", status=error.code) from error
         except URLError as error:
             raise ServiceError(f"{self.url} cannot be reached: {error.reason}.") from error

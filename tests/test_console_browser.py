@@ -15,7 +15,7 @@ from sqlalchemy import delete
 
 from eqsep import KernelEqualitySeparator
 from eqsep.serve import schema
-from eqsep.serve.records import Filter
+from eqsep.serve.alarms import Filter
 from eqsep.serve.web.limits import Limits
 from eqsep.serve.web.server import running
 

@@ -9,9 +9,10 @@ from consoled import COLUMN, ENTITY, KIND, VALUE, consoled
 from fastapi.testclient import TestClient
 
 from eqsep.evaluation.promises import Share
-from eqsep.serve import schema, teaching
-from eqsep.serve.console.assets import Assets
-from eqsep.serve.records import Filter
+from eqsep.serve import schema
+from eqsep.serve.alarms import Filter
+from eqsep.serve.console.pages import Assets
+from eqsep.serve.ledger import done
 
 HOME = "http://127.0.0.1"
 SCREENS = ("inbox", "groups", "judge", "model", "watch")
@@ -153,7 +154,7 @@ def _undo_forms(page):
 def test_what_is_missed_is_a_share_of_enough_rows_or_not_told(client, monkeypatch):
     def told(n_judged):
         share = Share.counted(n_judged // 4, n_judged)
-        monkeypatch.setattr("eqsep.serve.queue.Queue.missed", lambda *_: share)
+        monkeypatch.setattr("eqsep.serve.alarms.Queue.missed", lambda *_: share)
         page = client.get("/m/pumps/judge").text
         return re.search(r"Missed so far</span>\s*<b>([^<]*)</b><span>([^<]*)<", page).groups()
 
@@ -247,7 +248,7 @@ def test_what_was_previewed_is_not_learnt_a_second_time(console, client, monkeyp
 
     def counted(detector, operation, more):
         lessons.append(more)
-        return teaching.done(detector, operation, more)
+        return done(detector, operation, more)
 
     monkeypatch.setattr("eqsep.serve.ledger.done", counted)
     first, second = (alarm.id for alarm in open_alarms(console, kind="leak")[:2])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from eqsep import Detector
-from eqsep.serve.likeness import Likeness, groups_of
+from eqsep.serve.alarms import Likeness, groups_of
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from rich.console import Console
 from eqsep.cli import demo as live_demo
 from eqsep.demo.arrivals import ENTITY, FRAUDS, arriving, fitted_detector
 from eqsep.errors import UserError
-from eqsep.serve.records import Filter
+from eqsep.serve.alarms import Filter
 from eqsep.serve.workspace import Workspace
 
 

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from report_page import Page
@@ -12,6 +13,7 @@ from report_page import Page
 from eqsep import Detector, Monitor
 from eqsep.checks import DependentRowsWarning
 from eqsep.cli import app
+from eqsep.detector import Config
 from eqsep.errors import UserError
 from eqsep.monitor.martingale import SequentialRanks, SimpleJumper
 from eqsep.monitor.recent import chance_at, far_off, too_many
@@ -287,13 +289,137 @@ def test_what_the_fit_warned_of_is_said_again_and_voids_the_chance(tmp_path, cap
     assert "chance of at most" not in shown
 
 
-def test_groups_are_refused_and_no_detector_without_them_is_advised(detector):
-    X = np.random.default_rng(0).normal(size=(1_000, 2))
-    assert Monitor(detector).chance == "with a chance of at most 0.01"
-    detector = Detector(n_landmarks=60, bandwidth=1.0, false_alarm_rate=0.1, random_state=0)
-    detector.fit(X, groups=np.repeat(np.arange(50), 20))
-    with pytest.raises(UserError, match="even with a model that was fitted without"):
-        Monitor(detector)
+def runs_of(rng, n_runs, *, n_rows=20, shift=0.0, first=0):
+    """Rows of runs, each around a mean of its own."""
+    means = rng.normal(size=(n_runs, 1, 2)) + shift
+    rows = (means + 0.3 * rng.normal(size=(n_runs, n_rows, 2))).reshape(-1, 2)
+    frame = pd.DataFrame(rows, columns=["a", "b"])
+    return frame.assign(
+        run=np.repeat([f"r{i}" for i in range(first, first + n_runs)], n_rows),
+        minute=np.tile(np.arange(n_rows), n_runs),
+    )
+
+
+def by_run(**settings):
+    settings = {"n_landmarks": 60, "bandwidth": 1.0, "false_alarm_rate": 0.1} | settings
+    detector = Detector(**settings, random_state=0, config=Config.fast())
+    return detector.fit(runs_of(np.random.default_rng(0), 120).drop(columns="minute"), groups="run")
+
+
+def test_runs_that_are_alike_within_are_one_bet_each():
+    """Whole runs are exchangeable, their rows are not: one by one they would be called changed."""
+    detector = by_run()
+    highest = []
+    for seed in range(1, 31):
+        watched = Monitor(detector).update(
+            runs_of(np.random.default_rng(seed), 60).drop(columns="minute")
+        )
+        highest.append(watched.highest)
+        assert watched.units == 59  # the last may go on
+        assert watched.rows == 1_200
+    assert np.mean(np.array(highest) >= 10) <= 0.1 + 2 * np.sqrt(0.1 * 0.9 / 30)
+    rng = np.random.default_rng(1)
+    changed = Monitor(detector).update(runs_of(rng, 60, shift=4.0).drop(columns="minute"))
+    assert changed.broken_at is not None
+    assert changed.broken_at % 20 == 0  # a run has ended then
+    moved = Monitor(detector)
+    moved.update(runs_of(rng, 120, shift=np.array([3.0, 0.0])).drop(columns="minute"))
+    assert moved.recent().moved[0].column == "a"
+    assert not moved.recent().too_many
+
+
+def test_runs_and_windows_go_on_in_pieces_and_from_a_file(tmp_path):
+    detector = by_run(window=4)
+    rows = runs_of(np.random.default_rng(1), 30).drop(columns="minute")
+    whole, pieces = Monitor(detector), Monitor(detector)
+    whole.update(rows)
+    for start in range(0, len(rows), 37):
+        pieces.update(rows[start : start + 37])
+        pieces.save(tmp_path / "state")
+        pieces = Monitor.load(tmp_path / "state", detector)
+    assert pieces.watched.units == 29
+    assert pieces.watched == whole.watched
+    assert_allclose(
+        [s.standard_errors for s in pieces.shifts()], [s.standard_errors for s in whole.shifts()]
+    )
+    alarms = detector.predict(rows).sum()
+    assert whole.watched.alarms == alarms  # windows, as when all rows are scored at once
+
+
+def test_runs_that_come_side_by_side_are_known_apart():
+    detector = by_run()
+    rows = runs_of(np.random.default_rng(1), 40)
+    one_by_one, mixed = Monitor(detector), Monitor(detector)
+    one_by_one.update(rows.drop(columns="minute"))
+    pairs = rows.assign(pair=np.arange(len(rows)) // 40).sort_values(["pair", "minute"])
+    mixed.update(pairs.drop(columns=["minute", "pair"]))
+    assert mixed.watched.units >= 37
+    assert mixed.watched.alarms == one_by_one.watched.alarms
+    with pytest.raises(UserError, match="The first fit had groups from the column 'run'"):
+        mixed.update(rows[["a", "b"]])
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_blocks_of_time_are_one_bet_each_and_row_numbers_may_be_the_times(named):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.normal(size=(2_000, 2)), columns=["a", "b"])
+    settings = {"n_landmarks": 60, "bandwidth": 1.0, "false_alarm_rate": 0.1, "random_state": 0}
+    time = np.arange(2_000.0)
+    detector = Detector(**settings)
+    if named:
+        detector.fit(rows.assign(second=time), time="second")
+    else:
+        detector.fit(rows, time=time)
+    new = pd.DataFrame(rng.normal(size=(900, 2)), columns=["a", "b"])
+    monitor = Monitor(detector)
+    if named:
+        with pytest.raises(UserError, match="The first fit had time from the column 'second'"):
+            monitor.update(new)
+    monitor.update(new[:400], ordered=named)
+    watched = monitor.update(new[400:], ordered=named)
+    assert watched.rows == 900
+    assert 35 <= watched.units <= 40  # of about 22 rows
+    assert watched.broken_at is None
+    assert Monitor(detector).update(new, time=time[:900]) == watched
+
+
+def test_the_command_watches_runs_with_windows_from_file_to_file(tmp_path, capsys):
+    detector = by_run(window=4)
+    detector.save(model := tmp_path / "m.eqsep")
+    rows = runs_of(np.random.default_rng(1), 30).drop(columns="minute")
+    for name, part in (("a", rows[:310]), ("b", rows[310:]), ("all", rows)):
+        part.to_csv(tmp_path / f"{name}.csv", index=False)
+
+    def watch(*words):
+        with pytest.raises(SystemExit) as ended:
+            app(["watch", str(model), *map(str, words)])
+        assert ended.value.code == 0
+        return capsys.readouterr().out
+
+    told = watch(tmp_path / "all.csv")
+    watch(tmp_path / "a.csv", "--state", tmp_path / "state")
+    assert watch(tmp_path / "b.csv", "--state", tmp_path / "state") == told
+    assert "600 in episode 1, 29 groups ended" in told
+    rows.drop(columns="run").to_csv(tmp_path / "no_run.csv", index=False)
+    with pytest.raises(SystemExit):
+        app(["watch", str(model), str(tmp_path / "no_run.csv")])
+    assert "'run' is missing" in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_command_takes_row_numbers_for_times(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.normal(size=(1_000, 2)), columns=["a", "b"])
+    settings = {"n_landmarks": 60, "bandwidth": 1.0, "false_alarm_rate": 0.1, "random_state": 0}
+    Detector(**settings).fit(rows.assign(at=np.arange(1_000)), time="at").save(
+        model := tmp_path / "m.eqsep"
+    )
+    rows.to_csv(path := tmp_path / "rows.csv", index=False)
+    with pytest.raises(SystemExit):
+        app(["watch", str(model), str(path)])
+    assert "had time from the column 'at'" in " ".join(capsys.readouterr().err.split())
+    with pytest.raises(SystemExit):
+        app(["watch", str(model), str(path), "--ordered"])
+    assert "time blocks ended" in capsys.readouterr().out
 
 
 def with_outliers(rng, *, share):

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_array_equal
 
 from eqsep import Detector, load_model
 from eqsep.detector import Config, PersistentAlarms, Runs, Windows
@@ -248,3 +249,17 @@ def test_what_is_no_rule_is_refused(least, among):
 def test_each_row_has_its_run():
     with pytest.raises(UserError, match="one for each row"):
         PersistentAlarms().update([1, 0], ["a"])
+
+
+def test_windows_that_come_as_plain_values_are_taken_as_windows():
+    """As the service keeps them with a row: a row alone then scores as it did in its run."""
+    frame = sensors()
+    detector = Detector(**SETTINGS, window=5).fit(frame, groups="run")
+    windows = detector.plan_.windows
+    table = windows.transform(frame, "run")
+    added = {c.name: c.values.tolist() for c in table.columns if c.name in windows.added}
+    rows = pd.DataFrame(added).assign(**frame).sample(frac=1.0, random_state=0)
+    scores = detector.score_samples(rows.to_dict("records"))
+    assert_array_equal(scores, detector.score_samples(frame)[rows.index])
+    [why] = detector.explain(rows[:1].to_dict("records"), top=1)
+    assert why == detector.explain(table, top=1)[rows.index[0]]

@@ -14,8 +14,8 @@ from eqsep.errors import UserError
 from eqsep.serve import intake as intakes
 from eqsep.serve import ledger as ledgers
 from eqsep.serve import schema, watching
-from eqsep.serve.log import Lesson
-from eqsep.serve.records import Filter
+from eqsep.serve.alarms import Filter
+from eqsep.serve.ledger import Lesson
 from eqsep.serve.store import Conflict, Missing, Store
 from eqsep.serve.workspace import Workspace
 
@@ -377,14 +377,6 @@ def test_a_filter_is_obeyed(work):
         connection.execute(named)
     assert [total(kind=kind) for kind in ("leak", "spill", "lea")] == [3, 0, 0]
     assert work.alarms.kinds("pump") == {"leak": 3, "unseen": 2}
-
-
-def test_a_model_that_reads_runs_is_refused_in_words(work):
-    rows = [{"x": float(x)} for x in np.random.default_rng(0).normal(size=300)]
-    windowed = Detector(bandwidth=1.0, n_landmarks=20, random_state=0, window=3).fit(rows)
-    with pytest.raises(UserError, match=r"windows reads the rows of a run in order.*eqsep score"):
-        work.ledger.add("runs", windowed, by="ada")
-    assert work.ledger.names() == ["pump"]
 
 
 def test_a_kind_keeps_its_place_when_others_come_and_go(work):

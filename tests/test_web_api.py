@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from served import GOOD, HOT, machine_rows, served, small_detector
 
-from eqsep.serve.web.arrow import MEDIA_TYPE as ARROW
+from eqsep.serve.web.rows import ARROW
 
 BAD = {"heat": "hot", "load": 0, "shape": "fan"}
 SCORE = "/api/v1/models/machines/score"

@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from eqsep.errors import UserError
-from eqsep.serve.web.batching import Batcher, Busy
 from eqsep.serve.web.limits import TokenBuckets
+from eqsep.serve.web.service import Batcher, Busy
 
 
 class Slow:

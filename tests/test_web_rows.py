@@ -9,9 +9,8 @@ from served import GOOD, machine_rows, small_detector
 
 from eqsep import Detector
 from eqsep.errors import UserError
-from eqsep.serve.web.arrow import answers_stream, arrow_rows
-from eqsep.serve.web.limits import Limits
-from eqsep.serve.web.rows import RowReader, TooMany, csv_rows, json_rows
+from eqsep.serve.web.limits import Limits, TooMany
+from eqsep.serve.web.rows import RowReader, answers_stream, arrow_rows, csv_rows, json_rows
 
 LIMITS = Limits(rows=50, columns=20, text=40)
 

@@ -185,7 +185,6 @@ SAID = {  # how each topic comes about, and words of the command on it
     "lost_groups": (lambda: by_run().partial_fit(X), "can learn and forget only in Python."),
     "no_windows": (lambda: Windows.of(frame(a=["x", "y"]), 3), "Leave out --window."),
     "unknown_runs": (lambda: by_run(window=3).predict(X), "can score only in Python."),
-    "watched_groups": (lambda: Monitor(by_run()), "Measure new groups with eqsep test"),
     "windows_on_cluster": (lambda: check_no_windows(3), "Leave out --ray."),
     "RepeatedRowsWarning": (lambda: detector().fit(X).partial_fit(X), "pass --again."),
     "picked_rows": (

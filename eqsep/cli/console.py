@@ -246,8 +246,6 @@ HINTS = {  # by topic, made of the message's fields
     "Python.",
     "no_windows": "Leave out --window.",
     "unknown_runs": "They are not a column of the files, so this model can score only in Python.",
-    "watched_groups": "Measure new groups with eqsep test, where they are labelled, or compare the "
-    "share of alarms of eqsep score with the promised rate.",
     "windows_on_cluster": "Leave out --ray.",
     # learning more rows
     "RepeatedRowsWarning": "If that is meant, pass --again.",

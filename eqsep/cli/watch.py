@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from eqsep.cli.console import Screen, in_command, print_warnings, progress
-from eqsep.cli.inputs import errors_placed, load_detector, pieces_for, reader_of
+from eqsep.cli.inputs import RunReader, errors_placed, load_detector, pieces_for, reader_of
 from eqsep.cli.options import (
     ModelFile,
     Report,
@@ -50,6 +50,9 @@ def watch(
         Path | None, typer.Option(metavar="FILE", help="Where the selected rows go, as CSV.")
     ] = None,
     report: Report = None,
+    ordered: Annotated[
+        bool, typer.Option("--ordered", help="Rows are in time order: row numbers are the times.")
+    ] = False,
     exit_code: Annotated[
         bool,
         typer.Option(
@@ -70,6 +73,7 @@ def watch(
             layout=layout,
             begin=(delta, random_state),
             selection=selection,
+            ordered=ordered,
         )
     if report is not None:
         page = watch_report(monitor, title=f"{model.name}, watched", words=in_command)
@@ -139,10 +143,12 @@ def watch_files(
     layout: Layout,
     begin: tuple[float | None, int],
     selection: Selection,
+    ordered: bool = False,
 ) -> Monitor:
     """Watch the rows of files piece by piece, and keep the state.
 
-    Where there is no state yet, `begin` has the delta and the seed of a new one.
+    Where there is no state yet, `begin` has the delta and the seed of a new one. Where rows are
+    `ordered`, their numbers stand for times that the files lack.
     """
     inputs = files_of(paths)
     if state is not None:
@@ -163,11 +169,14 @@ def watch_files(
     done = 0
     with progress("rows") as say:
         reader = reader_of(detector.model_)
+        if detector.plan_.holdout.grouping is not None or isinstance(reader, RunReader):
+            reader = RunReader(detector.model_)
+            reader.runs = monitor.runs  # windows go on from the rows of the command before
         for name, table in pieces_for(detector.plan_, inputs, reader.columns(), layout=layout):
             with errors_placed(name, before=done):
                 if table.num_rows:
                     rows = reader(table)
-                    monitor.update(rows)
+                    monitor.update(rows, ordered=ordered)
                     selection.take(rows, before=done)
             done += table.num_rows
             say(counted(done, "row"))
@@ -194,6 +203,9 @@ def print_watched(console: Screen, monitor: Monitor) -> None:
     named = recent.moved[:_COLUMNS]
     moved = ", ".join(f"{s.column} {s.standard_errors:+.1f}" for s in named)
     lines = {"rows": f"{watched.rows:,} in episode {watched.episode}"}
+    grouping = monitor.detector.plan_.holdout.grouping
+    if grouping is not None and watched.units is not None:
+        lines["rows"] += f", {counted(watched.units, grouping.unit)} ended"
     if monitor.before is not None:
         ended = monitor.before
         lines["new episode"] = (

@@ -18,7 +18,7 @@ from eqsep.detector.model import Model
 from eqsep.detector.namer import rows_for
 from eqsep.errors import EqsepWarning, warn
 from eqsep.labels import UNLABELLED, RowLabels, label_codes
-from eqsep.tables.reading import Table, read_table, with_groups
+from eqsep.tables.reading import Table
 
 _ALIKE = 0.02  # the share of new rows that may be equal to learnt ones, whatever the table
 _FEWEST, _MOST_OF = 3, 0.9  # anomalies that are landmarks: so many, and this share, are no chance
@@ -160,15 +160,7 @@ def rows_to_learn(
 
     Groups and times are found by the names of their columns where these are known.
     """
-    table, grouping = read_table(X, name="Detector"), model.plan.holdout.grouping
-    if grouping is not None and table.groups is None:
-        names = {column.name for column in table.columns}
-        known = (name if name in names else None for name in grouping.columns)
-        groups, time = (
-            given if given is not None else name
-            for given, name in zip((groups, time), known, strict=True)
-        )
-    table = model.plan.align(with_groups(table, groups, time))
+    table = model.plan.align(model.plan.grouped(X, groups, time))
     labels = model.plan.labels.read(y, n_rows=table.n_rows, known=model.evidence.labels)
     return table, labels
 

@@ -347,7 +347,7 @@ class HoldOut:
     def split(self, table: Table, labels: RowLabels, *, encoder: Encoder) -> Split:
         """How an aligned table is split, by hashes of its rows or of their groups."""
         grouping, groups = self.grouping, table.groups
-        self._check_grouped(groups)
+        self.check_grouped(groups)
         if grouping is None or groups is None:
             return self._of_hashes(self.hashes(table, encoder=encoder), labels)
         found = grouping.split(groups, labels, key=self.key, bound=self.bound)
@@ -369,7 +369,7 @@ class HoldOut:
         held = hashes < by_code[labels.code]
         return Split(~held, held, hashes)
 
-    def _check_grouped(self, groups: RowGroups | None) -> None:
+    def check_grouped(self, groups: RowGroups | None) -> None:
         """Refuse rows that come without their groups or times, or with them, unlike the first."""
         had = (None, None) if self.grouping is None else self.grouping.columns
         given = (None, None) if groups is None else groups.columns

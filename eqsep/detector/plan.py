@@ -10,14 +10,14 @@ import numpy as np
 from eqsep.arrays import WithoutCaches
 from eqsep.detector.config import Config, check_unlabelled
 from eqsep.detector.holdout import STEP, HoldOut, n_held_out
-from eqsep.detector.runs import Windows
+from eqsep.detector.runs import Runs, Windows
 from eqsep.detector.score import Terms
 from eqsep.errors import UserError, quoted
 from eqsep.labels import UNLABELLED, RowLabels, read_row_labels
 from eqsep.schemas import FLAG, LABEL, NONE, POSITIVE, Schema, check_parts, damaged, either, kept
 from eqsep.tables.encoder import Encoder
 from eqsep.tables.encodings import Learnt
-from eqsep.tables.reading import Table, read_table, row_parts
+from eqsep.tables.reading import Table, read_table, row_parts, with_groups
 from eqsep.tables.tensors import READ_AT_ONCE, TensorEncoding, encoded_parts
 
 Names = Mapping[str, frozenset[str]]  # some names of some columns
@@ -265,6 +265,24 @@ class Plan(WithoutCaches):
     def is_named(self) -> bool:
         """Whether columns are matched by name."""
         return self.encoder.names is not None if self.windows is None else self.windows.named
+
+    def grouped(self, X: Any, groups: Any = None, time: Any = None) -> Table:
+        """A table with its groups and times, which are found by the names of known columns."""
+        table, grouping = read_table(X, name="Detector"), self.holdout.grouping
+        if grouping is not None and table.groups is None:
+            names = {column.name for column in table.columns}
+            groups, time = (
+                name if given is None and name in names else given
+                for given, name in zip((groups, time), grouping.columns, strict=True)
+            )
+        return with_groups(table, groups, time)
+
+    def continued(self, X: Any, runs: Runs, groups: Any = None, time: Any = None) -> Table:
+        """A table with its groups, times and windows, which go on from the rows before."""
+        table = self.grouped(X, groups, time)
+        if self.windows is None:
+            return table
+        return self.windows.apply(table, self.holdout.grouping, runs=runs)
 
     def align(self, X: Any) -> Table:
         """A table with the columns of the fit; those of groups and times are left out."""

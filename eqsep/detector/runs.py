@@ -5,7 +5,7 @@ what the rows of the same run up to each one say of them. Nothing looks ahead. A
 computed from the values in them alone, in one order, so batches give the same bits as the whole.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Integral
 from typing import Any, Self
@@ -32,10 +32,53 @@ class Runs:
         By the hash of the group, the values of its last rows.
     time : dict of int to float
         The time of the last of them.
+    n_rows : int
+        The rows that `in_order` has numbered.
     """
 
     last: dict[int, np.ndarray] = field(default_factory=dict)
     time: dict[int, float] = field(default_factory=dict)
+    n_rows: int = 0
+
+    def in_order(self, groups: RowGroups | None, n: int) -> RowGroups:
+        """The groups of n rows with row numbers for times, if they have none.
+
+        Numbers go on from call to call.
+
+        Examples
+        --------
+        >>> runs = Runs()
+        >>> [runs.in_order(None, 2).time.tolist() for _ in range(2)]
+        [[0.0, 1.0], [2.0, 3.0]]
+        """
+        known = groups or RowGroups(np.zeros(n, dtype=np.uint64), np.zeros(n), (None, None))
+        if known.columns[1] is not None:
+            return known
+        first, self.n_rows = self.n_rows, self.n_rows + n
+        time = np.arange(first, self.n_rows, dtype=float)
+        return RowGroups(known.group, time, (known.columns[0], ""))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The same as plain arrays, for a file."""
+        tails = list(self.last.values())
+        return {
+            "runs": np.array(list(self.last), dtype=np.uint64),
+            "run_lengths": np.array([len(tail) for tail in tails], dtype=int),
+            "run_rows": np.concatenate(tails) if tails else np.empty((0, 0)),
+            "run_times": np.array([self.time[run] for run in self.last]),
+            "run_n_rows": np.array(self.n_rows),
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> Self:
+        """The runs of these arrays."""
+        keys = arrays["runs"].tolist()
+        tails = np.split(arrays["run_rows"], np.cumsum(arrays["run_lengths"])[:-1])
+        return cls(
+            dict(zip(keys, tails, strict=False)),
+            dict(zip(keys, arrays["run_times"].tolist(), strict=True)),
+            int(arrays["run_n_rows"]),
+        )
 
 
 @dataclass(frozen=True)
@@ -97,7 +140,12 @@ class Windows:
     @property
     def names(self) -> list[str]:
         """The columns of the table, and those of their windows."""
-        return [*self.columns, *(n for c in self.windowed for n in _names(c, self.length))]
+        return [*self.columns, *self.added]
+
+    @property
+    def added(self) -> list[str]:
+        """The columns of windows."""
+        return [name for column in self.windowed for name in _names(column, self.length)]
 
     @property
     def windowed(self) -> list[str]:
@@ -112,7 +160,7 @@ class Windows:
         Parameters
         ----------
         X : table
-            One that has its windows already is returned as it is.
+            One that has its windows already, by their names, is returned as it is.
         groups, time : array-like of shape (n_rows,) or str, default=None
             The run of each row, and its place in it; else all rows are one run, in their order.
         runs : Runs, default=None
@@ -121,7 +169,7 @@ class Windows:
         """
         table = read_table(X, name=type(self).__name__)
         if self.is_in(table):
-            return table
+            return self._marked(table)
         table = self._matched(with_groups(table, groups, time))
         of_kind = zip(table.columns, self.kinds, strict=False)  # others may follow
         values = np.column_stack([c.numbers(kind) for c, kind in of_kind if kind])
@@ -138,12 +186,30 @@ class Windows:
 
     def is_in(self, table: Table) -> bool:
         """Whether a table has these windows already."""
-        return any(column.derived_from is not None for column in table.columns)
+        return {*self.added} <= {column.name for column in table.columns}
 
-    def apply(self, table: Table, grouping: Grouping | None) -> Table:
+    def _marked(self, table: Table) -> Table:
+        """The same table, where windows that came as plain values are known as windows."""
+        if any(column.derived_from is not None for column in table.columns):
+            return table
+        known = {
+            name: (kind, column)
+            for column, kind in zip(self.columns, self.kinds, strict=True)
+            if kind
+            for name in _names(column, self.length)
+        }
+        columns = [
+            Column(column.name, found[0], column.numbers(found[0]), derived_from=found[1])
+            if (found := known.get(column.name))
+            else column
+            for column in table.columns
+        ]
+        return replace(table, columns=columns)
+
+    def apply(self, table: Table, grouping: Grouping | None, *, runs: Runs | None = None) -> Table:
         """A table with its windows, by the groups and times that a grouping knows by name."""
         if self.is_in(table) or table.groups is not None or grouping is None:
-            return self.transform(table)
+            return self.transform(table, runs=runs)
         names = {column.name for column in table.columns}
         group, time = grouping.columns
         if group is not None and group not in names:
@@ -154,7 +220,7 @@ class Windows:
                 else "Pass detector.plan_.windows.transform(X, groups=...).",
                 topic="" if group else "unknown_runs",
             )
-        return self.transform(table, group, time if time in names else None)
+        return self.transform(table, group, time if time in names else None, runs=runs)
 
     def state(self) -> dict[str, Any]:
         """The parts of a model file."""

@@ -12,11 +12,14 @@ from zipfile import BadZipFile
 import numpy as np
 
 from eqsep.detector import Detector
+from eqsep.detector.holdout import Grouping
 from eqsep.detector.model import Model
+from eqsep.detector.runs import Runs
 from eqsep.errors import ParameterError, UserError, warn
 from eqsep.files import written_whole
 from eqsep.monitor.martingale import SequentialRanks, SimpleJumper
 from eqsep.monitor.recent import ColumnShift, Recent, chance_at, far_off, too_many
+from eqsep.tables.reading import RowGroups
 
 _FORM = "eqsep monitor 1"
 _BLOCK = 500  # rows: columns are compared by those of the last two blocks
@@ -40,6 +43,9 @@ class Watched:
         The capital of the bet against exchangeability, now and at its highest.
     broken_at : int or None
         The number of the row at which it exceeded 1 / delta, counted from 1 in the episode.
+    units : int or None
+        Groups or blocks of time that have ended, each of which is one bet. None where rows are
+        watched one by one.
     """
 
     episode: int = 1
@@ -48,6 +54,7 @@ class Watched:
     martingale: float = 1.0
     highest: float = 1.0
     broken_at: int | None = None
+    units: int | None = None
 
     @property
     def alarm_rate(self) -> float:
@@ -87,6 +94,13 @@ class Monitor:
     the fit has found that rows are alike or change over time (`caution_`), nothing bounds that
     chance: the monitor warns of it once more.
 
+    Where the detector was fitted with groups or times, rows of one group are alike, and whole
+    groups are exchangeable instead. Then a group, or a block of time, is one bet: the mean score of
+    its rows is ranked among those of the held-out groups and of the groups before. It bets once it
+    has ended, that is once as many rows of others have come since its last row as the largest
+    held-out group has; a group that comes back later counts as another one. Windows go on from the
+    rows of the calls before.
+
     Parameters
     ----------
     detector : Detector
@@ -102,6 +116,8 @@ class Monitor:
         What was seen in the present episode.
     before : Watched or None
         What was seen in the episode before, which a change of the model has ended.
+    runs : Runs
+        The last rows of each run, from which the windows of the next rows go on.
 
     Examples
     --------
@@ -124,7 +140,7 @@ class Monitor:
 
     def __init__(self, detector: Detector, *, delta: float = 0.01, random_state: int = 0) -> None:
         self.delta, self.random_state = _checked(delta, random_state)
-        self.detector = detector
+        self.detector, self.runs = detector, Runs()
         self._begin(1)
         caution = detector.model_.caution
         if caution is not None:
@@ -135,34 +151,63 @@ class Monitor:
         model = self.detector.model_
         self.model_ = fingerprint(model)
         calibration = model.calibration
-        if model.plan.holdout.grouping:
-            raise UserError(
-                "Rows in groups or in time cannot be watched one by one: rows of one group are "
-                "alike, so a monitor would soon call them changed, even with a model that was "
-                "fitted without groups.",
-                hint="Compare the share of alarms among new groups with false_alarm_rate instead.",
-                topic="watched_groups",
-            )
         if not len(calibration.counting):
             raise UserError(
                 "The detector has no held-out rows, so there is nothing to compare new rows with. "
                 "Fit it to more normal rows."
             )
-        self.watched = Watched(episode=episode)
+        units = calibration.groups[calibration.counting] if self._grouping else None
+        held = model.evidence.held_out.normal[calibration.counting].astype(float)
+        scores = calibration.ordered
+        self._patience, self._open = 1, dict[int, np.ndarray]()
+        if units is not None:
+            self._patience = int(np.unique(units, return_counts=True)[1].max())
+            held = _means(held, units)
+            scores = _means(calibration.scores[calibration.counting, None], units)[:, 0]
+        self._held = held
+        self.watched = Watched(episode=episode, units=None if units is None else 0)
         self._evidence = model.evidence
-        self._ranks, self._jumper = SequentialRanks(calibration.ordered), SimpleJumper()
+        self._ranks, self._jumper = SequentialRanks(scores), SimpleJumper()
         n_encoded = len(model.plan.encoder.counted)
         self._sums = np.zeros((2, n_encoded))  # of the last block, and this one
         self._squares = np.zeros_like(self._sums)
         self._points, self._moves = np.empty((0, 3)), np.empty((0, 1 + len(self._columns)))
 
-    def update(self, X: Any) -> Watched:
-        """Watch the rows of a table, in their order; what was seen in this episode so far."""
-        model = self.detector.model_
-        rows = model.plan.encode(X)
-        return self.update_scored(rows, model.score(rows))
+    @property
+    def _grouping(self) -> Grouping | None:
+        return self.detector.model_.plan.holdout.grouping
 
-    def update_scored(self, rows: np.ndarray, scores: np.ndarray) -> Watched:
+    def update(
+        self, X: Any, groups: Any = None, time: Any = None, *, ordered: bool = False
+    ) -> Watched:
+        """Watch the rows of a table, in their order; what was seen in this episode so far.
+
+        Parameters
+        ----------
+        X : table
+        groups, time : array-like of shape (n_rows,) or str, default=None
+            As in `Detector.fit`, for a detector that was fitted with them. Columns that it knows by
+            name are found.
+        ordered : bool, default=False
+            Whether row numbers stand for times that are not there. They do so anyway where the
+            times of the fit were not a column either.
+        """
+        model, grouping = self.detector.model_, self._grouping
+        if grouping is None and model.plan.windows is None:
+            rows = model.plan.encode(X)
+            return self.update_scored(rows, model.score(rows))
+        table = model.plan.continued(X, self.runs, groups, time)
+        rows = model.plan.encode(table)
+        return self.update_scored(rows, model.score(rows), groups=table.groups, ordered=ordered)
+
+    def update_scored(
+        self,
+        rows: np.ndarray,
+        scores: np.ndarray,
+        *,
+        groups: RowGroups | None = None,
+        ordered: bool = False,
+    ) -> Watched:
         """The same for rows that were encoded and scored by the detector already."""
         model = self.detector.model_
         if model.evidence is not self._evidence:  # else it has learnt nothing
@@ -170,56 +215,97 @@ class Monitor:
             if fingerprint(model) != self.model_:
                 self.before = self.watched
                 self._begin(self.watched.episode + 1)
-        self._sum_up(rows)
-        highest, broken_at = self.watched.highest, self.watched.broken_at
         alarm = scores > model.threshold
         so_far = self.watched.alarms + np.cumsum(alarm)
+        at = self.watched.rows + np.arange(1, len(scores) + 1)
+        grouping = self._grouping
+        if grouping is not None:
+            if grouping.columns[1] == "" or (ordered and grouping.edges):
+                groups = self.runs.in_order(groups, len(scores))
+            rows, scores, at = self._ended(rows, scores, self._units(groups))
+        self._sum_up(rows, at)
+        highest, broken_at = self.watched.highest, self.watched.broken_at
         points = []
-        ties = self._ties(len(scores))
-        for score, tie, alarms in zip(scores.tolist(), ties, so_far.tolist(), strict=True):
+        step = _STEP if grouping is None else 1
+        for row, score, tie in zip(
+            at.tolist(), scores.tolist(), self._ties(len(scores)), strict=True
+        ):
             self._jumper.bet(self._ranks.p_value(score, tie=tie))
             highest = max(highest, self._jumper.capital)
             if broken_at is None and highest >= 1 / self.delta:
-                broken_at = self._jumper.n
-            if self._jumper.n % _STEP == 0:
-                points.append((self._jumper.n, self._jumper.capital, alarms))
+                broken_at = row
+            if self._jumper.n % step == 0:
+                alarms = so_far[row - self.watched.rows - 1]
+                points.append((row, self._jumper.capital, alarms))
         self._points = np.vstack([self._points, np.reshape(points, (-1, 3))])
         self.watched = Watched(
             episode=self.watched.episode,
-            rows=self.watched.rows + len(scores),
+            rows=self.watched.rows + len(alarm),
             alarms=self.watched.alarms + int(alarm.sum()),
             martingale=self._jumper.capital,
             highest=highest,
             broken_at=broken_at,
+            units=None if grouping is None else self._jumper.n,
         )
         return self.watched
 
-    def _sum_up(self, rows: np.ndarray) -> None:
-        """Add up encoded rows, block by block; of these the last two are kept."""
-        n_rows = self.watched.rows
-        for part in np.split(rows, range(-n_rows % _BLOCK, len(rows), _BLOCK)):
-            if len(part) and n_rows % _BLOCK == 0:
+    def _units(self, groups: RowGroups | None) -> np.ndarray:
+        """What each row is held out with: a hash of its group or of its block of time."""
+        holdout = self.detector.model_.plan.holdout
+        holdout.check_grouped(groups)
+        assert holdout.grouping is not None
+        assert groups is not None  # it was checked
+        return holdout.grouping.units(groups, key=holdout.key)
+
+    def _ended(
+        self, rows: np.ndarray, scores: np.ndarray, units: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The mean rows and mean scores of the units that end, and at which row each does."""
+        none = np.zeros(3 + rows.shape[1])  # the last row, how many, and sums: of scores, of values
+        ended = []
+        values = np.column_stack([np.ones(len(rows)), scores, rows])
+        for at, (unit, value) in enumerate(
+            zip(units.tolist(), values, strict=True), start=self.watched.rows + 1
+        ):
+            open_ = self._open.pop(unit, none).copy()
+            open_[0] = at
+            open_[1:] += value
+            self._open[unit] = open_  # the longest without a row come first
+            first = next(iter(self._open))
+            while at - self._open[first][0] >= self._patience:
+                ended.append([at, *self._open.pop(first)[1:]])
+                first = next(iter(self._open))
+        found = np.reshape(ended, (-1, 3 + rows.shape[1]))
+        means = found[:, 2:] / found[:, 1:2]
+        return means[:, 1:], means[:, 0], found[:, 0].astype(int)
+
+    def _sum_up(self, rows: np.ndarray, at: np.ndarray) -> None:
+        """Add up encoded rows, or means of units, block by block; the last two blocks are kept."""
+        n = self._jumper.n
+        for places in np.split(np.arange(len(rows)), range(-n % _BLOCK, len(rows), _BLOCK)):
+            part = rows[places]
+            if len(part) and n % _BLOCK == 0:
                 for sums in (self._sums, self._squares):
                     sums[0], sums[1] = sums[1], 0.0
             self._sums[1] += part.sum(axis=0, dtype=float)
             self._squares[1] += np.square(part, dtype=float).sum(axis=0)
-            n_rows += len(part)
-            if len(part) and n_rows % _BLOCK == 0:
-                self._moves = np.vstack([self._moves, [n_rows, *self._moved(n_rows)]])
+            n += len(part)
+            if len(part) and n % _BLOCK == 0:
+                self._moves = np.vstack([self._moves, [at[places[-1]], *self._moved(n)]])
 
     def _ties(self, n: int) -> list[float]:
         """The next draws that break ties: the same ones, however the rows are divided."""
         stream = np.random.PCG64([self.random_state, self.watched.episode])
-        return np.random.Generator(stream.advance(self.watched.rows)).random(n).tolist()
+        return np.random.Generator(stream.advance(self._jumper.n)).random(n).tolist()
 
     def shifts(self) -> list[ColumnShift]:
         """How far the mean of each column has moved from the held-out rows, the farthest first.
 
-        The mean is that of the last 500 to 1,000 rows. Of a column that is encoded by several
-        values, the one that has moved most. Of many columns some are 3 standard errors away by
-        chance: `recent` says from where on they have moved.
+        The mean is that of the last 500 to 1,000 rows, or groups. Of a column that is encoded by
+        several values, the one that has moved most. Of many columns some are 3 standard errors
+        away by chance: `recent` says from where on they have moved.
         """
-        moved = self._moved(self.watched.rows)
+        moved = self._moved(self._jumper.n)
         found = [
             ColumnShift(column, float(errors))
             for column, errors in zip(self._columns, moved, strict=True)
@@ -231,7 +317,8 @@ class Monitor:
         """What is to be looked at in the last rows: columns that have moved, too many alarms.
 
         Each is wrongly said with a chance of at most delta in an episode, if one looks every 50
-        rows or less often; of columns as far as means of 100 rows and more are normal.
+        rows or less often; of columns as far as means of 100 rows and more are normal. Of groups
+        the monitor's bet alone tells whether there are too many alarms.
         """
         seen, model = self.watched, self.detector.model_
         promise, calibration = model.promise, model.calibration
@@ -239,9 +326,10 @@ class Monitor:
         rows, alarms = before[-1, [0, 2]].astype(int).tolist() if len(before) else (0, 0)
         rows, alarms = seen.rows - rows, seen.alarms - alarms
         chance = chance_at(seen.rows // _STEP + 1, delta=self.delta)
-        rank = calibration.rank(promise.false_alarm_rate, promise.confidence)
-        n_held = len(calibration.counting)
-        far = far_off(chance, rows=seen.rows, n_values=len(model.plan.encoder.counted))
+        n_held, rank = len(calibration.counting), 0
+        if self._grouping is None:
+            rank = calibration.rank(promise.false_alarm_rate, promise.confidence)
+        far = far_off(chance, rows=self._jumper.n, n_values=len(model.plan.encoder.counted))
         return Recent(
             rows=rows,
             alarms=alarms,
@@ -278,10 +366,9 @@ class Monitor:
 
     def _moved(self, rows: int) -> np.ndarray:
         """How far the mean of each column has moved after so many rows; NaN of fewer than two."""
-        model = self.detector.model_
-        source = model.plan.encoder.source.tolist()
+        source = self.detector.model_.plan.encoder.source.tolist()
         farthest = dict.fromkeys(source, np.nan)
-        held = model.evidence.held_out.normal[model.calibration.counting].astype(float)
+        held = self._held
         n = rows if rows <= _BLOCK else _BLOCK + (rows - 1) % _BLOCK + 1
         if n < 2 or len(held) < 2:
             return np.array(list(farthest.values()))
@@ -304,6 +391,8 @@ class Monitor:
         """Write what was seen to an open file."""
         words = {"form": _FORM, "model": self.model_, "delta": self.delta}
         words |= {"random_state": self.random_state} | asdict(self.watched)
+        n_encoded = len(self.detector.plan_.encoder.counted)
+        runs: dict[str, Any] = self.runs.arrays()
         np.savez(
             file,
             words=np.array(json.dumps(words)),
@@ -313,6 +402,9 @@ class Monitor:
             squares=self._squares,
             points=self._points,
             moves=self._moves,
+            open_units=np.array(list(self._open), dtype=np.uint64),
+            open_sums=np.reshape(list(self._open.values()), (-1, 3 + n_encoded)),
+            **runs,
         )
 
     @classmethod
@@ -329,9 +421,12 @@ class Monitor:
                 words = json.loads(str(kept["words"]))
                 accounts, scores, sums, squares = (kept[name].astype(float) for name in _ARRAYS)
                 points, moves = kept.get("points"), kept.get("moves")
+                runs = Runs.from_arrays(kept) if "runs" in kept else Runs()
+                opened = kept.get("open_units", np.empty(0)), kept.get("open_sums", np.empty(0))
             if words.pop("form") != _FORM:
                 raise ValueError("another form")
             delta, seed, model = (words.pop(name) for name in ("delta", "random_state", "model"))
+            words.setdefault("units", None)  # a file of an older version has none
             watched = Watched(**{f.name: words[f.name] for f in fields(Watched)})
         except (ValueError, KeyError, TypeError, BadZipFile) as error:
             raise UserError(
@@ -340,13 +435,16 @@ class Monitor:
                 topic="damaged_watch",
             ) from error
         monitor = cls(detector, delta=delta, random_state=seed)
+        monitor.runs = runs
         if model != monitor.model_:
             monitor.before = watched
             monitor._begin(watched.episode + 1)
             return monitor
         monitor.watched, monitor._sums, monitor._squares = watched, sums, squares
         monitor._ranks = SequentialRanks(scores)
-        monitor._jumper.accounts, monitor._jumper.n = tuple(accounts.tolist()), watched.rows
+        monitor._jumper.accounts = tuple(accounts.tolist())
+        monitor._jumper.n = watched.rows if watched.units is None else watched.units
+        monitor._open = dict(zip(opened[0].tolist(), opened[1], strict=True))
         if points is not None and moves is not None:  # else it was written without a history
             monitor._points, monitor._moves = points.astype(float), moves.astype(float)
         return monitor
@@ -366,6 +464,14 @@ def _checked(delta: Any, random_state: Any) -> tuple[float, int]:
             "random_state", expected="a whole number of at least 0", got=random_state
         )
     return float(delta), int(random_state)
+
+
+def _means(values: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """The mean of the rows of each unit.  (n, d) -> (n_units, d)"""
+    _, place, n_rows = np.unique(units, return_inverse=True, return_counts=True)
+    sums = np.zeros((len(n_rows), values.shape[1]))
+    np.add.at(sums, place, values)
+    return sums / n_rows[:, None]
 
 
 def fingerprint(model: Model) -> str:

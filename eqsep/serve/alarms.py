@@ -1,28 +1,263 @@
-"""Alarms as people look at them: what was said, why, what is said now, and what is alike."""
+"""Alarms as people see them: scores and reasons, similar alarms, and what to judge next."""
 
 import threading
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from sqlalchemy import ColumnElement, and_, bindparam, func, select, update
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import squareform
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Select,
+    String,
+    and_,
+    bindparam,
+    cast,
+    func,
+    or_,
+    select,
+    update,
+)
 
 from eqsep.detector.model import Model
+from eqsep.errors import UserError
+from eqsep.evaluation.promises import Share
 from eqsep.labels import OR, UNSEEN
 from eqsep.serve import schema
-from eqsep.serve.ledger import Ledger
-from eqsep.serve.likeness import ALIKE, Likeness, groups_of
-from eqsep.serve.log import Row
-from eqsep.serve.records import JUDGED, Alarm, Filter, Group, Page, Said, found
+from eqsep.serve.ledger import Ledger, Row, rows_for
 from eqsep.serve.store import Missing, Store
-from eqsep.serve.teaching import rows_for
 
+OPEN, UNSURE, JUDGED = "open", "unsure", "judged"  # what a row's state is
+TRUE, FALSE, EXPECTED = "true", "false alarm", "expected"  # verdicts, as is UNSURE
+MISSING = "missing"  # how a value is called that is not there
+_BOOLEANS = {"true": ("true", "1"), "false": ("false", "0")}  # as databases have them in JSON
+STATES = (OPEN, UNSURE, JUDGED, "cleared", "quiet")  # what may be asked for
+ALIKE = 0.7  # the product of two directions from which on alarms look alike
+_KEPT = 6_000  # directions in memory
 MOST = 2_000  # rows that are looked at together
 _REASONS = 8
 _FIRST = 5  # alarms of a group of which the reasons are given at once
+RANDOM = "drawn at random among rows that passed: judged, it measures what is missed"
+NEAR = "passed, and scores highest among those that did"
+BETWEEN = "named {kind}: a verdict tells which"
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a version says of a row."""
+
+    version: int
+    score: float
+    p_value: float
+    alarm: bool
+    kind: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What somebody has decided of a row."""
+
+    id: int
+    row: int
+    verdict: str  # {"true", "false alarm", "expected", "unsure"}
+    kind: str | None  # of a true alarm
+    note: str
+    by: str
+    at: float  # seconds since 1970
+    version: int | None  # that has learnt it; None where it teaches nothing
+    undone_at: float | None  # when and by whom it was taken back
+    undone_by: str | None
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A verdict that somebody proposes, and why."""
+
+    verdict: str
+    kind: str | None
+    note: str
+    by: str
+    at: float
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """A row that is kept: one that raised an alarm, or one of the random share that did not."""
+
+    id: int
+    model: str
+    at: float  # when it came, in seconds since 1970
+    row: Row  # as it came
+    entity: str | None  # the card, machine or host that it is of
+    said: Said  # when it came, and by the live version as far as that has looked
+    now: Said
+    shadow_score: float | None  # what the version in the shadow said
+    drawn: bool  # whether it is one that was drawn at random to be judged
+    state: str  # {"open", "unsure", "judged"}
+    assignee: str | None
+    note: str
+    reasons: dict[str, Any] | None  # why it was said: None until it was asked for
+    # A verdict that a program proposes: it does nothing until a person gives it
+    proposal: Proposal | None = None
+    verdict: Verdict | None = None  # that stands
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Which rows are asked for."""
+
+    # {"open", "unsure", "judged", "cleared", "quiet"}: "cleared" are those that raised an alarm
+    # and no longer would, "quiet" those that never did
+    state: str = OPEN
+    # A kind is the first name of a row: "a" finds "a" and "a or b", not "b or a". An assignee of
+    # "" is nobody.
+    kind: str | None = None
+    entity: str | None = None
+    assignee: str | None = None
+    min_score: float | None = None
+    since: float | None = None  # in seconds since 1970
+    # what rows have in a column, as it is shown: "missing" where they have nothing
+    column: str | None = None
+    value: str | None = None
+    order: str = "at"  # {"at", "score"}: The newest first, or the highest
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        """What holds of the rows."""
+        table = schema.rows.c
+        alarms = {
+            "quiet": and_(~table.alarm, ~table.now_alarm, table.state == OPEN),
+            "cleared": and_(table.alarm, ~table.now_alarm, table.state == OPEN),
+            OPEN: and_(table.now_alarm, table.state == OPEN),
+        }
+        found = [alarms.get(self.state, table.state == self.state)]
+        if self.kind:
+            found.append(_is_first(table.now_kind, self.kind))
+        if self.entity:
+            found.append(table.entity == self.entity)
+        if self.assignee is not None:
+            found.append(
+                table.assignee == self.assignee if self.assignee else table.assignee.is_(None)
+            )
+        if self.min_score is not None:
+            found.append(table.now_score >= self.min_score)
+        if self.since is not None:
+            found.append(table.at >= self.since)
+        if self.column and self.value is not None:
+            found.append(_holds(self.column, self.value))
+        return found
+
+
+@dataclass(frozen=True)
+class Page:
+    """Some of the rows that were asked for, and how many there are in all."""
+
+    alarms: list[Alarm]
+    total: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """Open alarms of no seen kind that look alike, the highest first."""
+
+    alarms: list[Alarm]
+    columns: list[str]  # those that add most to the scores of the first five
+
+
+def _holds(column: str, value: str) -> ColumnElement[bool]:
+    """Whether rows have a value in a column, however the database writes numbers."""
+    if '"' in column:  # no path of SQLite's can name it
+        raise UserError(f"A column with a quotation mark in its name cannot be a filter: {column}.")
+    there = cast(schema.rows.c.row[column].as_string(), String)
+    if value == MISSING:
+        return there.is_(None)
+    texts = {value, *_BOOLEANS.get(value.lower(), ())}
+    try:
+        number = float(value)
+    except ValueError:
+        return there.in_(texts)
+    return there.in_({*texts, repr(number), f"{number:.15g}"})
+
+
+def _is_first(named: Column[str], kind: str) -> ColumnElement[bool]:
+    """Whether a kind is the name of a row, or the first of several."""
+    return or_(named == kind, named.startswith(kind + OR, autoescape=True))
+
+
+def found(store: Store, query: Select[Any]) -> list[Alarm]:
+    """Rows that a query selects, with the verdicts that stand."""
+    verdicts = schema.verdicts
+    with store.reading() as connection:
+        rows = connection.execute(query).all()
+        stand = and_(verdicts.c.row.in_([row.id for row in rows]), verdicts.c.undone_at.is_(None))
+        given = connection.execute(select(verdicts).where(stand).order_by(verdicts.c.id))
+        by_row = {row.row: verdict_of(row) for row in given}
+    return [_alarm(row, by_row.get(row.id)) for row in rows]
+
+
+def verdict_of(row: Any) -> Verdict:
+    """The verdict of an entry."""
+    return Verdict(**{field.name: getattr(row, field.name) for field in fields(Verdict)})
+
+
+def _alarm(row: Any, verdict: Verdict | None) -> Alarm:
+    plain = {f.name: getattr(row, f.name) for f in fields(Alarm) if f.name in schema.rows.c}
+    said, now = (
+        Said(**{f.name: getattr(row, start + f.name) for f in fields(Said)})
+        for start in ("", "now_")
+    )
+    proposal = None if row.proposal is None else Proposal(**row.proposal)
+    return Alarm(**plain | {"said": said, "now": now, "proposal": proposal, "verdict": verdict})
+
+
+class Likeness:
+    """The directions in which alarms depart from normal rows, kept while they may be asked again.
+
+    They are those of `eqsep.detector.explainer.Explainer.departures`.
+    """
+
+    def __init__(self) -> None:
+        self._directions: OrderedDict[tuple[int, int], np.ndarray] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def directions(self, version: int, model: Model, alarms: list[Alarm]) -> np.ndarray:
+        """Of alarms, by the model of a version.  -> (n_alarms, n_directions)"""
+        with self._lock:
+            kept = self._directions
+            found = {a.id: kept[version, a.id] for a in alarms if (version, a.id) in kept}
+        new = [alarm for alarm in alarms if alarm.id not in found]
+        if new:
+            rows = model.plan.encode(rows_for(model, [alarm.row for alarm in new]))
+            made = model.explainer.departures(rows).astype(np.float32)
+            found |= {alarm.id: row for alarm, row in zip(new, made, strict=True)}
+            with self._lock:
+                self._directions |= {(version, alarm.id): found[alarm.id] for alarm in new}
+                while len(self._directions) > _KEPT:
+                    self._directions.popitem(last=False)
+        return np.stack([found[alarm.id] for alarm in alarms])
+
+
+def groups_of(directions: np.ndarray) -> np.ndarray:
+    """Which group each alarm belongs to, from 1 on: average linkage, cut where they are alike.
+
+    Examples
+    --------
+    >>> groups_of(np.array([[1.0, 0.0], [0.0, 1.0], [0.9, 0.4]])).tolist()
+    [1, 2, 1]
+    """
+    if len(directions) < 2:
+        return np.ones(len(directions), dtype=int)
+    apart = np.maximum(1.0 - directions @ directions.T, 0.0).astype(float)
+    np.fill_diagonal(apart, 0.0)
+    joined = linkage(squareform(apart, checks=False), "average")
+    group: np.ndarray = fcluster(joined, 1.0 - ALIKE, "distance")
+    return group
+
+
 _OPEN = Filter()
 
 
@@ -50,14 +285,25 @@ class Alarms:
     def inbox(self, name: str, wanted: Filter = _OPEN, *, limit: int = 50, offset: int = 0) -> Page:
         """The rows of a model that are asked for, as the live version sees them."""
         self.refresh(name)
+        table, where = schema.rows, wanted.conditions()
+        first = table.c.now_score if wanted.order == "score" else table.c.at
+        count = select(func.count()).select_from(table).where(table.c.model == name, *where)
+        rows = self.rows(name, *where, order=[first.desc()], limit=limit, offset=offset)
+        return Page(rows, int(self._store.first(count)[0]))
+
+    def rows(
+        self,
+        name: str,
+        *where: ColumnElement[bool],
+        order: Sequence[ColumnElement[Any]] = (),
+        limit: int = MOST,
+        offset: int = 0,
+    ) -> list[Alarm]:
+        """The rows of a model for which all of this holds, by this order, then the newest first."""
         table = schema.rows
-        where = and_(table.c.model == name, *wanted.conditions())
-        first = table.c.now_score.desc() if wanted.order == "score" else table.c.at.desc()
-        query = select(table).where(where).order_by(first, table.c.id.desc())
-        with self._store.reading() as connection:
-            counted = connection.execute(select(func.count()).select_from(table).where(where))
-            total = int(counted.scalar() or 0)
-        return Page(found(self._store, query.limit(limit).offset(offset)), total)
+        query = select(table).where(table.c.model == name, *where)
+        query = query.order_by(*order, table.c.id.desc())
+        return found(self._store, query.limit(limit).offset(offset))
 
     def kinds(self, name: str) -> dict[str, int]:
         """How many open alarms have each kind as their first name, the most frequent first."""
@@ -65,10 +311,8 @@ class Alarms:
         table = schema.rows
         query = select(table.c.now_kind, func.count()).group_by(table.c.now_kind)
         where = and_(table.c.model == name, *_OPEN.conditions())
-        with self._store.reading() as connection:
-            rows = connection.execute(query.where(where)).all()
         counted: Counter[str] = Counter()
-        for named, n in rows:
+        for named, n in self._store.rows(query.where(where)):
             counted[named.split(OR)[0]] += int(n)
         return dict(counted.most_common())
 
@@ -92,7 +336,7 @@ class Alarms:
             asked = [a for a in alarms if a.reasons is None and a.said.version == version]
             detector = self._ledger.at_hand(version)
             kept += [] if detector is None else [alarm.id for alarm in asked]
-            model = self._live(asked[0].model) if detector is None else detector.model_
+            model = (detector or self._ledger.live_detector(asked[0].model)).model_
             explained = model.explain(rows_for(model, [alarm.row for alarm in asked]), top=_REASONS)
             for alarm, one in zip(asked, explained, strict=True):  # as it comes back from the store
                 reasons[alarm.id] = asdict(one) | {"reasons": [asdict(why) for why in one.reasons]}
@@ -106,7 +350,7 @@ class Alarms:
     def normal_rows(self, number: int, *, n: int = 5) -> list[dict[str, str]]:
         """The normal rows nearest to a row, in the units of the table."""
         alarm = self.get(number)
-        model = self._live(alarm.model)
+        model = self._ledger.live_detector(alarm.model).model_
         table = model.plan.align(rows_for(model, [alarm.row]))
         return model.explainer.nearest_normal_rows(table, n=n)[0]
 
@@ -132,10 +376,8 @@ class Alarms:
     def history(self, name: str, entity: str, *, limit: int = 500) -> list[Alarm]:
         """All that is kept of an entity, judged or not, the newest first."""
         self.refresh(name)
-        table = schema.rows
-        where = and_(table.c.model == name, table.c.entity == entity)
-        query = select(table).where(where).order_by(table.c.at.desc(), table.c.id.desc())
-        return found(self._store, query.limit(limit))
+        table = schema.rows.c
+        return self.rows(name, table.entity == entity, order=[table.at.desc()], limit=limit)
 
     def groups(self, name: str, *, limit: int = 20) -> list[Group]:
         """Open alarms of no seen kind that look alike: the largest groups of two and more."""
@@ -193,8 +435,7 @@ class Alarms:
         live = self._ledger.in_use(name)[0]
         stale = and_(table.c.model == name, table.c.state != JUDGED, table.c.now_version != live)
         query = select(table.c.id, table.c.row).where(stale).order_by(table.c.id.desc())
-        with self._store.reading() as connection:
-            rows = connection.execute(query.limit(2 * MOST)).all()
+        rows = self._store.rows(query.limit(2 * MOST))
         if not rows:
             return
         answers = said_of(self._ledger.detector(live).model_, live, [row.row for row in rows])
@@ -209,25 +450,15 @@ class Alarms:
     def looked_at(self, name: str) -> list[Alarm]:
         """The newest rows that nobody has judged: open alarms, and those that raise none."""
         self.refresh(name)
-        table = schema.rows
-        where = and_(table.c.model == name, table.c.state != JUDGED)
-        return [
-            alarm
+        table = schema.rows.c
+        open_, quiet = (
+            self.rows(name, table.state != JUDGED, table.now_alarm == is_alarm)
             for is_alarm in (True, False)
-            for alarm in found(
-                self._store,
-                select(table)
-                .where(where, table.c.now_alarm == is_alarm)
-                .order_by(table.c.id.desc())
-                .limit(MOST),
-            )
-        ]
+        )
+        return open_ + quiet
 
     def _opened(self, name: str) -> list[Alarm]:
         return self.inbox(name, limit=MOST).alarms
-
-    def _live(self, name: str) -> Model:
-        return self._ledger.detector(self._ledger.in_use(name)[0]).model_
 
     def _change(self, numbers: Sequence[int], **values: Any) -> None:
         self.some(numbers)
@@ -240,10 +471,8 @@ def said_of(model: Model, number: int, rows: list[Row]) -> list[Said]:
     if not rows:
         return []
     verdicts = model.verdicts(rows_for(model, rows))
-    return [
-        Said(version=number, score=score, p_value=p_value, alarm=alarm, kind=kind)
-        for score, p_value, alarm, kind in zip(*(v.tolist() for v in verdicts), strict=True)
-    ]
+    columns = zip(*(column.tolist() for column in verdicts), strict=True)
+    return [Said(number, *values) for values in columns]
 
 
 def _columns(alarms: list[Alarm], *, most: int = 3) -> list[str]:
@@ -257,3 +486,56 @@ def _columns(alarms: list[Alarm], *, most: int = 3) -> list[str]:
 
 def _among(numbers: Iterable[int]) -> ColumnElement[bool]:
     return schema.rows.c.id.in_(list(numbers))
+
+
+@dataclass(frozen=True)
+class Offered:
+    """A row that is worth a verdict, and why."""
+
+    alarm: Alarm
+    why: str
+
+
+class Queue:
+    """What to judge next, of a store."""
+
+    def __init__(self, store: Store, alarms: Alarms) -> None:
+        self._store, self._alarms = store, alarms
+
+    def offered(self, name: str, *, limit: int = 20) -> list[Offered]:
+        """Rows to judge: alarms between kinds, random ones that passed, and the highest of these.
+
+        A row that was drawn at random is never offered for its score: those that are judged must
+        stay a random share.
+        """
+        self._alarms.refresh(name)
+        table = schema.rows.c
+        each = max(1, limit // 3)
+        passed, shuffled = ~table.now_alarm, (table.id * 7919) % 10_007
+        is_open = table.state == OPEN
+
+        def rows(*where: ColumnElement[bool], first: ColumnElement[Any]) -> list[Alarm]:
+            return self._alarms.rows(name, is_open, *where, order=[first, table.id], limit=each)
+
+        random = rows(passed, table.drawn, first=shuffled)
+        near = rows(passed, ~table.drawn, first=-table.now_score)
+        between = rows(table.now_alarm, table.now_kind.contains(OR), first=-table.at)
+        return [
+            *(Offered(alarm, BETWEEN.format(kind=alarm.now.kind)) for alarm in between),
+            *(Offered(alarm, RANDOM) for alarm in random),
+            *(Offered(alarm, NEAR) for alarm in near),
+        ]
+
+    def missed(self, name: str) -> Share:
+        """The share of anomalies among the random rows that passed still when they were judged.
+
+        One that had risen to an alarm was not missed, and people look at alarms first.
+        """
+        rows, verdicts = schema.rows.c, schema.verdicts.c
+        query = select(verdicts.verdict, func.count()).join_from(
+            schema.rows, schema.verdicts, verdicts.row == rows.id
+        )
+        judged = and_(rows.model == name, rows.drawn, ~rows.now_alarm, verdicts.undone_at.is_(None))
+        counted = self._store.rows(query.where(judged).group_by(verdicts.verdict))
+        given = {verdict: int(n) for verdict, n in counted}
+        return Share.counted(given.get(TRUE, 0), given.get(TRUE, 0) + given.get(FALSE, 0))

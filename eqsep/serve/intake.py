@@ -2,19 +2,20 @@
 
 import math
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sqlalchemy import Connection, delete, insert, select
 
+from eqsep.detector.explainer import Explanation
 from eqsep.detector.model import Model, Verdicts
 from eqsep.errors import ParameterError, UserError
 from eqsep.serve import schema
-from eqsep.serve.ledger import Ledger
-from eqsep.serve.log import Row
+from eqsep.serve.ledger import Ledger, Row, rows_for
+from eqsep.serve.runs import OpenRuns
 from eqsep.serve.store import Store, now
-from eqsep.serve.teaching import rows_for
 from eqsep.serve.watching import Watching
 
 MOST_QUIET = 20_000  # rows of a model that raised no alarm and that nobody has judged
@@ -23,42 +24,22 @@ _CLEARED_EVERY = 1_000  # such rows
 
 @dataclass(frozen=True)
 class Answer:
-    """What is said of a row.
-
-    Attributes
-    ----------
-    score, p_value : float
-    alarm : bool
-    kind : str
-        "normal", a seen kind, several ("a or b"), or "unseen".
-    version : int
-        That says so.
-    id : int or None
-        By which the row is found again, where it is kept.
-    error : str or None
-        Why nothing can be said of it.
-    """
+    """The answer to a row."""
 
     score: float = math.nan
     p_value: float = math.nan
     alarm: bool = False
-    kind: str = ""
-    version: int = 0
-    id: int | None = None
-    error: str | None = None
+    kind: str = ""  # "normal", a seen kind, several ("a or b"), or "unseen"
+    version: int = 0  # that scored it
+    id: int | None = None  # by which the row is found again, where it is kept
+    error: str | None = None  # why it cannot be scored
 
 
 class Intake:
     """Scores rows by the live version of a model, and keeps alarms and some rows that pass.
 
-    Parameters
-    ----------
-    store, ledger, watching
-    keep_quiet : float, default=0.05
-        The share of rows that raise no alarm which are kept, drawn at random. Half of them are
-        offered to be judged: these measure what is missed, and may calibrate.
-    random_state : int, default=None
-        Of the draws.
+    A share of `keep_quiet` of the rows that raise no alarm is kept, drawn at random. Half of them
+    are offered to be judged: these measure what is missed, and may calibrate.
 
     Examples
     --------
@@ -94,38 +75,68 @@ class Intake:
     def score(self, name: str, rows: list[Row], *, version: int | None = None) -> list[Answer]:
         """What a version, by default the live one, says of rows; nothing is kept."""
         number = self._ledger.in_use(name)[0] if version is None else version
-        return _answers(_judged(self._ledger.detector(number).model_, rows).verdicts, number)
+        model = self._ledger.detector(number).model_
+        found = self._extended(name, model, rows)
+        good = [row for row in found if not isinstance(row, str)]
+        answers = iter(_answers(_judged(model, good).verdicts, number) if good else [])
+        return [Answer(error=row) if isinstance(row, str) else next(answers) for row in found]
+
+    def explain(self, name: str, rows: list[Row], *, top: int) -> list[Explanation | str]:
+        """Why each row has its score by the live version, or why it has none; nothing is kept."""
+        model = self._ledger.live_detector(name).model_
+        found = self._extended(name, model, rows)
+        good = [row for row in found if not isinstance(row, str)]
+        why = iter(model.explain(rows_for(model, good), top=top) if good else [])
+        return [row if isinstance(row, str) else next(why) for row in found]
+
+    def _extended(self, name: str, model: Model, rows: list[Row]) -> Sequence[Row | str]:
+        """Rows with their windows, where the model takes some, or why a row cannot have them."""
+        if model.plan.windows is None:
+            return rows
+        with self._store.reading() as connection:
+            return OpenRuns(connection, name, model).extended(rows)
 
     def take(self, name: str, rows: list[Row]) -> list[Answer]:
         """Score rows, and keep those to be looked at; that is done once this returns.
 
-        A row that cannot be scored gets an error of its own, and the others are served.
+        A row that cannot be scored gets an error of its own, and the others are served. Rows of a
+        model with windows go one after the other, whoever sends them.
         """
         live, shadow, settings = self._ledger.in_use(name)
-        places, judged, found = _judged_each(self._ledger.detector(live).model_, rows)
-        if judged is not None:
-            taken = [rows[i] for i in places]
-            answers = _answers(judged.verdicts, live)
-            ids = self._kept(name, taken, answers, self._shadowed(shadow, taken), settings)
-            for i, answer, number in zip(places, answers, ids, strict=True):
+        model = self._ledger.detector(live).model_
+        second = None if shadow is None else self._ledger.detector(shadow).model_
+        if model.plan.windows is None:
+            scored = _Scored.of(model, second, rows)
+            with self._store.writing() as connection:
+                ids = self._kept(connection, name, live, scored, settings)
+        else:
+            with self._store.writing() as connection:
+                runs = OpenRuns(connection, name, model)
+                runs.lock()
+                scored = _Scored.of(model, second, runs.extended(rows))
+                ids = self._kept(connection, name, live, scored, settings)
+                runs.save()
+        found = {i: Answer(error=error) for i, error in scored.errors.items()}
+        if scored.judged is not None:
+            answers = _answers(scored.judged.verdicts, live)
+            for i, answer, number in zip(scored.places, answers, ids, strict=True):
                 found[i] = replace(answer, id=number)
-            self._watching.update(name, live, judged.encoded, judged.verdicts.score)
+            self._watching.update(name, live, scored.rows, *scored.judged)
         return [found[i] for i in range(len(rows))]
-
-    def _shadowed(self, shadow: int | None, rows: list[Row]) -> Verdicts | None:
-        if shadow is None:
-            return None
-        return _judged(self._ledger.detector(shadow).model_, rows).verdicts
 
     def _kept(
         self,
+        connection: Connection,
         name: str,
-        rows: list[Row],
-        answers: list[Answer],
-        shadow: Verdicts | None,
+        version: int,
+        scored: "_Scored",
         settings: dict[str, Any],
     ) -> list[int | None]:
         """Write rows that are kept, and count all; the number of each that is."""
+        if scored.judged is None:
+            return []
+        rows, shadow = scored.rows, scored.shadow
+        answers = _answers(scored.judged.verdicts, version)
         with self._lock:
             draw = self._rng.random(len(rows)).tolist()
         keep = [a.alarm or d < self.keep_quiet for a, d in zip(answers, draw, strict=True)]
@@ -144,13 +155,12 @@ class Intake:
             "alarms": sum(answer.alarm for answer in answers),
             "shadow_alarms": 0 if shadow is None else int(shadow.alarm.sum()),
         }
-        with self._store.writing() as connection:
-            numbers = iter(_insert(connection, values))
-            self._watching.count(connection, name, answers[0].version, counted)
-            self._kept_quiet += len(values) - counted["alarms"]
-            if self._kept_quiet >= _CLEARED_EVERY:
-                self._kept_quiet = 0
-                _clear(connection, name)
+        numbers = iter(_insert(connection, values))
+        self._watching.count(connection, name, version, counted)
+        self._kept_quiet += len(values) - counted["alarms"]
+        if self._kept_quiet >= _CLEARED_EVERY:
+            self._kept_quiet = 0
+            _clear(connection, name)
         return [next(numbers) if kept else None for kept in keep]
 
 
@@ -167,38 +177,43 @@ def _judged(model: Model, rows: list[Row]) -> _Judged:
 
 
 def _answers(verdicts: Verdicts, number: int) -> list[Answer]:
-    return [
-        Answer(score=score, p_value=p_value, alarm=alarm, kind=kind, version=number)
-        for score, p_value, alarm, kind in zip(*(v.tolist() for v in verdicts), strict=True)
-    ]
+    columns = zip(*(column.tolist() for column in verdicts), strict=True)
+    return [Answer(score, p, alarm, kind, number) for score, p, alarm, kind in columns]
 
 
-def _judged_each(
-    model: Model, rows: list[Row]
-) -> tuple[list[int], _Judged | None, dict[int, Answer]]:
-    """The places of rows that can be scored, the verdicts on them, and errors of the others."""
-    try:
-        return list(range(len(rows))), _judged(model, rows), {}
-    except UserError as error:
-        if len(rows) == 1:
-            return [], None, {0: Answer(error=str(error))}
-    errors: dict[int, Answer] = {}
-    for i, row in enumerate(rows):
-        *_, bad = _judged_each(model, [row])
-        if bad:
-            errors[i] = bad[0]
-    good = [i for i in range(len(rows)) if i not in errors]
-    return good, _judged(model, [rows[i] for i in good]) if good else None, errors
+@dataclass(frozen=True)
+class _Scored:
+    """The rows of a batch that can be scored, their places in it, and errors of the others."""
+
+    rows: list[Row]
+    places: list[int]
+    judged: _Judged | None
+    shadow: Verdicts | None
+    errors: dict[int, str]
+
+    @classmethod
+    def of(cls, model: Model, shadow: Model | None, found: Sequence[Row | str]) -> Self:
+        errors = {i: row for i, row in enumerate(found) if isinstance(row, str)}
+        rows = {i: row for i, row in enumerate(found) if not isinstance(row, str)}
+        judged = None
+        try:
+            judged = _judged(model, [*rows.values()]) if rows else None
+        except UserError as error:
+            if len(rows) == 1:
+                errors |= dict.fromkeys(rows, str(error))
+            else:
+                for i, row in rows.items():
+                    alone = cls.of(model, None, [row]).errors
+                    errors |= {i: alone[0]} if alone else {}
+            rows = {i: row for i, row in rows.items() if i not in errors}
+            judged = _judged(model, [*rows.values()]) if rows else None
+        second = None if shadow is None or not rows else _judged(shadow, [*rows.values()]).verdicts
+        return cls([*rows.values()], [*rows], judged, second, errors)
 
 
 def _values(name: str, row: Row, answer: Answer, entity: str | None) -> dict[str, Any]:
     """A row as it is kept."""
-    verdict = {
-        "score": answer.score,
-        "p_value": answer.p_value,
-        "kind": answer.kind,
-        "alarm": answer.alarm,
-    }
+    verdict = {key: getattr(answer, key) for key in ("score", "p_value", "kind", "alarm")}
     who = None if entity is None or row.get(entity) is None else str(row[entity])[:200]
     return (
         {"model": name, "version": answer.version, "at": now(), "row": row, "entity": who}

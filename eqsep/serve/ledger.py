@@ -1,51 +1,307 @@
-"""The ledger: models as logs of what they were taught, so that any version can be had again."""
+"""The ledger: models as logs of what they were taught, so that any version can be restored."""
 
+import copy
+import hashlib
 import threading
+import warnings
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, case, insert, null, select, update
 
 from eqsep.detector import Detector
-from eqsep.errors import UserError
+from eqsep.detector.audit import rows_to_learn
+from eqsep.detector.evidence import gather
+from eqsep.detector.model import Model
+from eqsep.errors import EqsepWarning, UserError
+from eqsep.labels import NORMAL
+from eqsep.persistence.files import model_bytes, model_of
 from eqsep.serve import schema
-from eqsep.serve.log import (
-    ADD,
-    FORGET,
-    IMPORT,
-    KINDS,
-    LEARN,
-    MERGE,
-    REVERT,
-    Change,
-    Lesson,
-    Version,
-    content_of,
-    entry,
-    lesson_of,
-    line,
-    lineage,
-    placed,
-    purged,
-    remembered,
-    replaced,
-    values_of,
-    version_of,
-    written,
-)
 from eqsep.serve.people import noted
-from eqsep.serve.store import Conflict, Missing, Store
-from eqsep.serve.teaching import check_servable, digest, done
+from eqsep.serve.store import Conflict, Missing, Store, now
 
+ADD, LEARN, FORGET, MERGE, REVERT = "add", "learn", "forget", "merge", "revert"
+IMPORT = "import"  # what is merged: kept outside the log, and never live itself
+KINDS = "kinds"  # among a model's settings: the kinds in the order in which they came
+Row = dict[str, Any]
+_ONE_AT_A_TIME = threading.Lock()  # warnings are caught for all threads
 SNAPSHOT_EVERY = 25  # operations: so many are done again at most to have a version
 _KEPT = 6  # detectors in memory
 ATTEMPTS = 20  # to write before other writers
-
-
 Within = Callable[[Connection, int, Detector], None]  # what else is written with a version
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """Labelled rows: what a version has learnt or forgotten."""
+
+    rows: list[Row]
+    labels: list[str]  # kinds, or "normal"
+    # whether rows were judged because they raised an alarm: then none of them calibrates
+    judged: bool
+
+
+@dataclass(frozen=True)
+class Version:
+    """An entry of a model's log."""
+
+    id: int
+    model: str
+    parent: int | None  # the version that it was made of
+    operation: str  # "add", "learn", "forget", "merge" or "revert"
+    by: str  # who made it, when (seconds since 1970), and why
+    at: float
+    note: str
+    n_rows: int  # how many rows were learnt or forgotten
+    digest: str  # A hash of all that the detector holds then
+    source: int | None = None  # the version that was gone back to, or merged
+    # what the detector said when it was made; known to its maker alone
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A version that is to be made."""
+
+    operation: str
+    by: str
+    note: str = ""
+    lesson: Lesson | None = None
+    source: int | None = None
+
+
+def _line(connection: Connection, number: int) -> Iterator[Any]:
+    """The entries that a version is made of, the last first; what was gone back behind is not."""
+    at: int | None = number
+    while at is not None:
+        row = entry(connection, at)
+        if row.operation == REVERT:
+            at = row.source
+            continue
+        yield row
+        at = row.parent
+
+
+def lineage(connection: Connection, number: int) -> list[int]:
+    """The numbers of these entries, the first one first, at once."""
+    table = schema.versions
+    columns = (table.c.id, table.c.parent, table.c.operation, table.c.source)
+    there = select(*columns).where(table.c.id == number).cte(recursive=True)
+    before = case((there.c.operation == REVERT, there.c.source), else_=there.c.parent)
+    there = there.union(select(*columns).join(there, table.c.id == before))
+    query = select(there.c.id).where(there.c.operation != REVERT).order_by(there.c.id)
+    return list(connection.execute(query).scalars())  # what is before has a lower number
+
+
+def entry(connection: Connection, number: int) -> Any:
+    """What is written of a version."""
+    row = connection.execute(select(schema.versions).where(schema.versions.c.id == number)).first()
+    if row is None:
+        raise Missing(f"There is no version {number}.")
+    return row
+
+
+def purged(connection: Connection, name: str) -> set[int]:
+    """The versions of a model that cannot be had again: something that they are made of is gone."""
+    table, snapshots = schema.versions, schema.snapshots
+    mine = table.c.model == name
+    whole = select(snapshots.c.version).join(table, table.c.id == snapshots.c.version).where(mine)
+    kept = set(connection.execute(whole).scalars())
+    columns = (table.c.id, table.c.parent, table.c.operation, table.c.source, table.c.depth)
+    query = select(*columns, table.c.lesson.is_(null()).label("is_empty")).where(mine)
+    found: set[int] = set()
+    for row in connection.execute(query.order_by(table.c.id)):
+        if row.operation == REVERT:
+            is_gone = row.source in found
+        elif row.depth == 0:
+            is_gone = row.id not in kept
+        else:
+            is_gone = row.operation != MERGE and row.is_empty
+            is_gone |= row.parent in found or row.source in found
+        if is_gone:
+            found.add(row.id)
+    return found
+
+
+def _version(row: Any) -> Version:
+    names = (field.name for field in fields(Version) if field.compare)
+    return Version(**{name: getattr(row, name) for name in names})
+
+
+def _lesson(row: Any) -> Lesson | None:
+    """What an entry has taught, if that is still there."""
+    return None if row.lesson is None else Lesson(**row.lesson)
+
+
+def _write(
+    connection: Connection,
+    name: str,
+    change: Change,
+    detector: Detector,
+    parent: int | None = None,
+) -> int:
+    """Write a version, and return its number; one in 25 is kept whole, as are those without parent.
+
+    Its depth is how many operations the last kept model is away.
+    """
+    depth, lesson = 0, change.lesson
+    if change.operation == REVERT:
+        depth = entry(connection, change.source or 0).depth
+    elif parent is not None:
+        depth = entry(connection, parent).depth + 1
+        depth = depth if depth < SNAPSHOT_EVERY else 0
+    values = {
+        "model": name,
+        "parent": parent,
+        "operation": change.operation,
+        "lesson": None if lesson is None else dict(vars(lesson)),
+        "source": change.source,
+        "by": change.by,
+        "at": now(),
+        "note": change.note,
+        "n_rows": 0 if lesson is None else len(lesson.rows),
+        "digest": digest(detector.model_),
+        "depth": depth,
+    }
+    done = connection.execute(insert(schema.versions).values(**values))
+    number = int(done.inserted_primary_key[0])  # type: ignore[index]  # there is a primary key
+    if not depth and change.operation != REVERT:
+        whole = {"version": number, "content": model_bytes(detector)}
+        connection.execute(insert(schema.snapshots).values(**whole))
+    return number
+
+
+def placed(settings: dict[str, Any], kinds: Iterable[str]) -> dict[str, Any]:
+    """Settings that remember the place of each kind: one that is gone keeps it for those after it.
+
+    Examples
+    --------
+    >>> settings = placed(placed({}, ["leak", "spill", "flood"]), ["leak", "flood", "drought"])
+    >>> settings["kinds"], placed(settings, ["leak", "frost"])["kinds"]
+    (['leak', 'spill', 'flood', 'drought'], ['leak', 'frost'])
+    """
+    there, order = list(kinds), list(settings.get(KINDS, ()))
+    while order and order[-1] not in there:
+        order.pop()
+    return settings | {KINDS: [*order, *(kind for kind in there if kind not in order)]}
+
+
+def _content(connection: Connection, number: int) -> Detector:
+    """The detector of an entry that is kept whole."""
+    table = schema.snapshots
+    content = connection.execute(select(table.c.content).where(table.c.version == number)).scalar()
+    if content is None:
+        raise Missing(
+            f"The versions before {number} were purged: what they held cannot be had again."
+        )
+    detector: Detector = model_of(content)
+    return detector
+
+
+def digest(model: Model) -> str:
+    """A hash of all that a model has learnt: its evidence, its score, and its landmarks."""
+    evidence, score = model.evidence, model.score
+    sums, kept = evidence.sums, evidence.kinds
+    kind_rows = sorted(zip(kept.kind.tolist(), map(bytes, kept.rows), strict=True))
+    content = (model.kinds, model.threshold, kind_rows)  # in whatever order they were learnt
+    learnt = hashlib.sha256(repr(content).encode())
+    arrays = [sums.gram, sums.moment, sums.weight, sums.anomalous, sums.leaves]
+    arrays += [evidence.held_out.normal, model.plan.terms.landmarks]
+    arrays += [score.coef, score.likeness_coef, score.leaf_votes]
+    for array in arrays:
+        learnt.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+    return learnt.hexdigest()
+
+
+def _labels_for(model: Model, labels: Sequence[str]) -> list[Any]:
+    """Labels as the model knows them: its own normal one, or its numbers."""
+    known = model.evidence.labels.labels
+    if known is None or known.by_name:
+        normal = NORMAL if known is None else known.classes[0]
+        return [normal if label == NORMAL else label for label in labels]
+    numbers = {NORMAL: known.classes[0]} | {str(kind): kind for kind in known.kinds}
+    for label in labels:
+        if label not in numbers:
+            raise UserError(
+                f"This model was fitted to labels that are numbers, and knows {sorted(numbers)} "
+                f"alone: {label!r} cannot be learnt. Fit again with names of kinds as labels."
+            )
+    return [numbers[label] for label in labels]
+
+
+def done(
+    detector: Detector, operation: str, more: Lesson | Detector
+) -> tuple[Detector, tuple[str, ...]]:
+    """Another detector, which the operation has made of this one, and what it warned of."""
+    made = copy.copy(detector)  # what is learnt takes the place of what was there
+    with _ONE_AT_A_TIME, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        if isinstance(more, Detector):
+            made.merge(more)
+        else:
+            model = detector.model_
+            rows, labels = rows_for(model, more.rows), _labels_for(model, more.labels)
+            change = made.partial_fit if operation == LEARN else made.forget
+            change(rows, labels, judged=more.judged)
+    messages = (str(one.message) for one in caught if issubclass(one.category, EqsepWarning))
+    return made, tuple(dict.fromkeys(messages))
+
+
+def after_learning(model: Model, lesson: Lesson) -> Model:
+    """The model once it has learnt a lesson, which is not checked for anything to warn of.
+
+    Scores come at once; what tells the kinds apart is made when a name is first asked for.
+    """
+    table, labels = rows_to_learn(
+        model, rows_for(model, lesson.rows), _labels_for(model, lesson.labels)
+    )
+    more = gather(model.plan, table, labels, judged=lesson.judged)
+    return model.taught(model.evidence + more)
+
+
+def rows_for(model: Model, rows: list[Row]) -> list[Any]:
+    """Rows with the columns that the model knows; others, an entity's say, are left out.
+
+    Examples
+    --------
+    >>> detector = Detector(bandwidth=1.0, n_landmarks=9).fit([{"x": i % 7} for i in range(200)])
+    >>> rows_for(detector.model_, [{"x": 1, "card": "c7"}])
+    [{'x': 1}]
+    """
+    plan = model.plan
+    names, grouping = [*plan.table_columns], plan.holdout.grouping
+    if plan.encoder.names is None:  # fitted to an array
+        return [[row.get(name) for name in names] for row in rows]
+    known = {*names, *(() if grouping is None else grouping.columns)}
+    if plan.windows is not None:
+        known |= {*plan.windows.added}
+        if len({plan.windows.added[0] in row for row in rows}) > 1:
+            raise UserError("Expected windows with every row, or with none, where runs are whole.")
+    if all(row.keys() <= known for row in rows):
+        return rows
+    return [{name: value for name, value in row.items() if name in known} for row in rows]
+
+
+def _check_servable(name: str, detector: object) -> None:
+    """Refuse a name that a model cannot have, and what is not a detector for single rows."""
+    if not name or len(name) > 100 or not name.isprintable() or "/" in name:
+        raise UserError(
+            f"{name!r} cannot be a model's name: expected 1 to 100 printable characters, no slash."
+        )
+    if not isinstance(detector, Detector) or not hasattr(detector, "model_"):
+        raise UserError(
+            f"A service needs a fitted Detector, got {type(detector).__name__}: fit one with "
+            f"eqsep fit."
+        )
+    grouping = detector.plan_.holdout.grouping
+    if detector.plan_.windows is not None and grouping is not None and grouping.columns[0] == "":
+        raise UserError(
+            "The windows of this model are taken run by run, and its groups were not a column of "
+            "the fit, so rows cannot say which run they are of. Fit it with groups='COLUMN'."
+        )
 
 
 class Alongside(TypedDict, total=False):
@@ -61,21 +317,11 @@ class Moved(Conflict):
 
 @dataclass(frozen=True)
 class Replay:
-    """What comes out when a model's log is done again from its beginning.
+    """What comes out when a model's log is done again from its beginning."""
 
-    Attributes
-    ----------
-    versions : int
-        How many were made again.
-    same_bits : bool
-        Whether every one of them holds the same bits as when it was first made.
-    largest_difference : float
-        Between a coefficient of the live detector and the one made again.
-    """
-
-    versions: int
-    same_bits: bool
-    largest_difference: float
+    versions: int  # how many were made again
+    same_bits: bool  # whether every one of them holds the same bits as when it was first made
+    largest_difference: float  # between a coefficient of the live detector and the one made again
 
 
 class Ledger:
@@ -109,23 +355,21 @@ class Ledger:
 
     def names(self) -> list[str]:
         """The models that there are."""
-        with self._store.reading() as connection:
-            query = select(schema.models.c.name).order_by(schema.models.c.name)
-            return list(connection.execute(query).scalars())
+        query = select(schema.models.c.name).order_by(schema.models.c.name)
+        return [row.name for row in self._store.rows(query)]
 
     def add(
         self, name: str, detector: Detector, *, by: str, settings: dict[str, Any] | None = None
     ) -> Version:
         """Keep a fitted detector as a model; its settings name the columns "entity" and "time"."""
-        check_servable(name, detector)
-        values = values_of(Change(ADD, by), name, None, digest(detector.model_), depth=0)
+        _check_servable(name, detector)
         with self._store.writing() as connection:
             same = select(schema.models.c.name).where(schema.models.c.name == name)
             if connection.execute(same).first():
                 raise UserError(
                     f"There is a model {name!r} already: merge with it, or choose another name."
                 )
-            number = written(connection, values, detector)
+            number = _write(connection, name, Change(ADD, by), detector)
             there = placed(settings or {}, detector.kinds_)
             connection.execute(insert(schema.models).values(name=name, live=number, settings=there))
             connection.execute(noted(by, ADD, model=name, version=number))
@@ -145,20 +389,23 @@ class Ledger:
 
     def set_settings(self, name: str, **changes: Any) -> None:
         """Change settings of a model; None takes one away."""
+        self._model(name)
         with self._store.writing() as connection:
-            table = schema.models
-            row = connection.execute(select(table).where(table.c.name == name)).first()
-            if row is None:
-                raise _no_model(name)
-            there = {k: v for k, v in (row.settings | changes).items() if v is not None}
-            connection.execute(update(table).where(table.c.name == name).values(settings=there))
+            mine = schema.models.c.name == name
+            settings = connection.execute(select(schema.models.c.settings).where(mine)).scalar_one()
+            there = {k: v for k, v in (settings | changes).items() if v is not None}
+            connection.execute(update(schema.models).where(mine).values(settings=there))
 
     def live(self, name: str) -> Version:
         """The version that raises alarms."""
         return self.version(self._model(name).live)
 
+    def live_detector(self, name: str) -> Detector:
+        """The detector of the version that raises alarms. It is shared: copy it to change it."""
+        return self.detector(self._model(name).live)
+
     def shadow(self, name: str) -> Version | None:
-        """The version that scores beside it, and raises none."""
+        """The version that also scores, and raises no alarms."""
         number = self._model(name).shadow
         return None if number is None else self.version(number)
 
@@ -178,15 +425,14 @@ class Ledger:
     def version(self, number: int) -> Version:
         """The version of a number."""
         with self._store.reading() as connection:
-            return version_of(entry(connection, number))
+            return _version(entry(connection, number))
 
     def versions(self, name: str, *, limit: int = 100) -> list[Version]:
         """The latest versions of a model, the newest first."""
         table = schema.versions
         mine = (table.c.model == name) & (table.c.operation != IMPORT)
         query = select(table).where(mine).order_by(table.c.id.desc()).limit(limit)
-        with self._store.reading() as connection:
-            return [version_of(row) for row in connection.execute(query)]
+        return [_version(row) for row in self._store.rows(query)]
 
     def purged(self, name: str) -> set[int]:
         """The versions of a model that cannot be had again."""
@@ -216,25 +462,13 @@ class Ledger:
             return would
 
     def learn(
-        self,
-        name: str,
-        lesson: Lesson,
-        *,
-        by: str,
-        note: str = "",
-        **more: Unpack[Alongside],
+        self, name: str, lesson: Lesson, *, by: str, note: str = "", **more: Unpack[Alongside]
     ) -> Version:
         """Teach the live version labelled rows."""
         return self._append(name, Change(LEARN, by, note, lesson), **more)
 
     def forget(
-        self,
-        name: str,
-        lesson: Lesson,
-        *,
-        by: str,
-        note: str = "",
-        **more: Unpack[Alongside],
+        self, name: str, lesson: Lesson, *, by: str, note: str = "", **more: Unpack[Alongside]
     ) -> Version:
         """Let the live version unlearn rows, with the labels that they were learnt with."""
         return self._append(name, Change(FORGET, by, note, lesson), **more)
@@ -243,8 +477,7 @@ class Ledger:
         """Take in what a detector with the same plan has learnt elsewhere."""
         self._model(name)
         with self._store.writing() as connection:
-            values = values_of(Change(IMPORT, by), name, None, digest(other.model_), depth=0)
-            number = written(connection, values, other)
+            number = _write(connection, name, Change(IMPORT, by), other)
         return self._append(name, Change(MERGE, by, note, source=number))
 
     def revert(
@@ -257,7 +490,7 @@ class Ledger:
     def lesson(self, number: int) -> Lesson | None:
         """What a version has learnt or forgotten."""
         with self._store.reading() as connection:
-            return lesson_of(entry(connection, number))
+            return _lesson(entry(connection, number))
 
     def lineage(self, number: int) -> list[int]:
         """The versions that a version is made of, the first one first.
@@ -273,7 +506,7 @@ class Ledger:
         with self._store.reading() as connection:
             entries = [entry(connection, number) for number in lineage(connection, live)]
             start = max(i for i, row in enumerate(entries) if _is_beginning(row))
-            detector = content_of(connection, entries[start].id)
+            detector = _content(connection, entries[start].id)
         same = digest(detector.model_) == entries[start].digest
         for row in entries[start + 1 :]:
             detector = self._next(detector, row)
@@ -282,33 +515,33 @@ class Ledger:
         return Replay(len(entries) - start, bool(same), float(difference))
 
     def _append(
-        self,
-        name: str,
-        change: Change,
-        *,
-        within: Within | None = None,
-        seen: int | None = None,
+        self, name: str, change: Change, *, within: Within | None = None, seen: int | None = None
     ) -> Version:
         """Make a version of the live one, and let it be the live one; at once, or not at all."""
         for _ in range(ATTEMPTS):
             parent = self._model(name).live
             if seen is not None and parent != seen:
                 raise Moved(f"Version {parent} of {name!r} is live now, not {seen}: look again.")
-            detector, told = self._changed(parent, change)
+            detector, warned = self._changed(parent, change)
             with self._store.writing() as connection:
-                number = _written(connection, name, parent, change, detector)
-                is_first = replaced(connection, name, parent, number)
-                if not is_first:
-                    connection.rollback()
+                number = _write(connection, name, change, detector, parent)
+                table = schema.models
+                mine = (table.c.name == name) & (table.c.live == parent)
+                if not connection.execute(update(table).where(mine).values(live=number)).rowcount:
+                    connection.rollback()  # somebody else was first
                     continue
-                remembered(connection, name, detector.kinds_)
+                row = connection.execute(select(table).where(table.c.name == name)).one()
+                if set(detector.kinds_) - set(row.settings.get(KINDS, ())):
+                    there = placed(row.settings, detector.kinds_)
+                    new = update(table).where(table.c.name == name).values(settings=there)
+                    connection.execute(new)
                 if within is not None:
                     within(connection, number, detector)
                 else:
                     told_of = {"model": name, "version": number}
                     connection.execute(noted(change.by, change.operation, **told_of))
             self._keep(number, detector)
-            return replace(self.version(number), warnings=told)
+            return replace(self.version(number), warnings=warned)
         raise Conflict(
             f"The model {name!r} was changed by others {ATTEMPTS} times meanwhile: nothing was "
             f"kept. Try again."
@@ -326,12 +559,12 @@ class Ledger:
         """The detector of a version, from the nearest one that is at hand."""
         later: list[Any] = []
         with self._store.reading() as connection:
-            for row in line(connection, number):
+            for row in _line(connection, number):
                 if row.id in self._detectors:
                     detector = self._detectors[row.id]
                     break
                 if row.depth == 0:
-                    detector = content_of(connection, row.id)
+                    detector = _content(connection, row.id)
                     break
                 later.append(row)
         for row in reversed(later):
@@ -339,7 +572,7 @@ class Ledger:
         return detector
 
     def _next(self, detector: Detector, row: Any) -> Detector:
-        more = self.detector(row.source) if row.operation == MERGE else lesson_of(row)
+        more = self.detector(row.source) if row.operation == MERGE else _lesson(row)
         if more is None:
             raise Missing(f"Version {row.id} was purged: what it held cannot be had again.")
         return done(detector, row.operation, more)[0]
@@ -357,11 +590,9 @@ class Ledger:
             self._previewed = None
 
     def _model(self, name: str) -> Any:
-        with self._store.reading() as connection:
-            query = select(schema.models).where(schema.models.c.name == name)
-            row = connection.execute(query).first()
+        row = self._store.first(select(schema.models).where(schema.models.c.name == name))
         if row is None:
-            raise _no_model(name)
+            raise Missing(f"There is no model {name!r}.")
         return row
 
     def _own(self, name: str, number: int) -> None:
@@ -370,22 +601,6 @@ class Ledger:
             raise Missing(f"Version {number} is not one of the model {name!r}.")
 
 
-def _written(
-    connection: Connection, name: str, parent: int, change: Change, detector: Detector
-) -> int:
-    """Write a version that a change has made of its parent; one in 25 is kept whole."""
-    is_back = change.operation == REVERT
-    depth = entry(connection, change.source or 0).depth if is_back else 1
-    depth += 0 if is_back else entry(connection, parent).depth
-    depth = 0 if depth >= SNAPSHOT_EVERY else depth
-    values = values_of(change, name, parent, digest(detector.model_), depth=depth)
-    return written(connection, values, None if is_back or depth else detector)
-
-
 def _is_beginning(row: Any) -> bool:
     """Whether an entry is kept whole since nothing before it is there, or is there any more."""
     return row.operation == ADD or (row.operation in (LEARN, FORGET) and row.lesson is None)
-
-
-def _no_model(name: str) -> Missing:
-    return Missing(f"There is no model {name!r}.")

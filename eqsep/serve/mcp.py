@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from eqsep import __version__
 from eqsep.errors import MissingExtraError, UserError
-from eqsep.serve.records import Alarm, Filter
+from eqsep.serve.alarms import Alarm, Filter
 from eqsep.serve.workspace import Workspace
 
 try:
@@ -45,11 +45,11 @@ def server(work: Workspace) -> MCPServer[Any]:
 
 def models(work: Workspace) -> list[dict[str, Any]]:
     """The models, with the kinds that each has seen and how many alarms are open of each kind."""
-    told = []
+    found = []
     for name in work.ledger.names():
         live = work.ledger.live(name)
         detector = work.ledger.detector(live.id)
-        told.append(
+        found.append(
             {
                 "model": name,
                 "version": live.id,
@@ -59,7 +59,7 @@ def models(work: Workspace) -> list[dict[str, Any]]:
                 "open_alarms": work.alarms.kinds(name),
             }
         )
-    return told
+    return found
 
 
 def alarms(
@@ -73,13 +73,13 @@ def alarms(
     """Rows of a model in a state, the newest first; `total` says how many there are."""
     wanted = Filter(state=state, kind=kind, entity=entity)
     page = work.alarms.inbox(model, wanted, limit=_limited(limit))
-    return {"total": page.total, "alarms": [_told(alarm) for alarm in page.alarms]}
+    return {"total": page.total, "alarms": [_summary(alarm) for alarm in page.alarms]}
 
 
 def explain(work: Workspace, alarm: int) -> dict[str, Any]:
     """Why a row raised an alarm: columns and what normal rows have there; rows that look alike."""
     found = work.alarms.explained(alarm)
-    return _told(found) | {
+    return _summary(found) | {
         "reasons": found.reasons,
         "alike": [one.id for one in work.alarms.alike(alarm)],
         "same_entity": [one.id for one in work.alarms.of_entity(alarm, limit=_MOST)],
@@ -107,9 +107,9 @@ def preview(
         ]
         for name in ("rows", "goes", "rises", "renamed")
     }
-    told = {kind: asdict(fit) for kind, fit in seen.fits.items()}
+    fits = {kind: asdict(fit) for kind, fit in seen.fits.items()}
     counts = {f"n_{name}": len(getattr(seen, name)) for name in ("goes", "rises", "renamed")}
-    return changed | counts | {"fits": told, "warnings": list(seen.warnings)}
+    return changed | counts | {"fits": fits, "warnings": list(seen.warnings)}
 
 
 def propose(
@@ -123,18 +123,18 @@ def propose(
 
 def watch(work: Workspace, model: str) -> dict[str, Any]:
     """Rows and alarms of the live version, whether its promise still holds, columns that moved."""
-    told = asdict(work.watching.status(model))
-    told["per_minute"] = told["per_minute"][-_MOST:]
-    return told
+    status = asdict(work.watching.status(model))
+    status["per_minute"] = status["per_minute"][-_MOST:]
+    return status
 
 
 def _bound(tool: Callable[..., Any], work: Workspace) -> Callable[..., Any]:
-    """A tool of one workspace, whose errors are told as such."""
+    """A tool of one workspace, with its errors as tool errors."""
 
     @wraps(tool)
-    def call(**told: Any) -> Any:
+    def call(**arguments: Any) -> Any:
         try:
-            return tool(work, **told)
+            return tool(work, **arguments)
         except UserError as error:
             raise ToolError(str(error)) from error
 
@@ -145,7 +145,7 @@ def _bound(tool: Callable[..., Any], work: Workspace) -> Callable[..., Any]:
     return call
 
 
-def _told(alarm: Alarm) -> dict[str, Any]:
+def _summary(alarm: Alarm) -> dict[str, Any]:
     """An alarm in few words."""
     return {
         "id": alarm.id,

@@ -20,19 +20,11 @@ _MOST = 1_000  # tokens that are remembered
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody, or a program, with a token.
-
-    Attributes
-    ----------
-    name : str
-    role : {"view", "judge", "admin"}
-    at : float
-        Since when, in seconds since 1970.
-    """
+    """Somebody, or a program, with a token."""
 
     name: str
-    role: str
-    at: float
+    role: str  # {"view", "judge", "admin"}
+    at: float  # since when, in seconds since 1970
 
     def may(self, role: str) -> bool:
         """Whether this person's role is the given one, or one that may do more."""
@@ -95,9 +87,7 @@ class People:
         person, key = self.known(token), _hash(token)
         if person is not None:
             return person
-        table = schema.people
-        with self._store.reading() as connection:
-            row = connection.execute(select(table).where(table.c.token == key)).first()
+        row = self._store.first(select(schema.people).where(schema.people.c.token == key))
         with self._lock:
             self._known.pop(key, None)
             if row is None:
@@ -119,9 +109,8 @@ class People:
 
     def all(self) -> list[Person]:
         """Everybody, by name."""
-        with self._store.reading() as connection:
-            rows = connection.execute(select(schema.people).order_by(schema.people.c.name))
-            return [Person(row.name, row.role, row.at) for row in rows]
+        query = select(schema.people).order_by(schema.people.c.name)
+        return [Person(row.name, row.role, row.at) for row in self._store.rows(query)]
 
     def log(self, who: str, action: str, **detail: Any) -> None:
         """Write down who did what."""
@@ -131,9 +120,8 @@ class People:
     def audit(self, *, limit: int = 100) -> list[Entry]:
         """The latest lines of the log, the newest first."""
         query = select(schema.audit).order_by(schema.audit.c.id.desc()).limit(limit)
-        with self._store.reading() as connection:
-            rows = connection.execute(query)
-            return [Entry(row.at, row.who, row.action, row.detail) for row in rows]
+        rows = self._store.rows(query)
+        return [Entry(row.at, row.who, row.action, row.detail) for row in rows]
 
     def _forget_tokens(self) -> None:
         with self._lock:

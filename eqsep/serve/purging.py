@@ -8,9 +8,9 @@ from eqsep.detector import Detector
 from eqsep.errors import UserError
 from eqsep.persistence.files import model_bytes
 from eqsep.serve import schema
-from eqsep.serve.ledger import Ledger
-from eqsep.serve.log import FORGET, LEARN, Lesson, Row
+from eqsep.serve.ledger import FORGET, LEARN, Ledger, Lesson, Row
 from eqsep.serve.people import noted
+from eqsep.serve.runs import forget_runs, run_columns
 from eqsep.serve.store import Store
 
 
@@ -44,6 +44,7 @@ class Purging:
                 f"The model {name!r} has no column that says whose a row is: set its entity first."
             )
         lessons = self._lessons(name, column, entity)
+        is_run = run_columns(self._ledger.detector(live).plan_)[0] == column
         done: list[int] = []
 
         def write(connection: Connection, number: int, detector: Detector) -> None:
@@ -54,6 +55,7 @@ class Purging:
             content = {"version": number, "content": model_bytes(detector)}
             connection.execute(insert(schema.snapshots).values(**content))
             done.append(_delete_rows(connection, name, entity, by))
+            forget_runs(connection, name, entity if is_run else None)
 
         # Each way of learning is forgotten in turn; what is gone from the log goes with the last.
         learnt = self._learnt(live, column, entity)
@@ -68,6 +70,7 @@ class Purging:
         elif not done:
             with self._store.writing() as connection:
                 done.append(_delete_rows(connection, name, entity, by))
+                forget_runs(connection, name, entity if is_run else None)
         self._ledger.forget_kept()
         self._store.scrub()
         return Purged(sum(done), len(lessons))
@@ -76,12 +79,11 @@ class Purging:
         """The versions, wherever in the log, whose lessons hold rows of the entity."""
         table = schema.versions
         query = select(table.c.id, table.c.lesson).where(table.c.model == name)
-        with self._store.reading() as connection:
-            return [
-                row.id
-                for row in connection.execute(query.order_by(table.c.id))
-                if row.lesson and any(_is_of(one, column, entity) for one in row.lesson["rows"])
-            ]
+        return [
+            row.id
+            for row in self._store.rows(query.order_by(table.c.id))
+            if row.lesson and any(_is_of(one, column, entity) for one in row.lesson["rows"])
+        ]
 
     def _learnt(self, live: int, column: str, entity: str) -> list[Lesson]:
         """What the live version knows of the entity: a lesson of judged rows, and one of others."""

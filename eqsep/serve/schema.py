@@ -24,7 +24,7 @@ models = Table(
     metadata,
     Column("name", String(100), primary_key=True),
     Column("live", _ID, nullable=False),  # the version that scores and raises alarms
-    Column("shadow", _ID),  # one that scores beside it and raises none
+    Column("shadow", _ID),  # one that also scores, and raises no alarms
     Column("settings", JSON, nullable=False),
 )
 
@@ -101,6 +101,19 @@ verdicts = Table(
     Column("undone_at", Float),
     Column("undone_by", String(100)),
     Column("undone_version", _ID),  # that has forgotten it, where one has
+)
+
+# The last rows of each run of a model with windows, from which those of the next row go on.
+runs = Table(
+    "runs",
+    metadata,
+    Column("model", String(100), primary_key=True),
+    Column("run", String(16), primary_key=True),  # a hash of its name
+    Column("name", String(200), nullable=False),
+    Column("time", Float, nullable=False),  # of the last row
+    Column("time_shown", Text, nullable=False),  # as it came
+    Column("last", LargeBinary, nullable=False),  # floats: rows, by columns with windows
+    Column("at", Float, nullable=False),  # when the last row came
 )
 
 counts = Table(

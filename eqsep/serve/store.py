@@ -9,7 +9,7 @@ from typing import Any
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, Select, create_engine, event
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
@@ -66,6 +66,16 @@ class Store:
         with self.engine.connect().execution_options(reads=True) as connection:
             yield connection
 
+    def rows(self, query: Select[Any]) -> list[Any]:
+        """The rows that a query selects."""
+        with self.reading() as connection:
+            return list(connection.execute(query).all())
+
+    def first(self, query: Select[Any]) -> Any:
+        """The first of them, or None."""
+        with self.reading() as connection:
+            return connection.execute(query).first()
+
     def scrub(self) -> None:
         """Leave nothing of what was deleted in files of the store itself, as far as it has any."""
         if self.engine.dialect.name == "sqlite":  # deleted pages are zeros; the log has old ones
@@ -81,14 +91,14 @@ class Store:
 def _engine(url: str) -> Engine:
     try:
         parsed = make_url(url)
-        told: dict[str, Any] = {"json_serializer": _json}
+        options: dict[str, Any] = {"json_serializer": _json}
         if parsed.get_backend_name() == "sqlite":
-            told["connect_args"] = {"timeout": _PATIENCE, "check_same_thread": False}
+            options["connect_args"] = {"timeout": _PATIENCE, "check_same_thread": False}
             if parsed.database in (None, "", ":memory:"):
                 from sqlalchemy.pool import StaticPool  # one connection: it is the database
 
-                told["poolclass"] = StaticPool
-        engine = create_engine(parsed, **told)
+                options["poolclass"] = StaticPool
+        engine = create_engine(parsed, **options)
     except (ArgumentError, NoSuchModuleError) as error:
         raise UserError(
             f"No database is at {url!r}: expected sqlite:///FILE or "

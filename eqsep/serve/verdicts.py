@@ -1,38 +1,256 @@
-"""Verdicts: what people decide of rows, what that would change, and how it is taken back."""
+"""Verdicts: what people decide about rows, what that would change, and how it is undone."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sqlalchemy import Connection, and_, func, select, update
+from sqlalchemy import ColumnElement, Connection, and_, func, insert, null, select, update
 
 from eqsep.detector import Detector
+from eqsep.detector.model import Model
+from eqsep.detector.namer import rows_for as rows_needed
 from eqsep.errors import UserError
 from eqsep.labels import NORMAL, OR, UNSEEN
 from eqsep.serve import schema
-from eqsep.serve.alarms import Alarms
-from eqsep.serve.ledger import ATTEMPTS, Ledger, Moved
-from eqsep.serve.log import REVERT, Lesson, Version
-from eqsep.serve.people import noted
-from eqsep.serve.previews import Learning, Preview, few_rows, preview_of
-from eqsep.serve.records import UNSURE, Alarm, Proposal, Verdict, verdict_of
-from eqsep.serve.standing import (
+from eqsep.serve.alarms import (
     EXPECTED,
     FALSE,
-    TEACHING,
+    JUDGED,
+    OPEN,
     TRUE,
-    VERDICTS,
-    check_open,
-    reconcile,
-    reopen,
-    take_back,
-    unlike,
-    write_down,
+    UNSURE,
+    Alarm,
+    Alarms,
+    Proposal,
+    Said,
+    Verdict,
+    said_of,
+    verdict_of,
 )
+from eqsep.serve.ledger import (
+    ATTEMPTS,
+    REVERT,
+    Ledger,
+    Lesson,
+    Moved,
+    Version,
+    after_learning,
+    lineage,
+    rows_for,
+)
+from eqsep.serve.people import noted
 from eqsep.serve.store import Conflict, Missing, Store, now
-from eqsep.serve.teaching import after_learning
 
+VERDICTS = (TRUE, FALSE, EXPECTED, UNSURE)
+TEACHING = (TRUE, FALSE)
+NOT_NAMED = ""  # the kind of an alarm whose name was not asked for
 MOST_AT_ONCE = 1_000  # rows
+
+
+def check_open(connection: Connection, numbers: Sequence[int], by: str) -> None:
+    """See that nobody was first; what taught nothing makes way."""
+    table = schema.verdicts
+    standing = and_(table.c.row.in_(numbers), table.c.undone_at.is_(None))
+    taught = select(table.c.row, table.c.by).where(standing, table.c.verdict.in_(TEACHING))
+    first = connection.execute(taught).first()
+    if first is not None:
+        raise Conflict(f"Row {first.row} was judged by {first.by} just now: look at it again.")
+    connection.execute(update(table).where(standing).values(undone_at=now(), undone_by=by))
+
+
+def write_down(connection: Connection, alarms: list[Alarm], values: dict[str, object]) -> None:
+    """Write verdicts, and the new state of their rows."""
+    at = now()
+    connection.execute(
+        insert(schema.verdicts),
+        [{"row": alarm.id, "model": alarm.model, "at": at} | values for alarm in alarms],
+    )
+    logged = {key: values[key] for key in ("verdict", "kind", "version")}
+    rows = [alarm.id for alarm in alarms]
+    connection.execute(noted(str(values["by"]), "verdict", rows=rows, **logged))
+    state = UNSURE if values["verdict"] == UNSURE else JUDGED
+    among = schema.rows.c.id.in_(rows)
+    connection.execute(update(schema.rows).where(among).values(state=state, proposal=null()))
+
+
+def take_back(connection: Connection, numbers: Sequence[int], by: str, version: int | None) -> None:
+    """Write down that verdicts stand no more, once a version has forgotten them."""
+    table = schema.verdicts
+    mine = and_(table.c.id.in_(numbers), table.c.undone_at.is_(None))
+    values = {"undone_at": now(), "undone_by": by, "undone_version": version}
+    gone = connection.execute(update(table).where(mine).values(**values))
+    if gone.rowcount != len(numbers):
+        raise Conflict("Somebody has taken one of these verdicts back just now: look again.")
+    connection.execute(noted(by, "undone", verdicts=list(numbers)))
+
+
+def reopen(connection: Connection, rows: Sequence[int]) -> None:
+    """Open rows again; the live version has not looked at them meanwhile."""
+    among = schema.rows.c.id.in_(rows)
+    connection.execute(update(schema.rows).where(among).values(state=OPEN, now_version=0))
+
+
+def unlike(connection: Connection, model: str, version: int) -> list[Any]:
+    """The verdicts that stand and would not by a version, and those that would and do not."""
+    table = schema.verdicts
+    line = set(lineage(connection, version))
+    query = select(table).where(table.c.model == model, table.c.version.is_not(None))
+    return [
+        row
+        for row in connection.execute(query)
+        if (row.version in line and row.undone_version not in line) != (row.undone_at is None)
+    ]
+
+
+def reconcile(connection: Connection, model: str, version: int, by: str) -> None:
+    """Let those verdicts stand that a version has learnt and not forgotten, and no others."""
+    table = schema.verdicts
+    for row in unlike(connection, model, version):
+        stands = row.undone_at is not None
+        values: dict[str, Any] = {"undone_at": None, "undone_by": None, "undone_version": None}
+        if not stands:
+            values |= {"undone_at": now(), "undone_by": by}
+        connection.execute(update(table).where(table.c.id == row.id).values(**values))
+        if stands:
+            judged = update(schema.rows).where(schema.rows.c.id == row.row).values(state=JUDGED)
+            connection.execute(judged)
+        else:
+            reopen(connection, [row.row])
+
+
+@dataclass(frozen=True)
+class Change:
+    """A row, and what its score and name would be."""
+
+    alarm: Alarm
+    then: Said
+
+    @property
+    def is_renamed(self) -> bool:
+        """Whether an alarm stays one, under another name."""
+        now, then = self.alarm.now, self.then
+        return now.alarm and then.alarm and now.kind != then.kind
+
+
+@dataclass(frozen=True)
+class Fit:
+    """How well a row fits a kind."""
+
+    # the p-value of "it is of this kind": the share of the rows learnt of it that are as unlike it
+    # as this row, or more. None where the kind was not known.
+    before: float | None
+    after: float | None
+    n_rows: int  # how many rows, or groups of rows, of the kind there are to compare with, after
+    n_needed: int  # from how many on its name comes with a promise
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the kind has too few rows for a promise."""
+        return self.n_rows < self.n_needed
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What verdicts would change."""
+
+    rows: list[Change]  # the rows that they are of
+    # open alarms that would be none, rows that pass and would not, and alarms that would get
+    # another name; among the newest rows that are kept
+    goes: list[Change]
+    rises: list[Change]
+    renamed: list[Change]
+    n_looked_at: int  # how many these are
+    fits: dict[str, Fit]  # how well the first row fits each kind
+    threshold: tuple[float, float]  # before and after
+    warnings: tuple[str, ...]  # what is to be known before it is done
+
+
+@dataclass(frozen=True)
+class Learning:
+    """A model before and after a lesson, with the warnings; `named` also asks for its names."""
+
+    before: Model
+    after: Model
+    warnings: tuple[str, ...] = ()
+    named: bool = True
+
+
+def preview_of(learning: Learning, alarms: list[Alarm], others: list[Alarm]) -> Preview:
+    """What a lesson on rows would change for them and for the others.
+
+    Where names are not asked for, scores and alarms are exact all the same.
+    """
+    changes = _changes(learning, others)
+    rows = _changes(learning, alarms)
+    return Preview(
+        rows=rows,
+        goes=[c for c in changes if c.alarm.now.alarm and not c.then.alarm],
+        rises=[c for c in changes if c.then.alarm and not c.alarm.now.alarm],
+        renamed=[c for c in changes if learning.named and c.is_renamed],
+        n_looked_at=len(others),
+        fits=_fits(learning, alarms[0]) if learning.named else {},
+        threshold=(learning.before.threshold, learning.after.threshold),
+        warnings=learning.warnings,
+    )
+
+
+def fits_now(model: Model, alarm: Alarm) -> dict[str, Fit]:
+    """How well a row fits each kind by a model, the best first."""
+    found = _fits(Learning(model, model), alarm)
+    return dict(sorted(found.items(), key=lambda one: -(one[1].after or 0.0)))
+
+
+def few_rows(model: Model, kind: str) -> str | None:
+    """What is to be known of a kind with too few rows for a promise on its name."""
+    if not model.namer.has_promise:
+        return None
+    rate = model.promise.unseen_rate
+    n, needed = model.evidence.kinds.n_units(kind), rows_needed(rate)
+    if n >= needed:
+        return None
+    return (
+        f"Few rows of {kind!r} so far: {n} with these. From {needed} on, at most "
+        f"{rate:.0%} of its alarms are called unseen; until then more may be, and "
+        f"names may change with each verdict."
+    )
+
+
+def _changes(learning: Learning, alarms: Sequence[Alarm]) -> list[Change]:
+    if not alarms:
+        return []
+    rows = [alarm.row for alarm in alarms]
+    answer = said_of if learning.named else _scored
+    then = answer(learning.after, alarms[0].now.version, rows)
+    return [Change(alarm, one) for alarm, one in zip(alarms, then, strict=True)]
+
+
+def _scored(model: Model, number: int, rows: list[dict[str, object]]) -> list[Said]:
+    """What a version says of rows, without names."""
+    scores = model.scores(rows_for(model, rows))
+    columns = (scores, model.calibration.p_value(scores), scores > model.threshold)
+    return [
+        Said(number, score, p_value, alarm, NOT_NAMED if alarm else NORMAL)
+        for score, p_value, alarm in zip(*(c.tolist() for c in columns), strict=True)
+    ]
+
+
+def _fits(learning: Learning, alarm: Alarm) -> dict[str, Fit]:
+    before, after = (_p_values(one, alarm) for one in (learning.before, learning.after))
+    needed = rows_needed(learning.after.promise.unseen_rate)
+    kept = learning.after.evidence.kinds
+    return {
+        kind: Fit(before.get(kind), after.get(kind), kept.n_units(kind), needed)
+        for kind in {**before, **after}
+    }
+
+
+def _p_values(model: Model, alarm: Alarm) -> dict[str, float]:
+    """Of a row, for each kind that has rows to compare with."""
+    if not model.namer.has_promise or not model.kinds:
+        return {}
+    row = model.plan.encode(rows_for(model, [alarm.row]))
+    found = zip(model.kinds, model.kind_p_values(row)[0].tolist(), strict=True)
+    return {kind: p for kind, p in found if model.evidence.kinds.n_units(kind)}
 
 
 @dataclass(frozen=True)
@@ -85,9 +303,9 @@ class Verdicts:
         numbers: Sequence[int],
         verdict: str,
         *,
+        by: str,
         kind: str | None = None,
         note: str = "",
-        by: str,
     ) -> Given:
         """Decide of rows; what that teaches is learnt in the same transaction."""
         alarms = self._judgeable(numbers, verdict, kind)
@@ -99,9 +317,9 @@ class Verdicts:
             write_down(connection, alarms, values | {"by": by, "version": version})
 
         if verdict in TEACHING:
-            told = _told(alarms, verdict, kind)
+            summary = _summary(alarms, verdict, kind)
             lesson = _lesson(alarms, verdict, kind)
-            version = self._ledger.learn(model, lesson, by=by, note=told, within=write)
+            version = self._ledger.learn(model, lesson, by=by, note=summary, within=write)
         else:
             with self._store.writing() as connection:
                 write(connection, None, None)
@@ -114,9 +332,9 @@ class Verdicts:
         numbers: Sequence[int],
         verdict: str,
         *,
+        by: str,
         kind: str | None = None,
         note: str = "",
-        by: str,
     ) -> None:
         """Propose a verdict, which a person may give; it replaces one proposed before."""
         self._judgeable(numbers, verdict, kind)
@@ -154,13 +372,13 @@ class Verdicts:
         for _ in range(ATTEMPTS):
             live = self._ledger.in_use(model)[0]
             line = self._ledger.lineage(live)
-            told: dict[str, Any] = {"by": by, "note": note, "within": write, "seen": live}
+            options: dict[str, Any] = {"by": by, "note": note, "within": write, "seen": live}
             try:
                 if lesson is None or lesson not in line:  # the model knows nothing of it
                     with self._store.writing() as connection:
                         write(connection)
                 elif self._is_whole(lesson, numbers) and line[-1] == lesson:
-                    self._ledger.revert(model, line[-2], **told)
+                    self._ledger.revert(model, line[-2], **options)
                 else:
                     learnt = self._ledger.lesson(lesson)
                     gone = Lesson(
@@ -168,7 +386,7 @@ class Verdicts:
                         [verdict.kind or NORMAL for verdict in verdicts],
                         judged=learnt is None or learnt.judged,
                     )
-                    self._ledger.forget(model, gone, **told)
+                    self._ledger.forget(model, gone, **options)
                 return
             except Moved:
                 continue
@@ -191,56 +409,41 @@ class Verdicts:
 
     def get(self, number: int) -> Verdict:
         """The verdict of a number."""
-        table = schema.verdicts
-        with self._store.reading() as connection:
-            row = connection.execute(select(table).where(table.c.id == number)).first()
-        if row is None:
+        found = self._found(schema.verdicts.c.id == number)
+        if not found:
             raise Missing(f"There is no verdict {number}.")
-        return verdict_of(row)
+        return found[0]
 
     def of_row(self, number: int) -> list[Verdict]:
         """All verdicts on a row, those taken back too, the newest first."""
-        table = schema.verdicts
-        query = select(table).where(table.c.row == number).order_by(table.c.id.desc())
-        with self._store.reading() as connection:
-            return [verdict_of(row) for row in connection.execute(query)]
+        return self._found(schema.verdicts.c.row == number)
 
     def latest(self, model: str, *, limit: int = 50) -> list[Verdict]:
         """The latest verdicts on rows of a model, the newest first."""
-        table = schema.verdicts
-        query = select(table).where(table.c.model == model).order_by(table.c.id.desc())
-        with self._store.reading() as connection:
-            return [verdict_of(row) for row in connection.execute(query.limit(limit))]
+        return self._found(schema.verdicts.c.model == model, limit=limit)
 
     def together(self, model: str, *, limit: int = 10) -> list[list[Verdict]]:
         """The latest verdicts, those that were given and taken back at once together."""
         table = schema.verdicts
         parts = (table.c.at, table.c.by, table.c.undone_at)
-        newest = func.max(table.c.id)
-        query = select(*parts).where(table.c.model == model).group_by(*parts)
-        with self._store.reading() as connection:
-            keys = connection.execute(query.order_by(newest.desc()).limit(limit)).all()
-            return [
-                [
-                    verdict_of(row)
-                    for row in connection.execute(
-                        select(table)
-                        .where(table.c.model == model, table.c.at == at, table.c.by == by)
-                        .where(table.c.undone_at.is_not_distinct_from(undone_at))
-                        .order_by(table.c.id.desc())
-                    )
-                ]
-                for at, by, undone_at in keys
-            ]
+        mine = table.c.model == model
+        query = select(*parts).where(mine).group_by(*parts).order_by(func.max(table.c.id).desc())
+        return [
+            self._found(
+                mine,
+                table.c.at == at,
+                table.c.by == by,
+                table.c.undone_at.is_not_distinct_from(undone_at),
+            )
+            for at, by, undone_at in self._store.rows(query.limit(limit))
+        ]
 
     def given_with(self, verdict: Verdict) -> list[Verdict]:
         """The verdicts that were given together with one, it among them, and stand."""
         table = schema.verdicts
         model = select(table.c.model).where(table.c.id == verdict.id).scalar_subquery()
         same = and_(table.c.model == model, table.c.at == verdict.at, table.c.by == verdict.by)
-        query = select(table).where(same, table.c.undone_at.is_(None)).order_by(table.c.id)
-        with self._store.reading() as connection:
-            return [verdict_of(row) for row in connection.execute(query)]
+        return self._found(same, table.c.undone_at.is_(None))[::-1]
 
     def last_given(self, model: str) -> list[Verdict]:
         """The verdicts that were given together last, and stand: what an undo takes back."""
@@ -249,10 +452,14 @@ class Verdicts:
 
     def _is_whole(self, lesson: int, numbers: Sequence[int]) -> bool:
         """Whether these verdicts are all that a version has learnt."""
+        taught = self._found(schema.verdicts.c.version == lesson)
+        return {verdict.id for verdict in taught} == set(numbers)
+
+    def _found(self, *where: ColumnElement[bool], limit: int | None = None) -> list[Verdict]:
+        """The verdicts for which all of this holds, the newest first."""
         table = schema.verdicts
-        with self._store.reading() as connection:
-            there = connection.execute(select(table.c.id).where(table.c.version == lesson))
-            return set(there.scalars()) == set(numbers)
+        query = select(table).where(*where).order_by(table.c.id.desc()).limit(limit)
+        return [verdict_of(row) for row in self._store.rows(query)]
 
     def _judgeable(self, numbers: Sequence[int], verdict: str, kind: str | None) -> list[Alarm]:
         """The rows that a verdict is on, or why it cannot be."""
@@ -298,16 +505,12 @@ def _check_kind(kind: str | None, *, known: Iterable[str]) -> None:
 
 
 def _lesson(alarms: list[Alarm], verdict: str, kind: str | None) -> Lesson:
-    """What a verdict teaches."""
+    """What a verdict teaches; none of the rows calibrates where some stood out."""
     label = kind if verdict == TRUE and kind is not None else NORMAL
-    return Lesson([a.row for a in alarms], [label] * len(alarms), judged=_is_judged(alarms))
+    judged = not all(alarm.drawn for alarm in alarms)
+    return Lesson([alarm.row for alarm in alarms], [label] * len(alarms), judged=judged)
 
 
-def _is_judged(alarms: Iterable[Alarm]) -> bool:
-    """Whether some were judged since they stood out: then none calibrates."""
-    return not all(alarm.drawn for alarm in alarms)
-
-
-def _told(alarms: list[Alarm], verdict: str, kind: str | None) -> str:
+def _summary(alarms: list[Alarm], verdict: str, kind: str | None) -> str:
     count = "1 row" if len(alarms) == 1 else f"{len(alarms):,} rows"
     return f"{count}: {verdict}" if verdict == FALSE else f"{count}: {kind}"

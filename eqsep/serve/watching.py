@@ -4,17 +4,19 @@ import io
 import secrets
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from eqsep.detector import Detector
+from eqsep.detector.model import Verdicts
 from eqsep.errors import UserError
 from eqsep.monitor import Monitor
 from eqsep.monitor.recent import Recent
 from eqsep.serve import schema
-from eqsep.serve.ledger import Ledger
+from eqsep.serve.ledger import Ledger, Row, rows_for
 from eqsep.serve.store import Store, now
 
 DELTA = 0.01  # the chance of a false word in an episode, over all workers
@@ -23,6 +25,7 @@ _SAVED_EVERY = 20.0  # seconds
 _FORGOTTEN_AFTER = 86_400.0  # seconds without a word from a worker
 _MINUTE = 60
 _KEY, _COUNTED = ("model", "minute", "version", "worker"), ("rows", "alarms", "shadow_alarms")
+_SUMS = [func.sum(schema.counts.c[column]) for column in _COUNTED]
 _ADDED = (  # made once: it is done with every batch of rows
     update(schema.counts)
     .where(*(schema.counts.c[column] == bindparam(f"its_{column}") for column in _KEY))
@@ -42,42 +45,23 @@ class Minute:
 
 @dataclass(frozen=True)
 class Watch:
-    """How a model does.
+    """How a model does."""
 
-    Attributes
-    ----------
-    version : int
-        The live one: an episode begins with each version.
-    rows, alarms : int
-        That came in the episode.
-    promised : float
-        The share of normal rows that may raise an alarm.
-    martingale : float or None
-        The highest capital of a bet against rows being as those that calibrate. None where rows
-        cannot be watched, or none came.
-    broken_at : int or None
-        The row of the episode at which it was too high to be chance.
-    too_many : bool
-        Whether more of the last rows raised an alarm than the promise allows, anomalies included.
-    shifts : list of (str, float)
-        Columns whose mean has moved, in standard errors, the farthest first.
-    per_minute : list of Minute
-        The last hours, of all versions.
-    banner, advice : str or None
-        What is wrong, and what to do.
-    """
-
-    version: int
-    rows: int
+    version: int  # the live one: an episode begins with each version
+    rows: int  # that came in the episode
     alarms: int
-    promised: float
+    promised: float  # the share of normal rows that may raise an alarm
+    # the highest capital of a bet against rows being as those that calibrate. None where rows
+    # cannot be watched, or none came.
     martingale: float | None
-    broken_at: int | None
+    broken_at: int | None  # the row of the episode at which it was too high to be chance
+    # whether more of the last rows raised an alarm than the promise allows, anomalies included
     too_many: bool
+    # columns whose mean has moved, in standard errors, the farthest first
     shifts: list[tuple[str, float]]
-    per_minute: list[Minute]
-    banner: str | None
-    advice: str | None
+    per_minute: list[Minute]  # the last hours, of all versions
+    banner: str | None = None  # what is wrong, and what to do
+    advice: str | None = None
 
     @property
     def alarm_rate(self) -> float:
@@ -88,16 +72,8 @@ class Watch:
 class Watching:
     """The watch over the models of a store, by each worker over the rows that it scores.
 
-    Parameters
-    ----------
-    store : Store
-    ledger : Ledger
-    workers : int, default=1
-        How many share the chance of a false word.
-
-    Notes
-    -----
-    An episode ends with its version, or after 100,000 rows of a worker in which nothing was found.
+    The workers share the chance of a false word. An episode ends with its version, or after 100,000
+    rows of a worker in which nothing was found.
     """
 
     def __init__(self, store: Store, ledger: Ledger, *, workers: int = 1) -> None:
@@ -107,13 +83,19 @@ class Watching:
         self._saved: dict[str, float] = {}
         self._lock = threading.Lock()
 
-    def update(self, name: str, number: int, Z: np.ndarray, scores: np.ndarray) -> None:
-        """Watch rows that a version has encoded and scored."""
+    def update(
+        self, name: str, number: int, rows: list[Row], encoded: np.ndarray, verdicts: Verdicts
+    ) -> None:
+        """Watch rows that a version has encoded and judged."""
         with self._lock:
             monitor = self._monitor(name, number)
             if monitor is None or monitor.watched.rows >= MOST_WATCHED:  # broken, and said so
                 return
-            monitor.update_scored(Z, scores)
+            model, groups = monitor.detector.model_, None
+            with suppress(UserError):  # rows that do not say their group are not watched
+                if model.plan.holdout.grouping is not None:
+                    groups = model.plan.grouped(rows_for(model, rows)).groups
+                monitor.update_scored(encoded, verdicts.score, groups=groups)
             if time.monotonic() - self._saved.get(name, 0.0) >= _SAVED_EVERY:
                 self._save(name, monitor)
 
@@ -123,9 +105,9 @@ class Watching:
         """Add rows, alarms and shadow alarms to those of the present minute."""
         table, minute = schema.counts, int(now()) // _MINUTE * _MINUTE
         key = {"model": name, "minute": minute, "version": number, "worker": self._worker}
-        told = {f"its_{column}": value for column, value in key.items()}
-        told |= {f"more_{column}": n for column, n in counted.items()}
-        if not connection.execute(_ADDED, told).rowcount:
+        values = {f"its_{column}": value for column, value in key.items()}
+        values |= {f"more_{column}": n for column, n in counted.items()}
+        if not connection.execute(_ADDED, values).rowcount:
             connection.execute(insert(table).values(**key, **counted))
 
     def save(self) -> None:
@@ -141,30 +123,31 @@ class Watching:
         number = self._ledger.live(name).id
         detector = self._ledger.detector(number)
         since = int(now() - hours * 3600) // _MINUTE * _MINUTE
-        with self._store.reading() as connection:
-            rows, alarms = _totals(connection, name, number)
-            minutes = _minutes(connection, name, since)
-            states = connection.execute(
-                select(schema.monitors.c.state).where(schema.monitors.c.model == name)
-            ).scalars()
-            monitors = [m for m in (_read(state, detector) for state in states) if m is not None]
-        worst = max(monitors, key=lambda monitor: monitor.watched.highest, default=None)
+        counts, monitors = schema.counts, schema.monitors
+        mine = counts.c.model == name
+        rows, alarms, _ = self._store.first(select(*_SUMS).where(mine, counts.c.version == number))
+        minutes = select(counts.c.minute, *_SUMS).where(mine, counts.c.minute >= since)
+        states = self._store.rows(select(monitors.c.state).where(monitors.c.model == name))
+        watched = [m for m in (_read(row.state, detector) for row in states) if m is not None]
+        worst = max(watched, key=lambda monitor: monitor.watched.highest, default=None)
         recent = None if worst is None else worst.recent()
-        broken = [m.watched.broken_at for m in monitors if m.watched.broken_at is not None]
+        shifts = [] if worst is None else worst.shifts()[:10]
+        broken = [m.watched.broken_at for m in watched if m.watched.broken_at is not None]
         watch = Watch(
             version=number,
-            rows=rows,
-            alarms=alarms,
+            rows=int(rows or 0),
+            alarms=int(alarms or 0),
             promised=detector.false_alarm_rate,
             martingale=None if worst is None else worst.watched.highest,
             broken_at=min(broken, default=None),
             too_many=recent is not None and recent.too_many,
-            shifts=[]
-            if worst is None
-            else [(s.column, s.standard_errors) for s in worst.shifts()[:10]],
-            per_minute=minutes,
-            banner=None,
-            advice=None,
+            shifts=[(shift.column, shift.standard_errors) for shift in shifts],
+            per_minute=[
+                Minute(*map(int, row))
+                for row in self._store.rows(
+                    minutes.group_by(counts.c.minute).order_by(counts.c.minute)
+                )
+            ],
         )
         return _with_words(watch, recent)
 
@@ -176,7 +159,7 @@ class Watching:
         if at != number or is_over:
             try:
                 monitor = Monitor(self._ledger.detector(number), delta=DELTA / self._workers)
-            except UserError:  # rows in groups, or nothing to compare with
+            except UserError:  # there is nothing to compare with
                 monitor = None
             self._monitors[name] = number, monitor
         return monitor
@@ -192,23 +175,6 @@ class Watching:
                 connection.execute(delete(table).where(old))
                 connection.execute(insert(table).values(model=name, worker=self._worker, **values))
         self._saved[name] = time.monotonic()
-
-
-def _totals(connection: Connection, name: str, number: int) -> tuple[int, int]:
-    """The rows and alarms of a version."""
-    table = schema.counts
-    query = select(func.sum(table.c.rows), func.sum(table.c.alarms))
-    mine = (table.c.model == name) & (table.c.version == number)
-    rows, alarms = connection.execute(query.where(mine)).one()
-    return int(rows or 0), int(alarms or 0)
-
-
-def _minutes(connection: Connection, name: str, since: int) -> list[Minute]:
-    table = schema.counts
-    sums = (func.sum(table.c[column]) for column in ("rows", "alarms", "shadow_alarms"))
-    query = select(table.c.minute, *sums).group_by(table.c.minute).order_by(table.c.minute)
-    mine = (table.c.model == name) & (table.c.minute >= since)
-    return [Minute(*map(int, row)) for row in connection.execute(query.where(mine))]
 
 
 def _read(state: bytes, detector: Detector) -> Monitor | None:
@@ -229,7 +195,7 @@ def _with_words(watch: Watch, recent: Recent | None) -> Watch:
             banner=f"Rows are no longer as those that were learnt (since row {watch.broken_at:,} "
             f"of this version): the promised {watch.promised:.1%} of false alarms does not hold.",
             advice=f"Look at the columns that have moved ({moved}). If the new rows are normal, "
-            f"judge rows of the queue, or fit anew with rows of now; if not, look at the alarms.",
+            f"judge rows of the queue, or fit again with recent rows; if not, look at the alarms.",
         )
     if recent is not None and recent.too_many:
         return replace(

@@ -3,12 +3,11 @@
 from pathlib import Path
 from typing import Self
 
-from eqsep.serve.alarms import Alarms
+from eqsep.serve.alarms import Alarms, Queue
 from eqsep.serve.intake import Intake
 from eqsep.serve.ledger import Ledger
 from eqsep.serve.people import People
 from eqsep.serve.purging import Purging
-from eqsep.serve.queue import Queue
 from eqsep.serve.store import Store
 from eqsep.serve.verdicts import Verdicts
 from eqsep.serve.watching import Watching

@@ -8,8 +8,8 @@ from typing import Any
 from urllib.parse import quote
 
 from eqsep.labels import NORMAL, OR
-from eqsep.serve.previews import Fit
-from eqsep.serve.records import MISSING
+from eqsep.serve.alarms import MISSING
+from eqsep.serve.verdicts import Fit
 
 HUES = 8
 UNSEEN = "unseen"
@@ -147,17 +147,9 @@ def plural(n: int, word: str) -> str:
 
 
 FILTERS = {
-    "ago": ago,
-    "first_name": first_name,
-    "fitting": fitting,
-    "hue": hue,
-    "in_query": in_query,
-    "iso": iso,
-    "moment": moment,
-    "other_names": other_names,
-    "plural": plural,
-    "score": score,
-    "share": share,
-    "shown": shown,
-    "signed": signed,
+    function.__name__: function
+    for function in (
+        *(ago, first_name, fitting, hue, in_query, iso, moment),
+        *(other_names, plural, score, share, shown, signed),
+    )
 }

@@ -1,4 +1,4 @@
-"""The inbox, its filters, the page of one alarm, and groups of alarms that look alike."""
+"""The inbox, the page of an alarm, groups of similar alarms, and the verdicts given on them."""
 
 import math
 import time
@@ -8,15 +8,18 @@ from typing import Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter
+from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
 
 from eqsep.errors import UserError
 from eqsep.labels import UNSEEN
-from eqsep.serve.console.pages import Pages
-from eqsep.serve.previews import fits_now
-from eqsep.serve.records import Alarm, Filter
+from eqsep.serve.alarms import Alarm, Filter, Said
+from eqsep.serve.console.formats import first_name, plural
+from eqsep.serve.console.pages import Pages, Posted
 from eqsep.serve.store import Missing
+from eqsep.serve.verdicts import FALSE, TEACHING, Change, Preview, fits_now
+from eqsep.serve.web.guards import Judge
 
 PER_PAGE = 50
 STATES = (
@@ -27,10 +30,18 @@ STATES = (
     ("quiet", "quiet: never were"),
 )
 ORDERS = (("at", "newest first"), ("score", "highest first"))
+_TEXTS = (
+    "kind",
+    "entity",
+    "assignee",
+    "column",
+    "value",
+)  # filters that are looked for as they are
 AGES = (("", "any"), ("3600", "last hour"), ("86400", "last day"), ("604800", "last week"))
 _LATEST, _VERDICTS = 5, 50
 _FIRST_KEY = 4  # of a kind; those before are verdicts
 _OF_GROUP = 5  # alarms that are shown
+_ENOUGH = 20  # quiet rows judged, for a share of them to say something
 
 
 @dataclass(frozen=True)
@@ -59,15 +70,11 @@ class Chosen:
         """The filter of the store."""
         age = _number("age", self.age)
         return Filter(
-            kind=self.kind or None,
             state=_one_of(STATES, self.state),
             order=_one_of(ORDERS, self.order),
             min_score=_number("score", self.min_score),
             since=None if age is None else time.time() - age,
-            entity=self.entity or None,
-            assignee=self.assignee or None,
-            column=self.column or None,
-            value=self.value or None,
+            **{name: getattr(self, name) or None for name in _TEXTS},
         )
 
     def query(self) -> str:
@@ -110,8 +117,7 @@ def _with(kinds: dict[str, int], chosen: str) -> dict[str, int]:
 
 def _columns(pages: Pages, model: str, chosen: str) -> list[str]:
     """The columns of a model, and the chosen one even where it is not among them."""
-    ledger = pages.ws.ledger
-    names = [*ledger.detector(ledger.live(model).id).plan_.table_columns]
+    names = [*pages.ws.ledger.live_detector(model).plan_.table_columns]
     return names if not chosen or chosen in names else [*names, chosen]
 
 
@@ -125,8 +131,9 @@ def judging_values(pages: Pages, model: str) -> dict[str, Any]:
 
 
 def add_routes(routes: APIRouter, pages: Pages) -> None:
-    """The inbox, the page of an alarm, and groups."""
+    """The inbox, the page of an alarm, groups, and verdicts."""
     ws = pages.ws
+    _add_verdicts(routes, pages)
 
     @routes.get("/m/{model}/inbox")
     def inbox(request: Request, model: str, page: int = 1) -> Response:
@@ -135,12 +142,10 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
         found = ws.alarms.inbox(
             model, chosen.filter(), limit=PER_PAGE, offset=PER_PAGE * (number - 1)
         )
-        values = judging_values(pages, model)
         return pages.show(
             request,
             "inbox.html",
             heading="Inbox",
-            model=model,
             page=_Page(ws.alarms.with_reasons(found.alarms), found.total, number),
             chosen=chosen,
             filtered=chosen != Chosen(),
@@ -153,7 +158,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             columns=_columns(pages, model, chosen.column),
             people=sorted(person.name for person in ws.people.all()),
             banner=ws.watching.status(model).banner,
-            **values,
+            **judging_values(pages, model),
         )
 
     @routes.get("/m/{model}/inbox/fresh")
@@ -161,9 +166,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
         chosen = Chosen.of(request)
         newer = Filter(**{**vars(chosen.filter()), "since": after})
         n = ws.alarms.inbox(model, newer, limit=1).total
-        return pages.panel(
-            request, "panel_fresh.html", heading="Inbox", model=model, n=n, query=chosen.query()
-        )
+        return pages.panel(request, "panel_fresh.html", heading="Inbox", n=n, query=chosen.query())
 
     @routes.get("/m/{model}/alarms/{number}")
     def alarm(request: Request, model: str, number: int) -> Response:
@@ -178,13 +181,12 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             "alarm.html",
             heading=f"Alarm {number}",
             current="inbox",
-            model=model,
             alarm=found,
             reasons=reasons,
             most_added=max((abs(one["contribution"]) for one in reasons), default=0) or 1,
             told={one["column"] for one in reasons[:3]},
             normal_rows=ws.alarms.normal_rows(number),
-            fits=fits_now(ws.ledger.detector(ws.ledger.live(model).id).model_, found),
+            fits=fits_now(ws.ledger.live_detector(model).model_, found),
             alike=ws.alarms.with_reasons(ws.alarms.alike(number)),
             history=ws.alarms.with_reasons(ws.alarms.of_entity(number)),
             verdicts=ws.verdicts.of_row(number),
@@ -200,7 +202,6 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             "entity.html",
             heading="Entity",
             current="inbox",
-            model=model,
             name=name,
             history=ws.alarms.with_reasons(ws.alarms.history(model, name)),
             entity_name=ws.ledger.settings(model).get("entity") or "entity",
@@ -214,7 +215,6 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             request,
             "groups.html",
             heading="Groups",
-            model=model,
             groups=found,
             shown=_OF_GROUP,
             alone=ws.alarms.kinds(model).get(UNSEEN, 0) - sum(len(one.alarms) for one in found),
@@ -231,8 +231,176 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             "group.html",
             heading="Group",
             current="groups",
-            model=model,
             number=number,
             group=found,
+            **judging_values(pages, model),
+        )
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What a form says: which rows are what."""
+
+    ids: list[int]
+    choice: str
+    verdict: str
+    kind: str | None
+    note: str
+
+    @classmethod
+    def of(cls, form: FormData) -> "_Said":
+        ids = _numbers(form, "id")
+        if not ids:
+            raise UserError("Select the alarms that the verdict is for: none is selected.")
+        choice = str(form.get("choice", ""))
+        word, _, name = choice.partition(":")
+        kind = name if word == "kind" else str(form.get("new_kind", "")).strip()
+        if word == "verdict":
+            return cls(ids, choice, name, None, str(form.get("note", "")))
+        if not kind:
+            raise UserError("Name the new kind: its name is empty.")
+        return cls(ids, choice, "true", kind, str(form.get("note", "")))
+
+    @property
+    def teaches(self) -> bool:
+        return self.verdict in TEACHING
+
+
+def _numbers(form: FormData, name: str) -> list[int]:
+    """The numbers of all fields of a name; a group's field holds several."""
+    texts = [text for value in form.getlist(name) for text in str(value).split()]
+    if not all(text.isdecimal() for text in texts):
+        raise UserError(f"Expected whole numbers as {name!r}, got {texts}.")
+    return list(dict.fromkeys(map(int, texts)))
+
+
+def _changed(before: list[Alarm], after: list[Alarm]) -> list[tuple[str, int]]:
+    """What is said otherwise of rows that nobody has judged, in words and how often."""
+    said = {alarm.id: alarm.now for alarm in before}
+    pairs = [(said[alarm.id], alarm.now) for alarm in after if alarm.id in said]
+    counts = (
+        ("open alarms have another name", sum(_is_renamed(*pair) for pair in pairs)),
+        ("open alarms went: they are not alarms now", sum(a.alarm > b.alarm for a, b in pairs)),
+        ("quiet rows rose to alarms", sum(a.alarm < b.alarm for a, b in pairs)),
+    )
+    return [(words, n) for words, n in counts if n]
+
+
+def _is_renamed(before: Said, after: Said) -> bool:
+    """Whether an alarm gets another first name: other names do not count."""
+    is_alarm = before.alarm and after.alarm
+    return is_alarm and first_name(before.kind) != first_name(after.kind)
+
+
+def _renamed(preview: Preview) -> list[Change]:
+    return [one for one in preview.renamed if _is_renamed(one.alarm.now, one.then)]
+
+
+def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
+    """Preview, verdict, undo, handing over, notes, and the queue of rows to judge."""
+    ws = pages.ws
+
+    @routes.post("/m/{model}/preview")
+    def preview(request: Request, _: Judge, model: str, form: Posted) -> Response:
+        said = _Said.of(form)
+        named = not (said.teaches and "hx-request" in request.headers)  # a script asks for names
+        found = ws.verdicts.preview(said.ids, said.verdict, kind=said.kind, named=named)
+        return pages.panel(
+            request,
+            "panel_preview.html",
+            heading="Preview",
+            preview=found,
+            named=named,
+            renamed=_renamed(found),
+            teaches=said.teaches,
+            still=sum(one.then.alarm for one in found.rows) if said.verdict == FALSE else 0,
+            n_normal=round(ws.ledger.live_detector(model).model_.n_learnt[0]),
+            **vars(said),
+        )
+
+    @routes.post("/m/{model}/preview/names")
+    def names(request: Request, _: Judge, form: Posted) -> Response:
+        said = _Said.of(form)
+        found = ws.verdicts.preview(said.ids, said.verdict, kind=said.kind)
+        return pages.panel(
+            request,
+            "panel_names.html",
+            heading="Names",
+            preview=found,
+            renamed=_renamed(found),
+        )
+
+    @routes.post("/m/{model}/verdicts")
+    def give(request: Request, by: Judge, model: str, form: Posted) -> Response:
+        said = _Said.of(form)
+        before = ws.alarms.looked_at(model)
+        given = ws.verdicts.give(said.ids, said.verdict, kind=said.kind, note=said.note, by=by)
+        return pages.panel(
+            request,
+            "panel_given.html",
+            heading="Learnt" if said.teaches else "Noted",
+            given=given,
+            undone=[],
+            version=given.version,
+            same_as=None,
+            changed=_changed(before, ws.alarms.looked_at(model)),
+            changed_alarms=True,
+        )
+
+    @routes.post("/m/{model}/undo")
+    def undo(request: Request, by: Judge, model: str, form: Posted) -> Response:
+        before = ws.alarms.looked_at(model)
+        numbers = _numbers(form, "verdict")
+        version = ws.verdicts.undo(numbers, by=by)
+        same = [v.id for v in ws.ledger.versions(model) if v.digest == version.digest]
+        return pages.panel(
+            request,
+            "panel_given.html",
+            heading="Undone",
+            given=None,
+            undone=[ws.verdicts.get(number) for number in numbers],
+            version=version,
+            same_as=min(same) if len(same) > 1 else None,
+            changed=_changed(before, ws.alarms.looked_at(model)),
+            changed_alarms=True,
+        )
+
+    @routes.post("/m/{model}/assign")
+    def assign(request: Request, by: Judge, form: Posted) -> Response:
+        ids, to = _numbers(form, "id"), str(form.get("to", "")).strip()
+        if not ids:
+            raise UserError("Select the alarms to hand over: none is selected.")
+        ws.alarms.assign(ids, to or None)
+        ws.people.log(by, "assigned", rows=ids, to=to)
+        detail = f"{plural(len(ids), 'alarm')} {f'with {to}' if to else 'with nobody'}"
+        return pages.panel(
+            request,
+            "panel_said.html",
+            heading="Handed over",
+            detail=detail,
+            changed_alarms=True,
+        )
+
+    @routes.post("/m/{model}/alarms/{number}/note")
+    def annotate(request: Request, by: Judge, number: int, form: Posted) -> Response:
+        to = str(form.get("to", "")).strip()
+        ws.alarms.annotate(number, str(form.get("note", "")).strip())
+        ws.alarms.assign([number], to or None)
+        ws.people.log(by, "annotated", rows=[number], to=to)
+        return pages.panel(request, "panel_said.html", heading="Saved", detail="")
+
+    @routes.get("/m/{model}/judge")
+    def judge(request: Request, model: str) -> Response:
+        offered: dict[str, list[Any]] = {}
+        for one in ws.queue.offered(model):
+            offered.setdefault(one.why, []).append(one.alarm)
+        shown = [(why, ws.alarms.with_reasons(alarms)) for why, alarms in offered.items()]
+        return pages.show(
+            request,
+            "judge.html",
+            heading="Judge",
+            offered=shown,
+            missed=ws.queue.missed(model),
+            enough=_ENOUGH,
             **judging_values(pages, model),
         )

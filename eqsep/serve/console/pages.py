@@ -1,7 +1,10 @@
-"""Templates to pages: what every page knows, and what is said when something fails."""
+"""Templates to pages: what every page knows, the files that browsers fetch, and error pages."""
 
+import hashlib
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -14,14 +17,60 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from eqsep.errors import UserError
-from eqsep.serve.console.assets import Assets
 from eqsep.serve.console.formats import FILTERS
 from eqsep.serve.store import Conflict, Missing
 from eqsep.serve.web import guards
 from eqsep.serve.workspace import Workspace
 
+_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _OF_MODEL = ("inbox", "groups", "judge", "model", "watch")
 _STATUS = {Missing: 404, Conflict: 409}
+
+
+@dataclass(frozen=True)
+class Asset:
+    """A file with its type, and the address under which it never changes."""
+
+    content: bytes
+    media_type: str
+    address: str
+
+
+class Assets:
+    """All of them by name, read once: a request names one of these or gets nothing."""
+
+    def __init__(self) -> None:
+        self._files = dict(_found(files("eqsep.serve.console") / "static", ""))
+
+    def address(self, name: str) -> str:
+        """Where browsers find a file."""
+        return self._files[name].address
+
+    def names(self) -> list[str]:
+        """The files that there are."""
+        return sorted(self._files)
+
+    def answer(self, name: str) -> Response:
+        """A file as an answer; browsers keep it, as a changed one has another address."""
+        if name not in self._files:
+            raise Missing(f"There is no file {name!r}.")
+        asset = self._files[name]
+        kept = {"Cache-Control": "public, max-age=31536000, immutable"}
+        return Response(asset.content, media_type=asset.media_type, headers=kept)
+
+
+def _found(folder: Traversable, within: str) -> list[tuple[str, Asset]]:
+    found = []
+    for entry in folder.iterdir():
+        name = within + entry.name
+        suffix = "." + entry.name.rpartition(".")[2]
+        if entry.is_dir():
+            found += _found(entry, f"{name}/")
+        elif suffix in _TYPES:
+            content = entry.read_bytes()
+            digest = hashlib.sha256(content).hexdigest()[:12]
+            found.append((name, Asset(content, _TYPES[suffix], f"/static/{name}?v={digest}")))
+    return found
 
 
 async def _posted(request: Request) -> FormData:
@@ -41,12 +90,7 @@ class Screen:
 
 
 class Pages:
-    """Makes pages of templates, for one workspace.
-
-    Parameters
-    ----------
-    ws : Workspace
-    """
+    """Makes pages of templates, for one workspace."""
 
     def __init__(self, ws: Workspace) -> None:
         self.ws = ws
@@ -66,16 +110,9 @@ class Pages:
         """A page outside the console: the one on which people sign in."""
         return HTMLResponse(self._environment.get_template(template).render(values))
 
-    def show(
-        self,
-        request: Request,
-        template: str,
-        *,
-        heading: str,
-        model: str | None = None,
-        **values: Any,
-    ) -> HTMLResponse:
-        """A page: one of a model where that is given."""
+    def show(self, request: Request, template: str, *, heading: str, **values: Any) -> HTMLResponse:
+        """A page: of the `model` that is given, or that its path names."""
+        model = values.pop("model", request.path_params.get("model"))
         names = self.ws.ledger.names()
         status = values.pop("status", 200)
         values.setdefault("current", heading.lower())
@@ -89,19 +126,18 @@ class Pages:
         return HTMLResponse(page, status)
 
     def panel(
-        self, request: Request, template: str, *, heading: str, model: str, **values: Any
+        self, request: Request, template: str, *, heading: str, **values: Any
     ) -> HTMLResponse:
         """A part of a page, for the script that puts it in its place; else a page of its own."""
         changed = values.pop("changed_alarms", False)
         if "hx-request" not in request.headers:
-            return self.show(
-                request, "panel_page.html", heading=heading, model=model, panel=template, **values
-            )
-        status = values.pop("status", 200)
-        part = self._environment.get_template(template)
-        content = part.render(**self._known(request, model), heading=heading, **values)
+            return self.show(request, "panel_page.html", heading=heading, panel=template, **values)
+        known = self._known(request, request.path_params["model"])
+        content = self._environment.get_template(template).render(
+            heading=heading, **known, **values
+        )
         return HTMLResponse(
-            content, status, {"HX-Trigger-After-Swap": "alarms-changed"} if changed else None
+            content, headers={"HX-Trigger-After-Swap": "alarms-changed"} if changed else None
         )
 
     def _known(self, request: Request, model: str | None) -> dict[str, Any]:
@@ -117,14 +153,14 @@ class Pages:
         }
 
     def route_class(self) -> type[APIRoute]:
-        """Routes whose errors are told on a page."""
+        """Routes that show errors on a page."""
         pages = self
 
         class TellingRoute(APIRoute):
             def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
                 handle = super().get_route_handler()
 
-                async def told(request: Request) -> Response:
+                async def handled(request: Request) -> Response:
                     try:
                         return await handle(request)
                     except UserError as error:
@@ -132,7 +168,7 @@ class Pages:
                     except HTTPException as error:
                         return pages.problem(request, error.detail, error.status_code)
 
-                return told
+                return handled
 
         return TellingRoute
 
@@ -145,7 +181,7 @@ class Pages:
             again = status == _STATUS[Conflict]  # the page it was asked from is behind
             return HTMLResponse(part.render(problem=problem, again=again), status)
         values: dict[str, Any] = {"problem": problem, "again": False, "status": status}
-        return self.show(request, "problem.html", heading="A problem", **values)
+        return self.show(request, "problem.html", heading="A problem", model=None, **values)
 
 
 def path_of(model: str) -> str:
@@ -155,9 +191,6 @@ def path_of(model: str) -> str:
 
 def _screens(model: str | None) -> list[Screen]:
     own = [] if model is None else [(name, f"{path_of(model)}/{name}") for name in _OF_MODEL]
-    free = [("playground", "/playground"), ("settings", _settings(model))]
+    of_model = "" if model is None else f"?model={quote(model, safe='')}"
+    free = [("playground", "/playground"), ("settings", f"/settings{of_model}")]
     return [Screen(name, name.capitalize(), path) for name, path in (*own, *free)]
-
-
-def _settings(model: str | None) -> str:
-    return "/settings" if model is None else f"/settings?model={quote(model, safe='')}"

@@ -2,14 +2,12 @@
 
 | module | what it knows |
 |---|---|
-| `app` | all routes behind one guard, and what is said when something goes wrong |
-| `guards` | hosts, tokens and roles, forged requests, rates, sizes, what browsers may do |
-| `limits` | how much one caller may ask, and how often |
-| `session` | a browser's token, in a cookie |
-| `service` | what the routes share |
-| `rows`, `arrow` | rows in JSON, CSV and Arrow, each checked alone |
-| `batching` | requests that come together are scored together |
-| `scoring`, `review`, `administration` | the API of those who score, who judge, who run it |
+| `app` | all routes behind one guard, and health |
+| `server` | the application on a socket |
+| `guards` | hosts, tokens and roles, forged requests, rates, sizes, a browser's session |
+| `limits` | how much one caller may ask, and the answer when a request is refused |
+| `service` | what the routes share: micro-batches, figures for Prometheus |
+| `rows` | rows in JSON, CSV and Arrow, each checked alone |
+| `api` | the API of those who score, who judge, who run it |
 | `inference` | the Open Inference Protocol V2, and MLflow's scoring server |
-| `metrics` | figures for Prometheus |
 """

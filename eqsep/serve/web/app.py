@@ -15,12 +15,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from eqsep import __version__
 from eqsep.errors import UserError
-from eqsep.serve.console import routes as console
-from eqsep.serve.web import administration, faults, inference, review, scoring, session
-from eqsep.serve.web.guards import LOOPBACK, Guard, require
-from eqsep.serve.web.limits import Limits
-from eqsep.serve.web.metrics import MEDIA_TYPE as PROMETHEUS
-from eqsep.serve.web.service import Service
+from eqsep.serve import console
+from eqsep.serve.web import api, inference
+from eqsep.serve.web.guards import LOOPBACK, Guard, require, session_routes
+from eqsep.serve.web.limits import Limits, answer
+from eqsep.serve.web.service import PROMETHEUS, Service
 from eqsep.serve.workspace import Workspace
 
 _ABOUT = """Score rows, judge alarms, and teach the model what was judged.
@@ -29,7 +28,7 @@ Requests carry `Authorization: Bearer TOKEN`; the roles are view, judge and admi
 
 
 class Json(JSONResponse):
-    """JSON in which what is no number, or infinite, is null."""
+    """JSON in which NaN and infinity are null."""
 
     def render(self, content: Any) -> bytes:
         return orjson.dumps(content)
@@ -79,15 +78,14 @@ def create_app(
         redoc_url=None,
         default_response_class=Json,
     )
-    for told in (HTTPException, RequestValidationError, UserError, Exception):
-        app.add_exception_handler(told, _told)
-    for part in (scoring, review, administration):
-        app.include_router(part.router(service), prefix="/api/v1")
+    for kind in (HTTPException, RequestValidationError, UserError, Exception):
+        app.add_exception_handler(kind, _answered)
+    app.include_router(api.router(service), prefix="/api/v1")
     app.include_router(inference.router(service))
     app.include_router(_state(service))
-    app.include_router(session.router(ws))
+    app.include_router(session_routes(ws))
     app.include_router(console.router(ws))
-    inside = scoring.direct(service, super(Application, app).__call__)
+    inside = api.direct(service, super(Application, app).__call__)
     app.guard = Guard(inside, people=ws.people, limits=service.limits, hosts=hosts)
     return app
 
@@ -117,6 +115,6 @@ def _state(service: Service) -> APIRouter:
     return routes
 
 
-async def _told(request: Request, error: Exception) -> Response:
-    request.scope["told"] = error
-    return faults.answer(error, request.url.path)
+async def _answered(request: Request, error: Exception) -> Response:
+    request.scope["answered"] = error
+    return answer(error, request.url.path)

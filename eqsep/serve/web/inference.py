@@ -159,8 +159,8 @@ def _mlflow(service: Service) -> APIRouter:
             rows = _of_frame(asked, list(reader.reads))
             checked = reader.check(counted_rows(rows, service.limits))
         answers = await _all_answered(service, name, checked, keep)
-        told = [{name: getattr(answer, name) for name in OUTPUTS} for answer in answers]
-        return Response(orjson.dumps({"predictions": told}), media_type=JSON)
+        predictions = [{name: getattr(answer, name) for name in OUTPUTS} for answer in answers]
+        return Response(orjson.dumps({"predictions": predictions}), media_type=JSON)
 
     return routes
 
@@ -177,9 +177,9 @@ async def _all_answered(
     return [answer for answer in answers if answer is not None]
 
 
-def _keep(request: Request, told: Any) -> bool:
+def _keep(request: Request, parameters: Any) -> bool:
     """Whether rows are kept: unless the parameters of a request say `"keep": false`."""
-    keep = not (isinstance(told, dict) and told.get("keep") is False)
+    keep = not (isinstance(parameters, dict) and parameters.get("keep") is False)
     require(request, "judge" if keep else "view")
     return keep
 

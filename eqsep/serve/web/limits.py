@@ -1,11 +1,25 @@
-"""What one caller may ask of the service, and how often."""
+"""What a caller may ask and how often, and the answer when a request is refused."""
 
+import logging
+import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from eqsep.errors import UserError
+from eqsep.serve.store import Conflict, Missing
 
 _MOST_KEYS = 10_000  # callers that are remembered: the longest unseen are forgotten first
+API = ("/api/", "/v2", "/invocations", "/metrics", "/health", "/ping", "/version", "/openapi.json")
+_LOG = logging.getLogger("eqsep.serve")
+_FIELDS = 5  # of a request that are named in an error
 
 
 @dataclass(frozen=True)
@@ -25,7 +39,7 @@ class Limits:
     text : int
         Characters of a value.
     waiting : int
-        Rows that wait to be scored: beyond it, callers are told to come again.
+        Rows that wait to be scored: beyond it, callers have to retry.
     seconds : float
         That a request may take to be sent, and to be scored.
     requests : float
@@ -49,16 +63,7 @@ class Limits:
 
 
 class TokenBuckets:
-    """A bucket for each caller: it holds so many tokens, fills at a rate, and a request takes one.
-
-    Parameters
-    ----------
-    rate : float
-        Tokens in a second.
-    size : float
-        Tokens that a full bucket holds.
-    clock : callable
-        Seconds, from anywhere.
+    """A bucket for each caller: it holds `size` tokens, `rate` a second come, a request takes one.
 
     Examples
     --------
@@ -92,3 +97,48 @@ class TokenBuckets:
         now = self._clock()
         tokens, since = self._held.get(key, (self._size, now))
         return min(tokens + (now - since) * self._rate, self._size), now
+
+
+class TooMany(UserError):
+    """A request is larger than the service takes."""
+
+
+_STATUS = {Missing: 404, Conflict: 409, TooMany: 413}
+
+
+def refused(status: int, message: str, **headers: str) -> HTTPException:
+    """The error by which a request is refused; `retry_after` is the header `Retry-After`."""
+    named = {name.replace("_", "-").title(): value for name, value in headers.items()}
+    return HTTPException(status, message, named)
+
+
+def answer(error: Exception, path: str) -> Response:
+    """In JSON for programs, as MLflow's server writes it where that was asked; else as text."""
+    status, message, headers = _what(error)
+    if not path.startswith(API):
+        return Response(message, status, headers, media_type="text/plain")
+    body: dict[str, Any] = {"error": message}
+    if path == "/invocations":
+        code = "INTERNAL_ERROR" if status >= 500 else "BAD_REQUEST"
+        body = {"error_code": code, "message": message}
+    return Response(orjson.dumps(body), status, headers, media_type="application/json")
+
+
+def _what(error: Exception) -> tuple[int, str, dict[str, str]]:
+    if isinstance(error, HTTPException):
+        return error.status_code, str(error.detail), dict(error.headers or {})
+    if isinstance(error, RequestValidationError):
+        return 422, _invalid(error), {}
+    if isinstance(error, UserError):
+        return next((s for t, s in _STATUS.items() if isinstance(error, t)), 400), str(error), {}
+    number = secrets.token_hex(4)
+    _LOG.error("fault %s", number, exc_info=error)
+    return 500, f"Something went wrong here: the log has it under {number}.", {}
+
+
+def _invalid(error: RequestValidationError) -> str:
+    """What is wrong with the fields of a request, without what they hold."""
+    problems = [
+        f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:_FIELDS]
+    ]
+    return "; ".join(problems)

@@ -28,28 +28,15 @@ _STARTED = 30.0  # seconds that a server has to start
 
 @dataclass(frozen=True)
 class Serving:
-    """What to serve, and where.
+    """What to serve, and where."""
 
-    Attributes
-    ----------
-    database : str
-        The URL of the store.
-    host, port
-        Where to listen; the port 0 is any that is free.
-    workers : int
-        Processes; each scores on its own, and all share the store.
-    keep_quiet : float
-        The share of rows without an alarm that is kept.
-    names : tuple of str
-        Names by which the service may be called; none of them checks nothing. On this machine
-        alone, its own names.
-    """
-
-    database: str
-    host: str = "127.0.0.1"
+    database: str  # the URL of the store
+    host: str = "127.0.0.1"  # where to listen; the port 0 is any that is free
     port: int = 8000
-    workers: int = 1
-    keep_quiet: float = 0.05
+    workers: int = 1  # processes; each scores on its own, and all share the store
+    keep_quiet: float = 0.05  # the share of rows without an alarm that is kept
+    # names by which the service may be called; none of them checks nothing. On this machine alone,
+    # its own names.
     names: tuple[str, ...] = ()
 
     @property
@@ -84,7 +71,7 @@ class Serving:
 
 
 def serve(asked: Serving, sock: socket.socket) -> None:
-    """Serve until the process is told to end; what has come in is answered first."""
+    """Serve until the process is asked to end; pending requests are answered first."""
     if asked.workers == 1:
         ws = asked.workspace()
         uvicorn.Server(_config(asked.application(ws))).run(sockets=[sock])
@@ -96,8 +83,8 @@ def serve(asked: Serving, sock: socket.socket) -> None:
 
 def application_asked_for() -> FastAPI:
     """The application of one of several processes, as the one that started it has asked."""
-    told = json.loads(os.environ[_ASKED])
-    asked = Serving(**told | {"names": tuple(told["names"])})
+    settings = json.loads(os.environ[_ASKED])
+    asked = Serving(**settings | {"names": tuple(settings["names"])})
     return asked.application(asked.workspace())
 
 
@@ -137,7 +124,7 @@ class _OneLine(logging.Formatter):
         return visible(super().formatException(info))
 
 
-def _config(app: Any, **told: Any) -> uvicorn.Config:
+def _config(app: Any, **options: Any) -> uvicorn.Config:
     log: dict[str, Any] = {
         "version": 1,
         "disable_existing_loggers": False,
@@ -158,5 +145,5 @@ def _config(app: Any, **told: Any) -> uvicorn.Config:
         server_header=False,
         timeout_graceful_shutdown=20,
         timeout_worker_healthcheck=60,  # seconds; a process imports much before it answers
-        **told,
+        **options,
     )

@@ -1,168 +1,137 @@
 """The first tables."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
 revision = "0001"
 down_revision = None
 
+_ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+
+def _column(name: str, kind: Any, **more: Any) -> sa.Column[Any]:
+    return sa.Column(name, kind, **{"nullable": False} | more)
+
+
+def _number() -> sa.Column[Any]:
+    return _column("id", _ID, autoincrement=True)
+
 
 def upgrade() -> None:
     op.create_table(
         "audit",
-        sa.Column(
-            "id",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=True,
-            nullable=False,
-        ),
-        sa.Column("at", sa.Float(), nullable=False),
-        sa.Column("who", sa.String(length=100), nullable=False),
-        sa.Column("action", sa.String(length=40), nullable=False),
-        sa.Column("detail", sa.JSON(), nullable=False),
+        _number(),
+        _column("at", sa.Float()),
+        _column("who", sa.String(100)),
+        _column("action", sa.String(40)),
+        _column("detail", sa.JSON()),
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_table(
         "counts",
-        sa.Column("model", sa.String(length=100), nullable=False),
-        sa.Column(
-            "minute",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=False,
-            nullable=False,
-        ),
-        sa.Column(
-            "version",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=False,
-            nullable=False,
-        ),
-        sa.Column("worker", sa.String(length=40), nullable=False),
-        sa.Column("rows", sa.Integer(), nullable=False),
-        sa.Column("alarms", sa.Integer(), nullable=False),
-        sa.Column("shadow_alarms", sa.Integer(), nullable=False),
+        _column("model", sa.String(100)),
+        _column("minute", _ID, autoincrement=False),
+        _column("version", _ID, autoincrement=False),
+        _column("worker", sa.String(40)),
+        _column("rows", sa.Integer()),
+        _column("alarms", sa.Integer()),
+        _column("shadow_alarms", sa.Integer()),
         sa.PrimaryKeyConstraint("model", "minute", "version", "worker"),
     )
     op.create_table(
         "models",
-        sa.Column("name", sa.String(length=100), nullable=False),
-        sa.Column("live", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("shadow", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
-        sa.Column("settings", sa.JSON(), nullable=False),
+        _column("name", sa.String(100)),
+        _column("live", _ID),
+        _column("shadow", _ID, nullable=True),
+        _column("settings", sa.JSON()),
         sa.PrimaryKeyConstraint("name"),
     )
     op.create_table(
         "monitors",
-        sa.Column("model", sa.String(length=100), nullable=False),
-        sa.Column("worker", sa.String(length=40), nullable=False),
-        sa.Column("at", sa.Float(), nullable=False),
-        sa.Column("state", sa.LargeBinary(), nullable=False),
+        _column("model", sa.String(100)),
+        _column("worker", sa.String(40)),
+        _column("at", sa.Float()),
+        _column("state", sa.LargeBinary()),
         sa.PrimaryKeyConstraint("model", "worker"),
     )
     op.create_table(
         "people",
-        sa.Column("name", sa.String(length=100), nullable=False),
-        sa.Column("role", sa.String(length=10), nullable=False),
-        sa.Column("token", sa.String(length=64), nullable=False),
-        sa.Column("at", sa.Float(), nullable=False),
+        _column("name", sa.String(100)),
+        _column("role", sa.String(10)),
+        _column("token", sa.String(64)),
+        _column("at", sa.Float()),
         sa.PrimaryKeyConstraint("name"),
         sa.UniqueConstraint("token"),
     )
     op.create_table(
         "rows",
-        sa.Column(
-            "id",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=True,
-            nullable=False,
-        ),
-        sa.Column("model", sa.String(length=100), nullable=False),
-        sa.Column("version", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("at", sa.Float(), nullable=False),
-        sa.Column("row", sa.JSON(), nullable=False),
-        sa.Column("entity", sa.String(length=200), nullable=True),
-        sa.Column("score", sa.Float(), nullable=False),
-        sa.Column("p_value", sa.Float(), nullable=False),
-        sa.Column("kind", sa.Text(), nullable=False),
-        sa.Column("alarm", sa.Boolean(), nullable=False),
-        sa.Column("drawn", sa.Boolean(), nullable=False),
-        sa.Column("shadow_score", sa.Float(), nullable=True),
-        sa.Column("reasons", sa.JSON(), nullable=True),
-        sa.Column("state", sa.String(length=20), nullable=False),
-        sa.Column("assignee", sa.String(length=100), nullable=True),
-        sa.Column("note", sa.Text(), nullable=False),
-        sa.Column("proposal", sa.JSON(), nullable=True),
-        sa.Column(
-            "now_version", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False
-        ),
-        sa.Column("now_score", sa.Float(), nullable=False),
-        sa.Column("now_p_value", sa.Float(), nullable=False),
-        sa.Column("now_kind", sa.Text(), nullable=False),
-        sa.Column("now_alarm", sa.Boolean(), nullable=False),
+        _number(),
+        _column("model", sa.String(100)),
+        _column("version", _ID),
+        _column("at", sa.Float()),
+        _column("row", sa.JSON()),
+        _column("entity", sa.String(200), nullable=True),
+        _column("score", sa.Float()),
+        _column("p_value", sa.Float()),
+        _column("kind", sa.Text()),
+        _column("alarm", sa.Boolean()),
+        _column("drawn", sa.Boolean()),
+        _column("shadow_score", sa.Float(), nullable=True),
+        _column("reasons", sa.JSON(), nullable=True),
+        _column("state", sa.String(20)),
+        _column("assignee", sa.String(100), nullable=True),
+        _column("note", sa.Text()),
+        _column("proposal", sa.JSON(), nullable=True),
+        _column("now_version", _ID),
+        _column("now_score", sa.Float()),
+        _column("now_p_value", sa.Float()),
+        _column("now_kind", sa.Text()),
+        _column("now_alarm", sa.Boolean()),
         sa.PrimaryKeyConstraint("id"),
     )
-    with op.batch_alter_table("rows", schema=None) as batch_op:
-        batch_op.create_index("rows_of_entity", ["model", "entity", "at"], unique=False)
-        batch_op.create_index("rows_of_inbox", ["model", "state", "now_alarm", "at"], unique=False)
-        batch_op.create_index("rows_to_refresh", ["model", "now_version"], unique=False)
-
+    op.create_index("rows_of_entity", "rows", ["model", "entity", "at"])
+    op.create_index("rows_of_inbox", "rows", ["model", "state", "now_alarm", "at"])
+    op.create_index("rows_to_refresh", "rows", ["model", "now_version"])
     op.create_table(
         "verdicts",
-        sa.Column(
-            "id",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=True,
-            nullable=False,
-        ),
-        sa.Column("row", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("model", sa.String(length=100), nullable=False),
-        sa.Column("verdict", sa.String(length=20), nullable=False),
-        sa.Column("kind", sa.Text(), nullable=True),
-        sa.Column("note", sa.Text(), nullable=False),
-        sa.Column("by", sa.String(length=100), nullable=False),
-        sa.Column("at", sa.Float(), nullable=False),
-        sa.Column("version", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
-        sa.Column("undone_at", sa.Float(), nullable=True),
-        sa.Column("undone_by", sa.String(length=100), nullable=True),
-        sa.Column(
-            "undone_version", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True
-        ),
+        _number(),
+        _column("row", _ID),
+        _column("model", sa.String(100)),
+        _column("verdict", sa.String(20)),
+        _column("kind", sa.Text(), nullable=True),
+        _column("note", sa.Text()),
+        _column("by", sa.String(100)),
+        _column("at", sa.Float()),
+        _column("version", _ID, nullable=True),
+        _column("undone_at", sa.Float(), nullable=True),
+        _column("undone_by", sa.String(100), nullable=True),
+        _column("undone_version", _ID, nullable=True),
         sa.PrimaryKeyConstraint("id"),
     )
-    with op.batch_alter_table("verdicts", schema=None) as batch_op:
-        batch_op.create_index(batch_op.f("ix_verdicts_row"), ["row"], unique=False)
-
+    op.create_index("ix_verdicts_row", "verdicts", ["row"])
     op.create_table(
         "versions",
-        sa.Column(
-            "id",
-            sa.BigInteger().with_variant(sa.Integer(), "sqlite"),
-            autoincrement=True,
-            nullable=False,
-        ),
-        sa.Column("model", sa.String(length=100), nullable=False),
-        sa.Column("parent", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
-        sa.Column("operation", sa.String(length=20), nullable=False),
-        sa.Column("lesson", sa.JSON(), nullable=True),
-        sa.Column("source", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=True),
-        sa.Column("by", sa.String(length=100), nullable=False),
-        sa.Column("at", sa.Float(), nullable=False),
-        sa.Column("note", sa.Text(), nullable=False),
-        sa.Column("n_rows", sa.Integer(), nullable=False),
-        sa.Column("digest", sa.String(length=64), nullable=False),
-        sa.Column("depth", sa.Integer(), nullable=False),
+        _number(),
+        _column("model", sa.String(100)),
+        _column("parent", _ID, nullable=True),
+        _column("operation", sa.String(20)),
+        _column("lesson", sa.JSON(), nullable=True),
+        _column("source", _ID, nullable=True),
+        _column("by", sa.String(100)),
+        _column("at", sa.Float()),
+        _column("note", sa.Text()),
+        _column("n_rows", sa.Integer()),
+        _column("digest", sa.String(64)),
+        _column("depth", sa.Integer()),
         sa.PrimaryKeyConstraint("id"),
     )
-    with op.batch_alter_table("versions", schema=None) as batch_op:
-        batch_op.create_index("versions_of_model", ["model", "id"], unique=False)
-
+    op.create_index("versions_of_model", "versions", ["model", "id"])
     op.create_table(
         "snapshots",
-        sa.Column("version", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
-        sa.Column("content", sa.LargeBinary(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["version"],
-            ["versions.id"],
-        ),
+        _column("version", _ID),
+        _column("content", sa.LargeBinary()),
+        sa.ForeignKeyConstraint(["version"], ["versions.id"]),
         sa.PrimaryKeyConstraint("version"),
     )

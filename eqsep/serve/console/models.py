@@ -1,0 +1,197 @@
+"""The screens of a model: its versions, the watch over its promise, and the settings."""
+
+import time
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.datastructures import FormData, QueryParams
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from eqsep.detector.model import Model
+from eqsep.errors import UserError
+from eqsep.labels import NORMAL
+from eqsep.serve.console.formats import plural, score, share
+from eqsep.serve.console.pages import Pages, Posted, path_of
+from eqsep.serve.ledger import ADD, FORGET, LEARN, MERGE, REVERT
+from eqsep.serve.watching import DELTA, Minute
+from eqsep.serve.web import guards
+from eqsep.serve.web.guards import Admin
+
+_OPERATIONS = {
+    ADD: "added",
+    LEARN: "learnt",
+    FORGET: "forgotten",
+    MERGE: "merged with",
+    REVERT: "back to",
+}
+_LEAST, _MOST = 20, 180  # minutes that are shown
+_SERIES = ("at", "rows", "alarms", "shadow_alarms")
+ROLES = (("view", "look"), ("judge", "and give verdicts"), ("admin", "and everything else"))
+_ENTRIES = 100
+
+
+def add_routes(routes: APIRouter, pages: Pages) -> None:
+    """All of these screens."""
+    for add in (_add_versions, _add_watch, _add_settings):
+        add(routes, pages)
+
+
+def _add_versions(routes: APIRouter, pages: Pages) -> None:
+    """Versions of a model: looking at them, going back, a shadow, and the log done again."""
+    ledger = pages.ws.ledger
+
+    @routes.get("/m/{model}/model")
+    def lessons(request: Request, model: str) -> Response:
+        live = ledger.live(model)
+        detector = ledger.detector(live.id)
+        return pages.show(
+            request,
+            "model.html",
+            heading="Model",
+            live=live,
+            shadow=ledger.shadow(model),
+            versions=ledger.versions(model),
+            purged=ledger.purged(model),
+            facts=_facts(detector.model_),
+            kinds=sorted(detector.kinds_),
+            operations=_OPERATIONS,
+        )
+
+    @routes.get("/m/{model}/revert")
+    def asked(request: Request, _: Admin, model: str) -> Response:
+        version = ledger.version(_version(request.query_params))
+        reopened, again = pages.ws.verdicts.swayed(model, version.id)
+        return pages.panel(
+            request,
+            "panel_revert.html",
+            heading="Going back",
+            version=version,
+            reopened=reopened,
+            again=again,
+        )
+
+    @routes.post("/m/{model}/revert")
+    def revert(by: Admin, model: str, form: Posted) -> Response:
+        pages.ws.verdicts.revert(model, _version(form), by=by)
+        return RedirectResponse(f"{path_of(model)}/model", 303)
+
+    @routes.post("/m/{model}/shadow")
+    def shadow(by: Admin, model: str, form: Posted) -> Response:
+        number = _version(form) if form.get("version") else None
+        ledger.set_shadow(model, number)
+        pages.ws.people.log(by, "shadow", model=model, version=number)
+        return RedirectResponse(f"{path_of(model)}/model", 303)
+
+    @routes.post("/m/{model}/replay")
+    def replay(request: Request, _: Admin, model: str) -> Response:
+        return pages.panel(
+            request,
+            "panel_replay.html",
+            heading="Replay",
+            replay=ledger.replay(model),
+        )
+
+
+def _version(form: FormData | QueryParams) -> int:
+    text = str(form.get("version", ""))
+    if not text.isdecimal():
+        raise UserError(f"Expected the number of a version, got {text!r}.")
+    return int(text)
+
+
+def _facts(model: Model) -> list[tuple[str, str]]:
+    """What a model is, as words and values."""
+    learnt = zip((NORMAL, *model.kinds), model.n_learnt.tolist(), strict=True)
+    held_out = plural(len(model.calibration.scores), "normal row")
+    return [
+        ("Rows learnt", ", ".join(f"{round(weight, 2):,.12g} {kind}" for kind, weight in learnt)),
+        ("Held out", f"{held_out} set the threshold"),
+        ("Threshold", score(model.threshold)),
+        (
+            "Promise",
+            f"{share(model.promise.false_alarm_rate)} of new normal rows raise an alarm",
+        ),
+        ("Landmarks", f"{len(model.plan.terms.landmarks):,}"),
+    ]
+
+
+def _add_watch(routes: APIRouter, pages: Pages) -> None:
+    """One screen."""
+
+    @routes.get("/m/{model}/watch")
+    def watch(request: Request, model: str) -> Response:
+        status = pages.ws.watching.status(model)
+        shown = _every(status.per_minute)
+        return pages.show(
+            request,
+            "watch.html",
+            heading="Watch",
+            watch=status,
+            too_high=round(1 / DELTA),
+            plotted=[[getattr(minute, name) for minute in shown] for name in _SERIES],
+            per_minute_now=f"{shown[-2].rows:,}",
+        )
+
+
+def _every(counted: list[Minute]) -> list[Minute]:
+    """The last minutes, those in which nothing came too."""
+    last = int(time.time()) // 60 * 60
+    found = {minute.at: minute for minute in counted}
+    first = max(min([last - 60 * _LEAST, *found]), last - 60 * _MOST)
+    return [found.get(at, Minute(at, 0, 0, 0)) for at in range(first, last + 1, 60)]
+
+
+def _add_settings(routes: APIRouter, pages: Pages) -> None:
+    """One screen, and what its forms do."""
+    ws = pages.ws
+
+    def shown(request: Request, model: str = "", **said: Any) -> Response:
+        names = ws.ledger.names()
+        chosen = model or request.query_params.get("model") or next(iter(names), None)
+        is_admin = guards.person(request).may("admin")
+        values: dict[str, Any] = {"token": "", "issued_to": "", "said": ""} | said
+        if chosen is not None:
+            values["columns_set"] = {"entity": None, "time": None} | ws.ledger.settings(chosen)
+        return pages.show(
+            request,
+            "settings.html",
+            heading="Settings",
+            model=chosen,
+            roles=ROLES,
+            people=ws.people.all() if is_admin else [],
+            audit=ws.people.audit(limit=_ENTRIES) if is_admin else [],
+            **values,
+        )
+
+    @routes.get("/settings")
+    def settings(request: Request) -> Response:
+        return shown(request)
+
+    @routes.post("/settings/tokens")
+    def issue(request: Request, by: Admin, form: Posted) -> Response:
+        name, role = str(form.get("name", "")).strip(), str(form.get("role", ""))
+        token = ws.people.issue(name, role, by=by)
+        return shown(request, token=token, issued_to=name)
+
+    @routes.post("/settings/revoke")
+    def revoke(request: Request, by: Admin, form: Posted) -> Response:
+        name = str(form.get("name", ""))
+        ws.people.revoke(name, by=by)
+        return shown(request, said=f"The token of {name} no longer lets anybody in.")
+
+    @routes.post("/m/{model}/settings")
+    def change(request: Request, by: Admin, model: str, form: Posted) -> Response:
+        changes = {name: str(form.get(name, "")) or None for name in ("entity", "time")}
+        ws.ledger.set_settings(model, **changes)
+        ws.people.log(by, "settings", model=model, **changes)
+        return shown(request, model, said="Saved: it holds for rows that arrive from now on.")
+
+    @routes.post("/m/{model}/purge")
+    def purge(request: Request, by: Admin, model: str, form: Posted) -> Response:
+        entity, again = (str(form.get(name, "")).strip() for name in ("entity", "again"))
+        if not entity or entity != again:
+            raise UserError("Write the entity twice, the same both times: nothing was deleted.")
+        done = ws.purging.purge(model, entity, by=by)
+        message = f"{plural(done.rows, 'row')} deleted, {plural(done.lessons, 'lesson')} forgotten."
+        return shown(request, model, said=message)

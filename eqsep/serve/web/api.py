@@ -1,0 +1,519 @@
+"""The API under /api/v1: rows to score, alarms to judge, models and tokens to manage."""
+
+import re
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal
+
+import orjson
+from fastapi import APIRouter, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from eqsep.detector.explainer import Explanation
+from eqsep.errors import UserError
+from eqsep.evaluation.promises import Share
+from eqsep.persistence.files import model_of
+from eqsep.serve.alarms import Alarm, Filter, Group, Offered, Page, Verdict
+from eqsep.serve.ledger import Lesson, Replay, Version
+from eqsep.serve.people import Entry, Person
+from eqsep.serve.purging import Purged
+from eqsep.serve.verdicts import Given, Preview
+from eqsep.serve.watching import Watch
+from eqsep.serve.web.guards import Admin, Judge, Viewer, person, require
+from eqsep.serve.web.limits import TooMany
+from eqsep.serve.web.rows import (
+    ARROW,
+    CheckedRows,
+    RowError,
+    answers_stream,
+    counted_rows,
+)
+from eqsep.serve.web.service import Service
+
+JSON = "application/json"
+_SCORE = re.compile(r"/api/v1/models/([^/]+)/score")
+_KEEPS = {b"": True, b"keep=true": True, b"keep=false": False}
+_MOST_EXPLAINED = 100  # rows of a request: reasons cost a hundred times what a score does
+_ROW = {"type": "object", "additionalProperties": True, "description": "Values by column."}
+_LIST = {"rows": {"type": "array", "items": _ROW}}
+_ROWS = {"oneOf": [{"type": "object", "required": ["rows"], "properties": _LIST}, _ROW]}
+_BYTES = {"schema": {"type": "string", "format": "binary"}}
+_NUMBER, _TEXT = {"type": "number"}, {"type": "string"}
+_FORMS = {JSON: {"schema": _ROWS}, "text/csv": {"schema": _TEXT}, ARROW: _BYTES}
+ROWS_IN = {"requestBody": {"required": True, "content": _FORMS}}
+_ERROR = {"type": "object", "properties": {"row": {"type": "integer"}, "error": _TEXT}}
+_REASON = {"column": _TEXT, "value": _TEXT, "normal_value": _TEXT, "contribution": _NUMBER}
+Limit = Annotated[int, Query(ge=1, le=500)]
+Ids = Annotated[list[int], Field(min_length=1, max_length=10_000)]
+Text = Annotated[str, Field(max_length=200)]
+Note = Annotated[str, Field(max_length=2_000)]
+_FILE = {"requestBody": {"required": True, "content": {"application/octet-stream": _BYTES}}}
+
+
+def _answers_of(properties: dict[str, Any], **content: Any) -> dict[int | str, dict[str, Any]]:
+    """What OpenAPI says of an answer for each row."""
+    answer = {"type": ["object", "null"], "properties": properties}
+    lists = {"answers": answer, "errors": _ERROR}
+    arrays = {name: {"type": "array", "items": item} for name, item in lists.items()}
+    schema = {"type": "object", "properties": {"model": _TEXT} | arrays}
+    return {
+        200: {
+            "description": "An answer for each row; null for a bad one, which is in `errors`.",
+            "content": {JSON: {"schema": schema}} | content,
+        },
+        422: {"description": "All rows are bad.", "content": {JSON: {"schema": schema}}},
+        503: {"description": "Too many rows wait: retry after Retry-After."},
+    }
+
+
+_SCORED = _answers_of(
+    {
+        "score": _NUMBER,
+        "p_value": _NUMBER,
+        "alarm": {"type": "boolean"},
+        "kind": _TEXT,
+        "id": {"type": ["integer", "null"], "description": "Under which the row was kept."},
+        "version": {"type": "integer"},
+    },
+    **{ARROW: _BYTES},
+)
+
+
+_EXPLAINED = _answers_of(
+    {
+        "score": _NUMBER,
+        "base": _NUMBER,
+        "reasons": {"type": "array", "items": {"type": "object", "properties": _REASON}},
+        "rest": _NUMBER,
+        "nearest_normal": {"type": "object"},
+        "nearest_kind": {"type": ["string", "null"]},
+        "likeness": _NUMBER,
+    }
+)
+
+
+def _scoring(service: Service) -> APIRouter:
+    routes = APIRouter()
+
+    @routes.post("/models/{name}/score", openapi_extra=ROWS_IN, responses=_SCORED)
+    async def score(name: str, request: Request, keep: bool = True) -> Response:
+        """Score rows. Alarms are kept for the inbox, unless `keep` is false: then nothing is."""
+        return await _scored(service, name, request, keep=keep)
+
+    @routes.post("/models/{name}/explain", openapi_extra=ROWS_IN, responses=_EXPLAINED)
+    async def explain(
+        name: str, request: Request, _: Viewer, top: int = Query(5, ge=1, le=100)
+    ) -> Response:
+        """Say why rows have their scores: the columns that drive them."""
+        checked = await service.rows(request, name)
+        answers = await run_in_threadpool(_explained, service, name, checked, top)
+        return _json(name, answers, checked.errors)
+
+    return routes
+
+
+def direct(service: Service, otherwise: ASGIApp) -> ASGIApp:
+    """Requests for scores straight to what answers them; all others to the routes.
+
+    Nearly all requests are for scores, and finding the route costs more than the score does.
+    """
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        keep = _KEEPS.get(scope.get("query_string", b""))
+        found = _SCORE.fullmatch(scope["path"]) if scope["type"] == "http" else None
+        if found is None or keep is None or scope["method"] != "POST":
+            await otherwise(scope, receive, send)
+            return
+        answer = await _scored(service, found[1], Request(scope, receive), keep=keep)
+        await answer(scope, receive, send)
+
+    return app
+
+
+async def _scored(service: Service, name: str, request: Request, *, keep: bool) -> Response:
+    require(request, "judge" if keep else "view")
+    checked = await service.rows(request, name)
+    answers, errors = await service.answered(name, checked, keep=keep)
+    if ARROW in request.headers.get("accept", "") and any(answers):
+        by_row = {error.row: error.error for error in errors}
+        return Response(answers_stream(answers, by_row), media_type=ARROW)
+    return _json(name, answers, errors)
+
+
+def _explained(service: Service, name: str, checked: CheckedRows, top: int) -> list[Any]:
+    if checked.n_rows > _MOST_EXPLAINED:
+        raise TooMany(f"Expected at most {_MOST_EXPLAINED} rows to explain, got {checked.n_rows}.")
+    if not checked.rows:
+        return [None] * checked.n_rows
+    found = checked.spread(service.ws.intake.explain(name, checked.rows, top=top))
+    for place, one in enumerate(found):
+        if isinstance(one, str):
+            checked.errors.append(RowError(place, one))
+    return [asdict(one) if isinstance(one, Explanation) else None for one in found]
+
+
+def _json(name: str, answers: list[Any], errors: list[RowError]) -> Response:
+    body: dict[str, Any] = {"model": name, "answers": answers, "errors": errors}
+    if not any(answers):
+        body["error"] = f"None of the rows can be taken: {errors[0].error}."
+    return Response(orjson.dumps(body), 200 if any(answers) else 422, media_type=JSON)
+
+
+class Body(BaseModel):
+    """What a request says; a field that is not known is an error."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Sought(BaseModel):
+    """Which alarms are asked for; an assignee of "" is nobody."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    state: Literal["open", "unsure", "judged", "cleared", "quiet"] = "open"
+    kind: Text | None = None
+    entity: Text | None = None
+    assignee: Text | None = None
+    min_score: float | None = None
+    since: float | None = None
+    column: Text | None = None
+    value: Text | None = None
+    order: Literal["at", "score"] = "at"
+    limit: Annotated[int, Field(ge=1, le=500)] = 50
+    offset: Annotated[int, Field(ge=0)] = 0
+
+
+class Judgement(Body):
+    """A verdict on rows: "true" with its kind, "false alarm", "expected" or "unsure"."""
+
+    rows: Ids
+    verdict: Text
+    kind: Text | None = None
+    note: Note = ""
+
+
+class Undone(Body):
+    """Verdicts that are taken back, by their numbers."""
+
+    verdicts: Ids
+
+
+class Taught(Body):
+    """Rows and their labels: kinds, or "normal". `judged` rows had raised an alarm before."""
+
+    rows: list[dict[str, Any]]
+    labels: list[Text]
+    judged: bool = False
+    note: Note = ""
+
+
+class Assignment(Body):
+    """Who looks at rows; null is nobody."""
+
+    rows: Ids
+    assignee: Text | None
+
+
+class Remark(Body):
+    """A note on a row."""
+
+    note: Note
+
+
+@dataclass(frozen=True)
+class Judged:
+    """An alarm with its reasons, and all verdicts that were given on it, the undone too."""
+
+    alarm: Alarm
+    verdicts: list[Verdict]
+
+
+@dataclass(frozen=True)
+class ToJudge:
+    """Rows whose labels would help most, and what random quiet rows say of misses."""
+
+    offered: list[Offered]
+    missed: Share
+
+
+def _alarms(service: Service) -> APIRouter:
+    routes, ws = APIRouter(), service.ws
+
+    @routes.get("/models/{name}/alarms")
+    def alarms(_: Viewer, name: str, sought: Annotated[Sought, Query()]) -> Page:
+        """The alarms of a model that pass the filter, the newest first."""
+        wanted = Filter(**sought.model_dump(exclude={"limit", "offset"}))
+        return ws.alarms.inbox(name, wanted, limit=sought.limit, offset=sought.offset)
+
+    @routes.get("/models/{name}/groups")
+    def groups(_: Viewer, name: str) -> list[Group]:
+        """Open alarms of kinds that nobody has named, those together that look alike."""
+        return ws.alarms.groups(name)
+
+    @routes.get("/models/{name}/queue")
+    def queue(_: Viewer, name: str, limit: Limit = 20) -> ToJudge:
+        """The rows whose labels would help most, and what share of anomalies is missed."""
+        return ToJudge(ws.queue.offered(name, limit=limit), ws.queue.missed(name))
+
+    @routes.get("/models/{name}/watch")
+    def watch(_: Viewer, name: str) -> Watch:
+        """Whether rows are still as those that set the threshold."""
+        return ws.watching.status(name)
+
+    @routes.post("/alarms/assign")
+    def assign(by: Judge, asked: Assignment) -> None:
+        """Say who looks at alarms."""
+        ws.alarms.assign(asked.rows, asked.assignee)
+        ws.people.log(by, "assigned", rows=asked.rows, to=asked.assignee)
+
+    @routes.get("/alarms/{id}")
+    def alarm(_: Viewer, id: int) -> Judged:
+        """An alarm: its row, its reasons, what the live version says of it, its verdicts."""
+        return Judged(ws.alarms.explained(id), ws.verdicts.of_row(id))
+
+    @routes.get("/alarms/{id}/alike")
+    def alike(_: Viewer, id: int, limit: Limit = 20) -> list[Alarm]:
+        """The alarms nearest to this one."""
+        return ws.alarms.alike(id, limit=limit)
+
+    @routes.post("/alarms/{id}/note")
+    def annotate(by: Judge, id: int, asked: Remark) -> None:
+        """Note something on an alarm."""
+        ws.alarms.annotate(id, asked.note)
+        ws.people.log(by, "annotated", rows=[id])
+
+    return routes
+
+
+def _verdicts(service: Service) -> APIRouter:
+    routes, ws = APIRouter(), service.ws
+
+    @routes.get("/models/{name}/verdicts")
+    def latest(_: Viewer, name: str, limit: Limit = 50) -> list[Verdict]:
+        """The latest verdicts, the newest first."""
+        return ws.verdicts.latest(name, limit=limit)
+
+    @routes.post("/verdicts")
+    def give(by: Judge, asked: Judgement) -> Given:
+        """Give a verdict on one row or many; the model learns it before the answer comes."""
+        kind, note = asked.kind, asked.note
+        return ws.verdicts.give(asked.rows, asked.verdict, kind=kind, note=note, by=by)
+
+    @routes.post("/verdicts/preview")
+    def preview(_: Viewer, asked: Judgement) -> Preview:
+        """What a verdict would change: alarms that go, rows that rise. Nothing is kept."""
+        return ws.verdicts.preview(asked.rows, asked.verdict, kind=asked.kind)
+
+    @routes.post("/verdicts/undo")
+    def undo_all(by: Judge, asked: Undone) -> Version:
+        """Take verdicts back, all of one model: it forgets them."""
+        return ws.verdicts.undo(asked.verdicts, by=by)
+
+    @routes.post("/verdicts/{id}/undo")
+    def undo(by: Judge, id: int) -> Version:
+        """Take a verdict back: the model forgets it."""
+        return ws.verdicts.undo([id], by=by)
+
+    @routes.post("/models/{name}/learn")
+    def learn(by: Judge, name: str, asked: Taught) -> Version:
+        """Teach labelled rows, all or none."""
+        return _taught(service, name, asked, by)
+
+    return routes
+
+
+def _taught(service: Service, name: str, asked: Taught, by: str) -> Version:
+    rows, n_labels = counted_rows(asked.rows, service.limits), len(asked.labels)
+    if len(rows) != n_labels:
+        raise UserError(f"Expected a label for each of {len(rows)} rows, got {n_labels}.")
+    errors = service.known(name).check(rows).errors
+    if errors:
+        raise UserError(f"Row {errors[0].row}: {errors[0].error}. Nothing was learnt.")
+    lesson = Lesson(rows, list(asked.labels), judged=asked.judged)
+    version = service.ws.ledger.learn(name, lesson, by=by, note=asked.note)
+    service.ws.people.log(by, "taught", model=name, rows=len(rows))
+    return version
+
+
+class Wanted(Body):
+    """A version, by its number."""
+
+    version: int
+
+
+class Shadow(Body):
+    """The version that scores in the shadow of the live one; null ends that."""
+
+    version: int | None
+
+
+class Settings(Body):
+    """Columns with a meaning for the service; a field that is left out stays as it is."""
+
+    entity: Text | None = None
+    time: Text | None = None
+
+
+class NewToken(Body):
+    """Whom a token is for, and what it lets them do."""
+
+    name: Text
+    role: Literal["view", "judge", "admin"]
+
+
+class Subject(Body):
+    """Whose rows: a value of the column of entities."""
+
+    entity: Text
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model: its columns with what each is read as, its kinds, and its versions in use."""
+
+    name: str
+    live: Version
+    shadow: Version | None
+    settings: dict[str, Any]
+    columns: dict[str, str]
+    kinds: tuple[str, ...]
+    false_alarm_rate: float
+    threshold: float
+
+
+@dataclass(frozen=True)
+class Issued:
+    """A token, which is shown this once."""
+
+    name: str
+    role: str
+    token: str
+
+
+def router(service: Service) -> APIRouter:
+    """All routes of the API."""
+    routes = APIRouter()
+    for tag, part in (
+        ("scoring", _scoring),
+        ("alarms", _alarms),
+        ("verdicts", _verdicts),
+        ("models", _models),
+        ("people", _people),
+    ):
+        routes.include_router(part(service), tags=[tag])
+    return routes
+
+
+def _models(service: Service) -> APIRouter:
+    routes, ws = APIRouter(), service.ws
+
+    @routes.get("/models")
+    def models(_: Viewer) -> list[Model]:
+        """The models that there are."""
+        return [_model(service, name) for name in ws.ledger.names()]
+
+    @routes.post("/models/{name}", openapi_extra=_FILE)
+    async def add(request: Request, by: Admin, name: Text) -> Version:
+        """Add a model: the body is a file as `eqsep fit` writes it."""
+        content = await request.body()
+        return await run_in_threadpool(lambda: ws.ledger.add(name, model_of(content), by=by))
+
+    @routes.get("/models/{name}")
+    def model(_: Viewer, name: str) -> Model:
+        """A model, its columns and its settings."""
+        return _model(service, name)
+
+    @routes.post("/models/{name}/settings")
+    def settings(by: Admin, name: str, asked: Settings) -> Model:
+        """Say which column names the entity of a row, and which its time."""
+        changes = {n: getattr(asked, n) for n in asked.model_fields_set}
+        ws.ledger.set_settings(name, **changes)
+        ws.people.log(by, "settings", model=name, **changes)
+        return _model(service, name)
+
+    @routes.get("/models/{name}/versions")
+    def versions(_: Viewer, name: str, limit: Limit = 100) -> list[Version]:
+        """The log of a model, the newest version first."""
+        ws.ledger.live(name)  # says where there is no such model
+        return ws.ledger.versions(name, limit=limit)
+
+    @routes.post("/models/{name}/revert")
+    def revert(by: Admin, name: str, asked: Wanted) -> Version:
+        """Go back to a version: the live one holds its bits again."""
+        return ws.verdicts.revert(name, asked.version, by=by)
+
+    @routes.post("/models/{name}/shadow")
+    def shadow(by: Admin, name: str, asked: Shadow) -> Model:
+        """Let a version score in the shadow of the live one; null ends that."""
+        ws.ledger.set_shadow(name, asked.version)
+        ws.people.log(by, "shadow", model=name, version=asked.version)
+        return _model(service, name)
+
+    @routes.post("/models/{name}/merge", openapi_extra=_FILE)
+    async def merge(request: Request, by: Admin, name: str) -> Version:
+        """Take in what a model with the same feature map has learnt elsewhere."""
+        content = await request.body()
+        return await run_in_threadpool(lambda: ws.ledger.merge(name, model_of(content), by=by))
+
+    @routes.post("/models/{name}/replay")
+    def replay(_: Judge, name: str) -> Replay:
+        """Do the log of a model again from its beginning, and say whether it is the same."""
+        return ws.ledger.replay(name)
+
+    @routes.post("/models/{name}/purge")
+    def purge(by: Admin, name: str, asked: Subject) -> Purged:
+        """Forget what was learnt of an entity, and delete its rows. It cannot be undone."""
+        return ws.purging.purge(name, asked.entity, by=by)
+
+    return routes
+
+
+def _people(service: Service) -> APIRouter:
+    routes, ws = APIRouter(), service.ws
+
+    @routes.get("/me")
+    def me(request: Request) -> Person:
+        """Whose token it is, and the role."""
+        return person(request)
+
+    @routes.get("/tokens")
+    def tokens(_: Admin) -> list[Person]:
+        """Who has a token, and in which role."""
+        return ws.people.all()
+
+    @routes.post("/tokens")
+    def issue(by: Admin, asked: NewToken) -> Issued:
+        """Issue a token; it is in the answer, and nowhere else."""
+        return Issued(asked.name, asked.role, ws.people.issue(asked.name, asked.role, by=by))
+
+    @routes.delete("/tokens/{name}")
+    def revoke(by: Admin, name: str) -> None:
+        """Take a token back: other processes know of it within seconds."""
+        if name == by:
+            raise UserError("Your own token is taken back by another administrator.")
+        ws.people.revoke(name, by=by)
+
+    @routes.get("/audit")
+    def audit(_: Admin, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[Entry]:
+        """Who did what, the newest first."""
+        return ws.people.audit(limit=limit)
+
+    return routes
+
+
+def _model(service: Service, name: str) -> Model:
+    ledger = service.ws.ledger
+    live = ledger.live(name)
+    detector = ledger.detector(live.id)
+    return Model(
+        name,
+        live,
+        ledger.shadow(name),
+        settings=ledger.settings(name),
+        columns=service.known(name).reads,
+        kinds=tuple(detector.kinds_),
+        false_alarm_rate=float(detector.false_alarm_rate),
+        threshold=float(detector.threshold_),
+    )
