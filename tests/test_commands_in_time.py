@@ -1,5 +1,6 @@
 """Commands on rows in time and in groups: windows, alarms that persist, groups and drift."""
 
+import re
 import warnings
 
 import numpy as np
@@ -314,3 +315,42 @@ def test_commands_go_on_saying_that_rows_are_like_those_before(in_runs, words, m
     done = CliRunner().invoke(app, [words[0], *files, *words[1:]])
     assert done.exit_code == 0, done.output
     assert "Rows are like those before them" in done.output
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_ordered_rows_are_fitted_as_with_a_column_of_their_numbers(tmp_path, monkeypatch, large):
+    frame = sensors().drop(columns=["run", "minute"])
+    frame.to_csv(tmp_path / "plain.csv", index=False)
+    frame.assign(t=np.arange(len(frame))).to_csv(tmp_path / "timed.csv", index=False)
+    if large:
+        monkeypatch.setattr("eqsep.cli.fit.LARGE", 1)
+        monkeypatch.setattr("eqsep.cli.fit.ROWS_AT_ONCE", 100)
+    words = ("--window", 5, "--landmarks", 60, "--false-alarm-rate", 0.2, "--out")
+    command("fit", tmp_path / "plain.csv", "--ordered", *words, tmp_path / "a.eqsep")
+    command("fit", tmp_path / "timed.csv", "--time", "t", *words, tmp_path / "b.eqsep")
+    first = command("score", tmp_path / "a.eqsep", tmp_path / "plain.csv")
+    assert (
+        first.splitlines()[:700]
+        == (command("score", tmp_path / "b.eqsep", tmp_path / "timed.csv").splitlines()[:700])
+    )
+
+
+def test_an_ordered_backtest_is_that_by_row_numbers(files, tmp_path):
+    frame = pd.read_csv(files / "new.csv").drop(columns=["run", "minute"])
+    frame["kind"] = np.where(np.arange(len(frame)) % 9 == 0, "drift", "normal")
+    frame.to_csv(tmp_path / "plain.csv", index=False)
+    frame.assign(t=np.arange(len(frame))).to_csv(tmp_path / "timed.csv", index=False)
+    words = ("--label", "kind", "--every", 200, "--delay", 100, "--first", 100, "--against", "")
+    words += ("--landmarks", 60)
+    plain = command("backtest", tmp_path / "plain.csv", "--ordered", *words)
+    timed = command("backtest", tmp_path / "timed.csv", "--time", "t", *words)
+    plain, timed = (re.sub(r"[\d.]+ s\b", "", text) for text in (plain, timed))  # how long it took
+    assert plain == timed
+
+
+def test_either_a_column_of_times_or_the_order_is_given(files):
+    rows = files / "new.csv"
+    for words in (["backtest", rows], ["fit", rows, "--out", "m", "--time", "minute", "--ordered"]):
+        done = CliRunner().invoke(app, [*map(str, words), "--label", "kind"])
+        assert done.exit_code == 2
+        assert "--ordered" in done.stderr

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +23,7 @@ from eqsep.cli.options import (
     Label,
     Landmarks,
     Normal,
+    Ordered,
     Report,
     Rows,
     Seed,
@@ -56,8 +57,10 @@ def backtest(
     rows: Rows,
     label: Label,
     time: Annotated[
-        str, typer.Option(metavar="COLUMN", help="Dates, or numbers that put rows in order.")
-    ],
+        str | None,
+        typer.Option(metavar="COLUMN", help="Dates, or numbers that put rows in order."),
+    ] = None,
+    ordered: Ordered = False,
     normal: Normal = None,
     every: Annotated[
         str, typer.Option(metavar="SPAN", help="A period: 1d, 12h; of numbers, so many rows.")
@@ -98,10 +101,12 @@ def backtest(
 ) -> None:
     """Replay labelled rows in time: what would have been caught, with labels that come late?"""
     check_report_out(report, [*rows, *([] if shadow is None else [shadow])])
-    spec = input_spec(rows, layout, label=label, normal=normal, drop=drop, names=categorical)
+    spec = input_spec(
+        rows, layout, label=label, normal=normal, drop=drop, names=categorical, ordered=ordered
+    )
     settings: dict[str, Any] = {"random_state": random_state}
     settings |= {} if landmarks is None else {"n_landmarks": landmarks}
-    rivals = Rivals(settings, refit, pending, against, shadow)
+    rivals = Rivals(settings=settings, refit=refit, pending=pending, against=against, shadow=shadow)
     schedule = Schedule(every=every, delay=delay, verdict=verdict, alarms=alarms, first=first)
     with print_warnings(), Screen(stderr=True).status("playing back"):
         found = backtest_files(spec, time, schedule, rivals)
@@ -117,7 +122,7 @@ _LINES = 20  # periods that are printed; of more, several are one line
 _PEERS = {name.lower().replace(" ", "-"): PEERS[name] for name in ("random forest", "XGBoost")}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Rivals:
     """Who runs: the detector and how it learns, methods that are retrained, a shadow.
 
@@ -160,16 +165,21 @@ class Rivals:
 
 
 def backtest_files(
-    spec: InputSpec, time: str, schedule: Schedule, rivals: Rivals
+    spec: InputSpec, time: str | None, schedule: Schedule, rivals: Rivals
 ) -> BacktestReport:
-    """Play the labelled rows of files back, in the order of the column `time`."""
-    if time in (spec.label, *spec.drop):
+    """Play the labelled rows of files back, in the order of the column `time`, or as they are."""
+    if (time is None) != spec.ordered:
+        raise UserError("A backtest needs the order of rows: pass either --time or --ordered.")
+    if time is not None and time in (spec.label, *spec.drop):
         raise UserError(f"Column {time!r} cannot be two of --label, --time and --drop.")
     model = None if rivals.shadow is None else load_detector(rivals.shadow, rows=spec.paths)
     contenders = rivals.contenders(model)
     rows, labels = spec.read()
     assert labels is not None  # the option is required
-    rows, at = _timed(rows, time)
+    if time is None:
+        rows, at = replace(rows, groups=None), np.arange(rows.n_rows)
+    else:
+        rows, at = _timed(rows, time)
     known = np.flatnonzero([text is not None for text in labels.texts])
     notes = []
     if len(known) < rows.n_rows:
@@ -232,11 +242,11 @@ def _check_kinds(kind: np.ndarray, label: str) -> None:
 
 
 def _of_shadow(
-    model: Detector, rows: Table, kind: np.ndarray, name: str, *, time: str
+    model: Detector, rows: Table, kind: np.ndarray, name: str, *, time: str | None
 ) -> list[str]:
     """Refuse a model that learns from the times; say where it has learnt the rows already."""
     encoder = model.plan_.encoder
-    if time in (encoder.names or ()) and time not in encoder.dropped:
+    if time is not None and time in (encoder.names or ()) and time not in encoder.dropped:
         raise UserError(
             f"{name} has learnt column {time!r}, by which rows are put in order here and which "
             f"no model learns: fit it with --drop {time}."
@@ -249,7 +259,7 @@ def _of_shadow(
     return []
 
 
-def _command(spec: InputSpec, time: str, schedule: Schedule, rivals: Rivals) -> str:
+def _command(spec: InputSpec, time: str | None, schedule: Schedule, rivals: Rivals) -> str:
     """The words that make the same backtest again."""
     options: list[tuple[str, Any]] = [("--label", spec.label), ("--time", time)]
     options += [("--normal", label) for label in spec.normal]
@@ -257,9 +267,12 @@ def _command(spec: InputSpec, time: str, schedule: Schedule, rivals: Rivals) -> 
     options += [("--refit", rivals.refit or None), ("--against", rivals.against)]
     options += [("--shadow", rivals.shadow), ("--landmarks", rivals.settings.get("n_landmarks"))]
     options += [("--random-state", rivals.settings["random_state"])]
-    options += [("--drop", name) for name in spec.drop] + [("--names", name) for name in spec.names]
+    options += [("--drop", name) for name in spec.drop] + [
+        ("--categorical", name) for name in spec.names
+    ]
     words = [word for name, value in options if value is not None for word in (name, str(value))]
-    words += ["--pending"] * rivals.pending + options_of(spec.layout)
+    words += ["--pending"] * rivals.pending + ["--ordered"] * spec.ordered
+    words += options_of(spec.layout)
     return shlex.join(["eqsep", "backtest", *spec.paths, *words, "--report", "report.html"])
 
 

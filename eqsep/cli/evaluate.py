@@ -33,6 +33,7 @@ from eqsep.cli.options import (
     Label,
     Landmarks,
     Normal,
+    Ordered,
     Report,
     Rows,
     Seed,
@@ -84,6 +85,7 @@ def evaluate(
     group: Group = None,
     time: Time = None,
     window: Window = None,
+    ordered: Ordered = False,
     landmarks: Landmarks = None,
     random_state: Seed = 0,
     report: Report = None,
@@ -92,6 +94,7 @@ def evaluate(
 ) -> None:
     """Let one kind at a time be the seen one, and measure what is found of the others."""
     columns = {"drop": drop, "names": categorical, "window": window, "group": group, "time": time}
+    columns |= {"ordered": ordered}
     spec = input_spec(rows, layout, label=label, normal=normal, **columns)
     check_report_out(report, rows)
     settings = detector_settings(landmarks, random_state, unlabelled)

@@ -40,6 +40,7 @@ from eqsep.cli.options import (
     Landmarks,
     ModelOut,
     Normal,
+    Ordered,
     Ray,
     Report,
     Rows,
@@ -56,6 +57,7 @@ from eqsep.cli.options import (
 from eqsep.detector import Detector
 from eqsep.detector.holdout import Grouping
 from eqsep.detector.plan import Plan
+from eqsep.detector.runs import Runs
 from eqsep.distributed.cluster import check_no_windows, cluster
 from eqsep.distributed.mapping import total
 from eqsep.distributed.units import Divided, as_units
@@ -141,6 +143,7 @@ def fit(
     group: Group = None,
     time: Time = None,
     window: Window = None,
+    ordered: Ordered = False,
     false_alarm_rate: Annotated[
         float, typer.Option(metavar="SHARE", help="Of new normal rows that may raise an alarm.")
     ] = 0.01,
@@ -167,6 +170,7 @@ def fit(
     """Learn what is normal, and the labelled kinds of anomaly, from the rows of files."""
     labels = {"label": label, "normal": normal, "seen": seen}
     columns = {"drop": drop, "names": categorical, "group": group, "time": time, "window": window}
+    columns |= {"ordered": ordered}
     spec = input_spec(rows, layout, **labels, **columns)
     check_report_out(report, [*rows, *([] if like is None else [like])], beside=out)
     settings = detector_settings(landmarks, random_state, unlabelled)
@@ -241,7 +245,11 @@ def _check_window(spec: InputSpec, plan: Plan | None, *, ray: str | None) -> Non
         )
     if ray is not None:
         check_no_windows(has_windows)
-    if has_windows is not None and spec.seen and is_large(spec.paths):
+        if spec.ordered:
+            raise UserError(
+                "--ordered and --ray contradict each other: processes read files apart."
+            )
+    if (has_windows is not None or spec.ordered) and spec.seen and is_large(spec.paths):
         raise UserError(
             "--seen leaves rows out, and of files as large as these they are left out before "
             "windows are taken: leave out --seen, or pass files of less than 256 MB."
@@ -661,6 +669,9 @@ def _in_batches(spec: InputSpec, like: Plan | None, sample: FileSample) -> Train
     sampled = sample.strata.sample()
     tables, order = sampled.rows.by_file()
     rows = _typed(spec, tables, like).take(np.argsort(sampled.positions[order]))
+    if spec.ordered:
+        groups = Runs().in_order(rows.groups, rows.n_rows)
+        rows = replace(rows, groups=replace(groups, time=np.sort(sampled.positions).astype(float)))
     reader = _Reader(spec, like, {} if like else _column_kinds(rows))
     if spec.label is None:
         return TrainingData(
@@ -735,6 +746,7 @@ class _Reader:
 
     def __call__(self) -> Iterator[tuple[Table, np.ndarray | None]]:
         waiting: list[tuple[pa.Table, np.ndarray]] = []
+        runs = Runs()
         columns = self.spec.columns(self.like)
         changed = [file for file, stamp in self.stamps.items() if stamp_of(file) != stamp]
         if changed:
@@ -749,10 +761,10 @@ class _Reader:
                 table, written = table.filter(pa.array(there)), written[there]
             waiting.append((self._cast(table), written))
             if sum(len(labels) for _, labels in waiting) >= ROWS_AT_ONCE:
-                yield self._batch(waiting)
+                yield self._batch(waiting, runs)
                 waiting = []
         if waiting:
-            yield self._batch(waiting)
+            yield self._batch(waiting, runs)
 
     def _cast(self, table: pa.Table) -> pa.Table:
         """The columns in the types of the sample."""
@@ -773,11 +785,13 @@ class _Reader:
             fields.append(table.schema.field(name))
         return pa.table(columns, schema=pa.schema(fields))
 
-    def _batch(self, waiting: list[tuple[pa.Table, np.ndarray]]) -> tuple[Table, np.ndarray | None]:
+    def _batch(
+        self, waiting: list[tuple[pa.Table, np.ndarray]], runs: Runs
+    ) -> tuple[Table, np.ndarray | None]:
         table = joined([table for table, _ in waiting])
         values = table.drop_columns(self.spec.groups)
         rows = as_read(values, self.like) if self.like else read_table(values, name="Detector")
-        rows = self.spec.with_groups(rows, table)
+        rows = self.spec.in_order(self.spec.with_groups(rows, table), runs)
         if self.labels is None:
             return rows, None
         written = np.concatenate([labels for _, labels in waiting])

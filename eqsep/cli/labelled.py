@@ -21,7 +21,7 @@ from eqsep.cli.inputs import (
     whole_pieces,
 )
 from eqsep.detector.plan import Plan
-from eqsep.detector.runs import Windows
+from eqsep.detector.runs import Runs, Windows
 from eqsep.errors import EqsepWarning, Note, UserError, did_you_mean, quoted, warn
 from eqsep.io.dialect import Layout
 from eqsep.io.files import Choice, chosen, whole, with_categories
@@ -288,6 +288,8 @@ class InputSpec:
         The columns of groups and of times: rows that belong together are held out together.
     window : int or None
         Of how many last rows columns of numbers get windows.
+    ordered : bool
+        Whether rows are in time order without a column of times: their numbers are the times.
     """
 
     paths: Sequence[str]
@@ -300,6 +302,7 @@ class InputSpec:
     group: str | None = None
     time: str | None = None
     window: int | None = None
+    ordered: bool = False
 
     @property
     def grouped(self) -> GroupColumns:
@@ -333,6 +336,7 @@ class InputSpec:
         """The rows without what is left out, and their labels; inferred, or read as by a plan."""
         self.check()
         rows, column = self._inferred() if like is None else self.read_like(like)
+        rows = self.in_order(rows, Runs())
         if self.window is not None:  # before rows are left out
             rows = Windows.of(rows, self.window).transform(rows)
         if self.label is None or column is None:
@@ -361,12 +365,23 @@ class InputSpec:
         """Rows with their groups and times, from the table that they were read from."""
         return self.grouped.attach(rows, table)
 
+    def in_order(self, rows: Table, runs: Runs) -> Table:
+        """Rows with their numbers for times, after those of `runs`, where they are ordered."""
+        if not self.ordered:
+            return rows
+        return replace(rows, groups=runs.in_order(rows.groups, rows.n_rows))
+
     def check(self) -> None:
         """Refuse options that contradict each other."""
         twice = [name for name in self.beside if self.beside.count(name) > 1 or name in self.drop]
         if (self.group is not None or self.time is not None) and twice:
             raise UserError(
                 f"Column {twice[0]!r} cannot be two of --label, --group, --time and --drop."
+            )
+        if self.ordered and self.time is not None:
+            raise UserError(
+                f"--ordered is for rows without a column of times: leave it out, as --time is "
+                f"{self.time!r}."
             )
         if self.label is None and (self.normal or self.seen):
             raise UserError("--normal and --seen speak of labels: pass their column as --label.")

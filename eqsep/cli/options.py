@@ -87,6 +87,12 @@ Window = Annotated[
         metavar="N", help="Sensors: add mean, deviation and slope of the last N rows of a run."
     ),
 ]
+Ordered = Annotated[
+    bool,
+    typer.Option(
+        "--ordered", help="Rows are in time order but have no time column: their numbers are it."
+    ),
+]
 Persist = Annotated[
     str | None,
     typer.Option(metavar="K/N", help="Alarms only where K of the last N rows of the run are ones."),

@@ -135,7 +135,7 @@ def open_table(
         yield TypedPieces(_paths(path), choose, layout)
 
 
-def write_table(table: Any, path: str | os.PathLike[str], *, format: str | None = None) -> None:
+def write_table(table: object, path: str | os.PathLike[str], *, format: str | None = None) -> None:
     """Write a table to a file, which is there whole or not at all.
 
     Parameters
