@@ -1,6 +1,7 @@
 """`eqsep init`: a look at a table, and a project file with a comment for each line."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -20,10 +21,9 @@ from eqsep.io import open_table
 from eqsep.tables.column import Column
 from eqsep.tables.reading import Table, read_table
 
-_LABEL_NAMES = {
-    *("label", "labels", "class", "kind", "target", "y", "attack", "attack_cat", "anomaly"),
-    *("outlier", "fault", "failure", "defect", "fraud", "is_fraud", "is_anomaly", "category"),
-    *("diagnosis", "verdict", "status", "outcome"),
+_LABEL_WORDS = {
+    *("label", "labels", "class", "kind", "target", "attack", "anomaly", "outlier", "fault"),
+    *("failure", "defect", "fraud", "category", "diagnosis", "verdict", "status", "outcome", "y"),
 }
 _GROUP_NAMES = {
     *("run", "machine", "machine_id", "card", "card_id", "host", "device", "device_id", "unit"),
@@ -32,6 +32,8 @@ _GROUP_NAMES = {
 }
 _TIME_NAMES = {"time", "timestamp", "datetime", "date", "ts", "day", "t"}
 _MOST_LABELS = 50
+_FEW_LABELS = 10
+_MARKED = 10  # rows at least
 _SAMPLED = 100_000  # rows that are looked at
 _DISTINCT = 0.95  # of the rows: texts that differ so often are ids
 
@@ -71,7 +73,7 @@ def _lines(paths: list[str], *, model: str) -> Iterator[str]:
     yield ""
     counts: Counter[str] = Counter()
     if labels is None:
-        yield '# label = "kind"  # no column looks like labels: without one, all rows are normal'
+        yield _unlabelled(rows)
         normal = ""
     else:
         counts = Counter(text for text in labels.texts() if text is not None)
@@ -81,8 +83,8 @@ def _lines(paths: list[str], *, model: str) -> Iterator[str]:
         yield f"normal = {_quoted(normal)}  # {why}"
     yield ""
     yield "# Columns to leave out: ids, and what is only known together with the label."
-    yield "drop = ["
     drops, hints = _drops(rows, labels, normal)
+    yield "drop = [" if drops or hints else "drop = [  # none looks like an id"
     for name, why in drops.items():
         yield f"    {_quoted(name)},  # {why}"
     for name, why in hints.items():
@@ -108,6 +110,16 @@ def _lines(paths: list[str], *, model: str) -> Iterator[str]:
     yield ""
 
 
+def _unlabelled(rows: Table) -> str:
+    """The line where no column looks like labels; the last one may still be."""
+    last = rows.columns[-1]
+    counts = Counter(text for text in last.texts() if text is not None)
+    if 1 < len(counts) <= _FEW_LABELS and last.kind in ("text", "number", "boolean"):
+        shown = ", ".join(f"{label} ({n:,})" for label, n in counts.most_common(8))
+        return f"# label = {_quoted(last.name)}  # CHECK: the last column may hold labels: {shown}"
+    return '# label = "kind"  # no column looks like labels: without one, all rows are normal'
+
+
 def _sample(paths: list[str]) -> Table:
     """The first rows of the files, as columns."""
     found, n = [], 0
@@ -123,19 +135,27 @@ def _sample(paths: list[str]) -> Table:
 
 
 def _label_column(rows: Table) -> Column | None:
-    """The column that most likely holds labels, if there is one."""
-    best, best_points = None, 1
-    for column in rows.columns:
-        if column.kind not in ("text", "boolean", "number"):
-            continue
-        values = {text for text in column.texts() if text is not None}
-        if not 1 < len(values) <= _MOST_LABELS:
-            continue
-        points = 2 * (column.name.strip().casefold() in _LABEL_NAMES)
-        points += column.kind != "number" and any(map(is_usual_normal, values))
-        if points > best_points or (points == best_points > 1):
-            best, best_points = column, points
-    return best
+    """The column that most likely holds labels, if there is one: the last of equal ones."""
+    likely = max(rows.columns, key=lambda column: (_likeness(column), rows.columns.index(column)))
+    return likely if _likeness(likely) > 1 else None
+
+
+def _likeness(column: Column) -> int:
+    """How much a column looks like labels, by its name and its values."""
+    if column.kind not in ("text", "boolean", "number"):
+        return 0
+    values = _values(column)
+    if not 1 < len(values) <= _MOST_LABELS:
+        return 0
+    words = re.findall(r"[a-z]+", re.sub(r"([a-z])([A-Z])", r"\1 \2", column.name).casefold())
+    named = bool(_LABEL_WORDS & set(words))
+    if column.kind == "number":
+        return 2 * (named and values == {"0", "1"}) + (named and words[0] in _LABEL_WORDS)
+    return 2 * named + 2 * any(map(is_usual_normal, values - {"0", "false"}))
+
+
+def _values(column: Column) -> set[str]:
+    return {text for text in column.texts() if text is not None}
 
 
 def _normal(counts: Mapping[str, int]) -> tuple[str, str]:
@@ -171,7 +191,22 @@ def _drops(
             name = found.fields["column"]
             if name != labels.name and name not in drops:
                 hints[name] = "separates the labels alone: leave it out if it comes with the label"
+        for column in others:
+            if column.name not in (*drops, *hints) and _marks_anomalies(column, code):
+                hints[column.name] = (
+                    "set in anomalous rows alone: leave it out if it is a label too"
+                )
     return drops, hints
+
+
+def _marks_anomalies(column: Column, code: np.ndarray) -> bool:
+    """Whether the rarer of two values comes in anomalous rows alone."""
+    counts = Counter(column.texts())
+    if len(counts) != 2 or None in counts:
+        return False
+    rarer = min(counts, key=lambda value: counts[value])
+    rows = np.array([text == rarer for text in column.texts()])
+    return bool(rows.sum() >= _MARKED and (code[rows] > 0).mean() > _DISTINCT)
 
 
 def _looks_like_codes(column: Column) -> bool:
