@@ -192,10 +192,6 @@ CASES = {
         lambda c: c.score(c.good.rows, "--delimiter", "é"),
         "--delimiter must be one character",
     ),
-    "numbers of many bits": (
-        lambda c: c.fit(c.file("bad.jsonl", f'{{"size": {2**70}, "kind": "normal"}}\n' * 9)),
-        "Column 'size' of",
-    ),
     "long delimiter": (lambda c: c.fit(c.good.rows, "--delimiter", "::"), "one character"),
     "label absent": (
         lambda c: c.fit(c.good.rows, label="attack"),
@@ -319,21 +315,13 @@ CASES = {
         "holds values of type large_binary: expected numbers",
     ),
     "nothing but a mark": (lambda c: c.score(c.file("bad.csv", b"\xef\xbb\xbf\n")), "is empty"),
-    "unknown ending": (lambda c: c.fit(c.file("bad.docx", b"PK")), "has no known ending"),
+    "unknown ending": (lambda c: c.fit(c.file("bad.docx", b"PK\3\4")), "cannot be read"),
     "empty folder": (lambda c: c.fit(c.folder / "out"), "holds no table"),
     "missing columns": (
         lambda c: c.score(c.csv(c.frame.drop(columns="size"))),
         "Column 'size' is missing",
     ),
     "kept column absent": (lambda c: c.score(c.good.rows, "--keep", "id"), "has no column 'id'"),
-    "kept column in the way": (
-        lambda c: c.score(c.good.rows, "--keep", "kind"),
-        "--keep 'kind': the table of scores has a column of that name already",
-    ),
-    "kept column called row": (
-        lambda c: c.score(c.csv(c.frame.assign(row=1)), "--keep", "row"),
-        "--keep 'row': the table of scores has a column of that name already",
-    ),
     "reasons below zero": (lambda c: c.score(c.good.rows, "--explain", -1), "number of reasons"),
     "score at no rate": (
         lambda c: c.score(c.good.rows, "--false-alarm-rate", 1.5),

@@ -24,7 +24,7 @@ from eqsep.distributed.mapping import WorkerDiedError
 from eqsep.errors import Message, ParameterError, UserError
 from eqsep.evaluation import Learning, Schedule, backtest
 from eqsep.evaluation.assessment import Review
-from eqsep.io.files import with_categories
+from eqsep.io.files import mixed_columns
 from eqsep.io.text import not_divided
 from eqsep.labels import read_labels, read_row_labels
 from eqsep.monitor import OnlineSelector
@@ -48,6 +48,11 @@ def frame(**columns):
 
 def table(**columns):
     return read_table(frame(**columns), name="test")
+
+
+def mixed(columns):
+    (found,) = mixed_columns(pa.table(columns))
+    return UserError(**found.words())
 
 
 def counting():
@@ -200,11 +205,11 @@ SAID = {  # how each topic comes about, and words of the command on it
         "It died. Divide the rows into smaller files.",
     ),
     "mixed_column": (
-        lambda: with_categories(pa.table({"a": [*(f"{i},5 €" for i in range(60)), "7 £"]}), []),
+        lambda: mixed({"a": [*(f"{i},5 €" for i in range(60)), "7 £"]}),
         "leave the column out with --drop, or take it with --categorical.",
     ),
     "mixed_column_or_missing": (
-        lambda: with_categories(pa.table({"A": [*map(str, range(60)), "none there"]}), []),
+        lambda: mixed({"A": [*map(str, range(60)), "none there"]}),
         "pass --missing 'A=none there'.",
     ),
     "ragged_row": (

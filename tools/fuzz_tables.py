@@ -19,6 +19,7 @@ import sys
 import tempfile
 import warnings
 from collections import Counter
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from typer.testing import CliRunner
 
 from eqsep import Detector
 from eqsep.cli import app
+from eqsep.io import read_table
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from hostile_places import PLACES
@@ -252,9 +254,21 @@ def fuzz(seeds: range, folder: Path) -> tuple[Counter[int], list[str]]:
             if code not in ALLOWED or "Traceback" in said or left:
                 where = f" ({there.__name__})" if there else ""
                 wrong.append(f"seed {seed}, {words[0]} of .{ending}{where}: {code}, {said} {left}")
+            if code == 0 and there is None and "--bad-rows" not in words:
+                wrong += [f"seed {seed}, read_table of .{ending}: {e}" for e in unread(path)]
             path.unlink(missing_ok=True)
             shutil.rmtree(out)
     return codes, wrong
+
+
+def unread(path: Path) -> Iterator[str]:
+    """What `read_table` says of a file that it does not read."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            read_table(path)
+        except Exception as error:
+            yield f"{type(error).__name__}: {error}"
 
 
 def left_over(code: int, out: Path) -> str:

@@ -710,7 +710,9 @@ def _typed(spec: InputSpec, tables: list[pa.Table], like: Plan | None) -> Table:
     if like is not None:
         return spec.with_groups(as_read(joined(values), like), beside)
     typed = joined([understood(table, spec.layout, as_text=spec.names) for table in values])
-    return spec.with_groups(read_table(with_categories(typed, spec.names), name="Detector"), beside)
+    return spec.with_groups(
+        read_table(with_categories(spec.checked(typed), spec.names), name="Detector"), beside
+    )
 
 
 def _column_kinds(rows: Table) -> dict[str, tuple[str, dict[str, Any] | None]]:

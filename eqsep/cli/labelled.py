@@ -24,7 +24,7 @@ from eqsep.detector.plan import Plan
 from eqsep.detector.runs import Runs, Windows
 from eqsep.errors import EqsepWarning, Note, UserError, did_you_mean, quoted, warn
 from eqsep.io.dialect import Layout
-from eqsep.io.files import Choice, chosen, whole, with_categories
+from eqsep.io.files import Choice, chosen, mixed_columns, whole, with_categories
 from eqsep.labels import NORMAL, USUAL_NORMAL, WITHOUT, RowLabels, natural_order
 from eqsep.tables.column import objects, text_of
 from eqsep.tables.reading import Table, read_table
@@ -411,10 +411,16 @@ class InputSpec:
         column = table.column(self.label).cast(pa.string()).combine_chunks()
         return objects(column.to_pylist())
 
+    def checked(self, table: pa.Table) -> pa.Table:
+        """The table; refuses columns of numbers with words among them, unless they are names."""
+        for mixed in mixed_columns(table, categorical=self.names):
+            raise UserError(**mixed.words())
+        return table
+
     def _inferred(self) -> tuple[Table, pa.ChunkedArray | None]:
         texts = [*self.names, *(name for name in (self.label, self.group) if name is not None)]
         table = whole(self.paths, layout=self.layout, as_text=texts, but=self.drop)
         chosen(self.groups, table.column_names, name="The table")
         labels = None if self.label is None else table.column(self.label)
-        values = with_categories(table.drop_columns(self.beside), self.names)
+        values = with_categories(self.checked(table.drop_columns(self.beside)), self.names)
         return self.with_groups(read_table(values, name="Detector"), table), labels

@@ -29,9 +29,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from eqsep.errors import UserError
+from eqsep.errors import EqsepWarning, UserError, warn
 from eqsep.io.dialect import Layout
-from eqsep.io.files import TypedPieces, chosen, whole, with_categories
+from eqsep.io.files import TypedPieces, chosen, mixed_columns, whole, with_categories
 from eqsep.io.text import BadRows
 from eqsep.io.writing import check_table_out, output_format, table_writer
 
@@ -51,7 +51,8 @@ def read_table(
     """A table from a file, whatever its dialect, as `eqsep fit` reads it.
 
     Notes on what was inferred (delimiter, units, dates, words for missing values) are given as
-    warnings of class `eqsep.errors.Note`.
+    warnings of class `eqsep.errors.Note`. A column of numbers with words among them stays text,
+    with a warning.
 
     Parameters
     ----------
@@ -90,7 +91,10 @@ def read_table(
         texts = [*categorical, *([] if label is None else [label])]
         table = whole(_paths(path), layout=layout, as_text=texts, but=drop)
         labels = [] if label is None else [label]
-        values = with_categories(table.drop_columns(labels), categorical)
+        values = table.drop_columns(labels)
+        for mixed in mixed_columns(values, categorical=categorical):
+            warn(EqsepWarning(**mixed.words()))
+        values = with_categories(values, categorical)
         for name in labels:
             values = values.append_column(table.schema.field(name), table.column(name))
         return values.select(table.column_names)

@@ -346,8 +346,7 @@ def _check_whole(path: str, kind: str) -> None:
 
 
 def with_categories(table: pa.Table, categorical: Iterable[str]) -> pa.Table:
-    """The table with some columns as categories; refuses numbers with words among them."""
-    _check_numbers(table, names=categorical)
+    """The table with some columns as categories; notes columns that say nothing."""
     _note_same(table)
     for name in categorical:
         column = table.column(name)
@@ -374,27 +373,42 @@ def _note_same(table: pa.Table) -> None:
         warn(Note(f"The same in all rows: {quoted(constant)}. Another value there will be new."))
 
 
-def _check_numbers(table: pa.Table, *, names: Iterable[str]) -> None:
-    """Refuse a column of text that is nearly all numbers, or dates, unless it is categorical."""
+def mixed_columns(table: pa.Table, *, categorical: Iterable[str] = ()) -> "Iterator[MixedColumn]":
+    """Columns of text that are nearly all numbers, or dates, unless they are categorical."""
     for field in table.schema:
-        if not pa.types.is_string(field.type) or field.name in names:
+        if not pa.types.is_string(field.type) or field.name in categorical:
             continue
         values = pc.unique(table.column(field.name).drop_null())
         if not pc.any(pc.match_substring_regex(values[:_FEW], r"\d")).as_py():
             continue
         texts = values.to_pylist()
         found = {"numbers": strange_numbers(texts), "dates": strange_dates(texts)}
-        for what, others in ((what, others) for what, others in found.items() if others):
-            word = next((f"{field.name}={o}" for o in others if not is_number(o)), None)
-            hint = "Correct it, leave the column out (drop), or call it categorical."
-            if word is not None:
-                hint += f" If that is a missing value, pass missing=[{word!r}]."
-            raise UserError(
-                f"Column {field.name!r} holds {what} and also {quoted(others, most=3)}.",
-                hint=hint,
-                topic="mixed_column" if word is None else "mixed_column_or_missing",
-                word=word,
-            )
+        yield from (
+            MixedColumn(field.name, what, others) for what, others in found.items() if others
+        )
+
+
+@dataclass(frozen=True)
+class MixedColumn:
+    """A column of numbers, or dates, with other words among them."""
+
+    name: str
+    what: str
+    others: Sequence[str]
+
+    def words(self) -> dict[str, str]:
+        """What an error or a warning about it says."""
+        word = next((f"{self.name}={o}" for o in self.others if not is_number(o)), "")
+        hint = "Correct it, leave the column out (drop), or call it categorical."
+        if word:
+            hint += f" If that is a missing value, pass missing=[{word!r}]."
+        return {
+            "message": f"Column {self.name!r} holds {self.what} and also "
+            f"{quoted(self.others, most=3)}.",
+            "hint": hint,
+            "topic": "mixed_column_or_missing" if word else "mixed_column",
+            "word": word,
+        }
 
 
 @dataclass(frozen=True)

@@ -393,11 +393,8 @@ class JsonFile:
             values = [row.get(column) for row in rows]
             try:
                 arrays[column] = pa.array(map(_text, values) if column in texts else values)
-            except (pa.ArrowException, OverflowError) as error:
-                raise UserError(
-                    f"Column {column!r} of {self.name} holds values of several types, or numbers "
-                    f"of more than 64 bits: write them alike, or leave the column out."
-                ) from error
+            except (pa.ArrowException, OverflowError):  # of several types: as CSV would have it
+                arrays[column] = pa.array(map(_text, values), pa.string())
         return understood(pa.table(arrays), self.layout, as_text=texts)
 
     def pieces(self, columns: Sequence[str]) -> Iterator[pa.Table]:
