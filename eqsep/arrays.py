@@ -5,7 +5,7 @@ scikit-learn takes more than a second, and scoring rows needs nothing of it: it 
 check.
 """
 
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
@@ -94,7 +94,7 @@ def beside(rows: Any, more: Any) -> Any:
 
 
 def same_parts(one: Any, other: Any) -> bool:
-    """Whether two records of one class, or None, hold the same numbers.
+    """Whether two records of one class, or plain values, hold the same numbers.
 
     Examples
     --------
@@ -105,10 +105,12 @@ def same_parts(one: Any, other: Any) -> bool:
     >>> same_parts(Line(1.0, np.ones(2)), None)
     False
     """
-    if one is None or other is None:
-        return one is other
+    if not is_dataclass(one) or not is_dataclass(other):
+        return np.array_equal(one, other)
     names = [part.name for part in fields(one)]
-    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
+    return type(one) is type(other) and all(
+        same_parts(getattr(one, name), getattr(other, name)) for name in names
+    )
 
 
 def clipped(x: Any, low: Any = None, high: Any = None) -> Any:

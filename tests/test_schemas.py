@@ -1,22 +1,26 @@
 """Schemas: what a part of a kept object may be, and what is said of one that is not that."""
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
 from eqsep.schemas import (
     BOUND,
     CLASSES,
-    COUNT,
     FLAG,
     KEY,
     LABEL,
     NONE,
+    NOT_NEGATIVE,
     NUMBER,
     POSITIVE,
     RATE,
     TEXT,
     TEXTS,
     WHOLE,
+    Kept,
     ModelFileError,
     array,
     bounded,
@@ -52,7 +56,7 @@ FRAME = Frame(np.zeros(3), np.ones(3))
         (TEXT, ["", "a"], [None, 3, ["a"]]),
         (TEXTS, [[], ["a", "b"]], [["a", "a"], ["a", 1], ("a",), "ab", None]),
         (RATE, [0.5, np.float64(0.01)], [0, 1, 1.0, -0.1, NAN, None, True]),
-        (COUNT, [0, 0.0, -0.0, 5, 2.5, np.float64(0)], [-1, NAN, INF, "0", None, False]),
+        (NOT_NEGATIVE, [0, 0.0, -0.0, 5, 2.5, np.float64(0)], [-1, NAN, INF, "0", None, False]),
         (BOUND, [np.uint64(0), np.uint64(2**64 - 1)], [0, np.int64(1), 1.0, None]),
         (KEY, [0, 2**32 - 1], [-1, 2**32, 1.0, True, None]),
         (NONE, [None], [0, False, ""]),
@@ -139,3 +143,21 @@ def test_long_values_are_told_in_short():
         ModelFileError, match=r"^The model file is damaged: a node leads nowhere\.$"
     ):
         damaged("a node leads nowhere")
+
+
+def test_a_part_that_came_later_has_the_default_of_its_field():
+    @dataclass(frozen=True)
+    class Line(Kept):
+        slope: float
+        shift: float = 0.0
+
+        SCHEMAS: ClassVar = {"slope": NUMBER, "shift": NUMBER}
+
+    assert Line.from_state({"slope": 2.0}) == Line(2.0)
+    assert Line.from_state(Line(2.0, 1.0).state()) == Line(2.0, 1.0)
+    with pytest.raises(ModelFileError, match="of Line it lacks 'slope'"):
+        Line.from_state({"shift": 1.0})
+    with pytest.raises(ModelFileError, match=r"unknown 'bend'\. A newer eqsep may have"):
+        Line.from_state({"slope": 2.0, "bend": 1.0})
+    with pytest.raises(ModelFileError, match=r"Line\.shift should be a finite number"):
+        Line.from_state({"slope": 2.0, "shift": "x"})

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from eqsep.schemas import Schema, Sizes, check, check_names
+from eqsep.schemas import Schema, Sizes, check, check_names, check_parts
 
 
 @dataclass(frozen=True)
@@ -73,18 +73,9 @@ class RecordCodec(Codec):
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
 
     def decode(self, parts: dict[str, Any], name: str) -> Any:
-        return self.cls(name)(**self.checked(parts, name))
-
-    def checked(self, parts: dict[str, Any], name: str) -> dict[str, Any]:
-        """The parts, if they are what the fields may be."""
         cls = self.cls(name)
-        no_default = (dataclasses.MISSING, dataclasses.MISSING)
-        required = [
-            f.name for f in dataclasses.fields(cls) if (f.default, f.default_factory) == no_default
-        ]
-        check_names(parts, name, required=required, optional=self.fields)
-        check(parts, {k: v for k, v in self.fields.items() if k in parts}, name, sizes={})
-        return parts
+        check_parts(parts, self.fields, cls)
+        return cls(**parts)
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ import numpy as np
 from eqsep.detector.calibration import Calibration, Promise
 from eqsep.detector.config import Config
 from eqsep.detector.evidence import HeldOutRows
+from eqsep.detector.holdout import NO_GROUPS
 from eqsep.detector.model import Model
 from eqsep.detector.plan import LabelReading, Plan
 from eqsep.engine.kernels import Laplacian
@@ -207,7 +208,7 @@ def _detector(parts: Parts) -> Parts:
             "coef": coef,
             "likeness_coef": parts.get("anomaly_coef_", np.zeros(len(coef))),
             "calibration": Calibration.from_state(
-                {name: calibration[name] for name in ("scores", *_CALIBRATION[1:])}
+                {name: value for name, value in calibration.items() if not name.endswith("rows")}
             ),
             "judges": judges,
             "caution": parts.get("caution_"),
@@ -226,21 +227,14 @@ def _checked(what: str, make: Callable[[], Any]) -> Any:
 
 
 def _old(value: Any, name: str, required: Collection[str], optional: Collection[str]) -> Parts:
-    """The parts of an object of a class that is no more, with defaults for those it lacks."""
+    """The parts of an object of a class that is no more."""
     if not isinstance(value, OldParts):
         damaged(f"{name} is {summary(value)}")
     check_names(value, name, required=required, optional=optional)
-    return _DEFAULTS.get(name, {}) | value
+    return value
 
 
 _CALIBRATION = ("anomaly_rows", "anomaly_scores", "n_anomalies", "groups")
-_DEFAULTS: dict[str, Parts] = {
-    "Calibration": {
-        "anomaly_scores": np.empty(0),
-        "n_anomalies": 0.0,
-        "groups": np.empty(0, dtype=np.uint64),
-    }
-}
 
 
 def _reading(parts: Parts, *, unlabelled_weight: float) -> LabelReading:
@@ -296,7 +290,7 @@ def _held_out(old: Parts, *, in_groups: bool) -> HeldOutRows:
     if type(anomalies) is not np.ndarray or anomalies.ndim != 2:
         damaged("its held-out anomalies are none")
     n, m = len(rows), len(anomalies)
-    groups = old["groups"]
+    groups = old.get("groups", NO_GROUPS)
     if type(groups) is not np.ndarray or (in_groups and groups.shape != (n,)):
         damaged("its held-out rows have more groups, or fewer, than there are")
     if m and anomalies.shape[1] != rows.shape[1]:

@@ -15,6 +15,7 @@ import numpy as np
 from eqsep.engine.loops import compiled
 from eqsep.errors import EqsepWarning, UserError, warn
 from eqsep.schemas import (
+    DICT,
     FLAG,
     LARGE,
     NUMBER,
@@ -403,7 +404,6 @@ _CYCLES = Schema(
     'a list of "hour", "weekday", both or none',
     lambda value, sizes: value in ([], ["hour"], ["weekday"], ["hour", "weekday"]),  # noqa: ARG005
 )
-_DICT = Schema("a dict", lambda value, sizes: type(value) is dict)  # noqa: ARG005
 _REASONS = Schema(
     "a dict of strings",
     lambda value, sizes: (  # noqa: ARG005
@@ -432,7 +432,7 @@ def _is_notation(value: Any) -> bool:
 _STATE = {
     "names": either(word(None), TEXTS),
     "dropped": _REASONS,
-    "columns": items(either(word(None), _DICT), least=1),
+    "columns": items(either(word(None), DICT), least=1),
     "notation": Schema(
         "a dict of notations",
         lambda value, sizes: type(value) is dict and all(map(_is_notation, value.values())),  # noqa: ARG005
@@ -449,7 +449,7 @@ _NUMBER = {
 }
 _COLUMNS: Mapping[str, Mapping[str, Schema]] = {
     "number": _NUMBER,
-    "date": {"kind": word("date"), "elapsed": _DICT, "cycles": _CYCLES},
+    "date": {"kind": word("date"), "elapsed": DICT, "cycles": _CYCLES},
     "category": {
         "kind": word("category"),
         "frequent": TEXTS,
