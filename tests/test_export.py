@@ -383,7 +383,13 @@ def test_the_graph_says_the_formula_of_the_score(tmp_path, doubted):
 def test_the_graph_knows_every_part_of_the_score():
     """A new part of `Terms` is to be written into `eqsep.export.score`, or refused there."""
     exported = {"landmarks", "kernel", "ellipsoid", "trees", "vote_weight", "likeness_weight"}
-    places = {"is_normal", "doubted", "deviations", "pack"}  # by which the others were chosen
+    places = {
+        "is_normal",
+        "doubted",
+        "deviations",
+        "pack",
+        "max_landmarks",
+    }  # by which the others were chosen
     assert {part.name for part in fields(Terms)} == exported | places
 
 

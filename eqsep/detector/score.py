@@ -24,7 +24,18 @@ from eqsep.engine.kernels import Laplacian, SparseLaplacian
 from eqsep.engine.loops import weighted_sums
 from eqsep.engine.nystroem import DeviceMap, KernelMap, Statistics, choose_landmarks
 from eqsep.engine.trees import Trees, anomalous_shares
-from eqsep.schemas import FLAG, NOT_NEGATIVE, Kept, array, bounded, damaged, kept
+from eqsep.schemas import (
+    FLAG,
+    NONE,
+    NOT_NEGATIVE,
+    WHOLE,
+    Kept,
+    array,
+    bounded,
+    damaged,
+    either,
+    kept,
+)
 from eqsep.tables.encoder import Encoder, Packing
 
 MOST_ALIKE = 1.5  # beyond, likeness counts no more
@@ -75,6 +86,8 @@ class Terms(Kept, WithoutCaches):
         The encoded columns that the ellipsoid is of.
     pack : Packing
         From encoded rows to what kernel and trees see.
+    max_landmarks : int or None
+        How many landmarks were asked for; None in files that do not say.
     """
 
     landmarks: np.ndarray
@@ -87,6 +100,7 @@ class Terms(Kept, WithoutCaches):
     doubted: bool
     deviations: np.ndarray
     pack: Packing
+    max_landmarks: int | None = None
 
     SCHEMAS: ClassVar = {
         "landmarks": bounded("m", "k", dtype="float32"),
@@ -97,6 +111,7 @@ class Terms(Kept, WithoutCaches):
         "vote_weight": NOT_NEGATIVE,
         "likeness_weight": NOT_NEGATIVE,
         "doubted": FLAG,
+        "max_landmarks": either(NONE, WHOLE),
     }
 
     @classmethod
@@ -157,7 +172,17 @@ class Terms(Kept, WithoutCaches):
             doubted=doubted,
             deviations=at,
             pack=encoder.pack,
+            max_landmarks=int(config.n_landmarks),
         )
+
+    def are_of(self, n_landmarks: int) -> bool:
+        """Whether so many landmarks may have been asked for: where rows are few, fewer are found.
+
+        Of terms whose file does not say, no more is known than that they are not more than that.
+        """
+        if self.max_landmarks is None:
+            return len(self.landmarks) <= n_landmarks
+        return n_landmarks == self.max_landmarks
 
     def sums(
         self, rows: np.ndarray, target: np.ndarray, weight: np.ndarray, *, device: str = "cpu"
@@ -240,8 +265,8 @@ class Terms(Kept, WithoutCaches):
 
     def is_same(self, other: "Terms") -> bool:
         """Whether rows with the same sums get the same score."""
-        own, others = self.state(), other.state()
-        return all(same_parts(own[name], others[name]) for name in own)
+        names = [name for name in self.SCHEMAS if name != "max_landmarks"]
+        return all(same_parts(getattr(self, name), getattr(other, name)) for name in names)
 
     @classmethod
     def from_state(cls, state: dict[str, Any], **of_encoder: Any) -> Self:
