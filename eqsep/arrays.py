@@ -76,7 +76,7 @@ def to_numpy(x: Any) -> np.ndarray:
     return np.asarray(array_api_compat.to_device(x, "cpu") if is_foreign(x) else x)
 
 
-def zeros(rows: Any) -> Any:
+def row_zeros(rows: Any) -> Any:
     """0 for each row, in double precision, where the rows are.  (n, d) -> (n,)"""
     if not is_foreign(rows):
         return np.zeros(len(rows))

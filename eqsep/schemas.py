@@ -68,7 +68,7 @@ def _agrees(size: int, axis: str | int | None, sizes: Sizes) -> bool:
     return size >= 1 and sizes.setdefault(axis, size) == size
 
 
-def array(*axes: str | int | None, kinds: str = "f", finite: bool = True) -> Schema:
+def array_of(*axes: str | int | None, kinds: str = "f", finite: bool = True) -> Schema:
     """An array with these axes, of one of these kinds of dtype; floats in full, and finite."""
     shape = ", ".join("any" if axis is None else str(axis) for axis in axes)
 
@@ -86,7 +86,7 @@ def array(*axes: str | int | None, kinds: str = "f", finite: bool = True) -> Sch
 
 def bounded(*axes: str | int | None, dtype: str) -> Schema:
     """An array with these axes, of this dtype, of finite numbers that can be added up."""
-    shaped = array(*axes)
+    shaped = array_of(*axes)
 
     def accepts(value: Any, sizes: Sizes) -> bool:
         if not shaped.accepts(value, sizes) or value.dtype != dtype:
@@ -140,7 +140,7 @@ BOUND = Schema(
     "an unsigned number of 64 bits",
     lambda value, sizes: isinstance(value, np.uint64),  # noqa: ARG005
 )
-CLASSES = array(2, kinds="biufU")
+CLASSES = array_of(2, kinds="biufU")
 
 
 def either(*options: Schema) -> Schema:

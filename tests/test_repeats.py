@@ -6,7 +6,7 @@ import pytest
 
 from eqsep.commands import repeats as repeating
 from eqsep.commands.repeats import Repeats
-from eqsep.tables.column import UnreadableError
+from eqsep.tables.reading import UnreadableError
 
 
 class Lengths:

@@ -22,7 +22,7 @@ from eqsep.schemas import (
     WHOLE,
     Kept,
     ModelFileError,
-    array,
+    array_of,
     bounded,
     check,
     check_names,
@@ -71,9 +71,13 @@ FRAME = Frame(np.zeros(3), np.ones(3))
         (kept(Frame, optional=True), [FRAME, None], [0]),
         (instance("planes.Frame"), [FRAME], [None, Frame, "planes.Frame"]),
         (instance("Frame"), [FRAME], [None]),
-        (array(2), [np.ones(2)], [np.ones(2, np.float16), np.array([1, INF]), np.ones(3), [1, 1]]),
-        (array(2, finite=False), [np.ones(2), np.array([1, INF])], [np.ones(2, np.float16)]),
-        (array(None, kinds="U"), [np.array(["a"])], [np.array([1]), np.array(["a"], object)]),
+        (
+            array_of(2),
+            [np.ones(2)],
+            [np.ones(2, np.float16), np.array([1, INF]), np.ones(3), [1, 1]],
+        ),
+        (array_of(2, finite=False), [np.ones(2), np.array([1, INF])], [np.ones(2, np.float16)]),
+        (array_of(None, kinds="U"), [np.array(["a"])], [np.array([1]), np.array(["a"], object)]),
         (
             bounded(None, dtype="float32"),
             [np.ones(2, np.float32), np.empty(0, np.float32)],
@@ -119,7 +123,7 @@ def test_a_part_that_does_not_fit_is_named_with_what_it_is():
         match=r"Model.coef should be an array of shape \(m\) of finite numbers, but is an array of "
         r"float64 with shape \(2, 3\)",
     ):
-        check(parts, {"coef": array("m")}, "detector.Model", sizes={})
+        check(parts, {"coef": array_of("m")}, "detector.Model", sizes={})
     with pytest.raises(ModelFileError, match="rate should be a number between 0 and 1, but is 2"):
         check(parts, {"rate": RATE}, "Model", sizes={})
 

@@ -25,8 +25,7 @@ from eqsep.errors import UserError
 from eqsep.evaluation import AssessedKind, Assessment, Interval, Names, Review, Share
 from eqsep.labels import NORMAL, WITHOUT, read_row_labels
 from eqsep.report.assessments import AssessmentReport, assessment_report
-from eqsep.tables.column import objects
-from eqsep.tables.reading import Table
+from eqsep.tables.reading import Table, objects
 
 
 @dataclass(frozen=True)

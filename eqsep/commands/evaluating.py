@@ -39,8 +39,7 @@ from eqsep.evaluation.peers import PEERS, training_data
 from eqsep.labels import WITHOUT
 from eqsep.report.evaluations import EvaluationReport, evaluation_report
 from eqsep.tables import TableEncoder
-from eqsep.tables.column import objects
-from eqsep.tables.reading import RowGroups, Table
+from eqsep.tables.reading import RowGroups, Table, objects
 
 
 class _OnRows(BaseEstimator):

@@ -35,8 +35,7 @@ from eqsep.errors import UserError
 from eqsep.files import changed_alone
 from eqsep.labels import NORMAL, WITHOUT
 from eqsep.report.learnt import trust_in
-from eqsep.tables.column import objects, text_of
-from eqsep.tables.reading import Table
+from eqsep.tables.reading import Table, objects, text_of
 
 _KINDS = {
     "number": "number",

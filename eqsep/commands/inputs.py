@@ -23,8 +23,7 @@ from eqsep.commands.reading import (
 from eqsep.detector.plan import Plan
 from eqsep.detector.runs import Windows
 from eqsep.errors import Note, UserError, quoted, warn
-from eqsep.tables.column import Column, objects
-from eqsep.tables.reading import NUMERIC, Table, read_table, with_groups
+from eqsep.tables.reading import NUMERIC, Column, Table, objects, read_table, with_groups
 
 _FIRST = 1000  # rows that are looked at before all of them
 _FEW = 20  # distinct values, of which one at least has a digit in a column of numbers or dates

@@ -25,8 +25,7 @@ from eqsep.errors import UserError, quoted
 from eqsep.files import FORMATS, READ_AS_TEXT, SHEETS, ending_of
 from eqsep.persistence import ModelFileError, load_model, read_model
 from eqsep.persistence.container import MAGIC
-from eqsep.tables.column import UnreadableError
-from eqsep.tables.reading import NUMERIC, PLAINLY, Table, read_table
+from eqsep.tables.reading import NUMERIC, PLAINLY, Table, UnreadableError, read_table
 
 if TYPE_CHECKING:
     from eqsep.commands.arrow_files import ArrowFile

@@ -30,8 +30,7 @@ from eqsep.evaluation import (
 from eqsep.evaluation.peers import PEERS
 from eqsep.labels import NORMAL
 from eqsep.report.backtests import BacktestReport
-from eqsep.tables.column import Column, UnreadableError
-from eqsep.tables.reading import Table
+from eqsep.tables.reading import Column, Table, UnreadableError
 
 _LINES = 20  # periods that are printed; of more, several are one line
 _PEERS = {name.lower().replace(" ", "-"): PEERS[name] for name in ("random forest", "XGBoost")}

@@ -11,7 +11,7 @@ import numpy as np
 from eqsep.arrays import WithoutCaches
 from eqsep.detector.holdout import NO_GROUPS, STEP, Grouping, usable
 from eqsep.errors import EqsepWarning, ParameterError, UserError, warn
-from eqsep.schemas import NONE, NOT_NEGATIVE, RATE, Kept, array, bounded, damaged, either
+from eqsep.schemas import NONE, NOT_NEGATIVE, RATE, Kept, array_of, bounded, damaged, either
 
 CONFIDENCE = 0.95  # of the interval that is given for every model
 _LEVELS = (0.5, 0.75, 0.9)  # shares of the held-out anomalies, the most alike ones, to count by
@@ -124,7 +124,7 @@ class Calibration(Kept, WithoutCaches):
         "scores": bounded(None, dtype="float64"),
         "anomaly_scores": bounded(None, dtype="float64"),
         "n_anomalies": NOT_NEGATIVE,
-        "groups": array(None, kinds="u"),
+        "groups": array_of(None, kinds="u"),
     }
 
     # Which rows count

@@ -21,7 +21,7 @@ from eqsep.schemas import (
     KEY,
     NOT_NEGATIVE,
     Kept,
-    array,
+    array_of,
     bounded,
     check_parts,
     damaged,
@@ -61,8 +61,8 @@ class HeldOutRows(Kept, WithoutCaches):
 
     SCHEMAS: ClassVar = {
         "rows": bounded(None, None, dtype="float32"),
-        "kind": array(None, kinds="U"),
-        "hashes": array(None, kinds="u"),
+        "kind": array_of(None, kinds="U"),
+        "hashes": array_of(None, kinds="u"),
         "weight": bounded(None, dtype="float64"),
         "in_groups": FLAG,
     }
@@ -356,8 +356,8 @@ _EVIDENCE = {
 }
 _KINDS = {
     "rows": bounded(None, None, dtype="float32"),
-    "kind": array(None, kinds="U"),
-    "groups": array(None, kinds="u"),
+    "kind": array_of(None, kinds="U"),
+    "groups": array_of(None, kinds="u"),
     "key": KEY,
 }
 

@@ -24,7 +24,7 @@ from eqsep.engine.loops import compiled, in_threads, inlined
 from eqsep.engine.trees import Trees
 from eqsep.errors import UserError
 from eqsep.labels import OR, UNSEEN
-from eqsep.schemas import Kept, array, bounded, damaged, kept
+from eqsep.schemas import Kept, array_of, bounded, damaged, kept
 
 LIKE = 0.5  # the likeness above which an alarm gets the name of a kind without a promise
 RIVAL = 0.1  # the share of votes from which on a kind is named besides others
@@ -74,11 +74,11 @@ class Judges(Kept, WithoutCaches):
     max_near: int
 
     SCHEMAS: ClassVar = {  # the rows are kept in the evidence
-        "fold": array(None, kinds="i"),
+        "fold": array_of(None, kinds="i"),
         "trees": _TREES,
         "shares": bounded(None, None, dtype="float64"),
-        "lacking": array(None, finite=False),
-        "distance": array(None, finite=False),  # may be infinite
+        "lacking": array_of(None, finite=False),
+        "distance": array_of(None, finite=False),  # may be infinite
     }
 
     @classmethod

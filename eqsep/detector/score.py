@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from eqsep.arrays import WithoutCaches, beside, clipped, same_parts, zeros
+from eqsep.arrays import WithoutCaches, beside, clipped, row_zeros, same_parts
 from eqsep.detector.config import Config
 from eqsep.engine.ellipsoid import Ellipsoid
 from eqsep.engine.kernels import Laplacian, SparseLaplacian
@@ -30,7 +30,7 @@ from eqsep.schemas import (
     NOT_NEGATIVE,
     WHOLE,
     Kept,
-    array,
+    array_of,
     bounded,
     damaged,
     either,
@@ -104,7 +104,7 @@ class Terms(Kept, WithoutCaches):
 
     SCHEMAS: ClassVar = {
         "landmarks": bounded("m", "k", dtype="float32"),
-        "is_normal": array("m", kinds="b"),
+        "is_normal": array_of("m", kinds="b"),
         "kernel": kept(Laplacian),
         "ellipsoid": kept(Ellipsoid, optional=True),
         "trees": kept(Trees, optional=True),
@@ -215,9 +215,7 @@ class Terms(Kept, WithoutCaches):
     def map_on(self, device: str) -> KernelMap | DeviceMap:
         """Encoded rows as kernel values, computed on a device: "cpu", "cuda" or "auto"."""
         if device not in self._maps:
-            self._maps[device] = DeviceMap.of(
-                self.kernel, self.landmarks, self.pack, None, device=device
-            )
+            self._maps[device] = DeviceMap.of(self.kernel, self.landmarks, self.pack, device=device)
         return self._maps[device]
 
     @cached_property
@@ -238,17 +236,17 @@ class Terms(Kept, WithoutCaches):
     def along(self, rows: Any) -> Any:
         """Encoded rows along the axes of the ellipsoid.  (n, n_encoded) -> (n, n_axes)"""
         if self.ellipsoid is None:
-            return zeros(rows)[:, None][:, :0]
+            return row_zeros(rows)[:, None][:, :0]
         return self.ellipsoid.along(rows, self.deviations)
 
     def excess(self, axes: Any) -> Any:
         """What rows along the axes score for columns that do not move as in normal rows."""
-        return zeros(axes) if self.ellipsoid is None else self.ellipsoid.excess(axes)
+        return row_zeros(axes) if self.ellipsoid is None else self.ellipsoid.excess(axes)
 
     def votes(self, rows: Any, axes: Any, leaf_votes: np.ndarray) -> Any:
         """The mean vote of the trees on encoded rows, which `axes` has along the axes: 0 to 1."""
         return (
-            zeros(rows)
+            row_zeros(rows)
             if self.trees is None
             else self.trees.mean(self.seen(rows, axes), leaf_votes)
         )

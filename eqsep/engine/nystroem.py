@@ -579,24 +579,19 @@ class DeviceMap:
         Over packed landmarks, a tensor on the device.
     pack : callable
         From encoded rows to rows with the columns of the landmarks.
-    encoding : callable
-        From columns of a table to encoded rows on the device.
     """
 
     there: TensorMap
     pack: Pack
-    encoding: Any
 
     @classmethod
-    def of(
-        cls, kernel: Kernel, landmarks: np.ndarray, pack: Pack, encoding: Any, *, device: str
-    ) -> "DeviceMap":
+    def of(cls, kernel: Kernel, landmarks: np.ndarray, pack: Pack, *, device: str) -> "DeviceMap":
         """The map of encoded landmarks on a device."""
         where = resolve_device(device)  # says what to install where torch is missing
         import torch
 
         packed = torch.as_tensor(pack(landmarks), device=where)
-        return cls(TensorMap(kernel, packed, SENT_AT_ONCE), pack, encoding)
+        return cls(TensorMap(kernel, packed, SENT_AT_ONCE), pack)
 
     def pieces(self, X: Any) -> Iterator[Any]:
         """Encoded rows on the device: all where they are there, else some at a time."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from eqsep.engine.gpu import votes
 from eqsep.engine.loops import compiled, in_threads
-from eqsep.schemas import Kept, array, bounded, damaged
+from eqsep.schemas import Kept, array_of, bounded, damaged
 
 _AT_ONCE = 512  # rows held as leaves
 _NO_COLUMN = -1  # of a leaf
@@ -43,11 +43,11 @@ class Trees(Kept):
     right: np.ndarray
 
     SCHEMAS: ClassVar = {
-        "root": array("trees", kinds="i"),
-        "column": array("nodes", kinds="i"),
+        "root": array_of("trees", kinds="i"),
+        "column": array_of("nodes", kinds="i"),
         "limit": bounded("nodes", dtype="float32"),
-        "left": array("nodes", kinds="i"),
-        "right": array("nodes", kinds="i"),
+        "left": array_of("nodes", kinds="i"),
+        "right": array_of("nodes", kinds="i"),
     }
 
     @classmethod

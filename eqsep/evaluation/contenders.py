@@ -16,8 +16,7 @@ from eqsep.errors import EqsepWarning
 from eqsep.labels import NORMAL
 from eqsep.separators.scores import anomaly_score
 from eqsep.tables import TableEncoder
-from eqsep.tables.column import objects
-from eqsep.tables.reading import Table
+from eqsep.tables.reading import Table, objects
 
 AHEAD, SEEN, JUDGED, LABELLED = range(4)  # what is known of a row
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from eqsep.errors import ParameterError, UserError
-from eqsep.tables.column import WRITERS, column_of
+from eqsep.tables.reading import WRITERS, column_of
 
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _SPAN = re.compile(r"(\d+\.?\d*|\.\d+)\s*([a-z]*)")

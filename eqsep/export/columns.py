@@ -12,8 +12,8 @@ import numpy as np
 
 from eqsep.engine.kernels import manhattan
 from eqsep.export.graph import Graph, Part, Value
-from eqsep.tables.column import LARGEST
 from eqsep.tables.encodings import FAR, JUMP, LINEAR, Category, Date, Number, rank
+from eqsep.tables.reading import LARGEST
 
 DAY = 86_400.0  # seconds
 WEEK = 7 * DAY

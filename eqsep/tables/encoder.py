@@ -22,17 +22,15 @@ from eqsep.schemas import (
     POSITIVE,
     TEXTS,
     Schema,
-    array,
+    array_of,
     check_parts,
     damaged,
     either,
     items,
     word,
 )
-from eqsep.tables.column import LARGEST, Column
-from eqsep.tables.decodings import described, value_of
 from eqsep.tables.encodings import Category, Date, Encoding, Learnt, Number
-from eqsep.tables.reading import Table, read_table
+from eqsep.tables.reading import LARGEST, Column, Table, read_table
 
 BOTH = ("quantile", "standard")  # the forms of a number: its rank, and robust deviations
 _FEW = 20  # distinct names: so few are never ids, however few the rows
@@ -306,7 +304,7 @@ class Encoder:
         column = self.columns[j]
         if column is None:
             raise UserError(f"Column {self.column_names[j]!r} was dropped, so it has no value.")
-        return value_of(column, outputs[self.output_source == j])
+        return column.text(outputs[self.output_source == j])
 
     def describe(self, output: int, value: float) -> str:
         """What a value of an output says, in the words and units of the table."""
@@ -314,7 +312,7 @@ class Encoder:
         column = self.columns[j]
         assert column is not None  # a dropped column has no outputs
         first = int(np.searchsorted(self.output_source, j))
-        return f"{self.column_names[j]} {described(column, output - first, float(value))}"
+        return f"{self.column_names[j]} {column.described(output - first, float(value))}"
 
     # Names that are learnt later
 
@@ -442,7 +440,7 @@ _NUMBER = {
     "kind": word("number"),
     "unit": word("number", "duration"),
     "forms": _FORMS,
-    "ranks": array(3, "knots"),
+    "ranks": array_of(3, "knots"),
     "centre": NUMBER,
     "scale": POSITIVE,
     "with_missing": FLAG,

@@ -16,7 +16,7 @@ import orjson
 from eqsep.detector import Detector
 from eqsep.errors import UserError, quoted
 from eqsep.serve.web.limits import Limits
-from eqsep.tables.column import LARGEST, Column, UnreadableError, objects
+from eqsep.tables.reading import LARGEST, Column, UnreadableError, objects
 
 _READ = {"number": "a number", "date": "a date as in 2026-01-31T12:00:00", "duration": "seconds"}
 _NUMBERS = {int, float, bool, type(None)}
