@@ -5,6 +5,7 @@ scikit-learn takes more than a second, and scoring rows needs nothing of it: it 
 check.
 """
 
+from collections.abc import Iterable
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
@@ -74,6 +75,14 @@ def is_foreign(X: Any) -> bool:
 def to_numpy(x: Any) -> np.ndarray:
     """`x` as a NumPy array in main memory."""
     return np.asarray(array_api_compat.to_device(x, "cpu") if is_foreign(x) else x)
+
+
+def objects(values: Iterable[Any]) -> np.ndarray:
+    """The values as an array of objects."""
+    listed = list(values)
+    out = np.empty(len(listed), dtype=object)
+    out[:] = listed
+    return out
 
 
 def row_zeros(rows: Any) -> Any:

@@ -6,10 +6,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from eqsep.arrays import check_classification_targets, column_or_1d, to_numpy, type_of_target
+from eqsep.arrays import (
+    check_classification_targets,
+    column_or_1d,
+    objects,
+    to_numpy,
+    type_of_target,
+)
 from eqsep.errors import EqsepWarning, ParameterError, UserError, quoted, warn
 from eqsep.schemas import NONE, TEXTS, check_parts, damaged, either, kept
-from eqsep.tables.reading import objects
 
 UNLABELLED = -1  # the code of a row of which nothing is known
 NORMAL = "normal"  # what normal rows are called where nobody says another name

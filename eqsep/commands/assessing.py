@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table as Shown
 from rich.text import Text
 
+from eqsep.arrays import objects
 from eqsep.commands.console import counted, told_counts
 from eqsep.commands.inputs import InputSpec
 from eqsep.commands.label_columns import check_some_label, y_for
@@ -25,7 +26,7 @@ from eqsep.errors import UserError
 from eqsep.evaluation import AssessedKind, Assessment, Interval, Names, Review, Share
 from eqsep.labels import NORMAL, WITHOUT, read_row_labels
 from eqsep.report.assessments import AssessmentReport, assessment_report
-from eqsep.tables.reading import Table, objects
+from eqsep.tables.reading import Table
 
 
 @dataclass(frozen=True)

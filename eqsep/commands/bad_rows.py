@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
+from eqsep.arrays import objects
 from eqsep.commands.console import counted, tell
 from eqsep.commands.notation import strange_numbers
 from eqsep.errors import UserError
 from eqsep.files import written_whole
-from eqsep.tables.reading import Column, UnreadableError, objects
+from eqsep.tables.reading import Column, UnreadableError
 
 _RAGGED = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+): (.*)")
 _SHOWN = 80  # characters of a row

@@ -15,6 +15,7 @@ from rich.table import Table as Shown
 from rich.text import Text
 from sklearn.base import BaseEstimator
 
+from eqsep.arrays import objects
 from eqsep.checks import (
     DataWarning,
     Finding,
@@ -39,7 +40,7 @@ from eqsep.evaluation.peers import PEERS, training_data
 from eqsep.labels import WITHOUT
 from eqsep.report.evaluations import EvaluationReport, evaluation_report
 from eqsep.tables import TableEncoder
-from eqsep.tables.reading import RowGroups, Table, objects
+from eqsep.tables.reading import RowGroups, Table
 
 
 class _OnRows(BaseEstimator):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from eqsep.arrays import objects
 from eqsep.commands.console import counted, progress, tell, told_counts
 from eqsep.commands.inputs import InputSpec
 from eqsep.commands.label_columns import LabelColumn, check_labelled, check_some_label, y_for
@@ -35,7 +36,7 @@ from eqsep.errors import UserError
 from eqsep.files import changed_alone
 from eqsep.labels import NORMAL, WITHOUT
 from eqsep.report.learnt import trust_in
-from eqsep.tables.reading import Table, objects, text_of
+from eqsep.tables.reading import Table, text_of
 
 _KINDS = {
     "number": "number",

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eqsep.arrays import objects
 from eqsep.commands.dialects import Layout
 from eqsep.commands.label_columns import LabelColumn, label_texts, read_label_column
 from eqsep.commands.notation import is_number, strange_dates, strange_numbers
@@ -23,7 +24,7 @@ from eqsep.commands.reading import (
 from eqsep.detector.plan import Plan
 from eqsep.detector.runs import Windows
 from eqsep.errors import Note, UserError, quoted, warn
-from eqsep.tables.reading import NUMERIC, Column, Table, objects, read_table, with_groups
+from eqsep.tables.reading import NUMERIC, Column, Table, read_table, with_groups
 
 _FIRST = 1000  # rows that are looked at before all of them
 _FEW = 20  # distinct values, of which one at least has a digit in a column of numbers or dates

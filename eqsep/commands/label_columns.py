@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from eqsep.arrays import objects
 from eqsep.commands.console import meant
 from eqsep.errors import EqsepWarning, Note, UserError, quoted, warn
 from eqsep.labels import NORMAL, USUAL_NORMAL, WITHOUT, RowLabels
-from eqsep.tables.reading import column_of, objects, text_of
+from eqsep.tables.reading import column_of, text_of
 
 MOST_KINDS = 500  # more labels than that are ids or measurements
 NUMBER = r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*"

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from eqsep.arrays import objects
 from eqsep.commands.arrow_files import count_values
 from eqsep.commands.inputs import InputSpec
 from eqsep.commands.label_columns import (
@@ -37,7 +38,7 @@ from eqsep.files import FORMATS, ending_of
 from eqsep.labels import NORMAL, USUAL_NORMAL
 from eqsep.tables import batches
 from eqsep.tables.batches import LabelledRows, Strata, sample_size
-from eqsep.tables.reading import Table, objects, read_table
+from eqsep.tables.reading import Table, read_table
 
 LARGE = 2**28  # bytes of text from which on files are learnt in batches
 ROWS_AT_ONCE = 100_000  # of a batch

@@ -220,15 +220,16 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         """
         first, rng = self._first_fit(), check_random_state(self.random_state)
         X, y = large_in_batches(X, y) if sample_weight is None else (X, y)
-        beside = {"groups": groups, "time": time}
         if is_stream(X):
             window = self.window if first.plan is None else first.plan.windows
-            source = batches_of(X, y, **beside, sample_weight=sample_weight, window=window)
-            return self._begin(first.to_stream(source, rng), first.config)
-        table = with_groups(read_table(X, name=type(self).__name__), **beside)
-        if sample_weight is not None:
-            table, y = with_weight(table, y, sample_weight)
-        return self._begin(first.to_rows(table, y, rng, given=y is not None), first.config)
+            more = {"groups": groups, "time": time, "sample_weight": sample_weight}
+            fit = first.to_stream(batches_of(X, y, **more, window=window), rng)
+        else:
+            table = with_groups(read_table(X, name=type(self).__name__), groups, time)
+            if sample_weight is not None:
+                table, y = with_weight(table, y, sample_weight)
+            fit = first.to_rows(table, y, rng, given=y is not None)
+        return self._begin(fit, first.config)
 
     def fit_predict(self, X: Any, y: Any = None, **arguments: Any) -> np.ndarray:
         """Fit, and return what `predict` says of the same rows; `arguments` are those of `fit`.

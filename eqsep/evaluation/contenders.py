@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from eqsep.arrays import objects
 from eqsep.detector.detector import Detector
 from eqsep.errors import EqsepWarning
 from eqsep.labels import NORMAL
 from eqsep.separators.scores import anomaly_score
 from eqsep.tables import TableEncoder
-from eqsep.tables.reading import Table, objects
+from eqsep.tables.reading import Table
 
 AHEAD, SEEN, JUDGED, LABELLED = range(4)  # what is known of a row
 

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from eqsep.arrays import namespace
+from eqsep.arrays import namespace, objects
 from eqsep.engine.loops import compiled, in_threads, inlined, shared
-from eqsep.tables.reading import LARGEST, NAME_WEIGHT, WRITERS, Column, column_of, objects, truth_of
+from eqsep.tables.reading import LARGEST, NAME_WEIGHT, WRITERS, Column, column_of, truth_of
 
 _AT_ONCE = 512  # rows, which stay in the processor's cache while column by column is encoded
 _NUMBERS = {int, float, bool, type(None)}  # types of values that need no reading

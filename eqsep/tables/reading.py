@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eqsep.arrays import is_foreign, to_numpy
+from eqsep.arrays import is_foreign, objects, to_numpy
 from eqsep.engine.loops import in_threads
 from eqsep.errors import ParameterError, UserError, UserTypeError, quoted
 
@@ -260,14 +260,6 @@ def _seconds(values: np.ndarray) -> np.ndarray:
     """Dates or durations in NumPy's types as seconds, to the microsecond."""
     ticks = values.astype(f"{values.dtype.kind}8[us]")
     return np.where(np.isnat(ticks), np.nan, ticks.astype(np.int64) / 1e6)
-
-
-def objects(values: Iterable[Any]) -> np.ndarray:
-    """The values as an array of objects."""
-    listed = list(values)
-    out = np.empty(len(listed), dtype=object)
-    out[:] = listed
-    return out
 
 
 def _read_number(value: Any) -> float:

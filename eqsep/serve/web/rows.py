@@ -13,10 +13,11 @@ from typing import Any
 
 import orjson
 
+from eqsep.arrays import objects
 from eqsep.detector import Detector
 from eqsep.errors import UserError, quoted
 from eqsep.serve.web.limits import Limits
-from eqsep.tables.reading import LARGEST, Column, UnreadableError, objects
+from eqsep.tables.reading import LARGEST, Column, UnreadableError
 
 _READ = {"number": "a number", "date": "a date as in 2026-01-31T12:00:00", "duration": "seconds"}
 _NUMBERS = {int, float, bool, type(None)}
