@@ -144,6 +144,8 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = np.float6
     library stays what it is and is held to the same rules.
     """
     if not is_foreign(X):
+        from sklearn.utils.validation import validate_data
+
         return validate_data(estimator, X, reset=reset, dtype=dtype)
     xp, name = namespace(X), type(estimator).__name__
     if X.ndim != 2 or 0 in X.shape:
@@ -180,40 +182,3 @@ def check_weight(sample_weight: Any, *, n: int) -> np.ndarray:
             f"got values from {weight.min()} to {weight.max()}."
         )
     return weight
-
-
-def check_is_fitted(estimator: Any, learnt: str) -> None:
-    """Refuse an estimator without the attribute that a fit gives it, in scikit-learn's words."""
-    if not hasattr(estimator, learnt):
-        from sklearn.utils.validation import check_is_fitted
-
-        check_is_fitted(estimator, learnt)
-
-
-def validate_data(estimator: Any, X: Any, **checks: Any) -> Any:
-    """The rows as scikit-learn takes them."""
-    from sklearn.utils.validation import validate_data
-
-    return validate_data(estimator, X, **checks)
-
-
-def column_or_1d(y: Any, *, warn: bool) -> Any:
-    """Labels as one column, as scikit-learn takes them."""
-    from sklearn.utils.validation import column_or_1d
-
-    return column_or_1d(y, warn=warn)
-
-
-def type_of_target(y: Any) -> str:
-    """What scikit-learn calls such labels."""
-    from sklearn.utils.multiclass import type_of_target
-
-    kind: str = type_of_target(y)
-    return kind
-
-
-def check_classification_targets(y: Any) -> None:
-    """Refuse labels that are measurements, as scikit-learn does."""
-    from sklearn.utils.multiclass import check_classification_targets
-
-    check_classification_targets(y)

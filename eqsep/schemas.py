@@ -188,15 +188,6 @@ def kept(*classes: type, optional: bool = False) -> Schema:
     )
 
 
-def sized(name: str, shape: Callable[[Any], tuple[int, ...]], *axes: str | int | None) -> Schema:
-    """An object of the class "module.Class", whose `shape` has these axes."""
-    of_class = instance(name)
-    return Schema(
-        f"{name} of a size that fits the other parts",
-        lambda value, sizes: of_class.accepts(value, sizes) and fits(shape(value), axes, sizes),
-    )
-
-
 def items(item: Schema, *, least: int = 0) -> Schema:
     """A list, each item of which fits the schema."""
     return Schema(

@@ -7,7 +7,6 @@ import sys
 import tracemalloc
 import warnings
 from copy import copy
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -618,10 +617,6 @@ def test_changes_rename_convert_and_fill_in():
     for width in (0, "wide", None):
         with pytest.raises(ModelFileError, match="a value that it cannot have"):
             change({"width": width})
-    inside = replace(change, inside="parameters")
-    assert inside({"parameters": {"width": 2}}) == {"parameters": {"seed": 7, "bandwidth": 0.5}}
-    with pytest.raises(ModelFileError, match="parameters are no dict"):
-        inside({"parameters": []})
 
 
 def test_a_function_that_hears_of_progress_is_not_kept(models, path):

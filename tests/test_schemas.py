@@ -35,7 +35,6 @@ from eqsep.schemas import (
     instance,
     items,
     kept,
-    sized,
     summary,
     word,
 )
@@ -108,10 +107,6 @@ def test_an_object_is_of_the_size_of_an_axis():
     length = instance("planes.Frame", length=lambda frame: len(frame.centre), axis="d")
     assert length.accepts(FRAME, {"d": 3})
     assert not length.accepts(FRAME, {"d": 4})
-    shape = sized("planes.Frame", lambda frame: frame.centre.shape, "d")
-    assert shape.accepts(FRAME, {"d": 3})
-    assert not shape.accepts(FRAME, {"d": 4})
-    assert not shape.accepts(None, {"d": 3})
     assert counted("d").accepts(3, {"d": 3})
     assert not counted("d").accepts(2, {"d": 3})
 

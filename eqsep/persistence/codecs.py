@@ -23,25 +23,22 @@ class Codec(ABC):
     ----------
     home : str
         The module in which it is found.
-    called : str or None
-        Its name there, where it is no longer what files call it.
     needs_torch : bool
     """
 
     home: str
-    called: str | None = field(default=None, kw_only=True)
     needs_torch: bool = field(default=False, kw_only=True)
 
     def cls(self, name: str) -> Any:
         """The class itself, which files call `name`: "module.Class"."""
         if self.needs_torch:
             import_module("eqsep.networks")  # says what to install where torch is missing
-        return getattr(import_module(self.home), self.called or name.split(".")[-1])
+        return getattr(import_module(self.home), name.split(".")[-1])
 
     def is_of(self, value: Any, name: str) -> bool:
         """Whether `value` is of this class, which has then been imported."""
         home = sys.modules.get(self.home)
-        return getattr(home, self.called or name.split(".")[-1], None) is type(value)
+        return getattr(home, name.split(".")[-1], None) is type(value)
 
     @abstractmethod
     def encode(self, value: Any) -> dict[str, Any]:

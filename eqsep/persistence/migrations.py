@@ -45,24 +45,14 @@ class Change:
         Parts that the older format lacks, where they are not the defaults of the class.
     dropped : collection of str
         Parts that the next format no longer has.
-    inside : str or None
-        The part, a dict, in which all this is found.
     """
 
     renames: Mapping[str, str] = field(default_factory=dict)
     convert: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     dropped: Collection[str] = ()
-    inside: str | None = None
 
     def __call__(self, parts: Parts) -> Parts:
-        if self.inside is None:
-            return self._changed(parts)
-        if type(parts.get(self.inside)) is not dict:
-            damaged(f"its {self.inside} are no dict")
-        return parts | {self.inside: self._changed(parts[self.inside])}
-
-    def _changed(self, parts: Parts) -> Parts:
         gone = {*self.renames, *self.dropped}
         kept = {name: part for name, part in parts.items() if name not in gone}
         named = {self.renames[name]: name for name in parts if name in self.renames}

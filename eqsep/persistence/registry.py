@@ -1,7 +1,7 @@
 """Which classes a model file may hold, and what each is made of.
 
 Nothing that is not in `CODECS` is ever built. The names in it are those of the files: a class that
-moves or gets another name keeps its own there, and its codec says where it is found now. A part
+moves keeps its own there, and its codec says where it is found now. A part
 that an older file lacks has the default of its field; any other change to what a class is made of
 raises the version of the format, and `migrations` has how older parts are read.
 """
