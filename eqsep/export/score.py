@@ -10,9 +10,8 @@ from eqsep.detector.model import Model
 from eqsep.detector.score import MOST_ALIKE
 from eqsep.engine.ellipsoid import FARTHEST, Ellipsoid
 from eqsep.engine.trees import Trees
-from eqsep.export.columns import name_distances, name_outputs
 from eqsep.export.graph import Graph, Value
-from eqsep.export.table import Encoded
+from eqsep.export.table import Encoded, name_distances, name_outputs
 
 ROUNDINGS = 1.5  # typical errors of a sum by which two ways to it hardly ever differ
 MANY = 64  # columns: the sums of more of them round more coarsely
