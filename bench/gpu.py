@@ -97,7 +97,7 @@ def disagreement(values: TensorMap) -> tuple[float, float]:
     exact = TensorMap(values.kernel, values.landmarks.double(), 8192)
     found = [sums_of(m, x).solve(ALPHA) for m, x in ((values, X), (exact, X.double()))]
     score, wanted = (
-        m.combine(fresh.to(m.landmarks.dtype), a).double()
+        m.evaluate(fresh.to(m.landmarks.dtype), a).double()
         for m, a in zip((values, exact), found, strict=True)
     )
     apart = (score - wanted).abs()
@@ -180,7 +180,7 @@ def main() -> None:
         most, usual = disagreement(values)
         X = torch.randn((BATCH, args.columns), device="cuda")
         coef = torch.randn(args.landmarks, device="cuda", dtype=torch.float64)
-        score = seconds(lambda v=values, X=X, a=coef: v.combine(X, a))
+        score = seconds(lambda v=values, X=X, a=coef: v.evaluate(X, a))
         print(
             f"{type(kernel).__name__}: sums of {args.rows:,} rows in {whole:.2f} s, "
             f"{args.rows / whole / 1e6:.1f} million rows/s "

@@ -79,7 +79,7 @@ def tell_parts(detector: Detector, table: pa.Table) -> None:
         "gathering them": lambda: encoding.gathered(aligned),
         "sending and encoding": lambda: encoding(gathered),
         "packing": lambda: plan.encoder.pack(rows),
-        "kernel function": lambda: kernel_map.combine(rows, score.coef[:, :1]),
+        "kernel function": lambda: kernel_map.evaluate(rows, score.coef[:, :1]),
         "trees": lambda: terms.votes(rows, axes, score.leaf_votes),
         "ellipsoid": lambda: terms.excess(terms.along(rows)),
         "score of encoded rows": lambda: score(rows),

@@ -5,7 +5,8 @@ scikit-learn takes more than a second, and scoring rows needs nothing of it: it 
 check.
 """
 
-from dataclasses import fields
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
@@ -76,7 +77,15 @@ def to_numpy(x: Any) -> np.ndarray:
     return np.asarray(array_api_compat.to_device(x, "cpu") if is_foreign(x) else x)
 
 
-def zeros(rows: Any) -> Any:
+def objects(values: Iterable[Any]) -> np.ndarray:
+    """The values as an array of objects."""
+    listed = list(values)
+    out = np.empty(len(listed), dtype=object)
+    out[:] = listed
+    return out
+
+
+def row_zeros(rows: Any) -> Any:
     """0 for each row, in double precision, where the rows are.  (n, d) -> (n,)"""
     if not is_foreign(rows):
         return np.zeros(len(rows))
@@ -94,7 +103,7 @@ def beside(rows: Any, more: Any) -> Any:
 
 
 def same_parts(one: Any, other: Any) -> bool:
-    """Whether two records of one class, or None, hold the same numbers.
+    """Whether two records of one class, or plain values, hold the same numbers.
 
     Examples
     --------
@@ -105,10 +114,12 @@ def same_parts(one: Any, other: Any) -> bool:
     >>> same_parts(Line(1.0, np.ones(2)), None)
     False
     """
-    if one is None or other is None:
-        return one is other
+    if not is_dataclass(one) or not is_dataclass(other):
+        return np.array_equal(one, other)
     names = [part.name for part in fields(one)]
-    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
+    return type(one) is type(other) and all(
+        same_parts(getattr(one, name), getattr(other, name)) for name in names
+    )
 
 
 def clipped(x: Any, low: Any = None, high: Any = None) -> Any:
@@ -133,6 +144,8 @@ def validate_rows(estimator: Any, X: Any, *, reset: bool, dtype: Any = np.float6
     library stays what it is and is held to the same rules.
     """
     if not is_foreign(X):
+        from sklearn.utils.validation import validate_data
+
         return validate_data(estimator, X, reset=reset, dtype=dtype)
     xp, name = namespace(X), type(estimator).__name__
     if X.ndim != 2 or 0 in X.shape:
@@ -169,40 +182,3 @@ def check_weight(sample_weight: Any, *, n: int) -> np.ndarray:
             f"got values from {weight.min()} to {weight.max()}."
         )
     return weight
-
-
-def check_is_fitted(estimator: Any, learnt: str) -> None:
-    """Refuse an estimator without the attribute that a fit gives it, in scikit-learn's words."""
-    if not hasattr(estimator, learnt):
-        from sklearn.utils.validation import check_is_fitted
-
-        check_is_fitted(estimator, learnt)
-
-
-def validate_data(estimator: Any, X: Any, **checks: Any) -> Any:
-    """The rows as scikit-learn takes them."""
-    from sklearn.utils.validation import validate_data
-
-    return validate_data(estimator, X, **checks)
-
-
-def column_or_1d(y: Any, *, warn: bool) -> Any:
-    """Labels as one column, as scikit-learn takes them."""
-    from sklearn.utils.validation import column_or_1d
-
-    return column_or_1d(y, warn=warn)
-
-
-def type_of_target(y: Any) -> str:
-    """What scikit-learn calls such labels."""
-    from sklearn.utils.multiclass import type_of_target
-
-    kind: str = type_of_target(y)
-    return kind
-
-
-def check_classification_targets(y: Any) -> None:
-    """Refuse labels that are measurements, as scikit-learn does."""
-    from sklearn.utils.multiclass import check_classification_targets
-
-    check_classification_targets(y)

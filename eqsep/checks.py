@@ -31,10 +31,9 @@ from eqsep.engine.nystroem import row_keys
 from eqsep.errors import EqsepWarning, quoted, warn
 from eqsep.labels import RowLabels
 from eqsep.schemas import TEXT, Schema, check_parts, word
-from eqsep.tables.column import WRITERS, Column
 from eqsep.tables.encoder import Encoder
 from eqsep.tables.encodings import Date
-from eqsep.tables.reading import NUMERIC, Table
+from eqsep.tables.reading import NUMERIC, WRITERS, Column, Table
 
 _COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _FEW = 20  # rows, or steps of a counter: fewer may rise by chance

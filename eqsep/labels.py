@@ -7,10 +7,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from eqsep.arrays import check_classification_targets, column_or_1d, to_numpy, type_of_target
+from eqsep.arrays import objects, to_numpy
 from eqsep.errors import EqsepWarning, ParameterError, UserError, quoted, warn
 from eqsep.schemas import NONE, TEXTS, check_parts, damaged, either, kept
-from eqsep.tables.column import objects
 
 UNLABELLED = -1  # the code of a row of which nothing is known
 NORMAL = "normal"  # what normal rows are called where nobody says another name
@@ -108,6 +107,9 @@ def may_be_normal(label: Any, *, normal: Any) -> bool:
 
 def column(y: Any) -> np.ndarray:
     """`y` as a one-dimensional array of labels, none of them missing."""
+    from sklearn.utils.multiclass import check_classification_targets  # slow
+    from sklearn.utils.validation import column_or_1d
+
     if y is None:
         raise UserError("requires y to be passed, but the target y is None")
     y = column_or_1d(to_numpy(y), warn=True)
@@ -156,6 +158,8 @@ def read_labels(y: Any, *, normal: Any = None, one_class: bool = False) -> Label
         )
     known = _normal_of(labels, named=named, normal=normal)
     if len(labels) > 2 and (known is None or not named):
+        from sklearn.utils.multiclass import type_of_target
+
         example = str(labels[0] if known is None else known)
         raise UserError(
             f"Only binary classification is supported. The type of the target is "
@@ -385,6 +389,8 @@ def label_codes(y: Any, n_rows: int) -> tuple[np.ndarray, np.ndarray]:
         return _arrow_coded(y)
     y = _array(y)
     if y.ndim == 2 and y.shape[1] == 1:
+        from sklearn.utils.validation import column_or_1d  # warns
+
         y = column_or_1d(y, warn=True)
     if y.ndim != 1:
         raise UserError(

@@ -1,15 +1,16 @@
 """Schemas: what the parts of a kept object may be, checked before the object is built.
 
 A class that is kept in a model file has `state()`, its parts by name, and `from_state()`, which
-checks them by schemas and builds the object. A schema sees a part and the sizes known so far, by
-name: the first array with an axis "m" fixes m, and all others must agree.
+checks them by schemas and builds the object; `Kept` does both for a dataclass. A schema sees a part
+and the sizes known so far, by name: the first array with an axis "m" fixes m, and all others must
+agree.
 """
 
 import math
 import reprlib
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
@@ -67,7 +68,7 @@ def _agrees(size: int, axis: str | int | None, sizes: Sizes) -> bool:
     return size >= 1 and sizes.setdefault(axis, size) == size
 
 
-def array(*axes: str | int | None, kinds: str = "f", finite: bool = True) -> Schema:
+def array_of(*axes: str | int | None, kinds: str = "f", finite: bool = True) -> Schema:
     """An array with these axes, of one of these kinds of dtype; floats in full, and finite."""
     shape = ", ".join("any" if axis is None else str(axis) for axis in axes)
 
@@ -85,7 +86,7 @@ def array(*axes: str | int | None, kinds: str = "f", finite: bool = True) -> Sch
 
 def bounded(*axes: str | int | None, dtype: str) -> Schema:
     """An array with these axes, of this dtype, of finite numbers that can be added up."""
-    shaped = array(*axes)
+    shaped = array_of(*axes)
 
     def accepts(value: Any, sizes: Sizes) -> bool:
         if not shaped.accepts(value, sizes) or value.dtype != dtype:
@@ -139,7 +140,7 @@ BOUND = Schema(
     "an unsigned number of 64 bits",
     lambda value, sizes: isinstance(value, np.uint64),  # noqa: ARG005
 )
-CLASSES = array(2, kinds="biufU")
+CLASSES = array_of(2, kinds="biufU")
 
 
 def either(*options: Schema) -> Schema:
@@ -187,15 +188,6 @@ def kept(*classes: type, optional: bool = False) -> Schema:
     )
 
 
-def sized(name: str, shape: Callable[[Any], tuple[int, ...]], *axes: str | int | None) -> Schema:
-    """An object of the class "module.Class", whose `shape` has these axes."""
-    of_class = instance(name)
-    return Schema(
-        f"{name} of a size that fits the other parts",
-        lambda value, sizes: of_class.accepts(value, sizes) and fits(shape(value), axes, sizes),
-    )
-
-
 def items(item: Schema, *, least: int = 0) -> Schema:
     """A list, each item of which fits the schema."""
     return Schema(
@@ -220,7 +212,7 @@ def entries(entry: Schema, *, among: Collection[str] | None = None) -> Schema:
     )
 
 
-COUNT = Schema(
+NOT_NEGATIVE = Schema(
     "a finite number of at least 0",
     lambda value, sizes: NUMBER.accepts(value, sizes) and bool(value >= 0),
 )
@@ -230,6 +222,7 @@ KEY = Schema(
     lambda value, sizes: type(value) is int and 0 <= value < 2**32,  # noqa: ARG005
 )
 NONE = Schema("None", lambda value, sizes: value is None)  # noqa: ARG005
+DICT = Schema("a dict", lambda value, sizes: type(value) is dict)  # noqa: ARG005
 
 
 def check(
@@ -251,6 +244,8 @@ def check_names(parts: Mapping[str, Any], name: str, *, required: Any, optional:
         raise ModelFileError(
             f"The model file does not fit this eqsep: of {name.split('.')[-1]} it lacks "
             f"{_listed(missing)} and has the unknown {_listed(unknown)}."
+            + " A newer eqsep may have written it."
+            * bool(unknown)
         )
 
 
@@ -259,9 +254,33 @@ def _listed(names: set[str]) -> str:
 
 
 def check_parts(
-    parts: Mapping[str, Any], schemas: Mapping[str, Schema], name: str, *, optional: Any = ()
+    parts: Mapping[str, Any], schemas: Mapping[str, Schema], of: type | str, *, optional: Any = ()
 ) -> None:
-    """Refuse parts of which a required one is missing, one is unknown or does not fit."""
+    """Refuse parts of which a required one is missing, one is unknown or does not fit.
+
+    Of a dataclass, which is built from the parts, fields with a default are optional: an older file
+    lacks those that came later.
+    """
+    name = of if isinstance(of, str) else of.__name__
+    if not isinstance(of, str):
+        no_default = (MISSING, MISSING)
+        optional = [f.name for f in fields(of) if (f.default, f.default_factory) != no_default]
     required = [part for part in schemas if part not in optional]
     check_names(parts, name, required=required, optional=optional)
     check(parts, {k: v for k, v in schemas.items() if k in parts}, name, sizes={})
+
+
+class Kept:
+    """A dataclass that a model file holds: the fields that have a schema, as they are."""
+
+    SCHEMAS: ClassVar[Mapping[str, Schema]]
+
+    def state(self) -> dict[str, Any]:
+        """The parts of a model file."""
+        return {name: getattr(self, name) for name in self.SCHEMAS}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any], **others: Any) -> Self:
+        """The object of these parts, and of `others` that are not in the file."""
+        check_parts(state, cls.SCHEMAS, cls)
+        return cls(**state, **others)

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from eqsep.cli.console import Screen
-from eqsep.distributed.spreading import spread
+from eqsep.distributed.mapping import spread
 from eqsep.errors import UserError
 from paper import runner
 from paper.cells import Cell

@@ -1,5 +1,7 @@
 """The detector: what labels mean, what is refused, what it answers, and closed regions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -297,6 +299,26 @@ def test_wrong_parameters_are_refused_by_name(wrong, rows):
     if name == "false_alarm_rate":
         with pytest.raises(ValueError, match="allows one false alarm in a hundred normal rows"):
             cheap().fit(rows, KINDS).set_params(false_alarm_rate=value).predict(rows)
+
+
+def test_parameters_that_a_plan_has_settled_are_refused_where_they_contradict_it(rows):
+    first = cheap(n_landmarks=60, bandwidth=0.7).fit(rows, KINDS)
+    for wrong in ({"n_landmarks": 50}, {"n_landmarks": 70}, {"bandwidth": 0.5}):
+        [(name, value)] = wrong.items()
+        planned = {"n_landmarks": 60, "bandwidth": 0.7}[name]
+        message = f"{name} must be {planned}, as in the plan, or left out, got {value}"
+        with pytest.raises(ValueError, match=message):
+            Detector(plan=first.plan_, **wrong).fit(rows, KINDS)
+    same = Detector(plan=first.plan_, n_landmarks=60, bandwidth=0.7).fit(rows, KINDS)
+    assert_array_equal(same.coef_, Detector(plan=first.plan_).fit(rows, KINDS).coef_)
+    terms = replace(first.plan_.terms, max_landmarks=None)  # as in older files
+    older = replace(first.plan_, terms=terms)
+    with pytest.raises(ValueError, match="n_landmarks must be 60, as in the plan"):
+        Detector(plan=older, n_landmarks=50).fit(rows, KINDS)
+    Detector(plan=older, n_landmarks=70).fit(rows, KINDS)  # of which there may have been 60
+    few = cheap(n_landmarks=5000).fit(rows, KINDS)
+    assert len(few.plan_.terms.landmarks) < 5000
+    Detector(plan=few.plan_, n_landmarks=5000).fit(rows, KINDS)
 
 
 @pytest.mark.parametrize("ask", ["predict", "score_samples", "predict_kind", "p_value", "explain"])

@@ -108,15 +108,15 @@ def test_a_score_does_not_depend_on_the_rows_beside_it(demo, frame, threads, mon
     n_values = len(Z) * len(fitted.plan_.terms.landmarks) * fitted.plan_.terms.pack(Z).shape[1]
     assert n_values > 3 * WORTH_A_THREAD
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    together, likeness = fitted.score_samples(frame), score.likeness(Z)
+    together, likeness = fitted.score_samples(frame), score.kind_likeness(Z)
     monkeypatch.setenv("OMP_NUM_THREADS", threads)
     assert_array_equal(fitted.score_samples(frame), together)
-    assert_array_equal(score.likeness(Z), likeness)
+    assert_array_equal(score.kind_likeness(Z), likeness)
     some = range(0, len(frame), 23)
     alone = np.concatenate([fitted.score_samples(frame.iloc[[i]]) for i in some])
     assert_array_equal(alone, together[::23])
     assert_array_equal(fitted.score_samples(frame.iloc[::-1])[::-1], together)
-    alone = [score.likeness(Z[i : i + 1])[0] for i in some]
+    alone = [score.kind_likeness(Z[i : i + 1])[0] for i in some]
     assert_array_equal(alone, likeness[::23])
 
 

@@ -25,8 +25,7 @@ from eqsep.datasets import make_mixed_demo
 from eqsep.distributed import fit, mapping, score
 from eqsep.distributed import units as division
 from eqsep.distributed.cluster import cluster
-from eqsep.distributed.mapping import total
-from eqsep.distributed.spreading import spread
+from eqsep.distributed.mapping import spread, total
 from eqsep.distributed.units import as_units, units_of
 from eqsep.errors import UserError
 from eqsep.tables import batches as sampling

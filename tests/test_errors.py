@@ -10,7 +10,7 @@ from eqsep.checks import CountingColumnWarning
 from eqsep.client import ServiceError
 from eqsep.datasets.home import MissingDataError
 from eqsep.errors import EqsepWarning, Message, MissingExtraError, ParameterError, UserError
-from eqsep.tables.column import UnreadableError
+from eqsep.tables.reading import UnreadableError
 
 SHARE = "false_alarm_rate must be a number between 0 and 1, got 2. 0.01 allows one in a hundred."
 

@@ -139,7 +139,7 @@ def test_the_kind_it_resembles_is_said(detector, demo):
         rows = demo.X[demo.kind == kind].iloc[:10]
         explanations = detector.explain(rows)
         assert np.mean([e.nearest_kind == kind for e in explanations]) > 0.8
-        likeness = detector.model_.score.likeness(detector.plan_.encode(rows)).max(axis=1)
+        likeness = detector.model_.score.kind_likeness(detector.plan_.encode(rows)).max(axis=1)
         assert_array_equal([e.likeness for e in explanations], likeness)
     alone = Detector(config=Config.fast(), bandwidth=0.5, n_landmarks=60, random_state=0).fit(
         demo.X

@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pandas as pd
@@ -369,17 +369,13 @@ def test_the_graph_says_the_formula_of_the_score(tmp_path, doubted):
     score, terms = detector.model_.score, detector.plan_.terms
     rows = np.vstack([X, X[:300] + rng.normal(scale=2, size=(300, 3))])
     encoded = detector.plan_.encode(rows)
-    axes = terms.along(encoded)
-    parts = {
-        "distance": score.distance(encoded),
-        "vote": terms.votes(encoded, axes, score.leaf_votes),
-        "excess": terms.excess(axes),
-    }
+    values = replace(terms.values(encoded, score.leaf_votes), residual=score.residual(encoded))
     if doubted:
-        parts["likeness"] = terms.kernel_map.combine(encoded, score.likeness_coef).astype(float)
+        g = terms.kernel_map.evaluate(encoded, score.likeness_coef).astype(float)
+        values = replace(values, likeness=g)
     assert score.counts_likeness == doubted
-    assert all((part > 0.05).any() for part in parts.values())
-    combined = score.combine(**parts)
+    assert all((part > 0.05).any() for part in vars(values).values() if part is not None)
+    combined = score.combine(values)
     assert_allclose(combined, detector.score_samples(rows), atol=1e-6)
     assert_allclose(Exported(detector, tmp_path)(rows)["score"], combined, atol=1e-5)
 
@@ -387,7 +383,13 @@ def test_the_graph_says_the_formula_of_the_score(tmp_path, doubted):
 def test_the_graph_knows_every_part_of_the_score():
     """A new part of `Terms` is to be written into `eqsep.export.score`, or refused there."""
     exported = {"landmarks", "kernel", "ellipsoid", "trees", "vote_weight", "likeness_weight"}
-    places = {"is_normal", "doubted", "deviations", "pack"}  # by which the others were chosen
+    places = {
+        "is_normal",
+        "doubted",
+        "deviations",
+        "pack",
+        "max_landmarks",
+    }  # by which the others were chosen
     assert {part.name for part in fields(Terms)} == exported | places
 
 

@@ -104,7 +104,7 @@ def test_scores_through_tensors_are_those_without():
     rng = np.random.default_rng(0)
     X, C = (torch.as_tensor(rng.normal(size=(n, 3)), dtype=torch.float32) for n in (50, 9))
     coef = torch.as_tensor(rng.normal(size=9))
-    expected = KernelMap(Laplacian(gamma=0.5), C.numpy(), 10).combine(X.numpy(), coef.numpy())
+    expected = KernelMap(Laplacian(gamma=0.5), C.numpy(), 10).evaluate(X.numpy(), coef.numpy())
     got = gpu.combined(Laplacian(gamma=0.5), C, X, coef)
     assert_allclose(got.numpy(), expected, atol=1e-5)
 

@@ -152,7 +152,7 @@ from eqsep.engine.kernels import SparseLaplacian
 from eqsep.engine.nystroem import KernelMap
 rows = np.linspace(0, 1, 300, dtype=np.float32).reshape(50, 6)
 kernel = SparseLaplacian(0.5, (1, 2, 4, 8, 16))
-scores = KernelMap(kernel, rows[::2], 50).combine(rows, np.linspace(-1, 1, 25))
+scores = KernelMap(kernel, rows[::2], 50).evaluate(rows, np.linspace(-1, 1, 25))
 print(scores.tobytes().hex())
 """
 
@@ -188,11 +188,11 @@ def test_threads_change_nothing(n_threads, monkeypatch):
     rng = np.random.default_rng(0)
     X, C = rng.normal(size=(50, 20)), rng.normal(size=(30, 20))
     kernel_map, coef = KernelMap(Laplacian(gamma=0.1), C, 7), rng.normal(size=30)
-    expected = kernel_map.combine(X, coef), kernel_map.features(X)
+    expected = kernel_map.evaluate(X, coef), kernel_map.features(X)
     monkeypatch.setenv("OMP_NUM_THREADS", n_threads)
     monkeypatch.setattr(loops, "WORTH_A_THREAD", 1)
     assert threads() == int(n_threads)
-    assert_array_equal(kernel_map.combine(X, coef), expected[0])
+    assert_array_equal(kernel_map.evaluate(X, coef), expected[0])
     assert_array_equal(kernel_map.features(X), expected[1])
     assert_array_equal(expected[1], np.exp(-0.1 * manhattan(X, C)))
 

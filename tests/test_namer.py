@@ -72,7 +72,7 @@ def test_p_values_are_shares_of_rows_that_are_as_unlike_the_kind(groups):
     new = rows(1, normal=5, pump=10, leak=5, valve=5)[0].astype(np.float32)
     lacking, distance = judges.unlikeness(new)
     found, votes = judges(new)
-    for k, kind in enumerate(judges.kinds):
+    for k, kind in enumerate(judges.sorted_kinds):
         pairs = zip(lacking[..., k], distance[..., k], strict=True)
         want = [slow_p_value(judges, kind, a, b) for a, b in pairs]
         assert_allclose(found[:, k], want, rtol=1e-12)
@@ -87,7 +87,7 @@ def test_the_nearest_row_is_one_of_another_fold():
     _, distance = judges.unlikeness(new)
     far = np.abs(new[:, None] - judges.kept.rows).sum(axis=2)
     for f in range(judges.n_folds):
-        for k, kind in enumerate(judges.kinds):
+        for k, kind in enumerate(judges.sorted_kinds):
             others = far[:, (judges.kept.kind == kind) & (judges.fold != f)]
             want = others.min(axis=1, initial=np.inf)
             assert_allclose(distance[:, f, k], want, rtol=1e-6)
@@ -97,8 +97,8 @@ def test_the_nearest_row_is_one_of_another_fold():
 def test_sets_are_p_values_above_the_rate_likeness_and_rivals():
     namer = namer_of(kept_rows(0, valve=50, leak=4, pump=19))
     assert list(namer.short_kinds(0.05)) == ["leak"]
-    assert namer.needs_likeness(0.05)
-    assert not namer.needs_likeness(0.2)
+    assert namer.needs_kind_likeness(0.05)
+    assert not namer.needs_kind_likeness(0.2)
     new = rows(1, normal=100, pump=200, valve=200, leak=50)[0].astype(np.float32)
     likeness = np.random.default_rng(0).uniform(0, 0.8, size=(len(new), 3))
     p = namer.p_values(new)
@@ -141,7 +141,7 @@ def test_without_a_promise_the_most_alike_kind_is_the_name_where_it_is_alike_eno
     empty = KindRows.none(2, key=3)
     namer = namer_of(empty, kinds=("pump", "leak"), has_promise=False)
     assert namer.judges is None
-    assert namer.needs_likeness(0.05)
+    assert namer.needs_kind_likeness(0.05)
     new, likeness = np.zeros((3, 2), np.float32), np.array([[0.9, 0.6], [0.2, 0.7], [0.4, 0.3]])
     assert namer.names(new, likeness, rate=0.05).tolist() == ["pump", "leak", "unseen"]
     with pytest.raises(UserError, match="no rows of its kinds to compare with"):
@@ -332,8 +332,8 @@ def test_a_row_alone_is_named_as_in_a_batch(fitted):
 def test_likeness_beside_the_score_is_that_of_its_own(fitted):
     X, _ = rows(8, normal=300, pump=100, leak=300)
     Z, function, threshold = fitted.plan_.encode(X), fitted.model_.score, fitted.threshold_
-    score, likeness = function.with_likeness(Z, threshold)
+    score, likeness = function.with_kind_likeness(Z, threshold)
     assert_array_equal(score, function(Z))
     alarm = score > threshold
     assert 0 < alarm.sum() < len(alarm)
-    assert_array_equal(likeness, function.likeness(Z)[alarm])
+    assert_array_equal(likeness, function.kind_likeness(Z)[alarm])

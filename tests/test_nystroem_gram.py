@@ -106,6 +106,6 @@ def test_pieces_of_a_narrow_kernel_give_the_functions_that_the_whole_gives():
     whole = coef(slice(0, 3000))
     order = np.random.default_rng(1).permutation(3000)
     pieces = coef(order[:700], order[700:703], order[703:])
-    f = kernel_map.combine(X, whole, dtype=float)
-    assert_allclose(kernel_map.combine(X, pieces, dtype=float), f, atol=1e-6)
+    f = kernel_map.evaluate(X, whole, dtype=float)
+    assert_allclose(kernel_map.evaluate(X, pieces, dtype=float), f, atol=1e-6)
     assert f.std() > 0.1, "nothing is learnt"

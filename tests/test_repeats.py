@@ -6,7 +6,7 @@ import pytest
 
 from eqsep.cli import score as repeating
 from eqsep.cli.score import Repeats
-from eqsep.tables.column import UnreadableError
+from eqsep.tables.reading import UnreadableError
 
 
 class Lengths:

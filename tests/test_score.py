@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.linear_model import Ridge
 
 from eqsep.detector import Config
-from eqsep.detector.score import MOST_ALIKE, Score, Terms, kernel_over, leaf_votes
+from eqsep.detector.score import MOST_ALIKE, Score, Terms, TermValues, kernel_over, leaf_votes
 from eqsep.engine.kernels import Laplacian
 from eqsep.tables.encoder import Encoder
 from eqsep.tables.reading import read_table
@@ -41,28 +41,28 @@ def test_the_formula(v):
     d, t, e = abs(d), abs(t) / 3, abs(e)
     score = TRUSTED[0]
     score = replace(score, terms=replace(score.terms, vote_weight=v))
-    found = score.combine(distance=d, vote=t, excess=e)
+    found = score.combine(TermValues(residual=d, vote=t, excess=e))
     assert_allclose(found, np.maximum(d, t) + v * t + e)
     doubted = DOUBTED[0]
     doubted = replace(doubted, terms=replace(doubted.terms, vote_weight=v))
     w = doubted.terms.likeness_weight
-    found = doubted.combine(distance=d, vote=t, excess=e, likeness=g)
+    found = doubted.combine(TermValues(residual=d, vote=t, excess=e, likeness=g))
     assert_allclose(found, d + v * t + e + w * np.clip(g, 0, MOST_ALIKE))
-    assert_allclose(doubted.combine(distance=d, vote=t, excess=e), d + v * t + e)
+    assert_allclose(doubted.combine(TermValues(residual=d, vote=t, excess=e)), d + v * t + e)
 
 
 @pytest.mark.parametrize("made", [TRUSTED, DOUBTED], ids=["trusted", "doubted"])
 def test_a_score_is_its_terms_combined(made):
     score, Z, _ = made
-    terms, axes = score.terms, score.terms.along(Z)
+    terms = score.terms
     k = terms.kernel_map.features(Z).astype(float)
     g = k @ score.likeness_coef if score.counts_likeness else None
     assert score.counts_likeness == terms.doubted
-    parts = {"vote": terms.votes(Z, axes, score.leaf_votes), "excess": terms.excess(axes)}
-    want = score.combine(distance=abs(1 - k @ score.coef[:, 0]), **parts, likeness=g)
+    values = terms.values(Z, score.leaf_votes)
+    want = score.combine(replace(values, residual=abs(1 - k @ score.coef[:, 0]), likeness=g))
     assert_allclose(score(Z), want, atol=1e-5)
-    assert_allclose(score.distance(Z), abs(1 - k @ score.coef[:, 0]), atol=1e-5)
-    assert_allclose(score.likeness(Z), k @ score.coef[:, 1:], atol=1e-5)
+    assert_allclose(score.residual(Z), abs(1 - k @ score.coef[:, 0]), atol=1e-5)
+    assert_allclose(score.kind_likeness(Z), k @ score.coef[:, 1:], atol=1e-5)
 
 
 def test_f_is_a_ridge_regression():
@@ -132,7 +132,7 @@ def test_without_a_labelled_anomaly_nothing_votes():
     score = Score.solve(terms, terms.sums(Z, np.ones((400, 1)), np.ones(400)), CONFIG)
     assert terms.trees is None
     assert len(score.leaf_votes) == 0
-    assert score.likeness(Z).shape == (400, 0)
+    assert score.kind_likeness(Z).shape == (400, 0)
     far = np.full((1, Z.shape[1]), 1e4, dtype=np.float32)
     assert score(far)[0] >= 1 - 1e-9
 

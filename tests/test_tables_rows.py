@@ -8,9 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep.datasets import make_mixed_demo
 from eqsep.tables import TableEncoder
-from eqsep.tables.column import Column
 from eqsep.tables.encoder import id_columns
-from eqsep.tables.reading import arrow_numbers, read_table
+from eqsep.tables.reading import Column, arrow_numbers, read_table
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from sklearn.metrics import average_precision_score
 
 from eqsep import Detector, load_model
 from eqsep.arrays import same_parts
+from eqsep.detector.score import TermValues
 from eqsep.engine.trees import Trees, anomalous_shares
 
 
@@ -214,10 +215,10 @@ def test_a_row_that_trees_are_sure_of_is_as_anomalous_as_one_far_away(fitted):
     found, rows, _ = fitted
     score = found.model_.score
     doubted = replace(score, terms=replace(score.terms, doubted=True))
-    v, parts = score.terms.vote_weight, {"excess": np.zeros(2)}
-    parts |= {"distance": np.array([0.2, 0.9]), "vote": np.array([0.7, 0.1])}
-    assert_allclose(score.combine(**parts), [0.7 + 0.7 * v, 0.9 + 0.1 * v])
-    assert_allclose(doubted.combine(**parts), parts["distance"] + v * parts["vote"])
+    v, residual, vote = score.terms.vote_weight, np.array([0.2, 0.9]), np.array([0.7, 0.1])
+    values = TermValues(residual=residual, vote=vote, excess=np.zeros(2))
+    assert_allclose(score.combine(values), [0.7 + 0.7 * v, 0.9 + 0.1 * v])
+    assert_allclose(doubted.combine(values), residual + v * vote)
     Z = found.plan_.encode(rows)
     votes = score.terms.votes(Z, score.terms.along(Z), score.leaf_votes)
     assert (found.score_samples(rows) >= (1 + v) * votes - 1e-12).all()

@@ -48,8 +48,7 @@ from eqsep.io.dialect import Layout
 from eqsep.labels import NORMAL, natural_order
 from eqsep.report import write_report
 from eqsep.report.timelines import BacktestReport
-from eqsep.tables.column import Column, UnreadableError
-from eqsep.tables.reading import Table
+from eqsep.tables.reading import Column, Table, UnreadableError
 
 
 @reads_tables

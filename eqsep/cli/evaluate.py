@@ -16,6 +16,7 @@ from rich.table import Table as Shown
 from rich.text import Text
 from sklearn.base import BaseEstimator
 
+from eqsep.arrays import objects
 from eqsep.checks import (
     DataWarning,
     Finding,
@@ -63,7 +64,6 @@ from eqsep.labels import WITHOUT
 from eqsep.report import write_report
 from eqsep.report.evaluations import EvaluationReport, evaluation_report
 from eqsep.tables import TableEncoder
-from eqsep.tables.column import objects
 from eqsep.tables.reading import RowGroups, Table
 
 

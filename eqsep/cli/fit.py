@@ -20,6 +20,7 @@ import pyarrow as pa
 import typer
 
 from eqsep import distributed
+from eqsep.arrays import objects
 from eqsep.checks import Finding, check_columns
 from eqsep.cli.console import Screen, in_command, print_warnings, progress
 from eqsep.cli.inputs import as_read, load_detector, pieces_for
@@ -81,7 +82,6 @@ from eqsep.report import HeldOut, Usage, detector_report, write_report
 from eqsep.report.measured import LaterRows
 from eqsep.tables import batches
 from eqsep.tables.batches import LabelledRows, Strata, sample_size
-from eqsep.tables.column import objects
 from eqsep.tables.reading import RowGroups, Table, read_table
 
 _SAME = ("alpha", "unlabelled", "unlabelled_weight")  # of models that are to be merged

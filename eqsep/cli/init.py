@@ -18,8 +18,7 @@ from eqsep.cli.project import ENDING, NAME, Project
 from eqsep.errors import UserError
 from eqsep.files import written_whole
 from eqsep.io import open_table
-from eqsep.tables.column import Column
-from eqsep.tables.reading import Table, read_table
+from eqsep.tables.reading import Column, Table, read_table
 
 _LABEL_WORDS = {
     *("label", "labels", "class", "kind", "target", "attack", "anomaly", "outlier", "fault"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
+from eqsep.arrays import objects
 from eqsep.detector.calibration import checked_rate
 from eqsep.detector.model import Model
 from eqsep.detector.plan import Plan
@@ -22,8 +23,17 @@ from eqsep.io.inference import is_text, without_missing, written
 from eqsep.io.text import unreadable
 from eqsep.persistence import ModelFileError, load_model, read_model
 from eqsep.persistence.container import MAGIC
-from eqsep.tables.column import Column, UnreadableError, column_of, objects, text_of
-from eqsep.tables.reading import NUMERIC, PLAINLY, Table, read_table, with_groups
+from eqsep.tables.reading import (
+    NUMERIC,
+    PLAINLY,
+    Column,
+    Table,
+    UnreadableError,
+    column_of,
+    read_table,
+    text_of,
+    with_groups,
+)
 
 if TYPE_CHECKING:
     from eqsep.detector import Detector  # which needs scikit-learn

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from eqsep.arrays import objects
 from eqsep.cli.inputs import (
     NUMBER,
     TRUTHS,
@@ -26,8 +27,7 @@ from eqsep.errors import EqsepWarning, Note, UserError, did_you_mean, quoted, wa
 from eqsep.io.dialect import Layout
 from eqsep.io.files import Choice, chosen, mixed_columns, whole, with_categories
 from eqsep.labels import NORMAL, USUAL_NORMAL, WITHOUT, RowLabels, natural_order
-from eqsep.tables.column import objects, text_of
-from eqsep.tables.reading import Table, read_table
+from eqsep.tables.reading import Table, read_table, text_of
 
 MOST_KINDS = 500  # more labels than that are ids or measurements
 _FINE = {

@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from eqsep import detector as detecting
+from eqsep.arrays import objects
 from eqsep.cli.console import (
     Screen,
     print_stderr,
@@ -48,7 +49,6 @@ from eqsep.io.writing import (
     table_writer,
 )
 from eqsep.labels import WITHOUT, natural_order
-from eqsep.tables.column import objects
 from eqsep.tables.reading import Table
 
 Judged = Annotated[

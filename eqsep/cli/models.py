@@ -23,7 +23,7 @@ from eqsep.io.files import check_not_read
 from eqsep.labels import NORMAL, natural_order
 from eqsep.persistence.container import origin
 from eqsep.report.learnt import trust_in
-from eqsep.tables.column import text_of
+from eqsep.tables.reading import text_of
 
 
 def merge(

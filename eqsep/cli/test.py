@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table as Shown
 from rich.text import Text
 
+from eqsep.arrays import objects
 from eqsep.cli.console import Screen, format_counts, in_command, print_warnings
 from eqsep.cli.inputs import as_read, columns_for, load_detector, persistent_alarms, whole_pieces
 from eqsep.cli.labelled import InputSpec, check_some_label, y_for
@@ -39,7 +40,6 @@ from eqsep.io.files import Choice, cast
 from eqsep.labels import NORMAL, WITHOUT, read_row_labels
 from eqsep.report import write_report
 from eqsep.report.assessments import AssessmentReport, assessment_report
-from eqsep.tables.column import objects
 from eqsep.tables.reading import Table
 
 

@@ -280,7 +280,7 @@ def warn_of_rows(
 
 def _warn_of_far_rows(model: Model, normal: np.ndarray, *, judged: bool) -> None:
     limit = _FAR if judged else min(model.threshold, _FAR)
-    far = model.score.distance(normal) > limit
+    far = model.score.residual(normal) > limit
     if far.sum() < _FEWEST_FAR or far.mean() <= _TIMES * model.promise.false_alarm_rate:
         return
     hint, topic = "Fit again with these rows among the others.", ""
@@ -297,7 +297,7 @@ def _warn_of_far_rows(model: Model, normal: np.ndarray, *, judged: bool) -> None
 
 def _warn_of_new_kind(model: Model, rows: np.ndarray, kind: str) -> None:
     alarm, rate = float(np.mean(model.score(rows) > model.threshold)), model.promise.unseen_rate
-    likeness = model.score.likeness(rows) if model.namer.needs_likeness(rate) else None
+    likeness = model.score.kind_likeness(rows) if model.namer.needs_kind_likeness(rate) else None
     packed = model.plan.encoder.pack(rows)
     shares = model.namer.taken_for(kind, packed, likeness, rate=rate)
     named = shares.pop(kind, 0.0)

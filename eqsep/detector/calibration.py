@@ -4,14 +4,14 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from numbers import Real
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from eqsep.arrays import WithoutCaches
 from eqsep.detector.holdout import NO_GROUPS, STEP, Grouping, usable
 from eqsep.errors import EqsepWarning, ParameterError, UserError, warn
-from eqsep.schemas import COUNT, RATE, array, bounded, check_parts, damaged, either, word
+from eqsep.schemas import NONE, NOT_NEGATIVE, RATE, Kept, array_of, bounded, damaged, either
 
 CONFIDENCE = 0.95  # of the interval that is given for every model
 _LEVELS = (0.5, 0.75, 0.9)  # shares of the held-out anomalies, the most alike ones, to count by
@@ -43,7 +43,7 @@ def checked_fdr(fdr: object) -> float:
 
 
 @dataclass(frozen=True)
-class Promise:
+class Promise(Kept):
     """What is asked of a model; it may change after the fit.
 
     Attributes
@@ -60,6 +60,12 @@ class Promise:
     confidence: float | None = None
     unseen_rate: float = 0.05
 
+    SCHEMAS: ClassVar = {
+        "false_alarm_rate": RATE,
+        "confidence": either(NONE, RATE),
+        "unseen_rate": RATE,
+    }
+
     def __post_init__(self) -> None:
         checked_rate(self.false_alarm_rate)
         if self.confidence is not None:
@@ -67,23 +73,6 @@ class Promise:
             checked_share(self.confidence, name="confidence", hint=hint)
         hint = "0.05 lets one row in twenty of a seen kind be called unseen."
         checked_share(self.unseen_rate, name="unseen_rate", hint=hint)
-
-    def state(self) -> dict[str, Any]:
-        """The parts of a model file."""
-        return {name: getattr(self, name) for name in _PROMISE}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """The promise of these parts."""
-        check_parts(state, _PROMISE, "Promise")
-        return cls(**state)
-
-
-_PROMISE = {
-    "false_alarm_rate": RATE,
-    "confidence": either(word(None), RATE),
-    "unseen_rate": RATE,
-}
 
 
 class RateInterval(NamedTuple):
@@ -95,7 +84,7 @@ class RateInterval(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration(WithoutCaches):
+class Calibration(Kept, WithoutCaches):
     """The scores of normal rows that were held out of the fit, in a random order.
 
     A new normal row is as likely to have any rank among them (split conformal prediction): so
@@ -130,6 +119,13 @@ class Calibration(WithoutCaches):
     anomaly_scores: np.ndarray = field(default_factory=lambda: np.empty(0))
     n_anomalies: float = 0.0
     groups: np.ndarray = field(default_factory=lambda: NO_GROUPS)
+
+    SCHEMAS: ClassVar = {
+        "scores": bounded(None, dtype="float64"),
+        "anomaly_scores": bounded(None, dtype="float64"),
+        "n_anomalies": NOT_NEGATIVE,
+        "groups": array_of(None, kinds="u"),
+    }
 
     # Which rows count
 
@@ -302,26 +298,13 @@ class Calibration(WithoutCaches):
 
     # What is kept
 
-    def state(self) -> dict[str, Any]:
-        """The parts of a model file."""
-        return {name: getattr(self, name) for name in _CALIBRATION}
-
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
+    def from_state(cls, state: dict[str, Any], **others: Any) -> Self:
         """The calibration of these parts."""
-        check_parts(state, _CALIBRATION, "Calibration")
-        made = cls(**state)
+        made = super().from_state(state, **others)
         if len(made.groups) not in (0, len(made.scores)) or made.groups.dtype != np.uint64:
             damaged("its held-out rows have more groups, or fewer, than there are")
         return made
-
-
-_CALIBRATION = {
-    "scores": bounded(None, dtype="float64"),
-    "anomaly_scores": bounded(None, dtype="float64"),
-    "n_anomalies": COUNT,
-    "groups": array(None, kinds="u"),
-}
 
 
 # One model's rate. With the k-th largest of n held-out scores as the threshold, the share of new

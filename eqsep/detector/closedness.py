@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from eqsep.arrays import objects
 from eqsep.detector.audit import Fitted
 from eqsep.detector.model import Model
-from eqsep.tables.column import WRITERS, Column, objects
-from eqsep.tables.reading import NUMERIC
+from eqsep.tables.reading import NUMERIC, WRITERS, Column
 
 NEW_NAME = "(new name)"
 _DAY = 86_400.0

@@ -1,5 +1,6 @@
 """The detector: what a practitioner starts with, as an estimator of scikit-learn."""
 
+import math
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -26,6 +27,7 @@ from eqsep.detector.first_fit import FirstFit, Fit, batches_of, read, with_weigh
 from eqsep.detector.model import Model
 from eqsep.detector.plan import Plan
 from eqsep.detector.runs import check_length
+from eqsep.detector.score import kernel_over
 from eqsep.errors import ParameterError, UserError, warn
 from eqsep.labels import UNLABELLED, RowLabels
 from eqsep.tables.reading import is_stream, large_in_batches, read_table, with_groups
@@ -75,8 +77,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         What a row without a label counts, as a normal one, where others are labelled normal and it
         is neither trusted nor doubted. None: that of `config`, 0.01.
     plan : Plan, default=None
-        The `plan_` of another detector, to learn what can be merged with it: landmarks,
-        bandwidth and trees are then those of the plan.
+        The `plan_` of another detector, to learn what can be merged with it: landmarks, bandwidth,
+        trees and windows are then those of the plan, and other values of them are refused.
     window : int, default=None
         The last rows of a run by which columns of numbers get others (`eqsep.detector.Windows`).
     device : {"cpu", "cuda", "auto"}, default="cpu"
@@ -218,15 +220,16 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         """
         first, rng = self._first_fit(), check_random_state(self.random_state)
         X, y = large_in_batches(X, y) if sample_weight is None else (X, y)
-        beside = {"groups": groups, "time": time}
         if is_stream(X):
             window = self.window if first.plan is None else first.plan.windows
-            source = batches_of(X, y, **beside, sample_weight=sample_weight, window=window)
-            return self._begin(first.to_stream(source, rng), first.config)
-        table = with_groups(read_table(X, name=type(self).__name__), **beside)
-        if sample_weight is not None:
-            table, y = with_weight(table, y, sample_weight)
-        return self._begin(first.to_rows(table, y, rng, given=y is not None), first.config)
+            more = {"groups": groups, "time": time, "sample_weight": sample_weight}
+            fit = first.to_stream(batches_of(X, y, **more, window=window), rng)
+        else:
+            table = with_groups(read_table(X, name=type(self).__name__), groups, time)
+            if sample_weight is not None:
+                table, y = with_weight(table, y, sample_weight)
+            fit = first.to_rows(table, y, rng, given=y is not None)
+        return self._begin(fit, first.config)
 
     def fit_predict(self, X: Any, y: Any = None, **arguments: Any) -> np.ndarray:
         """Fit, and return what `predict` says of the same rows; `arguments` are those of `fit`.
@@ -346,7 +349,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         if self.window is not None:
             check_length(self.window)
         if plan is not None:
-            _check_plan(plan, window=self.window, unlabelled=self.unlabelled)
+            self._check_plan(plan, config)
         return FirstFit(
             config=config,
             rate=promise.false_alarm_rate,
@@ -380,6 +383,36 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
                 f"plan must be the plan_ of a fitted detector, got a {type(plan).__name__}."
             )
         return plan
+
+    def _check_plan(self, plan: Plan, config: Config) -> None:
+        """Refuse parameters that a given plan contradicts."""
+        terms, windows = plan.terms, plan.windows
+        if self.window is not None and (windows is None or windows.length != self.window):
+            raise UserError(
+                f"Windows of {self.window} rows contradict the plan, which has others or none: "
+                f"that is settled at the first fit.",
+                hint="Leave out window=.",
+                topic="no_windows",
+            )
+        if self.n_landmarks is not None and not terms.are_of(self.n_landmarks):
+            expected = f"{terms.max_landmarks or len(terms.landmarks)}, as in the plan, or left out"
+            raise ParameterError("n_landmarks", expected=expected, got=self.n_landmarks)
+        if self.bandwidth is not None:
+            own = kernel_over(terms.landmarks, config=config.for_rows(doubted=terms.doubted))
+            planned = self.bandwidth * float(own.gamma) / float(terms.kernel.gamma)
+            is_known = own.powers == terms.kernel.powers  # those of version 0.1 had one power alone
+            if is_known and not math.isclose(self.bandwidth, planned, rel_tol=1e-3):
+                expected = f"{planned:.4g}, as in the plan, or left out"
+                raise ParameterError("bandwidth", expected=expected, got=self.bandwidth)
+        taken = "doubted" if terms.doubted else "trusted"
+        if self.unlabelled not in ("auto", taken):
+            raise UserError(
+                f"Rows are to be {self.unlabelled}, and they are {taken} in the plan: that is "
+                f"settled at the first fit.",
+                hint=f"Leave out unlabelled=, or fit the detector that plan is from again, with "
+                f"unlabelled={self.unlabelled!r} and labelled anomalies.",
+                topic="contrary_trust",
+            )
 
     def _begin(self, fit: Fit, config: Config) -> Self:
         """Record a first fit, and warn of what it has found."""
@@ -598,24 +631,3 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         from eqsep.export import to_onnx  # graphs know the detector
 
         to_onnx(self.model_, path)
-
-
-def _check_plan(plan: Plan, *, window: int | None, unlabelled: str) -> None:
-    """Refuse parameters that a given plan contradicts."""
-    if window is not None and (plan.windows is None or plan.windows.length != window):
-        raise UserError(
-            f"Windows of {window} rows contradict the plan, which has others or none: that is "
-            f"settled at the first fit.",
-            hint="Leave out window=.",
-            topic="no_windows",
-        )
-    doubted = plan.terms.doubted
-    if unlabelled != "auto" and (unlabelled == "doubted") != doubted:
-        taken = "doubted" if doubted else "trusted"
-        raise UserError(
-            f"Rows are to be {unlabelled}, and they are {taken} in the plan: that is settled at "
-            f"the first fit.",
-            hint=f"Leave out unlabelled=, or fit the detector that plan is from again, with "
-            f"unlabelled={unlabelled!r} and labelled anomalies.",
-            topic="contrary_trust",
-        )

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -15,7 +15,18 @@ from eqsep.detector.plan import Names, Plan
 from eqsep.engine.nystroem import Statistics, narrowed, widened
 from eqsep.errors import UserError
 from eqsep.labels import RowLabels
-from eqsep.schemas import COUNT, FLAG, KEY, Schema, array, bounded, check_parts, damaged, kept
+from eqsep.schemas import (
+    DICT,
+    FLAG,
+    KEY,
+    NOT_NEGATIVE,
+    Kept,
+    array_of,
+    bounded,
+    check_parts,
+    damaged,
+    kept,
+)
 from eqsep.tables.encodings import FAR
 from eqsep.tables.reading import Table
 
@@ -23,7 +34,7 @@ _FEWEST_KIND_ROWS, _MOST_VALUES = 200, 200_000  # of a kind that are kept where 
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class HeldOutRows(WithoutCaches):
+class HeldOutRows(Kept, WithoutCaches):
     """Encoded rows held out of the fit.
 
     Attributes
@@ -47,6 +58,14 @@ class HeldOutRows(WithoutCaches):
     in_groups: bool
     weight: np.ndarray
     names: Mapping[str, np.ndarray] = field(default_factory=dict)
+
+    SCHEMAS: ClassVar = {
+        "rows": bounded(None, None, dtype="float32"),
+        "kind": array_of(None, kinds="U"),
+        "hashes": array_of(None, kinds="u"),
+        "weight": bounded(None, dtype="float64"),
+        "in_groups": FLAG,
+    }
 
     @cached_property
     def is_normal(self) -> np.ndarray:
@@ -109,27 +128,16 @@ class HeldOutRows(WithoutCaches):
             order.append(part[np.argsort(hashes, kind="stable")])
         return first.take(np.concatenate(order))
 
-    def state(self) -> dict[str, Any]:
-        """The parts of a model file."""
-        return {name: getattr(self, name) for name in (*_HELD_ARRAYS, "in_groups")}
-
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
+    def from_state(cls, state: dict[str, Any], **others: Any) -> Self:
         """The rows of these parts."""
-        check_parts(state, _HELD, "HeldOutRows")
+        made = super().from_state(state, **others)
         if len({len(state[name]) for name in _HELD_ARRAYS}) != 1:
             damaged("its held-out rows have not a kind, a hash and a weight each")
-        return cls(**state)
+        return made
 
 
 _HELD_ARRAYS = ("rows", "kind", "hashes", "weight")
-_HELD = {
-    "rows": bounded(None, None, dtype="float32"),
-    "kind": array(None, kinds="U"),
-    "hashes": array(None, kinds="u"),
-    "weight": bounded(None, dtype="float64"),
-    "in_groups": FLAG,
-}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -342,14 +350,14 @@ class Evidence(WithoutCaches):
 _EVIDENCE = {
     "sums": kept(Statistics),
     "held_out": kept(HeldOutRows),
-    "kinds": Schema("a dict", lambda value, sizes: type(value) is dict),  # noqa: ARG005
+    "kinds": DICT,
     "labels": kept(RowLabels),
-    "n_normal": COUNT,
+    "n_normal": NOT_NEGATIVE,
 }
 _KINDS = {
     "rows": bounded(None, None, dtype="float32"),
-    "kind": array(None, kinds="U"),
-    "groups": array(None, kinds="u"),
+    "kind": array_of(None, kinds="U"),
+    "groups": array_of(None, kinds="u"),
     "key": KEY,
 }
 

@@ -114,7 +114,7 @@ class Explainer:
         if not top >= 1:
             raise ParameterError("top", expected="at least 1", got=top)
         Z = self.plan.encoder.encode(table)
-        likeness = self.score.likeness(Z) if self.kinds else np.zeros((len(Z), 0))
+        likeness = self.score.kind_likeness(Z) if self.kinds else np.zeros((len(Z), 0))
         names, columns = self.plan.encoder.column_names, self._columns
         texts = cache(lambda j: _texts(table, j))
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from eqsep.arrays import check_weight
+from eqsep.arrays import check_weight, objects
 from eqsep.checks import (
     Finding,
     check_columns,
@@ -50,7 +50,6 @@ from eqsep.tables.batches import (
     tables,
     width,
 )
-from eqsep.tables.column import objects
 from eqsep.tables.reading import Table, read_table, with_groups
 
 MOST_NAMES = 10_000  # that are counted in a column

@@ -24,7 +24,7 @@ from eqsep.schemas import (
     RATE,
     TEXTS,
     Schema,
-    array,
+    array_of,
     bounded,
     check_parts,
     damaged,
@@ -429,7 +429,7 @@ class HoldOut:
 
 
 _HOLDOUT = {
-    "columns": array(None, kinds="i"),
+    "columns": array_of(None, kinds="i"),
     "key": KEY,
     "bound": BOUND,
     "anomaly_bound": BOUND,

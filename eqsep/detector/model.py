@@ -18,7 +18,7 @@ from eqsep.detector.plan import Plan
 from eqsep.detector.score import Score, fetched, leaf_votes
 from eqsep.errors import UserError, warn
 from eqsep.labels import NORMAL
-from eqsep.schemas import TEXTS, Schema, bounded, check_parts, damaged, either, kept, word
+from eqsep.schemas import DICT, NONE, TEXTS, bounded, check_parts, damaged, either, kept
 from eqsep.tables.reading import read_table, with_groups
 
 
@@ -223,7 +223,7 @@ class Model(WithoutCaches):
     def kind_sets(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Which kinds each encoded row may be of, and their votes.  -> (n, n_kinds) twice"""
         rate = self.promise.unseen_rate
-        likeness = self.score.likeness(rows) if self.namer.needs_likeness(rate) else None
+        likeness = self.score.kind_likeness(rows) if self.namer.needs_kind_likeness(rate) else None
         return self.namer.sets(self.plan.encoder.pack(rows), likeness, rate=rate)
 
     def select(self, X: Any, *, fdr: float) -> np.ndarray:
@@ -267,16 +267,16 @@ class Model(WithoutCaches):
     def _scores_and_kinds(self, rows: Any, threshold: float) -> tuple[np.ndarray, np.ndarray]:
         """The score and the kind of each encoded row, of which those above are alarms."""
         rate, likeness = self.promise.unseen_rate, None
-        if isinstance(rows, np.ndarray) and self.namer.needs_likeness(rate):
-            score, likeness = self.score.with_likeness(rows, threshold)
+        if isinstance(rows, np.ndarray) and self.namer.needs_kind_likeness(rate):
+            score, likeness = self.score.with_kind_likeness(rows, threshold)
         else:
             score = self.score(rows)
         alarms = (score > threshold).nonzero()[0]
         kind = np.full(len(score), NORMAL, dtype=object)
         if len(alarms):
             some = fetched(rows if len(alarms) == len(score) else rows[alarms])
-            if likeness is None and self.namer.needs_likeness(rate):
-                likeness = self.score.likeness(some)
+            if likeness is None and self.namer.needs_kind_likeness(rate):
+                likeness = self.score.kind_likeness(some)
             kind[alarms] = self.namer.names(self.plan.encoder.pack(some), likeness, rate=rate)
         return score, kind
 
@@ -321,8 +321,12 @@ class Model(WithoutCaches):
         if (state["judges"] is None) == bool(len(evidence.kinds.rows)):
             damaged("it lacks trees to name alarms by, or rows that they were grown on")
         if state["judges"] is not None:
-            kept_rows = evidence.kinds
-            judges = Judges.from_state(state["judges"], kept=kept_rows, config=config)
+            judges = Judges.from_state(
+                state["judges"],
+                kept=evidence.kinds,
+                n_folds=config.n_folds,
+                max_near=int(config.max_near_rows),
+            )
             namer = namer.with_judges(judges)
         score = Score(
             terms=plan.terms,
@@ -343,16 +347,15 @@ class Model(WithoutCaches):
         )
 
 
-_DICT = Schema("a dict", lambda value, sizes: type(value) is dict)  # noqa: ARG005
 _MODEL = {
     "plan": kept(Plan),
-    "evidence": _DICT,
+    "evidence": DICT,
     "config": kept(Config),
     "promise": kept(Promise),
     "coef": bounded("m", "t", dtype="float64"),
     "likeness_coef": bounded("m", dtype="float64"),
     "calibration": kept(Calibration),
-    "judges": either(word(None), _DICT),
+    "judges": either(NONE, DICT),
     "caution": kept(Finding, optional=True),
     "left_out": TEXTS,
 }
@@ -363,7 +366,7 @@ def calibrate(score: Score, held_out: HeldOutRows) -> Calibration:
     n_anomalies = 0.0
     if len(held_out.anomalies):
         parts = (held_out.normal, held_out.anomalies)
-        n_anomalies = anomalies_among(*(score.likeness(part).sum(axis=1) for part in parts))
+        n_anomalies = anomalies_among(*(score.kind_likeness(part).sum(axis=1) for part in parts))
     return Calibration(
         score(held_out.normal), score(held_out.anomalies), n_anomalies, held_out.groups
     )

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -24,10 +24,11 @@ from eqsep.engine.loops import compiled, in_threads, inlined
 from eqsep.engine.trees import Trees
 from eqsep.errors import UserError
 from eqsep.labels import OR, UNSEEN
-from eqsep.schemas import array, bounded, check_parts, damaged, kept
+from eqsep.schemas import Kept, array_of, bounded, damaged, kept
 
 LIKE = 0.5  # the likeness above which an alarm gets the name of a kind without a promise
 RIVAL = 0.1  # the share of votes from which on a kind is named besides others
+_TREES = kept(Trees)
 _AT_ONCE = 256  # rows held as distances
 _NO_NAN = frozenset({"nnan", "nsz"})  # so that the least of several is found several at a time
 
@@ -44,7 +45,7 @@ def rows_for(rate: float) -> int:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Judges(WithoutCaches):
+class Judges(Kept, WithoutCaches):
     """What tells the kinds apart: trees and distances, and how the kept rows themselves fare.
 
     Attributes
@@ -72,6 +73,14 @@ class Judges(WithoutCaches):
     n_folds: int
     max_near: int
 
+    SCHEMAS: ClassVar = {  # the rows are kept in the evidence
+        "fold": array_of(None, kinds="i"),
+        "trees": _TREES,
+        "shares": bounded(None, None, dtype="float64"),
+        "lacking": array_of(None, finite=False),
+        "distance": array_of(None, finite=False),  # may be infinite
+    }
+
     @classmethod
     def of(cls, kept: KindRows, config: Config) -> Self:
         """By these rows; their order does not matter."""
@@ -97,8 +106,8 @@ class Judges(WithoutCaches):
         return replace(bare, lacking=lacking, distance=distance)
 
     @cached_property
-    def kinds(self) -> tuple[str, ...]:
-        """In alphabetical order."""
+    def sorted_kinds(self) -> tuple[str, ...]:
+        """The kinds in alphabetical order, as in all arrays here."""
         return tuple(sorted(set(self.kept.kind.tolist())))
 
     def __call__(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -110,10 +119,10 @@ class Judges(WithoutCaches):
     def unlikeness(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The lack of votes and the distance, without each fold.  -> (n, n_folds, n_kinds) twice
 
-        The kinds are `self.kinds`, in alphabetical order.
+        The kinds are `self.sorted_kinds`, in alphabetical order.
         """
         distances, starts, cells = self._near
-        nearest = np.empty((len(rows), self.n_folds, len(self.kinds)))
+        nearest = np.empty((len(rows), self.n_folds, len(self.sorted_kinds)))
 
         def fill(part: slice) -> None:
             for start in range(part.start, part.stop, _AT_ONCE):
@@ -128,12 +137,13 @@ class Judges(WithoutCaches):
         own = self.kept.kind == kind
         lacking, _ = self.unlikeness(self.kept.rows[own])
         times = np.bincount(lacking[np.arange(own.sum()), self.fold[own]].argmin(axis=1))
-        return {k: n / own.sum() for k, n in zip(self.kinds, times.tolist(), strict=False) if n}
+        counted = zip(self.sorted_kinds, times.tolist(), strict=False)
+        return {k: n / own.sum() for k, n in counted if n}
 
     @cached_property
     def _first(self) -> np.ndarray:
         """Where the rows of each kind begin, and the last ones end."""
-        return np.append(np.searchsorted(self.kept.kind, self.kinds), len(self.kept.kind))
+        return np.append(np.searchsorted(self.kept.kind, self.sorted_kinds), len(self.kept.kind))
 
     @cached_property
     def _ranks(self) -> "_Ranks":
@@ -142,44 +152,31 @@ class Judges(WithoutCaches):
     @cached_property
     def _near(self) -> tuple[SparseManhattan, np.ndarray, np.ndarray]:
         """The distances to some rows of each kind, and where those of each kind and fold begin."""
-        code = np.repeat(np.arange(len(self.kinds)), np.diff(self._first))
+        code = np.repeat(np.arange(len(self.sorted_kinds)), np.diff(self._first))
         some = np.flatnonzero(np.arange(len(code)) - self._first[code] < self.max_near)
         cell = code[some] * self.n_folds + self.fold[some]
         order = np.argsort(cell, kind="stable")
         cells, first = np.unique(cell[order], return_index=True)
         return SparseManhattan(self.kept.rows[some[order]]), np.append(first, len(some)), cells
 
-    def state(self) -> dict[str, Any]:
-        """The parts of a model file; the rows are kept in the evidence."""
-        return {name: getattr(self, name) for name in _JUDGES}
-
     @classmethod
-    def from_state(cls, state: dict[str, Any], *, kept: KindRows, config: Config) -> Self:
+    def from_state(cls, state: dict[str, Any], **others: Any) -> Self:
         """The judges of these parts, for kept rows in the order in which `of` puts them."""
-        check_parts(state, _JUDGES, "Judges")
-        made = cls(kept=kept, **state, n_folds=config.n_folds, max_near=int(config.max_near_rows))
+        made = super().from_state(state, **others)
+        kept, n_kinds = made.kept, len(made.sorted_kinds)
         if {len(made.fold), len(made.lacking), len(made.distance)} != {len(kept.rows)}:
             damaged("the rows that it names alarms by have not a fold and a rank each")
         in_range = made.fold.min() >= 0 and made.fold.max() < made.n_folds
         if not in_range or (kept.kind[1:] < kept.kind[:-1]).any():
             damaged("the rows that it names alarms by are not in order")
         trees, n_folds = made.trees, made.n_folds
-        if len(trees.root) % n_folds or made.shares.shape != (trees.n_leaves, len(made.kinds)):
+        if len(trees.root) % n_folds or made.shares.shape != (trees.n_leaves, n_kinds):
             damaged("the trees that it names alarms by are not those of its folds and kinds")
         if trees.column.max(initial=0) >= kept.rows.shape[1]:
             damaged("the trees that it names alarms by look at columns that its rows have not")
         if np.isnan(made.lacking).any() or np.isnan(made.distance).any():
             damaged("how unlike its kind a row is, is no number")
         return made
-
-
-_JUDGES = {
-    "fold": array(None, kinds="i"),
-    "trees": kept(Trees),
-    "shares": bounded(None, None, dtype="float64"),
-    "lacking": array(None, finite=False),
-    "distance": array(None, finite=False),  # may be infinite
-}
 
 
 def _folds(kept: KindRows, code: np.ndarray, n: int) -> np.ndarray:
@@ -302,7 +299,7 @@ class Namer(WithoutCaches):
         units = {kind: self.rows.n_units(kind) for kind in self.kinds}
         return {kind: n for kind, n in units.items() if n < rows_for(rate)}
 
-    def needs_likeness(self, rate: float) -> bool:
+    def needs_kind_likeness(self, rate: float) -> bool:
         """Whether some names come by likeness: of kinds that have too few rows."""
         return bool(self.kinds) and (not self.has_promise or self._limits(rate).any_short)
 
@@ -356,10 +353,10 @@ class Namer(WithoutCaches):
         if self.judges is None or not len(rows):
             return np.ones(shape), np.zeros(shape)
         judged = self.judges(rows)
-        if self.judges.kinds == self.kinds:
+        if self.judges.sorted_kinds == self.kinds:
             return judged
         p, votes = np.ones(shape), np.zeros(shape)
-        columns = [self.kinds.index(kind) for kind in self.judges.kinds]
+        columns = [self.kinds.index(kind) for kind in self.judges.sorted_kinds]
         p[:, columns], votes[:, columns] = judged
         return p, votes
 

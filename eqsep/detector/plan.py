@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -14,7 +14,18 @@ from eqsep.detector.runs import Runs, Windows
 from eqsep.detector.score import Terms
 from eqsep.errors import UserError, quoted
 from eqsep.labels import UNLABELLED, RowLabels, read_row_labels
-from eqsep.schemas import FLAG, LABEL, NONE, POSITIVE, Schema, check_parts, damaged, either, kept
+from eqsep.schemas import (
+    DICT,
+    FLAG,
+    LABEL,
+    NONE,
+    POSITIVE,
+    Kept,
+    check_parts,
+    damaged,
+    either,
+    kept,
+)
 from eqsep.tables.encoder import Encoder
 from eqsep.tables.encodings import Learnt
 from eqsep.tables.reading import Table, read_table, row_parts, with_groups
@@ -24,7 +35,7 @@ Names = Mapping[str, frozenset[str]]  # some names of some columns
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelReading:
+class LabelReading(Kept):
     """What labels, and their absence, say of rows.
 
     A row that nobody has called anomalous is labelled normal or has no label. It is trusted to be
@@ -46,6 +57,13 @@ class LabelReading:
     unlabelled_is_normal: bool
     doubted: bool
     unlabelled_weight: float
+
+    SCHEMAS: ClassVar = {
+        "normal": either(NONE, LABEL),
+        "unlabelled_is_normal": FLAG,
+        "doubted": FLAG,
+        "unlabelled_weight": POSITIVE,
+    }
 
     @classmethod
     def choose(
@@ -106,24 +124,6 @@ class LabelReading:
     def weights(self, labels: RowLabels) -> np.ndarray:
         """What each row counts by its label."""
         return np.where(labels.code == UNLABELLED, self.unlabelled_weight, 1.0)
-
-    def state(self) -> dict[str, Any]:
-        """The parts of a model file."""
-        return {name: getattr(self, name) for name in _READING}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """The reading of these parts."""
-        check_parts(state, _READING, "LabelReading")
-        return cls(**state)
-
-
-_READING = {
-    "normal": either(NONE, LABEL),
-    "unlabelled_is_normal": FLAG,
-    "doubted": FLAG,
-    "unlabelled_weight": POSITIVE,
-}
 
 
 def _check_first_labels(labels: RowLabels, counts: np.ndarray, *, normal: Any, given: bool) -> None:
@@ -344,7 +344,7 @@ class Plan(WithoutCaches):
         encoder, windows = state["encoder"], state["windows"]
         if windows is not None and not set(windows.names) <= set(encoder.names or ()):
             damaged("its windows have not the columns that its table has")
-        terms = Terms.from_state(state["terms"], encoder=encoder)
+        terms = Terms.from_state(state["terms"], deviations=encoder.deviations, pack=encoder.pack)
         holdout = HoldOut.from_state(state["holdout"], encoder=encoder)
         if terms.doubted != state["labels"].doubted:
             damaged("its rows are both trusted and doubted")
@@ -353,11 +353,10 @@ class Plan(WithoutCaches):
         )
 
 
-_DICT = Schema("a dict", lambda value, sizes: type(value) is dict)  # noqa: ARG005
 _PLAN = {
     "encoder": kept(Encoder),
-    "terms": _DICT,
-    "holdout": _DICT,
+    "terms": DICT,
+    "holdout": DICT,
     "labels": kept(LabelReading),
     "windows": kept(Windows, optional=True),
 }

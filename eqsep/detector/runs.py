@@ -15,8 +15,7 @@ import numpy as np
 from eqsep.detector.holdout import Grouping
 from eqsep.errors import ParameterError, UserError
 from eqsep.schemas import TEXTS, Schema, check_parts, damaged, items, word
-from eqsep.tables.column import LARGEST, Column
-from eqsep.tables.reading import RowGroups, Table, read_table, with_groups
+from eqsep.tables.reading import LARGEST, Column, RowGroups, Table, read_table, with_groups
 
 SHORTEST = 2
 _NUMERIC = ("number", "duration")

@@ -2,28 +2,40 @@
 
 | term | what it says of a row | where |
 |---|---|---|
-| distance | abs(1 - f(x)): near 1 far from every normal row | `eqsep.engine.nystroem` |
+| residual | abs(1 - f(x)): near 1 far from every normal row | `eqsep.engine.nystroem` |
 | vote | what trees say: 1 among labelled anomalies | `eqsep.engine.trees` |
 | excess | above 0 where columns do not move together as usual | `eqsep.engine.ellipsoid` |
 | likeness | g(x): 1 at labelled anomalies, where rows are doubted | `eqsep.engine.nystroem` |
 
 `Terms` are chosen at the first fit and never change; `Score` is what sums over rows give them.
+What the terms say of rows flows as `TermValues`.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from eqsep.arrays import WithoutCaches, beside, clipped, same_parts, zeros
+from eqsep.arrays import WithoutCaches, beside, clipped, row_zeros, same_parts
 from eqsep.detector.config import Config
 from eqsep.engine.ellipsoid import Ellipsoid
 from eqsep.engine.kernels import Laplacian, SparseLaplacian
 from eqsep.engine.loops import weighted_sums
 from eqsep.engine.nystroem import DeviceMap, KernelMap, Statistics, choose_landmarks
 from eqsep.engine.trees import Trees, anomalous_shares
-from eqsep.schemas import COUNT, FLAG, array, bounded, check_parts, damaged, kept
+from eqsep.schemas import (
+    FLAG,
+    NONE,
+    NOT_NEGATIVE,
+    WHOLE,
+    Kept,
+    array_of,
+    bounded,
+    damaged,
+    either,
+    kept,
+)
 from eqsep.tables.encoder import Encoder, Packing
 
 MOST_ALIKE = 1.5  # beyond, likeness counts no more
@@ -31,9 +43,30 @@ _MIDDLE = 4  # the power of the kernel whose bandwidth is that of the config
 _AT_ONCE = 4096  # rows held as kernel values
 
 
+@dataclass(frozen=True, kw_only=True)
+class TermValues:
+    """What each term says of rows, arrays or tensors of one number a row.
+
+    None for those that kernel values give, until these are known, and for a term that does not
+    count.
+    """
+
+    vote: Any
+    excess: Any
+    residual: Any = None
+    likeness: Any = None
+
+    def __getitem__(self, part: slice) -> "TermValues":
+        """The same of some rows."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return TermValues(**{k: None if v is None else v[part] for k, v in values.items()})
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Terms(WithoutCaches):
+class Terms(Kept, WithoutCaches):
     """What a row is scored by, fixed at the first fit.
+
+    A field that came later has a default, by which rows are scored as they were before it.
 
     Attributes
     ----------
@@ -53,6 +86,8 @@ class Terms(WithoutCaches):
         The encoded columns that the ellipsoid is of.
     pack : Packing
         From encoded rows to what kernel and trees see.
+    max_landmarks : int or None
+        How many landmarks were asked for; None in files that do not say.
     """
 
     landmarks: np.ndarray
@@ -65,6 +100,19 @@ class Terms(WithoutCaches):
     doubted: bool
     deviations: np.ndarray
     pack: Packing
+    max_landmarks: int | None = None
+
+    SCHEMAS: ClassVar = {
+        "landmarks": bounded("m", "k", dtype="float32"),
+        "is_normal": array_of("m", kinds="b"),
+        "kernel": kept(Laplacian),
+        "ellipsoid": kept(Ellipsoid, optional=True),
+        "trees": kept(Trees, optional=True),
+        "vote_weight": NOT_NEGATIVE,
+        "likeness_weight": NOT_NEGATIVE,
+        "doubted": FLAG,
+        "max_landmarks": either(NONE, WHOLE),
+    }
 
     @classmethod
     def choose(
@@ -124,7 +172,17 @@ class Terms(WithoutCaches):
             doubted=doubted,
             deviations=at,
             pack=encoder.pack,
+            max_landmarks=int(config.n_landmarks),
         )
+
+    def are_of(self, n_landmarks: int) -> bool:
+        """Whether so many landmarks may have been asked for: where rows are few, fewer are found.
+
+        Of terms whose file does not say, no more is known than that they are not more than that.
+        """
+        if self.max_landmarks is None:
+            return len(self.landmarks) <= n_landmarks
+        return n_landmarks == self.max_landmarks
 
     def sums(
         self, rows: np.ndarray, target: np.ndarray, weight: np.ndarray, *, device: str = "cpu"
@@ -157,9 +215,7 @@ class Terms(WithoutCaches):
     def map_on(self, device: str) -> KernelMap | DeviceMap:
         """Encoded rows as kernel values, computed on a device: "cpu", "cuda" or "auto"."""
         if device not in self._maps:
-            self._maps[device] = DeviceMap.of(
-                self.kernel, self.landmarks, self.pack, None, device=device
-            )
+            self._maps[device] = DeviceMap.of(self.kernel, self.landmarks, self.pack, device=device)
         return self._maps[device]
 
     @cached_property
@@ -172,20 +228,25 @@ class Terms(WithoutCaches):
     def _maps(self) -> dict[str, KernelMap | DeviceMap]:
         return {"cpu": self.kernel_map}
 
+    def values(self, rows: Any, leaf_votes: np.ndarray) -> TermValues:
+        """What the terms say of encoded rows that kernel values do not give."""
+        axes = self.along(rows)
+        return TermValues(vote=self.votes(rows, axes, leaf_votes), excess=self.excess(axes))
+
     def along(self, rows: Any) -> Any:
         """Encoded rows along the axes of the ellipsoid.  (n, n_encoded) -> (n, n_axes)"""
         if self.ellipsoid is None:
-            return zeros(rows)[:, None][:, :0]
+            return row_zeros(rows)[:, None][:, :0]
         return self.ellipsoid.along(rows, self.deviations)
 
     def excess(self, axes: Any) -> Any:
         """What rows along the axes score for columns that do not move as in normal rows."""
-        return zeros(axes) if self.ellipsoid is None else self.ellipsoid.excess(axes)
+        return row_zeros(axes) if self.ellipsoid is None else self.ellipsoid.excess(axes)
 
     def votes(self, rows: Any, axes: Any, leaf_votes: np.ndarray) -> Any:
         """The mean vote of the trees on encoded rows, which `axes` has along the axes: 0 to 1."""
         return (
-            zeros(rows)
+            row_zeros(rows)
             if self.trees is None
             else self.trees.mean(self.seen(rows, axes), leaf_votes)
         )
@@ -202,48 +263,24 @@ class Terms(WithoutCaches):
 
     def is_same(self, other: "Terms") -> bool:
         """Whether rows with the same sums get the same score."""
-        own, others = (
-            (t.kernel, t.vote_weight, t.likeness_weight, t.doubted) for t in (self, other)
-        )
-        return (
-            own == others
-            and np.array_equal(self.landmarks, other.landmarks)
-            and same_parts(self.ellipsoid, other.ellipsoid)
-            and same_parts(self.trees, other.trees)
-        )
-
-    def state(self) -> dict[str, Any]:
-        """The parts of a model file; those of the encoder are not among them."""
-        return {name: getattr(self, name) for name in _STATE}
+        names = [name for name in self.SCHEMAS if name != "max_landmarks"]
+        return all(same_parts(getattr(self, name), getattr(other, name)) for name in names)
 
     @classmethod
-    def from_state(cls, state: dict[str, Any], *, encoder: Encoder) -> Self:
-        """The terms of these parts, over the columns of an encoder."""
-        check_parts(state, _STATE, "Terms")
-        terms = cls(**state, deviations=encoder.deviations, pack=encoder.pack)
-        ellipsoid, trees = terms.ellipsoid, terms.trees
-        if len(encoder.counted) != terms.landmarks.shape[1]:
+    def from_state(cls, state: dict[str, Any], **of_encoder: Any) -> Self:
+        """The terms of these parts, and of `deviations` and `pack` of an encoder."""
+        terms = super().from_state(state, **of_encoder)
+        ellipsoid, trees, pack = terms.ellipsoid, terms.trees, terms.pack
+        if len(pack.first) + len(pack.second) != terms.landmarks.shape[1]:
             damaged("its landmarks have not the columns that its table has")
-        if ellipsoid is not None and len(ellipsoid.centre) != len(encoder.deviations):
+        if ellipsoid is not None and len(ellipsoid.centre) != len(terms.deviations):
             damaged("its ellipsoid has not the columns of numbers that its table has")
         n_axes = 0 if ellipsoid is None else ellipsoid.axes.shape[1]
-        if trees is not None and trees.n_columns > len(encoder.pack.first) + n_axes:
+        if trees is not None and trees.n_columns > len(pack.first) + n_axes:
             damaged("its trees look at columns that its table has not")
         if not isinstance(terms.kernel.gamma, float) or not 0 < terms.kernel.gamma < np.inf:
             damaged("the gamma of its kernel is no number above 0")
         return terms
-
-
-_STATE = {
-    "landmarks": bounded("m", "k", dtype="float32"),
-    "is_normal": array("m", kinds="b"),
-    "kernel": kept(Laplacian),
-    "ellipsoid": kept(Ellipsoid, optional=True),
-    "trees": kept(Trees, optional=True),
-    "vote_weight": COUNT,
-    "likeness_weight": COUNT,
-    "doubted": FLAG,
-}
 
 
 def kernel_over(landmarks: np.ndarray, *, config: Config) -> Laplacian:
@@ -300,16 +337,17 @@ class Score(WithoutCaches):
         votes = leaf_votes(sums, doubted=terms.doubted)
         return cls(terms=terms, coef=coef, likeness_coef=likeness, leaf_votes=votes)
 
-    def combine(self, *, distance: Any, vote: Any, excess: Any, likeness: Any = None) -> Any:
-        """The formula: max(distance, vote) + v vote + excess, with v the weight of the vote.
+    def combine(self, values: TermValues) -> Any:
+        """The formula: max(residual, vote) + v vote + excess, with v the weight of the vote.
 
         Where rows are doubted, labelled anomalies are some of all, and trees that know these alone
-        must not decide: distance + v vote + excess + w likeness.
+        must not decide: residual + v vote + excess + w likeness.
         """
-        base = distance if self.terms.doubted else clipped(distance, vote)
-        score = excess + (base + self.terms.vote_weight * vote)
-        if likeness is not None:
-            score = score + self.terms.likeness_weight * clipped(likeness, 0, MOST_ALIKE)
+        terms, vote = self.terms, values.vote
+        base = values.residual if terms.doubted else clipped(values.residual, vote)
+        score = values.excess + (base + terms.vote_weight * vote)
+        if values.likeness is not None:
+            score = score + terms.likeness_weight * clipped(values.likeness, 0, MOST_ALIKE)
         return score
 
     def __call__(self, rows: Any) -> np.ndarray:
@@ -319,36 +357,38 @@ class Score(WithoutCaches):
 
     def _piece(self, rows: Any) -> Any:
         """The same of rows on the device, where the scores stay."""
-        values: Any = self._map.combine(rows, self._functions)
-        values = values.astype(float) if isinstance(rows, np.ndarray) else values.double()
-        return self._combined(values, *self._vote_and_excess(rows))
+        sums: Any = self._map.evaluate(rows, self._functions)
+        sums = sums.astype(float) if isinstance(rows, np.ndarray) else sums.double()
+        return self._combined(sums, self.terms.values(rows, self.leaf_votes))
 
-    def with_likeness(self, rows: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
+    def with_kind_likeness(
+        self, rows: np.ndarray, threshold: float
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The scores, and the likeness to each kind of rows above the threshold.  -> (n,), (m, k)
 
         Kernel values, which take most of the time, are computed once for both.
         """
         functions, kinds = self._functions.T, self._kinds.T
         score, likeness = np.empty(len(rows)), np.empty((len(rows), len(kinds)))
-        vote, excess = self._vote_and_excess(rows)
+        values = self.terms.values(rows, self.leaf_votes)
 
         def fill(part: slice, k: np.ndarray) -> None:
-            values = weighted_sums(k, functions).astype(k.dtype)  # rounded as in `__call__`
-            own = score[part] = self._combined(values.astype(float), vote[part], excess[part])
+            sums = weighted_sums(k, functions).astype(k.dtype)  # rounded as in `__call__`
+            own = score[part] = self._combined(sums.astype(float), values[part])
             above = own > threshold
             likeness[part][above] = weighted_sums(k[above], kinds)
 
         self.terms.kernel_map.each(rows, fill)
         return score, likeness[score > threshold]
 
-    def distance(self, rows: np.ndarray) -> np.ndarray:
+    def residual(self, rows: np.ndarray) -> np.ndarray:
         """|1 - f| alone: near 1 for a row that is near no landmark.  (n, n_encoded) -> (n,)"""
-        f = self._map.combine(rows, self.coef[:, 0]).astype(float)  # rounded as the score is
+        f = self._map.evaluate(rows, self.coef[:, 0]).astype(float)  # rounded as the score is
         return np.asarray(np.abs(1 - f))
 
-    def likeness(self, rows: np.ndarray) -> np.ndarray:
+    def kind_likeness(self, rows: np.ndarray) -> np.ndarray:
         """How much each row is like each kind: 1 at rows of that kind.  -> (n, n_kinds)"""
-        likeness: np.ndarray = self._map.combine(rows, self._kinds, dtype=float)
+        likeness: np.ndarray = self._map.evaluate(rows, self._kinds, dtype=float)
         return likeness
 
     @property
@@ -356,15 +396,10 @@ class Score(WithoutCaches):
         """Whether likeness to labelled anomalies is part of the score."""
         return bool(self.terms.likeness_weight and self.likeness_coef.any())
 
-    def _vote_and_excess(self, rows: Any) -> tuple[Any, Any]:
-        axes = self.terms.along(rows)
-        return self.terms.votes(rows, axes, self.leaf_votes), self.terms.excess(axes)
-
-    def _combined(self, values: Any, vote: Any, excess: Any) -> Any:
-        f, *likeness = values.T
-        return self.combine(
-            distance=abs(1 - f), vote=vote, excess=excess, likeness=next(iter(likeness), None)
-        )
+    def _combined(self, sums: Any, values: TermValues) -> Any:
+        """The score, with the terms that the sums of kernel values, f and perhaps g, give."""
+        f, *g = sums.T
+        return self.combine(replace(values, residual=abs(1 - f), likeness=next(iter(g), None)))
 
     @property
     def _map(self) -> KernelMap | DeviceMap:

@@ -9,9 +9,8 @@ with a process that dies. The result does not depend on how many processes there
 |---|---|
 | `cluster` | Ray: joined, or started and ended |
 | `units` | rows divided: files and parts of them, or blocks of Ray Data |
-| `mapping` | what is made of each unit, and added up in a tree |
+| `mapping` | what is made of each unit, and added up in a tree; any function of any items |
 | `fitting`, `scoring` | a detector fitted; rows scored |
-| `spreading` | any function of any items, as they end |
 """
 
 from eqsep.distributed.fitting import fit

@@ -1,7 +1,8 @@
 """A detector fitted on a cluster."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any
 
@@ -64,7 +65,7 @@ def fit(
     **parameters
         Those of `Detector`.
     """
-    columns = _Columns(groups=groups, time=time)
+    grouped = partial(with_columns, groups=groups, time=time)
 
     def on_cluster(first: FirstFit, rng: np.random.RandomState) -> Fit:
         check_no_windows(first.window if first.plan is None else first.plan.windows)
@@ -73,14 +74,14 @@ def fit(
             seed=seed_of(rng),
             most=batches.SAMPLE,
             labels_alone=first.plan is not None,
-            columns=columns,
+            grouped=grouped,
         )
         with cluster(address):
             units = units_of(dataset, label)
             _check_there(units.names, groups=groups, time=time)
 
             def gather_all(plan: Plan, known: RowLabels) -> Taught:
-                gathering = _Gathering(first=first, plan=plan, known=known, columns=columns)
+                gathering = _Gathering(first=first, plan=plan, known=known, grouped=grouped)
                 evidence = total(units, gathering, add, cpus=cpus_per_task)
                 assert evidence is not None  # the summary has seen rows
                 return plan, evidence
@@ -92,18 +93,6 @@ def fit(
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Columns:
-    """The names of the columns of groups and of times, where there are some."""
-
-    groups: str | None
-    time: str | None
-
-    def of(self, source: Source) -> Source:
-        """The same batches, with the group and time of each row."""
-        return with_columns(source, groups=self.groups, time=self.time)
-
-
-@dataclass(frozen=True, kw_only=True)
 class _Summarising:
     """From the rows of a unit to a summary of them."""
 
@@ -111,7 +100,7 @@ class _Summarising:
     seed: int
     most: int
     labels_alone: bool
-    columns: _Columns
+    grouped: Callable[[Source], Source]
 
     def empty(self, number: int) -> StreamSummary:
         """One that has seen nothing yet."""
@@ -120,7 +109,7 @@ class _Summarising:
 
     def __call__(self, source: Source, number: int) -> StreamSummary | None:
         summary = self.empty(number)
-        summarise(summary, self.columns.of(source), labels_alone=self.labels_alone)
+        summarise(summary, self.grouped(source), labels_alone=self.labels_alone)
         return summary if summary.n_rows else None
 
 
@@ -131,12 +120,12 @@ class _Gathering:
     first: FirstFit
     plan: Plan
     known: RowLabels
-    columns: _Columns
+    grouped: Callable[[Source], Source]
 
     def __call__(self, source: Source, number: int) -> Evidence | None:  # noqa: ARG002
         found = (
             self.first.gather_batch(self.plan, table, y, known=self.known)
-            for table, y in read(self.columns.of(source))
+            for table, y in read(self.grouped(source))
         )
         first = next(found, None)
         return None if first is None else reduce(add, found, first)

@@ -1,7 +1,7 @@
-"""What is made of each unit of rows by Ray Data, and added up in a tree."""
+"""What is made of each unit of rows by Ray Data and added up in a tree, or of any items."""
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
-from eqsep.distributed.cluster import RETRIES, load_ray
+from eqsep.distributed.cluster import RETRIES, cluster, load_ray
 from eqsep.distributed.units import Opened, Units
 from eqsep.engine.loops import threads
 from eqsep.errors import UserError
@@ -157,3 +157,33 @@ def _unpacked(data: Any) -> Iterator[Any]:
         ) from error
     finally:
         options.preserve_order = before
+
+
+def spread(
+    function: Callable[[T], Any], items: Sequence[T], *, address: str | None
+) -> Iterator[tuple[T, Any]]:
+    """Each item with what the function gives for it, or with the error, as they end.
+
+    Each is a task of one processor. Where its process dies, it is tried again, `RETRIES` times.
+    """
+    with cluster(address) as ray:
+        call = ray.remote(num_cpus=1, max_retries=RETRIES)(_call)
+        sent = ray.put(function)
+        waiting = {call.remote(sent, item): item for item in items}
+        try:
+            while waiting:
+                (done,), _ = ray.wait(list(waiting), num_returns=1)
+                item = waiting.pop(done)
+                try:
+                    result = ray.get(done)
+                except ray.exceptions.RayError as error:
+                    result = error
+                yield item, result
+        finally:
+            for task in waiting:
+                ray.cancel(task)
+
+
+def _call(function: Callable[[T], Any], item: T) -> Any:
+    with as_threads():
+        return function(item)

@@ -4,14 +4,14 @@ Each value of a row may be usual and their combination not: a sensor that says a
 its neighbours. A kernel over many columns sees such a row late, since each difference is small.
 """
 
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from eqsep.arrays import clipped, device, namespace
 from eqsep.engine.loops import compiled, in_threads
-from eqsep.schemas import COUNT, POSITIVE, bounded, check_parts
+from eqsep.schemas import NOT_NEGATIVE, POSITIVE, Kept, bounded
 
 MOST_ROWS, MOST_COLUMNS, MOST_VALUES = 20_000, 1500, 10_000_000  # that are looked at
 EDGE = 0.95  # the share of normal rows within the ellipsoid
@@ -24,7 +24,7 @@ _CONSTANT = 1e-6  # deviations: a column that varies less does not vary
 
 
 @dataclass(frozen=True, eq=False)
-class Ellipsoid:
+class Ellipsoid(Kept):
     """Normal rows by the mean and covariance of their columns, and what lies beyond them.
 
     With y the row in axes in which normal rows are uncorrelated and of variance 1, its distance is
@@ -49,6 +49,14 @@ class Ellipsoid:
     edge: float
     tail: float
     weight: float
+
+    SCHEMAS: ClassVar = {
+        "centre": bounded("d", dtype="float64"),
+        "axes": bounded("d", "r", dtype="float64"),
+        "edge": POSITIVE,
+        "tail": POSITIVE,
+        "weight": NOT_NEGATIVE,
+    }
 
     @classmethod
     def of(
@@ -127,25 +135,6 @@ class Ellipsoid:
         log = np.log if isinstance(distance, np.ndarray) else namespace(distance).log
         steps = log(distance / self.edge) / self.tail
         return self.weight * clipped(steps, high=FARTHEST)
-
-    def state(self) -> dict[str, Any]:
-        """The parts of a model file."""
-        return asdict(self)
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
-        """The ellipsoid of these parts."""
-        check_parts(state, _STATE, "Ellipsoid")
-        return cls(**state)
-
-
-_STATE = {
-    "centre": bounded("d", dtype="float64"),
-    "axes": bounded("d", "r", dtype="float64"),
-    "edge": POSITIVE,
-    "tail": POSITIVE,
-    "weight": COUNT,
-}
 
 
 def _deviation(rows: np.ndarray, weight: np.ndarray | None) -> np.ndarray:

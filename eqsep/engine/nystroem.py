@@ -420,7 +420,7 @@ class KernelMap:
         self._divided(fill, X)
         return out
 
-    def combine(self, X: np.ndarray, coef: np.ndarray, *, dtype: Any = None) -> np.ndarray:
+    def evaluate(self, X: np.ndarray, coef: np.ndarray, *, dtype: Any = None) -> np.ndarray:
         """f(x) = Σ_j a_j k(x, c_j) of each row, or of each column of `coef`.  (n, d) -> (n, …)
 
         Summed in double precision, and given in that of the landmarks, or in `dtype`.
@@ -536,7 +536,7 @@ class TensorMap:
         """All kernel values at once.  (n, d) -> (n, n_landmarks)"""
         return namespace(X).concat([k for _, k in self.chunks(X, most=X.shape[0])], axis=0)
 
-    def combine(self, X: Any, coef: Any) -> Any:
+    def evaluate(self, X: Any, coef: Any) -> Any:
         """f(x) = Σ_j a_j k(x, c_j) of each row.  (n, d) -> (n,)"""
         if self._is_fast(X):
             return gpu.combined(self.kernel, self.landmarks, X, coef)
@@ -579,24 +579,19 @@ class DeviceMap:
         Over packed landmarks, a tensor on the device.
     pack : callable
         From encoded rows to rows with the columns of the landmarks.
-    encoding : callable
-        From columns of a table to encoded rows on the device.
     """
 
     there: TensorMap
     pack: Pack
-    encoding: Any
 
     @classmethod
-    def of(
-        cls, kernel: Kernel, landmarks: np.ndarray, pack: Pack, encoding: Any, *, device: str
-    ) -> "DeviceMap":
+    def of(cls, kernel: Kernel, landmarks: np.ndarray, pack: Pack, *, device: str) -> "DeviceMap":
         """The map of encoded landmarks on a device."""
         where = resolve_device(device)  # says what to install where torch is missing
         import torch
 
         packed = torch.as_tensor(pack(landmarks), device=where)
-        return cls(TensorMap(kernel, packed, SENT_AT_ONCE), pack, encoding)
+        return cls(TensorMap(kernel, packed, SENT_AT_ONCE), pack)
 
     def pieces(self, X: Any) -> Iterator[Any]:
         """Encoded rows on the device: all where they are there, else some at a time."""
@@ -627,8 +622,8 @@ class DeviceMap:
             )
         return sums
 
-    def combine(self, X: Any, coef: np.ndarray, *, dtype: Any = np.float32) -> Any:
-        """As `KernelMap.combine`, of encoded rows; of those on the device it stays there."""
+    def evaluate(self, X: Any, coef: np.ndarray, *, dtype: Any = np.float32) -> Any:
+        """As `KernelMap.evaluate`, of encoded rows; of those on the device it stays there."""
         import torch
 
         functions = torch.as_tensor(
@@ -639,7 +634,7 @@ class DeviceMap:
             packed = self.pack(piece)
             part = torch.empty((len(piece), len(functions)), device=packed.device)
             for j, a in enumerate(functions if len(piece) else ()):
-                part[:, j] = self.there.combine(packed, a)
+                part[:, j] = self.there.evaluate(packed, a)
             parts.append(part)
         tall = torch.cat(parts).reshape(len(X), *coef.shape[1:])
         return tall if is_foreign(X) else tall.cpu().numpy().astype(dtype)

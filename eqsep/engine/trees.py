@@ -5,15 +5,15 @@ row's leaves depend on nothing but the row, so what the leaves hold adds up like
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from eqsep.engine.gpu import votes
 from eqsep.engine.loops import compiled, in_threads
-from eqsep.schemas import array, bounded, check_parts, damaged
+from eqsep.schemas import Kept, array_of, bounded, damaged
 
 _AT_ONCE = 512  # rows held as leaves
 _NO_COLUMN = -1  # of a leaf
@@ -21,7 +21,7 @@ SIDE_BY_SIDE = 8  # trees that a row goes down at once
 
 
 @dataclass(frozen=True, eq=False)
-class Trees:
+class Trees(Kept):
     """Binary trees over the columns of rows, all nodes in one list.
 
     Attributes
@@ -41,6 +41,14 @@ class Trees:
     limit: np.ndarray
     left: np.ndarray
     right: np.ndarray
+
+    SCHEMAS: ClassVar = {
+        "root": array_of("trees", kinds="i"),
+        "column": array_of("nodes", kinds="i"),
+        "limit": bounded("nodes", dtype="float32"),
+        "left": array_of("nodes", kinds="i"),
+        "right": array_of("nodes", kinds="i"),
+    }
 
     @classmethod
     def grown(
@@ -232,16 +240,12 @@ class Trees:
         in_threads(fill, len(rows), steps=10 * len(rows) * len(self.root) * of_leaf.shape[1])
         return out
 
-    def state(self) -> dict[str, Any]:
-        """The parts of a model file."""
-        return {name: getattr(self, name) for name in _STATE}
-
     @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Self:
+    def from_state(cls, state: dict[str, Any], **others: Any) -> Self:
         """The trees of these parts, in which every way down must end."""
-        check_parts(state, _STATE, "Trees")
+        made = super().from_state(state, **others)
         numbers = ("root", "column", "left", "right")
-        made = cls(**state | {name: state[name].astype(np.int32) for name in numbers})
+        made = replace(made, **{name: state[name].astype(np.int32) for name in numbers})
         n, inner = len(made.column), np.flatnonzero(made.column >= 0)
         below = np.concatenate([made.left[inner], made.right[inner]])
         leads_on = (below > np.tile(inner, 2)).all() and (below < n).all()
@@ -253,15 +257,6 @@ class Trees:
         if not np.array_equal(np.sort(leaves), np.arange(len(leaves))):
             damaged("the leaves of its trees are not numbered")
         return made
-
-
-_STATE = {
-    "root": array("trees", kinds="i"),
-    "column": array("nodes", kinds="i"),
-    "limit": bounded("nodes", dtype="float32"),
-    "left": array("nodes", kinds="i"),
-    "right": array("nodes", kinds="i"),
-}
 
 
 def _pieces(part: slice) -> Iterator[slice]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from eqsep.arrays import objects
 from eqsep.detector.detector import Detector
 from eqsep.errors import EqsepWarning, ParameterError, UserError
 from eqsep.evaluation.kinds import anomalous_kinds
@@ -22,8 +23,7 @@ from eqsep.evaluation.promises import Share
 from eqsep.labels import NORMAL
 from eqsep.separators.scores import anomaly_score
 from eqsep.tables import TableEncoder
-from eqsep.tables.column import WRITERS, column_of, objects
-from eqsep.tables.reading import Table, read_table
+from eqsep.tables.reading import WRITERS, Table, column_of, read_table
 
 # What is known of a row when a period begins: it is still to come, was seen, was judged because
 # it raised an alarm, or has the label that all rows get in the end.

@@ -1,4 +1,4 @@
-"""The score in the graph: distance, vote, excess and likeness, the threshold and p-value."""
+"""The score in the graph: residual, vote, excess and likeness, the threshold and p-value."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +10,8 @@ from eqsep.detector.model import Model
 from eqsep.detector.score import MOST_ALIKE
 from eqsep.engine.ellipsoid import FARTHEST, Ellipsoid
 from eqsep.engine.trees import Trees
-from eqsep.export.columns import name_distances, name_outputs
 from eqsep.export.graph import Graph, Value
-from eqsep.export.table import Encoded
+from eqsep.export.table import Encoded, name_distances, name_outputs
 
 ROUNDINGS = 1.5  # typical errors of a sum by which two ways to it hardly ever differ
 MANY = 64  # columns: the sums of more of them round more coarsely
@@ -58,9 +57,8 @@ class ScoreGraph:
             error[piece] = np.sqrt(((k * (1 - np.log(k))) ** 2) @ coef**2) @ parts
         coarseness = max(1.0, (rows.shape[1] / MANY) ** 0.5)
         eps = float(np.finfo(np.float32).eps)
-        axes = terms.along(rows)
-        vote = terms.votes(rows, axes, self.model.score.leaf_votes)
-        others = terms.excess(axes) + (1 + terms.vote_weight) * vote
+        values = terms.values(rows, self.model.score.leaf_votes)
+        others = values.excess + (1 + terms.vote_weight) * values.vote
         return eps * (f + ROUNDINGS * coarseness * error + others)
 
     @cached_property

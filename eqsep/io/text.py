@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
+from eqsep.arrays import objects
 from eqsep.errors import Note, UserError, counted, quoted, warn
 from eqsep.files import written_whole
 from eqsep.io.dialect import Dialect, Layout, detect
@@ -45,8 +46,7 @@ from eqsep.io.streams import (
     raw_stream,
     read_fully,
 )
-from eqsep.tables.column import Column, UnreadableError, objects
-from eqsep.tables.reading import PLAINLY
+from eqsep.tables.reading import PLAINLY, Column, UnreadableError
 
 ROWS_AT_ONCE = 8192
 NOT_UTF8 = "Some text is not UTF-8 and was read as cp1252; if that is wrong, name its encoding."

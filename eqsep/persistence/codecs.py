@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from eqsep.schemas import Schema, Sizes, check, check_names
+from eqsep.schemas import Schema, Sizes, check, check_names, check_parts
 
 
 @dataclass(frozen=True)
@@ -23,25 +23,22 @@ class Codec(ABC):
     ----------
     home : str
         The module in which it is found.
-    called : str or None
-        Its name there, where it is no longer what files call it.
     needs_torch : bool
     """
 
     home: str
-    called: str | None = field(default=None, kw_only=True)
     needs_torch: bool = field(default=False, kw_only=True)
 
     def cls(self, name: str) -> Any:
         """The class itself, which files call `name`: "module.Class"."""
         if self.needs_torch:
             import_module("eqsep.networks")  # says what to install where torch is missing
-        return getattr(import_module(self.home), self.called or name.split(".")[-1])
+        return getattr(import_module(self.home), name.split(".")[-1])
 
     def is_of(self, value: Any, name: str) -> bool:
         """Whether `value` is of this class, which has then been imported."""
         home = sys.modules.get(self.home)
-        return getattr(home, self.called or name.split(".")[-1], None) is type(value)
+        return getattr(home, name.split(".")[-1], None) is type(value)
 
     @abstractmethod
     def encode(self, value: Any) -> dict[str, Any]:
@@ -73,18 +70,9 @@ class RecordCodec(Codec):
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
 
     def decode(self, parts: dict[str, Any], name: str) -> Any:
-        return self.cls(name)(**self.checked(parts, name))
-
-    def checked(self, parts: dict[str, Any], name: str) -> dict[str, Any]:
-        """The parts, if they are what the fields may be."""
         cls = self.cls(name)
-        no_default = (dataclasses.MISSING, dataclasses.MISSING)
-        required = [
-            f.name for f in dataclasses.fields(cls) if (f.default, f.default_factory) == no_default
-        ]
-        check_names(parts, name, required=required, optional=self.fields)
-        check(parts, {k: v for k, v in self.fields.items() if k in parts}, name, sizes={})
-        return parts
+        check_parts(parts, self.fields, cls)
+        return cls(**parts)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from eqsep.schemas import (
     ModelFileError,
     Schema,
     Sizes,
-    array,
+    array_of,
     check,
     check_names,
     damaged,
@@ -126,8 +126,8 @@ _AXES: dict[tuple[str, str], tuple[str | int, ...]] = {
     **{("BatchNorm", name): ("k", "d") for name in ("weight", "bias", "mean", "variance")},
     ("Distance", "centre"): ("k", "d"),
 }
-_MAPS = array(None, None, None)
-_ROWS = array(None, None)
+_MAPS = array_of(None, None, None)
+_ROWS = array_of(None, None)
 _SHARE = Schema(
     "a number from 0 to 1",
     lambda value, sizes: type(value) is float and 0 <= value <= 1,  # noqa: ARG005
@@ -213,11 +213,11 @@ _SVC_PARAMETERS = {
     "cache_size": NUMBER,
 }
 _SVC_LEARNT = {
-    "support_vectors_": array("n", "d"),
-    "support_": array("n", kinds="i"),
-    "n_support_": array(2, kinds="i"),
-    "dual_coef_": array(1, "n"),
-    "intercept_": array(1),
+    "support_vectors_": array_of("n", "d"),
+    "support_": array_of("n", kinds="i"),
+    "n_support_": array_of(2, kinds="i"),
+    "dual_coef_": array_of(1, "n"),
+    "intercept_": array_of(1),
     "classes_": CLASSES,
     "gamma_": NUMBER,
 }

@@ -17,6 +17,7 @@ import numpy as np
 from eqsep.detector.calibration import Calibration, Promise
 from eqsep.detector.config import Config
 from eqsep.detector.evidence import HeldOutRows
+from eqsep.detector.holdout import NO_GROUPS
 from eqsep.detector.model import Model
 from eqsep.detector.plan import LabelReading, Plan
 from eqsep.engine.kernels import Laplacian
@@ -44,24 +45,14 @@ class Change:
         Parts that the older format lacks, where they are not the defaults of the class.
     dropped : collection of str
         Parts that the next format no longer has.
-    inside : str or None
-        The part, a dict, in which all this is found.
     """
 
     renames: Mapping[str, str] = field(default_factory=dict)
     convert: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     defaults: Mapping[str, Any] = field(default_factory=dict)
     dropped: Collection[str] = ()
-    inside: str | None = None
 
     def __call__(self, parts: Parts) -> Parts:
-        if self.inside is None:
-            return self._changed(parts)
-        if type(parts.get(self.inside)) is not dict:
-            damaged(f"its {self.inside} are no dict")
-        return parts | {self.inside: self._changed(parts[self.inside])}
-
-    def _changed(self, parts: Parts) -> Parts:
         gone = {*self.renames, *self.dropped}
         kept = {name: part for name, part in parts.items() if name not in gone}
         named = {self.renames[name]: name for name in parts if name in self.renames}
@@ -207,7 +198,7 @@ def _detector(parts: Parts) -> Parts:
             "coef": coef,
             "likeness_coef": parts.get("anomaly_coef_", np.zeros(len(coef))),
             "calibration": Calibration.from_state(
-                {name: calibration[name] for name in ("scores", *_CALIBRATION[1:])}
+                {name: value for name, value in calibration.items() if not name.endswith("rows")}
             ),
             "judges": judges,
             "caution": parts.get("caution_"),
@@ -226,21 +217,14 @@ def _checked(what: str, make: Callable[[], Any]) -> Any:
 
 
 def _old(value: Any, name: str, required: Collection[str], optional: Collection[str]) -> Parts:
-    """The parts of an object of a class that is no more, with defaults for those it lacks."""
+    """The parts of an object of a class that is no more."""
     if not isinstance(value, OldParts):
         damaged(f"{name} is {summary(value)}")
     check_names(value, name, required=required, optional=optional)
-    return _DEFAULTS.get(name, {}) | value
+    return value
 
 
 _CALIBRATION = ("anomaly_rows", "anomaly_scores", "n_anomalies", "groups")
-_DEFAULTS: dict[str, Parts] = {
-    "Calibration": {
-        "anomaly_scores": np.empty(0),
-        "n_anomalies": 0.0,
-        "groups": np.empty(0, dtype=np.uint64),
-    }
-}
 
 
 def _reading(parts: Parts, *, unlabelled_weight: float) -> LabelReading:
@@ -296,7 +280,7 @@ def _held_out(old: Parts, *, in_groups: bool) -> HeldOutRows:
     if type(anomalies) is not np.ndarray or anomalies.ndim != 2:
         damaged("its held-out anomalies are none")
     n, m = len(rows), len(anomalies)
-    groups = old["groups"]
+    groups = old.get("groups", NO_GROUPS)
     if type(groups) is not np.ndarray or (in_groups and groups.shape != (n,)):
         damaged("its held-out rows have more groups, or fewer, than there are")
     if m and anomalies.shape[1] != rows.shape[1]:

@@ -1,9 +1,9 @@
 """Which classes a model file may hold, and what each is made of.
 
 Nothing that is not in `CODECS` is ever built. The names in it are those of the files: a class that
-moves or gets another name keeps its own there, and its codec says where it is found now. A change
-to what a class is made of raises the version of the format by one, so that an older eqsep says of a
-new file that it is newer; `migrations` has how older parts are read.
+moves keeps its own there, and its codec says where it is found now. A part
+that an older file lacks has the default of its field; any other change to what a class is made of
+raises the version of the format, and `migrations` has how older parts are read.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ from eqsep.schemas import (
     RATE,
     WHOLE,
     Schema,
-    array,
+    array_of,
     check_parts,
     counted,
     damaged,
@@ -42,7 +42,7 @@ _HEADS = tuple(
     for head in ("GaussianBump", "TanhBump", "Ridge", "Sigmoid", "RadialBasis")
 )
 _KERNELS = tuple(f"kernels.{k}" for k in ("RBF", "Exponential", "Laplacian", "PairwiseKernel"))
-_LENGTHS = array("d", finite=False)
+_LENGTHS = array_of("d", finite=False)
 _SCALES = Schema(
     f"{_LENGTHS.description} of numbers above 0",  # infinite for a column that never varied
     lambda value, sizes: _LENGTHS.accepts(value, sizes) and bool((value > 0).all()),
@@ -88,10 +88,10 @@ _PIECES: dict[str, Codec] = {
     ),
     "labels.Labels": RecordCodec(
         "eqsep.labels",
-        {"classes": CLASSES, "kinds": array(None, kinds="biufU"), "by_name": FLAG},
+        {"classes": CLASSES, "kinds": array_of(None, kinds="biufU"), "by_name": FLAG},
     ),
     "separators.Frame": RecordCodec(
-        "eqsep.separators.planes", {"centre": array("d"), "scale": _SCALES}
+        "eqsep.separators.planes", {"centre": array_of("d"), "scale": _SCALES}
     ),
     "separators.Columns": RecordCodec(
         "eqsep.separators.network", {"frame": instance("planes.Frame")}, needs_torch=True
@@ -112,10 +112,10 @@ _PIECES: dict[str, Codec] = {
     "networks.History": RecordCodec(
         "eqsep.networks.training",
         {
-            "loss": array("epochs", "k", finite=False),
-            "validation_loss": array("epochs", "k", finite=False),
-            "sigma": array("epochs", None, "k", finite=False),
-            "best_epoch": array("k", kinds="i"),
+            "loss": array_of("epochs", "k", finite=False),
+            "validation_loss": array_of("epochs", "k", finite=False),
+            "sigma": array_of("epochs", None, "k", finite=False),
+            "best_epoch": array_of("k", kinds="i"),
         },
         needs_torch=True,
     ),
@@ -203,20 +203,20 @@ _PARAMETERS: Mapping[str, Schema] = {
     "config": either(NONE, instance("config.Config")),
 }
 _DOOR = {"n_features_in_": counted("d"), "classes_": CLASSES}
-_NAMES = {"feature_names_in_": array("d", kinds="O")}
+_NAMES = {"feature_names_in_": array_of("d", kinds="O")}
 _KERNEL = {
     **_DOOR,
     "chunk_size": WHOLE,
     "kernel_": instance(*_KERNELS),
-    "landmarks_": array("m", "d"),
+    "landmarks_": array_of("m", "d"),
     "labels_": instance("labels.Labels"),
 }
 _SUMS = {
     "closed": word(True),
-    "coef_": array("m"),
-    "gram_": array("m", "m"),
-    "moment_": array("m"),
-    "weight_sum_": array(2),
+    "coef_": array_of("m"),
+    "gram_": array_of("m", "m"),
+    "moment_": array_of("m"),
+    "weight_sum_": array_of(2),
 }
 
 DETECTOR = "detector.Detector"
@@ -226,7 +226,7 @@ ESTIMATORS: dict[str, Codec] = {
         (
             {
                 **_DOOR,
-                "coef_": array("d"),
+                "coef_": array_of("d"),
                 **dict.fromkeys(("intercept_", "epsilon_", "loss_"), NUMBER),
                 "margin_class_": LABEL,
                 "head_": instance(*_HEADS),
@@ -249,7 +249,7 @@ ESTIMATORS: dict[str, Codec] = {
     ),
     "separators.TwinSeparator": EstimatorCodec(
         "eqsep.separators.twin",
-        ({**_DOOR, "t": NUMBER, "coef_": array(2, "d"), "intercept_": array(2)},),
+        ({**_DOOR, "t": NUMBER, "coef_": array_of(2, "d"), "intercept_": array_of(2)},),
         _NAMES,
     ),
     "separators.OneVsSet": EstimatorCodec(
@@ -290,7 +290,7 @@ ESTIMATORS: dict[str, Codec] = {
                 "device": _DEVICE,
                 "columns_": _COLUMNS,
                 "network_": _NETWORK,
-                "centre_": array("k", "code"),
+                "centre_": array_of("k", "code"),
                 "threshold_": NUMBER,
                 "history_": _HISTORY,
                 "pretraining_history_": _HISTORY,
@@ -305,8 +305,8 @@ ESTIMATORS: dict[str, Codec] = {
         (
             {
                 **_DOOR,
-                "low_": array("d"),
-                "high_": array("d"),
+                "low_": array_of("d"),
+                "high_": array_of("d"),
                 "estimator_": _fitted(
                     "d",
                     *("linear.EqualitySeparator", "kernel.KernelEqualitySeparator"),

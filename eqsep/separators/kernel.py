@@ -275,7 +275,7 @@ class KernelEqualitySeparator(Separator):
         """|1 - f(x)| - 1/2, or the decision function of the separator of kernel values."""
         X = self._rows(X)
         if self.closed:
-            return abs(1 - self._map.combine(X, self.coef_)) - 0.5
+            return abs(1 - self._map.evaluate(X, self.coef_)) - 0.5
         return self.separator_.decision_function(self._map.features(X))
 
     def predict_proba(self, X: Any) -> Any:
@@ -284,7 +284,7 @@ class KernelEqualitySeparator(Separator):
         if not self.closed:
             return self.separator_.predict_proba(self._map.features(X))
         xp, bump = namespace(X), GaussianBump()
-        normal = bump.membership((1 - self._map.combine(X, self.coef_)) / 0.5 * bump.half_width)
+        normal = bump.membership((1 - self._map.evaluate(X, self.coef_)) / 0.5 * bump.half_width)
         return xp.stack([normal, 1 - normal], axis=1)
 
     @_only(closed=False)

@@ -3,8 +3,7 @@
 | module | what it knows |
 |---|---|
 | `reading` | any frame, array or list as named columns, with the group, time and weight of rows |
-| `column` | one column as it arrives: its kind, and its values in one form |
-| `encodings`, `decodings` | learnt columns as a matrix, and back to words and units |
+| `encodings` | learnt columns as a matrix, and back to words and units |
 | `tensors` | the same on a device |
 | `encoder` | all columns of a table: matched, encoded, decoded, kept |
 | `transformer` | the same as an estimator of scikit-learn |

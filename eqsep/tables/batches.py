@@ -11,10 +11,9 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
-from eqsep.arrays import device, namespace
+from eqsep.arrays import device, namespace, objects
 from eqsep.errors import UserError, quoted
-from eqsep.tables.column import Column, objects
-from eqsep.tables.reading import RowGroups, Table, is_dataset, read_table
+from eqsep.tables.reading import Column, RowGroups, Table, is_dataset, read_table
 
 CELLS_AT_ONCE = 1_000_000  # rows times columns of a batch that is read from a dataset
 FEWEST_ROWS, MOST_ROWS = 1024, 32_768

@@ -15,23 +15,22 @@ import numpy as np
 from eqsep.engine.loops import compiled
 from eqsep.errors import EqsepWarning, UserError, warn
 from eqsep.schemas import (
+    DICT,
     FLAG,
     LARGE,
     NUMBER,
     POSITIVE,
     TEXTS,
     Schema,
-    array,
+    array_of,
     check_parts,
     damaged,
     either,
     items,
     word,
 )
-from eqsep.tables.column import LARGEST, Column
-from eqsep.tables.decodings import described, value_of
 from eqsep.tables.encodings import Category, Date, Encoding, Learnt, Number
-from eqsep.tables.reading import Table, read_table
+from eqsep.tables.reading import LARGEST, Column, Table, read_table
 
 BOTH = ("quantile", "standard")  # the forms of a number: its rank, and robust deviations
 _FEW = 20  # distinct names: so few are never ids, however few the rows
@@ -305,7 +304,7 @@ class Encoder:
         column = self.columns[j]
         if column is None:
             raise UserError(f"Column {self.column_names[j]!r} was dropped, so it has no value.")
-        return value_of(column, outputs[self.output_source == j])
+        return column.text(outputs[self.output_source == j])
 
     def describe(self, output: int, value: float) -> str:
         """What a value of an output says, in the words and units of the table."""
@@ -313,7 +312,7 @@ class Encoder:
         column = self.columns[j]
         assert column is not None  # a dropped column has no outputs
         first = int(np.searchsorted(self.output_source, j))
-        return f"{self.column_names[j]} {described(column, output - first, float(value))}"
+        return f"{self.column_names[j]} {column.described(output - first, float(value))}"
 
     # Names that are learnt later
 
@@ -403,7 +402,6 @@ _CYCLES = Schema(
     'a list of "hour", "weekday", both or none',
     lambda value, sizes: value in ([], ["hour"], ["weekday"], ["hour", "weekday"]),  # noqa: ARG005
 )
-_DICT = Schema("a dict", lambda value, sizes: type(value) is dict)  # noqa: ARG005
 _REASONS = Schema(
     "a dict of strings",
     lambda value, sizes: (  # noqa: ARG005
@@ -432,7 +430,7 @@ def _is_notation(value: Any) -> bool:
 _STATE = {
     "names": either(word(None), TEXTS),
     "dropped": _REASONS,
-    "columns": items(either(word(None), _DICT), least=1),
+    "columns": items(either(word(None), DICT), least=1),
     "notation": Schema(
         "a dict of notations",
         lambda value, sizes: type(value) is dict and all(map(_is_notation, value.values())),  # noqa: ARG005
@@ -442,14 +440,14 @@ _NUMBER = {
     "kind": word("number"),
     "unit": word("number", "duration"),
     "forms": _FORMS,
-    "ranks": array(3, "knots"),
+    "ranks": array_of(3, "knots"),
     "centre": NUMBER,
     "scale": POSITIVE,
     "with_missing": FLAG,
 }
 _COLUMNS: Mapping[str, Mapping[str, Schema]] = {
     "number": _NUMBER,
-    "date": {"kind": word("date"), "elapsed": _DICT, "cycles": _CYCLES},
+    "date": {"kind": word("date"), "elapsed": DICT, "cycles": _CYCLES},
     "category": {
         "kind": word("category"),
         "frequent": TEXTS,

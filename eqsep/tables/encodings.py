@@ -18,9 +18,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from eqsep.arrays import namespace
+from eqsep.arrays import namespace, objects
 from eqsep.engine.loops import compiled, in_threads, inlined, shared
-from eqsep.tables.column import LARGEST, NAME_WEIGHT, Column, column_of, objects, truth_of
+from eqsep.tables.reading import LARGEST, NAME_WEIGHT, WRITERS, Column, column_of, truth_of
 
 _AT_ONCE = 512  # rows, which stay in the processor's cache while column by column is encoded
 _NUMBERS = {int, float, bool, type(None)}  # types of values that need no reading
@@ -42,6 +42,8 @@ _DAY = 86_400.0
 _WEEK = 7 * _DAY
 _MONDAY = 4 * _DAY  # 1970 began on a Thursday: its first Monday is the fifth
 FAR = 2.0  # a name never seen is farther from every seen one than those are from each other
+_SINGLE = 2**-22  # of a deviation is what single precision leaves open of it
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
 @dataclass(frozen=True)
@@ -150,6 +152,24 @@ class Number:
         gap, rise = np.append(np.diff(knots), 1.0), np.append(low[1:] - high[:-1], 0.0)
         return np.stack([knots, gap, high, rise, at])
 
+    def described(self, output: int, value: float) -> str:
+        """What a value of an output says, in the column's own unit."""
+        if output == len(self.forms):
+            return "is missing" if value > 0.5 else "is not missing"
+        form = self.forms[output]
+        if not self.with_missing and np.isclose(value, self.missing(form), rtol=1e-6):
+            return "is missing"
+        x = _of_rank(self, value) if form == "quantile" else _of_deviation(self, value)
+        near = _SINGLE * abs(x - self.centre) * (abs(value) if abs(value) > LINEAR else 1.0)
+        return f"= {WRITERS[self.unit](_shown(x, within=near))}"
+
+    def text(self, outputs: np.ndarray) -> str:
+        """The value that the outputs of one row encode."""
+        if self.with_missing and outputs[-1] > 0.5:
+            return "missing"
+        form = len(self.forms) - 1  # deviations say it more finely than ranks
+        return self.described(form, float(outputs[form])).removeprefix("= ").removeprefix("is ")
+
 
 @dataclass(frozen=True)
 class Date:
@@ -207,6 +227,20 @@ class Date:
 
     def state(self) -> dict[str, Any]:
         return {"elapsed": self.elapsed.state(), "cycles": self.cycles, "kind": self.kind}
+
+    def described(self, output: int, value: float) -> str:
+        """As of a `Number`."""
+        n_elapsed = len(self.elapsed.outputs)
+        if output < n_elapsed:
+            return self.elapsed.described(output, value)
+        cycle, is_cos = self.cycles[(output - n_elapsed) // 2], (output - n_elapsed) % 2
+        angle = float((np.arccos if is_cos else np.arcsin)(np.clip(value, -1, 1)))
+        turns = [t / (2 * np.pi) % 1 for t in (angle, -angle if is_cos else np.pi - angle)]
+        return "at " + " or ".join(dict.fromkeys(_written_turn(t, cycle) for t in sorted(turns)))
+
+    def text(self, outputs: np.ndarray) -> str:
+        """As of a `Number`."""
+        return self.elapsed.text(outputs[: len(self.elapsed.outputs)])
 
 
 @dataclass(frozen=True)
@@ -291,6 +325,23 @@ class Category:
     def state(self) -> dict[str, Any]:
         return asdict(self) | {"kind": self.kind}
 
+    def described(self, output: int, value: float) -> str:
+        """As of a `Number`.
+
+        Examples
+        --------
+        >>> Category(["flat", "round"], [], with_missing=False).described(1, 1.0)
+        '= round'
+        """
+        name, yes = self.outputs[output], value > 0.5
+        if output < len(self.frequent):
+            return f"= {name[1:]}" if yes else f"is not {name[1:]}"
+        return f"is {name[1:]}" if yes else f"is not {name[1:]}"
+
+    def text(self, outputs: np.ndarray) -> str:
+        """As of a `Number`."""
+        return self.outputs[int(np.argmax(outputs))][1:]
+
 
 def _centre_and_scale(x: np.ndarray) -> tuple[float, float]:
     """The median and a deviation that no tail reaches; x is in order."""
@@ -302,6 +353,43 @@ def _centre_and_scale(x: np.ndarray) -> tuple[float, float]:
 
 
 Learnt = Number | Category | Date  # a learnt column
+
+
+def _of_rank(column: Number, rank: float) -> float:
+    if rank < 0 or rank > 1:
+        t = min(abs(rank if rank < 0 else rank - 1), 1 - 1e-9)
+        steps = column.width * t / (1 - t)
+        return column.knots[0] - steps if rank < 0 else column.knots[-1] + steps
+    ranks = np.column_stack([column.low, column.high])
+    if len(ranks) > 1:
+        ranks[0, 0], ranks[-1, -1] = 0, 1
+    return float(np.interp(rank, ranks.ravel(), np.repeat(column.knots, 2)))
+
+
+def _of_deviation(column: Number, value: float) -> float:
+    size = abs(value)
+    if size > LINEAR:
+        size = LINEAR + float(np.expm1(min(size - LINEAR, 690.0)))
+    if len(column.knots) == 1:
+        size = max(size - JUMP, 0.0)
+    return float(column.centre + np.copysign(min(size * column.scale, LARGEST), value))
+
+
+def _shown(x: float, *, within: float) -> float:
+    """The shortest number so near to `x`, of at most six digits, or all before the point."""
+    x = min(max(x, -LARGEST), LARGEST)
+    for digits in range(1, 7):
+        short = float(f"{x:.{digits}g}")
+        if abs(short - x) <= within:
+            return short
+    return float(round(x)) if 1e5 < abs(x) < 1e15 else short
+
+
+def _written_turn(turn: float, cycle: str) -> str:
+    if cycle == "weekday":
+        return _DAYS[round(turn * 7) % 7]
+    minutes = round(turn * 24 * 60) % (24 * 60)
+    return f"{minutes // 60:02d}:{minutes % 60:02d}"
 
 
 def _turn(seconds: Any, cycle: str, xp: Any) -> Any:

@@ -13,7 +13,6 @@ import numpy as np
 
 from eqsep.arrays import resolve_device
 from eqsep.engine.loops import threads
-from eqsep.tables.column import LARGEST
 from eqsep.tables.encoder import Encoder
 from eqsep.tables.encodings import (
     AT,
@@ -30,7 +29,7 @@ from eqsep.tables.encodings import (
     Encoding,
     beyond,
 )
-from eqsep.tables.reading import Table, row_parts
+from eqsep.tables.reading import LARGEST, Table, row_parts
 
 READ_AT_ONCE = 2**17  # rows
 _MOST_THREADS = 8  # more of them wait for memory

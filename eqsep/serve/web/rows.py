@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from eqsep.arrays import objects
 from eqsep.detector import Detector
 from eqsep.errors import UserError, quoted
 from eqsep.serve.runs import run_columns
 from eqsep.serve.web.limits import Limits, TooMany
-from eqsep.tables.column import LARGEST, Column, UnreadableError, objects
+from eqsep.tables.reading import LARGEST, Column, UnreadableError
 
 _DATE = "a date as in 2026-01-31T12:00:00"
 _READ = {"number": "a number", "date": _DATE, "duration": "seconds", "time": f"a number or {_DATE}"}
