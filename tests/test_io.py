@@ -2,10 +2,12 @@
 
 import gzip
 import warnings
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from eqsep import Detector
 from eqsep.errors import Note, UserError
 from eqsep.io import open_table, read_table, write_table
 
@@ -159,3 +161,9 @@ def test_a_table_of_no_kind_is_refused(tmp_path):
     with pytest.raises(UserError, match="expects a table of pyarrow, a frame, or a dict"):
         write_table(3, tmp_path / "t.csv")
     assert not (tmp_path / "t.csv").exists()
+
+
+@pytest.mark.parametrize("path", ["payments.csv", Path("payments.csv")])
+def test_a_detector_that_is_given_a_path_names_the_reader(path):
+    with pytest.raises(UserError, match=r"expects a table, got .*payments.*read_table\(path\)"):
+        Detector().fit(path)

@@ -12,6 +12,7 @@ type comes from, and asked for its columns in that library's own words.
 import datetime as dt
 import json
 import math
+import os
 import sys
 import zlib
 from collections import Counter
@@ -437,6 +438,11 @@ def read_table(X: Any, *, name: str) -> Table:
     """
     if isinstance(X, Table):
         return X
+    if isinstance(X, str | bytes | os.PathLike):
+        raise UserTypeError(
+            f"{name} expects a table, got {X!r}.",
+            hint="Read a file first: eqsep.io.read_table(path) gives a table.",
+        )
     names, values, categorical, n_rows = _adapter(X)(X)
     for count, what in ((n_rows, "sample"), (len(values), "feature")):
         if count == 0:
