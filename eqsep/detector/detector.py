@@ -28,6 +28,7 @@ from eqsep.detector.plan import Plan
 from eqsep.detector.runs import check_length
 from eqsep.errors import ParameterError, UserError, warn
 from eqsep.labels import UNLABELLED, RowLabels
+from eqsep.progress import phase
 from eqsep.tables.reading import is_stream, large_in_batches, read_table, with_groups
 
 DEVICES = ("cpu", "cuda", "auto")
@@ -383,6 +384,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
 
     def _begin(self, fit: Fit, config: Config) -> Self:
         """Record a first fit, and warn of what it has found."""
+        phase("calibrating")
         caution = next((f for f in fit.findings if f.category in CAUTIONS), None)
         self._model = Model.solve(
             fit.plan, fit.evidence, config, promise=self._promise(), caution=caution
