@@ -13,16 +13,19 @@ import pytest
 import typer
 from invoking import CliRunner
 from pyarrow import parquet
+from workbooks import workbook
 
 from eqsep import Detector
 from eqsep.cli import app, console
 from eqsep.cli import fit as fitting
 from eqsep.cli.console import Job, progress
+from eqsep.datasets.catalogue import DATA_FILES
 from eqsep.detector import Config
 from eqsep.evaluation import Learning, Schedule, backtest, leave_one_kind_out
 from eqsep.io import read_table
 from eqsep.progress import expect, phase, reported_to, reporter, steps
 from eqsep.tables.batches import prefetched
+from paper.__main__ import app as reproduce
 
 
 class Clock:
@@ -312,7 +315,7 @@ def test_periods_and_fits_are_counted(recorder):
     assert recorder.phases == [{"name": "all", "total": 6, "unit": "periods", "done": 6}]
 
 
-@pytest.mark.parametrize("ending", ["csv", "csv.gz", "jsonl", "parquet", "arrow"])
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "jsonl", "parquet", "arrow", "xlsx"])
 def test_reading_counts_bytes_up_to_the_size_of_the_file(recorder, tmp_path, rows, ending):
     table, path = read_table(rows), tmp_path / f"rows.{ending}"
     if ending == "csv.gz":
@@ -321,6 +324,8 @@ def test_reading_counts_bytes_up_to_the_size_of_the_file(recorder, tmp_path, row
         path.write_bytes(rows.read_bytes())
     elif ending == "jsonl":
         path.write_text("".join(f'{{"a": {i}}}\n' for i in range(20_000)))
+    elif ending == "xlsx":
+        workbook(path, data=[["a", "b"], [1, 2], [3, 4]])
     elif ending == "parquet":
         parquet.write_table(table, path)
     else:
@@ -413,6 +418,26 @@ def test_other_commands_that_read_files_count_bytes(jobs, rows, tmp_path, words)
     shares = [*job.ended, (job.name, job.share)]
     assert shares[0][1] == 1
     assert job.command == f"eqsep {name}"
+
+
+def test_the_paper_counts_its_cells(jobs, tmp_path):
+    words = ["bumps", "--quick", "--workers", "1", "--out", str(tmp_path)]
+    assert CliRunner().invoke(reproduce, words).exit_code == 0
+    (job,) = jobs
+    assert job.share == pytest.approx(1)
+    assert job.line == "python -m paper: measuring, 4 of 4 cells, 100 %"
+
+
+def test_a_download_counts_its_bytes(jobs, tmp_path, monkeypatch):
+    def fetch(name, *, data_home, progress):
+        for done in (40, 100):
+            progress(DATA_FILES[0], done, 100)
+        return [data_home / name]
+
+    monkeypatch.setattr("eqsep.cli.data.fetch_data", fetch)
+    assert command("data", "fetch", "thyroid", "--data-home", tmp_path).exit_code == 0
+    (job,) = jobs
+    assert job.line == f"eqsep data fetch: {DATA_FILES[0].name}, 100 %"
 
 
 def test_a_command_in_a_log_says_nothing_of_its_progress(rows, tmp_path):

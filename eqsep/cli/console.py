@@ -196,7 +196,7 @@ class Job:
     @property
     def share(self) -> float | None:
         """What is done of the phase, where it is known how much there is to do."""
-        return min(self.done / self.total, 1.0) if self.total else None
+        return min(round(self.done / self.total, 9), 1.0) if self.total else None
 
     @property
     def seconds(self) -> float:
