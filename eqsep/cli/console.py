@@ -158,12 +158,11 @@ class Job:
 
     Examples
     --------
-    >>> seconds = iter([0, 0, 0, 30])
-    >>> job = Job("eqsep fit", "reading", clock=lambda: next(seconds))
+    >>> job = Job("eqsep fit", "reading")
     >>> job.phase("learning", total=4)
-    >>> job.advance()
+    >>> job.advance(4)
     >>> job.line
-    'eqsep fit: learning, 25 %, about 90 s left'
+    'eqsep fit: learning, 100 %'
     """
 
     def __init__(
