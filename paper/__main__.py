@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from eqsep.cli import Ray
 from eqsep.cli.console import Screen, print_errors
+from eqsep.cli.options import Ray
 from paper.cells import OUT
 
 app = typer.Typer(add_completion=False, pretty_exceptions_show_locals=False)

@@ -1,17 +1,15 @@
 """What `python -m paper` does with its options, and what it shows: progress and verdicts."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from eqsep.cli.console import Screen
+from eqsep.cli.console import progress
 from eqsep.distributed.mapping import spread
 from eqsep.errors import UserError
 from paper import runner
@@ -98,10 +96,14 @@ def run_names(
     """Measure what is not measured yet, write the page and show it; false where a cell failed."""
     wanted = chosen(names)
     cells = [c for name in wanted for c in _PARTS[name].cells(plan)]
-    with _bar() as on_progress:
-        outcome = runner.run(
-            cells, out, executor=executor, on_progress=on_progress, keep_stale=keep_stale
-        )
+    with progress("python -m paper", "measuring") as job:
+
+        def show(now: runner.Progress) -> None:
+            job.advance(now.share - job.done)
+            job.note = f"{now.done:,} of {now.total:,} cells"
+
+        job.expect(1.0)
+        outcome = runner.run(cells, out, executor=executor, on_progress=show, keep_stale=keep_stale)
     found = report(_on_page(wanted, plan, out), plan, out)
     text, page = write_pages(found, out)
     comparisons = [one for one in found.comparisons if one.name in wanted]
@@ -184,29 +186,3 @@ def _table(*columns: str, names: int = 1) -> Table:
         else:
             table.add_column(column.replace(" ", "\n"), justify="right", no_wrap=True)
     return table
-
-
-@contextmanager
-def _bar() -> Iterator[Callable[[runner.Progress], None]]:
-    """A progress bar over the cells, with the time left by the rate so far."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[left]}"),
-    )
-    with Progress(*columns, console=Screen(stderr=True)) as bar:
-        task = bar.add_task("cells", total=None, left="")
-
-        def on_progress(now: runner.Progress) -> None:
-            bar.update(
-                task,
-                completed=now.done,
-                total=now.total,
-                description=f"{now.cell.study}: {now.cell.method}"[:40],
-                left=f"{now.seconds_left / 60:.0f} min left",
-            )
-
-        yield on_progress
-        done = bar.tasks[task].completed
-        bar.update(task, total=done, description="done", left="")

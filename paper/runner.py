@@ -31,12 +31,12 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run is: cells done of all, and what is left by the rate so far."""
+    """How far a run is: cells done of all, and what share of the work that they are."""
 
     cell: Cell
     done: int
     total: int
-    seconds_left: float
+    share: float
 
 
 @dataclass(frozen=True)
@@ -93,16 +93,14 @@ def run(
     todo = [c for c in wanted if c not in before or (c in stale and not keep_stale)]
     words: list[str] = []
     failed: list[tuple[Cell, str]] = []
-    left = sum(map(_seconds, todo))
-    planned = left
+    planned, done = sum(map(_seconds, todo)), 0.0
     for cell, word in executor(todo, out):
         words.append(word)
         if word not in ("measured", "skipped"):
             failed.append((cell, word))
-        left -= _seconds(cell)
+        done += _seconds(cell)
         if on_progress is not None:
-            rate = (time.monotonic() - begin) / max(planned - left, 1e-9)
-            on_progress(Progress(cell, len(words), len(todo), max(left, 0.0) * rate))
+            on_progress(Progress(cell, len(words), len(todo), done / planned))
     return Outcome(
         words.count("measured"),
         len(wanted) - len(todo),

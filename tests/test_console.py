@@ -13,7 +13,6 @@ from eqsep.cli.console import (
     print_errors,
     print_stderr,
     print_warnings,
-    progress,
     sentence,
 )
 from eqsep.errors import (
@@ -98,12 +97,6 @@ def test_a_long_sentence_stays_one_line(capsys):
     print_stderr("word " * 60 + "[bold]end[/]")
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith("[bold]end[/]")
-
-
-def test_progress_is_not_shown_where_there_is_no_screen(capsys):
-    with progress("reading") as say:
-        say("writing")
-    assert capsys.readouterr() == ("", "")
 
 
 def test_the_systems_errors_name_the_file():

@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 from invoking import CliRunner
 
-from eqsep import demo as demos
 from eqsep import load_model
 from eqsep.cli import app
 from eqsep.demo import payments, run_payments
@@ -81,7 +80,7 @@ def printed(tmp_path_factory, demo):
     """What the command prints on a narrow screen, and what it leaves."""
     folder = tmp_path_factory.mktemp("demo") / "a folder"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(demos, "run_payments", lambda **_: demo)
+        patch.setattr("eqsep.cli.demo.run_payments", lambda **_: demo)
         result = CliRunner().invoke(app, ["demo", "--out", str(folder)], env={"COLUMNS": "80"})
     assert result.exit_code == 0, result.output
     return result.stdout, folder
@@ -133,7 +132,7 @@ def test_the_model_and_the_payments_go_together(printed, demo):
 def test_a_bad_place_is_refused_before_any_work(tmp_path, monkeypatch, place, message, more):
     (tmp_path / "file").write_text("")
     for name in ("run_payments", "run_theory"):
-        monkeypatch.setattr(demos, name, lambda **_: pytest.fail("worked for nothing"))
+        monkeypatch.setattr(f"eqsep.cli.demo.{name}", lambda **_: pytest.fail("worked for nothing"))
     result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / place), *more])
     assert result.exit_code == 2
     assert message in result.stderr

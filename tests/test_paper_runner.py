@@ -33,11 +33,11 @@ def test_a_second_run_does_nothing(tmp_path):
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.json")} == before
 
 
-def test_progress_counts_the_cells_and_the_time_left(tmp_path):
+def test_progress_counts_the_cells_and_their_share_of_the_work(tmp_path):
     seen = []
     run(CHEAP, tmp_path, workers=1, on_progress=seen.append)
     assert [(now.done, now.total) for now in seen] == [(1, 2), (2, 2)]
-    assert seen[0].seconds_left > seen[1].seconds_left == 0
+    assert 0 < seen[0].share < seen[1].share == 1
 
 
 def test_alone_short_cells_come_first_and_side_by_side_long_ones(tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ import eqsep
 ROOT = Path(eqsep.__file__).parent
 # From the ground up. A module may import from its own package and from those of layers before it.
 LAYERS = [
-    ["contract", "errors", "files"],
+    ["contract", "errors", "files", "progress"],
     ["arrays", "schemas"],
     ["engine"],
     ["activations", "tables"],
@@ -50,7 +50,7 @@ BY_NAME = {
     "cli/__init__.py",  # a command, when it runs
     "datasets/embeddings.py",  # packages of others
 }
-_NOT_DRAWN = ("__main__", "errors", "files")  # the outer door, and what all may use
+_NOT_DRAWN = ("__main__", "errors", "files", "progress")  # the outer door, and what all may use
 
 parsed = cache(ast.parse)  # every module is looked at several times
 

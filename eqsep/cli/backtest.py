@@ -14,7 +14,7 @@ from rich.table import Table as Shown
 from rich.text import Text
 
 from eqsep import evaluation
-from eqsep.cli.console import Screen, print_warnings
+from eqsep.cli.console import Screen, print_warnings, progress
 from eqsep.cli.inputs import load_detector
 from eqsep.cli.labelled import InputSpec
 from eqsep.cli.options import (
@@ -46,6 +46,7 @@ from eqsep.evaluation import (
 from eqsep.evaluation.peers import PEERS
 from eqsep.io.dialect import Layout
 from eqsep.labels import NORMAL, natural_order
+from eqsep.progress import phase
 from eqsep.report import write_report
 from eqsep.report.timelines import BacktestReport
 from eqsep.tables.reading import Column, Table, UnreadableError
@@ -107,7 +108,7 @@ def backtest(
     settings |= {} if landmarks is None else {"n_landmarks": landmarks}
     rivals = Rivals(settings=settings, refit=refit, pending=pending, against=against, shadow=shadow)
     schedule = Schedule(every=every, delay=delay, verdict=verdict, alarms=alarms, first=first)
-    with print_warnings(), Screen(stderr=True).status("playing back"):
+    with print_warnings(), progress("eqsep backtest", "reading"):
         found = backtest_files(spec, time, schedule, rivals)
     if report is not None:
         write_report(found, report)
@@ -188,6 +189,7 @@ def backtest_files(
     _check_kinds(kind, str(spec.label))
     if model is not None:
         notes += _of_shadow(model, rows, kind, str(rivals.shadow), time=time)
+    phase("playing back")
     found = evaluation.backtest(contenders, rows, kind, time=at[known], schedule=schedule)
     kinds, times = np.unique(kind, return_counts=True)
     counts = dict(zip(kinds.tolist(), times.tolist(), strict=True))

@@ -6,11 +6,14 @@ replaces the hint by its own, where `HINTS` has one for the message's topic.
 
 import os
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
+from datetime import timedelta
+from threading import Event, Lock, Thread
 from typing import Any
 
 import typer
@@ -20,11 +23,16 @@ from typer.core import TyperGroup
 
 from eqsep.errors import Message, Note, ParameterError, UserError, joined, visible
 from eqsep.files import ENDING_SIGNALS
+from eqsep.progress import reported_to
 
 debugging = ContextVar("debugging", default=False)  # whether every error keeps its traceback
 verbose = ContextVar("verbose", default=False)  # whether notes come with their details
 BROKEN_PIPE = 141  # as a shell says of a command that SIGPIPE has ended
 FAULT = 70  # of the software: EX_SOFTWARE of BSD, as 1 says something else here
+_LOOK = 1.0  # seconds after which a log looks whether a line is due
+_MINUTE = 60.0  # seconds
+_WIDTH = 30  # characters of a bar
+_USAGE_ERROR: Any = typer.BadParameter.__base__  # of all mistakes in a command line
 _LONGEST_WORD = 1000  # characters: longer ones are shown in part
 TERMINATED = [128 + number for number in ENDING_SIGNALS]  # likewise of these
 
@@ -97,7 +105,7 @@ def print_errors() -> Iterator[None]:
         with suppress(BrokenPipeError):
             print_stderr(f"Error: {sentence(error)}", style="red")
         raise typer.Exit(2) from error
-    except (typer.Exit, typer.Abort, typer.BadParameter):
+    except (typer.Exit, typer.Abort, _USAGE_ERROR):
         raise
     except MemoryError as error:
         with suppress(BrokenPipeError):
@@ -137,19 +145,167 @@ def print_warnings() -> Iterator[list[str]]:
         print_stderr(f"Warning: {message}", style="yellow")
 
 
-@contextmanager
-def progress(first: str) -> Iterator[Callable[[str], None]]:
-    """What is being done, on the screen, where there is one; it is gone in the end."""
-    console = Screen(stderr=True)
-    if not console.is_terminal:
-        yield lambda text: None  # noqa: ARG005
-        return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+class Job:
+    """Work under way: its phase, what share of that is done, and the time left.
 
-    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(first, total=None)
-        yield lambda text: bar.update(task, description=text)
+    Parameters
+    ----------
+    command : str
+        Whose work it is.
+    first : str
+        The first phase.
+    clock : callable
+        The time in seconds.
+
+    Examples
+    --------
+    >>> job = Job("eqsep fit", "reading")
+    >>> job.phase("learning", total=4)
+    >>> job.advance(4)
+    >>> job.line
+    'eqsep fit: learning, 100 %'
+    """
+
+    def __init__(
+        self, command: str, first: str, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.command, self._clock, self._lock = command, clock, Lock()
+        self._begun = self._logged = clock()
+        self.phase(first)
+
+    def phase(self, name: str, total: float | None = None, unit: str = "") -> None:
+        """Begin another phase, of so many units where that is known."""
+        self.name, self.note = name, ""  # the note is shown with the phase
+        self._count(total, unit)
+
+    def expect(self, total: float, unit: str = "") -> None:
+        """Begin to count the present phase, of so many units."""
+        self._count(total, unit)
+
+    def _count(self, total: float | None, unit: str) -> None:
+        with self._lock:
+            self.total, self.unit, self.done = total, unit, 0.0
+            self._counting_since = self._clock()
+
+    def advance(self, n: float = 1, unit: str = "") -> None:
+        """Count what is done; nothing where the phase is counted in another unit."""
+        with self._lock:
+            if unit == self.unit:
+                self.done += n
+
+    @property
+    def share(self) -> float | None:
+        """What is done of the phase, where it is known how much there is to do."""
+        return min(round(self.done / self.total, 9), 1.0) if self.total else None
+
+    @property
+    def seconds(self) -> float:
+        """How long the work has taken so far."""
+        return self._clock() - self._begun
+
+    @property
+    def state(self) -> str:
+        """The note, the share and the time left, as far as they are known."""
+        share, parts = self.share, [self.note] if self.note else []
+        if share is not None:
+            parts.append(f"{int(100 * share)} %")
+        if share and share < 1:
+            parts.append(_time_left((self._clock() - self._counting_since) * (1 / share - 1)))
+        return ", ".join(parts)
+
+    @property
+    def line(self) -> str:
+        """All of it, for a log."""
+        return f"{self.command}: {', '.join(filter(None, [self.name, self.state]))}"
+
+    def is_line_due(self) -> bool:
+        """Whether a minute has passed since the start, or since this was last so."""
+        if self._clock() - self._logged < _MINUTE:
+            return False
+        self._logged = self._clock()
+        return True
+
+
+def _time_left(seconds: float) -> str:
+    if seconds < 1.5 * _MINUTE:
+        return f"about {max(round(seconds), 1)} s left"
+    if seconds < 90 * _MINUTE:
+        return f"about {seconds / _MINUTE:.0f} min left"
+    return f"about {seconds / _MINUTE / 60:.1f} h left"
+
+
+@contextmanager
+def progress(
+    command: str,
+    first: str,
+    *,
+    prints: bool = False,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[Job]:
+    """A job to which the library reports, shown on standard error.
+
+    On a terminal it is a bar, which is gone in the end; elsewhere a line a minute.
+
+    Parameters
+    ----------
+    command : str
+        Whose work it is, for the lines.
+    first : str
+        The first phase.
+    prints : bool, default=False
+        Whether results go to standard output meanwhile: a terminal shows these, and no bar.
+    clock : callable
+        The time in seconds.
+    """
+    job, console = Job(command, first, clock=clock), Screen(stderr=True)
+    shown: AbstractContextManager[Any] = nullcontext()
+    if not console.file.isatty() or console.is_dumb_terminal:
+        shown = _logged(job)
+    elif not (prints and sys.stdout.isatty()):
+        shown = _drawn(job, console)
+    with reported_to(job), shown:
+        yield job
+
+
+@contextmanager
+def _logged(job: Job) -> Iterator[None]:
+    """Write a line a minute."""
+    ended = Event()
+
+    def write() -> None:
+        while not ended.wait(_LOOK):
+            if job.is_line_due():
+                with suppress(OSError):  # nobody reads it any more
+                    print_stderr(job.line)
+
+    writer = Thread(target=write, daemon=True, name="eqsep progress")
+    writer.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        writer.join()
+
+
+def _drawn(job: Job, console: Screen) -> AbstractContextManager[Any]:
+    """Draw a bar."""
+    from rich.live import Live
+    from rich.progress_bar import ProgressBar
+    from rich.spinner import Spinner
+    from rich.table import Table
+    from rich.text import Text
+
+    spinner = Spinner("dots")
+
+    def draw() -> Table:
+        share, passed = job.share, timedelta(seconds=int(job.seconds))
+        bar = ProgressBar(total=1.0, completed=share or 0.0, pulse=share is None, width=_WIDTH)
+        drawn = Table.grid(padding=(0, 1))
+        drawn.add_row(spinner, Text(job.name), bar, Text(job.state), Text(str(passed)))
+        return drawn
+
+    # Standard output is not redirected: Rich would write it to standard error.
+    return Live(console=console, get_renderable=draw, transient=True, redirect_stdout=False)
 
 
 def print_stderr(message: str, *, style: str | None = None) -> None:

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn
 
-from eqsep.cli.console import CommandGroup, Screen
+from eqsep.cli.console import CommandGroup, Screen, progress
 from eqsep.datasets.catalogue import DATA_FILES, DataFile
 from eqsep.datasets.fetching import fetch_data, state_of
 from eqsep.datasets.home import named_home
@@ -58,16 +57,14 @@ def show_states(data_home: Path | None) -> None:
 
 
 def fetch_files(data_sets: Sequence[str], data_home: Path | None) -> None:
-    """Download data sets with a bar for each file, and print where the files are."""
-    columns = TextColumn("{task.description}"), BarColumn(), DownloadColumn()
-    tasks: dict[str, TaskID] = {}
+    """Download data sets, and print where the files are."""
     paths: list[Path] = []
-    with Progress(*columns, console=Screen(stderr=True)) as bars:
+    with progress("eqsep data fetch", "looking for files") as job:
 
         def show(file: DataFile, done: int, total: int | None) -> None:
-            if file.name not in tasks:
-                tasks[file.name] = bars.add_task(file.name, total=total)
-            bars.update(tasks[file.name], completed=done)
+            if file.name != job.name:
+                job.phase(file.name, total)
+            job.advance(done - job.done)
 
         for name in data_sets:
             paths += fetch_data(name, data_home=data_home, progress=show)

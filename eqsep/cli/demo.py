@@ -17,7 +17,7 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from eqsep.cli.console import Screen
+from eqsep.cli.console import Screen, progress
 from eqsep.demo import run_payments, run_theory
 from eqsep.demo.arrivals import ENTITY, FRAUDS, arriving, arriving_live, fitted_detector
 from eqsep.demo.payments import SEEN, PaymentsDemo
@@ -25,6 +25,7 @@ from eqsep.demo.separation import Closing, Contender, Corner, TheoryDemo
 from eqsep.errors import MissingExtraError, UserError
 from eqsep.io.writing import check_folder, table_writer
 from eqsep.plots import Panel, region_figure, save_figure
+from eqsep.progress import reported_to
 from eqsep.report import Usage, write_report
 
 if TYPE_CHECKING:
@@ -72,8 +73,8 @@ def make_folder(out: Path) -> None:
 def show_payments(console: Console, out: Path) -> None:
     """Run the demonstration, print it, and leave a report, a model and new payments in `out`."""
     make_folder(out)
-    with Screen(stderr=True).status("eqsep") as status:
-        results = run_payments(on_step=status.update)
+    with progress("eqsep demo", "eqsep") as job, reported_to(None):
+        results = run_payments(on_step=job.phase)
     results.detector.save(out / MODEL)
     with table_writer(str(out / ROWS), "csv") as write:
         write(pa.Table.from_pylist(list(results.new.X)))
@@ -203,7 +204,7 @@ def serve_payments(console: Console, out: Path, *, speed: float, port: int) -> N
     asked = Serving(str(ws.store.engine.url), port=port)
     with closing(ws), closing(asked.bound()) as listener:
         if _SERVED not in ws.ledger.names():
-            with Screen(stderr=True).status("learning payments"):
+            with progress("eqsep demo", "learning payments"), reported_to(None):
                 _fill(ws)
         token = ws.people.issue("demo", "admin", by=BY)
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"

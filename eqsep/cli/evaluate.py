@@ -25,7 +25,7 @@ from eqsep.checks import (
     check_labels,
     warn_of,
 )
-from eqsep.cli.console import Screen, print_warnings
+from eqsep.cli.console import Screen, print_warnings, progress
 from eqsep.cli.labelled import InputSpec, LabelColumn
 from eqsep.cli.options import (
     Categorical,
@@ -61,6 +61,7 @@ from eqsep.evaluation import (
 from eqsep.evaluation.peers import PEERS, training_data
 from eqsep.io.dialect import Layout
 from eqsep.labels import WITHOUT
+from eqsep.progress import phase
 from eqsep.report import write_report
 from eqsep.report.evaluations import EvaluationReport, evaluation_report
 from eqsep.tables import TableEncoder
@@ -98,14 +99,8 @@ def evaluate(
     spec = input_spec(rows, layout, label=label, normal=normal, **columns)
     check_report_out(report, rows)
     settings = detector_settings(landmarks, random_state, unlabelled)
-    with print_warnings(), Screen(stderr=True).status("reading") as status:
-        results = evaluate_files(
-            spec,
-            settings,
-            against=",".join(against or ()),
-            seen=seen or (),
-            on_method=status.update,
-        )
+    with print_warnings(), progress("eqsep evaluate", "reading"):
+        results = evaluate_files(spec, settings, against=",".join(against or ()), seen=seen or ())
     console = Screen()
     print_results(console, results)
     if report is not None:
@@ -203,7 +198,6 @@ def evaluate_files(
     *,
     against: str = "",
     seen: Sequence[str] = (),
-    on_method: Callable[[str], None] = lambda name: None,  # noqa: ARG005
 ) -> EvaluationReport:
     """Leave-one-kind-out results of the detector, and of the methods it is set against.
 
@@ -215,8 +209,6 @@ def evaluate_files(
         Names of other methods, with commas between them.
     seen : sequence of str
         The kinds that are the seen one in turn; nothing is all of them.
-    on_method : callable
-        Told the name of each method as it begins.
     """
     names = peers_of(against)
     Detector(**settings).check_parameters()
@@ -247,8 +239,8 @@ def evaluate_files(
         measure = partial(leave_one_kind_out, seen=list(seen) or None)
     beside = {} if among.groups is None else _groups(among.groups)
     results = {}
-    for name, make in makers.items():
-        on_method(name)
+    for number, (name, make) in enumerate(makers.items(), 1):
+        phase(f"{name} ({number} of {len(makers)})")
         peer = _PEERS.get(name)
         estimator = _OnRows(
             rows,
@@ -264,7 +256,7 @@ def evaluate_files(
             random_state=seed,
             **beside,
         )
-    on_method("intervals")
+    phase("intervals")
     return evaluation_report(
         results,
         counts=counts,

@@ -9,7 +9,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from eqsep.cli.console import print_stderr, print_warnings
+from eqsep.cli.console import print_stderr, print_warnings, progress
 from eqsep.cli.inputs import errors_placed, load_scoring, pieces_for, reader_of
 from eqsep.cli.options import ModelFile, Rate, Rows, reads_tables
 from eqsep.cli.score import Highest, Wanted
@@ -65,20 +65,22 @@ def explain_files(
     done = candidates = 0
     in_file: Counter[str] = Counter()
     reader = reader_of(model)
-    for name, table in pieces_for(model.plan, paths, reader.columns(), layout=layout):
-        if not table.num_rows:
-            continue
-        with errors_placed(name, before=in_file[name]):
-            rows = reader(table)
-            score, _, alarm, kind = model.verdicts(rows)
-        among = np.flatnonzero(alarm) if wanted.only_alarms else np.arange(len(score))
-        for i in among[highest.entering(score[among], table, among)].tolist():
-            said = f"row {done + i + 1:,}: " + (f"alarm, {kind[i]}" if alarm[i] else "passes")
-            held.append(_Held(score[i], said, rows.take(np.array([i]))))
-        held = sorted(held, key=lambda row: -row.score)[: wanted.most]
-        done += table.num_rows
-        in_file[name] += table.num_rows
-        candidates += len(among)
+    with progress("eqsep explain", "scoring") as job:
+        for name, table in pieces_for(model.plan, paths, reader.columns(), layout=layout):
+            if not table.num_rows:
+                continue
+            with errors_placed(name, before=in_file[name]):
+                rows = reader(table)
+                score, _, alarm, kind = model.verdicts(rows)
+            among = np.flatnonzero(alarm) if wanted.only_alarms else np.arange(len(score))
+            for i in among[highest.entering(score[among], table, among)].tolist():
+                said = f"row {done + i + 1:,}: " + (f"alarm, {kind[i]}" if alarm[i] else "passes")
+                held.append(_Held(score[i], said, rows.take(np.array([i]))))
+            held = sorted(held, key=lambda row: -row.score)[: wanted.most]
+            done += table.num_rows
+            in_file[name] += table.num_rows
+            job.note = counted(done, "row")
+            candidates += len(among)
     yield from _explained(model, held, top=wanted.explain)
     if candidates > len(held):
         all_of_them = counted(candidates, "alarm" if wanted.only_alarms else "row")
@@ -86,8 +88,11 @@ def explain_files(
 
 
 def _explained(model: Model, held: Sequence[_Held], *, top: int) -> Iterator[str]:
-    for start in range(0, len(held), _AT_ONCE):
-        some = held[start : start + _AT_ONCE]
-        found = model.explain(joined([held.row for held in some]), top=top)
-        for row, explanation in zip(some, found, strict=True):
-            yield f"{row.said}; {explanation}"
+    with progress("eqsep explain", "explaining", prints=True) as job:
+        job.expect(len(held))
+        for start in range(0, len(held), _AT_ONCE):
+            some = held[start : start + _AT_ONCE]
+            found = model.explain(joined([held.row for held in some]), top=top)
+            job.advance(len(some))
+            for row, explanation in zip(some, found, strict=True):
+                yield f"{row.said}; {explanation}"

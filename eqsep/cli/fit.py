@@ -8,7 +8,7 @@ import gzip
 import warnings as python_warnings
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -62,7 +62,7 @@ from eqsep.detector.runs import Runs
 from eqsep.distributed.cluster import check_no_windows, cluster
 from eqsep.distributed.mapping import total
 from eqsep.distributed.units import Divided, as_units
-from eqsep.errors import UserError, counted, quoted
+from eqsep.errors import UserError, quoted
 from eqsep.files import FORMATS, ending_of
 from eqsep.io.dialect import Layout
 from eqsep.io.files import (
@@ -78,6 +78,7 @@ from eqsep.io.inference import annotated, understood, written
 from eqsep.io.notation import Notation
 from eqsep.io.streams import STANDARD_INPUT, stamp_of
 from eqsep.labels import NORMAL, USUAL_NORMAL, natural_order
+from eqsep.progress import reported_to
 from eqsep.report import HeldOut, Usage, detector_report, write_report
 from eqsep.report.measured import LaterRows
 from eqsep.tables import batches
@@ -85,7 +86,6 @@ from eqsep.tables.batches import LabelledRows, Strata, sample_size
 from eqsep.tables.reading import RowGroups, Table, read_table
 
 _SAME = ("alpha", "unlabelled", "unlabelled_weight")  # of models that are to be merged
-Say = Callable[[str], None]
 
 LARGE = 2**28  # bytes of text from which on files are learnt in batches
 ROWS_AT_ONCE = 100_000  # of a batch
@@ -182,7 +182,8 @@ def fit(
     console = Screen()
     print_summary(console, detector, data.counts, out)
     if report is not None:
-        write_fit_report(report, spec, detector, data, model=out, warnings=warned)
+        with progress("eqsep fit", "measuring for the report"), reported_to(None):
+            write_fit_report(report, spec, detector, data, model=out, warnings=warned)
         console.print(f"report      {report}", soft_wrap=True, markup=False)
 
 
@@ -212,10 +213,10 @@ def fit_files(
         same = {name: getattr(base, name) for name in _SAME}
         settings = settings | same | {"plan": base.plan_}
         spec = spec.grouped_like(base.plan_)
-    with progress("reading") as say:
+    with progress("eqsep fit", "reading") as job:
         fit = _fit_here if ray is None else partial(_fit_on_cluster, address=ray)
-        detector, data = fit(spec, plan, settings, say)
-        say("writing")
+        detector, data = fit(spec, plan, settings)
+        job.phase("writing")
         left_out = tuple(dict.fromkeys(spec.drop))  # for eqsep info, from the file
         detector = detector.with_model(replace(detector.model_, left_out=left_out))
         detector.save(out)
@@ -257,19 +258,17 @@ def _check_window(spec: InputSpec, plan: Plan | None, *, ray: str | None) -> Non
 
 
 def _fit_here(
-    spec: InputSpec, like: Plan | None, settings: dict[str, Any], say: Say
+    spec: InputSpec, like: Plan | None, settings: dict[str, Any]
 ) -> tuple[Detector, TrainingData]:
     data = read_training_data(spec, like, random_state=settings["random_state"])
-    say(f"learning {counted(data.n_rows, 'row')}")
     return Detector(normal=data.normal, **settings).fit(data.rows, data.y), data
 
 
 def _fit_on_cluster(
-    spec: InputSpec, like: Plan | None, settings: dict[str, Any], say: Say, *, address: str
+    spec: InputSpec, like: Plan | None, settings: dict[str, Any], *, address: str
 ) -> tuple[Detector, TrainingData]:
     with cluster(address):
         data = read_on_cluster(spec, like, random_state=settings["random_state"])
-        say(f"learning {counted(data.n_rows, 'row')}")
         return distributed.fit(data.rows, normal=data.normal, **settings), data
 
 

@@ -143,7 +143,7 @@ def learn_files(
         with refuse_repeats(again=again):
             detector.partial_fit(rows, y, judged=judged)
 
-    return _changed(model, spec, learn, out=out)
+    return _changed("eqsep learn", model, spec, learn, out=out)
 
 
 def forget_files(
@@ -155,10 +155,11 @@ def forget_files(
         check_labelled(detector.model_.evidence.labels, spec.label)
         detector.forget(rows, y, judged=judged)
 
-    return _changed(model, spec, forget, out=out)
+    return _changed("eqsep forget", model, spec, forget, out=out)
 
 
 def _changed(
+    command: str,
     model: Path,
     spec: InputSpec,
     change: Callable[[Detector, Table, np.ndarray | None], None],
@@ -168,7 +169,7 @@ def _changed(
     """The model when rows of files have changed it, written, and the rows of each kind."""
     check_model_out(out)
     check_not_read(out, spec.paths)  # the model itself may learn on
-    with _alone(model, out), progress("reading") as say:
+    with _alone(model, out), progress(command, "reading") as job:
         detector = load_detector(model, rows=spec.paths)
         plan, known = detector.plan_, detector.model_.evidence.labels
         spec = spec.grouped_like(plan)
@@ -177,8 +178,9 @@ def _changed(
             y = y_for(known, column, name=str(spec.label), **spec.told)
             if spec.seen:
                 rows, y = _of_seen(rows, y, detector, spec)
-        say(counted(rows.n_rows, "row"))
+        job.phase("changing the model", rows.n_rows, "rows")
         change(detector, rows, y)
+        job.phase("writing")
         detector.save(out)
     labels = [None] * rows.n_rows if y is None else y
     return detector, dict(

@@ -17,7 +17,7 @@ import typer
 from rich.console import Console
 
 from eqsep.checks import Beyond, check_beyond, rows_beyond, warn_of
-from eqsep.cli.console import Screen, print_stderr, print_warnings, progress
+from eqsep.cli.console import Job, Screen, print_stderr, print_warnings, progress
 from eqsep.cli.inputs import (
     RowReader,
     RunReader,
@@ -116,9 +116,7 @@ class Tally:
         self.beyond: Beyond = Counter()
         self.started = self.warm = time.perf_counter()
 
-    def counted(
-        self, pieces: Iterator[ScoredRows], say: Callable[[str], None]
-    ) -> Iterator[pa.Table]:
+    def counted(self, pieces: Iterator[ScoredRows], job: Job) -> Iterator[pa.Table]:
         """The tables of answers, once these are counted."""
         for answers in pieces:
             self.alarms += answers.alarms
@@ -126,7 +124,7 @@ class Tally:
             if not self.rows:
                 self.first_rows, self.warm = answers.rows, time.perf_counter()
             self.rows += answers.rows
-            say(counted(self.rows, "row"))
+            job.note = counted(self.rows, "row")
             yield answers.table
 
     def outcome(self, *, ranked: bool) -> Outcome:
@@ -428,20 +426,23 @@ def score_files(
     check_not_read(out, [path, *inputs])
     model = load_scoring(path, rows=paths, rate=wanted.rate)
     tally, needed = Tally(), None
-    if wanted.fdr is not None:
-        wanted, needed = _selecting(model, inputs, layout=layout, wanted=wanted)
-    with table_writer(out, kind) as write, progress("rows") as say:
-        score = scored if wanted.ray is None else scored_on_ray
-        tables = tally.counted(score(model, inputs, layout=layout, wanted=wanted), say)
-        for table in tables if wanted.most is None else ranked(tables, most=wanted.most):
-            write(_with_names(shortened(table, kind)))
-            tally.written += table.num_rows
+    first = "scoring" if wanted.fdr is None else "selecting"
+    with progress("eqsep score", first, prints=out == STANDARD_OUTPUT) as job:
+        if wanted.fdr is not None:
+            wanted, needed = _selecting(model, inputs, job, layout=layout, wanted=wanted)
+            job.phase("scoring")
+        with table_writer(out, kind) as write:
+            score = scored if wanted.ray is None else scored_on_ray
+            tables = tally.counted(score(model, inputs, layout=layout, wanted=wanted), job)
+            for table in tables if wanted.most is None else ranked(tables, most=wanted.most):
+                write(_with_names(shortened(table, kind)))
+                tally.written += table.num_rows
     warn_of(check_beyond(tally.beyond, n_rows=tally.rows))
     return replace(tally.outcome(ranked=wanted.most is not None), needed=needed)
 
 
 def _selecting(
-    model: Model, paths: Sequence[str], *, layout: Layout, wanted: Wanted
+    model: Model, paths: Sequence[str], job: Job, *, layout: Layout, wanted: Wanted
 ) -> tuple[Wanted, int]:
     """What is wanted, with the threshold of a selection; how few alarms there can be.
 
@@ -451,9 +452,8 @@ def _selecting(
         raise UserError("--fdr reads all rows twice, and standard input comes once: pass files.")
     fdr, n, first = checked_fdr(wanted.fdr or 0.0), model.n_calibrating(), Wanted(ray=wanted.ray)
     score = scored if wanted.ray is None else scored_on_ray
-    with progress("rows") as say:
-        tables = Tally().counted(score(model, paths, layout=layout, wanted=first), say)
-        p = np.concatenate([arrow_numbers(table.column("p_value")) for table in tables])
+    tables = Tally().counted(score(model, paths, layout=layout, wanted=first), job)
+    p = np.concatenate([arrow_numbers(table.column("p_value")) for table in tables])
     rows = select(p, fdr=fdr, n_calibrating=n)
     threshold = model.calibration.threshold(p[rows].max()) if rows.any() else np.inf
     needed = alarms_needed(len(p), fdr=fdr, n_calibrating=n)

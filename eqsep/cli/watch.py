@@ -167,7 +167,7 @@ def watch_files(
         check_not_read(selection.out, [model, *inputs])
     selection.begin(detector)
     done = 0
-    with progress("rows") as say:
+    with progress("eqsep watch", "watching") as job:
         reader = reader_of(detector.model_)
         if detector.plan_.holdout.grouping is not None or isinstance(reader, RunReader):
             reader = RunReader(detector.model_)
@@ -179,7 +179,7 @@ def watch_files(
                     monitor.update(rows, ordered=ordered)
                     selection.take(rows, before=done)
             done += table.num_rows
-            say(counted(done, "row"))
+            job.note = counted(done, "row")
     if not done:
         raise no_rows(paths)
     if state is not None:

@@ -30,6 +30,7 @@ from eqsep.detector.runs import check_length
 from eqsep.detector.score import kernel_over
 from eqsep.errors import ParameterError, UserError, warn
 from eqsep.labels import UNLABELLED, RowLabels
+from eqsep.progress import phase
 from eqsep.tables.reading import is_stream, large_in_batches, read_table, with_groups
 
 DEVICES = ("cpu", "cuda", "auto")
@@ -416,6 +417,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
 
     def _begin(self, fit: Fit, config: Config) -> Self:
         """Record a first fit, and warn of what it has found."""
+        phase("calibrating")
         caution = next((f for f in fit.findings if f.category in CAUTIONS), None)
         self._model = Model.solve(
             fit.plan, fit.evidence, config, promise=self._promise(), caution=caution

@@ -15,6 +15,7 @@ from eqsep.detector.plan import Names, Plan
 from eqsep.engine.nystroem import Statistics, narrowed, widened
 from eqsep.errors import UserError
 from eqsep.labels import RowLabels
+from eqsep.progress import reporter
 from eqsep.schemas import (
     DICT,
     FLAG,
@@ -422,6 +423,7 @@ def gather(
     holdout = plan.holdout.without_any() if judged else plan.holdout
     split = holdout.split(table, labels, encoder=plan.encoder)
     learnt, held = np.flatnonzero(split.learnt), np.flatnonzero(split.held_out)
+    reporter("rows")(table.n_rows - len(learnt))  # the sums report the others
     weight = plan.labels.weights(labels)
     weight = weight if table.weight is None else weight * table.weight
     names, code = np.array(("", *labels.kinds)), np.maximum(labels.code, 0)

@@ -36,6 +36,7 @@ from eqsep.labels import (
     may_be_normal,
     read_row_labels,
 )
+from eqsep.progress import phase
 from eqsep.tables.batches import (
     ANOMALIES,
     Batch,
@@ -114,6 +115,7 @@ class FirstFit:
         whole : bool, default=True
             Whether these are all rows: only then it is known which are copies of others.
         """
+        phase("planning")
         labels = read_row_labels(y if given else None, n_rows=table.n_rows, normal=self.normal)
         found = check_row_labels(labels)
         reading = self._reading(labels, np.ones(len(labels.code)), given=given)
@@ -138,6 +140,7 @@ class FirstFit:
             plan = replace(self.plan, labels=reading)
         table = plan.align(table)
         found += self._check_order(table, labels.code, plan)
+        phase("learning", table.n_rows, "rows")
         evidence = gather(plan, table, labels, device=self.device)
         if self.plan is None:
             plan, evidence = thin(plan, evidence, config=self.config)
@@ -153,6 +156,7 @@ class FirstFit:
             most=self.config.max_sample,
             most_anomalies=self.config.max_sample_anomalies,
         )
+        phase("reading")
         summarise(summary, source, labels_alone=self.plan is not None)
 
         def gather_all(plan: Plan, known: RowLabels) -> Taught:
@@ -177,7 +181,9 @@ class FirstFit:
         if self.plan is None and summary.is_whole:
             sample = summary.sample()
             return self.to_rows(sample.rows, sample.y, rng, given=summary.labelled, whole=False)
+        phase("planning")
         plan, known, found = self._agree(summary, rng)
+        phase("learning")
         return self._settled(*gather_all(plan, known), found)
 
     def gather_batch(self, plan: Plan, table: Table, y: Any, *, known: RowLabels) -> Evidence:

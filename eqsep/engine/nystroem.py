@@ -19,6 +19,7 @@ from eqsep.engine import gpu
 from eqsep.engine.kernels import Kernel, LocalKernel
 from eqsep.engine.loops import in_threads, n_pieces, weighted_sums
 from eqsep.errors import EqsepWarning, UserError, warn
+from eqsep.progress import Report, reporter
 from eqsep.schemas import NONE, bounded, check_parts, damaged, either
 
 ANOMALOUS_SHARE = 1 / 3
@@ -465,11 +466,16 @@ class KernelMap:
             return Statistics(*self._sums_in_threads(X, target, weight), total)
         exact = replace(self, landmarks=self.landmarks.astype(np.float64, copy=False))
         gram = Gram(len(self.landmarks), n_rows=len(X))
-        moment = exact._sums(X, target, weight, gram)
+        moment = exact._sums(X, target, weight, gram, reporter("rows"))
         return Statistics(gram.matrix(), moment, total)
 
     def _sums(
-        self, X: np.ndarray, target: np.ndarray, weight: np.ndarray, gram: Gram
+        self,
+        X: np.ndarray,
+        target: np.ndarray,
+        weight: np.ndarray,
+        gram: Gram,
+        report: Report,
     ) -> np.ndarray:
         """Σ w t k; Σ w k kᵀ is added to `gram`."""
         root, pull = np.sqrt(weight)[:, None], (np.sqrt(weight) * target.T).T
@@ -479,6 +485,7 @@ class KernelMap:
             k = root[rows] * k if weighted else k
             gram.add(k)
             moment += (pull[rows].T @ k.astype(np.float64, copy=False)).T
+            report(len(k))
         return moment
 
     def _sums_in_threads(
@@ -491,10 +498,12 @@ class KernelMap:
         n, m = len(X), len(self.landmarks)
         steps = n * X.shape[1] * m
         parts: dict[int, tuple[Gram, np.ndarray]] = {}
+        report = reporter("rows")
 
         def add(rows: slice) -> None:
             gram = Gram(m, n_rows=n)
-            parts[rows.start] = gram, self._sums(X[rows], target[rows], weight[rows], gram)
+            moment = self._sums(X[rows], target[rows], weight[rows], gram, report)
+            parts[rows.start] = gram, moment
 
         alone = n_pieces(n, steps=steps) == 1
         with nullcontext() if alone else threadpool_limits(1, user_api="blas"):
@@ -610,7 +619,7 @@ class DeviceMap:
         """As `KernelMap.statistics`, of encoded rows."""
         m = self.there.landmarks.shape[0]
         sums = Statistics(np.zeros((m, m)), np.zeros((m, *target.shape[1:])), total)
-        start = 0
+        start, report = 0, reporter("rows")
         for sent in self.pieces(X):
             rows = slice(start, start + len(sent))
             start = rows.stop
@@ -620,6 +629,7 @@ class DeviceMap:
             sums = sums + Statistics(
                 piece.gram.cpu().numpy(), piece.moment.cpu().numpy(), 0 * total
             )
+            report(len(sent))
         return sums
 
     def evaluate(self, X: Any, coef: np.ndarray, *, dtype: Any = np.float32) -> Any:

@@ -21,6 +21,7 @@ from eqsep.errors import EqsepWarning, ParameterError, UserError
 from eqsep.evaluation.kinds import anomalous_kinds
 from eqsep.evaluation.promises import Share
 from eqsep.labels import NORMAL
+from eqsep.progress import steps
 from eqsep.separators.scores import anomaly_score
 from eqsep.tables import TableEncoder
 from eqsep.tables.reading import WRITERS, Table, column_of, read_table
@@ -460,12 +461,15 @@ class _Run:
 
     def all_periods(self) -> None:
         periods = self.line.period
-        for period in np.unique(periods).tolist():
-            known = self._known(period)
-            labelled = known == LABELLED
-            enough = labelled.sum() >= self.schedule.first and NORMAL in self.kind[labelled]
-            if self.places or enough:
-                self._one(period, np.flatnonzero(periods == period), known)
+        numbers = np.unique(periods).tolist()
+        with steps(len(numbers), "periods") as report:
+            for period in numbers:
+                known = self._known(period)
+                labelled = known == LABELLED
+                enough = labelled.sum() >= self.schedule.first and NORMAL in self.kind[labelled]
+                if self.places or enough:
+                    self._one(period, np.flatnonzero(periods == period), known)
+                report(1)
         if not self.places:
             most = int(self.line.labelled(int(periods.max())).sum())
             raise UserError(

@@ -17,6 +17,7 @@ from sklearn.utils.validation import column_or_1d, has_fit_parameter
 from eqsep.errors import ParameterError, UserError
 from eqsep.evaluation.comparison import aligned
 from eqsep.evaluation.kinds import OVERALL, anomalous_kinds, average_precision_by_kind, check_kinds
+from eqsep.progress import steps
 from eqsep.separators.scores import anomaly_score
 
 _BLOCKS = 2.0  # n rows are divided into this times sqrt(n) blocks of time
@@ -414,16 +415,22 @@ def _fit_each(
         for name, values in {"groups": groups, "time": time}.items()
         if values is not None and has_fit_parameter(estimator, name)
     }
-    run = cross_validate(
-        estimator,
-        X,
-        y.astype(int),
-        cv=[(np.flatnonzero(train), np.flatnonzero(~train)) for train in trains],
-        scoring=lambda estimator, X, y: 0.0,  # noqa: ARG005  a scorer's signature
-        error_score="raise",
-        return_estimator=True,
-        params=params,
-    )
+    with steps(len(trains), "fits") as report:
+
+        def count(estimator: Any, X: Any, y: Any) -> float:  # noqa: ARG001  a scorer's signature
+            report(1)
+            return 0.0
+
+        run = cross_validate(
+            estimator,
+            X,
+            y.astype(int),
+            cv=[(np.flatnonzero(train), np.flatnonzero(~train)) for train in trains],
+            scoring=count,
+            error_score="raise",
+            return_estimator=True,
+            params=params,
+        )
     return run["estimator"]
 
 

@@ -29,6 +29,7 @@ from eqsep.io.text import (
     ragged_line,
     unreadable,
 )
+from eqsep.progress import expect, reporter
 from eqsep.tables.batches import record_batches
 
 if TYPE_CHECKING:
@@ -80,6 +81,13 @@ def files_of(paths: Iterable[str]) -> list[str]:
             raise UserError(f"There is no file {path}: check its name and folder.")
         else:
             files.append(given)
+    return files
+
+
+def _expected(files: list[str]) -> list[str]:
+    """The files; how many bytes there are to read is reported, unless one is a pipe."""
+    if all(file != STANDARD_INPUT and Path(file).is_file() for file in files):
+        expect(sum(Path(file).stat().st_size for file in files), "bytes")
     return files
 
 
@@ -159,7 +167,7 @@ def whole(
     """
     as_text, but = list(as_text), list(but)
     tables: list[pa.Table] = []
-    for path in files_of(paths):
+    for path in _expected(files_of(paths)):
         with open_file(path, layout=layout) as file:
             chosen([*as_text, *but], file.columns, name=file.name)
             columns = [column for column in file.columns if column not in but]
@@ -217,7 +225,7 @@ def pieces(
     `find_bad` says which values of each column cannot be read; where bad rows are set aside, those
     with such values are.
     """
-    for path in files_of(paths):
+    for path in _expected(files_of(paths)):
         before = 0
         with open_file(path, layout=layout) as file:
             columns = chosen(choose(file.columns), file.columns, name=file.name)
@@ -289,13 +297,18 @@ class ArrowFile:
 
     def whole(self, columns: Sequence[str], *, as_text: Iterable[str] = ()) -> pa.Table:  # noqa: ARG002
         """All rows, in the types that the file has."""
-        return self._checked(self.data.to_table(columns=list(columns)))
+        table = self._checked(self.data.to_table(columns=list(columns)))
+        reporter("bytes")(Path(self.name).stat().st_size)
+        return table
 
     def pieces(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Some thousand rows at a time."""
         yield self._checked(self.data.schema.empty_table().select(list(columns)))
+        report = reporter("bytes")
+        row_size = Path(self.name).stat().st_size / max(self.data.count_rows(), 1)
         for batch in record_batches(self.data, list(columns), ROWS_AT_ONCE):
             yield self._checked(pa.Table.from_batches([batch]))
+            report(row_size * batch.num_rows)
 
     def _checked(self, table: pa.Table) -> pa.Table:
         for i, field in enumerate(table.schema):

@@ -14,6 +14,7 @@ from eqsep.io import cells
 from eqsep.io.dialect import Layout
 from eqsep.io.streams import decoded_head
 from eqsep.io.text import CsvFile, csv_file
+from eqsep.progress import reporter
 
 
 @contextmanager
@@ -21,6 +22,7 @@ def open_sheet(path: str, layout: Layout) -> Iterator[CsvFile]:
     """A spreadsheet, of which titles, headers and columns of text are understood as of CSV."""
     said = replace(layout, delimiter=",", encoding=None)
     head, stream = decoded_head(io.BytesIO(_cells(path, layout.sheet)), said, name=path)
+    reporter("bytes")(Path(path).stat().st_size)
     yield csv_file(path, head, stream, said)
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from eqsep.errors import EqsepWarning, UserError, warn
 from eqsep.io.dialect import Layout
+from eqsep.progress import reporter
 
 STANDARD_INPUT = "-"
 _BOMS = {
@@ -98,13 +99,31 @@ def raw_stream(path: str) -> Iterator[Any]:
 def _opened(path: str) -> Iterator[Any]:
     """A file; or a pipe that has a name, once somebody has opened it to write."""
     if not stat.S_ISFIFO(Path(path).stat().st_mode):
-        with Path(path).open("rb") as file:
+        with io.BufferedReader(_CountedFile(path)) as file:
             yield file
         return
     with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as pipe:
         first = _first_byte(pipe.fileno(), path)
         os.set_blocking(pipe.fileno(), True)
         yield io.BufferedReader(Rejoined(first, pipe))
+
+
+class _CountedFile(io.FileIO):
+    """A file that reports how many of its bytes are read."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._report = reporter("bytes")
+
+    def readinto(self, buffer: Any) -> int:
+        n = super().readinto(buffer)
+        self._report(n or 0)  # None of a device that has nothing yet
+        return n
+
+    def readall(self) -> bytes:
+        data = super().readall()
+        self._report(len(data))
+        return data
 
 
 def _first_byte(handle: int, path: str) -> bytes:

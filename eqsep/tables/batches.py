@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from contextvars import copy_context
 from dataclasses import dataclass, replace
 from importlib import import_module
 from queue import Full, Queue
@@ -102,7 +103,7 @@ def prefetched(batches: Iterator[B]) -> Iterator[B]:
         except BaseException as error:
             put(False, error)
 
-    reader = Thread(target=read, daemon=True, name="eqsep batches")
+    reader = Thread(target=copy_context().run, args=(read,), daemon=True, name="eqsep batches")
     reader.start()
     try:
         while True:
