@@ -112,6 +112,7 @@ def test_the_content_reaches_the_disk_before_the_name_does(tmp_path, monkeypatch
 TERMINATED = """
 import os, signal, sys
 from eqsep.files import changed_alone, written_whole
+signal.signal(signal.Signals[sys.argv[2]], signal.SIG_DFL)  # nohup ignores it
 with written_whole(sys.argv[1]) as file:
     file.write(b"half")
     os.kill(os.getpid(), signal.Signals[sys.argv[2]])

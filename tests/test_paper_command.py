@@ -8,7 +8,6 @@ from html.parser import HTMLParser
 import pytest
 from invoking import CliRunner
 
-from eqsep.cli import app as eqsep
 from paper import runner
 from paper.__main__ import app
 from paper.figures import FIGURES
@@ -70,15 +69,6 @@ def test_what_cannot_be_run_is_an_error(words, message, tmp_path):
     result = run(*words, "--out", tmp_path)
     assert result.exit_code == 2
     assert message in " ".join(result.output.split())
-
-
-@pytest.mark.parametrize("words", [[], ["all", "--quick", "--workers", "1"]])
-def test_the_installed_command_says_where_it_is_now(words):
-    result = CliRunner().invoke(eqsep, ["reproduce", *words])
-    assert result.exit_code == 2
-    assert "from a clone" in result.output
-    assert "`python -m paper`" in result.output
-    assert "reproduce" not in CliRunner().invoke(eqsep, ["--help"]).output
 
 
 def test_it_says_what_was_measured_and_a_second_run_measures_nothing(reproduced):

@@ -78,7 +78,10 @@ def serve() -> None:
             quiet = os.open(os.devnull, os.O_WRONLY)
             os.dup2(quiet, 1)
             os.dup2(quiet, 2)
-            die_at(asked["step"], signal.Signals[asked["signal"]])
+            by = signal.Signals[asked["signal"]]
+            if by != signal.SIGKILL:
+                signal.signal(by, signal.SIG_DFL)  # nohup ignores it
+            die_at(asked["step"], by)
             try:
                 app(asked["words"])
             except SystemExit as end:
