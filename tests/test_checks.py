@@ -81,7 +81,7 @@ def test_decimal_commas_are_named_in_one_finding():
     assert "such as '0,5'" in found.message
     assert found.message.endswith("write them with a point, 0.5.")
     assert found.hint.endswith("make it a categorical column, and so on.")
-    assert in_command(found.warning()).endswith("--names 'a', and so on.")
+    assert in_command(found.warning()).endswith("--categorical 'a', and so on.")
     (one,) = checks.decimal_commas(table(a=commas))
     assert one.message.startswith("Column 'a' holds")
     assert in_command(one.warning()).endswith("--names 'a'.")
