@@ -19,7 +19,7 @@ from invoking import CliRunner
 from matplotlib import pyplot as plt
 
 import eqsep
-from eqsep import datasets, evaluation, theory
+from eqsep import datasets, evaluation, io, theory
 from eqsep.cli import app
 from paper.__main__ import app as paper
 
@@ -28,7 +28,7 @@ README = ROOT / "README.md"
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted(ROOT.glob("docs/*.md"))]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NEED = re.compile(r"^<!-- (needs data|needs package|tested with) (.+) -->$", re.MULTILINE)
-DOCUMENTED = (eqsep, theory, datasets, evaluation)
+DOCUMENTED = (eqsep, io, theory, datasets, evaluation)
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 TREE = re.compile(r"^```\{toctree\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -209,7 +209,7 @@ def test_commands_within_a_line_run_too(page):
 @every_page
 def test_dotted_names_exist(page):
     for name in set(re.findall(r"\beqsep(?:\.\w+)+", page.read_text())):
-        if not name.endswith((".png", ".css")):
+        if not name.endswith((".png", ".css", ".toml")):
             pkgutil.resolve_name(name)
 
 

@@ -14,6 +14,7 @@ from eqsep.errors import UserError, did_you_mean
 
 NAME = "eqsep.toml"
 ENDING = ".eqsep"  # of model files
+_COLUMN_LISTS = {"drop", "categorical"}
 _MODEL_IS_OUT = ("fit", "learn", "forget")  # the model is what these write
 _MODEL_IS_FIRST = (
     *("score", "explain", "learn", "forget", "suspects", "test", "watch", "info", "export"),
@@ -147,6 +148,8 @@ class Project:
     def defaults(self, command: str, words: Sequence[str]) -> dict[str, Any]:
         """The options of a command that the file gives."""
         given = {key: value for key, value in self.values.items() if key != "model"}
+        for key in _COLUMN_LISTS & given.keys():  # the option divides names by commas
+            given[key] = ['"{}"'.format(name.replace('"', '""')) for name in given[key]]
         if command in _MODEL_IS_OUT and self.model is not None:
             given["out"] = self.model
         if "--fdr" in words:  # another promise

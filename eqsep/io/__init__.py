@@ -25,6 +25,7 @@
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -190,5 +191,5 @@ def _layout(options: dict[str, Any]) -> tuple[Layout, Any]:
     bad_rows = options.pop("bad_rows", None)
     if bad_rows is None:
         return Layout(**options), nullcontext()
-    quarantine = BadRows(bad_rows)
+    quarantine = BadRows(Path(bad_rows))
     return Layout(**options, bad_rows=quarantine), quarantine.written()

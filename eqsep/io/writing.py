@@ -190,9 +190,10 @@ def _without_formulas(table: pa.Table, *, safe: bool) -> pa.Table:
     """
     risky = False
     for i, field in enumerate(table.schema):
-        if not pa.types.is_string(field.type):
+        kind = getattr(field.type, "value_type", field.type)  # of a dictionary
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
             continue
-        column = table.column(i)
+        column = table.column(i).cast(pa.string())
         formulas = pc.match_substring_regex(column, _FORMULA.pattern)
         if not pc.any(formulas).as_py():
             continue
