@@ -1,5 +1,6 @@
 """Errors that the caller can mend, and warnings; any other exception is a fault of the software."""
 
+import contextlib
 import os
 import re
 import warnings
@@ -11,7 +12,10 @@ from inspect import currentframe
 from pathlib import Path
 from typing import Any, Self
 
-_PACKAGE = f"{Path(__file__).parent}{os.sep}"
+_INNER = (
+    f"{Path(__file__).parent}{os.sep}",
+    contextlib.__file__,
+)  # files that ask on behalf of others
 _OBEYED = (  # compiled when first used, as it takes a while
     r"[^\t\n -~\u00a0-\U0010ffff]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -117,7 +121,7 @@ class Note(EqsepWarning):
 def warn(warning: Warning) -> None:
     """Warn at the line outside of eqsep that asked for what is warned of."""
     level, frame = 1, currentframe()
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and frame.f_code.co_filename.startswith(_INNER):
         level, frame = level + 1, frame.f_back
     warnings.warn(warning, stacklevel=level)
 

@@ -87,10 +87,11 @@ def test_bad_rows_need_not_be_utf8(tmp_path):
     path, bad = tmp_path / "t.csv", tmp_path / "bad.csv"
     path.write_bytes(b"amount,country\n50,AT\n1,\xfcber,9\n7,K\xf6ln\n")
     with pytest.warns(Note) as notes:
-        found = read_table(path, bad_rows=bad)
+        found = read_table(path, bad_rows=str(bad))
     assert found.to_pydict() == {"amount": [50, 7], "country": ["AT", "Köln"]}
     assert "1,über,9" in bad.read_text(encoding="utf-8")
-    assert any("read as cp1252" in str(note.message) for note in notes)
+    assert sum("read as cp1252" in str(note.message) for note in notes) == 1
+    assert {note.filename for note in notes} == {__file__}
 
 
 def test_a_ragged_row_is_named_by_its_line(tmp_path):
@@ -167,3 +168,12 @@ def test_a_table_of_no_kind_is_refused(tmp_path):
 def test_a_detector_that_is_given_a_path_names_the_reader(path):
     with pytest.raises(UserError, match=r"expects a table, got .*payments.*read_table\(path\)"):
         Detector().fit(path)
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())]
+)
+def test_no_text_of_a_spreadsheet_is_run_as_a_formula(tmp_path, kind):
+    path = tmp_path / "t.csv"
+    write_table({"x": pa.array(["=1+1", "plain"]).cast(kind)}, path, format="spreadsheet")
+    assert path.read_text() == "x\n'=1+1\nplain\n"

@@ -137,3 +137,11 @@ def test_the_model_is_that_of_the_folder_unless_one_is_named(tmp_path):
 def test_the_model_of_the_project_is_found_from_its_folder(fitted, monkeypatch):
     monkeypatch.chdir(fitted)
     assert "sensors.eqsep" in run("info").stdout
+
+
+def test_names_with_commas_are_taken_whole(tmp_path):
+    rows = ['"id, x",a,kind', *(f"{i},{i * i % 7}.5,normal" for i in range(300))]
+    (tmp_path / "t.csv").write_text("\n".join(rows) + "\n")
+    run("init", tmp_path / "t.csv")
+    assert tomllib.loads((tmp_path / "eqsep.toml").read_text())["drop"] == ["id, x"]
+    assert "without id, x" in run("fit", tmp_path / "t.csv", "--landmarks", 20).stdout

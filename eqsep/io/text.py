@@ -14,10 +14,11 @@ from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -214,6 +215,7 @@ class CsvFile:
     rows: Any
     dialect: Dialect
     layout: Layout
+    noted: Event = field(default_factory=Event)  # whether it was said that some text is not UTF-8
 
     @property
     def columns(self) -> list[str]:
@@ -353,10 +355,17 @@ class CsvFile:
         """Bytes that are no UTF-8 as text in the encoding of Western Europe."""
         if self.layout.encoding is not None:
             raise not_encoded(f"Column {name!r} of {self.name}", self.layout.encoding)
-        warn(Note(NOT_UTF8))
+        note_other(self.noted)
         coded = column.combine_chunks().dictionary_encode()
         texts = pa.array(map(decoded, coded.dictionary.to_pylist()), pa.string())
         return pa.chunked_array([texts.take(coded.indices)])
+
+
+def note_other(noted: Event) -> None:
+    """Say once of a file that some of its text is not UTF-8."""
+    if not noted.is_set():
+        noted.set()
+        warn(Note(NOT_UTF8))
 
 
 def _plain_texts(coded: pa.ChunkedArray) -> pa.Array | None:
@@ -423,7 +432,7 @@ def open_text(path: str, layout: Layout) -> Iterator[CsvFile | JsonFile]:
 
 def csv_file(name: str, head: bytes, stream: Any, layout: Layout, *, tabs: bool = False) -> CsvFile:
     """A CSV file that begins with `head`, whole lines, and goes on with `stream`."""
-    text = decoded(head)
+    text, noted = decoded(head), Event()
     dialect = detect(text, layout, name=name, tabs=tabs)
     check_once(dialect.columns, name)
     for said in dialect.said:
@@ -435,13 +444,13 @@ def csv_file(name: str, head: bytes, stream: Any, layout: Layout, *, tabs: bool 
         if layout.encoding is not None:
             raise not_encoded(f"The first lines of {name}", layout.encoding) from error
         before = dialect.before
-        warn(Note(NOT_UTF8))
+        note_other(noted)
     rows = Rejoined(head[before:], stream)
     if layout.bad_rows is not None and layout.encoding is None:
-        rows = Rejoined(b"", Western(rows, on_other=lambda: warn(Note(NOT_UTF8))))
+        rows = Rejoined(b"", Western(rows, on_other=lambda: note_other(noted)))
     if dialect.split is not None:
         rows = Rejoined(b"", Lines(lines_of(rows, name=name), dialect.split))
-    return CsvFile(name, rows, dialect, layout)
+    return CsvFile(name, rows, dialect, layout, noted)
 
 
 def _json_file(name: str, lines: Iterable[bytes], layout: Layout) -> JsonFile:
