@@ -4,6 +4,7 @@ import gzip
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -177,3 +178,18 @@ def test_no_text_of_a_spreadsheet_is_run_as_a_formula(tmp_path, kind):
     path = tmp_path / "t.csv"
     write_table({"x": pa.array(["=1+1", "plain"]).cast(kind)}, path, format="spreadsheet")
     assert path.read_text() == "x\n'=1+1\nplain\n"
+
+
+def test_columns_of_lists_are_left_out_and_empty_tables_are_tables(tmp_path):
+    path = tmp_path / "t.parquet"
+    write_table(pa.table({"x": pa.array([1, 2], pa.float32()), "many": [[1], [2]]}), path)
+    with pytest.warns(Note, match="left out 'many', which hold lists or bytes"):
+        assert read_table(path).to_pydict() == {"x": [1.0, 2.0]}
+    (tmp_path / "t.csv").write_text("x,y\n")
+    assert read_table(tmp_path / "t.csv").num_rows == 0
+
+
+def test_half_floats_are_numbers(tmp_path):
+    path = tmp_path / "t.parquet"
+    write_table({"x": np.arange(3, dtype=np.float16)}, path)
+    assert read_table(path).schema.field("x").type == pa.float32()

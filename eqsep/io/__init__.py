@@ -53,7 +53,7 @@ def read_table(
 
     Notes on what was inferred (delimiter, units, dates, words for missing values) are given as
     warnings of class `eqsep.errors.Note`. A column of numbers with words among them stays text,
-    with a warning.
+    and columns of lists or bytes are left out, with a warning.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def read_table(
     categorical = list(categorical)
     with writing:
         texts = [*categorical, *([] if label is None else [label])]
-        table = whole(_paths(path), layout=layout, as_text=texts, but=drop)
+        table = whole(_paths(path), layout=layout, as_text=texts, but=drop, for_fit=False)
         labels = [] if label is None else [label]
         values = table.drop_columns(labels)
         for mixed in mixed_columns(values, categorical=categorical):

@@ -154,7 +154,12 @@ def _opened(path: str, kind: str, layout: Layout) -> "Iterator[TableFile]":
 
 
 def whole(
-    paths: Sequence[str], *, layout: Layout, as_text: Iterable[str] = (), but: Iterable[str] = ()
+    paths: Sequence[str],
+    *,
+    layout: Layout,
+    as_text: Iterable[str] = (),
+    but: Iterable[str] = (),
+    for_fit: bool = True,
 ) -> pa.Table:
     """All rows of the files, in types that all values of a column allow.
 
@@ -164,6 +169,9 @@ def whole(
         Columns of text files that are kept as they are written.
     but : iterable of str
         Columns that are left out.
+    for_fit : bool
+        Whether to refuse a table without rows, and columns of lists or bytes; else these are left
+        out with a warning.
     """
     as_text, but = list(as_text), list(but)
     tables: list[pa.Table] = []
@@ -171,6 +179,8 @@ def whole(
         with open_file(path, layout=layout) as file:
             chosen([*as_text, *but], file.columns, name=file.name)
             columns = [column for column in file.columns if column not in but]
+            if not for_fit and isinstance(file, ArrowFile):
+                columns = file.without_nested(columns)
             table = file.whole(columns, as_text=as_text)
             if tables and set(columns) != set(tables[0].schema.names):
                 apart = sorted(set(columns) ^ set(tables[0].schema.names))
@@ -180,7 +190,7 @@ def whole(
                 )
             tables.append(table)
     table = joined(tables)
-    if not table.num_rows:
+    if for_fit and not table.num_rows:
         raise no_rows(paths)
     _note_transposed(table)
     return table
@@ -310,6 +320,14 @@ class ArrowFile:
             yield self._checked(pa.Table.from_batches([batch]))
             report(row_size * batch.num_rows)
 
+    def without_nested(self, columns: Sequence[str]) -> list[str]:
+        """The columns without those of lists, structures or bytes, of which it warns."""
+        kinds = {name: self.data.schema.field(name).type for name in columns}
+        left = [name for name, kind in kinds.items() if not _is_plain(kind)]
+        if left:
+            warn(Note(f"{self.name}: left out {quoted(left)}, which hold lists or bytes."))
+        return [name for name in columns if name not in left]
+
     def _checked(self, table: pa.Table) -> pa.Table:
         for i, field in enumerate(table.schema):
             if pa.types.is_string_view(field.type):  # not all of pyarrow knows it
@@ -317,12 +335,20 @@ class ArrowFile:
             value = getattr(field.type, "value_type", field.type)
             if "string" in str(value):
                 table.column(i).validate(full=True)  # a damaged file may hold bytes of no text
-            if pa.types.is_nested(field.type) or "binary" in str(value):
+            if pa.types.is_float16(field.type):  # likewise
+                table = table.set_column(i, field.name, table.column(i).cast(pa.float32()))
+            if not _is_plain(field.type):
                 raise UserError(
                     f"Column {field.name!r} of {self.name} holds values of type {field.type}: "
                     f"expected numbers, truth values, text, dates or durations. Leave it out."
                 )
         return table
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Whether values of a type are numbers, texts, dates and the like."""
+    value = getattr(kind, "value_type", kind)
+    return not (pa.types.is_nested(kind) or "binary" in str(value))
 
 
 def arrow_file(path: str, kind: str) -> ArrowFile:
