@@ -1,7 +1,8 @@
 # make demo   set up, then show equality separation on built-in data
 # make serve  set up, then serve that data with its console: open the address that it prints
-# make test   set up, then lint, types, tests, doctests and the pages' code blocks
-# make coverage   the same tests, and the share of lines that they run: at least 95%
+# make test   set up, then lint, types, tests, doctests and the main pages' code blocks
+# make test-all   the same with all pages, examples, studies of the paper and tools, and the share of
+#                 lines that the tests run: at least 95%; then the oldest versions
 # make test-oldest   the tests with the lowest version of every dependency, in .venv-oldest
 # make test-dist   the tests from the source distribution, as it is unpacked and installed elsewhere
 # make check FILE=tests/test_linear.py   the tests of one file, without coverage
@@ -18,7 +19,7 @@ PIP := PIP_CONSTRAINT=constraints.txt $(BIN)/pip install --quiet --disable-pip-v
 # The many processes that tests start read what the first has compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo serve reproduce test test-oldest test-dist lint types check coverage docs bench bench-networks bench-scale mutants clean
+.PHONY: demo serve reproduce test test-all test-oldest test-dist lint types check docs bench bench-networks bench-scale mutants clean
 
 demo: .venv/.run
 	$(BIN)/eqsep demo
@@ -51,10 +52,11 @@ types: .venv/.dev
 ALL_TESTS := -n 2 --dist loadfile --no-loadscope-reorder
 
 check: .venv/.dev
-	OMP_NUM_THREADS=1 $(BIN)/pytest $(or $(FILE),$(ALL_TESTS))
+	OMP_NUM_THREADS=1 $(BIN)/pytest $(or $(FILE),$(ALL_TESTS) -m "not extra")
 
-coverage: .venv/.dev
+test-all: lint types
 	OMP_NUM_THREADS=1 $(BIN)/pytest $(ALL_TESTS) --cov --cov-report=term:skip-covered --cov-fail-under=95
+	$(MAKE) --no-print-directory test-oldest
 
 mutants: .venv/.dev
 	$(BIN)/python tools/mutants.py --processes 2 $(MUTANTS)

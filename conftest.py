@@ -39,8 +39,37 @@ def pytest_collection():
         gc.enable()
 
 
+# What `make test` leaves to `make test-all`: the studies of the paper, examples, benchmarks and
+# tools, and the code blocks of all pages but these.
+EXTRA = (
+    "test_bench_adbench.py",
+    "test_bench_cost.py",
+    "test_bench_tasks.py",
+    "test_compare_pages.py",
+    "test_gallery.py",
+    "test_paper_claim_studies.py",
+    "test_paper_command.py",
+    "test_paper_runner.py",
+    "test_paper_studies.py",
+    "test_replay_verdicts.py",
+    "test_search_witness.py",
+)
+MAIN_PAGES = ("README.md", "commands.md", "quickstart.md")
+RUN_BLOCKS = ("test_the_blocks_run_in_order", "test_commands_within_a_line_run_too")
+
+
+def is_extra(item):
+    """Whether a test is left to `make test-all`."""
+    if item.path.name == "test_readme.py" and getattr(item, "originalname", "") in RUN_BLOCKS:
+        return item.callspec.params["page"].name not in MAIN_PAGES
+    return item.path.name in EXTRA
+
+
 def pytest_collection_modifyitems(items):
-    """The files of LONGEST before all others, which stay in their order."""
+    """Mark what is extra, and put the files of LONGEST before all others."""
+    for item in items:
+        if is_extra(item):
+            item.add_marker("extra")
     rank = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.path.name, len(LONGEST)))
 
