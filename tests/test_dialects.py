@@ -439,3 +439,21 @@ def test_standard_input_has_a_dialect(monkeypatch):
     table, notes = read("-")
     assert table.to_pydict() == {"a": [1.5], "b": ["x"]}
     assert "Values are divided by semicolons." in notes
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("# made 2024\n# by x, y\na,b\n1,2\n3,4\n", {"a": [1, 3], "b": [2, 4]}),
+        ("# made 2024\n# a,b\n1,2\n3,4\n5,6\n", {"a": [1, 3, 5], "b": [2, 4, 6]}),
+        ("#a,b\n1,2\n3,4\n", {"#a": [1, 3], "b": [2, 4]}),  # a header, as it is written
+        ('"a", "b"\n"x", "y, z"\n"u", "v"\n', {"a": ["x", "u"], "b": ["y, z", "v"]}),
+        ("a,b\n'x, y',1\n'u',2\n", {"a": ["x, y", "u"], "b": [1, 2]}),
+        ("a~b\n1~2\n3~4\n", {"a": [1, 3], "b": [2, 4]}),
+        ("a^b\n1^2\n3^4\n", {"a": [1, 3], "b": [2, 4]}),
+    ],
+)
+def test_comments_other_quotes_and_other_marks(text, expected, tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    assert read(path)[0].to_pydict() == expected

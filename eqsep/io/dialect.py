@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from eqsep.errors import ParameterError, UserError, quoted
 from eqsep.io.notation import (
@@ -30,13 +30,26 @@ from eqsep.io.notation import (
 if TYPE_CHECKING:
     from eqsep.io.text import BadRows
 
-_MARKS = {"\t": "tabs", ";": "semicolons", "|": "bars", ",": "commas"}  # the likelier ones first
+_MARKS = {
+    "\t": "tabs",
+    ";": "semicolons",
+    "|": "bars",
+    ",": "commas",
+    "~": "tildes",
+    "^": "carets",
+}  # the likelier first
+_COMMENT = "#"
 _NOWHERE = "\x1f"  # a delimiter of files that have one column
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+$")
 _SAMPLED = 200  # lines that are divided
 _LOOKED_AT = 60  # rows of which values are looked at
 _AGREED = 0.8  # of the rows, that must have one number of values
 _MOST_HEADERS = 3
+_AGREED_SPACES = 0.95  # of the lines, likewise if nothing but spaces divides values
+_GAP = re.compile(r"\s{2,}|\t")
+_FEWEST = 3  # lines, below which blanks below each other say nothing
+_MANY = 10  # lines, from which on they say more than two spaces between values do
+MOST_TITLES = 12
 Row = list[str]
 
 
@@ -165,6 +178,7 @@ class _Form:
     rows: list[tuple[Row, int]]
     split: Callable[[str], Row] | None = None
     titles: int = 0  # rows before the table
+    quoting: str = ""  # in words, where `split` is for the sake of quotes
 
     @property
     def table(self) -> list[Row]:
@@ -204,6 +218,9 @@ def detect(text: str, layout: Layout, *, name: str, tabs: bool = False) -> Diale
         start += 1
     if start >= len(lines):
         raise UserError(f"{name} is empty: expected a line with the names of the columns.")
+    comments = 0 if layout.skip is not None else _comment_lines(lines[start:])
+    if comments:
+        start += comments
     try:
         form = _form(lines[start : start + _SAMPLED], layout, tabs=tabs)
     except csv.Error as error:
@@ -212,9 +229,10 @@ def detect(text: str, layout: Layout, *, name: str, tabs: bool = False) -> Diale
             f"name the delimiter."
         ) from error
     table = form.table
-    n = _header_rows(table, layout)
+    above = _header_in_comment(lines[start - 1], form) if comments else None
+    n = 0 if above else _header_rows(table, layout)
     last = form.rows[form.titles + n - 1][1] if form.titles + n else 0
-    columns = _names(table[:n]) if n else tuple(f"c{i + 1}" for i in range(len(table[0])))
+    columns = _names(table[:n]) if n else above or tuple(f"c{i + 1}" for i in range(len(table[0])))
     before = sum(map(len, lines[: start + last]))
     decimal = layout.decimal or ("," if layout.thousands == "." else None)
     found = Dialect(
@@ -229,7 +247,29 @@ def detect(text: str, layout: Layout, *, name: str, tabs: bool = False) -> Diale
     if found.decimal is None:
         found = replace(found, decimal=decimal_mark(values))
     shown = {c: how for c, v in zip(columns, values, strict=True) if (how := _notation(v, found))}
-    return replace(found, notations=shown, said=tuple(_said(form, n, layout, tabs=tabs)))
+    return replace(
+        found, notations=shown, said=tuple(_said(form, n or bool(above), layout, tabs=tabs))
+    )
+
+
+def _comment_lines(lines: Sequence[str]) -> int:
+    """How many lines at the beginning are comments after a #; a single one may be a header."""
+    n = next((i for i, line in enumerate(lines) if not line.startswith(_COMMENT)), 0)
+    alone = n == 1 and any(lines[0].count(m) == lines[1].count(m) > 0 for m in _MARKS)
+    return n if n and lines[n].strip() and not alone else 0
+
+
+def _header_in_comment(line: str, form: _Form) -> tuple[str, ...] | None:
+    """The names of columns in the comment before a table that begins with numbers, if any."""
+    text = line.lstrip(_COMMENT).strip()
+    names = form.split(text) if form.split else next(csv.reader([text], delimiter=form.delimiter))
+    named = [name.strip() for name in names]
+    first = form.table[0]
+    if len(named) != len(first) or not all(named) or any(map(is_number, named)):
+        return None
+    if not any(map(is_number, first)):
+        return None
+    return tuple(named)
 
 
 def _form(lines: Sequence[str], layout: Layout, *, tabs: bool) -> _Form:
@@ -258,8 +298,28 @@ def _form(lines: Sequence[str], layout: Layout, *, tabs: bool) -> _Form:
 
 
 def _divided(lines: Sequence[str], delimiter: str) -> _Form:
+    if any(f'{delimiter} "' in line for line in lines):
+        return _quoted(lines, delimiter, "quotes after a space", skipinitialspace=True)
+    if _has_apostrophes(lines, delimiter):
+        return _quoted(lines, delimiter, "apostrophes for quotes", quotechar="'")
     reader = csv.reader(lines, delimiter=delimiter)
     return _Form(delimiter, [(row, reader.line_num) for row in reader if row])
+
+
+def _quoted(lines: Sequence[str], delimiter: str, quoting: str, **options: Any) -> _Form:
+    """Lines with quotes of another form than Arrow knows, divided one by one."""
+
+    def split(line: str) -> Row:
+        return next(csv.reader([line], delimiter=delimiter, **options), [])
+
+    return replace(_split(lines, split), quoting=quoting)
+
+
+def _has_apostrophes(lines: Sequence[str], delimiter: str) -> bool:
+    """Whether a value with a delimiter in it stands between apostrophes, and no line has quotes."""
+    mark = re.escape(delimiter)
+    within = re.compile(rf"(?:^|{mark})'[^']*{mark}[^']*'(?:{mark}|\s*$)")
+    return not any('"' in line for line in lines) and any(map(within.search, lines))
 
 
 def _split(lines: Sequence[str], split: Callable[[str], Row]) -> _Form:
@@ -377,7 +437,9 @@ def _notation(values: Sequence[str], dialect: Dialect) -> Notation | None:
 def _said(form: _Form, n: int, layout: Layout, *, tabs: bool) -> Iterable[str]:
     if form.titles:
         yield f"{form.titles} line{'s' * (form.titles > 1)} before the table left out"
-    if layout.delimiter is None and form.split is not None:
+    if form.quoting:
+        yield f"values are written with {form.quoting}"
+    elif layout.delimiter is None and form.split is not None:
         yield f"{len(form.table[0])} columns of values are divided by spaces"
     elif layout.delimiter is None and form.delimiter not in (",", "\t" if tabs else ",", _NOWHERE):
         yield f"values are divided by {_MARKS[form.delimiter]}"
@@ -385,15 +447,6 @@ def _said(form: _Form, n: int, layout: Layout, *, tabs: bool) -> Iterable[str]:
         yield "the first line holds values, so columns are called c1, c2, …"
     if n > 1 and not is_ruler(form.table[1]):
         yield f"the first {n} lines name the columns: {quoted(_names(form.table[:n]), most=3)}"
-
-
-_AGREED_SPACES = (
-    0.95  # of the lines, that must have one number of values if nothing else shows them
-)
-_GAP = re.compile(r"\s{2,}|\t")
-_FEWEST = 3  # lines, below which blanks below each other say nothing
-_MANY = 10  # lines, from which on they say more than two spaces between values do
-MOST_TITLES = 12
 
 
 def aligned(lines: Sequence[str]) -> Callable[[str], Row] | None:
