@@ -22,13 +22,13 @@ from eqsep import Detector, load_model
 from eqsep.cli import app
 from eqsep.cli.console import sentence
 from eqsep.datasets import make_mixed_demo
+from eqsep.detector import Config
 from eqsep.distributed import fit, mapping, score
 from eqsep.distributed import units as division
 from eqsep.distributed.cluster import cluster
 from eqsep.distributed.mapping import spread, total
 from eqsep.distributed.units import as_units, units_of
 from eqsep.errors import UserError
-from eqsep.tables import batches as sampling
 from paper.__main__ import app as paper
 
 ray = pytest.importorskip("ray", reason='Ray is not installed: pip install "eqsep[ray]"')
@@ -41,6 +41,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 FAST = {"n_landmarks": 40, "bandwidth": 0.5, "random_state": 0}
+SMALL = FAST | {"config": Config(max_sample=500, max_sample_anomalies=100)}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -87,12 +88,6 @@ def folder(table, tmp_path_factory):
     return folder
 
 
-@pytest.fixture
-def small_sample(monkeypatch):
-    monkeypatch.setattr(sampling, "SAMPLE", 500)
-    monkeypatch.setattr(sampling, "ANOMALIES", 100)
-
-
 def assert_same(detector, other):
     assert detector.kinds_ == other.kinds_
     assert_allclose(detector.coef_, other.coef_, rtol=1e-6, atol=1e-6)
@@ -117,15 +112,13 @@ def test_few_rows_give_what_they_give_in_memory(folder, table, X):
     assert_same(detector, memory)
 
 
-@pytest.mark.usefixtures("small_sample")
 def test_many_rows_give_what_they_give_one_process(folder, table, monkeypatch):
     monkeypatch.setattr(division, "ROWS_OF_A_UNIT", 200)
-    detector = fit(pa.dataset.dataset(folder), "kind", **FAST)
+    detector = fit(pa.dataset.dataset(folder), "kind", **SMALL)
     assert_same(detector, in_memory(table, detector))
     assert 0 < len(detector.model_.evidence.held_out.normal) < 500
 
 
-@pytest.mark.usefixtures("small_sample")
 def test_whole_groups_calibrate_as_in_one_process(table, tmp_path):
     names = pa.array([f"terminal {i % 60}" for i in range(table.num_rows)])
     when = pa.array(np.arange(table.num_rows) // 60)
@@ -133,27 +126,25 @@ def test_whole_groups_calibrate_as_in_one_process(table, tmp_path):
     for i in range(2):
         parquet.write_table(table.slice(800 * i, 800), tmp_path / f"{i}.parquet")
     beside = {"groups": "terminal", "time": "hour"}
-    detector = fit(tmp_path, "kind", **beside, false_alarm_rate=0.1, **FAST)
+    detector = fit(tmp_path, "kind", **beside, false_alarm_rate=0.1, **SMALL)
     assert detector.plan_.holdout.grouping.columns == ("terminal", "hour")
     like = Detector(plan=detector.plan_, false_alarm_rate=0.1)
     memory = like.fit(table.drop_columns(["kind"]), table.column("kind"), **beside)
     assert_same(detector, memory)
     assert_array_equal(detector.calibration_.groups, memory.calibration_.groups)
     with pytest.raises(UserError, match=r"groups must be a column .*, got 'terminals'"):
-        fit(tmp_path, "kind", groups="terminals", **FAST)
+        fit(tmp_path, "kind", groups="terminals", **SMALL)
 
 
-@pytest.mark.usefixtures("small_sample")
 def test_the_result_does_not_depend_on_the_number_of_processes(folder):
-    one = fit(str(folder), "kind", cpus_per_task=2, **FAST)  # one at a time, of two processors
-    two = fit(str(folder), "kind", **FAST)
+    one = fit(str(folder), "kind", cpus_per_task=2, **SMALL)  # one at a time, of two processors
+    two = fit(str(folder), "kind", **SMALL)
     assert one.plan_.is_same(two.plan_)
     assert_array_equal(one.coef_, two.coef_)
 
 
-@pytest.mark.usefixtures("small_sample")
 def test_a_map_that_is_given_is_kept(folder, table, X):
-    first = Detector(**FAST).fit(X.slice(0, 300), table.column("kind").slice(0, 300))
+    first = Detector(**SMALL).fit(X.slice(0, 300), table.column("kind").slice(0, 300))
     detector = fit(folder, "kind", plan=first.plan_)
     assert detector.plan_.is_same(first.plan_)
     assert_same(detector, in_memory(table, first))
@@ -172,11 +163,10 @@ def dies_twice(batch, *, folder):
 MARK = make_mixed_demo(n_samples=1600, as_frame=True, random_state=0).X["amount"][400]
 
 
-@pytest.mark.usefixtures("small_sample")
 def test_processes_that_die_in_the_survey_and_in_the_sums_change_nothing(table, tmp_path):
     blocks = ray.data.from_arrow([table.slice(400 * i, 400) for i in range(4)])
     deadly = partial(dies_twice, folder=tmp_path)
-    detector = fit(blocks.map_batches(deadly, batch_format="pyarrow"), "kind", **FAST)
+    detector = fit(blocks.map_batches(deadly, batch_format="pyarrow"), "kind", **SMALL)
     assert len(list(tmp_path.iterdir())) >= 4
     assert_same(detector, in_memory(table, detector))
 

@@ -40,7 +40,7 @@ def explain(
     """Say why rows have their scores, the highest first: the columns that drive them."""
     if top < 1:
         raise UserError(f"--top expects at least 1 reason, got {top}.")
-    wanted = Wanted(most, top, only_alarms, false_alarm_rate)
+    wanted = Wanted(most=most, explain=top, only_alarms=only_alarms, rate=false_alarm_rate)
     with print_warnings():
         for text in explain_files(model, rows, layout=layout, wanted=wanted):
             typer.echo(visible(text))

@@ -86,7 +86,7 @@ class Outcome:
     highest : int or None
         How many rows were written, where only the highest were wanted.
     needed : int or None
-        How few alarms there could have been, where a share of them may be false: or none.
+        The smallest number of alarms other than zero that --fdr can report.
     """
 
     rows: int
@@ -142,7 +142,7 @@ class Tally:
 
 
 def print_outcome(console: Console, outcome: Outcome, out: str) -> None:
-    """Say what was scored, where it does not stand in the way of the scores."""
+    """Print the summary, on standard error if the scores go to standard output."""
     share = outcome.alarms / max(outcome.rows, 1)
     rows, alarms = counted(outcome.rows, "row"), counted(outcome.alarms, "alarm")
     text = f"{rows}, {alarms} ({share:.1%}), {outcome.seconds:.1f} s"
@@ -219,7 +219,7 @@ Verdicts = dict[str, np.ndarray]
 
 
 class Repeats:
-    """What was told of rows, by the values of some of their columns.
+    """A cache of verdicts, by the values of the columns that a model reads.
 
     Several threads may ask at once; where two ask for the same new row, both score it.
 
@@ -263,7 +263,7 @@ class Repeats:
                 table if len(first) == len(table) else table.take(as_column(first, pa.int64()))
             )
         except UserError:
-            return self._verdicts(table)  # which says it of the row of the table
+            return self._verdicts(table)  # so that the error names the right row
         self._keep(keys[first], found)
         again = some.places(keys[new])
         if not told:
@@ -356,7 +356,14 @@ def score(
 ) -> None:
     """Score rows, as many as there are: score, p_value, alarm and kind of each."""
     wanted = Wanted(
-        *(most, explain, only_alarms, false_alarm_rate, keep or (), ray, fdr), persist=persist
+        most=most,
+        explain=explain,
+        only_alarms=only_alarms,
+        rate=false_alarm_rate,
+        keep=keep or (),
+        ray=ray,
+        fdr=fdr,
+        persist=persist,
     )
     with print_warnings():
         outcome = score_files(model, rows, out, kind=form, layout=layout, wanted=wanted)
@@ -364,7 +371,7 @@ def score(
     raise typer.Exit(1 if exit_code and outcome.alarms else 0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Wanted:
     """What is wanted of which rows.
 
@@ -432,8 +439,8 @@ def score_files(
             wanted, needed = _selecting(model, inputs, job, layout=layout, wanted=wanted)
             job.phase("scoring")
         with table_writer(out, kind) as write:
-            score = scored if wanted.ray is None else scored_on_ray
-            tables = tally.counted(score(model, inputs, layout=layout, wanted=wanted), job)
+            scorer = scored if wanted.ray is None else scored_on_ray
+            tables = tally.counted(scorer(model, inputs, layout=layout, wanted=wanted), job)
             for table in tables if wanted.most is None else ranked(tables, most=wanted.most):
                 write(_with_names(shortened(table, kind)))
                 tally.written += table.num_rows
@@ -450,14 +457,23 @@ def _selecting(
     """
     if STANDARD_INPUT in paths:
         raise UserError("--fdr reads all rows twice, and standard input comes once: pass files.")
-    fdr, n, first = checked_fdr(wanted.fdr or 0.0), model.n_calibrating(), Wanted(ray=wanted.ray)
-    score = scored if wanted.ray is None else scored_on_ray
-    tables = Tally().counted(score(model, paths, layout=layout, wanted=first), job)
+    fdr, n, first = (
+        checked_fdr(wanted.fdr or 0.0),
+        model.n_calibrating(),
+        _all_of(wanted),
+    )
+    scorer = scored if wanted.ray is None else scored_on_ray
+    tables = Tally().counted(scorer(model, paths, layout=layout, wanted=first), job)
     p = np.concatenate([arrow_numbers(table.column("p_value")) for table in tables])
     rows = select(p, fdr=fdr, n_calibrating=n)
     threshold = model.calibration.threshold(p[rows].max()) if rows.any() else np.inf
     needed = alarms_needed(len(p), fdr=fdr, n_calibrating=n)
     return replace(wanted, threshold=float(threshold)), needed
+
+
+def _all_of(wanted: Wanted) -> Wanted:
+    """The same, of all rows and without what takes long."""
+    return replace(wanted, fdr=None, explain=0, most=None, only_alarms=False, keep=())
 
 
 def scored(

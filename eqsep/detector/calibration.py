@@ -148,7 +148,7 @@ class Calibration(Kept, WithoutCaches):
 
     @cached_property
     def weights(self) -> np.ndarray:
-        """What each row that counts does: 1, or in a group 1 over the number of its rows."""
+        """The weight of each calibrating row: 1, or 1 / the size of its group."""
         counting = self.counting
         if not len(self.groups):
             return np.ones(len(counting))
@@ -319,7 +319,7 @@ def certified_rank(n: int, *, rate: float, confidence: float) -> int:
     >>> [certified_rank(n, rate=0.01, confidence=0.95) for n in (298, 299, 499)]
     [0, 1, 2]
     """
-    from scipy.special import betainc  # few ask for it
+    from scipy.special import betainc  # imported lazily: rarely needed
 
     k = np.arange(1, n + 1)
     return int((betainc(k, n + 1 - k, rate) >= confidence).sum())
@@ -449,7 +449,7 @@ def select(p: np.ndarray, *, fdr: float, n_calibrating: int) -> np.ndarray:
     >>> select(np.array([0.001, 0.2, 0.002, 0.9]), fdr=0.1, n_calibrating=999)
     array([ True, False,  True, False])
     """
-    from scipy.stats import false_discovery_control  # slow to import, and few ask for it
+    from scipy.stats import false_discovery_control  # imported lazily: slow, and rarely needed
 
     fdr = checked_fdr(fdr)
     if not len(p):

@@ -91,7 +91,7 @@ class HeldOutRows(Kept, WithoutCaches):
         return self.hashes[self.is_normal] if self.in_groups else NO_GROUPS
 
     def take(self, places: np.ndarray) -> "HeldOutRows":
-        """Some of them."""
+        """The subset at these places."""
         parts: dict[str, Any] = {name: getattr(self, name)[places] for name in _HELD_ARRAYS}
         names = {column: names[places] for column, names in self.names.items()}
         return replace(self, **parts, names=names)
@@ -191,7 +191,7 @@ class KindRows(WithoutCaches):
         return self.take(np.flatnonzero(kept))
 
     def take(self, places: np.ndarray) -> "KindRows":
-        """Some of them."""
+        """The subset at these places."""
         groups = self.groups[places] if len(self.groups) else self.groups
         return KindRows(rows=self.rows[places], kind=self.kind[places], groups=groups, key=self.key)
 

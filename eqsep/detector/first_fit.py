@@ -318,8 +318,8 @@ class StreamSummary:
         are sampled apart, so that there are enough of them.
     rng : Generator
         Draws the sample.
-    most : int, default=SAMPLE
-        The most rows of the sample; fewer where rows are wide.
+    most : int, default=None
+        The most rows of the sample, by default 100,000; fewer if rows are wide.
     most_anomalies : int, default=ANOMALIES
         Of how many anomalies there may be more in the sample than their share.
     """

@@ -88,7 +88,7 @@ class Judges(Kept, WithoutCaches):
         code = np.unique(kept.kind, return_inverse=True)[1]
         fold, rows = _folds(kept, code, config.n_folds), np.arange(len(code))
         parts = [np.flatnonzero(fold != f) for f in range(config.n_folds)]
-        parts = [part if len(part) else rows for part in parts]  # a lonely row
+        parts = [part if len(part) else rows for part in parts]  # only one fold has rows
         rng = np.random.RandomState(kept.key % 2**32)
         n = config.n_trees_per_fold if code[-1] else 1  # one kind alone gets all votes of any tree
         trees, shares = Trees.of_kinds(kept.rows, code, parts, rng, n=n)

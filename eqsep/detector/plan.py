@@ -182,7 +182,7 @@ class Plan(WithoutCaches):
         Columns over the last rows of a run that are added to a table before it is encoded.
     provisional : mapping of str to set of str
         While batches are learnt: names that the encoder knows only since all rows were counted.
-        In the end those go that none but held-out rows have.
+        Names found only in held-out rows are removed at the end.
     """
 
     encoder: Encoder
@@ -343,7 +343,7 @@ class Plan(WithoutCaches):
         check_parts(state, _PLAN, "Plan")
         encoder, windows = state["encoder"], state["windows"]
         if windows is not None and not set(windows.names) <= set(encoder.names or ()):
-            damaged("its windows have not the columns that its table has")
+            damaged("its windows do not match the columns of its table")
         terms = Terms.from_state(state["terms"], deviations=encoder.deviations, pack=encoder.pack)
         holdout = HoldOut.from_state(state["holdout"], encoder=encoder)
         if terms.doubted != state["labels"].doubted:

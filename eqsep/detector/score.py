@@ -57,7 +57,7 @@ class TermValues:
     likeness: Any = None
 
     def __getitem__(self, part: slice) -> "TermValues":
-        """The same of some rows."""
+        """The values of a subset of the rows."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         return TermValues(**{k: None if v is None else v[part] for k, v in values.items()})
 
@@ -178,7 +178,7 @@ class Terms(Kept, WithoutCaches):
     def are_of(self, n_landmarks: int) -> bool:
         """Whether so many landmarks may have been asked for: where rows are few, fewer are found.
 
-        Of terms whose file does not say, no more is known than that they are not more than that.
+        If the file lacks it, only an upper bound can be checked.
         """
         if self.max_landmarks is None:
             return len(self.landmarks) <= n_landmarks
@@ -272,7 +272,7 @@ class Terms(Kept, WithoutCaches):
         terms = super().from_state(state, **of_encoder)
         ellipsoid, trees, pack = terms.ellipsoid, terms.trees, terms.pack
         if len(pack.first) + len(pack.second) != terms.landmarks.shape[1]:
-            damaged("its landmarks have not the columns that its table has")
+            damaged("its landmarks do not match the columns of its table")
         if ellipsoid is not None and len(ellipsoid.centre) != len(terms.deviations):
             damaged("its ellipsoid has not the columns of numbers that its table has")
         n_axes = 0 if ellipsoid is None else ellipsoid.axes.shape[1]

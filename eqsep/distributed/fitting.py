@@ -26,7 +26,6 @@ from eqsep.distributed.mapping import total
 from eqsep.distributed.units import units_of
 from eqsep.errors import ParameterError, quoted
 from eqsep.labels import RowLabels
-from eqsep.tables import batches
 from eqsep.tables.batches import Source
 
 
@@ -72,7 +71,8 @@ def fit(
         summarising = _Summarising(
             normal=first.normal,
             seed=seed_of(rng),
-            most=batches.SAMPLE,
+            most=first.config.max_sample,
+            most_anomalies=first.config.max_sample_anomalies,
             labels_alone=first.plan is not None,
             grouped=grouped,
         )
@@ -99,13 +99,16 @@ class _Summarising:
     normal: Any
     seed: int
     most: int
+    most_anomalies: int
     labels_alone: bool
     grouped: Callable[[Source], Source]
 
     def empty(self, number: int) -> StreamSummary:
         """One that has seen nothing yet."""
         rng = np.random.default_rng([self.seed, number])
-        return StreamSummary(normal=self.normal, rng=rng, most=self.most)
+        return StreamSummary(
+            normal=self.normal, rng=rng, most=self.most, most_anomalies=self.most_anomalies
+        )
 
     def __call__(self, source: Source, number: int) -> StreamSummary | None:
         summary = self.empty(number)

@@ -15,7 +15,7 @@ from eqsep.schemas import NOT_NEGATIVE, POSITIVE, Kept, bounded
 
 MOST_ROWS, MOST_COLUMNS, MOST_VALUES = 20_000, 1500, 10_000_000  # that are looked at
 EDGE = 0.95  # the share of normal rows within the ellipsoid
-FARTHEST = 20.0  # steps beyond it: who is farther out is as far
+FARTHEST = 20.0  # steps beyond it; capped here
 MOST_TRUSTED = 10.0  # R² / (1 - R²) from which on columns can hardly move together more
 _GAUSSIAN = 0.33  # the tail of a sphere of Gaussian rows, times the root of its dimension
 _HEAVY = 5.0  # times that: few rows, far out, have turned the axes
@@ -28,9 +28,9 @@ class Ellipsoid(Kept):
     """Normal rows by the mean and covariance of their columns, and what lies beyond them.
 
     With y the row in axes in which normal rows are uncorrelated and of variance 1, its distance is
-    r = (mean of y_j⁴)^(1/4): unlike the Mahalanobis distance it hears one axis among many. Steps
-    beyond the edge, the distance of 95 % of the normal rows, are log(r / edge) / tail, where the
-    tail is the mean of log(r / edge) over the normal rows beyond: one step makes a normal row
+    r = (mean of y_j⁴)^(1/4): unlike the Mahalanobis distance it is sensitive to a single axis.
+    Steps beyond the edge, the distance of 95 % of the normal rows, are log(r / edge) / tail, where
+    the tail is the mean of log(r / edge) over the normal rows beyond: one step makes a normal row
     rarer by a factor of e.
 
     Attributes

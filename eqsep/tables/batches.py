@@ -310,7 +310,7 @@ class LabelledRows(Generic[T]):
     positions: np.ndarray
 
     def take(self, rows: np.ndarray) -> "LabelledRows[T]":
-        """Some of them."""
+        """The subset at these places."""
         return LabelledRows(_taken(self.rows, rows), self.y[rows], self.positions[rows])
 
     def after(self, n: int) -> "LabelledRows[T]":
