@@ -64,8 +64,9 @@ def test_options_say_what_is_not_to_be_inferred(table):
     found = quiet(read_table, table, drop=["day"], categorical=["id"], missing="n/a", decimal=",")
     assert found.column_names == ["id", "amount", "shape"]
     assert pa.types.is_dictionary(found.schema.field("id").type)
-    with pytest.raises(TypeError, match="Unknown option 'sepp'"):
-        read_table(table, sepp=";")
+    assert quiet(read_table, table, drop="day").column_names == ["id", "amount", "shape"]
+    with pytest.raises(TypeError, match=r"Unknown option 'lable'.* Did you mean 'label'"):
+        read_table(table, lable=";")
     with pytest.raises(UserError, match="delimiter must be one character"):
         read_table(table, delimiter=";;")
 

@@ -145,3 +145,44 @@ def test_names_with_commas_are_taken_whole(tmp_path):
     run("init", tmp_path / "t.csv")
     assert tomllib.loads((tmp_path / "eqsep.toml").read_text())["drop"] == ["id, x"]
     assert "without id, x" in run("fit", tmp_path / "t.csv", "--landmarks", 20).stdout
+
+
+def test_ragged_rows_are_set_aside_by_every_command_once_init_was_told(tmp_path):
+    rows = [f"{i},{i * i % 7}.5,{'bad' if i % 9 == 0 else 'ok'}" for i in range(300)]
+    rows.insert(40, "1,2,3,4")
+    (tmp_path / "t.dat").write_text("\n".join(["nr,x,status", *rows]) + "\n")
+    assert "line 42" in run("init", tmp_path / "t.dat", code=2).stderr
+    assert not (tmp_path / "eqsep.toml").exists()
+    run("init", tmp_path / "t.dat", "--bad-rows", tmp_path / "bad.csv")
+    assert tomllib.loads((tmp_path / "eqsep.toml").read_text())["bad_rows"] == "bad.csv"
+    run("fit", tmp_path / "t.dat", "--landmarks", 20)
+    (tmp_path / "bad.csv").unlink()
+    out = run("score", tmp_path / "t.dat").stdout
+    assert out.startswith("row,nr,score")  # the id is left out of the fit, and kept
+    assert "1,2,3,4" in (tmp_path / "bad.csv").read_text()
+
+
+def test_a_column_that_the_command_line_uses_is_not_left_out(fitted):
+    rows = fitted / "sensors.csv"
+    words = ("--time", "id", "--every", 100, "--delay", 50, "--first", 100, "--against", "")
+    assert "hot" in run("backtest", rows, *words, "--landmarks", 30).stdout
+
+
+def test_a_missing_model_is_said_in_words_of_the_project(tmp_path):
+    rows = tmp_path / "t.csv"
+    rows.write_text("x\n1\n")
+    assert "Pass --out MODEL, or run eqsep init first" in run("fit", rows, code=2).stderr
+    assert "Which model? Pass its file before" in run("score", rows, code=2).stderr
+
+
+def test_an_error_says_whose_options_were_used(fitted):
+    told = run("fit", fitted / "sensors.csv", "--label", "lost", code=2).stderr
+    assert f"Note: some options are those of {fitted / 'eqsep.toml'}." in told
+
+
+def test_a_kind_with_one_row_is_left_out_of_an_evaluation(tmp_path):
+    rows = [f"{i % 13}.5,{('a', 'b')[i % 2] if i % 10 == 0 else 'normal'}" for i in range(200)]
+    rows[50] = "3.5,c"
+    (tmp_path / "t.csv").write_text("\n".join(["x,kind", *rows]) + "\n")
+    told = run("evaluate", tmp_path / "t.csv", "--label", "kind", "--landmarks", 20).stderr
+    assert "Left out: 'c', with one row each." in told

@@ -11,8 +11,8 @@ import typer
 from typer.main import get_command
 
 from eqsep import __version__
-from eqsep.cli.console import CommandGroup, Screen, debugging, verbose
-from eqsep.cli.project import Project
+from eqsep.cli.console import CommandGroup, Screen, debugging, project_path, verbose
+from eqsep.cli.project import Project, check_model_named
 
 
 class Command(NamedTuple):
@@ -64,8 +64,12 @@ class _Commands(CommandGroup):
         found: Any = super().resolve_command(ctx, args)  # fails where there is no such command
         name, _, words = found
         command = self.plain(load(name), ctx)
+        project_path.set("")
         project = None if name == "init" else Project.found(words)
-        if project is not None:
+        if project is None:
+            check_model_named(name, words)
+        else:
+            project_path.set(str(project.path))
             defaults = project.defaults(name, words)
             ctx.default_map = {name: defaults | dict.fromkeys(("run",), defaults)}
             words = project.arguments(name, words)

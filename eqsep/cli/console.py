@@ -26,6 +26,7 @@ from eqsep.files import ENDING_SIGNALS
 from eqsep.progress import reported_to
 
 debugging = ContextVar("debugging", default=False)  # whether every error keeps its traceback
+project_path: ContextVar[str] = ContextVar("project_path", default="")  # whose options are used
 verbose = ContextVar("verbose", default=False)  # whether notes come with their details
 BROKEN_PIPE = 141  # as a shell says of a command that SIGPIPE has ended
 FAULT = 70  # of the software: EX_SOFTWARE of BSD, as 1 says something else here
@@ -104,6 +105,8 @@ def print_errors() -> Iterator[None]:
             raise
         with suppress(BrokenPipeError):
             print_stderr(f"Error: {sentence(error)}", style="red")
+            if project_path.get():
+                print_stderr(f"Note: some options are those of {project_path.get()}.")
         raise typer.Exit(2) from error
     except (typer.Exit, typer.Abort, _USAGE_ERROR):
         raise

@@ -2,6 +2,7 @@
 
 import shlex
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -50,7 +51,7 @@ from eqsep.cli.options import (
 )
 from eqsep.detector import CalibrationWarning, Detector
 from eqsep.detector.holdout import Grouping
-from eqsep.errors import UserError, quoted
+from eqsep.errors import Note, UserError, quoted, warn
 from eqsep.evaluation import (
     Interval,
     LeaveOneKindOut,
@@ -66,6 +67,8 @@ from eqsep.report import write_report
 from eqsep.report.evaluations import EvaluationReport, evaluation_report
 from eqsep.tables import TableEncoder
 from eqsep.tables.reading import RowGroups, Table
+
+_FEWEST = 2  # rows of a kind: one to train and one to test on
 
 
 @reads_tables
@@ -219,6 +222,11 @@ def evaluate_files(
     tested = _TestedRows.of(labels, settings["unlabelled"])
     texts = labels.texts[tested.places].tolist()
     kinds = np.array([tested.normal if text is None else text for text in texts])
+    scarce = [kind for kind, n in Counter(kinds.tolist()).items() if n < _FEWEST]
+    if scarce:
+        warn(Note(f"Left out: {quoted(scarce)}, with one row each. An evaluation takes two."))
+        kept = ~np.isin(kinds, scarce)
+        tested, kinds = replace(tested, places=tested.places[kept]), kinds[kept]
     if set(kinds.tolist()) <= {tested.normal}:
         raise UserError(
             f"An evaluation takes labelled anomalies, and column {labels.name!r} holds none beside "

@@ -1,6 +1,7 @@
 """`eqsep init`: a look at a table, and a project file with a comment for each line."""
 
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -14,10 +15,12 @@ import typer
 from eqsep.checks import counting_columns, leaking_columns
 from eqsep.cli.console import Screen, print_warnings
 from eqsep.cli.labelled import is_usual_normal
+from eqsep.cli.options import reads_tables
 from eqsep.cli.project import ENDING, NAME, Project
 from eqsep.errors import UserError
 from eqsep.files import written_whole
-from eqsep.io import open_table
+from eqsep.io.dialect import Layout
+from eqsep.io.files import TypedPieces
 from eqsep.tables.reading import Column, Table, read_table
 
 _LABEL_WORDS = {
@@ -27,6 +30,7 @@ _LABEL_WORDS = {
 _GROUP_NAMES = {
     *("run", "machine", "machine_id", "card", "card_id", "host", "device", "device_id", "unit"),
     *("unit_id", "sensor", "sensor_id", "patient", "patient_id", "customer", "customer_id", "user"),
+    *("maschine", "anlage", "gerät", "charge", "los", "patient_nr", "karte", "kunde"),
     *("user_id", "batch", "batch_id", "lot", "session", "session_id", "engine", "engine_id"),
 }
 _TIME_NAMES = {"time", "timestamp", "datetime", "date", "ts", "day", "t"}
@@ -37,6 +41,7 @@ _SAMPLED = 100_000  # rows that are looked at
 _DISTINCT = 0.95  # of the rows: texts that differ so often are ids
 
 
+@reads_tables
 def init(
     rows: Annotated[
         list[str], typer.Argument(metavar="FILE", help="The table: a file or a folder of files.")
@@ -46,6 +51,8 @@ def init(
         typer.Option(metavar="FILE", help="The project file (default: eqsep.toml by the table)."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    *,
+    layout: Layout,
 ) -> None:
     """Look at a table and write eqsep.toml: label, ids, leaks and dates, with a comment each."""
     first = Path(rows[0])
@@ -54,7 +61,9 @@ def init(
     if path.exists() and not force:
         raise UserError(f"{path} exists: edit it, or replace it with --force.")
     with print_warnings():
-        text = "\n".join(_lines(rows, model=f"{first.stem.split('.')[0] or 'model'}{ENDING}"))
+        model = f"{first.stem.split('.')[0] or 'model'}{ENDING}"
+        lines = [*_lines(rows, layout, model=model), *_layout_lines(layout, path.parent)]
+        text = "\n".join(lines) + "\n"
     with written_whole(path) as file:
         file.write(text.encode())
     Project.read(path)
@@ -63,9 +72,9 @@ def init(
     console.print(f"Wrote {path}. Check it, then run: eqsep fit {' '.join(rows)}", markup=False)
 
 
-def _lines(paths: list[str], *, model: str) -> Iterator[str]:
+def _lines(paths: list[str], layout: Layout, *, model: str) -> Iterator[str]:
     """The lines of the project file of a table."""
-    rows = _sample(paths)
+    rows = _sample(paths, layout)
     labels = _label_column(rows)
     yield "# Options of eqsep for this table: every command reads them; the command line wins."
     yield f"model = {_quoted(model)}  # the file that eqsep fit writes, from this folder"
@@ -89,6 +98,9 @@ def _lines(paths: list[str], *, model: str) -> Iterator[str]:
     for name, why in hints.items():
         yield f"    # {_quoted(name)},  # {why}"
     yield "]"
+    ids = list(drops)
+    if ids:
+        yield f"keep = {json.dumps(ids, ensure_ascii=False)}  # written with the scores"
     codes = [c.name for c in rows.columns if c.name not in drops and _looks_like_codes(c)]
     if codes:
         listed = json.dumps(codes, ensure_ascii=False)
@@ -119,15 +131,25 @@ def _unlabelled(rows: Table) -> str:
     return '# label = "kind"  # no column looks like labels: without one, all rows are normal'
 
 
-def _sample(paths: list[str]) -> Table:
+def _layout_lines(layout: Layout, folder: Path) -> Iterator[str]:
+    """How the table is written, as far as options say it."""
+    for name, value in vars(layout).items():
+        if name == "bad_rows" and value is not None:
+            path = os.path.relpath(value.path, folder)
+            yield f"bad_rows = {_quoted(path)}  # rows that cannot be read go there"
+        elif value is not None:
+            shown = list(value) if isinstance(value, tuple) else value
+            yield f"{name} = {json.dumps(shown, ensure_ascii=False)}  # as given to eqsep init"
+
+
+def _sample(paths: list[str], layout: Layout) -> Table:
     """The first rows of the files, as columns."""
     found, n = [], 0
-    with open_table(paths) as batches:
-        for batch in batches:
-            found.append(batch)
-            n += batch.num_rows
-            if n >= _SAMPLED:
-                break
+    for batch in TypedPieces(paths, list, layout):
+        found.append(batch)
+        n += batch.num_rows
+        if n >= _SAMPLED:
+            break
     if not found:
         raise UserError(f"{', '.join(paths)} has no rows: expected a header and rows below it.")
     return read_table(pa.concat_tables(found, promote_options="permissive"), name="eqsep init")

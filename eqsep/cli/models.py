@@ -168,7 +168,7 @@ def _columns(model: Model) -> str:
 def _promise(model: Model) -> str:
     calibration, grouping = model.calibration, model.plan.holdout.grouping
     rate, confidence = model.promise.false_alarm_rate, model.promise.confidence
-    held, doubted = len(calibration.scores) - calibration.n_left_out, _is_doubted(model)
+    held, doubted = len(calibration.counting), _is_doubted(model)
     by = counted(held, "held-out row" if doubted else "held-out normal row")
     if grouping is not None:
         held = calibration.n_units

@@ -7,6 +7,7 @@ import os
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,11 @@ from eqsep.errors import UserError, did_you_mean
 
 NAME = "eqsep.toml"
 ENDING = ".eqsep"  # of model files
-_COLUMN_LISTS = {"drop", "categorical"}
+_COLUMN_LISTS = {"drop", "categorical", "keep"}
+_COLUMN_OPTIONS = {"--label", "--time", "--group", "--entity"}  # a column that is used
 _MODEL_IS_OUT = ("fit", "learn", "forget")  # the model is what these write
-_MODEL_IS_FIRST = (
-    *("score", "explain", "learn", "forget", "suspects", "test", "watch", "info", "export"),
-    "serve",
-)
+_TAKE_BOTH = ("score", "explain", "learn", "forget", "suspects", "test", "watch")
+_MODEL_IS_FIRST = (*_TAKE_BOTH, "info", "export", "serve")
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,8 @@ KEYS = {
     "encoding": _TEXT,
     "skip": _WHOLE,
     "sheet": _TEXT,
+    "bad_rows": _TEXT,
+    "keep": _TEXTS,
 }
 
 
@@ -142,12 +144,17 @@ class Project:
             return words
         if command == "serve" and words[:1] in (["replay"], ["token"]):
             return words
-        names_one = any(word.endswith(ENDING) or _is_model(word) for word in _positional(words))
+        names_one = any(map(_names_model, _positional(words)))
         return words if names_one else [model, *words]
 
     def defaults(self, command: str, words: Sequence[str]) -> dict[str, Any]:
         """The options of a command that the file gives."""
         given = {key: value for key, value in self.values.items() if key != "model"}
+        used = {value for option, value in pairwise(words) if option in _COLUMN_OPTIONS}
+        if "drop" in given:  # the command line wins
+            given["drop"] = [name for name in given["drop"] if name not in used]
+        if "bad_rows" in given:
+            given["bad_rows"] = os.path.normpath(self.path.parent / given["bad_rows"])
         for key in _COLUMN_LISTS & given.keys():  # the option divides names by commas
             given[key] = ['"{}"'.format(name.replace('"', '""')) for name in given[key]]
         if command in _MODEL_IS_OUT and self.model is not None:
@@ -157,6 +164,20 @@ class Project:
         if "--like" in words:  # that model has settled them
             given = {k: v for k, v in given.items() if k not in ("window", "unlabelled")}
         return given
+
+
+def check_model_named(command: str, words: Sequence[str]) -> None:
+    """Refuse a command line without a model where no project file names one."""
+    if "--help" in words:
+        return
+    if command == "fit" and not any(word.startswith("--out") for word in words):
+        raise UserError("Where does the model go? Pass --out MODEL, or run eqsep init first.")
+    files = list(_positional(words))
+    if command in _TAKE_BOTH and len(files) == 1 and not _names_model(files[0]):
+        raise UserError(
+            f"Which model? Pass its file before {files[0]}, or name it in {NAME}, as eqsep init "
+            f"does."
+        )
 
 
 def _paths(words: Sequence[str]) -> Iterator[Path]:
@@ -172,6 +193,10 @@ def _positional(words: Sequence[str]) -> Iterator[str]:
         if not word.startswith("-") and before not in ("--out", "--like", "--shadow"):
             yield word
         before = word
+
+
+def _names_model(word: str) -> bool:
+    return word.endswith(ENDING) or _is_model(word)
 
 
 def _is_model(word: str) -> bool:

@@ -30,7 +30,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from eqsep.errors import EqsepWarning, UserError, warn
+from eqsep.errors import EqsepWarning, UserError, did_you_mean, warn
 from eqsep.io.dialect import Layout
 from eqsep.io.files import TypedPieces, chosen, mixed_columns, whole, with_categories
 from eqsep.io.text import BadRows
@@ -44,8 +44,8 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 def read_table(
     path: Paths,
     *,
-    drop: Iterable[str] = (),
-    categorical: Iterable[str] = (),
+    drop: str | Iterable[str] = (),
+    categorical: str | Iterable[str] = (),
     label: str | None = None,
     **options: Any,
 ) -> pa.Table:
@@ -60,9 +60,9 @@ def read_table(
     path : path or sequence of paths
         CSV and other delimited or aligned text, JSON lines, Parquet, Arrow, spreadsheets, gzipped
         or not; folders of them; "-" is standard input. Several files are one table.
-    drop : iterable of str
+    drop : str or iterable of str
         Columns to leave out.
-    categorical : iterable of str
+    categorical : str or iterable of str
         Columns of categories, even if they look like numbers.
     label : str, default=None
         The column of labels, which is kept as it is written.
@@ -87,7 +87,7 @@ def read_table(
     {'heat': [1.5, None]}
     """
     layout, writing = _layout(options)
-    categorical = list(categorical)
+    categorical, drop = _names(categorical), _names(drop)
     with writing:
         texts = [*categorical, *([] if label is None else [label])]
         table = whole(_paths(path), layout=layout, as_text=texts, but=drop, for_fit=False)
@@ -173,6 +173,10 @@ def write_table(table: object, path: str | os.PathLike[str], *, format: str | No
         write(content)
 
 
+def _names(given: str | Iterable[str]) -> list[str]:
+    return [given] if isinstance(given, str) else list(given)
+
+
 def _paths(path: Paths) -> list[str]:
     if isinstance(path, str | os.PathLike):
         return [os.fspath(path)]
@@ -184,7 +188,10 @@ def _layout(options: dict[str, Any]) -> tuple[Layout, Any]:
     known = list(Layout.__dataclass_fields__)
     unknown = [name for name in options if name not in known]
     if unknown:
-        raise TypeError(f"Unknown option {unknown[0]!r}: expected one of {', '.join(known)}.")
+        meant = did_you_mean(unknown[:1], ["label", "drop", "categorical", "columns", *known])
+        raise TypeError(
+            f"Unknown option {unknown[0]!r}: expected one of {', '.join(known)}.{meant}"
+        )
     missing = options.get("missing")
     if missing is not None:
         options["missing"] = (missing,) if isinstance(missing, str) else tuple(missing)

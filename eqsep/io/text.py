@@ -152,8 +152,8 @@ class BadRows:
         return table.filter(kept)
 
 
-def ragged_line(path: str, file: "CsvFile") -> int | None:
-    """The number of the first line with more values than names, or fewer; None if unknown."""
+def ragged_line(path: str, file: "CsvFile") -> tuple[int, str] | None:
+    """The first line with more values than names, or fewer, and its number; None if unknown."""
     if path == STANDARD_INPUT or not Path(path).is_file() or file.dialect.split is not None:
         return None
     with raw_stream(path) as raw:
@@ -165,12 +165,12 @@ def ragged_line(path: str, file: "CsvFile") -> int | None:
         with suppress(csv.Error, UserError):
             for row in rows:
                 if before >= start and row and len(row) != len(file.columns):
-                    return before + 1
+                    return before + 1, file.dialect.delimiter.join(row)
                 before = rows.line_num
     return None
 
 
-def not_divided(name: str, reason: str, *, line: int | None = None) -> UserError:
+def not_divided(name: str, reason: str, *, line: tuple[int, str] | None = None) -> UserError:
     """The error for a file that cannot be divided into rows with a value for each name."""
     found = _RAGGED.search(reason)
     if found is None:
@@ -179,7 +179,8 @@ def not_divided(name: str, reason: str, *, line: int | None = None) -> UserError
         return UserError(f"{name} cannot be read: {reason}. Check that it is whole.")
     row, expected, got, text = found.groups()
     place = name if row is None else f"{name}, row {int(row):,}"
-    place = place if line is None else f"{name}, line {line:,}"
+    if line is not None:
+        place, text = f"{name}, line {line[0]:,}", line[1]
     return UserError(
         f"{place}: expected {expected} values, got {got}: {text[:_SHOWN]!r}.",
         hint="Correct it, or set such rows aside: bad_rows=FILE.",
