@@ -184,7 +184,7 @@ def test_large_files_may_have_numbers_truths_and_columns_of_names(tmp_path, monk
     np.testing.assert_allclose(second.score_samples(X), first.score_samples(X), atol=1e-9)
     assert second.predict(X).tolist() == first.predict(X).tolist()
     monkeypatch.setattr(batches, "SAMPLE", 200)
-    done(*words[:-3], "--landmarks", 30, "--like", small, "--out", large)
+    done(*words[:-3], "--like", small, "--out", large)
     again = load_model(large)
     assert again.plan_.is_same(first.plan_)
     np.testing.assert_allclose(again.score_samples(X), first.score_samples(X), atol=1e-6)

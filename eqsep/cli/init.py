@@ -63,7 +63,7 @@ def init(
     with print_warnings():
         model = f"{first.stem.split('.')[0] or 'model'}{ENDING}"
         lines = [*_lines(rows, layout, model=model), *_layout_lines(layout, path.parent)]
-        text = "\n".join(lines) + "\n"
+        text = "\n".join(lines).rstrip() + "\n"
     with written_whole(path) as file:
         file.write(text.encode())
     Project.read(path)
