@@ -84,7 +84,7 @@ def test_decimal_commas_are_named_in_one_finding():
     assert in_command(found.warning()).endswith("--categorical 'a', and so on.")
     (one,) = checks.decimal_commas(table(a=commas))
     assert one.message.startswith("Column 'a' holds")
-    assert in_command(one.warning()).endswith("--names 'a'.")
+    assert in_command(one.warning()).endswith("--categorical 'a'.")
 
 
 @pytest.mark.parametrize("text", ["1.5", "a,b", "1,2,3", "1,", ",5", "1 000,5"])

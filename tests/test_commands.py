@@ -276,9 +276,10 @@ def test_the_summary_counts_held_out_rows_that_are_taken_for_anomalies(tmp_path)
     words = ("--label", "kind", "--normal", "normal", "--drop", "payment", *FAST, "--out", out)
     printed = done("fit", tmp_path / "t.csv", *words)
     calibration = load_model(out).calibration_
-    left_out, held = calibration.n_left_out, len(calibration.scores)
+    left_out, held = calibration.n_left_out, len(calibration.counting)
     assert left_out > 0
-    assert f"(by {held - left_out:,} held-out rows beside {left_out} taken for" in printed
+    assert held % 100 == 99  # as many as the interval is of
+    assert f"(by {held:,} held-out rows, without {left_out} taken for" in printed
 
 
 def test_info_says_what_a_model_has_learnt(folder, tmp_path):

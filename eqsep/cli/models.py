@@ -174,7 +174,7 @@ def _promise(model: Model) -> str:
         held = calibration.n_units
         by = f"{counted(held, f'held-out {grouping.unit}')} of {by.replace('held-out ', '')}"
     if calibration.n_left_out:
-        by += f" beside {calibration.n_left_out:,} taken for anomalies"
+        by += f", without {calibration.n_left_out:,} taken for anomalies"
     certainly = "" if confidence is None else f" with a confidence of {confidence:.4g}"
     if not calibration.rank(rate, confidence):
         verb = "is" if held == 1 else "are"
