@@ -137,7 +137,7 @@ def test_a_file_whose_windows_are_of_other_columns_is_damaged(detector, tmp_path
     windows = replace(detector.plan_.windows, columns=("temperature", "pressure", "state"))
     model = detector.model_
     forged = copy(detector).with_model(replace(model, plan=replace(model.plan, windows=windows)))
-    with pytest.raises(ModelFileError, match="windows have not the columns"):
+    with pytest.raises(ModelFileError, match="windows do not match the columns"):
         forged.save(tmp_path / "m.eqsep")
 
 

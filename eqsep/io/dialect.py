@@ -39,6 +39,7 @@ _MARKS = {
     "^": "carets",
 }  # the likelier first
 _COMMENT = "#"
+_AFTER_SPACE = re.compile(r' +"')  # a quote that Arrow would take for a part of the value
 _NOWHERE = "\x1f"  # a delimiter of files that have one column
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+$")
 _SAMPLED = 200  # lines that are divided
@@ -298,12 +299,14 @@ def _form(lines: Sequence[str], layout: Layout, *, tabs: bool) -> _Form:
 
 
 def _divided(lines: Sequence[str], delimiter: str) -> _Form:
-    if any(f'{delimiter} "' in line for line in lines):
-        return _quoted(lines, delimiter, "quotes after a space", skipinitialspace=True)
-    if _has_apostrophes(lines, delimiter):
-        return _quoted(lines, delimiter, "apostrophes for quotes", quotechar="'")
     reader = csv.reader(lines, delimiter=delimiter)
-    return _Form(delimiter, [(row, reader.line_num) for row in reader if row])
+    form = _Form(delimiter, [(row, reader.line_num) for row in reader if row])
+    if _has_apostrophes(lines, delimiter):
+        other = _quoted(lines, delimiter, "apostrophes for quotes", quotechar="'")
+        return max(form, other, key=lambda one: one.agreement)
+    if sum(any(map(_AFTER_SPACE.match, row)) for row in form.table) > len(form.table) / 2:
+        return _quoted(lines, delimiter, "quotes after a space", skipinitialspace=True)
+    return form
 
 
 def _quoted(lines: Sequence[str], delimiter: str, quoting: str, **options: Any) -> _Form:
