@@ -194,3 +194,26 @@ def test_half_floats_are_numbers(tmp_path):
     path = tmp_path / "t.parquet"
     write_table({"x": np.arange(3, dtype=np.float16)}, path)
     assert read_table(path).schema.field("x").type == pa.float32()
+
+
+def test_a_name_of_no_encoding_is_a_damaged_file(tmp_path):
+    path = tmp_path / "t.parquet"
+    write_table({"total": [1, 2]}, path)
+    path.write_bytes(path.read_bytes().replace(b"total", b"to\xe9al"))
+    with pytest.raises(UserError, match=r"t\.parquet cannot be read: .*codec can't decode"):
+        read_table(path)
+
+
+def test_a_quote_that_is_never_closed_is_not_looked_for_line_by_line(tmp_path, monkeypatch):
+    path = tmp_path / "t.csv"
+    path.write_text('x,y\n1,"' + "a\n" * 2**20)
+    monkeypatch.setattr("eqsep.io.files.ragged_line", lambda *_: pytest.fail("it is read again"))
+    with pytest.raises(UserError, match="longer than 1 MB, or a quote is never closed"):
+        read_table(path)
+
+
+def test_a_line_without_end_is_refused_where_bad_rows_are_set_aside(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n1," + "a" * 2**23)
+    with pytest.raises(UserError, match=r"A line of .*t\.csv is longer than 4 MB"):
+        read_table(path, bad_rows=tmp_path / "bad.csv")

@@ -321,7 +321,7 @@ def _quoted(lines: Sequence[str], delimiter: str, quoting: str, **options: Any) 
 def _has_apostrophes(lines: Sequence[str], delimiter: str) -> bool:
     """Whether a value with a delimiter in it stands between apostrophes, and no line has quotes."""
     mark = re.escape(delimiter)
-    within = re.compile(rf"(?:^|{mark})'[^']*{mark}[^']*'(?:{mark}|\s*$)")
+    within = re.compile(rf"(?:^|{mark})'[^'{mark}]*{mark}[^']*'(?:{mark}|\s*$)")
     return not any('"' in line for line in lines) and any(map(within.search, lines))
 
 

@@ -20,6 +20,7 @@ from eqsep.io.notation import is_number, strange_dates, strange_numbers
 from eqsep.io.sheets import open_sheet
 from eqsep.io.streams import STANDARD_INPUT, read_unchanged
 from eqsep.io.text import (
+    RAGGED,
     ROWS_AT_ONCE,
     CsvFile,
     JsonFile,
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
 TableFile = Union["ArrowFile", CsvFile, JsonFile]
 _FORMATS = FORMATS | READ_AS_TEXT | SHEETS
+# What pyarrow and gzip raise of a damaged file; names of columns may be of no encoding.
+_DAMAGED = (pa.ArrowException, EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError)
 _FIRST_BYTES = {
     b"PAR1": "parquet",
     b"ARROW1": "arrow",
@@ -114,9 +117,11 @@ def open_file(path: str, *, layout: Layout) -> "Iterator[TableFile]":
             _opened(path, kind, layout) as file,
         ):
             yield file
-    except (pa.ArrowException, EOFError, gzip.BadGzipFile, zlib.error) as error:
+    except _DAMAGED as error:
         reason = " ".join(str(error).split()).rstrip(".")
-        line = ragged_line(path, file) if isinstance(file, CsvFile) else None
+        line = None
+        if isinstance(file, CsvFile) and RAGGED.search(reason):
+            line = ragged_line(path, file)
         raise not_divided(name, reason, line=line) from error
     except OSError as error:
         if error.filename is not None or isinstance(error, BrokenPipeError):

@@ -275,9 +275,9 @@ class _Transcoded(_Parts):
 class Western(_Parts):
     """Lines in UTF-8; those that are not are taken for text of Western Europe."""
 
-    def __init__(self, stream: Any, *, on_other: Callable[[], None]) -> None:
+    def __init__(self, stream: Any, *, name: str, on_other: Callable[[], None]) -> None:
         super().__init__()
-        self._stream, self._on_other, self._rest = stream, on_other, b""
+        self._stream, self._name, self._on_other, self._rest = stream, name, on_other, b""
 
     def _end_source(self) -> None:
         self._stream.end()
@@ -286,6 +286,8 @@ class Western(_Parts):
         block = self._stream.read(_HEAD)
         data = self._rest + block
         end = data.rfind(b"\n") + 1 if block else len(data)
+        if not end and len(data) > _LONGEST_LINE:
+            raise too_long(self._name)
         lines, self._rest = data[:end], data[end:]
         try:
             lines.decode()
@@ -380,11 +382,14 @@ def lines_of(stream: Any, *, name: str) -> Iterator[bytes]:
     lines = io.BufferedReader(stream)
     while line := lines.readline(_LONGEST_LINE + 1):
         if len(line) > _LONGEST_LINE:
-            raise UserError(
-                f"A line of {name} is longer than {_LONGEST_LINE / 2**20:.0f} MB. Check that it is "
-                f"whole."
-            )
+            raise too_long(name)
         yield line
+
+
+def too_long(name: str) -> UserError:
+    """The error for a line that is longer than any row should be."""
+    most = f"{_LONGEST_LINE / 2**20:.0f} MB"
+    return UserError(f"A line of {name} is longer than {most}. Check that it is whole.")
 
 
 def decoded(data: bytes) -> str:

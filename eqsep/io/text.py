@@ -57,7 +57,7 @@ _BLOCK = 2**20  # bytes that are parsed at once, one block after the other
 _LARGEST = 2**22  # likewise, in the long run, of whole lines in blocks beside each other
 _MOST_JSON = 2**25  # likewise of JSON
 _TRUTHS = {True: "true", False: "false"}
-_RAGGED = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+): (.*)")
+RAGGED = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+): (.*)")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SHOWN = 80  # characters of a row
 _MOST = 0.1  # of the distinct values, that are set aside as mistakes
@@ -172,7 +172,7 @@ def ragged_line(path: str, file: "CsvFile") -> tuple[int, str] | None:
 
 def not_divided(name: str, reason: str, *, line: tuple[int, str] | None = None) -> UserError:
     """The error for a file that cannot be divided into rows with a value for each name."""
-    found = _RAGGED.search(reason)
+    found = RAGGED.search(reason)
     if found is None:
         if "straddling" in reason:
             reason = "a row of it is longer than 1 MB, or a quote is never closed"
@@ -448,7 +448,7 @@ def csv_file(name: str, head: bytes, stream: Any, layout: Layout, *, tabs: bool 
         note_other(noted)
     rows = Rejoined(head[before:], stream)
     if layout.bad_rows is not None and layout.encoding is None:
-        rows = Rejoined(b"", Western(rows, on_other=lambda: note_other(noted)))
+        rows = Rejoined(b"", Western(rows, name=name, on_other=lambda: note_other(noted)))
     if dialect.split is not None:
         rows = Rejoined(b"", Lines(lines_of(rows, name=name), dialect.split))
     return CsvFile(name, rows, dialect, layout, noted)
