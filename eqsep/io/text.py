@@ -451,7 +451,7 @@ def csv_file(name: str, head: bytes, stream: Any, layout: Layout, *, tabs: bool 
         rows = Rejoined(b"", Western(rows, name=name, on_other=lambda: note_other(noted)))
     if dialect.split is not None:
         rows = Rejoined(b"", Lines(lines_of(rows, name=name), dialect.split))
-    return CsvFile(name, rows, dialect, layout, noted)
+    return CsvFile(name=name, rows=rows, dialect=dialect, layout=layout, noted=noted)
 
 
 def _json_file(name: str, lines: Iterable[bytes], layout: Layout) -> JsonFile:
