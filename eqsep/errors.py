@@ -15,7 +15,7 @@ from typing import Any, Self
 _INNER = (
     f"{Path(__file__).parent}{os.sep}",
     contextlib.__file__,
-)  # files that ask on behalf of others
+)  # whose frames are skipped
 _OBEYED = (  # compiled when first used, as it takes a while
     r"[^\t\n -~\u00a0-\U0010ffff]|[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )

@@ -472,7 +472,7 @@ def _selecting(
 
 
 def _all_of(wanted: Wanted) -> Wanted:
-    """The same, of all rows and without what takes long."""
+    """The same request for every row, without reasons or kept columns."""
     return replace(wanted, fdr=None, explain=0, most=None, only_alarms=False, keep=())
 
 
