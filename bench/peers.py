@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 from sklearn.covariance import LedoitWolf
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import eqsep
@@ -174,6 +175,7 @@ ALL_PEERS = PEERS | {
     "RoSAS": Peer(_rosas, _DEEP),
     "WSAD-DT": Peer(_wsad_dt, is_random=False),  # its seed is 100
     "TabM": Peer(_imported("tabm_training", "TabMClassifier")),
+    "HistGradientBoosting": Peer(HistGradientBoostingClassifier),
     "CatBoost": Peer(
         _imported("catboost", "CatBoostClassifier"),
         {"iterations": 300, "verbose": False, "allow_writing_files": False},

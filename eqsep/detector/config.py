@@ -36,6 +36,8 @@ class Config:
         Trees that vote on whether a row is like the labelled anomalies.
     vote_weight, doubted_vote_weight : float
         What their vote counts in the score.
+    tree_columns : float
+        The share of the columns among which a split is chosen, each with a random limit.
     min_leaf, doubted_min_leaf : int
         The fewest rows of a leaf.
     max_tree_normal, max_tree_anomalous : int
@@ -65,13 +67,14 @@ class Config:
         there may be more than their share.
     """
 
-    n_landmarks: int = 1400
+    n_landmarks: int = 1000
     bandwidth: float = 0.5
     doubted_bandwidth: float = 2.0
     powers: tuple[int, ...] = (1, 2, 4, 8, 16)
     alpha: float = 0.1
     unlabelled_weight: float = 0.01
-    n_trees: int = 50
+    n_trees: int = 70
+    tree_columns: float = 0.7
     vote_weight: float = 0.3
     doubted_vote_weight: float = 1.0
     min_leaf: int = 1
@@ -98,6 +101,8 @@ class Config:
             name, value = field.name, getattr(self, field.name)
             if isinstance(field.default, int):
                 check_whole(name, value, least=_LEAST.get(name, 1))
+            elif name == "tree_columns":
+                check_share(name, value)
             elif name in _ABOVE_0:
                 check_positive(name, value)
             elif isinstance(field.default, float):
@@ -157,6 +162,12 @@ def check_positive(name: str, value: Any) -> None:
     """Refuse a parameter that is not a number above 0."""
     if not isinstance(value, Real) or not 0 < float(value) < np.inf:
         raise ParameterError(name, expected="a number above 0", got=value)
+
+
+def check_share(name: str, value: Any) -> None:
+    """Refuse a parameter that is not a number above 0 and at most 1."""
+    if not isinstance(value, Real) or not 0 < float(value) <= 1:
+        raise ParameterError(name, expected="a number above 0 and at most 1", got=value)
 
 
 def check_at_least_0(name: str, value: Any) -> None:

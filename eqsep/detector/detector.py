@@ -63,7 +63,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         alarm has. It may be set after fitting too.
     n_landmarks : int, default=None
         How many rows become landmarks, up to a third of them anomalous. Time to score grows with
-        it, time to fit with its square. None: that of `config`, 1,400.
+        it, time to fit with its square. None: that of `config`, 1,000.
     bandwidth : float, default=None
         Of the kernel, in units of the median distance between landmarks: larger is wider. None:
         that of `config`.

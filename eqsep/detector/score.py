@@ -165,6 +165,7 @@ class Terms(Kept, WithoutCaches):
                 n=config.n_trees,
                 most=(config.max_tree_normal, config.max_tree_anomalous),
                 least=config.min_leaf,
+                columns=config.tree_columns,
                 narrow=packed.shape[1],
             ),
             vote_weight=config.vote_weight,

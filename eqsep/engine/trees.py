@@ -60,11 +60,13 @@ class Trees(Kept):
         n: int,
         most: tuple[int, int] = (4000, 2000),
         least: int = 1,
+        columns: float = 0.7,
         narrow: int | None = None,
     ) -> Self | None:
         """Trees that tell anomalous rows (1) from normal ones (0); None where either is missing.
 
-        Each tree is grown as in a random forest, on a bootstrap sample of each class.
+        Each tree is grown on a bootstrap sample of each class. A split is the best of one random
+        limit a column: as precise as the best limit, and several times as fast.
 
         Parameters
         ----------
@@ -74,6 +76,8 @@ class Trees(Kept):
             The most normal and anomalous rows that a tree is grown on.
         least : int, default=1
             The fewest rows of a leaf.
+        columns : float, default=0.7
+            The share of the columns among which a split is chosen.
         narrow : int, optional
             Every second tree, the first among them, sees the first so many columns alone.
 
@@ -93,7 +97,19 @@ class Trees(Kept):
         places = zip(classes, most, strict=True)
         draws = [[(one, min(len(one), most)) for one, most in places]] * n
         return cls._joined(
-            [t.tree_ for t in _grown(rows, is_anomaly, draws, rng, least=least, narrow=narrow)]
+            [
+                tree.tree_
+                for tree in _grown(
+                    rows,
+                    is_anomaly,
+                    draws,
+                    rng,
+                    narrow=narrow,
+                    splitter="random",
+                    max_features=columns,
+                    min_samples_leaf=least,
+                )
+            ]
         )
 
     @classmethod
@@ -120,7 +136,7 @@ class Trees(Kept):
                 [1., 0.]]])
         """
         draws = [[(places, len(places))] for places in parts for _ in range(n)]
-        grown = _grown(rows, code, draws, rng)
+        grown = _grown(rows, code, draws, rng, max_features="sqrt")
         trees = cls._joined([tree.tree_ for tree in grown])
         shares = np.zeros((trees.n_leaves, 1 + int(code.max())))
         first = 0
@@ -271,10 +287,10 @@ def _grown(
     draws: list[list[tuple[np.ndarray, int]]],
     rng: np.random.RandomState,
     *,
-    least: int = 1,
     narrow: int | None = None,
+    **settings: Any,
 ) -> list[Any]:
-    """scikit-learn's trees, each grown as in a random forest on so many rows of some, drawn."""
+    """scikit-learn's trees with these settings, each grown on so many rows of some, drawn."""
     from sklearn import config_context  # slow to import, and only a fit grows trees
     from sklearn.tree import DecisionTreeClassifier
 
@@ -288,9 +304,7 @@ def _grown(
             for i in range(n)[part]:
                 one = np.random.RandomState(seeds[i])
                 drawn = np.concatenate([one.choice(places, size) for places, size in draws[i]])
-                tree = DecisionTreeClassifier(
-                    max_features="sqrt", min_samples_leaf=least, random_state=one
-                )
+                tree = DecisionTreeClassifier(random_state=one, **settings)
                 seen = rows[drawn] if i % 2 else np.ascontiguousarray(rows[drawn, :narrow])
                 trees[i] = tree.fit(seen, code[drawn], check_input=False)
 
