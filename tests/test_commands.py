@@ -948,6 +948,7 @@ def test_standard_error_may_be_closed_too(monkeypatch):
     assert end.value.exit_code == 2
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals")
 def test_being_ended_leaves_no_half_file(folder, model, tmp_path):
     out = tmp_path / "s.parquet"
     with eqsep("score", model, "-", "--out", out, stdin=subprocess.PIPE) as process:

@@ -505,6 +505,8 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(name, good, tmp_path, 
     case = Case(good, tmp_path)
     make, message = CASES[name]
     words = make(case)
+    if "/dev/full" in words and not os.path.exists("/dev/full"):  # noqa: PTH110
+        pytest.skip("needs a device that is full")
     before = contents(tmp_path)
     refused(words, message)
     assert contents(tmp_path) == before

@@ -96,6 +96,7 @@ def test_others_may_read_it_as_any_new_file(tmp_path):
     assert (tmp_path / "whole").stat().st_mode == (tmp_path / "plain").stat().st_mode
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 def test_the_content_reaches_the_disk_before_the_name_does(tmp_path, monkeypatch):
     path, done, fsync = tmp_path / "rows.csv", [], os.fsync
 
@@ -119,6 +120,7 @@ with written_whole(sys.argv[1]) as file:
 """
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs signals")
 @pytest.mark.parametrize("by", ["SIGTERM", "SIGHUP"])
 def test_a_signal_to_end_leaves_the_old_file_and_no_rest(by, tmp_path):
     path = tmp_path / "rows.csv"

@@ -272,6 +272,7 @@ def test_a_link_stays_a_link(models, tmp_path):
     assert target.is_file()
 
 
+@pytest.mark.skipif(os.name != "posix", reason="needs pipes with names")
 def test_the_file_system_says_what_is_wrong(models, tmp_path, path, monkeypatch):
     with pytest.raises(FileNotFoundError, match=r"model\.eqsep"):
         load_model(path)

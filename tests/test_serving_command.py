@@ -49,6 +49,7 @@ def started(*words):
     return process, url, token
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals")
 def test_a_service_of_two_processes_is_started_used_and_ended_in_order(model, tmp_path):
     words = (model, "--data", tmp_path / "kept", "--entity", "machine", "--workers", 2)
     process, url, token = started(*words)

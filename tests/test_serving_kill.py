@@ -1,13 +1,17 @@
 """Nothing that was accepted is lost: the service is killed under load, and writers meet."""
 
 import multiprocessing
+import os
 import runpy
 from pathlib import Path
 
+import pytest
 from served import HOT, small_detector
 
 from eqsep.serve.workspace import Workspace
 
+if os.name != "posix":
+    pytest.skip("needs SIGKILL and fork", allow_module_level=True)
 FORK = multiprocessing.get_context("fork")  # all is imported and compiled already
 KILL = runpy.run_path(str(Path(__file__).parents[1] / "tools" / "kill_service.py"))
 
