@@ -3,7 +3,7 @@
     python bench/serving.py                 two minutes on two cores
     python bench/serving.py --workers 2 --connections 32 --seconds 20
 
-The service runs in processes of its own, on loopback, with NSL-KDD's detector (1,400 landmarks, 41
+The service runs in processes of its own, on loopback, with NSL-KDD's detector (1,000 landmarks, 41
 columns), and keeps what it is sent: each request is a row of the test data, checked, scored, named,
 watched, and written to SQLite where it raises an alarm, as one in three does. The load comes from
 another process, over connections that stay open and ask again once they are answered. onnxruntime

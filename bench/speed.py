@@ -5,7 +5,7 @@
     python bench/speed.py --threads 1         seconds of the processor, which others disturb little
 
 NSL-KDD, its 41 columns as they are in the files for eqsep, 122 numbers for the peers, all training
-rows by the paper's protocol; 1,400 landmarks, XGBoost with 200 trees. A figure is the best of
+rows by the paper's protocol; 1,000 landmarks, XGBoost with 200 trees. A figure is the best of
 several. The ratio is that of our figure to the one beside it: of seconds less is better, of rows a
 second more. Peers are measured where they are installed (the extra `bench`). NSL-KDD is looked for
 in $EQSEP_DATA, then in ../shared/data; `bench/serving.py` measures the service and `bench/gpu.py` a
