@@ -9,7 +9,7 @@ from eqsep.errors import UserError
 from eqsep.persistence.files import model_bytes
 from eqsep.serve import schema
 from eqsep.serve.ledger import FORGET, LEARN, Ledger, Lesson, Row
-from eqsep.serve.people import noted
+from eqsep.serve.people import audit_entry
 from eqsep.serve.runs import forget_runs, run_columns
 from eqsep.serve.store import Store
 
@@ -128,5 +128,5 @@ def _delete_rows(connection: Connection, name: str, entity: str, by: str) -> int
     judged = schema.verdicts.c.row.in_(select(table.c.id).where(mine))
     connection.execute(delete(schema.verdicts).where(judged))
     n_rows = int(connection.execute(delete(table).where(mine)).rowcount)
-    connection.execute(noted(by, "purged", model=name, rows=n_rows))  # not whose: it is gone
+    connection.execute(audit_entry(by, "purged", model=name, rows=n_rows))  # not whose: it is gone
     return n_rows
