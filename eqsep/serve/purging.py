@@ -1,4 +1,4 @@
-"""Purging: what was learnt of somebody is forgotten, and the rows are deleted."""
+"""Purging: forget what was learnt of an entity, and delete its rows."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ from eqsep.serve.store import Store
 
 @dataclass(frozen=True)
 class Purged:
-    """How many rows were deleted, and how many lessons with rows of the entity are gone."""
+    """How many rows were deleted, and how many lessons with rows of the entity."""
 
     rows: int
     lessons: int
@@ -25,8 +25,8 @@ class Purged:
 class Purging:
     """Deletes what a store holds of an entity: a card, a patient, a machine.
 
-    What the live version has learnt of it is subtracted. The file that the model was added from was
-    made elsewhere: rows that were in its own training are not known here.
+    The live version forgets what it has learnt of it in this service; the rows from which the first
+    model file was fitted are not known here.
     """
 
     def __init__(self, store: Store, ledger: Ledger) -> None:
@@ -35,17 +35,21 @@ class Purging:
     def purge(self, name: str, entity: str, *, by: str) -> Purged:
         """Forget and delete all rows of an entity.
 
-        Versions made between its first lesson and now cannot be had again: they hold its rows.
+        Versions from its first lesson until now cannot be restored afterwards.
         """
         live, _, settings = self._ledger.in_use(name)
         column = settings.get("entity")
         if column is None:
             raise UserError(
-                f"The model {name!r} has no column that says whose a row is: set its entity first."
+                f"The model {name!r} has no column for the entity of a row: set its entity first."
             )
         lessons = self._lessons(name, column, entity)
         is_run = run_columns(self._ledger.detector(live).plan_)[0] == column
         done: list[int] = []
+
+        def delete_rows(connection: Connection) -> None:
+            done.append(_delete_rows(connection, name, entity, by))
+            forget_runs(connection, name, entity if is_run else None)
 
         def write(connection: Connection, number: int, detector: Detector) -> None:
             table = schema.versions
@@ -54,10 +58,9 @@ class Purging:
             connection.execute(update(table).where(table.c.id == number).values(**begins))
             content = {"version": number, "content": model_bytes(detector)}
             connection.execute(insert(schema.snapshots).values(**content))
-            done.append(_delete_rows(connection, name, entity, by))
-            forget_runs(connection, name, entity if is_run else None)
+            delete_rows(connection)
 
-        # Each way of learning is forgotten in turn; what is gone from the log goes with the last.
+        # Judged and other rows are forgotten in turn; the last version deletes the rest.
         learnt = self._learnt(live, column, entity)
         while learnt:
             lesson = learnt.pop()
@@ -69,14 +72,13 @@ class Purging:
             self._ledger.revert(name, live, by=by, note="purged", within=write)
         elif not done:
             with self._store.writing() as connection:
-                done.append(_delete_rows(connection, name, entity, by))
-                forget_runs(connection, name, entity if is_run else None)
+                delete_rows(connection)
         self._ledger.forget_kept()
         self._store.scrub()
         return Purged(sum(done), len(lessons))
 
     def _lessons(self, name: str, column: str, entity: str) -> list[int]:
-        """The versions, wherever in the log, whose lessons hold rows of the entity."""
+        """All versions with rows of the entity in their lessons."""
         table = schema.versions
         query = select(table.c.id, table.c.lesson).where(table.c.model == name)
         return [
@@ -86,7 +88,7 @@ class Purging:
         ]
 
     def _learnt(self, live: int, column: str, entity: str) -> list[Lesson]:
-        """What the live version knows of the entity: a lesson of judged rows, and one of others."""
+        """What the live version has learnt of the entity: judged rows, and others."""
         known: dict[bool, list[tuple[Row, str]]] = {True: [], False: []}
         for number in self._ledger.lineage(live):
             lesson = self._ledger.lesson(number)
@@ -112,7 +114,7 @@ def _is_of(row: Row, column: str, entity: str) -> bool:
 
 
 def _delete_versions(connection: Connection, name: str, numbers: list[int]) -> None:
-    """Empty lessons, and delete the kept models from the first of them on."""
+    """Empty lessons, and delete the model files from the first of them on."""
     versions, snapshots, models = schema.versions, schema.snapshots, schema.models
     lessons = versions.c.id.in_(numbers)
     connection.execute(update(versions).where(lessons).values(lesson=null()))
@@ -128,5 +130,5 @@ def _delete_rows(connection: Connection, name: str, entity: str, by: str) -> int
     judged = schema.verdicts.c.row.in_(select(table.c.id).where(mine))
     connection.execute(delete(schema.verdicts).where(judged))
     n_rows = int(connection.execute(delete(table).where(mine)).rowcount)
-    connection.execute(audit_entry(by, "purged", model=name, rows=n_rows))  # not whose: it is gone
+    connection.execute(audit_entry(by, "purged", model=name, rows=n_rows))  # without the entity
     return n_rows
