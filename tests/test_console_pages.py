@@ -78,7 +78,7 @@ def assert_no_inline(page):
 def test_an_alarm_has_reasons_normal_rows_history_and_alarms_like_it(console, client):
     number = open_alarms(console, kind="unseen")[0].id
     page = client.get(f"/m/pumps/alarms/{number}").text
-    for heading in ("Why", "The row beside normal ones", "Alarms like it"):
+    for heading in ("Why", "The row and normal rows", "Alarms like it"):
         assert f">{heading}</h2>" in page
     assert "History of machine m3" in page
     assert re.search(r'<th scope="row">heat</th><td class="own">-\d', page)

@@ -1,8 +1,4 @@
-"""The console: pages on which people look at alarms, judge them, and see what was learnt.
-
-`router` has all its routes; `pages` makes pages of templates, `formats` words of values; `inbox`
-and `models` are the screens.
-"""
+"""The console: pages on which people look at alarms, judge them, and see what was learnt."""
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -14,7 +10,7 @@ from eqsep.serve.workspace import Workspace
 
 
 def router(ws: Workspace) -> APIRouter:
-    """The pages of a workspace and the files that they need."""
+    """The routes of all pages and files."""
     pages = Pages(ws)
     routes = APIRouter(include_in_schema=False, route_class=pages.route_class())
 

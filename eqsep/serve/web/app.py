@@ -1,4 +1,4 @@
-"""The application: all routes behind one guard, and what is said when something goes wrong."""
+"""The application: all routes behind one guard, and the responses to errors."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -27,7 +27,7 @@ _ABOUT = """Score rows, judge alarms, and teach the model what was judged.
 Requests carry `Authorization: Bearer TOKEN`; the roles are view, judge and admin."""
 
 
-class Json(JSONResponse):
+class _Json(JSONResponse):
     """JSON in which NaN and infinity are null."""
 
     def render(self, content: Any) -> bytes:
@@ -58,7 +58,7 @@ def create_app(
     limits : Limits, default=None
         None is `Limits()`.
     hosts : frozenset of str or None
-        The names by which it may be called, by default those of this machine; None takes any.
+        The accepted Host headers, by default those of this machine; None accepts any.
     """
     service = Service(ws, limits or Limits())
 
@@ -76,7 +76,7 @@ def create_app(
         lifespan=lifespan,
         docs_url=None,  # its page takes scripts from another site
         redoc_url=None,
-        default_response_class=Json,
+        default_response_class=_Json,
     )
     for kind in (HTTPException, RequestValidationError, UserError, Exception):
         app.add_exception_handler(kind, _answered)
@@ -107,7 +107,7 @@ def _state(service: Service) -> APIRouter:
 
     @routes.get("/metrics", response_class=Response)
     def metrics(request: Request) -> Response:
-        """Figures for Prometheus: rows, alarms, latency, version, martingale."""
+        """Metrics for Prometheus: rows, alarms, latency, version, martingale."""
         require(request, "view")
         text = service.metrics.text(waiting=service.batcher.waiting)
         return Response(text, media_type=PROMETHEUS)

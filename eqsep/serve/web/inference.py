@@ -1,7 +1,6 @@
-"""The same scores by two protocols that clients know: Open Inference V2, and MLflow's server.
+"""Scores by two common protocols: Open Inference V2, and that of MLflow's server.
 
-Neither has room for what is wrong with one row: a request with a bad row is refused, and the
-message names the row.
+Neither has a place for the error of one row: a request with a bad row is refused as a whole.
 """
 
 from collections.abc import Callable
@@ -25,32 +24,22 @@ _NUMBERS = {"FP64", "FP32", "FP16", "BOOL"} | {
     f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)
 }
 _DATATYPES = {"number": "FP64", "duration": "FP64", "date": "BYTES"}
-_TENSOR = {
-    "type": "object",
-    "required": ["name", "shape", "datatype", "data"],
-    "properties": {
-        "name": {"type": "string"},
-        "shape": {"type": "array", "items": {"type": "integer"}},
-        "datatype": {"type": "string"},
-        "data": {"type": "array", "items": {}},
-    },
-}
-_TENSORS = {"type": "array", "items": _TENSOR}
-_INFER = {"type": "object", "required": ["inputs"], "properties": {"inputs": _TENSORS}}
-_INVOKE = {
-    "type": "object",
-    "properties": {
-        "dataframe_split": {"type": "object"},
-        "dataframe_records": {"type": "array", "items": {"type": "object"}},
-        "instances": {"type": "array", "items": {}},
-        "inputs": {},
-        "params": {"type": "object"},
-    },
-}
+
+
+def _body(**types: str) -> dict[str, Any]:
+    """An object with fields of these types as the body of a request, for OpenAPI."""
+    fields = {name: {"type": kind} for name, kind in types.items()}
+    schema = {"type": "object", "properties": fields}
+    return {"requestBody": {"required": True, "content": {JSON: {"schema": schema}}}}
+
+
+_INVOCATION = _body(
+    dataframe_split="object", dataframe_records="array", instances="array", params="object"
+)
 
 
 def router(service: Service) -> APIRouter:
-    """Both protocols."""
+    """The routes of both protocols."""
     routes = APIRouter()
     routes.include_router(_open_inference(service), tags=["Open Inference Protocol V2"])
     routes.include_router(_mlflow(service), tags=["MLflow"])
@@ -100,9 +89,9 @@ def _open_inference(service: Service) -> APIRouter:
             "outputs": [_described(*one) for one in OUTPUTS.items()],
         }
 
-    @routes.post("/models/{name}/infer", openapi_extra=_body(_INFER))
+    @routes.post("/models/{name}/infer", openapi_extra=_body(inputs="array", parameters="object"))
     async def infer(request: Request, name: str) -> Response:
-        """Score rows that come as a tensor for each column."""
+        """Score rows that are sent as a tensor for each column."""
         asked = parsed(await request.body())
         if not isinstance(asked, dict) or not isinstance(asked.get("inputs"), list):
             raise UserError('Expected an object with "inputs", a list of tensors.')
@@ -134,7 +123,7 @@ def _mlflow(service: Service) -> APIRouter:
 
     @routes.get("/ping")
     async def ping() -> Response:
-        """Whether the server runs, as MLflow's says it."""
+        """Whether the server runs."""
         return Response("\n", media_type=JSON)
 
     @routes.get("/version")
@@ -142,9 +131,9 @@ def _mlflow(service: Service) -> APIRouter:
         """The version of the service."""
         return Response(__version__, media_type="text/plain")
 
-    @routes.post("/invocations", openapi_extra=_body(_INVOKE))
+    @routes.post("/invocations", openapi_extra=_INVOCATION)
     async def invocations(request: Request, model: str | None = None) -> Response:
-        """Score rows as MLflow's server takes them; which model, where there are several."""
+        """Score rows as MLflow's server takes them; `model` is needed if there are several."""
         name = await run_in_threadpool(service.only_model) if model is None else model
         reader, body = await service.reader(name), await request.body()
         kind = request.headers.get("content-type", JSON).partition(";")[0].strip()
@@ -168,24 +157,23 @@ def _mlflow(service: Service) -> APIRouter:
 async def _all_answered(
     service: Service, name: str, checked: CheckedRows, keep: bool
 ) -> list[Answer]:
-    if checked.errors:
-        first = checked.errors[0]
-        raise UserError(f"Row {first.row}: {first.error}.")
-    answers, errors = await service.answered(name, checked, keep=keep)
+    errors, answers = checked.errors, []
+    if not errors:
+        answers, errors = await service.answered(name, checked, keep=keep)
     if errors:
         raise UserError(f"Row {errors[0].row}: {errors[0].error}.")
     return [answer for answer in answers if answer is not None]
 
 
 def _keep(request: Request, parameters: Any) -> bool:
-    """Whether rows are kept: unless the parameters of a request say `"keep": false`."""
+    """Whether to store rows: unless a parameter of the request is `"keep": false`."""
     keep = not (isinstance(parameters, dict) and parameters.get("keep") is False)
     require(request, "judge" if keep else "view")
     return keep
 
 
 def _of_tensors(tensors: list[Any], most: int) -> list[dict[str, Any]]:
-    """Tensors of shape (n,) or (n, 1), one a column, as rows."""
+    """The rows of tensors of shape (n,) or (n, 1), one for each column."""
     if len(tensors) > most:
         raise UserError(f"Expected at most {most:,} tensors, got {len(tensors):,}.")
     columns: dict[str, list[Any]] = {}
@@ -254,14 +242,10 @@ def _of_frame(asked: dict[str, Any], names: list[str]) -> list[Any]:
 
 
 def _named(row: Any, names: list[Any]) -> Any:
-    """A list of values as a row; what is none is for the check to refuse."""
+    """A list of values as a row; anything else is left for the check to refuse."""
     fits = isinstance(row, list) and len(row) == len(names)
     return dict(zip(map(str, names), row, strict=True)) if fits else row
 
 
 def _described(name: str, datatype: str, n: int = -1) -> dict[str, Any]:
     return {"name": name, "datatype": datatype, "shape": [n]}
-
-
-def _body(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"requestBody": {"required": True, "content": {JSON: {"schema": schema}}}}
