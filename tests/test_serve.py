@@ -477,7 +477,7 @@ def test_rows_that_drift_raise_the_banner_and_a_new_version_begins_anew(work):
     taken(work, rows_at((1.6, 0), 500, rng=np.random.default_rng(6), spread=1))
     status = work.watching.status("pump")
     assert 300 < status.broken_at < 800
-    assert "no longer as those that were learnt" in status.banner
+    assert "no longer look like those that were learnt" in status.banner
     assert status.shifts[0][0] == "x"
     assert sum(minute.rows for minute in status.per_minute) == status.rows == 800
     work.ledger.learn("pump", Lesson(rows_at((0, 5), 1), ["spill"], True), by="ada")

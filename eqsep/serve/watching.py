@@ -23,6 +23,7 @@ DELTA = 0.01  # the probability of a false drift alert in an episode, over all w
 MOST_WATCHED = 100_000  # rows of an episode: all their scores are stored
 _SAVED_EVERY = 20.0  # seconds
 _FORGOTTEN_AFTER = 86_400.0  # seconds without news from a worker
+_SHOWN = 3 * 3600  # seconds of counts
 _MINUTE = 60
 _KEY, _COUNTED = ("model", "minute", "version", "worker"), ("rows", "alarms", "shadow_alarms")
 _SUMS = [func.sum(schema.counts.c[column]) for column in _COUNTED]
@@ -112,16 +113,17 @@ class Watching:
                 if monitor is not None:
                     self._save(name, monitor)
 
-    def status(self, name: str, *, hours: float = 3.0) -> Watch:
+    def status(self, name: str) -> Watch:
         """How a model does now."""
         self.save()
         number = self._ledger.live(name).id
         detector = self._ledger.detector(number)
-        since = int(now() - hours * 3600) // _MINUTE * _MINUTE
+        since = int(now() - _SHOWN) // _MINUTE * _MINUTE
         counts, monitors = schema.counts, schema.monitors
         mine = counts.c.model == name
         rows, alarms, _ = self._store.first(select(*_SUMS).where(mine, counts.c.version == number))
         minutes = select(counts.c.minute, *_SUMS).where(mine, counts.c.minute >= since)
+        minutes = minutes.group_by(counts.c.minute).order_by(counts.c.minute)
         states = self._store.rows(select(monitors.c.state).where(monitors.c.model == name))
         watched = [m for m in (_read(row.state, detector) for row in states) if m is not None]
         worst = max(watched, key=lambda monitor: monitor.watched.highest, default=None)
@@ -137,14 +139,9 @@ class Watching:
             broken_at=min(broken, default=None),
             too_many=recent is not None and recent.too_many,
             shifts=[(shift.column, shift.standard_errors) for shift in shifts],
-            per_minute=[
-                Minute(*map(int, row))
-                for row in self._store.rows(
-                    minutes.group_by(counts.c.minute).order_by(counts.c.minute)
-                )
-            ],
+            per_minute=[Minute(*map(int, row)) for row in self._store.rows(minutes)],
         )
-        return _with_words(watch, recent)
+        return replace(watch, **_advice(watch, recent))
 
     def _monitor(self, name: str, number: int) -> Monitor | None:
         """The monitor of this episode; None where rows cannot be watched one by one."""
@@ -181,23 +178,22 @@ def _read(state: bytes, detector: Detector) -> Monitor | None:
     return monitor if monitor.watched.rows else None
 
 
-def _with_words(watch: Watch, recent: Recent | None) -> Watch:
-    """The same with a banner and advice, if anything is wrong."""
-    moved = ", ".join(column for column, _ in watch.shifts[:3])
+def _advice(watch: Watch, recent: Recent | None) -> dict[str, str]:
+    """A banner and advice, if anything is wrong."""
     if watch.broken_at is not None:
-        return replace(
-            watch,
-            banner=f"Rows are no longer as those that were learnt (since row {watch.broken_at:,} "
-            f"of this version): the promised {watch.promised:.1%} of false alarms does not hold.",
-            advice=f"Look at the columns that have moved ({moved}). If the new rows are normal, "
+        moved = ", ".join(column for column, _ in watch.shifts[:3])
+        return {
+            "banner": f"Rows no longer look like those that were learnt (since row "
+            f"{watch.broken_at:,} of this version): the promised {watch.promised:.1%} of false "
+            f"alarms does not hold.",
+            "advice": f"Look at the columns that have moved ({moved}). If the new rows are normal, "
             f"judge rows of the queue, or fit again with recent rows; if not, look at the alarms.",
-        )
+        }
     if recent is not None and recent.too_many:
-        return replace(
-            watch,
-            banner=f"{recent.alarm_rate:.1%} of the last {recent.rows:,} rows raised an alarm, "
+        return {
+            "banner": f"{recent.alarm_rate:.1%} of the last {recent.rows:,} rows raised an alarm, "
             f"where {watch.promised:.1%} of normal ones may.",
-            advice="Either there are more anomalies, or normal rows are not as they were: judge "
-            "some of the latest alarms to know which.",
-        )
-    return watch
+            "advice": "Either there are more anomalies, or normal rows have changed: judge some of "
+            "the latest alarms to find out.",
+        }
+    return {}

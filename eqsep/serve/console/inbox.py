@@ -3,8 +3,8 @@
 import math
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from fastapi import APIRouter
@@ -18,77 +18,51 @@ from eqsep.serve.alarms import Alarm, Filter, Said
 from eqsep.serve.console.formats import first_name, plural
 from eqsep.serve.console.pages import Pages, Posted
 from eqsep.serve.store import Missing
-from eqsep.serve.verdicts import FALSE, TEACHING, Change, Preview, fits_now
+from eqsep.serve.verdicts import FALSE, TEACHING, TRUE, Change, Preview, fits_now
 from eqsep.serve.web.guards import Judge
 
 PER_PAGE = 50
-STATES = (
-    ("open", "open"),
-    ("unsure", "unsure"),
-    ("judged", "judged"),
-    ("cleared", "cleared: alarms no more"),
-    ("quiet", "quiet: never were"),
-)
-ORDERS = (("at", "newest first"), ("score", "highest first"))
-AGES = (("", "any"), ("3600", "last hour"), ("86400", "last day"), ("604800", "last week"))
+_STATES = {
+    "open": "open",
+    "unsure": "unsure",
+    "judged": "judged",
+    "cleared": "cleared: no longer alarms",
+    "quiet": "quiet: never alarms",
+}
+_ORDERS = {"at": "newest first", "score": "highest first"}
+_AGES = {"": "any", "3600": "last hour", "86400": "last day", "604800": "last week"}
+_CHOSEN = {"state": "open", "order": "at", "min_score": "", "age": ""}  # filters at first
+_CHOSEN |= dict.fromkeys(("kind", "entity", "assignee", "column", "value"), "")
 _LATEST = 5  # verdicts that are shown
 _FIRST_KEY = 4  # of a kind; those before are verdicts
 _OF_GROUP = 5  # alarms that are shown
 _ENOUGH = 20  # quiet rows judged, for a share of them to be meaningful
 
 
-@dataclass(frozen=True)
-class Chosen:
+def _chosen(request: Request) -> dict[str, str]:
     """The filters in the page's address."""
-
-    kind: str = ""
-    state: str = "open"
-    min_score: str = ""
-    age: str = ""
-    entity: str = ""
-    assignee: str = ""
-    column: str = ""
-    value: str = ""
-    order: str = "at"
-
-    @classmethod
-    def of(cls, request: Request) -> Self:
-        asked = request.query_params
-        return cls(**{name: asked[name].strip() for name in vars(cls()) if name in asked})
-
-    def filter(self) -> Filter:
-        """The same for the store."""
-        age = _number("age", self.age)
-        return Filter(
-            state=_one_of(STATES, self.state),
-            kind=self.kind or None,
-            entity=self.entity or None,
-            assignee=self.assignee or None,
-            min_score=_number("score", self.min_score),
-            since=None if age is None else time.time() - age,
-            column=self.column or None,
-            value=self.value or None,
-            order=_one_of(ORDERS, self.order),
-        )
-
-    def query(self) -> str:
-        """The filters that are set, as the beginning of a query."""
-        chosen = {k: v for k, v in vars(self).items() if v != getattr(Chosen, k)}
-        return urlencode(chosen) + "&" if chosen else ""
+    asked = request.query_params
+    return {name: asked.get(name, first).strip() for name, first in _CHOSEN.items()}
 
 
-def _one_of(choices: tuple[tuple[str, str], ...], text: str) -> str:
-    names = [name for name, _ in choices]
-    if text not in names:
-        raise UserError(f"Expected one of {', '.join(names)}, got {text!r}.")
-    return text
+def _query(chosen: dict[str, str]) -> str:
+    """The filters that are set, as the beginning of a query."""
+    query = urlencode({name: text for name, text in chosen.items() if text != _CHOSEN[name]})
+    return query and query + "&"
 
 
-def _number(name: str, text: str) -> float | None:
-    try:
-        return float(text) if text else None
-    except ValueError:
-        raise UserError(f"The filter {name} is a number, got {text!r}.") from None
+def _filter(chosen: dict[str, str]) -> Filter:
+    for name, choices in (("state", _STATES), ("order", _ORDERS)):
+        if chosen[name] not in choices:
+            raise UserError(f"Expected one of {', '.join(choices)}, got {chosen[name]!r}.")
+    given: dict[str, Any] = {name: text for name, text in chosen.items() if text}
+    for name in ("age", "min_score"):
+        try:
+            given[name] = float(given[name]) if name in given else None
+        except ValueError:
+            raise UserError(f"The filter {name} is a number, got {given[name]!r}.") from None
+    age = given.pop("age")
+    return Filter(**given, since=None if age is None else time.time() - age)
 
 
 def _judging(pages: Pages, model: str) -> dict[str, Any]:
@@ -107,15 +81,15 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
 
     @routes.get("/m/{model}/inbox")
     def inbox(request: Request, model: str, page: int = 1) -> Response:
-        chosen, page = Chosen.of(request), max(page, 1)
+        chosen, page = _chosen(request), max(page, 1)
         start = PER_PAGE * (page - 1)
-        found = ws.alarms.inbox(model, chosen.filter(), limit=PER_PAGE, offset=start)
+        found = ws.alarms.inbox(model, _filter(chosen), limit=PER_PAGE, offset=start)
         kinds = ws.alarms.kinds(model)
         columns = dict.fromkeys(ws.ledger.live_detector(model).plan_.table_columns)
-        if chosen.kind:  # also shown without open alarms
-            kinds.setdefault(chosen.kind, 0)
-        if chosen.column:  # also shown if the model does not know it
-            columns.setdefault(chosen.column)
+        if chosen["kind"]:  # also shown without open alarms
+            kinds.setdefault(chosen["kind"], 0)
+        if chosen["column"]:  # also shown if the model does not know it
+            columns.setdefault(chosen["column"])
         return pages.show(
             request,
             "inbox.html",
@@ -125,13 +99,13 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             page=page,
             pages=max(1, math.ceil(found.total / PER_PAGE)),
             chosen=chosen,
-            filtered=chosen != Chosen(),
-            query=chosen.query(),
+            filtered=chosen != _CHOSEN,
+            query=_query(chosen),
             newest=time.time(),
             kinds_open=kinds,
-            orders=ORDERS,
-            states=STATES,
-            ages=AGES,
+            orders=_ORDERS,
+            states=_STATES,
+            ages=_AGES,
             columns=columns,
             people=sorted(person.name for person in ws.people.all()),
             banner=ws.watching.status(model).banner,
@@ -140,9 +114,9 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
 
     @routes.get("/m/{model}/inbox/fresh")
     def fresh(request: Request, model: str, after: float) -> Response:
-        chosen = Chosen.of(request)
-        n = ws.alarms.inbox(model, replace(chosen.filter(), since=after), limit=1).total
-        return pages.panel(request, "panel_fresh.html", heading="Inbox", n=n, query=chosen.query())
+        chosen = _chosen(request)
+        n = ws.alarms.inbox(model, replace(_filter(chosen), since=after), limit=1).total
+        return pages.panel(request, "panel_fresh.html", heading="Inbox", n=n, query=_query(chosen))
 
     @routes.get("/m/{model}/alarms/{number}")
     def alarm(request: Request, model: str, number: int) -> Response:
@@ -213,8 +187,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
         )
 
 
-@dataclass(frozen=True)
-class _Judgement:
+class _Judgement(NamedTuple):
     """A verdict in a form."""
 
     ids: list[int]
@@ -223,23 +196,19 @@ class _Judgement:
     kind: str | None
     note: str
 
-    @classmethod
-    def of(cls, form: FormData) -> Self:
-        ids = _numbers(form, "id")
-        if not ids:
-            raise UserError("Select the alarms that the verdict is for: none is selected.")
-        choice = str(form.get("choice", ""))
-        word, _, name = choice.partition(":")
-        kind = name if word == "kind" else str(form.get("new_kind", "")).strip()
-        if word == "verdict":
-            return cls(ids, choice, name, None, str(form.get("note", "")))
-        if not kind:
-            raise UserError("Name the new kind: its name is empty.")
-        return cls(ids, choice, "true", kind, str(form.get("note", "")))
 
-    @property
-    def teaches(self) -> bool:
-        return self.verdict in TEACHING
+def _judgement(form: FormData) -> _Judgement:
+    ids, choice = _numbers(form, "id"), str(form.get("choice", ""))
+    if not ids:
+        raise UserError("Select the alarms that the verdict is for: none is selected.")
+    word, _, name = choice.partition(":")
+    note = str(form.get("note", ""))
+    if word == "verdict":
+        return _Judgement(ids=ids, choice=choice, verdict=name, kind=None, note=note)
+    kind = name if word == "kind" else str(form.get("new_kind", "")).strip()
+    if not kind:
+        raise UserError("Name the new kind: its name is empty.")
+    return _Judgement(ids=ids, choice=choice, verdict=TRUE, kind=kind, note=note)
 
 
 def _numbers(form: FormData, name: str) -> list[int]:
@@ -277,8 +246,9 @@ def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
 
     @routes.post("/m/{model}/preview")
     def preview(request: Request, _: Judge, model: str, form: Posted) -> Response:
-        said = _Judgement.of(form)
-        named = not (said.teaches and "hx-request" in request.headers)  # a script asks for names
+        said = _judgement(form)
+        teaches = said.verdict in TEACHING
+        named = not (teaches and "hx-request" in request.headers)  # a script asks for names later
         found = ws.verdicts.preview(said.ids, said.verdict, kind=said.kind, named=named)
         return pages.panel(
             request,
@@ -287,28 +257,28 @@ def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
             preview=found,
             named=named,
             renamed=_renamed(found),
-            teaches=said.teaches,
+            teaches=teaches,
             still=sum(one.then.alarm for one in found.rows) if said.verdict == FALSE else 0,
             n_normal=round(ws.ledger.live_detector(model).model_.n_learnt[0]),
-            **vars(said),
+            **said._asdict(),
         )
 
     @routes.post("/m/{model}/preview/names")
     def names(request: Request, _: Judge, form: Posted) -> Response:
-        said = _Judgement.of(form)
+        said = _judgement(form)
         found = ws.verdicts.preview(said.ids, said.verdict, kind=said.kind)
         values = {"preview": found, "renamed": _renamed(found)}
         return pages.panel(request, "panel_names.html", heading="Names", **values)
 
     @routes.post("/m/{model}/verdicts")
     def give(request: Request, by: Judge, model: str, form: Posted) -> Response:
-        said = _Judgement.of(form)
+        said = _judgement(form)
         before = ws.alarms.looked_at(model)
         given = ws.verdicts.give(said.ids, said.verdict, kind=said.kind, note=said.note, by=by)
         return pages.panel(
             request,
             "panel_given.html",
-            heading="Learnt" if said.teaches else "Noted",
+            heading="Learnt" if said.verdict in TEACHING else "Noted",
             given=given,
             undone=[],
             version=given.version,

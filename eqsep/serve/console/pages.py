@@ -1,28 +1,23 @@
 """Pages from templates, the files that browsers fetch, and error pages."""
 
 import hashlib
-from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import Depends
-from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.datastructures import FormData
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from eqsep.errors import UserError
 from eqsep.serve.console.formats import FILTERS
-from eqsep.serve.store import Conflict, Missing
+from eqsep.serve.store import Missing
 from eqsep.serve.web import guards
 from eqsep.serve.workspace import Workspace
 
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _OF_MODEL = ("inbox", "groups", "judge", "model", "watch")
-_STATUS = {Missing: 404, Conflict: 409}
 
 
 class Assets:
@@ -120,33 +115,11 @@ class Pages:
             "may_admin": person.may("admin"),
         }
 
-    def route_class(self) -> type[APIRoute]:
-        """Routes that show errors on a page."""
-        pages = self
-
-        class Route(APIRoute):
-            def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-                handle = super().get_route_handler()
-
-                async def handled(request: Request) -> Response:
-                    try:
-                        return await handle(request)
-                    except UserError as error:
-                        return pages.problem(request, str(error), _STATUS.get(type(error), 422))
-                    except HTTPException as error:
-                        return pages.problem(request, error.detail, error.status_code)
-
-                return handled
-
-        return Route
-
     def problem(self, request: Request, problem: str, status: int) -> Response:
         """An error, as a page or as the part that was asked for."""
-        if request.scope.get("person") is None:
-            raise HTTPException(status, problem)
         if "hx-request" in request.headers:
             part = self._environment.get_template("panel_problem.html")
-            again = status == _STATUS[Conflict]  # the page is out of date
+            again = status == 409  # the page is out of date
             return HTMLResponse(part.render(problem=problem, again=again), status)
         values: dict[str, Any] = {"problem": problem, "again": False, "status": status}
         return self.show(request, "problem.html", heading="A problem", model=None, **values)

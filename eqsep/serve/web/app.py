@@ -18,7 +18,7 @@ from eqsep.errors import UserError
 from eqsep.serve import console
 from eqsep.serve.web import api, inference
 from eqsep.serve.web.guards import LOOPBACK, Guard, require, session_routes
-from eqsep.serve.web.limits import Limits, answer
+from eqsep.serve.web.limits import API, Limits, answer, problem
 from eqsep.serve.web.service import PROMETHEUS, Service
 from eqsep.serve.workspace import Workspace
 
@@ -78,13 +78,27 @@ def create_app(
         redoc_url=None,
         default_response_class=_Json,
     )
-    for kind in (HTTPException, RequestValidationError, UserError, Exception):
-        app.add_exception_handler(kind, _answered)
+    pages = console.Pages(ws)
+
+    async def answered(request: Request, error: Exception) -> Response:
+        request.scope["answered"] = error
+        return answer(error, request.url.path)
+
+    async def answered_refusal(request: Request, error: Exception) -> Response:
+        if request.url.path.startswith(API) or request.scope.get("person") is None:
+            return await answered(request, error)
+        status, message, _ = problem(error)  # somebody looks at a page
+        status = 422 if status == 400 else status
+        return await run_in_threadpool(pages.problem, request, message, status)
+
+    app.add_exception_handler(Exception, answered)
+    for kind in (HTTPException, RequestValidationError, UserError):
+        app.add_exception_handler(kind, answered_refusal)
     app.include_router(api.router(service), prefix="/api/v1")
     app.include_router(inference.router(service))
     app.include_router(_state(service))
     app.include_router(session_routes(ws))
-    app.include_router(console.router(ws))
+    app.include_router(console.router(pages))
     inside = api.direct(service, super(Application, app).__call__)
     app.guard = Guard(inside, people=ws.people, limits=service.limits, hosts=hosts)
     return app
@@ -113,8 +127,3 @@ def _state(service: Service) -> APIRouter:
         return Response(text, media_type=PROMETHEUS)
 
     return routes
-
-
-async def _answered(request: Request, error: Exception) -> Response:
-    request.scope["answered"] = error
-    return answer(error, request.url.path)

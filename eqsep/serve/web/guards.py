@@ -6,9 +6,7 @@ One layer around the whole application, so no route can forget it: only routes i
 import asyncio
 import hashlib
 import hmac
-import math
 import re
-import time
 from collections.abc import Awaitable, Callable
 from typing import Annotated
 from urllib.parse import parse_qs, quote, urlsplit
@@ -132,25 +130,12 @@ class Guard:
             if not begun:
                 await response(scope, receive, send_guarded)
 
-    def _bounded(self, asked: Request, receive: Receive) -> Receive:
-        """The body of the request, refused before it is read if its stated length is too large."""
-        is_file = asked.method == "POST" and _MODEL_FILE.fullmatch(asked.scope["path"])
-        found: Person | None = asked.scope.get("person")
-        may_be_long = is_file and found is not None and found.may("admin")
-        most = self.limits.model if may_be_long else self.limits.body
-        if asked.headers.get("content-encoding", "identity").lower() != "identity":
-            raise refused(415, "Send the body without compression.")
-        length = asked.headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > most:
-            raise refused(413, f"Expected at most {most:,} bytes.", connection="close")
-        return _bounded(receive, most, self.limits.seconds)
-
     async def _let_in(self, asked: Request, receive: Receive) -> Receive:
-        """Check token, rate and forgery; the body as it may be read."""
+        """Check rate, token, size and forgery, in this order; the body to be read again."""
         asked.scope["guard"] = self
         if asked.scope["path"].startswith(OPEN):
             self._wait(self.strangers, _address(asked))
-            return self._bounded(asked, receive)
+            return _again(await self._read(asked, receive), receive)
         kind, _, bearer = asked.headers.get("authorization", "").partition(" ")
         is_bearer = kind.lower() == "bearer"
         token = bearer.strip() if is_bearer else asked.cookies.get(COOKIE)
@@ -161,10 +146,33 @@ class Guard:
             raise refused(401, message, www_authenticate="Bearer")
         self._wait(self.requests, found.name)
         asked.scope["person"] = found
-        receive = self._bounded(asked, receive)
+        body = await self._read(asked, receive)
         if not is_bearer and asked.method not in _SAFE:
-            receive = await _check_csrf(asked, receive)
-        return receive
+            _check_csrf(asked, body)
+        return _again(body, receive)
+
+    async def _read(self, asked: Request, receive: Receive) -> bytes:
+        """The body of a request, refused if it is compressed, too long, or too slow to come."""
+        is_file = asked.method == "POST" and _MODEL_FILE.fullmatch(asked.scope["path"])
+        sender: Person | None = asked.scope.get("person")
+        may_be_long = is_file and sender is not None and sender.may("admin")
+        most = self.limits.model if may_be_long else self.limits.body
+        too_long = refused(413, f"Expected at most {most:,} bytes.", connection="close")
+        if asked.headers.get("content-encoding", "identity").lower() != "identity":
+            raise refused(415, "Send the body without compression.")
+        length = asked.headers.get("content-length", "0")
+        if not length.isdigit() or int(length) > most:
+            raise too_long
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                async for chunk in Request(asked.scope, receive).stream():
+                    body += chunk
+                    if len(body) > most:
+                        raise too_long
+        except TimeoutError as error:
+            raise refused(408, "The body of the request took too long.") from error
+        return bytes(body)
 
     async def whose(self, token: str, address: str) -> Person | None:
         """Whose token it is; refused after too many wrong ones from the address."""
@@ -212,53 +220,23 @@ def _answer(error: Exception, asked: Request) -> Response:
     return response
 
 
-def _bounded(receive: Receive, most: int, seconds: float = math.inf) -> Receive:
-    """The body of a request, refused once it is too long, or takes too long."""
-    size, until, whole = 0, time.monotonic() + seconds, False
-
-    async def bounded() -> Message:
-        nonlocal size, whole
-        if whole:  # from now on only a disconnect can come
-            return await receive()
-        try:
-            async with asyncio.timeout(max(until - time.monotonic(), 0.0)):
-                message = await receive()
-        except TimeoutError as error:
-            raise refused(408, "The body of the request took too long.") from error
-        size += len(message.get("body", b""))
-        if size > most:
-            raise refused(413, f"Expected at most {most:,} bytes.", connection="close")
-        whole = not message.get("more_body", False)
-        return message
-
-    return bounded
-
-
-async def _check_csrf(asked: Request, receive: Receive) -> Receive:
-    """Refuse a request that a page of another site may have sent with this browser's cookie.
-
-    The CSRF token is in a header, or in a field of a form, which is read here and passed on.
-    """
+def _check_csrf(asked: Request, body: bytes) -> None:
+    """Refuse a request that a page of another site may have sent with this browser's cookie."""
     given = asked.headers.get("x-csrf-token", "")
     if not given and asked.headers.get("content-type", "").startswith(_FORM):
-        body = await Request(asked.scope, _bounded(receive, _MOST_FORM)).body()
+        if len(body) > _MOST_FORM:
+            raise refused(413, f"Expected at most {_MOST_FORM:,} bytes.", connection="close")
         given = parse_qs(body.decode("utf-8", "replace")).get("csrf", [""])[0]
-        receive = _again(body, receive)
     if not hmac.compare_digest(given.encode(), csrf_token(asked).encode()):
         raise refused(403, "The page is out of date, or not one of this service: load it again.")
-    return receive
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
     """A body that was read, to be read again."""
-    sent = False
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:
-        nonlocal sent
-        if sent:
-            return await receive()
-        sent = True
-        return {"type": "http.request", "body": body, "more_body": False}
+        return messages.pop() if messages else await receive()
 
     return again
 

@@ -3,7 +3,6 @@
 Neither has a place for the error of one row: a request with a bad row is refused as a whole.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -24,6 +23,7 @@ _NUMBERS = {"FP64", "FP32", "FP16", "BOOL"} | {
     f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)
 }
 _DATATYPES = {"number": "FP64", "duration": "FP64", "date": "BYTES"}
+_FORMS = ("dataframe_split", "dataframe_records", "instances", "inputs")
 
 
 def _body(**types: str) -> dict[str, Any]:
@@ -201,44 +201,26 @@ def _column(tensor: Any) -> tuple[str, list[Any]]:
     return name, values
 
 
-def _of_split(frame: Any, names: list[str]) -> list[Any]:
-    columns = frame.get("columns", names) if isinstance(frame, dict) else None
-    data = frame.get("data") if isinstance(frame, dict) else None
-    if not isinstance(columns, list) or not isinstance(data, list):
-        raise UserError('Expected "dataframe_split" with "columns" and "data".')
-    return [_named(row, columns) for row in data]
-
-
-def _of_records(records: Any, names: list[str]) -> list[Any]:
-    if not isinstance(records, list):
-        raise UserError("Expected a list of rows.")
-    return [_named(row, names) if isinstance(row, list) else row for row in records]
-
-
-def _of_inputs(inputs: Any, names: list[str]) -> list[Any]:
-    """A list of rows, or an object of columns."""
-    if not isinstance(inputs, dict):
-        return _of_records(inputs, names)
-    if not all(isinstance(values, list) for values in inputs.values()):
-        return [inputs]
-    if len({len(values) for values in inputs.values()}) > 1:
-        raise UserError("Expected columns of one length.")
-    return [dict(zip(inputs, row, strict=True)) for row in zip(*inputs.values(), strict=True)]
-
-
-_FORMS: dict[str, Callable[[Any, list[str]], list[Any]]] = {
-    "dataframe_split": _of_split,
-    "dataframe_records": _of_records,
-    "instances": _of_records,
-    "inputs": _of_inputs,
-}
-
-
 def _of_frame(asked: dict[str, Any], names: list[str]) -> list[Any]:
+    """The rows in one of MLflow's forms; lists of values get the names of the columns."""
     given = [form for form in _FORMS if form in asked]
     if len(given) != 1:
         raise UserError(f"Expected one of {quoted(_FORMS)}, got {quoted(asked)}.")
-    return _FORMS[given[0]](asked[given[0]], names)
+    form, rows = given[0], asked[given[0]]
+    if form == "dataframe_split":
+        frame = {"columns": names} | rows if isinstance(rows, dict) else {}
+        names, rows = frame.get("columns"), frame.get("data")
+        if not isinstance(names, list) or not isinstance(rows, list):
+            raise UserError('Expected "dataframe_split" with "columns" and "data".')
+    if form == "inputs" and isinstance(rows, dict):  # columns, or one row
+        if not all(isinstance(values, list) for values in rows.values()):
+            return [rows]
+        if len({len(values) for values in rows.values()}) > 1:
+            raise UserError("Expected columns of one length.")
+        return [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)]
+    if not isinstance(rows, list):
+        raise UserError("Expected a list of rows.")
+    return [_named(row, names) for row in rows]
 
 
 def _named(row: Any, names: list[Any]) -> Any:

@@ -107,7 +107,7 @@ def refused(status: int, message: str, **headers: str) -> HTTPException:
 
 def answer(error: Exception, path: str) -> Response:
     """An error as a response: in JSON for programs, in MLflow's form for its route, else text."""
-    status, message, headers = _what(error)
+    status, message, headers = problem(error)
     if not path.startswith(API):
         return Response(message, status, headers, media_type="text/plain")
     body: dict[str, Any] = {"error": message}
@@ -117,7 +117,8 @@ def answer(error: Exception, path: str) -> Response:
     return Response(orjson.dumps(body), status, headers, media_type="application/json")
 
 
-def _what(error: Exception) -> tuple[int, str, dict[str, str]]:
+def problem(error: Exception) -> tuple[int, str, dict[str, str]]:
+    """The status, message and headers for an error; a bug is logged."""
     if isinstance(error, HTTPException):
         return error.status_code, str(error.detail), dict(error.headers or {})
     if isinstance(error, RequestValidationError):
