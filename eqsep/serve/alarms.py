@@ -5,9 +5,10 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 from sqlalchemy import ColumnElement, Select, String, and_, bindparam, cast, func, select, update
@@ -93,13 +94,13 @@ class Alarm:
     verdict: Verdict | None = None  # that stands
 
 
-@dataclass(frozen=True)
-class Filter:
+class Filter(BaseModel):
     """Which rows are asked for."""
 
-    # {"open", "unsure", "judged", "cleared", "quiet"}: "cleared" raised an alarm and no longer
-    # would, "quiet" never did
-    state: str = OPEN
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    # "cleared" rows raised an alarm and no longer would, "quiet" ones never did
+    state: Literal["open", "unsure", "judged", "cleared", "quiet"] = "open"
     kind: str | None = None  # the first name of a row: "a" finds "a" and "a or b", not "b or a"
     entity: str | None = None
     assignee: str | None = None  # "" is nobody
@@ -107,7 +108,7 @@ class Filter:
     since: float | None = None  # in seconds since 1970
     column: str | None = None  # rows with this value in this column; "missing" finds none
     value: str | None = None
-    order: str = "at"  # {"at", "score"}: newest or highest first
+    order: Literal["at", "score"] = "at"  # newest or highest first
 
     def conditions(self) -> list[ColumnElement[bool]]:
         """The same in SQL."""

@@ -57,7 +57,7 @@ class Version:
     note: str
     n_rows: int  # how many rows were learnt or forgotten
     digest: str  # A hash of all that the detector holds then
-    source: int | None = None  # the version that was gone back to, or merged
+    source: int | None = None  # the version that was reverted to, or merged
     # what the detector said when it was made; known to its maker alone
     warnings: tuple[str, ...] = field(default=(), compare=False)
 
@@ -451,7 +451,9 @@ class Ledger:
         live = self._model(name).live
         with self._store.reading() as connection:
             entries = [_entry(connection, number) for number in lineage(connection, live)]
-            start = max(i for i, row in enumerate(entries) if _is_beginning(row))
+            # it begins with the model that was added, or after the last purge
+            first = [row.operation != MERGE and row.lesson is None for row in entries]
+            start = len(first) - 1 - first[::-1].index(True)
             detector = _content(connection, entries[start].id)
         same = digest(detector.model_) == entries[start].digest
         for row in entries[start + 1 :]:
@@ -546,8 +548,3 @@ class Ledger:
         version = self.version(number)
         if version.model != name or version.operation == IMPORT:
             raise Missing(f"Version {number} is not one of the model {name!r}.")
-
-
-def _is_beginning(row: Any) -> bool:
-    """Whether nothing before a version is needed: it was added, or follows a purge."""
-    return row.operation == ADD or (row.operation in (LEARN, FORGET) and row.lesson is None)

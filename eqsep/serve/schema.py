@@ -23,7 +23,7 @@ versions = sa.Table(
     sa.Column("parent", _ID),
     sa.Column("operation", sa.String(20), nullable=False),
     sa.Column("lesson", sa.JSON),  # rows and labels; gone once they are purged
-    sa.Column("source", _ID),  # the version that is gone back to, or merged
+    sa.Column("source", _ID),  # the version that was reverted to, or merged
     sa.Column("by", sa.String(100), nullable=False),
     sa.Column("at", sa.Float, nullable=False),
     sa.Column("note", sa.Text, nullable=False),

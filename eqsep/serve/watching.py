@@ -141,7 +141,8 @@ class Watching:
             shifts=[(shift.column, shift.standard_errors) for shift in shifts],
             per_minute=[Minute(*map(int, row)) for row in self._store.rows(minutes)],
         )
-        return replace(watch, **_advice(watch, recent))
+        banner, advice = _advice(watch, recent)
+        return replace(watch, banner=banner, advice=advice)
 
     def _monitor(self, name: str, number: int) -> Monitor | None:
         """The monitor of this episode; None where rows cannot be watched one by one."""
@@ -178,22 +179,21 @@ def _read(state: bytes, detector: Detector) -> Monitor | None:
     return monitor if monitor.watched.rows else None
 
 
-def _advice(watch: Watch, recent: Recent | None) -> dict[str, str]:
-    """A banner and advice, if anything is wrong."""
+def _advice(watch: Watch, recent: Recent | None) -> tuple[str | None, str | None]:
+    """What is wrong, if anything, and what to do."""
     if watch.broken_at is not None:
         moved = ", ".join(column for column, _ in watch.shifts[:3])
-        return {
-            "banner": f"Rows no longer look like those that were learnt (since row "
-            f"{watch.broken_at:,} of this version): the promised {watch.promised:.1%} of false "
-            f"alarms does not hold.",
-            "advice": f"Look at the columns that have moved ({moved}). If the new rows are normal, "
-            f"judge rows of the queue, or fit again with recent rows; if not, look at the alarms.",
-        }
+        return (
+            f"Rows no longer look like those that were learnt (since row {watch.broken_at:,} of "
+            f"this version): the promised {watch.promised:.1%} of false alarms does not hold.",
+            f"Look at the columns that have moved ({moved}). If the new rows are normal, judge "
+            f"rows of the queue, or fit again with recent rows; if not, look at the alarms.",
+        )
     if recent is not None and recent.too_many:
-        return {
-            "banner": f"{recent.alarm_rate:.1%} of the last {recent.rows:,} rows raised an alarm, "
-            f"where {watch.promised:.1%} of normal ones may.",
-            "advice": "Either there are more anomalies, or normal rows have changed: judge some of "
-            "the latest alarms to find out.",
-        }
-    return {}
+        return (
+            f"{recent.alarm_rate:.1%} of the last {recent.rows:,} rows raised an alarm, where "
+            f"{watch.promised:.1%} of normal ones may.",
+            "Either there are more anomalies, or normal rows have changed: judge some of the "
+            "latest alarms to find out.",
+        )
+    return None, None

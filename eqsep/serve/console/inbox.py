@@ -3,11 +3,12 @@
 import math
 import time
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from fastapi import APIRouter
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
@@ -52,17 +53,16 @@ def _query(chosen: dict[str, str]) -> str:
 
 
 def _filter(chosen: dict[str, str]) -> Filter:
-    for name, choices in (("state", _STATES), ("order", _ORDERS)):
-        if chosen[name] not in choices:
-            raise UserError(f"Expected one of {', '.join(choices)}, got {chosen[name]!r}.")
     given: dict[str, Any] = {name: text for name, text in chosen.items() if text}
-    for name in ("age", "min_score"):
-        try:
-            given[name] = float(given[name]) if name in given else None
-        except ValueError:
-            raise UserError(f"The filter {name} is a number, got {given[name]!r}.") from None
-    age = given.pop("age")
-    return Filter(**given, since=None if age is None else time.time() - age)
+    if "age" in given:
+        age = given.pop("age")
+        if not age.isdecimal():
+            raise UserError(f"The filter age is a number of seconds, got {age!r}.")
+        given["since"] = time.time() - int(age)
+    try:
+        return Filter(**given)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors()) from error
 
 
 def _judging(pages: Pages, model: str) -> dict[str, Any]:
@@ -115,7 +115,8 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
     @routes.get("/m/{model}/inbox/fresh")
     def fresh(request: Request, model: str, after: float) -> Response:
         chosen = _chosen(request)
-        n = ws.alarms.inbox(model, replace(_filter(chosen), since=after), limit=1).total
+        newer = _filter(chosen).model_copy(update={"since": after})
+        n = ws.alarms.inbox(model, newer, limit=1).total
         return pages.panel(request, "panel_fresh.html", heading="Inbox", n=n, query=_query(chosen))
 
     @routes.get("/m/{model}/alarms/{number}")

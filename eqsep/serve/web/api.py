@@ -147,20 +147,9 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Sought(BaseModel):
+class Sought(Filter):
     """Which alarms are asked for; an assignee of "" is nobody."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    state: Literal["open", "unsure", "judged", "cleared", "quiet"] = "open"
-    kind: Text | None = None
-    entity: Text | None = None
-    assignee: Text | None = None
-    min_score: float | None = None
-    since: float | None = None
-    column: Text | None = None
-    value: Text | None = None
-    order: Literal["at", "score"] = "at"
     limit: Annotated[int, Field(ge=1, le=500)] = 50
     offset: Annotated[int, Field(ge=0)] = 0
 
@@ -224,8 +213,7 @@ def _alarms(service: Service) -> APIRouter:
     @routes.get("/models/{name}/alarms")
     def alarms(_: Viewer, name: str, sought: Annotated[Sought, Query()]) -> Page:
         """The alarms of a model that pass the filter, the newest first."""
-        wanted = Filter(**sought.model_dump(exclude={"limit", "offset"}))
-        return ws.alarms.inbox(name, wanted, limit=sought.limit, offset=sought.offset)
+        return ws.alarms.inbox(name, sought, limit=sought.limit, offset=sought.offset)
 
     @routes.get("/models/{name}/groups")
     def groups(_: Viewer, name: str) -> list[Group]:
@@ -299,22 +287,18 @@ def _verdicts(service: Service) -> APIRouter:
     @routes.post("/models/{name}/learn")
     def learn(by: Judge, name: str, asked: Taught) -> Version:
         """Teach labelled rows, all or none."""
-        return _taught(service, name, asked, by)
+        rows, n_labels = counted_rows(asked.rows, service.limits), len(asked.labels)
+        if len(rows) != n_labels:
+            raise UserError(f"Expected a label for each of {len(rows)} rows, got {n_labels}.")
+        errors = service.known(name).check(rows).errors
+        if errors:
+            raise UserError(f"Row {errors[0].row}: {errors[0].error}. Nothing was learnt.")
+        lesson = Lesson(rows, asked.labels, judged=asked.judged)
+        version = ws.ledger.learn(name, lesson, by=by, note=asked.note)
+        ws.people.log(by, "taught", model=name, rows=len(rows))
+        return version
 
     return routes
-
-
-def _taught(service: Service, name: str, asked: Taught, by: str) -> Version:
-    rows, n_labels = counted_rows(asked.rows, service.limits), len(asked.labels)
-    if len(rows) != n_labels:
-        raise UserError(f"Expected a label for each of {len(rows)} rows, got {n_labels}.")
-    errors = service.known(name).check(rows).errors
-    if errors:
-        raise UserError(f"Row {errors[0].row}: {errors[0].error}. Nothing was learnt.")
-    lesson = Lesson(rows, list(asked.labels), judged=asked.judged)
-    version = service.ws.ledger.learn(name, lesson, by=by, note=asked.note)
-    service.ws.people.log(by, "taught", model=name, rows=len(rows))
-    return version
 
 
 class Wanted(Body):
@@ -408,7 +392,7 @@ def _models(service: Service) -> APIRouter:
     @routes.post("/models/{name}/settings")
     def settings(by: Admin, name: str, asked: Settings) -> Model:
         """Set the columns of the entity and of the time."""
-        changes = {n: getattr(asked, n) for n in asked.model_fields_set}
+        changes = asked.model_dump(exclude_unset=True)
         ws.ledger.set_settings(name, **changes)
         ws.people.log(by, "settings", model=name, **changes)
         return _model(service, name)

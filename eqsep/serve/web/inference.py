@@ -157,7 +157,7 @@ def _mlflow(service: Service) -> APIRouter:
 async def _all_answered(
     service: Service, name: str, checked: CheckedRows, keep: bool
 ) -> list[Answer]:
-    errors, answers = checked.errors, []
+    errors, answers = checked.errors, list[Answer | None]()
     if not errors:
         answers, errors = await service.answered(name, checked, keep=keep)
     if errors:
@@ -201,7 +201,7 @@ def _column(tensor: Any) -> tuple[str, list[Any]]:
     return name, values
 
 
-def _of_frame(asked: dict[str, Any], names: list[str]) -> list[Any]:
+def _of_frame(asked: dict[str, Any], names: Any) -> list[Any]:
     """The rows in one of MLflow's forms; lists of values get the names of the columns."""
     given = [form for form in _FORMS if form in asked]
     if len(given) != 1:

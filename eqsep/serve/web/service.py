@@ -5,7 +5,7 @@ import os
 import threading
 import time
 from bisect import bisect_left
-from collections import Counter, deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -153,7 +153,7 @@ class Metrics:
     def __init__(self, ws: Workspace) -> None:
         self._ws = ws
         self._counts: dict[str, list[int]] = {}  # requests of each model, by their time
-        self._seconds: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
         self._refused = 0
         self._kept: tuple[float, list[str]] = (-_FRESH, [])
         self._lock = threading.Lock()
