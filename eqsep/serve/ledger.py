@@ -28,7 +28,7 @@ IMPORT = "import"  # what is merged: kept outside the log, and never live itself
 KINDS = "kinds"  # among a model's settings: the kinds in the order in which they came
 Row = dict[str, Any]
 _ONE_AT_A_TIME = threading.Lock()  # warnings are caught for all threads
-SNAPSHOT_EVERY = 25  # operations: so many are done again at most to have a version
+SNAPSHOT_EVERY = 25  # versions, of which one gets a model file
 _KEPT = 6  # detectors in memory
 ATTEMPTS = 20  # to write before other writers
 Within = Callable[[Connection, int, Detector], None]  # what else is written with a version
@@ -56,15 +56,15 @@ class Version:
     at: float
     note: str
     n_rows: int  # how many rows were learnt or forgotten
-    digest: str  # A hash of all that the detector holds then
+    digest: str  # a hash of all that the detector has learnt
     source: int | None = None  # the version that was reverted to, or merged
-    # what the detector said when it was made; known to its maker alone
+    # of the detector when the version was made; not stored
     warnings: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
 class Change:
-    """A version that is to be made."""
+    """A version to be made."""
 
     operation: str
     by: str
@@ -451,9 +451,9 @@ class Ledger:
         live = self._model(name).live
         with self._store.reading() as connection:
             entries = [_entry(connection, number) for number in lineage(connection, live)]
-            # it begins with the model that was added, or after the last purge
-            first = [row.operation != MERGE and row.lesson is None for row in entries]
-            start = len(first) - 1 - first[::-1].index(True)
+            # nothing before a model that was added, or before the last purge, is needed
+            is_first = [row.operation != MERGE and row.lesson is None for row in entries]
+            start = int(np.flatnonzero(is_first)[-1])
             detector = _content(connection, entries[start].id)
         same = digest(detector.model_) == entries[start].digest
         for row in entries[start + 1 :]:
