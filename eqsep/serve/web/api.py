@@ -71,9 +71,7 @@ def _responses(model: type, **content: Any) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def _scoring(service: Service) -> APIRouter:
-    routes = APIRouter()
-
+def _scoring(routes: APIRouter, service: Service) -> None:
     @routes.post(
         "/models/{name}/score",
         openapi_extra=_ROWS_IN,
@@ -93,8 +91,6 @@ def _scoring(service: Service) -> APIRouter:
         checked = await service.rows(request, name)
         answers = await run_in_threadpool(_explained, service, name, checked, top)
         return _json(name, answers, checked.errors)
-
-    return routes
 
 
 def direct(service: Service, otherwise: ASGIApp) -> ASGIApp:
@@ -207,8 +203,8 @@ class ToJudge:
     missed: Share
 
 
-def _alarms(service: Service) -> APIRouter:
-    routes, ws = APIRouter(), service.ws
+def _alarms(routes: APIRouter, service: Service) -> None:
+    ws = service.ws
 
     @routes.get("/models/{name}/alarms")
     def alarms(_: Viewer, name: str, sought: Annotated[Sought, Query()]) -> Page:
@@ -252,11 +248,9 @@ def _alarms(service: Service) -> APIRouter:
         ws.alarms.annotate(id, asked.note)
         ws.people.log(by, "annotated", rows=[id])
 
-    return routes
 
-
-def _verdicts(service: Service) -> APIRouter:
-    routes, ws = APIRouter(), service.ws
+def _verdicts(routes: APIRouter, service: Service) -> None:
+    ws = service.ws
 
     @routes.get("/models/{name}/verdicts")
     def latest(_: Viewer, name: str, limit: Limit = 50) -> list[Verdict]:
@@ -297,8 +291,6 @@ def _verdicts(service: Service) -> APIRouter:
         version = ws.ledger.learn(name, lesson, by=by, note=asked.note)
         ws.people.log(by, "taught", model=name, rows=len(rows))
         return version
-
-    return routes
 
 
 class Wanted(Body):
@@ -359,19 +351,16 @@ class Issued:
 def router(service: Service) -> APIRouter:
     """All routes of the API."""
     routes = APIRouter()
-    for tag, part in (
-        ("scoring", _scoring),
-        ("alarms", _alarms),
-        ("verdicts", _verdicts),
-        ("models", _models),
-        ("people", _people),
-    ):
-        routes.include_router(part(service), tags=[tag])
+    parts = {"scoring": _scoring, "alarms": _alarms, "verdicts": _verdicts}
+    for tag, add in (parts | {"models": _models, "people": _people}).items():
+        part = APIRouter(tags=[tag])
+        add(part, service)
+        routes.include_router(part)
     return routes
 
 
-def _models(service: Service) -> APIRouter:
-    routes, ws = APIRouter(), service.ws
+def _models(routes: APIRouter, service: Service) -> None:
+    ws = service.ws
 
     @routes.get("/models")
     def models(_: Viewer) -> list[Model]:
@@ -431,11 +420,9 @@ def _models(service: Service) -> APIRouter:
         """Forget what was learnt of an entity and delete its rows. This cannot be undone."""
         return ws.purging.purge(name, asked.entity, by=by)
 
-    return routes
 
-
-def _people(service: Service) -> APIRouter:
-    routes, ws = APIRouter(), service.ws
+def _people(routes: APIRouter, service: Service) -> None:
+    ws = service.ws
 
     @routes.get("/me")
     def me(request: Request) -> Person:
@@ -463,8 +450,6 @@ def _people(service: Service) -> APIRouter:
     def audit(_: Admin, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[Entry]:
         """Who did what, the newest first."""
         return ws.people.audit(limit=limit)
-
-    return routes
 
 
 def _model(service: Service, name: str) -> Model:

@@ -41,13 +41,13 @@ _INVOCATION = _body(
 def router(service: Service) -> APIRouter:
     """The routes of both protocols."""
     routes = APIRouter()
-    routes.include_router(_open_inference(service), tags=["Open Inference Protocol V2"])
-    routes.include_router(_mlflow(service), tags=["MLflow"])
+    routes.include_router(_open_inference(service))
+    routes.include_router(_mlflow(service))
     return routes
 
 
 def _open_inference(service: Service) -> APIRouter:
-    routes = APIRouter(prefix="/v2")
+    routes = APIRouter(prefix="/v2", tags=["Open Inference Protocol V2"])
 
     @routes.get("")
     async def server() -> dict[str, Any]:
@@ -119,7 +119,7 @@ def _open_inference(service: Service) -> APIRouter:
 
 
 def _mlflow(service: Service) -> APIRouter:
-    routes = APIRouter()
+    routes = APIRouter(tags=["MLflow"])
 
     @routes.get("/ping")
     async def ping() -> Response:
@@ -134,7 +134,10 @@ def _mlflow(service: Service) -> APIRouter:
     @routes.post("/invocations", openapi_extra=_INVOCATION)
     async def invocations(request: Request, model: str | None = None) -> Response:
         """Score rows as MLflow's server takes them; `model` is needed if there are several."""
-        name = await run_in_threadpool(service.only_model) if model is None else model
+        names = [model] if model is not None else await run_in_threadpool(service.ws.ledger.names)
+        if len(names) != 1:
+            raise UserError(f"Which model? There are {len(names)}: name one with ?model=NAME.")
+        name = names[0]
         reader, body = await service.reader(name), await request.body()
         kind = request.headers.get("content-type", JSON).partition(";")[0].strip()
         if kind == "text/csv":

@@ -15,18 +15,10 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from eqsep.errors import UserError
 from eqsep.serve.intake import Answer
+from eqsep.serve.web import rows as forms
 from eqsep.serve.web.limits import Limits, refused
-from eqsep.serve.web.rows import (
-    ARROW,
-    CheckedRows,
-    RowError,
-    RowReader,
-    arrow_rows,
-    csv_rows,
-    json_rows,
-)
+from eqsep.serve.web.rows import CheckedRows, RowError, RowReader
 from eqsep.serve.workspace import Workspace
 
 Row = dict[str, Any]
@@ -232,9 +224,7 @@ class Service:
     def known(self, model: str) -> RowReader:
         """The same, where a thread may wait for the store."""
         if model not in self._readers:
-            ledger = self.ws.ledger
-            detector = ledger.detector(ledger.live(model).id)
-            self._readers[model] = RowReader(detector, self.limits)
+            self._readers[model] = RowReader(self.ws.ledger.live_detector(model), self.limits)
         return self._readers[model]
 
     async def rows(self, request: Request, model: str) -> CheckedRows:
@@ -242,12 +232,12 @@ class Service:
         reader, body = await self.reader(model), await request.body()
         kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
         if kind == "application/json":
-            return reader.check(json_rows(body, self.limits))
+            return reader.check(forms.json_rows(body, self.limits))
         if kind == "text/csv":
-            return csv_rows(body, self.limits, reader=reader)
-        if kind == ARROW:
-            return reader.check(arrow_rows(body, self.limits))
-        raise refused(415, f"Expected application/json, text/csv or {ARROW}, got {kind!r}.")
+            return forms.csv_rows(body, self.limits, reader=reader)
+        if kind == forms.ARROW:
+            return reader.check(forms.arrow_rows(body, self.limits))
+        raise refused(415, f"Expected application/json, text/csv or {forms.ARROW}, got {kind!r}.")
 
     async def answered(
         self, model: str, checked: CheckedRows, *, keep: bool
@@ -270,13 +260,6 @@ class Service:
                 answers[place] = None
                 errors.append(RowError(place, answer.error))
         return answers, sorted(errors, key=lambda error: error.row)
-
-    def only_model(self) -> str:
-        """The name of the model, where there is one alone."""
-        names = self.ws.ledger.names()
-        if len(names) != 1:
-            raise UserError(f"Which model? There are {len(names)}: name one with ?model=NAME.")
-        return names[0]
 
     def _take(self, model: str, rows: list[Row], keep: bool) -> Sequence[Answer]:
         return self.ws.intake.take(model, rows) if keep else self.ws.intake.score(model, rows)
