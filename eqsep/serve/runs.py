@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, insert, select
 
 from eqsep.detector.model import Model
 from eqsep.detector.plan import Plan
@@ -112,12 +112,9 @@ class OpenRuns:
         n_before = self._connection.execute(delete(table).where(there)).rowcount
         self._connection.execute(insert(table), values)
         if len(values) > n_before:  # some are new
-            count = select(func.count()).select_from(table).where(mine)
-            spare = int(self._connection.execute(count).scalar_one()) - MOST_RUNS
-            if spare > 0:
-                oldest = select(table.c.run).where(mine).order_by(table.c.at, table.c.run)
-                gone = table.c.run.in_(oldest.limit(spare).scalar_subquery())
-                self._connection.execute(delete(table).where(mine, gone))
+            newest = select(table.c.run).where(mine).order_by(table.c.at.desc(), table.c.run.desc())
+            oldest = table.c.run.in_(newest.offset(MOST_RUNS).scalar_subquery())
+            self._connection.execute(delete(table).where(mine, oldest))
 
     def _read(self, keys: list[int]) -> None:
         """Read those of these runs that are not in memory."""
