@@ -288,6 +288,7 @@ class Verdicts:
         """Undo verdicts of one lesson."""
         alarms = self._alarms.some([verdict.row for verdict in verdicts])
         numbers, lesson = [verdict.id for verdict in verdicts], verdicts[0].version
+        is_whole = {v.id for v in self._found(schema.verdicts.c.version == lesson)} == {*numbers}
         note = f"verdicts taken back: {', '.join(map(str, numbers))}"
 
         def write(connection: Connection, version: int | None = None, *_: object) -> None:
@@ -308,7 +309,7 @@ class Verdicts:
                 if lesson is None or lesson not in line:  # the model knows nothing of it
                     with self._store.writing() as connection:
                         write(connection)
-                elif self._is_whole(lesson, numbers) and line[-1] == lesson:
+                elif is_whole and line[-1] == lesson:
                     self._ledger.revert(model, line[-2], **options)
                 else:
                     learnt = self._ledger.lesson(lesson)
@@ -384,11 +385,6 @@ class Verdicts:
         model = select(table.c.model).where(table.c.id == verdict.id).scalar_subquery()
         same = and_(table.c.model == model, table.c.at == verdict.at, table.c.by == verdict.by)
         return self._found(same, table.c.undone_at.is_(None))[::-1]
-
-    def _is_whole(self, lesson: int, numbers: Sequence[int]) -> bool:
-        """Whether these verdicts are all that a version has learnt."""
-        taught = self._found(schema.verdicts.c.version == lesson)
-        return {verdict.id for verdict in taught} == set(numbers)
 
     def _found(self, *where: ColumnElement[bool], limit: int | None = None) -> list[Verdict]:
         """The verdicts that meet all conditions, the newest first."""
