@@ -78,7 +78,7 @@ def assert_no_inline(page):
 def test_an_alarm_has_reasons_normal_rows_history_and_alarms_like_it(console, client):
     number = open_alarms(console, kind="unseen")[0].id
     page = client.get(f"/m/pumps/alarms/{number}").text
-    for heading in ("Why", "The row beside normal ones", "Alarms like it"):
+    for heading in ("Why", "The row and normal rows", "Alarms like it"):
         assert f">{heading}</h2>" in page
     assert "History of machine m3" in page
     assert re.search(r'<th scope="row">heat</th><td class="own">-\d', page)
@@ -316,7 +316,7 @@ def test_filters_choose_and_refuse(client):
     assert "No alarm passes these filters" in client.get("/m/pumps/inbox?min_score=99").text
     assert client.get("/m/pumps/inbox?state=quiet&entity=m1").text.count('name="id"') > 10
     bad = client.get("/m/pumps/inbox?min_score=high")
-    assert (bad.status_code, "is a number" in bad.text) == (422, True)
+    assert (bad.status_code, "valid number" in bad.text) == (422, True)
     assert client.get("/m/pumps/inbox?state=gone").status_code == 422
 
 

@@ -5,24 +5,13 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Select,
-    String,
-    and_,
-    bindparam,
-    cast,
-    func,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Select, String, and_, bindparam, cast, func, select, update
 
 from eqsep.detector.model import Model
 from eqsep.errors import UserError
@@ -32,16 +21,15 @@ from eqsep.serve import schema
 from eqsep.serve.ledger import Ledger, Row, rows_for
 from eqsep.serve.store import Missing, Store
 
-OPEN, UNSURE, JUDGED = "open", "unsure", "judged"  # what a row's state is
+OPEN, UNSURE, JUDGED = "open", "unsure", "judged"  # states of a row
 TRUE, FALSE, EXPECTED = "true", "false alarm", "expected"  # verdicts, as is UNSURE
-MISSING = "missing"  # how a value is called that is not there
+MISSING = "missing"  # shown in place of a missing value
 _BOOLEANS = {"true": ("true", "1"), "false": ("false", "0")}  # as databases have them in JSON
-STATES = (OPEN, UNSURE, JUDGED, "cleared", "quiet")  # what may be asked for
-ALIKE = 0.7  # the product of two directions from which on alarms look alike
+ALIKE = 0.7  # the least product of two directions for alarms to look alike
 _KEPT = 6_000  # directions in memory
-MOST = 2_000  # rows that are looked at together
+_MOST = 2_000  # rows that are looked at together
 _REASONS = 8
-_FIRST = 5  # alarms of a group of which the reasons are given at once
+_FIRST = 5  # alarms of a group that are explained at once
 RANDOM = "drawn at random among rows that passed: judged, it measures what is missed"
 NEAR = "passed, and scores highest among those that did"
 BETWEEN = "named {kind}: a verdict tells which"
@@ -49,7 +37,7 @@ BETWEEN = "named {kind}: a verdict tells which"
 
 @dataclass(frozen=True)
 class Said:
-    """What a version says of a row."""
+    """What a version says about a row."""
 
     version: int
     score: float
@@ -60,7 +48,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What somebody has decided of a row."""
+    """What somebody has decided about a row."""
 
     id: int
     row: int
@@ -70,7 +58,7 @@ class Verdict:
     by: str
     at: float  # seconds since 1970
     version: int | None  # that has learnt it; None where it teaches nothing
-    undone_at: float | None  # when and by whom it was taken back
+    undone_at: float | None
     undone_by: str | None
 
 
@@ -87,47 +75,43 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Alarm:
-    """A row that is kept: one that raised an alarm, or one of the random share that did not."""
+    """A stored row: one that raised an alarm, or one of the random share that did not."""
 
     id: int
     model: str
     at: float  # when it came, in seconds since 1970
     row: Row  # as it came
-    entity: str | None  # the card, machine or host that it is of
-    said: Said  # when it came, and by the live version as far as that has looked
-    now: Said
-    shadow_score: float | None  # what the version in the shadow said
-    drawn: bool  # whether it is one that was drawn at random to be judged
+    entity: str | None  # its card, machine or host
+    said: Said  # when it came
+    now: Said  # by the live version, as of the last refresh
+    shadow_score: float | None
+    drawn: bool  # whether it was drawn at random to be judged
     state: str  # {"open", "unsure", "judged"}
     assignee: str | None
     note: str
-    reasons: dict[str, Any] | None  # why it was said: None until it was asked for
-    # A verdict that a program proposes: it does nothing until a person gives it
-    proposal: Proposal | None = None
+    reasons: dict[str, Any] | None  # None until somebody asks
+    proposal: Proposal | None = None  # by a program: it does nothing until a person gives it
     verdict: Verdict | None = None  # that stands
 
 
-@dataclass(frozen=True)
-class Filter:
+class Filter(BaseModel):
     """Which rows are asked for."""
 
-    # {"open", "unsure", "judged", "cleared", "quiet"}: "cleared" are those that raised an alarm
-    # and no longer would, "quiet" those that never did
-    state: str = OPEN
-    # A kind is the first name of a row: "a" finds "a" and "a or b", not "b or a". An assignee of
-    # "" is nobody.
-    kind: str | None = None
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    # "cleared" rows raised an alarm and no longer would, "quiet" ones never did
+    state: Literal["open", "unsure", "judged", "cleared", "quiet"] = "open"
+    kind: str | None = None  # the first name of a row: "a" finds "a" and "a or b", not "b or a"
     entity: str | None = None
-    assignee: str | None = None
+    assignee: str | None = None  # "" is nobody
     min_score: float | None = None
     since: float | None = None  # in seconds since 1970
-    # what rows have in a column, as it is shown: "missing" where they have nothing
-    column: str | None = None
+    column: str | None = None  # rows with this value in this column; "missing" finds none
     value: str | None = None
-    order: str = "at"  # {"at", "score"}: The newest first, or the highest
+    order: Literal["at", "score"] = "at"  # newest or highest first
 
     def conditions(self) -> list[ColumnElement[bool]]:
-        """What holds of the rows."""
+        """The same in SQL."""
         table = schema.rows.c
         alarms = {
             "quiet": and_(~table.alarm, ~table.now_alarm, table.state == OPEN),
@@ -136,7 +120,8 @@ class Filter:
         }
         found = [alarms.get(self.state, table.state == self.state)]
         if self.kind:
-            found.append(_is_first(table.now_kind, self.kind))
+            several = table.now_kind.startswith(self.kind + OR, autoescape=True)
+            found.append((table.now_kind == self.kind) | several)
         if self.entity:
             found.append(table.entity == self.entity)
         if self.assignee is not None:
@@ -170,7 +155,7 @@ class Group:
 
 def _holds(column: str, value: str) -> ColumnElement[bool]:
     """Whether rows have a value in a column, however the database writes numbers."""
-    if '"' in column:  # no path of SQLite's can name it
+    if '"' in column:  # a path in SQLite cannot name it
         raise UserError(f"A column with a quotation mark in its name cannot be a filter: {column}.")
     there = cast(schema.rows.c.row[column].as_string(), String)
     if value == MISSING:
@@ -183,24 +168,8 @@ def _holds(column: str, value: str) -> ColumnElement[bool]:
     return there.in_({*texts, repr(number), f"{number:.15g}"})
 
 
-def _is_first(named: Column[str], kind: str) -> ColumnElement[bool]:
-    """Whether a kind is the name of a row, or the first of several."""
-    return or_(named == kind, named.startswith(kind + OR, autoescape=True))
-
-
-def found(store: Store, query: Select[Any]) -> list[Alarm]:
-    """Rows that a query selects, with the verdicts that stand."""
-    verdicts = schema.verdicts
-    with store.reading() as connection:
-        rows = connection.execute(query).all()
-        stand = and_(verdicts.c.row.in_([row.id for row in rows]), verdicts.c.undone_at.is_(None))
-        given = connection.execute(select(verdicts).where(stand).order_by(verdicts.c.id))
-        by_row = {row.row: verdict_of(row) for row in given}
-    return [_alarm(row, by_row.get(row.id)) for row in rows]
-
-
 def verdict_of(row: Any) -> Verdict:
-    """The verdict of an entry."""
+    """The verdict in a row of its table."""
     return Verdict(**{field.name: getattr(row, field.name) for field in fields(Verdict)})
 
 
@@ -215,17 +184,14 @@ def _alarm(row: Any, verdict: Verdict | None) -> Alarm:
 
 
 class Likeness:
-    """The directions in which alarms depart from normal rows, kept while they may be asked again.
-
-    They are those of `eqsep.detector.explainer.Explainer.departures`.
-    """
+    """The directions in which alarms depart from normal rows (`Explainer.departures`), cached."""
 
     def __init__(self) -> None:
         self._directions: OrderedDict[tuple[int, int], np.ndarray] = OrderedDict()
         self._lock = threading.Lock()
 
     def directions(self, version: int, model: Model, alarms: list[Alarm]) -> np.ndarray:
-        """Of alarms, by the model of a version.  -> (n_alarms, n_directions)"""
+        """The directions of alarms, by the model of a version.  -> (n_alarms, n_directions)"""
         with self._lock:
             kept = self._directions
             found = {a.id: kept[version, a.id] for a in alarms if (version, a.id) in kept}
@@ -244,8 +210,6 @@ class Likeness:
 def groups_of(directions: np.ndarray) -> np.ndarray:
     """Which group each alarm belongs to, from 1 on: average linkage, cut where they are alike.
 
-    Examples
-    --------
     >>> groups_of(np.array([[1.0, 0.0], [0.0, 1.0], [0.9, 0.4]])).tolist()
     [1, 2, 1]
     """
@@ -262,7 +226,7 @@ _OPEN = Filter()
 
 
 class Alarms:
-    """The rows of a store that are to be looked at, or were."""
+    """The stored rows: what people look at."""
 
     def __init__(self, store: Store, ledger: Ledger) -> None:
         self._store, self._ledger = store, ledger
@@ -270,20 +234,20 @@ class Alarms:
         self._refreshing = threading.Lock()  # once, not by every request that comes after a lesson
 
     def get(self, number: int) -> Alarm:
-        """The row of a number."""
+        """A row by its number."""
         return self.some([number])[0]
 
     def some(self, numbers: Sequence[int]) -> list[Alarm]:
         """Rows by their numbers, in that order."""
         query = select(schema.rows).where(_among(numbers))
-        there = {alarm.id: alarm for alarm in found(self._store, query)}
+        there = {alarm.id: alarm for alarm in self._found(query)}
         lacking = [number for number in numbers if number not in there]
         if lacking:
             raise Missing(f"There is no row {lacking[0]}.")
         return [there[number] for number in numbers]
 
     def inbox(self, name: str, wanted: Filter = _OPEN, *, limit: int = 50, offset: int = 0) -> Page:
-        """The rows of a model that are asked for, as the live version sees them."""
+        """The rows of a model that pass a filter, as the live version sees them."""
         self.refresh(name)
         table, where = schema.rows, wanted.conditions()
         first = table.c.now_score if wanted.order == "score" else table.c.at
@@ -296,14 +260,24 @@ class Alarms:
         name: str,
         *where: ColumnElement[bool],
         order: Sequence[ColumnElement[Any]] = (),
-        limit: int = MOST,
+        limit: int = _MOST,
         offset: int = 0,
     ) -> list[Alarm]:
-        """The rows of a model for which all of this holds, by this order, then the newest first."""
+        """The rows of a model that meet all conditions, in this order, then the newest first."""
         table = schema.rows
         query = select(table).where(table.c.model == name, *where)
         query = query.order_by(*order, table.c.id.desc())
-        return found(self._store, query.limit(limit).offset(offset))
+        return self._found(query.limit(limit).offset(offset))
+
+    def _found(self, query: Select[Any]) -> list[Alarm]:
+        """The rows that a query selects, with the verdicts that stand."""
+        table = schema.verdicts
+        with self._store.reading() as connection:
+            rows = connection.execute(query).all()
+            stand = and_(table.c.row.in_([row.id for row in rows]), table.c.undone_at.is_(None))
+            given = connection.execute(select(table).where(stand).order_by(table.c.id))
+            by_row = {row.row: verdict_of(row) for row in given}
+        return [_alarm(row, by_row.get(row.id)) for row in rows]
 
     def kinds(self, name: str) -> dict[str, int]:
         """How many open alarms have each kind as their first name, the most frequent first."""
@@ -317,7 +291,7 @@ class Alarms:
         return dict(counted.most_common())
 
     def explained(self, number: int) -> Alarm:
-        """A row with the reasons of its score, by the version that scored it."""
+        """A row with the reasons for its score, by the version that scored it."""
         alarm = self.get(number)
         if alarm.reasons is not None:
             return alarm
@@ -326,9 +300,9 @@ class Alarms:
         return self.with_reasons([alarm])[0]
 
     def with_reasons(self, alarms: Sequence[Alarm]) -> list[Alarm]:
-        """Rows with the reasons of their scores, by the versions that scored them.
+        """Rows with the reasons for their scores, by the versions that scored them.
 
-        Where such a version is not at hand, the live one gives its reasons; they are not kept.
+        If such a version is not in memory, the live one gives its reasons; they are not stored.
         """
         reasons: dict[int, dict[str, Any]] = {}
         kept: list[int] = []
@@ -357,7 +331,7 @@ class Alarms:
     def alike(self, number: int, *, limit: int = 20) -> list[Alarm]:
         """Open alarms that look like a row, the likest first."""
         alarm = self.get(number)
-        others = [a for a in self._opened(alarm.model) if a.id != number]
+        others = [a for a in self.inbox(alarm.model, limit=_MOST).alarms if a.id != number]
         if not others:
             return []
         directions = self._directions(alarm.model, [alarm, *others])
@@ -366,7 +340,7 @@ class Alarms:
         return [others[i] for i in order if likeness[i] >= ALIKE]
 
     def of_entity(self, number: int, *, limit: int = 50) -> list[Alarm]:
-        """What else is kept of a row's entity, the newest first."""
+        """The other stored rows of a row's entity, the newest first."""
         alarm = self.get(number)
         if alarm.entity is None:
             return []
@@ -374,13 +348,13 @@ class Alarms:
         return [row for row in rows if row.id != number][:limit]
 
     def history(self, name: str, entity: str, *, limit: int = 500) -> list[Alarm]:
-        """All that is kept of an entity, judged or not, the newest first."""
+        """All stored rows of an entity, judged or not, the newest first."""
         self.refresh(name)
         table = schema.rows.c
         return self.rows(name, table.entity == entity, order=[table.at.desc()], limit=limit)
 
     def groups(self, name: str, *, limit: int = 20) -> list[Group]:
-        """Open alarms of no seen kind that look alike: the largest groups of two and more."""
+        """Open alarms of unseen kinds that look alike: the largest groups of two and more."""
         grouped = self._grouped(name)[:limit]
         first = self.with_reasons([a for alarms in grouped for a in alarms[:_FIRST]])
         explained = {alarm.id: alarm for alarm in first}
@@ -393,7 +367,7 @@ class Alarms:
         ]
 
     def group(self, name: str, number: int) -> Group:
-        """The group that holds a row, all of it with reasons."""
+        """The group of a row, with reasons for all of it."""
         for alarms in self._grouped(name):
             if number in {alarm.id for alarm in alarms}:
                 explained = self.with_reasons(alarms)
@@ -401,15 +375,15 @@ class Alarms:
         raise Missing(f"Row {number} is in no group now: it was judged, named, or stands alone.")
 
     def _grouped(self, name: str) -> list[list[Alarm]]:
-        """All groups, the largest first; the alarms of each with the highest first."""
-        unseen = [alarm for alarm in self._opened(name) if alarm.now.kind == UNSEEN]
+        """All groups, the largest first; in each the highest alarm first."""
+        alarms = self.inbox(name, limit=_MOST).alarms
+        unseen = [alarm for alarm in alarms if alarm.now.kind == UNSEEN]
         unseen.sort(key=lambda alarm: -alarm.now.score)
         if len(unseen) < 2:
             return []
         members: dict[int, list[Alarm]] = {}
-        for alarm, group in zip(
-            unseen, groups_of(self._directions(name, unseen)).tolist(), strict=True
-        ):
+        found = groups_of(self._directions(name, unseen)).tolist()
+        for alarm, group in zip(unseen, found, strict=True):
             members.setdefault(group, []).append(alarm)
         return sorted((m for m in members.values() if len(m) > 1), key=lambda m: -len(m))
 
@@ -418,7 +392,7 @@ class Alarms:
         return self._likeness.directions(live, self._ledger.detector(live).model_, alarms)
 
     def assign(self, numbers: Sequence[int], assignee: str | None) -> None:
-        """Give rows to somebody, or to nobody."""
+        """Assign rows to somebody, or to nobody."""
         self._change(numbers, assignee=assignee or None)
 
     def annotate(self, number: int, note: str) -> None:
@@ -426,26 +400,23 @@ class Alarms:
         self._change([number], note=note)
 
     def refresh(self, name: str) -> None:
-        """Let the live version, if it is new, look at the newest rows that nobody has judged."""
+        """Score the newest rows that nobody has judged again, if the live version is new."""
         with self._refreshing:
-            self._refresh(name)
-
-    def _refresh(self, name: str) -> None:
-        table = schema.rows
-        live = self._ledger.in_use(name)[0]
-        stale = and_(table.c.model == name, table.c.state != JUDGED, table.c.now_version != live)
-        query = select(table.c.id, table.c.row).where(stale).order_by(table.c.id.desc())
-        rows = self._store.rows(query.limit(2 * MOST))
-        if not rows:
-            return
-        answers = said_of(self._ledger.detector(live).model_, live, [row.row for row in rows])
-        changed = [
-            {"number": row.id, **{f"now_{key}": value for key, value in asdict(said).items()}}
-            for row, said in zip(rows, answers, strict=True)
-        ]
-        one = update(table).where(table.c.id == bindparam("number"))
-        with self._store.writing() as connection:
-            connection.execute(one, changed)
+            table = schema.rows
+            live = self._ledger.in_use(name)[0]
+            query = select(table.c.id, table.c.row).order_by(table.c.id.desc()).limit(2 * _MOST)
+            stale = (table.c.model == name, table.c.state != JUDGED, table.c.now_version != live)
+            rows = self._store.rows(query.where(*stale))
+            if not rows:
+                return
+            answers = said_of(self._ledger.detector(live).model_, live, [row.row for row in rows])
+            changed = [
+                {"number": row.id, **{f"now_{key}": value for key, value in vars(said).items()}}
+                for row, said in zip(rows, answers, strict=True)
+            ]
+            one = update(table).where(table.c.id == bindparam("number"))
+            with self._store.writing() as connection:
+                connection.execute(one, changed)
 
     def looked_at(self, name: str) -> list[Alarm]:
         """The newest rows that nobody has judged: open alarms, and those that raise none."""
@@ -457,9 +428,6 @@ class Alarms:
         )
         return open_ + quiet
 
-    def _opened(self, name: str) -> list[Alarm]:
-        return self.inbox(name, limit=MOST).alarms
-
     def _change(self, numbers: Sequence[int], **values: Any) -> None:
         self.some(numbers)
         with self._store.writing() as connection:
@@ -467,7 +435,7 @@ class Alarms:
 
 
 def said_of(model: Model, number: int, rows: list[Row]) -> list[Said]:
-    """What a version says of rows."""
+    """What a version says about rows."""
     if not rows:
         return []
     verdicts = model.verdicts(rows_for(model, rows))
@@ -475,13 +443,13 @@ def said_of(model: Model, number: int, rows: list[Row]) -> list[Said]:
     return [Said(number, *values) for values in columns]
 
 
-def _columns(alarms: list[Alarm], *, most: int = 3) -> list[str]:
-    """The columns that add most to the scores of alarms together."""
+def _columns(alarms: list[Alarm]) -> list[str]:
+    """The columns that add most to the scores of all these alarms."""
     added: Counter[str] = Counter()
     for alarm in alarms:
         for one in (alarm.reasons or {}).get("reasons", []):
             added[one["column"]] += one["contribution"]
-    return [column for column, sum_ in added.most_common(most) if sum_ > 0]
+    return [column for column, sum_ in added.most_common(3) if sum_ > 0]
 
 
 def _among(numbers: Iterable[int]) -> ColumnElement[bool]:
@@ -497,16 +465,15 @@ class Offered:
 
 
 class Queue:
-    """What to judge next, of a store."""
+    """What to judge next."""
 
     def __init__(self, store: Store, alarms: Alarms) -> None:
         self._store, self._alarms = store, alarms
 
     def offered(self, name: str, *, limit: int = 20) -> list[Offered]:
-        """Rows to judge: alarms between kinds, random ones that passed, and the highest of these.
+        """Rows to judge: alarms between kinds, random rows that passed, and the highest others.
 
-        A row that was drawn at random is never offered for its score: those that are judged must
-        stay a random share.
+        A random row is never offered for its score, so those judged stay a random share.
         """
         self._alarms.refresh(name)
         table = schema.rows.c
@@ -527,10 +494,7 @@ class Queue:
         ]
 
     def missed(self, name: str) -> Share:
-        """The share of anomalies among the random rows that passed still when they were judged.
-
-        One that had risen to an alarm was not missed, and people look at alarms first.
-        """
+        """The share of anomalies among random rows that were not alarms when they were judged."""
         rows, verdicts = schema.rows.c, schema.verdicts.c
         query = select(verdicts.verdict, func.count()).join_from(
             schema.rows, schema.verdicts, verdicts.row == rows.id

@@ -5,7 +5,7 @@ import hashlib
 import threading
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypedDict, Unpack
 
@@ -20,7 +20,7 @@ from eqsep.errors import EqsepWarning, UserError
 from eqsep.labels import NORMAL
 from eqsep.persistence.files import model_bytes, model_of
 from eqsep.serve import schema
-from eqsep.serve.people import noted
+from eqsep.serve.people import audit_entry
 from eqsep.serve.store import Conflict, Missing, Store, now
 
 ADD, LEARN, FORGET, MERGE, REVERT = "add", "learn", "forget", "merge", "revert"
@@ -28,7 +28,7 @@ IMPORT = "import"  # what is merged: kept outside the log, and never live itself
 KINDS = "kinds"  # among a model's settings: the kinds in the order in which they came
 Row = dict[str, Any]
 _ONE_AT_A_TIME = threading.Lock()  # warnings are caught for all threads
-SNAPSHOT_EVERY = 25  # operations: so many are done again at most to have a version
+SNAPSHOT_EVERY = 25  # versions, of which one gets a model file
 _KEPT = 6  # detectors in memory
 ATTEMPTS = 20  # to write before other writers
 Within = Callable[[Connection, int, Detector], None]  # what else is written with a version
@@ -56,15 +56,15 @@ class Version:
     at: float
     note: str
     n_rows: int  # how many rows were learnt or forgotten
-    digest: str  # A hash of all that the detector holds then
-    source: int | None = None  # the version that was gone back to, or merged
-    # what the detector said when it was made; known to its maker alone
+    digest: str  # a hash of all that the detector has learnt
+    source: int | None = None  # the version that was reverted to, or merged
+    # of the detector when the version was made; not stored
     warnings: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True)
 class Change:
-    """A version that is to be made."""
+    """A version to be made."""
 
     operation: str
     by: str
@@ -73,57 +73,22 @@ class Change:
     source: int | None = None
 
 
-def _line(connection: Connection, number: int) -> Iterator[Any]:
-    """The entries that a version is made of, the last first; what was gone back behind is not."""
-    at: int | None = number
-    while at is not None:
-        row = entry(connection, at)
-        if row.operation == REVERT:
-            at = row.source
-            continue
-        yield row
-        at = row.parent
-
-
 def lineage(connection: Connection, number: int) -> list[int]:
-    """The numbers of these entries, the first one first, at once."""
+    """The versions that a version is made of, oldest first; those reverted are left out."""
     table = schema.versions
     columns = (table.c.id, table.c.parent, table.c.operation, table.c.source)
     there = select(*columns).where(table.c.id == number).cte(recursive=True)
     before = case((there.c.operation == REVERT, there.c.source), else_=there.c.parent)
     there = there.union(select(*columns).join(there, table.c.id == before))
     query = select(there.c.id).where(there.c.operation != REVERT).order_by(there.c.id)
-    return list(connection.execute(query).scalars())  # what is before has a lower number
+    return list(connection.execute(query).scalars())  # a parent has a lower number
 
 
-def entry(connection: Connection, number: int) -> Any:
-    """What is written of a version."""
+def _entry(connection: Connection, number: int) -> Any:
     row = connection.execute(select(schema.versions).where(schema.versions.c.id == number)).first()
     if row is None:
         raise Missing(f"There is no version {number}.")
     return row
-
-
-def purged(connection: Connection, name: str) -> set[int]:
-    """The versions of a model that cannot be had again: something that they are made of is gone."""
-    table, snapshots = schema.versions, schema.snapshots
-    mine = table.c.model == name
-    whole = select(snapshots.c.version).join(table, table.c.id == snapshots.c.version).where(mine)
-    kept = set(connection.execute(whole).scalars())
-    columns = (table.c.id, table.c.parent, table.c.operation, table.c.source, table.c.depth)
-    query = select(*columns, table.c.lesson.is_(null()).label("is_empty")).where(mine)
-    found: set[int] = set()
-    for row in connection.execute(query.order_by(table.c.id)):
-        if row.operation == REVERT:
-            is_gone = row.source in found
-        elif row.depth == 0:
-            is_gone = row.id not in kept
-        else:
-            is_gone = row.operation != MERGE and row.is_empty
-            is_gone |= row.parent in found or row.source in found
-        if is_gone:
-            found.add(row.id)
-    return found
 
 
 def _version(row: Any) -> Version:
@@ -132,7 +97,6 @@ def _version(row: Any) -> Version:
 
 
 def _lesson(row: Any) -> Lesson | None:
-    """What an entry has taught, if that is still there."""
     return None if row.lesson is None else Lesson(**row.lesson)
 
 
@@ -143,25 +107,18 @@ def _write(
     detector: Detector,
     parent: int | None = None,
 ) -> int:
-    """Write a version, and return its number; one in 25 is kept whole, as are those without parent.
-
-    Its depth is how many operations the last kept model is away.
-    """
+    """Write a version and return its number; the first and every 25th also get a model file."""
     depth, lesson = 0, change.lesson
     if change.operation == REVERT:
-        depth = entry(connection, change.source or 0).depth
+        depth = _entry(connection, change.source or 0).depth
     elif parent is not None:
-        depth = entry(connection, parent).depth + 1
-        depth = depth if depth < SNAPSHOT_EVERY else 0
+        depth = (_entry(connection, parent).depth + 1) % SNAPSHOT_EVERY
     values = {
+        **vars(change),
         "model": name,
         "parent": parent,
-        "operation": change.operation,
-        "lesson": None if lesson is None else dict(vars(lesson)),
-        "source": change.source,
-        "by": change.by,
+        "lesson": None if lesson is None else vars(lesson),
         "at": now(),
-        "note": change.note,
         "n_rows": 0 if lesson is None else len(lesson.rows),
         "digest": digest(detector.model_),
         "depth": depth,
@@ -174,13 +131,11 @@ def _write(
     return number
 
 
-def placed(settings: dict[str, Any], kinds: Iterable[str]) -> dict[str, Any]:
-    """Settings that remember the place of each kind: one that is gone keeps it for those after it.
+def _placed(settings: dict[str, Any], kinds: Iterable[str]) -> dict[str, Any]:
+    """Settings with the place of each kind: one that is gone keeps its place before later ones.
 
-    Examples
-    --------
-    >>> settings = placed(placed({}, ["leak", "spill", "flood"]), ["leak", "flood", "drought"])
-    >>> settings["kinds"], placed(settings, ["leak", "frost"])["kinds"]
+    >>> settings = _placed(_placed({}, ["leak", "spill", "flood"]), ["leak", "flood", "drought"])
+    >>> settings["kinds"], _placed(settings, ["leak", "frost"])["kinds"]
     (['leak', 'spill', 'flood', 'drought'], ['leak', 'frost'])
     """
     there, order = list(kinds), list(settings.get(KINDS, ()))
@@ -190,23 +145,21 @@ def placed(settings: dict[str, Any], kinds: Iterable[str]) -> dict[str, Any]:
 
 
 def _content(connection: Connection, number: int) -> Detector:
-    """The detector of an entry that is kept whole."""
+    """The detector in the model file of a version."""
     table = schema.snapshots
     content = connection.execute(select(table.c.content).where(table.c.version == number)).scalar()
     if content is None:
-        raise Missing(
-            f"The versions before {number} were purged: what they held cannot be had again."
-        )
+        raise Missing(f"The versions before {number} were purged: they cannot be restored.")
     detector: Detector = model_of(content)
     return detector
 
 
 def digest(model: Model) -> str:
-    """A hash of all that a model has learnt: its evidence, its score, and its landmarks."""
+    """A hash of all that a model has learnt, in whatever order it was learnt."""
     evidence, score = model.evidence, model.score
     sums, kept = evidence.sums, evidence.kinds
     kind_rows = sorted(zip(kept.kind.tolist(), map(bytes, kept.rows), strict=True))
-    content = (model.kinds, model.threshold, kind_rows)  # in whatever order they were learnt
+    content = (model.kinds, model.threshold, kind_rows)
     learnt = hashlib.sha256(repr(content).encode())
     arrays = [sums.gram, sums.moment, sums.weight, sums.anomalous, sums.leaves]
     arrays += [evidence.held_out.normal, model.plan.terms.landmarks]
@@ -235,8 +188,8 @@ def _labels_for(model: Model, labels: Sequence[str]) -> list[Any]:
 def done(
     detector: Detector, operation: str, more: Lesson | Detector
 ) -> tuple[Detector, tuple[str, ...]]:
-    """Another detector, which the operation has made of this one, and what it warned of."""
-    made = copy.copy(detector)  # what is learnt takes the place of what was there
+    """A changed copy of the detector, and the warnings."""
+    made = copy.copy(detector)  # learning replaces its model, which stays as it is
     with _ONE_AT_A_TIME, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if isinstance(more, Detector):
@@ -251,10 +204,7 @@ def done(
 
 
 def after_learning(model: Model, lesson: Lesson) -> Model:
-    """The model once it has learnt a lesson, which is not checked for anything to warn of.
-
-    Scores come at once; what tells the kinds apart is made when a name is first asked for.
-    """
+    """The model after a lesson, without warnings; names cost time only when they are asked for."""
     table, labels = rows_to_learn(
         model, rows_for(model, lesson.rows), _labels_for(model, lesson.labels)
     )
@@ -263,10 +213,8 @@ def after_learning(model: Model, lesson: Lesson) -> Model:
 
 
 def rows_for(model: Model, rows: list[Row]) -> list[Any]:
-    """Rows with the columns that the model knows; others, an entity's say, are left out.
+    """Rows without the columns that the model does not know.
 
-    Examples
-    --------
     >>> detector = Detector(bandwidth=1.0, n_landmarks=9).fit([{"x": i % 7} for i in range(200)])
     >>> rows_for(detector.model_, [{"x": 1, "card": "c7"}])
     [{'x': 1}]
@@ -286,7 +234,7 @@ def rows_for(model: Model, rows: list[Row]) -> list[Any]:
 
 
 def _check_servable(name: str, detector: object) -> None:
-    """Refuse a name that a model cannot have, and what is not a detector for single rows."""
+    """Refuse a name that a model cannot have, and a model that cannot score single rows."""
     if not name or len(name) > 100 or not name.isprintable() or "/" in name:
         raise UserError(
             f"{name!r} cannot be a model's name: expected 1 to 100 printable characters, no slash."
@@ -305,7 +253,7 @@ def _check_servable(name: str, detector: object) -> None:
 
 
 class Alongside(TypedDict, total=False):
-    """What else is done in the transaction of a version, and the live one that was `seen`."""
+    """What else is done in the transaction of a version, and the live version that was `seen`."""
 
     within: Within | None
     seen: int | None
@@ -317,34 +265,19 @@ class Moved(Conflict):
 
 @dataclass(frozen=True)
 class Replay:
-    """What comes out when a model's log is done again from its beginning."""
+    """The result of repeating a model's log from its beginning."""
 
-    versions: int  # how many were made again
-    same_bits: bool  # whether every one of them holds the same bits as when it was first made
-    largest_difference: float  # between a coefficient of the live detector and the one made again
+    versions: int  # how many were repeated
+    same_bits: bool  # whether each of them has the same bits as at first
+    largest_difference: float  # between coefficients of the live detector and of the repeated one
 
 
 class Ledger:
     """The models of a store, each with its log of versions.
 
-    A version is an operation (learn, forget, merge, or going back) done to its parent, and nothing
-    but that. Model files are kept of one in 25: others are made again from there, with the same
-    bits. Writers on several machines go one after the other, as each names the version that it
-    has seen as the live one.
-
-    Examples
-    --------
-    >>> rows = [{"x": float(x)} for x in np.random.default_rng(0).normal(size=600)]
-    >>> detector = Detector(bandwidth=1.0, n_landmarks=30, random_state=0).fit(rows)
-    >>> ledger = Ledger(Store("sqlite://"))
-    >>> first = ledger.add("pump", detector, by="ada")
-    >>> second = ledger.learn("pump", Lesson([{"x": 7.0}], ["leak"], judged=True), by="ada")
-    >>> ledger.detector(second.id).kinds_, ledger.live("pump").id == second.id
-    (('leak',), True)
-    >>> ledger.revert("pump", first.id, by="ada").digest == first.digest
-    True
-    >>> ledger.replay("pump").same_bits
-    True
+    A version is an operation (learn, forget, merge, revert) applied to its parent, and nothing
+    else. Every 25th version has a model file: others are restored from there, bit for bit. Writers
+    on several machines go one after the other, as each names the live version that it has seen.
     """
 
     def __init__(self, store: Store) -> None:
@@ -354,14 +287,14 @@ class Ledger:
         self._lock, self._learning = threading.RLock(), threading.Lock()
 
     def names(self) -> list[str]:
-        """The models that there are."""
+        """The names of the models."""
         query = select(schema.models.c.name).order_by(schema.models.c.name)
         return [row.name for row in self._store.rows(query)]
 
     def add(
         self, name: str, detector: Detector, *, by: str, settings: dict[str, Any] | None = None
     ) -> Version:
-        """Keep a fitted detector as a model; its settings name the columns "entity" and "time"."""
+        """Add a fitted detector as a model; its settings name the columns "entity" and "time"."""
         _check_servable(name, detector)
         with self._store.writing() as connection:
             same = select(schema.models.c.name).where(schema.models.c.name == name)
@@ -370,25 +303,25 @@ class Ledger:
                     f"There is a model {name!r} already: merge with it, or choose another name."
                 )
             number = _write(connection, name, Change(ADD, by), detector)
-            there = placed(settings or {}, detector.kinds_)
+            there = _placed(settings or {}, detector.kinds_)
             connection.execute(insert(schema.models).values(name=name, live=number, settings=there))
-            connection.execute(noted(by, ADD, model=name, version=number))
+            connection.execute(audit_entry(by, ADD, model=name, version=number))
         self._keep(number, detector)
         return self.version(number)
 
     def settings(self, name: str) -> dict[str, Any]:
-        """What was set for a model."""
+        """The settings of a model."""
         return {k: v for k, v in self._model(name).settings.items() if k != KINDS}
 
     def places(self, name: str) -> dict[str, int]:
-        """The kinds of the live version, each with its place: a new one moves no other."""
+        """The kinds of the live version, each with its place, which never changes."""
         row = self._model(name)
         kinds = self.detector(row.live).kinds_
-        order = placed(row.settings, kinds)[KINDS]
+        order = _placed(row.settings, kinds)[KINDS]
         return {kind: order.index(kind) for kind in sorted(kinds, key=order.index)}
 
     def set_settings(self, name: str, **changes: Any) -> None:
-        """Change settings of a model; None takes one away."""
+        """Change settings of a model; None removes one."""
         self._model(name)
         with self._store.writing() as connection:
             mine = schema.models.c.name == name
@@ -401,21 +334,21 @@ class Ledger:
         return self.version(self._model(name).live)
 
     def live_detector(self, name: str) -> Detector:
-        """The detector of the version that raises alarms. It is shared: copy it to change it."""
+        """The detector of that version. It is shared: copy it before you change it."""
         return self.detector(self._model(name).live)
 
     def shadow(self, name: str) -> Version | None:
-        """The version that also scores, and raises no alarms."""
+        """The version that also scores, but raises no alarms."""
         number = self._model(name).shadow
         return None if number is None else self.version(number)
 
     def in_use(self, name: str) -> tuple[int, int | None, dict[str, Any]]:
-        """The numbers of the live version and of the shadow, and the settings."""
+        """The numbers of the live and the shadow version, and the settings."""
         row = self._model(name)
         return row.live, row.shadow, row.settings
 
     def set_shadow(self, name: str, number: int | None) -> None:
-        """Let a version score in the live one's shadow; None ends that."""
+        """Let a version score as a shadow of the live one; None ends that."""
         if number is not None:
             self._own(name, number)
         with self._store.writing() as connection:
@@ -423,9 +356,9 @@ class Ledger:
             connection.execute(update(table).where(table.c.name == name).values(shadow=number))
 
     def version(self, number: int) -> Version:
-        """The version of a number."""
+        """A version by its number."""
         with self._store.reading() as connection:
-            return _version(entry(connection, number))
+            return _version(_entry(connection, number))
 
     def versions(self, name: str, *, limit: int = 100) -> list[Version]:
         """The latest versions of a model, the newest first."""
@@ -435,9 +368,25 @@ class Ledger:
         return [_version(row) for row in self._store.rows(query)]
 
     def purged(self, name: str) -> set[int]:
-        """The versions of a model that cannot be had again."""
-        with self._store.reading() as connection:
-            return purged(connection, name)
+        """The versions of a model that cannot be restored: something they are made of is gone."""
+        table, snapshots = schema.versions, schema.snapshots
+        mine = table.c.model == name
+        files = select(snapshots.c.version).join(table, table.c.id == snapshots.c.version)
+        columns = (table.c.id, table.c.parent, table.c.operation, table.c.source, table.c.depth)
+        query = select(*columns, table.c.lesson.is_(null()).label("is_empty")).where(mine)
+        kept = {row.version for row in self._store.rows(files.where(mine))}
+        gone: set[int] = set()
+        for row in self._store.rows(query.order_by(table.c.id)):
+            if row.operation == REVERT:
+                is_gone = row.source in gone
+            elif row.depth == 0:
+                is_gone = row.id not in kept
+            else:
+                is_gone = row.operation != MERGE and row.is_empty
+                is_gone |= row.parent in gone or row.source in gone
+            if is_gone:
+                gone.add(row.id)
+        return gone
 
     def detector(self, number: int) -> Detector:
         """The detector of a version. It is shared: copy it before you change it."""
@@ -453,8 +402,8 @@ class Ledger:
             return self._detectors.get(number)
 
     def learnt(self, number: int, lesson: Lesson) -> tuple[Detector, tuple[str, ...]]:
-        """What a version would become by a lesson, and what is warned of; nothing is kept."""
-        with self._learning:  # who applies it meanwhile waits, and need not do it again
+        """What a lesson would make of a version, and the warnings; nothing is kept."""
+        with self._learning:  # a caller that applies the lesson meanwhile waits, then reuses it
             previewed, like, would = self._previewed or (None, None, None)
             if would is None or (previewed, like) != (number, lesson):
                 would = done(self.detector(number), LEARN, lesson)
@@ -470,11 +419,11 @@ class Ledger:
     def forget(
         self, name: str, lesson: Lesson, *, by: str, note: str = "", **more: Unpack[Alongside]
     ) -> Version:
-        """Let the live version unlearn rows, with the labels that they were learnt with."""
+        """Let the live version forget rows, with the labels that they were learnt with."""
         return self._append(name, Change(FORGET, by, note, lesson), **more)
 
     def merge(self, name: str, other: Detector, *, by: str, note: str = "") -> Version:
-        """Take in what a detector with the same plan has learnt elsewhere."""
+        """Merge a detector with the same plan that has learnt elsewhere."""
         self._model(name)
         with self._store.writing() as connection:
             number = _write(connection, name, Change(IMPORT, by), other)
@@ -483,29 +432,28 @@ class Ledger:
     def revert(
         self, name: str, number: int, *, by: str, note: str = "", **more: Unpack[Alongside]
     ) -> Version:
-        """Go back to a version: the live one holds its bits again."""
+        """Go back to a version, bit for bit."""
         self._own(name, number)
         return self._append(name, Change(REVERT, by, note, source=number), **more)
 
     def lesson(self, number: int) -> Lesson | None:
         """What a version has learnt or forgotten."""
         with self._store.reading() as connection:
-            return _lesson(entry(connection, number))
+            return _lesson(_entry(connection, number))
 
     def lineage(self, number: int) -> list[int]:
-        """The versions that a version is made of, the first one first.
-
-        Those that were gone back behind are not among them.
-        """
+        """The versions that a version is made of, oldest first; those reverted are left out."""
         with self._store.reading() as connection:
             return lineage(connection, number)
 
     def replay(self, name: str) -> Replay:
-        """Do the log of the live version again from its beginning, without kept models between."""
+        """Repeat the log of the live version from its beginning, using no later model files."""
         live = self._model(name).live
         with self._store.reading() as connection:
-            entries = [entry(connection, number) for number in lineage(connection, live)]
-            start = max(i for i, row in enumerate(entries) if _is_beginning(row))
+            entries = [_entry(connection, number) for number in lineage(connection, live)]
+            # nothing before a model that was added, or before the last purge, is needed
+            is_first = [row.operation != MERGE and row.lesson is None for row in entries]
+            start = int(np.flatnonzero(is_first)[-1])
             detector = _content(connection, entries[start].id)
         same = digest(detector.model_) == entries[start].digest
         for row in entries[start + 1 :]:
@@ -517,7 +465,7 @@ class Ledger:
     def _append(
         self, name: str, change: Change, *, within: Within | None = None, seen: int | None = None
     ) -> Version:
-        """Make a version of the live one, and let it be the live one; at once, or not at all."""
+        """Apply a change to the live version and make the result live, whole or not at all."""
         for _ in range(ATTEMPTS):
             parent = self._model(name).live
             if seen is not None and parent != seen:
@@ -532,19 +480,19 @@ class Ledger:
                     continue
                 row = connection.execute(select(table).where(table.c.name == name)).one()
                 if set(detector.kinds_) - set(row.settings.get(KINDS, ())):
-                    there = placed(row.settings, detector.kinds_)
+                    there = _placed(row.settings, detector.kinds_)
                     new = update(table).where(table.c.name == name).values(settings=there)
                     connection.execute(new)
                 if within is not None:
                     within(connection, number, detector)
                 else:
-                    told_of = {"model": name, "version": number}
-                    connection.execute(noted(change.by, change.operation, **told_of))
+                    what = {"model": name, "version": number}
+                    connection.execute(audit_entry(change.by, change.operation, **what))
             self._keep(number, detector)
             return replace(self.version(number), warnings=warned)
         raise Conflict(
-            f"The model {name!r} was changed by others {ATTEMPTS} times meanwhile: nothing was "
-            f"kept. Try again."
+            f"Others changed the model {name!r} {ATTEMPTS} times meanwhile: nothing was kept. "
+            f"Try again."
         )
 
     def _changed(self, parent: int, change: Change) -> tuple[Detector, tuple[str, ...]]:
@@ -556,15 +504,16 @@ class Ledger:
         return done(self.detector(parent), change.operation, more)
 
     def _made(self, number: int) -> Detector:
-        """The detector of a version, from the nearest one that is at hand."""
+        """The detector of a version, from the nearest one in memory or in a model file."""
         later: list[Any] = []
         with self._store.reading() as connection:
-            for row in _line(connection, number):
-                if row.id in self._detectors:
-                    detector = self._detectors[row.id]
+            for before in reversed(lineage(connection, number)):
+                row = _entry(connection, before)
+                if before in self._detectors:
+                    detector = self._detectors[before]
                     break
                 if row.depth == 0:
-                    detector = _content(connection, row.id)
+                    detector = _content(connection, before)
                     break
                 later.append(row)
         for row in reversed(later):
@@ -574,7 +523,7 @@ class Ledger:
     def _next(self, detector: Detector, row: Any) -> Detector:
         more = self.detector(row.source) if row.operation == MERGE else _lesson(row)
         if more is None:
-            raise Missing(f"Version {row.id} was purged: what it held cannot be had again.")
+            raise Missing(f"Version {row.id} was purged: it cannot be restored.")
         return done(detector, row.operation, more)[0]
 
     def _keep(self, number: int, detector: Detector) -> None:
@@ -584,7 +533,7 @@ class Ledger:
                 self._detectors.popitem(last=False)
 
     def forget_kept(self) -> None:
-        """Let detectors in memory go, once others have changed what the store holds of them."""
+        """Drop detectors from memory, once the store no longer holds what they know."""
         with self._lock:
             self._detectors.clear()
             self._previewed = None
@@ -599,8 +548,3 @@ class Ledger:
         version = self.version(number)
         if version.model != name or version.operation == IMPORT:
             raise Missing(f"Version {number} is not one of the model {name!r}.")
-
-
-def _is_beginning(row: Any) -> bool:
-    """Whether an entry is kept whole since nothing before it is there, or is there any more."""
-    return row.operation == ADD or (row.operation in (LEARN, FORGET) and row.lesson is None)

@@ -1,8 +1,7 @@
-"""Who may do what: people with tokens and roles, and the log of what they did."""
+"""Who may do what: people with tokens and roles, and the audit log."""
 
 import hashlib
 import secrets
-import threading
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +32,7 @@ class Person:
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of the audit log: when, who, what, and to what."""
+    """An entry of the audit log."""
 
     at: float
     who: str
@@ -42,59 +41,43 @@ class Entry:
 
 
 class People:
-    """The people of a store. Of their tokens only hashes are kept.
-
-    Examples
-    --------
-    >>> people = People(Store("sqlite://"))
-    >>> token = people.issue("ada", "judge", by="eqsep serve")
-    >>> people.check(token).name, people.check("guessed")
-    ('ada', None)
-    >>> [(entry.who, entry.action) for entry in people.audit()]
-    [('eqsep serve', 'token issued')]
-    """
+    """The people of a store. Only hashes of their tokens are kept."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._known: dict[str, tuple[float, Person]] = {}
-        self._lock = threading.Lock()
+        self._known: dict[str, tuple[float, Person]] = {}  # by hash, with the time of the look-up
 
     def issue(self, name: str, role: str, *, by: str) -> str:
-        """A new token of a person, who need not be known yet; an older one is void from now on."""
+        """A new token for a person, known or not; an older one is void from now on."""
         if role not in ROLES:
             raise UserError(f"A role is one of {', '.join(ROLES)}, got {role!r}.")
         if not name.strip() or len(name) > 100 or not name.isprintable():
             raise UserError(f"A name has 1 to 100 printable characters, got {name!r}.")
-        token = secrets.token_urlsafe(32)
-        table = schema.people
+        token, table = secrets.token_urlsafe(32), schema.people
+        person = {"name": name, "role": role, "token": _hash(token), "at": now()}
         with self._store.writing() as connection:
             connection.execute(delete(table).where(table.c.name == name))
-            connection.execute(
-                insert(table).values(name=name, role=role, token=_hash(token), at=now())
-            )
-            connection.execute(noted(by, "token issued", name=name, role=role))
-        self._forget_tokens()
+            connection.execute(insert(table).values(**person))
+            connection.execute(audit_entry(by, "token issued", name=name, role=role))
+        self._known.clear()
         return token
 
     def known(self, token: str) -> Person | None:
         """Whose token this is, if that was looked up a moment ago."""
-        with self._lock:
-            at, person = self._known.get(_hash(token), (0.0, None))
+        at, person = self._known.get(_hash(token), (0.0, None))
         return person if time.monotonic() - at < _TRUSTED else None
 
     def check(self, token: str) -> Person | None:
         """Whose token this is, if anybody's."""
-        person, key = self.known(token), _hash(token)
-        if person is not None:
-            return person
-        row = self._store.first(select(schema.people).where(schema.people.c.token == key))
-        with self._lock:
-            self._known.pop(key, None)
+        person, key, table = self.known(token), _hash(token), schema.people
+        if person is None:
+            columns = (table.c.name, table.c.role, table.c.at)
+            row = self._store.first(select(*columns).where(table.c.token == key))
             if row is None:
                 return None
             if len(self._known) >= _MOST:
                 self._known.clear()
-            person = Person(row.name, row.role, row.at)
+            person = Person(*row)
             self._known[key] = time.monotonic(), person
         return person
 
@@ -104,35 +87,31 @@ class People:
             gone = connection.execute(delete(schema.people).where(schema.people.c.name == name))
             if not gone.rowcount:
                 raise Missing(f"There is nobody called {name!r}.")
-            connection.execute(noted(by, "token revoked", name=name))
-        self._forget_tokens()
+            connection.execute(audit_entry(by, "token revoked", name=name))
+        self._known.clear()
 
     def all(self) -> list[Person]:
         """Everybody, by name."""
-        query = select(schema.people).order_by(schema.people.c.name)
-        return [Person(row.name, row.role, row.at) for row in self._store.rows(query)]
+        table = schema.people.c
+        query = select(table.name, table.role, table.at).order_by(table.name)
+        return [Person(*row) for row in self._store.rows(query)]
 
     def log(self, who: str, action: str, **detail: Any) -> None:
         """Write down who did what."""
         with self._store.writing() as connection:
-            connection.execute(noted(who, action, **detail))
+            connection.execute(audit_entry(who, action, **detail))
 
     def audit(self, *, limit: int = 100) -> list[Entry]:
-        """The latest lines of the log, the newest first."""
-        query = select(schema.audit).order_by(schema.audit.c.id.desc()).limit(limit)
-        rows = self._store.rows(query)
-        return [Entry(row.at, row.who, row.action, row.detail) for row in rows]
-
-    def _forget_tokens(self) -> None:
-        with self._lock:
-            self._known.clear()
+        """The latest entries of the audit log, the newest first."""
+        table = schema.audit.c
+        query = select(table.at, table.who, table.action, table.detail).order_by(table.id.desc())
+        return [Entry(*row) for row in self._store.rows(query.limit(limit))]
 
 
-def noted(who: str, action: str, **detail: Any) -> Insert:
-    """A line of the log, to be written in the transaction of what it tells of."""
+def audit_entry(who: str, action: str, **detail: Any) -> Insert:
+    """An entry of the audit log, to be written in the same transaction as the action."""
     return insert(schema.audit).values(at=now(), who=who, action=action, detail=detail)
 
 
 def _hash(token: str) -> str:
-    """Of 32 random bytes: what is kept tells nobody the token."""
     return hashlib.sha256(token.encode()).hexdigest()

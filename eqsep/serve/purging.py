@@ -1,4 +1,4 @@
-"""Purging: what was learnt of somebody is forgotten, and the rows are deleted."""
+"""Purging: forget what was learnt of an entity, and delete its rows."""
 
 from dataclasses import dataclass
 
@@ -9,14 +9,14 @@ from eqsep.errors import UserError
 from eqsep.persistence.files import model_bytes
 from eqsep.serve import schema
 from eqsep.serve.ledger import FORGET, LEARN, Ledger, Lesson, Row
-from eqsep.serve.people import noted
+from eqsep.serve.people import audit_entry
 from eqsep.serve.runs import forget_runs, run_columns
 from eqsep.serve.store import Store
 
 
 @dataclass(frozen=True)
 class Purged:
-    """How many rows were deleted, and how many lessons with rows of the entity are gone."""
+    """How many rows were deleted, and how many lessons with rows of the entity."""
 
     rows: int
     lessons: int
@@ -25,8 +25,8 @@ class Purged:
 class Purging:
     """Deletes what a store holds of an entity: a card, a patient, a machine.
 
-    What the live version has learnt of it is subtracted. The file that the model was added from was
-    made elsewhere: rows that were in its own training are not known here.
+    The live version forgets what it has learnt of it in this service; the rows from which the first
+    model file was fitted are not known here.
     """
 
     def __init__(self, store: Store, ledger: Ledger) -> None:
@@ -35,30 +35,44 @@ class Purging:
     def purge(self, name: str, entity: str, *, by: str) -> Purged:
         """Forget and delete all rows of an entity.
 
-        Versions made between its first lesson and now cannot be had again: they hold its rows.
+        Versions from its first lesson until now cannot be restored afterwards.
         """
         live, _, settings = self._ledger.in_use(name)
         column = settings.get("entity")
         if column is None:
             raise UserError(
-                f"The model {name!r} has no column that says whose a row is: set its entity first."
+                f"The model {name!r} has no column for the entity of a row: set its entity first."
             )
-        lessons = self._lessons(name, column, entity)
         is_run = run_columns(self._ledger.detector(live).plan_)[0] == column
+        lessons, learnt = self._lessons(name, column, entity)
         done: list[int] = []
 
-        def write(connection: Connection, number: int, detector: Detector) -> None:
-            table = schema.versions
-            _delete_versions(connection, name, [*lessons, number])
-            begins = {"depth": 0, "operation": FORGET, "source": None}  # nothing before is needed
-            connection.execute(update(table).where(table.c.id == number).values(**begins))
-            content = {"version": number, "content": model_bytes(detector)}
-            connection.execute(insert(schema.snapshots).values(**content))
-            done.append(_delete_rows(connection, name, entity, by))
+        def delete_rows(connection: Connection) -> None:
+            table = schema.rows
+            mine = and_(table.c.model == name, table.c.entity == entity)
+            judged = schema.verdicts.c.row.in_(select(table.c.id).where(mine))
+            connection.execute(delete(schema.verdicts).where(judged))
+            done.append(int(connection.execute(delete(table).where(mine)).rowcount))
+            connection.execute(audit_entry(by, "purged", model=name, rows=done[0]))  # not of whom
             forget_runs(connection, name, entity if is_run else None)
 
-        # Each way of learning is forgotten in turn; what is gone from the log goes with the last.
-        learnt = self._learnt(live, column, entity)
+        def write(connection: Connection, number: int, detector: Detector) -> None:
+            """Delete lessons and the model files since the first of them; the log begins here."""
+            versions, snapshots, models = schema.versions, schema.snapshots, schema.models
+            first = min([*lessons, number])
+            empty = update(versions).where(versions.c.id.in_([*lessons, number]))
+            connection.execute(empty.values(lesson=null()))
+            later = select(versions.c.id).where(versions.c.model == name, versions.c.id >= first)
+            connection.execute(delete(snapshots).where(snapshots.c.version.in_(later)))
+            shadowed = update(models).where(models.c.name == name, models.c.shadow >= first)
+            connection.execute(shadowed.values(shadow=None))
+            begins = {"depth": 0, "operation": FORGET, "source": None}
+            connection.execute(update(versions).where(versions.c.id == number).values(**begins))
+            content = {"version": number, "content": model_bytes(detector)}
+            connection.execute(insert(snapshots).values(**content))
+            delete_rows(connection)
+
+        # Judged and other rows are forgotten in turn; the last version deletes the rest.
         while learnt:
             lesson = learnt.pop()
             within = None if learnt else write
@@ -69,64 +83,37 @@ class Purging:
             self._ledger.revert(name, live, by=by, note="purged", within=write)
         elif not done:
             with self._store.writing() as connection:
-                done.append(_delete_rows(connection, name, entity, by))
-                forget_runs(connection, name, entity if is_run else None)
+                delete_rows(connection)
         self._ledger.forget_kept()
         self._store.scrub()
-        return Purged(sum(done), len(lessons))
+        return Purged(done[0], len(lessons))
 
-    def _lessons(self, name: str, column: str, entity: str) -> list[int]:
-        """The versions, wherever in the log, whose lessons hold rows of the entity."""
+    def _lessons(self, name: str, column: str, entity: str) -> tuple[list[int], list[Lesson]]:
+        """All versions with rows of the entity, and what the live one has learnt of these rows.
+
+        That is a lesson of judged rows, and one of others.
+        """
         table = schema.versions
-        query = select(table.c.id, table.c.lesson).where(table.c.model == name)
-        return [
-            row.id
-            for row in self._store.rows(query.order_by(table.c.id))
-            if row.lesson and any(_is_of(one, column, entity) for one in row.lesson["rows"])
-        ]
-
-    def _learnt(self, live: int, column: str, entity: str) -> list[Lesson]:
-        """What the live version knows of the entity: a lesson of judged rows, and one of others."""
-        known: dict[bool, list[tuple[Row, str]]] = {True: [], False: []}
-        for number in self._ledger.lineage(live):
-            lesson = self._ledger.lesson(number)
-            if lesson is None:
-                continue
-            operation = self._ledger.version(number).operation
-            for pair in zip(lesson.rows, lesson.labels, strict=True):
-                if not _is_of(pair[0], column, entity):
-                    continue
-                if operation == LEARN:
-                    known[lesson.judged].append(pair)
-                elif operation == FORGET:
-                    known[lesson.judged].remove(pair)
-        return [
+        line = set(self._ledger.lineage(self._ledger.in_use(name)[0]))
+        numbers: list[int] = []
+        learnt: dict[bool, list[tuple[Row, str]]] = {True: [], False: []}
+        query = select(table).where(table.c.model == name).order_by(table.c.id)
+        for version in self._store.rows(query):
+            lesson = Lesson(**version.lesson or {"rows": [], "labels": [], "judged": False})
+            pairs = [
+                pair
+                for pair in zip(lesson.rows, lesson.labels, strict=True)
+                if pair[0].get(column) is not None and str(pair[0][column])[:200] == entity
+            ]
+            if pairs:
+                numbers.append(version.id)
+            for pair in pairs if version.id in line else ():
+                if version.operation == LEARN:
+                    learnt[lesson.judged].append(pair)
+                else:
+                    learnt[lesson.judged].remove(pair)
+        return numbers, [
             Lesson([row for row, _ in pairs], [label for _, label in pairs], judged=judged)
-            for judged, pairs in known.items()
+            for judged, pairs in learnt.items()
             if pairs
         ]
-
-
-def _is_of(row: Row, column: str, entity: str) -> bool:
-    return row.get(column) is not None and str(row[column])[:200] == entity
-
-
-def _delete_versions(connection: Connection, name: str, numbers: list[int]) -> None:
-    """Empty lessons, and delete the kept models from the first of them on."""
-    versions, snapshots, models = schema.versions, schema.snapshots, schema.models
-    lessons = versions.c.id.in_(numbers)
-    connection.execute(update(versions).where(lessons).values(lesson=null()))
-    later = select(versions.c.id).where(versions.c.model == name, versions.c.id >= min(numbers))
-    connection.execute(delete(snapshots).where(snapshots.c.version.in_(later)))
-    shadowed = and_(models.c.name == name, models.c.shadow >= min(numbers))
-    connection.execute(update(models).where(shadowed).values(shadow=None))
-
-
-def _delete_rows(connection: Connection, name: str, entity: str, by: str) -> int:
-    table = schema.rows
-    mine = and_(table.c.model == name, table.c.entity == entity)
-    judged = schema.verdicts.c.row.in_(select(table.c.id).where(mine))
-    connection.execute(delete(schema.verdicts).where(judged))
-    n_rows = int(connection.execute(delete(table).where(mine)).rowcount)
-    connection.execute(noted(by, "purged", model=name, rows=n_rows))  # not whose: it is gone
-    return n_rows

@@ -1,15 +1,14 @@
 """Runs: rows that come one by one get the windows that they have in their whole run.
 
-The last rows of each run are in the store, so that the next row goes on from them whichever process
-takes it, and after a restart. A row is kept with its windows as values: scored again, learnt or
-forgotten, it is the same row.
+The store has the last rows of each run, so any process can go on from them, also after a restart.
+Rows are stored with their windows as values.
 """
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, insert, select
 
 from eqsep.detector.model import Model
 from eqsep.detector.plan import Plan
@@ -19,13 +18,13 @@ from eqsep.serve import schema
 from eqsep.serve.ledger import Row, rows_for
 from eqsep.serve.store import now
 
-MOST_RUNS = 100_000  # of a model: those longest without a row are forgotten first
+MOST_RUNS = 100_000  # of a model: those with the oldest last row are forgotten first
 
 
 def run_columns(plan: Plan) -> tuple[str | None, str | None]:
-    """The columns that say which run a row is of, and its time; a model without windows has none.
+    """The columns of the run and of the time; a model without windows has none.
 
-    Where times were not a column of the fit, rows are in the order in which they come.
+    Where time was not a column of the fit, rows are in the order in which they come.
     """
     grouping = plan.holdout.grouping
     if plan.windows is None or grouping is None:
@@ -34,24 +33,22 @@ def run_columns(plan: Plan) -> tuple[str | None, str | None]:
 
 
 class OpenRuns:
-    """The runs of a model by its name, within a transaction; any version has the same windows."""
+    """The runs of a model, within a transaction; all versions have the same windows."""
 
     def __init__(self, connection: Connection, name: str, model: Model) -> None:
         self._connection, self._name, self._model = connection, name, model
         self._runs = Runs()
-        self._shown: dict[int, tuple[str, str]] = {}  # of each run its name, and its last time
+        self._shown: dict[int, tuple[str, str]] = {}  # the name of each run, and its last time
 
     def lock(self) -> None:
-        """Let nobody else take rows of the model until the transaction ends."""
+        """Let no other process take rows of the model until the transaction ends."""
         table = schema.models
         query = select(table.c.name).where(table.c.name == self._name).with_for_update()
         self._connection.execute(query)
 
     def extended(self, rows: Sequence[Row]) -> list[Row | str]:
         """Each row with its windows, or what is wrong with it: it is then not part of its run."""
-        windows = self._model.plan.windows
-        assert windows is not None  # else there are no runs
-        added = {*windows.added}
+        added = {*self._model.plan.windows.added}  # type: ignore[union-attr]  # it has windows
         plain = [{n: value for n, value in row.items() if n not in added} for row in rows]
         try:
             return self._extended(plain)
@@ -68,38 +65,38 @@ class OpenRuns:
         keys = [0] * len(rows) if table.groups is None else table.groups.group.tolist()
         times = [0.0] * len(rows) if table.groups is None else table.groups.time.tolist()
         self._read(keys)
-        found: list[Row | str] = []
+        found: list[Row | str] = [*rows]
         latest, good = dict(self._runs.time), []
         shown = {key: text for key, (_, text) in self._shown.items()}
         for i, (key, at) in enumerate(zip(keys, times, strict=True)):
             if at < latest.get(key, at):
                 run = "the run" if group is None else f"{group} {rows[i][group]!r}"
-                found.append(
+                found[i] = (
                     f"column {time!r}: expected {shown[key]} or later, the time of the last row of "
                     f"{run}, got {rows[i][str(time)]!r}"
                 )
-                continue
-            good.append(i)
-            latest[key], shown[key] = at, str(rows[i].get(str(time)))
-            found.append(rows[i])
+            else:
+                good.append(i)
+                latest[key], shown[key] = at, str(rows[i].get(str(time)))
         if good:
             windowed = plan.windows.apply(  # type: ignore[union-attr]  # it has windows
                 table.take(np.array(good)), plan.holdout.grouping, runs=self._runs
             )
             values = {c.name: c.values.tolist() for c in windowed.columns if c.derived_from}
             for place, i in enumerate(good):
-                found[i] = rows[i] | {n: _json(column[place]) for n, column in values.items()}
+                own = {n: column[place] for n, column in values.items()}
+                found[i] = rows[i] | {n: None if v != v else v for n, v in own.items()}  # NaN: null
                 name = "" if group is None else str(named[i][group])
                 self._shown[keys[i]] = name, shown[keys[i]]
         return found
 
     def save(self) -> None:
-        """Write the last rows of the runs down."""
+        """Store the last rows of the runs."""
         table, runs, at = schema.runs, self._runs, now()
         values = [
             {
                 "model": self._name,
-                "run": _key(key),
+                "run": f"{key:016x}",
                 "name": self._shown[key][0][:200],
                 "time": runs.time[key],
                 "time_shown": self._shown[key][1],
@@ -115,34 +112,28 @@ class OpenRuns:
         n_before = self._connection.execute(delete(table).where(there)).rowcount
         self._connection.execute(insert(table), values)
         if len(values) > n_before:  # some are new
-            count = select(func.count()).select_from(table).where(mine)
-            spare = int(self._connection.execute(count).scalar_one()) - MOST_RUNS
-            if spare > 0:
-                oldest = select(table.c.run).where(mine).order_by(table.c.at, table.c.run)
-                gone = table.c.run.in_(oldest.limit(spare).scalar_subquery())
-                self._connection.execute(delete(table).where(mine, gone))
+            newest = select(table.c.run).where(mine).order_by(table.c.at.desc(), table.c.run.desc())
+            oldest = table.c.run.in_(newest.offset(MOST_RUNS).scalar_subquery())
+            self._connection.execute(delete(table).where(mine, oldest))
 
     def _read(self, keys: list[int]) -> None:
-        """Read the runs of these keys that are not known yet."""
+        """Read those of these runs that are not in memory."""
         table, windows = schema.runs, self._model.plan.windows
-        lacking = sorted({_key(key) for key in keys if key not in self._runs.last})
-        if not lacking or windows is None:
-            return
+        lacking = sorted({f"{key:016x}" for key in keys if key not in self._runs.last})
         query = select(table).where(table.c.model == self._name, table.c.run.in_(lacking))
-        for row in self._connection.execute(query):
+        for row in self._connection.execute(query) if lacking else ():
             key, last = int(row.run, 16), np.frombuffer(row.last, dtype="<f8")
-            self._runs.last[key] = last.reshape(-1, len(windows.windowed))
+            n_columns = len(windows.windowed)  # type: ignore[union-attr]  # it has windows
+            self._runs.last[key] = last.reshape(-1, n_columns)
             self._runs.time[key] = row.time
             self._shown[key] = row.name, row.time_shown
 
 
 def forget_runs(connection: Connection, model: str, entity: str | None) -> None:
-    """Delete what is kept of an entity's run, or of all runs: their windows begin again."""
+    """Delete an entity's run, or all runs: their windows begin again."""
     table = schema.runs
-    mine = table.c.model == model
-    connection.execute(
-        delete(table).where(mine if entity is None else mine & (table.c.name == entity))
-    )
+    mine = delete(table).where(table.c.model == model)
+    connection.execute(mine if entity is None else mine.where(table.c.name == entity))
 
 
 def _name(value: Any) -> Any:
@@ -150,12 +141,3 @@ def _name(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return None if value is None else str(value)
-
-
-def _key(key: int) -> str:
-    return f"{key:016x}"
-
-
-def _json(value: float) -> float | None:
-    """A value as JSON has it: what is not known is null."""
-    return None if value != value else value

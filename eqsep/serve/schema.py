@@ -1,157 +1,143 @@
 """The tables of the store. Their first form and every change since are in `migrations`."""
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Boolean,
-    Column,
-    Float,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    String,
-    Table,
-    Text,
-)
+import sqlalchemy as sa
 
-metadata = MetaData()
-_ID = BigInteger().with_variant(Integer, "sqlite")  # SQLite counts up whole numbers alone
+metadata = sa.MetaData()
+_ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")  # SQLite counts up whole numbers alone
 
-models = Table(
+models = sa.Table(
     "models",
     metadata,
-    Column("name", String(100), primary_key=True),
-    Column("live", _ID, nullable=False),  # the version that scores and raises alarms
-    Column("shadow", _ID),  # one that also scores, and raises no alarms
-    Column("settings", JSON, nullable=False),
+    sa.Column("name", sa.String(100), primary_key=True),
+    sa.Column("live", _ID, nullable=False),  # the version that scores and raises alarms
+    sa.Column("shadow", _ID),  # one that also scores, and raises no alarms
+    sa.Column("settings", sa.JSON, nullable=False),
 )
 
 # The log: each version is its operation done to its parent, so the model is the sum of its log.
-versions = Table(
+versions = sa.Table(
     "versions",
     metadata,
-    Column("id", _ID, primary_key=True, autoincrement=True),
-    Column("model", String(100), nullable=False),
-    Column("parent", _ID),
-    Column("operation", String(20), nullable=False),
-    Column("lesson", JSON),  # rows and labels; gone once they are purged
-    Column("source", _ID),  # the version that is gone back to, or merged
-    Column("by", String(100), nullable=False),
-    Column("at", Float, nullable=False),
-    Column("note", Text, nullable=False),
-    Column("n_rows", Integer, nullable=False),
-    Column("digest", String(64), nullable=False),
-    Column("depth", Integer, nullable=False),  # operations since the last snapshot
-    Index("versions_of_model", "model", "id"),
+    sa.Column("id", _ID, primary_key=True, autoincrement=True),
+    sa.Column("model", sa.String(100), nullable=False),
+    sa.Column("parent", _ID),
+    sa.Column("operation", sa.String(20), nullable=False),
+    sa.Column("lesson", sa.JSON),  # rows and labels; gone once they are purged
+    sa.Column("source", _ID),  # the version that was reverted to, or merged
+    sa.Column("by", sa.String(100), nullable=False),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("note", sa.Text, nullable=False),
+    sa.Column("n_rows", sa.Integer, nullable=False),
+    sa.Column("digest", sa.String(64), nullable=False),
+    sa.Column("depth", sa.Integer, nullable=False),  # operations since the last snapshot
+    sa.Index("versions_of_model", "model", "id"),
 )
 
-snapshots = Table(
+snapshots = sa.Table(
     "snapshots",
     metadata,
-    Column("version", _ID, ForeignKey("versions.id"), primary_key=True),
-    Column("content", LargeBinary, nullable=False),  # a model file, without pickle
+    sa.Column("version", _ID, sa.ForeignKey("versions.id"), primary_key=True),
+    sa.Column("content", sa.LargeBinary, nullable=False),  # a model file, without pickle
 )
 
 # Rows that raised an alarm, and a random share of those that passed.
-rows = Table(
+rows = sa.Table(
     "rows",
     metadata,
-    Column("id", _ID, primary_key=True, autoincrement=True),
-    Column("model", String(100), nullable=False),
-    Column("version", _ID, nullable=False),
-    Column("at", Float, nullable=False),
-    Column("row", JSON, nullable=False),
-    Column("entity", String(200)),
-    Column("score", Float, nullable=False),
-    Column("p_value", Float, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("alarm", Boolean, nullable=False),
-    Column("drawn", Boolean, nullable=False),  # at random, to be judged: it may calibrate
-    Column("shadow_score", Float),
-    Column("reasons", JSON),  # null until somebody asks
-    Column("state", String(20), nullable=False),  # open, unsure, judged
-    Column("assignee", String(100)),
-    Column("note", Text, nullable=False),
-    Column("proposal", JSON),  # a verdict that a person may confirm
+    sa.Column("id", _ID, primary_key=True, autoincrement=True),
+    sa.Column("model", sa.String(100), nullable=False),
+    sa.Column("version", _ID, nullable=False),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("row", sa.JSON, nullable=False),
+    sa.Column("entity", sa.String(200)),
+    sa.Column("score", sa.Float, nullable=False),
+    sa.Column("p_value", sa.Float, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("alarm", sa.Boolean, nullable=False),
+    sa.Column("drawn", sa.Boolean, nullable=False),  # at random, to be judged: it may calibrate
+    sa.Column("shadow_score", sa.Float),
+    sa.Column("reasons", sa.JSON),  # null until somebody asks
+    sa.Column("state", sa.String(20), nullable=False),  # open, unsure, judged
+    sa.Column("assignee", sa.String(100)),
+    sa.Column("note", sa.Text, nullable=False),
+    sa.Column("proposal", sa.JSON),  # a verdict that a person may confirm
     # What the live version says of it, so that the inbox follows what was learnt.
-    Column("now_version", _ID, nullable=False),
-    Column("now_score", Float, nullable=False),
-    Column("now_p_value", Float, nullable=False),
-    Column("now_kind", Text, nullable=False),
-    Column("now_alarm", Boolean, nullable=False),
-    Index("rows_of_inbox", "model", "state", "now_alarm", "at"),
-    Index("rows_of_entity", "model", "entity", "at"),
-    Index("rows_to_refresh", "model", "now_version"),
+    sa.Column("now_version", _ID, nullable=False),
+    sa.Column("now_score", sa.Float, nullable=False),
+    sa.Column("now_p_value", sa.Float, nullable=False),
+    sa.Column("now_kind", sa.Text, nullable=False),
+    sa.Column("now_alarm", sa.Boolean, nullable=False),
+    sa.Index("rows_of_inbox", "model", "state", "now_alarm", "at"),
+    sa.Index("rows_of_entity", "model", "entity", "at"),
+    sa.Index("rows_to_refresh", "model", "now_version"),
 )
 
-verdicts = Table(
+verdicts = sa.Table(
     "verdicts",
     metadata,
-    Column("id", _ID, primary_key=True, autoincrement=True),
-    Column("row", _ID, nullable=False, index=True),
-    Column("model", String(100), nullable=False),
-    Column("verdict", String(20), nullable=False),
-    Column("kind", Text),
-    Column("note", Text, nullable=False),
-    Column("by", String(100), nullable=False),
-    Column("at", Float, nullable=False),
-    Column("version", _ID),  # that has learnt it; none where it teaches nothing
-    Column("undone_at", Float),
-    Column("undone_by", String(100)),
-    Column("undone_version", _ID),  # that has forgotten it, where one has
+    sa.Column("id", _ID, primary_key=True, autoincrement=True),
+    sa.Column("row", _ID, nullable=False, index=True),
+    sa.Column("model", sa.String(100), nullable=False),
+    sa.Column("verdict", sa.String(20), nullable=False),
+    sa.Column("kind", sa.Text),
+    sa.Column("note", sa.Text, nullable=False),
+    sa.Column("by", sa.String(100), nullable=False),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("version", _ID),  # that has learnt it; none where it teaches nothing
+    sa.Column("undone_at", sa.Float),
+    sa.Column("undone_by", sa.String(100)),
+    sa.Column("undone_version", _ID),  # that has forgotten it, where one has
 )
 
 # The last rows of each run of a model with windows, from which those of the next row go on.
-runs = Table(
+runs = sa.Table(
     "runs",
     metadata,
-    Column("model", String(100), primary_key=True),
-    Column("run", String(16), primary_key=True),  # a hash of its name
-    Column("name", String(200), nullable=False),
-    Column("time", Float, nullable=False),  # of the last row
-    Column("time_shown", Text, nullable=False),  # as it came
-    Column("last", LargeBinary, nullable=False),  # floats: rows, by columns with windows
-    Column("at", Float, nullable=False),  # when the last row came
+    sa.Column("model", sa.String(100), primary_key=True),
+    sa.Column("run", sa.String(16), primary_key=True),  # a hash of its name
+    sa.Column("name", sa.String(200), nullable=False),
+    sa.Column("time", sa.Float, nullable=False),  # of the last row
+    sa.Column("time_shown", sa.Text, nullable=False),  # as it came
+    sa.Column("last", sa.LargeBinary, nullable=False),  # floats: rows, by columns with windows
+    sa.Column("at", sa.Float, nullable=False),  # when the last row came
 )
 
-counts = Table(
+counts = sa.Table(
     "counts",
     metadata,
-    Column("model", String(100), primary_key=True),
-    Column("minute", _ID, primary_key=True, autoincrement=False),
-    Column("version", _ID, primary_key=True, autoincrement=False),
-    Column("worker", String(40), primary_key=True),
-    Column("rows", Integer, nullable=False),
-    Column("alarms", Integer, nullable=False),
-    Column("shadow_alarms", Integer, nullable=False),
+    sa.Column("model", sa.String(100), primary_key=True),
+    sa.Column("minute", _ID, primary_key=True, autoincrement=False),
+    sa.Column("version", _ID, primary_key=True, autoincrement=False),
+    sa.Column("worker", sa.String(40), primary_key=True),
+    sa.Column("rows", sa.Integer, nullable=False),
+    sa.Column("alarms", sa.Integer, nullable=False),
+    sa.Column("shadow_alarms", sa.Integer, nullable=False),
 )
 
-monitors = Table(
+monitors = sa.Table(
     "monitors",
     metadata,
-    Column("model", String(100), primary_key=True),
-    Column("worker", String(40), primary_key=True),
-    Column("at", Float, nullable=False),
-    Column("state", LargeBinary, nullable=False),
+    sa.Column("model", sa.String(100), primary_key=True),
+    sa.Column("worker", sa.String(40), primary_key=True),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("state", sa.LargeBinary, nullable=False),
 )
 
-people = Table(
+people = sa.Table(
     "people",
     metadata,
-    Column("name", String(100), primary_key=True),
-    Column("role", String(10), nullable=False),
-    Column("token", String(64), nullable=False, unique=True),  # its hash
-    Column("at", Float, nullable=False),
+    sa.Column("name", sa.String(100), primary_key=True),
+    sa.Column("role", sa.String(10), nullable=False),
+    sa.Column("token", sa.String(64), nullable=False, unique=True),  # its hash
+    sa.Column("at", sa.Float, nullable=False),
 )
 
-audit = Table(
+audit = sa.Table(
     "audit",
     metadata,
-    Column("id", _ID, primary_key=True, autoincrement=True),
-    Column("at", Float, nullable=False),
-    Column("who", String(100), nullable=False),
-    Column("action", String(40), nullable=False),
-    Column("detail", JSON, nullable=False),
+    sa.Column("id", _ID, primary_key=True, autoincrement=True),
+    sa.Column("at", sa.Float, nullable=False),
+    sa.Column("who", sa.String(100), nullable=False),
+    sa.Column("action", sa.String(40), nullable=False),
+    sa.Column("detail", sa.JSON, nullable=False),
 )

@@ -1,19 +1,21 @@
 """The store: one database, in transactions that are done whole or not at all."""
 
 import json
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
+from time import time as now  # seconds since 1970
 from typing import Any
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, Engine, Select, create_engine, event
+from sqlalchemy import Connection, Engine, Select, StaticPool, create_engine, event, inspect
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
 from eqsep.errors import MissingExtraError, UserError
+from eqsep.serve import schema
+
+__all__ = ["Conflict", "Missing", "Store", "now"]
 
 _PATIENCE = 30.0  # seconds that a writer waits for another one
 
@@ -26,45 +28,24 @@ class Conflict(UserError):
     """Other writers were first, again and again."""
 
 
-def now() -> float:
-    """Seconds since 1970."""
-    return time.time()
-
-
 class Store:
     """A database with the tables of `eqsep.serve.schema`.
 
-    Parameters
-    ----------
-    url : str
-        As SQLAlchemy takes it: "sqlite:///folder/eqsep.db", "postgresql+psycopg://host/name".
-        A database that is empty or of an older version gets the tables of this one.
-
-    Examples
-    --------
-    >>> from sqlalchemy import select
-    >>> from eqsep.serve.schema import models
-    >>> store = Store("sqlite://")
-    >>> with store.reading() as connection:
-    ...     connection.execute(select(models.c.name)).all()
-    []
+    The URL is one of SQLAlchemy: "sqlite:///folder/eqsep.db", "postgresql+psycopg://host/name". A
+    database that is empty or of an older version gets the tables of this one.
     """
 
     def __init__(self, url: str) -> None:
         self.engine = _engine(url)
         _migrate(self.engine)
 
-    @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def writing(self) -> AbstractContextManager[Connection]:
         """A transaction: all that is done in it is kept once it ends, or nothing is."""
-        with self.engine.begin() as connection:
-            yield connection
+        return self.engine.begin()
 
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self) -> Connection:
         """A connection that sees one state of the store."""
-        with self.engine.connect().execution_options(reads=True) as connection:
-            yield connection
+        return self.engine.connect().execution_options(reads=True)
 
     def rows(self, query: Select[Any]) -> list[Any]:
         """The rows that a query selects."""
@@ -77,8 +58,8 @@ class Store:
             return connection.execute(query).first()
 
     def scrub(self) -> None:
-        """Leave nothing of what was deleted in files of the store itself, as far as it has any."""
-        if self.engine.dialect.name == "sqlite":  # deleted pages are zeros; the log has old ones
+        """Remove what was deleted from SQLite's log; in its pages, zeros have replaced it."""
+        if self.engine.dialect.name == "sqlite":
             with self.engine.connect() as connection:
                 raw: Any = connection.connection.dbapi_connection
                 raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -95,9 +76,7 @@ def _engine(url: str) -> Engine:
         if parsed.get_backend_name() == "sqlite":
             options["connect_args"] = {"timeout": _PATIENCE, "check_same_thread": False}
             if parsed.database in (None, "", ":memory:"):
-                from sqlalchemy.pool import StaticPool  # one connection: it is the database
-
-                options["poolclass"] = StaticPool
+                options["poolclass"] = StaticPool  # one connection: it is the database
         engine = create_engine(parsed, **options)
     except (ArgumentError, NoSuchModuleError) as error:
         raise UserError(
@@ -140,7 +119,11 @@ def _migrate(engine: Engine) -> None:
             if engine.dialect.name == "postgresql":  # workers that start together go one by one
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7236471)")
             config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+            if inspect(connection).has_table(schema.models.name):
+                command.upgrade(config, "head")
+            else:
+                schema.metadata.create_all(connection)
+                command.stamp(config, "head")
     except DBAPIError as error:
         raise UserError(
             f"The database {engine.url.render_as_string()} cannot be used: {error.orig}. Expected "

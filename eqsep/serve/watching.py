@@ -1,4 +1,4 @@
-"""Watching: how many rows and alarms came, and whether rows still are as those learnt."""
+"""Watching: how many rows and alarms came, and whether rows still look like those learnt."""
 
 import io
 import secrets
@@ -19,10 +19,11 @@ from eqsep.serve import schema
 from eqsep.serve.ledger import Ledger, Row, rows_for
 from eqsep.serve.store import Store, now
 
-DELTA = 0.01  # the chance of a false word in an episode, over all workers
-MOST_WATCHED = 100_000  # rows of an episode: their scores are all kept
+DELTA = 0.01  # the probability of a false drift alert in an episode, over all workers
+MOST_WATCHED = 100_000  # rows of an episode: all their scores are stored
 _SAVED_EVERY = 20.0  # seconds
-_FORGOTTEN_AFTER = 86_400.0  # seconds without a word from a worker
+_FORGOTTEN_AFTER = 86_400.0  # seconds without news from a worker
+_SHOWN = 3 * 3600  # seconds of counts
 _MINUTE = 60
 _KEY, _COUNTED = ("model", "minute", "version", "worker"), ("rows", "alarms", "shadow_alarms")
 _SUMS = [func.sum(schema.counts.c[column]) for column in _COUNTED]
@@ -51,17 +52,13 @@ class Watch:
     rows: int  # that came in the episode
     alarms: int
     promised: float  # the share of normal rows that may raise an alarm
-    # the highest capital of a bet against rows being as those that calibrate. None where rows
-    # cannot be watched, or none came.
-    martingale: float | None
+    martingale: float | None  # the highest evidence of drift; None where no rows were watched
     broken_at: int | None  # the row of the episode at which it was too high to be chance
-    # whether more of the last rows raised an alarm than the promise allows, anomalies included
-    too_many: bool
-    # columns whose mean has moved, in standard errors, the farthest first
-    shifts: list[tuple[str, float]]
+    too_many: bool  # whether more of the last rows raised an alarm than the promise allows
+    shifts: list[tuple[str, float]]  # columns with moved means, in standard errors, farthest first
     per_minute: list[Minute]  # the last hours, of all versions
-    banner: str | None = None  # what is wrong, and what to do
-    advice: str | None = None
+    banner: str | None = None  # what is wrong
+    advice: str | None = None  # what to do
 
     @property
     def alarm_rate(self) -> float:
@@ -70,10 +67,9 @@ class Watch:
 
 
 class Watching:
-    """The watch over the models of a store, by each worker over the rows that it scores.
+    """Watches the models of a store; each worker watches the rows that it scores.
 
-    The workers share the chance of a false word. An episode ends with its version, or after 100,000
-    rows of a worker in which nothing was found.
+    An episode ends with its version, or after 100,000 rows of a worker without drift.
     """
 
     def __init__(self, store: Store, ledger: Ledger, *, workers: int = 1) -> None:
@@ -89,10 +85,10 @@ class Watching:
         """Watch rows that a version has encoded and judged."""
         with self._lock:
             monitor = self._monitor(name, number)
-            if monitor is None or monitor.watched.rows >= MOST_WATCHED:  # broken, and said so
+            if monitor is None or monitor.watched.rows >= MOST_WATCHED:  # drift was found
                 return
             model, groups = monitor.detector.model_, None
-            with suppress(UserError):  # rows that do not say their group are not watched
+            with suppress(UserError):  # rows without their group are not watched
                 if model.plan.holdout.grouping is not None:
                     groups = model.plan.grouped(rows_for(model, rows)).groups
                 monitor.update_scored(encoded, verdicts.score, groups=groups)
@@ -102,7 +98,7 @@ class Watching:
     def count(
         self, connection: Connection, name: str, number: int, counted: dict[str, int]
     ) -> None:
-        """Add rows, alarms and shadow alarms to those of the present minute."""
+        """Add rows, alarms and shadow alarms to the counts of this minute."""
         table, minute = schema.counts, int(now()) // _MINUTE * _MINUTE
         key = {"model": name, "minute": minute, "version": number, "worker": self._worker}
         values = {f"its_{column}": value for column, value in key.items()}
@@ -111,22 +107,23 @@ class Watching:
             connection.execute(insert(table).values(**key, **counted))
 
     def save(self) -> None:
-        """Keep the state of all monitors."""
+        """Store the state of all monitors."""
         with self._lock:
             for name, (_, monitor) in self._monitors.items():
                 if monitor is not None:
                     self._save(name, monitor)
 
-    def status(self, name: str, *, hours: float = 3.0) -> Watch:
+    def status(self, name: str) -> Watch:
         """How a model does now."""
         self.save()
         number = self._ledger.live(name).id
         detector = self._ledger.detector(number)
-        since = int(now() - hours * 3600) // _MINUTE * _MINUTE
+        since = int(now() - _SHOWN) // _MINUTE * _MINUTE
         counts, monitors = schema.counts, schema.monitors
         mine = counts.c.model == name
         rows, alarms, _ = self._store.first(select(*_SUMS).where(mine, counts.c.version == number))
         minutes = select(counts.c.minute, *_SUMS).where(mine, counts.c.minute >= since)
+        minutes = minutes.group_by(counts.c.minute).order_by(counts.c.minute)
         states = self._store.rows(select(monitors.c.state).where(monitors.c.model == name))
         watched = [m for m in (_read(row.state, detector) for row in states) if m is not None]
         worst = max(watched, key=lambda monitor: monitor.watched.highest, default=None)
@@ -142,17 +139,13 @@ class Watching:
             broken_at=min(broken, default=None),
             too_many=recent is not None and recent.too_many,
             shifts=[(shift.column, shift.standard_errors) for shift in shifts],
-            per_minute=[
-                Minute(*map(int, row))
-                for row in self._store.rows(
-                    minutes.group_by(counts.c.minute).order_by(counts.c.minute)
-                )
-            ],
+            per_minute=[Minute(*map(int, row)) for row in self._store.rows(minutes)],
         )
-        return _with_words(watch, recent)
+        banner, advice = _advice(watch, recent)
+        return replace(watch, banner=banner, advice=advice)
 
     def _monitor(self, name: str, number: int) -> Monitor | None:
-        """The monitor of the present episode; none where rows cannot be watched one by one."""
+        """The monitor of this episode; None where rows cannot be watched one by one."""
         at, monitor = self._monitors.get(name, (None, None))
         seen = None if monitor is None else monitor.watched
         is_over = seen is not None and seen.rows >= MOST_WATCHED and seen.broken_at is None
@@ -178,31 +171,29 @@ class Watching:
 
 
 def _read(state: bytes, detector: Detector) -> Monitor | None:
-    """The monitor that a worker has kept, where its episode is the present one."""
+    """The monitor that a worker has stored, if it is of this version and has seen rows."""
     try:
         monitor = Monitor.read(io.BytesIO(state), detector)
-    except UserError:  # rows cannot be watched by this version
+    except UserError:
         return None
     return monitor if monitor.watched.rows else None
 
 
-def _with_words(watch: Watch, recent: Recent | None) -> Watch:
-    """The same with what is wrong, if anything, and what to do."""
-    moved = ", ".join(column for column, _ in watch.shifts[:3])
+def _advice(watch: Watch, recent: Recent | None) -> tuple[str | None, str | None]:
+    """What is wrong, if anything, and what to do."""
     if watch.broken_at is not None:
-        return replace(
-            watch,
-            banner=f"Rows are no longer as those that were learnt (since row {watch.broken_at:,} "
-            f"of this version): the promised {watch.promised:.1%} of false alarms does not hold.",
-            advice=f"Look at the columns that have moved ({moved}). If the new rows are normal, "
-            f"judge rows of the queue, or fit again with recent rows; if not, look at the alarms.",
+        moved = ", ".join(column for column, _ in watch.shifts[:3])
+        return (
+            f"Rows no longer look like those that were learnt (since row {watch.broken_at:,} of "
+            f"this version): the promised {watch.promised:.1%} of false alarms does not hold.",
+            f"Look at the columns that have moved ({moved}). If the new rows are normal, judge "
+            f"rows of the queue, or fit again with recent rows; if not, look at the alarms.",
         )
     if recent is not None and recent.too_many:
-        return replace(
-            watch,
-            banner=f"{recent.alarm_rate:.1%} of the last {recent.rows:,} rows raised an alarm, "
-            f"where {watch.promised:.1%} of normal ones may.",
-            advice="Either there are more anomalies, or normal rows are not as they were: judge "
-            "some of the latest alarms to know which.",
+        return (
+            f"{recent.alarm_rate:.1%} of the last {recent.rows:,} rows raised an alarm, where "
+            f"{watch.promised:.1%} of normal ones may.",
+            "Either there are more anomalies, or normal rows have changed: judge some of the "
+            "latest alarms to find out.",
         )
-    return watch
+    return None, None

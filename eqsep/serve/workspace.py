@@ -1,4 +1,4 @@
-"""The workspace: all that a service keeps, and all that can be done with it."""
+"""The workspace: all that a service stores, and all that can be done with it."""
 
 from pathlib import Path
 from typing import Self
@@ -14,31 +14,17 @@ from eqsep.serve.watching import Watching
 
 
 class Workspace:
-    """A store and the rooms around it; the API, the console and the MCP server only call these.
+    """A store and what works on it; the API, the console and the MCP server only call these.
 
     Parameters
     ----------
     url : str
-        Of the database; see `eqsep.serve.store.Store`.
+        Of the database, as SQLAlchemy takes it: "sqlite:///folder/eqsep.db",
+        "postgresql+psycopg://host/name".
     keep_quiet : float, default=0.05
-        The share of rows that raise no alarm which are kept; see `eqsep.serve.intake.Intake`.
+        The share of rows without an alarm that is stored, at random.
     workers : int, default=1
         How many processes serve this store.
-
-    Attributes
-    ----------
-    ledger : Ledger
-        Models and their versions.
-    intake : Intake
-        Rows that come.
-    alarms : Alarms
-        Rows that are to be looked at.
-    verdicts : Verdicts
-    queue : Queue
-        Rows whose labels would help.
-    watching : Watching
-    people : People
-    purging : Purging
 
     Examples
     --------
@@ -59,23 +45,22 @@ class Workspace:
 
     def __init__(self, url: str, *, keep_quiet: float = 0.05, workers: int = 1) -> None:
         self.store = Store(url)
-        self.ledger = Ledger(self.store)
+        self.ledger = Ledger(self.store)  # models and their versions
         self.watching = Watching(self.store, self.ledger, workers=workers)
         self.intake = Intake(self.store, self.ledger, self.watching, keep_quiet=keep_quiet)
         self.alarms = Alarms(self.store, self.ledger)
         self.verdicts = Verdicts(self.store, self.ledger, self.alarms)
-        self.queue = Queue(self.store, self.alarms)
+        self.queue = Queue(self.store, self.alarms)  # rows whose labels would help most
         self.people = People(self.store)
         self.purging = Purging(self.store, self.ledger)
 
     @classmethod
-    def in_folder(cls, folder: Path, *, keep_quiet: float = 0.05, workers: int = 1) -> Self:
-        """The workspace in a folder, which is made if it is not there."""
+    def in_folder(cls, folder: Path) -> Self:
+        """The workspace in a folder, which is created if it does not exist."""
         folder.mkdir(parents=True, exist_ok=True)
-        url = f"sqlite:///{folder.resolve() / 'eqsep.db'}"
-        return cls(url, keep_quiet=keep_quiet, workers=workers)
+        return cls(f"sqlite:///{folder.resolve() / 'eqsep.db'}")
 
     def close(self) -> None:
-        """Keep what is watched, and let the database go."""
+        """Save the monitors and close the database."""
         self.watching.save()
         self.store.close()

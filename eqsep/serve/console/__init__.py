@@ -1,8 +1,4 @@
-"""The console: pages on which people look at alarms, judge them, and see what was learnt.
-
-`router` has all its routes; `pages` makes pages of templates, `formats` words of values; `inbox`
-and `models` are the screens.
-"""
+"""The console: pages on which people look at alarms, judge them, and see what was learnt."""
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -10,13 +6,11 @@ from starlette.responses import RedirectResponse, Response
 
 from eqsep.serve.console import inbox, models
 from eqsep.serve.console.pages import Pages, path_of
-from eqsep.serve.workspace import Workspace
 
 
-def router(ws: Workspace) -> APIRouter:
-    """The pages of a workspace and the files that they need."""
-    pages = Pages(ws)
-    routes = APIRouter(include_in_schema=False, route_class=pages.route_class())
+def router(pages: Pages) -> APIRouter:
+    """The routes of all pages and files."""
+    routes = APIRouter(include_in_schema=False)
 
     @routes.get("/login")
     def login(error: str = "", next: str = "/") -> Response:
@@ -29,7 +23,7 @@ def router(ws: Workspace) -> APIRouter:
 
     @routes.get("/")
     def start(request: Request, model: str = "") -> Response:
-        names = ws.ledger.names()
+        names = pages.ws.ledger.names()
         if not names:
             return pages.show(request, "empty.html", heading="No model yet")
         return RedirectResponse(f"{path_of(model if model in names else names[0])}/inbox", 303)

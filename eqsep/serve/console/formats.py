@@ -1,4 +1,4 @@
-"""Values as people read them: the filters of the templates."""
+"""The filters of the templates: values as people read them."""
 
 import hashlib
 import math
@@ -7,54 +7,34 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
-from eqsep.labels import NORMAL, OR
+from eqsep.labels import NORMAL, OR, UNSEEN
 from eqsep.serve.alarms import MISSING
 from eqsep.serve.verdicts import Fit
 
-HUES = 8
-UNSEEN = "unseen"
+_HUES = 8
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
 def hue(kind: str) -> str:
-    """The class of a kind's colour: the same for the same name, on every page and day.
-
-    >>> hue("unseen"), hue("normal"), hue("takeover") == hue("takeover")
-    ('unseen', 'normal', True)
-    """
+    """The CSS class for the colour of a kind, always the same for the same name."""
     if kind in (UNSEEN, NORMAL):
         return kind
-    return f"kind-{hashlib.sha256(kind.encode()).digest()[0] % HUES}"
+    return f"kind-{hashlib.sha256(kind.encode()).digest()[0] % _HUES}"
 
 
 def first_name(kind: str) -> str:
-    """The name that most speaks for, of those that a row may have.
-
-    >>> first_name("mule or takeover"), first_name("unseen")
-    ('mule', 'unseen')
-    """
+    """The most likely of several names."""
     return kind.split(OR)[0]
 
 
 def other_names(kind: str) -> str:
-    """The others, in a few words.
-
-    >>> other_names("mule or takeover or skimming"), other_names("mule")
-    ('or takeover, skimming', '')
-    """
+    """The other names, as in "or a, b"."""
     others = kind.split(OR)[1:]
     return "or " + ", ".join(others) if others else ""
 
 
 def fitting(fit: Fit, p_value: float | None) -> str:
-    """How well a row fits a kind, in words.
-
-    >>> fit = Fit(None, 0.4, n_rows=12, n_needed=9)
-    >>> fitting(fit, 0.6), fitting(fit, 0.2), fitting(fit, 0.08)
-    ('like most of its rows', 'like a few of its rows', 'unlike its rows')
-    >>> fitting(fit, None)
-    'not known'
-    """
+    """How well a row fits a kind, in words."""
     if p_value is None:
         return "not known"
     if p_value <= 1 / (min(fit.n_rows, fit.n_needed) + 1) + 1e-9:
@@ -63,11 +43,7 @@ def fitting(fit: Fit, p_value: float | None) -> str:
 
 
 def ago(at: float) -> str:
-    """How long ago a moment was, in the largest unit that it fills.
-
-    >>> ago(time.time() - 130), ago(time.time() + 5)
-    ('2 min ago', 'now')
-    """
+    """How long ago a time was, in the largest unit that it fills."""
     seconds = time.time() - at
     for size, unit in _UNITS:
         if seconds >= size:
@@ -76,73 +52,45 @@ def ago(at: float) -> str:
 
 
 def moment(at: float) -> str:
-    """A moment in full.
-
-    >>> moment(0)
-    '1970-01-01 00:00:00 UTC'
-    """
+    """A time in full."""
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def iso(at: float) -> str:
-    """A moment for machines."""
+    """A time for programs."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
 
 
 def score(value: float) -> str:
-    """A score, to three places.
-
-    >>> score(0.12345), score(1234567.0)
-    ('0.123', '1.23e+06')
-    """
+    """A score, to three places."""
     return f"{value:.3f}" if abs(value) < 1e4 else f"{value:.3g}"
 
 
 def signed(value: float) -> str:
-    """A number that says whether it adds or takes away.
-
-    >>> signed(0.5), signed(-0.25)
-    ('+0.500', '−0.250')
-    """
+    """A number with its sign."""
     return f"{value:+.3f}".replace("-", "−")
 
 
 def share(value: float) -> str:
-    """A share as a percentage.
-
-    >>> share(0.0123), share(0.5), share(0.0)
-    ('1.23%', '50%', '0%')
-    """
+    """A share as a percentage."""
     return f"{100 * value:.3g}%"
 
 
 def shown(value: Any) -> str:
-    """A value of a row: numbers without needless digits, and a word for what is missing.
-
-    >>> shown(12.50), shown(1234567.0), shown(None), shown("AT"), shown(True)
-    ('12.5', '1234567', 'missing', 'AT', 'True')
-    """
+    """A value of a row: numbers without needless digits, and "missing"."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return MISSING
     return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
 def in_query(value: Any) -> str:
-    """A value, with all of its digits, in an address.
-
-    >>> in_query("a b&c/d"), in_query(1 / 3), in_query(None)
-    ('a%20b%26c%2Fd', '0.3333333333333333', 'missing')
-    """
+    """A value in an address, with all its digits."""
     is_number = isinstance(value, float) and not math.isnan(value)
     return quote(repr(value) if is_number else shown(value), safe="")
 
 
 def plural(n: int, word: str) -> str:
-    """A count with its noun.
-
-    >>> plural(1, "alarm"), plural(1200, "alarm")
-    ('1 alarm', '1,200 alarms')
-    """
+    """A count with its noun."""
     return f"{n:,} {word}{'' if n == 1 else 's'}"
 
 

@@ -3,11 +3,12 @@
 import math
 import time
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from fastapi import APIRouter
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,110 +19,53 @@ from eqsep.serve.alarms import Alarm, Filter, Said
 from eqsep.serve.console.formats import first_name, plural
 from eqsep.serve.console.pages import Pages, Posted
 from eqsep.serve.store import Missing
-from eqsep.serve.verdicts import FALSE, TEACHING, Change, Preview, fits_now
+from eqsep.serve.verdicts import FALSE, TEACHING, TRUE, Change, Preview, fits_now
 from eqsep.serve.web.guards import Judge
 
 PER_PAGE = 50
-STATES = (
-    ("open", "open"),
-    ("unsure", "unsure"),
-    ("judged", "judged"),
-    ("cleared", "cleared: alarms no more"),
-    ("quiet", "quiet: never were"),
-)
-ORDERS = (("at", "newest first"), ("score", "highest first"))
-_TEXTS = (
-    "kind",
-    "entity",
-    "assignee",
-    "column",
-    "value",
-)  # filters that are looked for as they are
-AGES = (("", "any"), ("3600", "last hour"), ("86400", "last day"), ("604800", "last week"))
-_LATEST, _VERDICTS = 5, 50
+_STATES = {
+    "open": "open",
+    "unsure": "unsure",
+    "judged": "judged",
+    "cleared": "cleared: no longer alarms",
+    "quiet": "quiet: never alarms",
+}
+_ORDERS = {"at": "newest first", "score": "highest first"}
+_AGES = {"": "any", "3600": "last hour", "86400": "last day", "604800": "last week"}
+_CHOSEN = {"state": "open", "order": "at", "min_score": "", "age": ""}  # filters at first
+_CHOSEN |= dict.fromkeys(("kind", "entity", "assignee", "column", "value"), "")
+_LATEST = 5  # verdicts that are shown
 _FIRST_KEY = 4  # of a kind; those before are verdicts
 _OF_GROUP = 5  # alarms that are shown
-_ENOUGH = 20  # quiet rows judged, for a share of them to say something
+_ENOUGH = 20  # quiet rows judged, for a share of them to be meaningful
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """What was chosen in the filters, as texts of the page's address."""
-
-    kind: str = ""
-    state: str = "open"
-    min_score: str = ""
-    age: str = ""
-    entity: str = ""
-    assignee: str = ""
-    column: str = ""
-    value: str = ""
-    order: str = "at"
-
-    @classmethod
-    def of(cls, request: Request) -> "Chosen":
-        """Those of a request; what it does not name is as at first."""
-        asked = request.query_params
-        return cls(
-            **{name: asked[name].strip() for name in cls.__dataclass_fields__ if name in asked}
-        )
-
-    def filter(self) -> Filter:
-        """The filter of the store."""
-        age = _number("age", self.age)
-        return Filter(
-            state=_one_of(STATES, self.state),
-            order=_one_of(ORDERS, self.order),
-            min_score=_number("score", self.min_score),
-            since=None if age is None else time.time() - age,
-            **{name: getattr(self, name) or None for name in _TEXTS},
-        )
-
-    def query(self) -> str:
-        """The filters for an address to which more is added; those as at first are left out."""
-        chosen = {k: v for k, v in vars(self).items() if v != getattr(Chosen, k)}
-        return urlencode(chosen) + "&" if chosen else ""
+def _chosen(request: Request) -> dict[str, str]:
+    """The filters in the page's address."""
+    asked = request.query_params
+    return {name: asked.get(name, first).strip() for name, first in _CHOSEN.items()}
 
 
-def _one_of(choices: tuple[tuple[str, str], ...], text: str) -> str:
-    names = [name for name, _ in choices]
-    if text not in names:
-        raise UserError(f"Expected one of {', '.join(names)}, got {text!r}.")
-    return text
+def _query(chosen: dict[str, str]) -> str:
+    """The filters that are set, as the beginning of a query."""
+    query = urlencode({name: text for name, text in chosen.items() if text != _CHOSEN[name]})
+    return query and query + "&"
 
 
-def _number(name: str, text: str) -> float | None:
+def _filter(chosen: dict[str, str]) -> Filter:
+    given: dict[str, Any] = {name: text for name, text in chosen.items() if text}
+    if "age" in given:
+        age = given.pop("age")
+        if not age.isdecimal():
+            raise UserError(f"The filter age is a number of seconds, got {age!r}.")
+        given["since"] = time.time() - int(age)
     try:
-        return float(text) if text else None
-    except ValueError:
-        raise UserError(f"The filter {name} is a number, got {text!r}.") from None
+        return Filter(**given)
+    except ValidationError as error:
+        raise RequestValidationError(error.errors()) from error
 
 
-@dataclass(frozen=True)
-class _Page:
-    """Alarms of one page, and where it is among the others."""
-
-    alarms: list[Alarm]
-    total: int
-    number: int
-
-    @property
-    def pages(self) -> int:
-        return max(1, math.ceil(self.total / PER_PAGE))
-
-
-def _with(kinds: dict[str, int], chosen: str) -> dict[str, int]:
-    """Kinds with their open alarms, and the chosen one even where it has none."""
-    return kinds if not chosen or chosen in kinds else kinds | {chosen: 0}
-
-
-def _columns(pages: Pages, model: str, chosen: str) -> list[str]:
-    """The columns of a model, and the chosen one even where it is not among them."""
-    names = [*pages.ws.ledger.live_detector(model).plan_.table_columns]
-    return names if not chosen or chosen in names else [*names, chosen]
-
-
-def judging_values(pages: Pages, model: str) -> dict[str, Any]:
+def _judging(pages: Pages, model: str) -> dict[str, Any]:
     """What a page with a form for verdicts needs."""
     ws = pages.ws
     return {
@@ -137,36 +81,43 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
 
     @routes.get("/m/{model}/inbox")
     def inbox(request: Request, model: str, page: int = 1) -> Response:
-        chosen = Chosen.of(request)
-        number = max(page, 1)
-        found = ws.alarms.inbox(
-            model, chosen.filter(), limit=PER_PAGE, offset=PER_PAGE * (number - 1)
-        )
+        chosen, page = _chosen(request), max(page, 1)
+        start = PER_PAGE * (page - 1)
+        found = ws.alarms.inbox(model, _filter(chosen), limit=PER_PAGE, offset=start)
+        kinds = ws.alarms.kinds(model)
+        columns = dict.fromkeys(ws.ledger.live_detector(model).plan_.table_columns)
+        if chosen["kind"]:  # also shown without open alarms
+            kinds.setdefault(chosen["kind"], 0)
+        if chosen["column"]:  # also shown if the model does not know it
+            columns.setdefault(chosen["column"])
         return pages.show(
             request,
             "inbox.html",
             heading="Inbox",
-            page=_Page(ws.alarms.with_reasons(found.alarms), found.total, number),
+            alarms=ws.alarms.with_reasons(found.alarms),
+            total=found.total,
+            page=page,
+            pages=max(1, math.ceil(found.total / PER_PAGE)),
             chosen=chosen,
-            filtered=chosen != Chosen(),
-            query=chosen.query(),
+            filtered=chosen != _CHOSEN,
+            query=_query(chosen),
             newest=time.time(),
-            kinds_open=_with(ws.alarms.kinds(model), chosen.kind),
-            orders=ORDERS,
-            states=STATES,
-            ages=AGES,
-            columns=_columns(pages, model, chosen.column),
+            kinds_open=kinds,
+            orders=_ORDERS,
+            states=_STATES,
+            ages=_AGES,
+            columns=columns,
             people=sorted(person.name for person in ws.people.all()),
             banner=ws.watching.status(model).banner,
-            **judging_values(pages, model),
+            **_judging(pages, model),
         )
 
     @routes.get("/m/{model}/inbox/fresh")
     def fresh(request: Request, model: str, after: float) -> Response:
-        chosen = Chosen.of(request)
-        newer = Filter(**{**vars(chosen.filter()), "since": after})
+        chosen = _chosen(request)
+        newer = _filter(chosen).model_copy(update={"since": after})
         n = ws.alarms.inbox(model, newer, limit=1).total
-        return pages.panel(request, "panel_fresh.html", heading="Inbox", n=n, query=chosen.query())
+        return pages.panel(request, "panel_fresh.html", heading="Inbox", n=n, query=_query(chosen))
 
     @routes.get("/m/{model}/alarms/{number}")
     def alarm(request: Request, model: str, number: int) -> Response:
@@ -184,7 +135,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             alarm=found,
             reasons=reasons,
             most_added=max((abs(one["contribution"]) for one in reasons), default=0) or 1,
-            told={one["column"] for one in reasons[:3]},
+            main_columns={one["column"] for one in reasons[:3]},
             normal_rows=ws.alarms.normal_rows(number),
             fits=fits_now(ws.ledger.live_detector(model).model_, found),
             alike=ws.alarms.with_reasons(ws.alarms.alike(number)),
@@ -192,7 +143,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             verdicts=ws.verdicts.of_row(number),
             batch=[] if found.verdict is None else ws.verdicts.given_with(found.verdict),
             entity_name=ws.ledger.settings(model).get("entity") or "entity",
-            **judging_values(pages, model),
+            **_judging(pages, model),
         )
 
     @routes.get("/m/{model}/entity")
@@ -205,7 +156,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             name=name,
             history=ws.alarms.with_reasons(ws.alarms.history(model, name)),
             entity_name=ws.ledger.settings(model).get("entity") or "entity",
-            **judging_values(pages, model),
+            **_judging(pages, model),
         )
 
     @routes.get("/m/{model}/groups")
@@ -218,7 +169,7 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             groups=found,
             shown=_OF_GROUP,
             alone=ws.alarms.kinds(model).get(UNSEEN, 0) - sum(len(one.alarms) for one in found),
-            **judging_values(pages, model),
+            **_judging(pages, model),
         )
 
     @routes.get("/m/{model}/groups/{number}")
@@ -233,13 +184,12 @@ def add_routes(routes: APIRouter, pages: Pages) -> None:
             current="groups",
             number=number,
             group=found,
-            **judging_values(pages, model),
+            **_judging(pages, model),
         )
 
 
-@dataclass(frozen=True)
-class _Said:
-    """What a form says: which rows are what."""
+class _Judgement(NamedTuple):
+    """A verdict in a form."""
 
     ids: list[int]
     choice: str
@@ -247,27 +197,23 @@ class _Said:
     kind: str | None
     note: str
 
-    @classmethod
-    def of(cls, form: FormData) -> "_Said":
-        ids = _numbers(form, "id")
-        if not ids:
-            raise UserError("Select the alarms that the verdict is for: none is selected.")
-        choice = str(form.get("choice", ""))
-        word, _, name = choice.partition(":")
-        kind = name if word == "kind" else str(form.get("new_kind", "")).strip()
-        if word == "verdict":
-            return cls(ids, choice, name, None, str(form.get("note", "")))
-        if not kind:
-            raise UserError("Name the new kind: its name is empty.")
-        return cls(ids, choice, "true", kind, str(form.get("note", "")))
 
-    @property
-    def teaches(self) -> bool:
-        return self.verdict in TEACHING
+def _judgement(form: FormData) -> _Judgement:
+    ids, choice = _numbers(form, "id"), str(form.get("choice", ""))
+    if not ids:
+        raise UserError("Select the alarms that the verdict is for: none is selected.")
+    word, _, name = choice.partition(":")
+    note = str(form.get("note", ""))
+    if word == "verdict":
+        return _Judgement(ids=ids, choice=choice, verdict=name, kind=None, note=note)
+    kind = name if word == "kind" else str(form.get("new_kind", "")).strip()
+    if not kind:
+        raise UserError("Name the new kind: its name is empty.")
+    return _Judgement(ids=ids, choice=choice, verdict=TRUE, kind=kind, note=note)
 
 
 def _numbers(form: FormData, name: str) -> list[int]:
-    """The numbers of all fields of a name; a group's field holds several."""
+    """The numbers in all fields with a name; the field of a group has several."""
     texts = [text for value in form.getlist(name) for text in str(value).split()]
     if not all(text.isdecimal() for text in texts):
         raise UserError(f"Expected whole numbers as {name!r}, got {texts}.")
@@ -275,21 +221,20 @@ def _numbers(form: FormData, name: str) -> list[int]:
 
 
 def _changed(before: list[Alarm], after: list[Alarm]) -> list[tuple[str, int]]:
-    """What is said otherwise of rows that nobody has judged, in words and how often."""
+    """What has changed for rows that nobody has judged, with counts."""
     said = {alarm.id: alarm.now for alarm in before}
     pairs = [(said[alarm.id], alarm.now) for alarm in after if alarm.id in said]
     counts = (
         ("open alarms have another name", sum(_is_renamed(*pair) for pair in pairs)),
-        ("open alarms went: they are not alarms now", sum(a.alarm > b.alarm for a, b in pairs)),
+        ("open alarms are no longer alarms", sum(a.alarm > b.alarm for a, b in pairs)),
         ("quiet rows rose to alarms", sum(a.alarm < b.alarm for a, b in pairs)),
     )
     return [(words, n) for words, n in counts if n]
 
 
 def _is_renamed(before: Said, after: Said) -> bool:
-    """Whether an alarm gets another first name: other names do not count."""
-    is_alarm = before.alarm and after.alarm
-    return is_alarm and first_name(before.kind) != first_name(after.kind)
+    """Whether an alarm gets another first name."""
+    return before.alarm and after.alarm and first_name(before.kind) != first_name(after.kind)
 
 
 def _renamed(preview: Preview) -> list[Change]:
@@ -297,13 +242,14 @@ def _renamed(preview: Preview) -> list[Change]:
 
 
 def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
-    """Preview, verdict, undo, handing over, notes, and the queue of rows to judge."""
+    """Preview, verdict, undo, assignment, notes, and the queue of rows to judge."""
     ws = pages.ws
 
     @routes.post("/m/{model}/preview")
     def preview(request: Request, _: Judge, model: str, form: Posted) -> Response:
-        said = _Said.of(form)
-        named = not (said.teaches and "hx-request" in request.headers)  # a script asks for names
+        said = _judgement(form)
+        teaches = said.verdict in TEACHING
+        named = not (teaches and "hx-request" in request.headers)  # a script asks for names later
         found = ws.verdicts.preview(said.ids, said.verdict, kind=said.kind, named=named)
         return pages.panel(
             request,
@@ -312,33 +258,28 @@ def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
             preview=found,
             named=named,
             renamed=_renamed(found),
-            teaches=said.teaches,
+            teaches=teaches,
             still=sum(one.then.alarm for one in found.rows) if said.verdict == FALSE else 0,
             n_normal=round(ws.ledger.live_detector(model).model_.n_learnt[0]),
-            **vars(said),
+            **said._asdict(),
         )
 
     @routes.post("/m/{model}/preview/names")
     def names(request: Request, _: Judge, form: Posted) -> Response:
-        said = _Said.of(form)
+        said = _judgement(form)
         found = ws.verdicts.preview(said.ids, said.verdict, kind=said.kind)
-        return pages.panel(
-            request,
-            "panel_names.html",
-            heading="Names",
-            preview=found,
-            renamed=_renamed(found),
-        )
+        values = {"preview": found, "renamed": _renamed(found)}
+        return pages.panel(request, "panel_names.html", heading="Names", **values)
 
     @routes.post("/m/{model}/verdicts")
     def give(request: Request, by: Judge, model: str, form: Posted) -> Response:
-        said = _Said.of(form)
+        said = _judgement(form)
         before = ws.alarms.looked_at(model)
         given = ws.verdicts.give(said.ids, said.verdict, kind=said.kind, note=said.note, by=by)
         return pages.panel(
             request,
             "panel_given.html",
-            heading="Learnt" if said.teaches else "Noted",
+            heading="Learnt" if said.verdict in TEACHING else "Noted",
             given=given,
             undone=[],
             version=given.version,
@@ -372,13 +313,9 @@ def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
             raise UserError("Select the alarms to hand over: none is selected.")
         ws.alarms.assign(ids, to or None)
         ws.people.log(by, "assigned", rows=ids, to=to)
-        detail = f"{plural(len(ids), 'alarm')} {f'with {to}' if to else 'with nobody'}"
+        values = {"detail": f"{plural(len(ids), 'alarm')} with {to or 'nobody'}"}
         return pages.panel(
-            request,
-            "panel_said.html",
-            heading="Handed over",
-            detail=detail,
-            changed_alarms=True,
+            request, "panel_said.html", heading="Handed over", changed_alarms=True, **values
         )
 
     @routes.post("/m/{model}/alarms/{number}/note")
@@ -391,16 +328,15 @@ def _add_verdicts(routes: APIRouter, pages: Pages) -> None:
 
     @routes.get("/m/{model}/judge")
     def judge(request: Request, model: str) -> Response:
-        offered: dict[str, list[Any]] = {}
+        offered: dict[str, list[Alarm]] = {}
         for one in ws.queue.offered(model):
             offered.setdefault(one.why, []).append(one.alarm)
-        shown = [(why, ws.alarms.with_reasons(alarms)) for why, alarms in offered.items()]
         return pages.show(
             request,
             "judge.html",
             heading="Judge",
-            offered=shown,
+            offered=[(why, ws.alarms.with_reasons(alarms)) for why, alarms in offered.items()],
             missed=ws.queue.missed(model),
             enough=_ENOUGH,
-            **judging_values(pages, model),
+            **_judging(pages, model),
         )

@@ -1,4 +1,4 @@
-"""The screens of a model: its versions, the watch over its promise, and the settings."""
+"""The screens about a model: its versions, the watch, and the settings."""
 
 import time
 from typing import Any
@@ -32,14 +32,9 @@ _ENTRIES = 100
 
 
 def add_routes(routes: APIRouter, pages: Pages) -> None:
-    """All of these screens."""
-    for add in (_add_versions, _add_watch, _add_settings):
-        add(routes, pages)
-
-
-def _add_versions(routes: APIRouter, pages: Pages) -> None:
-    """Versions of a model: looking at them, going back, a shadow, and the log done again."""
-    ledger = pages.ws.ledger
+    """The routes of these screens."""
+    ws, ledger = pages.ws, pages.ws.ledger
+    _add_settings(routes, pages)
 
     @routes.get("/m/{model}/model")
     def lessons(request: Request, model: str) -> Response:
@@ -61,67 +56,30 @@ def _add_versions(routes: APIRouter, pages: Pages) -> None:
     @routes.get("/m/{model}/revert")
     def asked(request: Request, _: Admin, model: str) -> Response:
         version = ledger.version(_version(request.query_params))
-        reopened, again = pages.ws.verdicts.swayed(model, version.id)
-        return pages.panel(
-            request,
-            "panel_revert.html",
-            heading="Going back",
-            version=version,
-            reopened=reopened,
-            again=again,
-        )
+        reopened, again = ws.verdicts.swayed(model, version.id)
+        values = {"version": version, "reopened": reopened, "again": again}
+        return pages.panel(request, "panel_revert.html", heading="Going back", **values)
 
     @routes.post("/m/{model}/revert")
     def revert(by: Admin, model: str, form: Posted) -> Response:
-        pages.ws.verdicts.revert(model, _version(form), by=by)
+        ws.verdicts.revert(model, _version(form), by=by)
         return RedirectResponse(f"{path_of(model)}/model", 303)
 
     @routes.post("/m/{model}/shadow")
     def shadow(by: Admin, model: str, form: Posted) -> Response:
         number = _version(form) if form.get("version") else None
         ledger.set_shadow(model, number)
-        pages.ws.people.log(by, "shadow", model=model, version=number)
+        ws.people.log(by, "shadow", model=model, version=number)
         return RedirectResponse(f"{path_of(model)}/model", 303)
 
     @routes.post("/m/{model}/replay")
     def replay(request: Request, _: Admin, model: str) -> Response:
-        return pages.panel(
-            request,
-            "panel_replay.html",
-            heading="Replay",
-            replay=ledger.replay(model),
-        )
-
-
-def _version(form: FormData | QueryParams) -> int:
-    text = str(form.get("version", ""))
-    if not text.isdecimal():
-        raise UserError(f"Expected the number of a version, got {text!r}.")
-    return int(text)
-
-
-def _facts(model: Model) -> list[tuple[str, str]]:
-    """What a model is, as words and values."""
-    learnt = zip((NORMAL, *model.kinds), model.n_learnt.tolist(), strict=True)
-    held_out = plural(len(model.calibration.scores), "normal row")
-    return [
-        ("Rows learnt", ", ".join(f"{round(weight, 2):,.12g} {kind}" for kind, weight in learnt)),
-        ("Held out", f"{held_out} set the threshold"),
-        ("Threshold", score(model.threshold)),
-        (
-            "Promise",
-            f"{share(model.promise.false_alarm_rate)} of new normal rows raise an alarm",
-        ),
-        ("Landmarks", f"{len(model.plan.terms.landmarks):,}"),
-    ]
-
-
-def _add_watch(routes: APIRouter, pages: Pages) -> None:
-    """One screen."""
+        found = ledger.replay(model)
+        return pages.panel(request, "panel_replay.html", heading="Replay", replay=found)
 
     @routes.get("/m/{model}/watch")
     def watch(request: Request, model: str) -> Response:
-        status = pages.ws.watching.status(model)
+        status = ws.watching.status(model)
         shown = _every(status.per_minute)
         return pages.show(
             request,
@@ -134,8 +92,28 @@ def _add_watch(routes: APIRouter, pages: Pages) -> None:
         )
 
 
+def _version(form: FormData | QueryParams) -> int:
+    text = str(form.get("version", ""))
+    if not text.isdecimal():
+        raise UserError(f"Expected the number of a version, got {text!r}.")
+    return int(text)
+
+
+def _facts(model: Model) -> list[tuple[str, str]]:
+    """Facts about a model, with their titles."""
+    learnt = zip((NORMAL, *model.kinds), model.n_learnt.tolist(), strict=True)
+    held_out = plural(len(model.calibration.scores), "normal row")
+    return [
+        ("Rows learnt", ", ".join(f"{round(weight, 2):,.12g} {kind}" for kind, weight in learnt)),
+        ("Held out", f"{held_out} set the threshold"),
+        ("Threshold", score(model.threshold)),
+        ("Promise", f"{share(model.promise.false_alarm_rate)} of new normal rows raise an alarm"),
+        ("Landmarks", f"{len(model.plan.terms.landmarks):,}"),
+    ]
+
+
 def _every(counted: list[Minute]) -> list[Minute]:
-    """The last minutes, those in which nothing came too."""
+    """The last minutes, also those without rows."""
     last = int(time.time()) // 60 * 60
     found = {minute.at: minute for minute in counted}
     first = max(min([last - 60 * _LEAST, *found]), last - 60 * _MOST)
@@ -143,7 +121,6 @@ def _every(counted: list[Minute]) -> list[Minute]:
 
 
 def _add_settings(routes: APIRouter, pages: Pages) -> None:
-    """One screen, and what its forms do."""
     ws = pages.ws
 
     def shown(request: Request, model: str = "", **said: Any) -> Response:

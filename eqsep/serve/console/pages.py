@@ -1,96 +1,62 @@
-"""Templates to pages: what every page knows, the files that browsers fetch, and error pages."""
+"""Pages from templates, the files that browsers fetch, and error pages."""
 
 import hashlib
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import Depends
-from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.datastructures import FormData
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from eqsep.errors import UserError
 from eqsep.serve.console.formats import FILTERS
-from eqsep.serve.store import Conflict, Missing
+from eqsep.serve.store import Missing
 from eqsep.serve.web import guards
 from eqsep.serve.workspace import Workspace
 
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _OF_MODEL = ("inbox", "groups", "judge", "model", "watch")
-_STATUS = {Missing: 404, Conflict: 409}
-
-
-@dataclass(frozen=True)
-class Asset:
-    """A file with its type, and the address under which it never changes."""
-
-    content: bytes
-    media_type: str
-    address: str
 
 
 class Assets:
-    """All of them by name, read once: a request names one of these or gets nothing."""
+    """The files that browsers fetch, read once: no other file can be asked for."""
 
     def __init__(self) -> None:
-        self._files = dict(_found(files("eqsep.serve.console") / "static", ""))
-
-    def address(self, name: str) -> str:
-        """Where browsers find a file."""
-        return self._files[name].address
+        folder = Path(__file__).parent / "static"
+        found = (path for path in sorted(folder.rglob("*")) if path.suffix in _TYPES)
+        self._files = {
+            path.relative_to(folder).as_posix(): (path.read_bytes(), _TYPES[path.suffix])
+            for path in found
+        }
 
     def names(self) -> list[str]:
-        """The files that there are."""
-        return sorted(self._files)
+        """The names of the files."""
+        return [*self._files]
+
+    def address(self, name: str) -> str:
+        """The address of a file, with a hash of its content."""
+        return f"/static/{name}?v={hashlib.sha256(self._files[name][0]).hexdigest()[:12]}"
 
     def answer(self, name: str) -> Response:
-        """A file as an answer; browsers keep it, as a changed one has another address."""
+        """A file as a response; browsers keep it, as a changed one has another address."""
         if name not in self._files:
             raise Missing(f"There is no file {name!r}.")
-        asset = self._files[name]
+        content, media_type = self._files[name]
         kept = {"Cache-Control": "public, max-age=31536000, immutable"}
-        return Response(asset.content, media_type=asset.media_type, headers=kept)
-
-
-def _found(folder: Traversable, within: str) -> list[tuple[str, Asset]]:
-    found = []
-    for entry in folder.iterdir():
-        name = within + entry.name
-        suffix = "." + entry.name.rpartition(".")[2]
-        if entry.is_dir():
-            found += _found(entry, f"{name}/")
-        elif suffix in _TYPES:
-            content = entry.read_bytes()
-            digest = hashlib.sha256(content).hexdigest()[:12]
-            found.append((name, Asset(content, _TYPES[suffix], f"/static/{name}?v={digest}")))
-    return found
+        return Response(content, media_type=media_type, headers=kept)
 
 
 async def _posted(request: Request) -> FormData:
     return await request.form()
 
 
-Posted = Annotated[FormData, Depends(_posted)]  # the fields of a form, in a view that may block
-
-
-@dataclass(frozen=True)
-class Screen:
-    """An entry of the sidebar."""
-
-    name: str
-    title: str
-    path: str
+Posted = Annotated[FormData, Depends(_posted)]  # the fields of a form
 
 
 class Pages:
-    """Makes pages of templates, for one workspace."""
+    """Makes pages from templates, for one workspace."""
 
     def __init__(self, ws: Workspace) -> None:
         self.ws = ws
@@ -107,11 +73,11 @@ class Pages:
         self._environment.globals["m"] = self._environment.get_template("macros.html").module
 
     def bare(self, template: str, **values: Any) -> HTMLResponse:
-        """A page outside the console: the one on which people sign in."""
+        """A page without the sidebar."""
         return HTMLResponse(self._environment.get_template(template).render(values))
 
     def show(self, request: Request, template: str, *, heading: str, **values: Any) -> HTMLResponse:
-        """A page: of the `model` that is given, or that its path names."""
+        """A page about the `model` that is given, or that its path names."""
         model = values.pop("model", request.path_params.get("model"))
         names = self.ws.ledger.names()
         status = values.pop("status", 200)
@@ -128,17 +94,14 @@ class Pages:
     def panel(
         self, request: Request, template: str, *, heading: str, **values: Any
     ) -> HTMLResponse:
-        """A part of a page, for the script that puts it in its place; else a page of its own."""
+        """A part of a page if a script asks for it, otherwise a page of its own."""
         changed = values.pop("changed_alarms", False)
         if "hx-request" not in request.headers:
             return self.show(request, "panel_page.html", heading=heading, panel=template, **values)
         known = self._known(request, request.path_params["model"])
-        content = self._environment.get_template(template).render(
-            heading=heading, **known, **values
-        )
-        return HTMLResponse(
-            content, headers={"HX-Trigger-After-Swap": "alarms-changed"} if changed else None
-        )
+        part = self._environment.get_template(template)
+        headers = {"HX-Trigger-After-Swap": "alarms-changed"} if changed else None
+        return HTMLResponse(part.render(heading=heading, **known, **values), headers=headers)
 
     def _known(self, request: Request, model: str | None) -> dict[str, Any]:
         person = guards.person(request)
@@ -152,45 +115,23 @@ class Pages:
             "may_admin": person.may("admin"),
         }
 
-    def route_class(self) -> type[APIRoute]:
-        """Routes that show errors on a page."""
-        pages = self
-
-        class TellingRoute(APIRoute):
-            def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-                handle = super().get_route_handler()
-
-                async def handled(request: Request) -> Response:
-                    try:
-                        return await handle(request)
-                    except UserError as error:
-                        return pages.problem(request, str(error), _STATUS.get(type(error), 422))
-                    except HTTPException as error:
-                        return pages.problem(request, error.detail, error.status_code)
-
-                return handled
-
-        return TellingRoute
-
     def problem(self, request: Request, problem: str, status: int) -> Response:
-        """What was wrong, in the place where an answer was expected."""
-        if request.scope.get("person") is None:
-            raise HTTPException(status, problem)
+        """An error, as a page or as the part that was asked for."""
         if "hx-request" in request.headers:
             part = self._environment.get_template("panel_problem.html")
-            again = status == _STATUS[Conflict]  # the page it was asked from is behind
+            again = status == 409  # the page is out of date
             return HTMLResponse(part.render(problem=problem, again=again), status)
         values: dict[str, Any] = {"problem": problem, "again": False, "status": status}
         return self.show(request, "problem.html", heading="A problem", model=None, **values)
 
 
 def path_of(model: str) -> str:
-    """Where the screens of a model are."""
+    """The path of a model's screens."""
     return f"/m/{quote(model, safe='')}"
 
 
-def _screens(model: str | None) -> list[Screen]:
+def _screens(model: str | None) -> list[tuple[str, str]]:
+    """The entries of the sidebar: names and paths."""
     own = [] if model is None else [(name, f"{path_of(model)}/{name}") for name in _OF_MODEL]
     of_model = "" if model is None else f"?model={quote(model, safe='')}"
-    free = [("playground", "/playground"), ("settings", f"/settings{of_model}")]
-    return [Screen(name, name.capitalize(), path) for name, path in (*own, *free)]
+    return [*own, ("playground", "/playground"), ("settings", f"/settings{of_model}")]

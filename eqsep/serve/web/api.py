@@ -16,6 +16,7 @@ from eqsep.errors import UserError
 from eqsep.evaluation.promises import Share
 from eqsep.persistence.files import model_of
 from eqsep.serve.alarms import Alarm, Filter, Group, Offered, Page, Verdict
+from eqsep.serve.intake import Answer
 from eqsep.serve.ledger import Lesson, Replay, Version
 from eqsep.serve.people import Entry, Person
 from eqsep.serve.purging import Purged
@@ -23,102 +24,77 @@ from eqsep.serve.verdicts import Given, Preview
 from eqsep.serve.watching import Watch
 from eqsep.serve.web.guards import Admin, Judge, Viewer, person, require
 from eqsep.serve.web.limits import TooMany
-from eqsep.serve.web.rows import (
-    ARROW,
-    CheckedRows,
-    RowError,
-    answers_stream,
-    counted_rows,
-)
+from eqsep.serve.web.rows import ARROW, CheckedRows, RowError, answers_stream, counted_rows
 from eqsep.serve.web.service import Service
 
 JSON = "application/json"
 _SCORE = re.compile(r"/api/v1/models/([^/]+)/score")
 _KEEPS = {b"": True, b"keep=true": True, b"keep=false": False}
-_MOST_EXPLAINED = 100  # rows of a request: reasons cost a hundred times what a score does
+_MOST_EXPLAINED = 100  # rows of a request: an explanation costs a hundred scores
 _ROW = {"type": "object", "additionalProperties": True, "description": "Values by column."}
 _LIST = {"rows": {"type": "array", "items": _ROW}}
 _ROWS = {"oneOf": [{"type": "object", "required": ["rows"], "properties": _LIST}, _ROW]}
 _BYTES = {"schema": {"type": "string", "format": "binary"}}
-_NUMBER, _TEXT = {"type": "number"}, {"type": "string"}
-_FORMS = {JSON: {"schema": _ROWS}, "text/csv": {"schema": _TEXT}, ARROW: _BYTES}
-ROWS_IN = {"requestBody": {"required": True, "content": _FORMS}}
-_ERROR = {"type": "object", "properties": {"row": {"type": "integer"}, "error": _TEXT}}
-_REASON = {"column": _TEXT, "value": _TEXT, "normal_value": _TEXT, "contribution": _NUMBER}
+_FORMS = {JSON: {"schema": _ROWS}, "text/csv": {"schema": {"type": "string"}}, ARROW: _BYTES}
+_ROWS_IN = {"requestBody": {"required": True, "content": _FORMS}}
+_FILE = {"requestBody": {"required": True, "content": {"application/octet-stream": _BYTES}}}
 Limit = Annotated[int, Query(ge=1, le=500)]
 Ids = Annotated[list[int], Field(min_length=1, max_length=10_000)]
 Text = Annotated[str, Field(max_length=200)]
 Note = Annotated[str, Field(max_length=2_000)]
-_FILE = {"requestBody": {"required": True, "content": {"application/octet-stream": _BYTES}}}
 
 
-def _answers_of(properties: dict[str, Any], **content: Any) -> dict[int | str, dict[str, Any]]:
-    """What OpenAPI says of an answer for each row."""
-    answer = {"type": ["object", "null"], "properties": properties}
-    lists = {"answers": answer, "errors": _ERROR}
-    arrays = {name: {"type": "array", "items": item} for name, item in lists.items()}
-    schema = {"type": "object", "properties": {"model": _TEXT} | arrays}
+@dataclass(frozen=True)
+class Scores:
+    """An answer for each row; null for a bad one, which is in `errors`."""
+
+    model: str
+    answers: list[Answer | None]
+    errors: list[RowError]
+
+
+@dataclass(frozen=True)
+class Explanations:
+    """An explanation for each row; null for a bad one, which is in `errors`."""
+
+    model: str
+    answers: list[Explanation | None]
+    errors: list[RowError]
+
+
+def _responses(model: type, **content: Any) -> dict[int | str, dict[str, Any]]:
+    """The responses of a route for rows, for OpenAPI."""
     return {
-        200: {
-            "description": "An answer for each row; null for a bad one, which is in `errors`.",
-            "content": {JSON: {"schema": schema}} | content,
-        },
-        422: {"description": "All rows are bad.", "content": {JSON: {"schema": schema}}},
+        200: {"model": model, "content": content},
+        422: {"model": model, "description": "All rows are bad."},
         503: {"description": "Too many rows wait: retry after Retry-After."},
     }
 
 
-_SCORED = _answers_of(
-    {
-        "score": _NUMBER,
-        "p_value": _NUMBER,
-        "alarm": {"type": "boolean"},
-        "kind": _TEXT,
-        "id": {"type": ["integer", "null"], "description": "Under which the row was kept."},
-        "version": {"type": "integer"},
-    },
-    **{ARROW: _BYTES},
-)
-
-
-_EXPLAINED = _answers_of(
-    {
-        "score": _NUMBER,
-        "base": _NUMBER,
-        "reasons": {"type": "array", "items": {"type": "object", "properties": _REASON}},
-        "rest": _NUMBER,
-        "nearest_normal": {"type": "object"},
-        "nearest_kind": {"type": ["string", "null"]},
-        "likeness": _NUMBER,
-    }
-)
-
-
-def _scoring(service: Service) -> APIRouter:
-    routes = APIRouter()
-
-    @routes.post("/models/{name}/score", openapi_extra=ROWS_IN, responses=_SCORED)
+def _scoring(routes: APIRouter, service: Service) -> None:
+    @routes.post(
+        "/models/{name}/score",
+        openapi_extra=_ROWS_IN,
+        responses=_responses(Scores, **{ARROW: _BYTES}),
+    )
     async def score(name: str, request: Request, keep: bool = True) -> Response:
-        """Score rows. Alarms are kept for the inbox, unless `keep` is false: then nothing is."""
+        """Score rows. Alarms are stored for the inbox, unless `keep` is false."""
         return await _scored(service, name, request, keep=keep)
 
-    @routes.post("/models/{name}/explain", openapi_extra=ROWS_IN, responses=_EXPLAINED)
+    @routes.post(
+        "/models/{name}/explain", openapi_extra=_ROWS_IN, responses=_responses(Explanations)
+    )
     async def explain(
         name: str, request: Request, _: Viewer, top: int = Query(5, ge=1, le=100)
     ) -> Response:
-        """Say why rows have their scores: the columns that drive them."""
+        """Explain scores by the columns that drive them."""
         checked = await service.rows(request, name)
         answers = await run_in_threadpool(_explained, service, name, checked, top)
         return _json(name, answers, checked.errors)
 
-    return routes
-
 
 def direct(service: Service, otherwise: ASGIApp) -> ASGIApp:
-    """Requests for scores straight to what answers them; all others to the routes.
-
-    Nearly all requests are for scores, and finding the route costs more than the score does.
-    """
+    """Answer requests for scores without the router, which costs more than the score does."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         keep = _KEEPS.get(scope.get("query_string", b""))
@@ -162,25 +138,14 @@ def _json(name: str, answers: list[Any], errors: list[RowError]) -> Response:
 
 
 class Body(BaseModel):
-    """What a request says; a field that is not known is an error."""
+    """The body of a request; an unknown field is an error."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Sought(BaseModel):
+class Sought(Filter):
     """Which alarms are asked for; an assignee of "" is nobody."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    state: Literal["open", "unsure", "judged", "cleared", "quiet"] = "open"
-    kind: Text | None = None
-    entity: Text | None = None
-    assignee: Text | None = None
-    min_score: float | None = None
-    since: float | None = None
-    column: Text | None = None
-    value: Text | None = None
-    order: Literal["at", "score"] = "at"
     limit: Annotated[int, Field(ge=1, le=500)] = 50
     offset: Annotated[int, Field(ge=0)] = 0
 
@@ -195,7 +160,7 @@ class Judgement(Body):
 
 
 class Undone(Body):
-    """Verdicts that are taken back, by their numbers."""
+    """Verdicts to undo, by their numbers."""
 
     verdicts: Ids
 
@@ -224,7 +189,7 @@ class Remark(Body):
 
 @dataclass(frozen=True)
 class Judged:
-    """An alarm with its reasons, and all verdicts that were given on it, the undone too."""
+    """An alarm with its reasons, and all verdicts on it, also those undone."""
 
     alarm: Alarm
     verdicts: list[Verdict]
@@ -232,45 +197,44 @@ class Judged:
 
 @dataclass(frozen=True)
 class ToJudge:
-    """Rows whose labels would help most, and what random quiet rows say of misses."""
+    """Rows whose labels would help most, and the share of anomalies that are missed."""
 
     offered: list[Offered]
     missed: Share
 
 
-def _alarms(service: Service) -> APIRouter:
-    routes, ws = APIRouter(), service.ws
+def _alarms(routes: APIRouter, service: Service) -> None:
+    ws = service.ws
 
     @routes.get("/models/{name}/alarms")
     def alarms(_: Viewer, name: str, sought: Annotated[Sought, Query()]) -> Page:
         """The alarms of a model that pass the filter, the newest first."""
-        wanted = Filter(**sought.model_dump(exclude={"limit", "offset"}))
-        return ws.alarms.inbox(name, wanted, limit=sought.limit, offset=sought.offset)
+        return ws.alarms.inbox(name, sought, limit=sought.limit, offset=sought.offset)
 
     @routes.get("/models/{name}/groups")
     def groups(_: Viewer, name: str) -> list[Group]:
-        """Open alarms of kinds that nobody has named, those together that look alike."""
+        """Open alarms of unseen kinds, in groups that look alike."""
         return ws.alarms.groups(name)
 
     @routes.get("/models/{name}/queue")
     def queue(_: Viewer, name: str, limit: Limit = 20) -> ToJudge:
-        """The rows whose labels would help most, and what share of anomalies is missed."""
+        """The rows whose labels would help most, and the share of anomalies that are missed."""
         return ToJudge(ws.queue.offered(name, limit=limit), ws.queue.missed(name))
 
     @routes.get("/models/{name}/watch")
     def watch(_: Viewer, name: str) -> Watch:
-        """Whether rows are still as those that set the threshold."""
+        """Whether rows still look like those that set the threshold."""
         return ws.watching.status(name)
 
     @routes.post("/alarms/assign")
     def assign(by: Judge, asked: Assignment) -> None:
-        """Say who looks at alarms."""
+        """Assign alarms to somebody."""
         ws.alarms.assign(asked.rows, asked.assignee)
         ws.people.log(by, "assigned", rows=asked.rows, to=asked.assignee)
 
     @routes.get("/alarms/{id}")
     def alarm(_: Viewer, id: int) -> Judged:
-        """An alarm: its row, its reasons, what the live version says of it, its verdicts."""
+        """An alarm: its row, its reasons, its present score and its verdicts."""
         return Judged(ws.alarms.explained(id), ws.verdicts.of_row(id))
 
     @routes.get("/alarms/{id}/alike")
@@ -280,15 +244,13 @@ def _alarms(service: Service) -> APIRouter:
 
     @routes.post("/alarms/{id}/note")
     def annotate(by: Judge, id: int, asked: Remark) -> None:
-        """Note something on an alarm."""
+        """Write a note on an alarm."""
         ws.alarms.annotate(id, asked.note)
         ws.people.log(by, "annotated", rows=[id])
 
-    return routes
 
-
-def _verdicts(service: Service) -> APIRouter:
-    routes, ws = APIRouter(), service.ws
+def _verdicts(routes: APIRouter, service: Service) -> None:
+    ws = service.ws
 
     @routes.get("/models/{name}/verdicts")
     def latest(_: Viewer, name: str, limit: Limit = 50) -> list[Verdict]:
@@ -303,38 +265,32 @@ def _verdicts(service: Service) -> APIRouter:
 
     @routes.post("/verdicts/preview")
     def preview(_: Viewer, asked: Judgement) -> Preview:
-        """What a verdict would change: alarms that go, rows that rise. Nothing is kept."""
+        """What a verdict would change: alarms that go, rows that rise. Nothing is stored."""
         return ws.verdicts.preview(asked.rows, asked.verdict, kind=asked.kind)
 
     @routes.post("/verdicts/undo")
     def undo_all(by: Judge, asked: Undone) -> Version:
-        """Take verdicts back, all of one model: it forgets them."""
+        """Undo verdicts, all of one model: it forgets them."""
         return ws.verdicts.undo(asked.verdicts, by=by)
 
     @routes.post("/verdicts/{id}/undo")
     def undo(by: Judge, id: int) -> Version:
-        """Take a verdict back: the model forgets it."""
+        """Undo a verdict: the model forgets it."""
         return ws.verdicts.undo([id], by=by)
 
     @routes.post("/models/{name}/learn")
     def learn(by: Judge, name: str, asked: Taught) -> Version:
         """Teach labelled rows, all or none."""
-        return _taught(service, name, asked, by)
-
-    return routes
-
-
-def _taught(service: Service, name: str, asked: Taught, by: str) -> Version:
-    rows, n_labels = counted_rows(asked.rows, service.limits), len(asked.labels)
-    if len(rows) != n_labels:
-        raise UserError(f"Expected a label for each of {len(rows)} rows, got {n_labels}.")
-    errors = service.known(name).check(rows).errors
-    if errors:
-        raise UserError(f"Row {errors[0].row}: {errors[0].error}. Nothing was learnt.")
-    lesson = Lesson(rows, list(asked.labels), judged=asked.judged)
-    version = service.ws.ledger.learn(name, lesson, by=by, note=asked.note)
-    service.ws.people.log(by, "taught", model=name, rows=len(rows))
-    return version
+        rows, n_labels = counted_rows(asked.rows, service.limits), len(asked.labels)
+        if len(rows) != n_labels:
+            raise UserError(f"Expected a label for each of {len(rows)} rows, got {n_labels}.")
+        errors = service.known(name).check(rows).errors
+        if errors:
+            raise UserError(f"Row {errors[0].row}: {errors[0].error}. Nothing was learnt.")
+        lesson = Lesson(rows, asked.labels, judged=asked.judged)
+        version = ws.ledger.learn(name, lesson, by=by, note=asked.note)
+        ws.people.log(by, "taught", model=name, rows=len(rows))
+        return version
 
 
 class Wanted(Body):
@@ -344,34 +300,34 @@ class Wanted(Body):
 
 
 class Shadow(Body):
-    """The version that scores in the shadow of the live one; null ends that."""
+    """The version that scores as a shadow of the live one; null for none."""
 
     version: int | None
 
 
 class Settings(Body):
-    """Columns with a meaning for the service; a field that is left out stays as it is."""
+    """Columns with a meaning for the service; a field that is left out does not change."""
 
     entity: Text | None = None
     time: Text | None = None
 
 
 class NewToken(Body):
-    """Whom a token is for, and what it lets them do."""
+    """A token to issue."""
 
     name: Text
     role: Literal["view", "judge", "admin"]
 
 
 class Subject(Body):
-    """Whose rows: a value of the column of entities."""
+    """An entity: a value in the entity column."""
 
     entity: Text
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model: its columns with what each is read as, its kinds, and its versions in use."""
+    """A model: its columns and what each is read as, its kinds, and its versions in use."""
 
     name: str
     live: Version
@@ -385,7 +341,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Issued:
-    """A token, which is shown this once."""
+    """A token, which is shown only once."""
 
     name: str
     role: str
@@ -395,23 +351,20 @@ class Issued:
 def router(service: Service) -> APIRouter:
     """All routes of the API."""
     routes = APIRouter()
-    for tag, part in (
-        ("scoring", _scoring),
-        ("alarms", _alarms),
-        ("verdicts", _verdicts),
-        ("models", _models),
-        ("people", _people),
-    ):
-        routes.include_router(part(service), tags=[tag])
+    parts = {"scoring": _scoring, "alarms": _alarms, "verdicts": _verdicts}
+    for tag, add in (parts | {"models": _models, "people": _people}).items():
+        part = APIRouter(tags=[tag])
+        add(part, service)
+        routes.include_router(part)
     return routes
 
 
-def _models(service: Service) -> APIRouter:
-    routes, ws = APIRouter(), service.ws
+def _models(routes: APIRouter, service: Service) -> None:
+    ws = service.ws
 
     @routes.get("/models")
     def models(_: Viewer) -> list[Model]:
-        """The models that there are."""
+        """All models."""
         return [_model(service, name) for name in ws.ledger.names()]
 
     @routes.post("/models/{name}", openapi_extra=_FILE)
@@ -427,8 +380,8 @@ def _models(service: Service) -> APIRouter:
 
     @routes.post("/models/{name}/settings")
     def settings(by: Admin, name: str, asked: Settings) -> Model:
-        """Say which column names the entity of a row, and which its time."""
-        changes = {n: getattr(asked, n) for n in asked.model_fields_set}
+        """Set the columns of the entity and of the time."""
+        changes = asked.model_dump(exclude_unset=True)
         ws.ledger.set_settings(name, **changes)
         ws.people.log(by, "settings", model=name, **changes)
         return _model(service, name)
@@ -436,51 +389,49 @@ def _models(service: Service) -> APIRouter:
     @routes.get("/models/{name}/versions")
     def versions(_: Viewer, name: str, limit: Limit = 100) -> list[Version]:
         """The log of a model, the newest version first."""
-        ws.ledger.live(name)  # says where there is no such model
+        ws.ledger.live(name)  # an error if there is no such model
         return ws.ledger.versions(name, limit=limit)
 
     @routes.post("/models/{name}/revert")
     def revert(by: Admin, name: str, asked: Wanted) -> Version:
-        """Go back to a version: the live one holds its bits again."""
+        """Go back to a version, bit for bit."""
         return ws.verdicts.revert(name, asked.version, by=by)
 
     @routes.post("/models/{name}/shadow")
     def shadow(by: Admin, name: str, asked: Shadow) -> Model:
-        """Let a version score in the shadow of the live one; null ends that."""
+        """Let a version score as a shadow of the live one; null ends that."""
         ws.ledger.set_shadow(name, asked.version)
         ws.people.log(by, "shadow", model=name, version=asked.version)
         return _model(service, name)
 
     @routes.post("/models/{name}/merge", openapi_extra=_FILE)
     async def merge(request: Request, by: Admin, name: str) -> Version:
-        """Take in what a model with the same feature map has learnt elsewhere."""
+        """Merge a model with the same feature map that has learnt elsewhere."""
         content = await request.body()
         return await run_in_threadpool(lambda: ws.ledger.merge(name, model_of(content), by=by))
 
     @routes.post("/models/{name}/replay")
     def replay(_: Judge, name: str) -> Replay:
-        """Do the log of a model again from its beginning, and say whether it is the same."""
+        """Repeat the log of a model from its beginning, and compare."""
         return ws.ledger.replay(name)
 
     @routes.post("/models/{name}/purge")
     def purge(by: Admin, name: str, asked: Subject) -> Purged:
-        """Forget what was learnt of an entity, and delete its rows. It cannot be undone."""
+        """Forget what was learnt of an entity and delete its rows. This cannot be undone."""
         return ws.purging.purge(name, asked.entity, by=by)
 
-    return routes
 
-
-def _people(service: Service) -> APIRouter:
-    routes, ws = APIRouter(), service.ws
+def _people(routes: APIRouter, service: Service) -> None:
+    ws = service.ws
 
     @routes.get("/me")
     def me(request: Request) -> Person:
-        """Whose token it is, and the role."""
+        """The person of the token, with the role."""
         return person(request)
 
     @routes.get("/tokens")
     def tokens(_: Admin) -> list[Person]:
-        """Who has a token, and in which role."""
+        """All people with a token."""
         return ws.people.all()
 
     @routes.post("/tokens")
@@ -490,17 +441,15 @@ def _people(service: Service) -> APIRouter:
 
     @routes.delete("/tokens/{name}")
     def revoke(by: Admin, name: str) -> None:
-        """Take a token back: other processes know of it within seconds."""
+        """Revoke a token: other processes refuse it within seconds."""
         if name == by:
-            raise UserError("Your own token is taken back by another administrator.")
+            raise UserError("You cannot revoke your own token: ask another administrator.")
         ws.people.revoke(name, by=by)
 
     @routes.get("/audit")
     def audit(_: Admin, limit: Annotated[int, Query(ge=1, le=1000)] = 100) -> list[Entry]:
         """Who did what, the newest first."""
         return ws.people.audit(limit=limit)
-
-    return routes
 
 
 def _model(service: Service, name: str) -> Model:

@@ -1,4 +1,4 @@
-"""The application: all routes behind one guard, and what is said when something goes wrong."""
+"""The application: all routes behind one guard, and the responses to errors."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,7 +18,7 @@ from eqsep.errors import UserError
 from eqsep.serve import console
 from eqsep.serve.web import api, inference
 from eqsep.serve.web.guards import LOOPBACK, Guard, require, session_routes
-from eqsep.serve.web.limits import Limits, answer
+from eqsep.serve.web.limits import API, Limits, answer, problem
 from eqsep.serve.web.service import PROMETHEUS, Service
 from eqsep.serve.workspace import Workspace
 
@@ -27,7 +27,7 @@ _ABOUT = """Score rows, judge alarms, and teach the model what was judged.
 Requests carry `Authorization: Bearer TOKEN`; the roles are view, judge and admin."""
 
 
-class Json(JSONResponse):
+class _Json(JSONResponse):
     """JSON in which NaN and infinity are null."""
 
     def render(self, content: Any) -> bytes:
@@ -58,7 +58,7 @@ def create_app(
     limits : Limits, default=None
         None is `Limits()`.
     hosts : frozenset of str or None
-        The names by which it may be called, by default those of this machine; None takes any.
+        The accepted Host headers, by default those of this machine; None accepts any.
     """
     service = Service(ws, limits or Limits())
 
@@ -76,15 +76,29 @@ def create_app(
         lifespan=lifespan,
         docs_url=None,  # its page takes scripts from another site
         redoc_url=None,
-        default_response_class=Json,
+        default_response_class=_Json,
     )
-    for kind in (HTTPException, RequestValidationError, UserError, Exception):
-        app.add_exception_handler(kind, _answered)
+    pages = console.Pages(ws)
+
+    async def answered(request: Request, error: Exception) -> Response:
+        request.scope["answered"] = error
+        return answer(error, request.url.path)
+
+    async def answered_refusal(request: Request, error: Exception) -> Response:
+        if request.url.path.startswith(API) or request.scope.get("person") is None:
+            return await answered(request, error)
+        status, message, _ = problem(error)  # somebody looks at a page
+        status = 422 if status == 400 else status
+        return await run_in_threadpool(pages.problem, request, message, status)
+
+    app.add_exception_handler(Exception, answered)
+    for kind in (HTTPException, RequestValidationError, UserError):
+        app.add_exception_handler(kind, answered_refusal)
     app.include_router(api.router(service), prefix="/api/v1")
     app.include_router(inference.router(service))
     app.include_router(_state(service))
     app.include_router(session_routes(ws))
-    app.include_router(console.router(ws))
+    app.include_router(console.router(pages))
     inside = api.direct(service, super(Application, app).__call__)
     app.guard = Guard(inside, people=ws.people, limits=service.limits, hosts=hosts)
     return app
@@ -107,14 +121,9 @@ def _state(service: Service) -> APIRouter:
 
     @routes.get("/metrics", response_class=Response)
     def metrics(request: Request) -> Response:
-        """Figures for Prometheus: rows, alarms, latency, version, martingale."""
+        """Metrics for Prometheus: rows, alarms, latency, version, martingale."""
         require(request, "view")
         text = service.metrics.text(waiting=service.batcher.waiting)
         return Response(text, media_type=PROMETHEUS)
 
     return routes
-
-
-async def _answered(request: Request, error: Exception) -> Response:
-    request.scope["answered"] = error
-    return answer(error, request.url.path)

@@ -1,15 +1,12 @@
-"""Who may come in: hosts, tokens and roles, forged requests, rates, sizes, a browser's session.
+"""Who may call: hosts, tokens and roles, forged requests, rates, sizes, a browser's session.
 
-One layer around the whole application, so that no route can forget it: a route is open only if
-it is named in `OPEN`.
+One layer around the whole application, so no route can forget it: only routes in `OPEN` are open.
 """
 
 import asyncio
 import hashlib
 import hmac
-import math
 import re
-import time
 from collections.abc import Awaitable, Callable
 from typing import Annotated
 from urllib.parse import parse_qs, quote, urlsplit
@@ -49,19 +46,19 @@ _MOST_FORM = 2**20  # bytes of a form
 
 
 def person(request: Request) -> Person:
-    """Who asks; a request without a token does not come so far."""
+    """Who sent the request."""
     found = request.scope.get("person")
-    if found is None:
+    if found is None:  # an open route
         raise HTTPException(401, "A token is needed.")
     return found
 
 
 def require(request: Request, role: str) -> Person:
-    """Who asks, if this role is among those that the person has."""
-    asks = person(request)
-    if not asks.may(role):
-        raise HTTPException(403, f"This needs the role {role!r}: the token's is {asks.role!r}.")
-    return asks
+    """Who sent the request, if the person has this role."""
+    sender = person(request)
+    if not sender.may(role):
+        raise HTTPException(403, f"This needs the role {role!r}: the token's is {sender.role!r}.")
+    return sender
 
 
 def _name(role: str) -> Callable[[Request], Awaitable[str]]:
@@ -71,14 +68,14 @@ def _name(role: str) -> Callable[[Request], Awaitable[str]]:
     return name
 
 
-# What a route takes that needs a role: the name of who asks.
+# Parameters of routes that need a role: the name of the person.
 Viewer = Annotated[str, Depends(_name("view"))]
 Judge = Annotated[str, Depends(_name("judge"))]
 Admin = Annotated[str, Depends(_name("admin"))]
 
 
 def csrf_token(request: Request) -> str:
-    """What a page's own requests carry to show that they come from it."""
+    """A token in the requests of our pages, which pages of other sites cannot know."""
     token = request.cookies.get(COOKIE, "")
     return hmac.new(token.encode(), b"eqsep csrf", hashlib.sha256).hexdigest()
 
@@ -90,8 +87,7 @@ def _address(asked: Request) -> str:
 class Guard:
     """The layer around the application.
 
-    `hosts` are the names by which the service may be called; None takes any. A page of another site
-    that lets its own name point to this machine is refused by it.
+    `hosts` are the accepted Host headers, or None for any: they stop DNS rebinding.
     """
 
     def __init__(
@@ -106,7 +102,7 @@ class Guard:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
-        if scope["type"] != "http":  # no route has a web socket
+        if scope["type"] != "http":  # there are no web sockets
             await send({"type": "websocket.close", "code": 1008})
             return
 
@@ -116,49 +112,30 @@ class Guard:
             nonlocal begun
             if message["type"] == "http.response.start":
                 begun = True
-                said = {name for name, _ in message["headers"]}
-                message["headers"] = [
-                    *message["headers"],
-                    *(header for header in _HEADERS if header[0] not in said),
-                ]
+                present = {name for name, _ in message["headers"]}
+                message["headers"] += [one for one in _HEADERS if one[0] not in present]
             await send(message)
 
         asked = Request(scope)
         try:
-            self._check_host(asked)
+            named = asked.headers.getlist("host")
+            if self.hosts is not None and (len(named) != 1 or _host(named[0]) not in self.hosts):
+                raise refused(421, f"Unknown Host header: {' and '.join(named) or 'none'}.")
             receive = await self._let_in(asked, receive)
             await self.app(scope, receive, send_guarded)
         except Exception as error:
-            if scope.get("answered") is error:  # by the application, in its last moment
+            if scope.get("answered") is error:  # by the application already
                 return
-            response = _answer(error, asked)  # a fault of the software is logged by it
+            response = _answer(error, asked)  # this logs a bug
             if not begun:
                 await response(scope, receive, send_guarded)
 
-    def _check_host(self, asked: Request) -> None:
-        named = asked.headers.getlist("host")
-        if self.hosts is not None and (len(named) != 1 or _host(named[0]) not in self.hosts):
-            raise refused(421, f"Unknown Host header: {' and '.join(named) or 'none'}.")
-
-    def _bounded(self, asked: Request, receive: Receive) -> Receive:
-        """The body of the request, refused before it is read where it says how long it is."""
-        is_file = asked.method == "POST" and _MODEL_FILE.fullmatch(asked.scope["path"])
-        found: Person | None = asked.scope.get("person")
-        may_be_long = is_file and found is not None and found.may("admin")
-        most = self.limits.model if may_be_long else self.limits.body
-        if asked.headers.get("content-encoding", "identity").lower() != "identity":
-            raise refused(415, "Send the body as it is: compressed ones are not taken.")
-        length = asked.headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > most:
-            raise refused(413, f"Expected at most {most:,} bytes.", connection="close")
-        return _bounded(receive, most, self.limits.seconds)
-
     async def _let_in(self, asked: Request, receive: Receive) -> Receive:
-        """Find out who asks, and whether so much may be asked; the body as it may be read."""
+        """Check rate, token, size and forgery, in this order; the body to be read again."""
         asked.scope["guard"] = self
         if asked.scope["path"].startswith(OPEN):
             self._wait(self.strangers, _address(asked))
-            return self._bounded(asked, receive)
+            return _again(await self._read(asked, receive), receive)
         kind, _, bearer = asked.headers.get("authorization", "").partition(" ")
         is_bearer = kind.lower() == "bearer"
         token = bearer.strip() if is_bearer else asked.cookies.get(COOKIE)
@@ -169,13 +146,36 @@ class Guard:
             raise refused(401, message, www_authenticate="Bearer")
         self._wait(self.requests, found.name)
         asked.scope["person"] = found
-        receive = self._bounded(asked, receive)
+        body = await self._read(asked, receive)
         if not is_bearer and asked.method not in _SAFE:
-            receive = await _check_csrf(asked, receive)
-        return receive
+            _check_csrf(asked, body)
+        return _again(body, receive)
+
+    async def _read(self, asked: Request, receive: Receive) -> bytes:
+        """The body of a request, refused if it is compressed, too long, or too slow to come."""
+        is_file = asked.method == "POST" and _MODEL_FILE.fullmatch(asked.scope["path"])
+        sender: Person | None = asked.scope.get("person")
+        may_be_long = is_file and sender is not None and sender.may("admin")
+        most = self.limits.model if may_be_long else self.limits.body
+        too_long = refused(413, f"Expected at most {most:,} bytes.", connection="close")
+        if asked.headers.get("content-encoding", "identity").lower() != "identity":
+            raise refused(415, "Send the body without compression.")
+        length = asked.headers.get("content-length", "0")
+        if not length.isdigit() or int(length) > most:
+            raise too_long
+        body = bytearray()
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                async for chunk in Request(asked.scope, receive).stream():
+                    body += chunk
+                    if len(body) > most:
+                        raise too_long
+        except TimeoutError as error:
+            raise refused(408, "The body of the request took too long.") from error
+        return bytes(body)
 
     async def whose(self, token: str, address: str) -> Person | None:
-        """Whose token it is; refused where too many wrong ones came from the address."""
+        """Whose token it is; refused after too many wrong ones from the address."""
         found = self.people.known(token)
         if found is None:
             seconds = self.attempts.wait(address)
@@ -204,12 +204,12 @@ def _host(named: str) -> str:
 
 
 def _answer(error: Exception, asked: Request) -> Response:
-    """What is wrong; browsers without a token are sent to where they enter one."""
+    """The response to an error; browsers without a token are sent to the login."""
     path, query = asked.scope["path"], asked.scope["query_string"].decode("latin-1")
     response = answer(error, path)
     if response.status_code != 401 or path.startswith(API):
         return response
-    seen = asked.headers.get("hx-current-url")  # the page that a script asks from
+    seen = asked.headers.get("hx-current-url")  # the page of the script
     path, query = (quote(path), query) if seen is None else urlsplit(seen)[2:4]
     there = f"/login?next={quote(f'{path}?{query}' if query else path, safe='')}"
     gone = {"Set-Cookie": f"{COOKIE}=; Path=/; Max-Age=0; HttpOnly; SameSite=Strict"}
@@ -220,59 +220,29 @@ def _answer(error: Exception, asked: Request) -> Response:
     return response
 
 
-def _bounded(receive: Receive, most: int, seconds: float = math.inf) -> Receive:
-    """The body of a request, refused once it is too long, or too slow to come."""
-    size, until, whole = 0, time.monotonic() + seconds, False
-
-    async def bounded() -> Message:
-        nonlocal size, whole
-        if whole:  # from now on it only says that the caller has gone
-            return await receive()
-        try:
-            async with asyncio.timeout(max(until - time.monotonic(), 0.0)):
-                message = await receive()
-        except TimeoutError as error:
-            raise refused(408, "The body of the request took too long.") from error
-        size += len(message.get("body", b""))
-        if size > most:
-            raise refused(413, f"Expected at most {most:,} bytes.", connection="close")
-        whole = not message.get("more_body", False)
-        return message
-
-    return bounded
-
-
-async def _check_csrf(asked: Request, receive: Receive) -> Receive:
-    """Refuse what a page of another site may have sent with this browser's cookie.
-
-    The proof is a header, or a field of a form, which is read here and handed on.
-    """
+def _check_csrf(asked: Request, body: bytes) -> None:
+    """Refuse a request that a page of another site may have sent with this browser's cookie."""
     given = asked.headers.get("x-csrf-token", "")
     if not given and asked.headers.get("content-type", "").startswith(_FORM):
-        body = await Request(asked.scope, _bounded(receive, _MOST_FORM)).body()
+        if len(body) > _MOST_FORM:
+            raise refused(413, f"Expected at most {_MOST_FORM:,} bytes.", connection="close")
         given = parse_qs(body.decode("utf-8", "replace")).get("csrf", [""])[0]
-        receive = _again(body, receive)
     if not hmac.compare_digest(given.encode(), csrf_token(asked).encode()):
         raise refused(403, "The page is out of date, or not one of this service: load it again.")
-    return receive
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """A body that was read, to be read once more."""
-    sent = False
+    """A body that was read, to be read again."""
+    messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:
-        nonlocal sent
-        if sent:
-            return await receive()
-        sent = True
-        return {"type": "http.request", "body": body, "more_body": False}
+        return messages.pop() if messages else await receive()
 
     return again
 
 
 def session_routes(ws: Workspace) -> APIRouter:
-    """Entering a token, and leaving."""
+    """Login and logout."""
     routes = APIRouter(include_in_schema=False)
 
     @routes.post("/login")
@@ -280,8 +250,10 @@ def session_routes(ws: Workspace) -> APIRouter:
         request: Request, token: Annotated[str, Form()], next: Annotated[str, Form()] = "/"
     ) -> Response:
         guard: Guard = request.scope["guard"]
-        _check_origin(request)
-        address = _address(request)
+        origin, address = request.headers.get("origin"), _address(request)
+        if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
+            # A form of another site could log somebody in under another name.
+            raise refused(403, "Enter the token on the page of this service.")
         found = await guard.whose(token.strip(), address)
         if found is None:
             await run_in_threadpool(ws.people.log, "nobody", "login refused", address=address)
@@ -289,29 +261,20 @@ def session_routes(ws: Workspace) -> APIRouter:
         await run_in_threadpool(ws.people.log, found.name, "login", address=address)
         answer = RedirectResponse(_local(next), 303)
         secure = request.url.scheme == "https"
-        answer.set_cookie(
-            COOKIE, token.strip(), httponly=True, samesite="strict", secure=secure, path="/"
-        )
+        answer.set_cookie(COOKIE, token.strip(), httponly=True, samesite="strict", secure=secure)
         return answer
 
     @routes.post("/logout")
     async def logout(request: Request) -> Response:
         await run_in_threadpool(ws.people.log, person(request).name, "logout")
         answer = RedirectResponse("/login", 303)
-        answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+        answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
         return answer
 
     return routes
 
 
-def _check_origin(request: Request) -> None:
-    """Refuse a form of another site: it would let somebody work under a name that is not theirs."""
-    origin = request.headers.get("origin")
-    if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
-        raise refused(403, "Enter the token on the page of this service.")
-
-
 def _local(there: str) -> str:
-    """A path of this service: no other site is gone to from here."""
+    """The path if it is one of this service, otherwise "/"."""
     is_path = there.startswith("/") and not there.startswith(("//", "/\\"))
     return there if is_path and there.isprintable() else "/"

@@ -1,10 +1,8 @@
-"""The same scores by two protocols that clients know: Open Inference V2, and MLflow's server.
+"""Scores by two common protocols: Open Inference V2, and that of MLflow's server.
 
-Neither has room for what is wrong with one row: a request with a bad row is refused, and the
-message names the row.
+Neither has a place for the error of one row: a request with a bad row is refused as a whole.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -25,40 +23,31 @@ _NUMBERS = {"FP64", "FP32", "FP16", "BOOL"} | {
     f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64)
 }
 _DATATYPES = {"number": "FP64", "duration": "FP64", "date": "BYTES"}
-_TENSOR = {
-    "type": "object",
-    "required": ["name", "shape", "datatype", "data"],
-    "properties": {
-        "name": {"type": "string"},
-        "shape": {"type": "array", "items": {"type": "integer"}},
-        "datatype": {"type": "string"},
-        "data": {"type": "array", "items": {}},
-    },
-}
-_TENSORS = {"type": "array", "items": _TENSOR}
-_INFER = {"type": "object", "required": ["inputs"], "properties": {"inputs": _TENSORS}}
-_INVOKE = {
-    "type": "object",
-    "properties": {
-        "dataframe_split": {"type": "object"},
-        "dataframe_records": {"type": "array", "items": {"type": "object"}},
-        "instances": {"type": "array", "items": {}},
-        "inputs": {},
-        "params": {"type": "object"},
-    },
-}
+_FORMS = ("dataframe_split", "dataframe_records", "instances", "inputs")
+
+
+def _body(**types: str) -> dict[str, Any]:
+    """An object with fields of these types as the body of a request, for OpenAPI."""
+    fields = {name: {"type": kind} for name, kind in types.items()}
+    schema = {"type": "object", "properties": fields}
+    return {"requestBody": {"required": True, "content": {JSON: {"schema": schema}}}}
+
+
+_INVOCATION = _body(
+    dataframe_split="object", dataframe_records="array", instances="array", params="object"
+)
 
 
 def router(service: Service) -> APIRouter:
-    """Both protocols."""
+    """The routes of both protocols."""
     routes = APIRouter()
-    routes.include_router(_open_inference(service), tags=["Open Inference Protocol V2"])
-    routes.include_router(_mlflow(service), tags=["MLflow"])
+    routes.include_router(_open_inference(service))
+    routes.include_router(_mlflow(service))
     return routes
 
 
 def _open_inference(service: Service) -> APIRouter:
-    routes = APIRouter(prefix="/v2")
+    routes = APIRouter(prefix="/v2", tags=["Open Inference Protocol V2"])
 
     @routes.get("")
     async def server() -> dict[str, Any]:
@@ -100,9 +89,9 @@ def _open_inference(service: Service) -> APIRouter:
             "outputs": [_described(*one) for one in OUTPUTS.items()],
         }
 
-    @routes.post("/models/{name}/infer", openapi_extra=_body(_INFER))
+    @routes.post("/models/{name}/infer", openapi_extra=_body(inputs="array", parameters="object"))
     async def infer(request: Request, name: str) -> Response:
-        """Score rows that come as a tensor for each column."""
+        """Score rows that are sent as a tensor for each column."""
         asked = parsed(await request.body())
         if not isinstance(asked, dict) or not isinstance(asked.get("inputs"), list):
             raise UserError('Expected an object with "inputs", a list of tensors.')
@@ -130,11 +119,11 @@ def _open_inference(service: Service) -> APIRouter:
 
 
 def _mlflow(service: Service) -> APIRouter:
-    routes = APIRouter()
+    routes = APIRouter(tags=["MLflow"])
 
     @routes.get("/ping")
     async def ping() -> Response:
-        """Whether the server runs, as MLflow's says it."""
+        """Whether the server runs."""
         return Response("\n", media_type=JSON)
 
     @routes.get("/version")
@@ -142,10 +131,13 @@ def _mlflow(service: Service) -> APIRouter:
         """The version of the service."""
         return Response(__version__, media_type="text/plain")
 
-    @routes.post("/invocations", openapi_extra=_body(_INVOKE))
+    @routes.post("/invocations", openapi_extra=_INVOCATION)
     async def invocations(request: Request, model: str | None = None) -> Response:
-        """Score rows as MLflow's server takes them; which model, where there are several."""
-        name = await run_in_threadpool(service.only_model) if model is None else model
+        """Score rows as MLflow's server takes them; `model` is needed if there are several."""
+        names = [model] if model is not None else await run_in_threadpool(service.ws.ledger.names)
+        if len(names) != 1:
+            raise UserError(f"Which model? There are {len(names)}: name one with ?model=NAME.")
+        name = names[0]
         reader, body = await service.reader(name), await request.body()
         kind = request.headers.get("content-type", JSON).partition(";")[0].strip()
         if kind == "text/csv":
@@ -168,24 +160,23 @@ def _mlflow(service: Service) -> APIRouter:
 async def _all_answered(
     service: Service, name: str, checked: CheckedRows, keep: bool
 ) -> list[Answer]:
-    if checked.errors:
-        first = checked.errors[0]
-        raise UserError(f"Row {first.row}: {first.error}.")
-    answers, errors = await service.answered(name, checked, keep=keep)
+    errors, answers = checked.errors, list[Answer | None]()
+    if not errors:
+        answers, errors = await service.answered(name, checked, keep=keep)
     if errors:
         raise UserError(f"Row {errors[0].row}: {errors[0].error}.")
     return [answer for answer in answers if answer is not None]
 
 
 def _keep(request: Request, parameters: Any) -> bool:
-    """Whether rows are kept: unless the parameters of a request say `"keep": false`."""
+    """Whether to store rows: unless a parameter of the request is `"keep": false`."""
     keep = not (isinstance(parameters, dict) and parameters.get("keep") is False)
     require(request, "judge" if keep else "view")
     return keep
 
 
 def _of_tensors(tensors: list[Any], most: int) -> list[dict[str, Any]]:
-    """Tensors of shape (n,) or (n, 1), one a column, as rows."""
+    """The rows of tensors of shape (n,) or (n, 1), one for each column."""
     if len(tensors) > most:
         raise UserError(f"Expected at most {most:,} tensors, got {len(tensors):,}.")
     columns: dict[str, list[Any]] = {}
@@ -213,55 +204,33 @@ def _column(tensor: Any) -> tuple[str, list[Any]]:
     return name, values
 
 
-def _of_split(frame: Any, names: list[str]) -> list[Any]:
-    columns = frame.get("columns", names) if isinstance(frame, dict) else None
-    data = frame.get("data") if isinstance(frame, dict) else None
-    if not isinstance(columns, list) or not isinstance(data, list):
-        raise UserError('Expected "dataframe_split" with "columns" and "data".')
-    return [_named(row, columns) for row in data]
-
-
-def _of_records(records: Any, names: list[str]) -> list[Any]:
-    if not isinstance(records, list):
-        raise UserError("Expected a list of rows.")
-    return [_named(row, names) if isinstance(row, list) else row for row in records]
-
-
-def _of_inputs(inputs: Any, names: list[str]) -> list[Any]:
-    """A list of rows, or an object of columns."""
-    if not isinstance(inputs, dict):
-        return _of_records(inputs, names)
-    if not all(isinstance(values, list) for values in inputs.values()):
-        return [inputs]
-    if len({len(values) for values in inputs.values()}) > 1:
-        raise UserError("Expected columns of one length.")
-    return [dict(zip(inputs, row, strict=True)) for row in zip(*inputs.values(), strict=True)]
-
-
-_FORMS: dict[str, Callable[[Any, list[str]], list[Any]]] = {
-    "dataframe_split": _of_split,
-    "dataframe_records": _of_records,
-    "instances": _of_records,
-    "inputs": _of_inputs,
-}
-
-
-def _of_frame(asked: dict[str, Any], names: list[str]) -> list[Any]:
+def _of_frame(asked: dict[str, Any], names: Any) -> list[Any]:
+    """The rows in one of MLflow's forms; lists of values get the names of the columns."""
     given = [form for form in _FORMS if form in asked]
     if len(given) != 1:
         raise UserError(f"Expected one of {quoted(_FORMS)}, got {quoted(asked)}.")
-    return _FORMS[given[0]](asked[given[0]], names)
+    form, rows = given[0], asked[given[0]]
+    if form == "dataframe_split":
+        frame = {"columns": names} | rows if isinstance(rows, dict) else {}
+        names, rows = frame.get("columns"), frame.get("data")
+        if not isinstance(names, list) or not isinstance(rows, list):
+            raise UserError('Expected "dataframe_split" with "columns" and "data".')
+    if form == "inputs" and isinstance(rows, dict):  # columns, or one row
+        if not all(isinstance(values, list) for values in rows.values()):
+            return [rows]
+        if len({len(values) for values in rows.values()}) > 1:
+            raise UserError("Expected columns of one length.")
+        return [dict(zip(rows, row, strict=True)) for row in zip(*rows.values(), strict=True)]
+    if not isinstance(rows, list):
+        raise UserError("Expected a list of rows.")
+    return [_named(row, names) for row in rows]
 
 
 def _named(row: Any, names: list[Any]) -> Any:
-    """A list of values as a row; what is none is for the check to refuse."""
+    """A list of values as a row; anything else is left for the check to refuse."""
     fits = isinstance(row, list) and len(row) == len(names)
     return dict(zip(map(str, names), row, strict=True)) if fits else row
 
 
 def _described(name: str, datatype: str, n: int = -1) -> dict[str, Any]:
     return {"name": name, "datatype": datatype, "shape": [n]}
-
-
-def _body(schema: dict[str, Any]) -> dict[str, Any]:
-    return {"requestBody": {"required": True, "content": {JSON: {"schema": schema}}}}

@@ -1,4 +1,4 @@
-"""What a caller may ask and how often, and the answer when a request is refused."""
+"""How much a caller may ask for, and the answer when a request is refused."""
 
 import logging
 import secrets
@@ -16,10 +16,10 @@ from starlette.responses import Response
 from eqsep.errors import UserError
 from eqsep.serve.store import Conflict, Missing
 
-_MOST_KEYS = 10_000  # callers that are remembered: the longest unseen are forgotten first
+_MOST_KEYS = 10_000  # callers that are remembered: the least recent are forgotten first
 API = ("/api/", "/v2", "/invocations", "/metrics", "/health", "/ping", "/version", "/openapi.json")
 _LOG = logging.getLogger("eqsep.serve")
-_FIELDS = 5  # of a request that are named in an error
+_FIELDS = 5  # fields of a request that an error names
 
 
 @dataclass(frozen=True)
@@ -35,19 +35,19 @@ class Limits:
     rows : int
         Rows of a request.
     columns : int
-        Values of a row, those that the model does not know too.
+        Values of a row, including those that the model does not know.
     text : int
         Characters of a value.
     waiting : int
         Rows that wait to be scored: beyond it, callers have to retry.
     seconds : float
-        That a request may take to be sent, and to be scored.
+        For a request to be sent, and to be scored.
     requests : float
-        Requests in a second with one token; twice that at once.
+        Requests a second with one token; twice that at once.
     strangers : float
         The same without a token, by address.
     attempts : float
-        Wrong tokens in a minute from one address.
+        Wrong tokens a minute from one address.
     """
 
     body: int = 16 * 2**20
@@ -63,14 +63,7 @@ class Limits:
 
 
 class TokenBuckets:
-    """A bucket for each caller: it holds `size` tokens, `rate` a second come, a request takes one.
-
-    Examples
-    --------
-    >>> buckets = TokenBuckets(rate=1.0, size=2.0, clock=lambda: 0.0)
-    >>> [buckets.take("10.0.0.1") for _ in range(3)]
-    [0.0, 0.0, 1.0]
-    """
+    """A bucket of `size` tokens for each caller; `rate` tokens a second are added."""
 
     def __init__(
         self, *, rate: float, size: float, clock: Callable[[], float] = time.monotonic
@@ -79,11 +72,11 @@ class TokenBuckets:
         self._held: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def wait(self, key: str) -> float:
-        """The seconds until this caller may come again; 0 where it may now."""
+        """The seconds until this caller has a token."""
         return max(1 - self._now(key)[0], 0.0) / self._rate
 
     def take(self, key: str) -> float:
-        """Take a token if there is one, and return 0; else the seconds until there is."""
+        """Take a token if there is one, and return 0; otherwise the seconds until there is."""
         tokens, now = self._now(key)
         if tokens < 1:
             return (1 - tokens) / self._rate
@@ -100,21 +93,21 @@ class TokenBuckets:
 
 
 class TooMany(UserError):
-    """A request is larger than the service takes."""
+    """A request is too large."""
 
 
 _STATUS = {Missing: 404, Conflict: 409, TooMany: 413}
 
 
 def refused(status: int, message: str, **headers: str) -> HTTPException:
-    """The error by which a request is refused; `retry_after` is the header `Retry-After`."""
+    """An error for a request; `retry_after` is the header `Retry-After`."""
     named = {name.replace("_", "-").title(): value for name, value in headers.items()}
     return HTTPException(status, message, named)
 
 
 def answer(error: Exception, path: str) -> Response:
-    """In JSON for programs, as MLflow's server writes it where that was asked; else as text."""
-    status, message, headers = _what(error)
+    """An error as a response: in JSON for programs, in MLflow's form for its route, else text."""
+    status, message, headers = problem(error)
     if not path.startswith(API):
         return Response(message, status, headers, media_type="text/plain")
     body: dict[str, Any] = {"error": message}
@@ -124,21 +117,15 @@ def answer(error: Exception, path: str) -> Response:
     return Response(orjson.dumps(body), status, headers, media_type="application/json")
 
 
-def _what(error: Exception) -> tuple[int, str, dict[str, str]]:
+def problem(error: Exception) -> tuple[int, str, dict[str, str]]:
+    """The status, message and headers for an error; a bug is logged."""
     if isinstance(error, HTTPException):
         return error.status_code, str(error.detail), dict(error.headers or {})
     if isinstance(error, RequestValidationError):
-        return 422, _invalid(error), {}
+        found = error.errors()[:_FIELDS]  # without the values, which may be secret
+        return 422, "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in found), {}
     if isinstance(error, UserError):
         return next((s for t, s in _STATUS.items() if isinstance(error, t)), 400), str(error), {}
     number = secrets.token_hex(4)
     _LOG.error("fault %s", number, exc_info=error)
-    return 500, f"Something went wrong here: the log has it under {number}.", {}
-
-
-def _invalid(error: RequestValidationError) -> str:
-    """What is wrong with the fields of a request, without what they hold."""
-    problems = [
-        f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:_FIELDS]
-    ]
-    return "; ".join(problems)
+    return 500, f"Something went wrong: the log has it under {number}.", {}

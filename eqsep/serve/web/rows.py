@@ -1,14 +1,12 @@
-"""Rows of requests, in JSON, CSV and Arrow; each is checked alone against the model's columns.
-
-A bad row gets an error of its own, and the others are served.
-"""
+"""Rows of requests, in JSON, CSV and Arrow; each is checked alone, so a bad one harms no other."""
 
 import csv
 import io
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from operator import itemgetter
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -30,28 +28,26 @@ _PLAIN = {*_NUMBERS, str}
 _SHOWN = 60  # characters of a value in a message
 Row = dict[str, Any]
 ARROW = "application/vnd.apache.arrow.stream"
-_COLUMNS = {
-    "score": pa.float64(),
-    "p_value": pa.float64(),
-    "alarm": pa.bool_(),
-    "kind": pa.string(),
-    "id": pa.int64(),
-    "version": pa.int64(),
-    "error": pa.string(),
-}
+_ANSWER = pa.schema(
+    {
+        "score": pa.float64(),
+        "p_value": pa.float64(),
+        "alarm": pa.bool_(),
+        "kind": pa.string(),
+        "id": pa.int64(),
+        "version": pa.int64(),
+        "error": pa.string(),
+    }
+)
 _PLAIN_TYPES = (
     *(types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null),
     *(types.is_string, types.is_large_string),
 )
-_TIMES = (types.is_timestamp, types.is_date)
-_COMPRESSED = 3  # the field of a record batch that says so, in the format's own table
-_HEADER_TYPE, _HEADER = 1, 2  # the fields of a message
-_DICTIONARY, _BATCH = 2, 3  # types of a header
 
 
 @dataclass(frozen=True)
 class RowError:
-    """What is wrong with the row at this place of a request."""
+    """What is wrong with a row, by its place in the request."""
 
     row: int
     error: str
@@ -59,7 +55,7 @@ class RowError:
 
 @dataclass(frozen=True)
 class CheckedRows:
-    """The good rows of a request, their places in it, and what is wrong with the others."""
+    """The good rows of a request, their places in it, and the errors of the others."""
 
     n_rows: int
     rows: list[Row] = field(default_factory=list)
@@ -67,7 +63,7 @@ class CheckedRows:
     errors: list[RowError] = field(default_factory=list)
 
     def spread(self, answers: Sequence[Any]) -> list[Any]:
-        """An answer for each row of the request: None where the row was bad."""
+        """An answer for each row of the request: None for a bad one."""
         if len(answers) == self.n_rows:
             return list(answers)
         out: list[Any] = [None] * self.n_rows
@@ -79,22 +75,9 @@ class CheckedRows:
 class RowReader:
     """Checks rows against the columns of a detector.
 
-    A row must have every column that the detector was fitted with; null says that a value is
-    missing. Columns that it does not know may come along: they are kept with the row. A model with
-    windows also needs the columns of the run and of the time, which cannot be missing.
-
-    Examples
-    --------
-    >>> detector = Detector(bandwidth=1.0, n_landmarks=30, random_state=0)
-    >>> detector = detector.fit([{"x": float(i % 7), "shape": "ab"[i % 2]} for i in range(600)])
-    >>> reader = RowReader(detector, Limits())
-    >>> checked = reader.check([{"x": 1, "shape": "a"}, {"x": "wide", "shape": "a"}, {"x": 2}])
-    >>> checked.places
-    [0]
-    >>> for error in checked.errors:
-    ...     print(error.row, error.error)
-    1 column 'x': expected a number, got 'wide'
-    2 missing columns: 'shape'. Pass null where a value is not known
+    A row must have every column that the detector was fitted with; a missing value is null. Other
+    columns are stored with the row. A model with windows also needs the columns of the run and of
+    the time, without missing values.
     """
 
     def __init__(self, detector: Detector, limits: Limits) -> None:
@@ -106,11 +89,10 @@ class RowReader:
         self._limits = limits
         self._names = frozenset(self.reads)
         self._readable = [name for name, reads in self.reads.items() if reads in _READ]
-        self._dates = [name for name in self._readable if self.reads[name] in ("date", "time")]
-        self._numbers = _getter([name for name in self._readable if name not in self._dates])
+        self._has_dates = not {"date", "time"}.isdisjoint(self.reads.values())
 
     def check(self, rows: Sequence[Any]) -> CheckedRows:
-        """The rows that can be scored, and what is wrong with the others."""
+        """The rows that can be scored, and the errors of the others."""
         checked = CheckedRows(len(rows))
         for place, row in enumerate(rows):
             problem = self._problem(row)
@@ -122,11 +104,12 @@ class RowReader:
         return checked
 
     def of_texts(self, row: Row) -> Row:
-        """A row of texts, as CSV has it: numbers are read, and what is empty is missing."""
+        """A row of CSV: numbers are read, and an empty text is a missing value."""
         out: Row = {name: value if value != "" else None for name, value in row.items()}
         for name in self._readable:
             if isinstance(out.get(name), str) and self.reads[name] != "date":
-                out[name] = _number(out[name])
+                with suppress(ValueError):  # the check will refuse it
+                    out[name] = finite(float(out[name]))
         return out
 
     def _problem(self, row: Any) -> str | None:
@@ -143,36 +126,29 @@ class RowReader:
         for name, value in row.items():
             kind = type(value)
             if kind is str:
-                if len(value) > self._limits.text or "\0" in value:
-                    return self._bad_text(name, value)
+                if "\0" in value:
+                    return f"column {_shown(name)}: a text cannot hold the character U+0000"
+                if len(value) > self._limits.text:
+                    most = f"expected at most {self._limits.text:,} characters, got {len(value):,}"
+                    return f"column {_shown(name)}: {most}"
             elif kind not in _PLAIN:
                 return f"column {_shown(name)}: expected a single value, got {_shown(value)}"
-        if self._dates or not _NUMBERS.issuperset(map(type, self._numbers(row))):
-            return next(
-                filter(None, (self._unread(name, row[name]) for name in self._readable)), None
-            )
-        return None
-
-    def _bad_text(self, name: str, value: str) -> str:
-        if "\0" in value:
-            return f"column {_shown(name)}: a text cannot hold the character U+0000"
-        most = f"expected at most {self._limits.text:,} characters, got {len(value):,}"
-        return f"column {_shown(name)}: {most}"
-
-    def _unread(self, name: str, value: Any) -> str | None:
-        """What is wrong with a value that must be a number, a date or a duration."""
-        reads = self.reads[name]
-        if reads == "time":
-            reads = "date" if isinstance(value, str) else "number"
-        try:
-            Column(name, "mixed", objects([value])).numbers(reads)
-        except UnreadableError:
-            return f"column {_shown(name)}: expected {_READ[self.reads[name]]}, got {_shown(value)}"
+        if not self._has_dates and _NUMBERS.issuperset(map(type, map(row.get, self._readable))):
+            return None
+        for name in self._readable:
+            value, reads = row[name], self.reads[name]
+            if reads == "time":
+                reads = "date" if isinstance(value, str) else "number"
+            try:
+                Column(name, "mixed", objects([value])).numbers(reads)
+            except UnreadableError:
+                expected = _READ[self.reads[name]]
+                return f"column {_shown(name)}: expected {expected}, got {_shown(value)}"
         return None
 
 
 def json_rows(body: bytes, limits: Limits) -> list[Any]:
-    """The rows of `{"rows": [...]}`, or the one row that an object without `rows` is."""
+    """The rows of `{"rows": [...]}`, or an object without `rows` as one row."""
     read = parsed(body)
     rows = read.get("rows", [read]) if isinstance(read, dict) else read
     if not isinstance(rows, list):
@@ -181,7 +157,7 @@ def json_rows(body: bytes, limits: Limits) -> list[Any]:
 
 
 def parsed(body: bytes) -> Any:
-    """What JSON says."""
+    """The content of a body in JSON."""
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
@@ -189,13 +165,13 @@ def parsed(body: bytes) -> Any:
 
 
 def csv_rows(body: bytes, limits: Limits, *, reader: RowReader) -> CheckedRows:
-    """Rows of CSV in UTF-8: names in the first line, a comma between values, empty is missing."""
+    """Rows of CSV in UTF-8: names in the first line, commas between values."""
     try:
         lines = csv.reader(io.StringIO(body.decode("utf-8-sig"), newline=""), strict=True)
         names = next(lines, [])
         if len(set(names)) < len(names):
             raise UserError("Expected every column's name once in the first line of the CSV.")
-        values = _lines(lines, limits)
+        values = counted_rows(list(islice(filter(None, lines), limits.rows + 1)), limits)
     except UnicodeDecodeError as error:
         raise UserError("Expected CSV in UTF-8.") from error
     except csv.Error as error:
@@ -209,7 +185,7 @@ def csv_rows(body: bytes, limits: Limits, *, reader: RowReader) -> CheckedRows:
 
 
 def counted_rows(rows: list[Any], limits: Limits) -> list[Any]:
-    """The same rows, if there are any and not too many."""
+    """The same rows, unless there are none or too many."""
     if not rows:
         raise UserError("Expected at least one row, got none.")
     if len(rows) > limits.rows:
@@ -221,37 +197,14 @@ def counted_rows(rows: list[Any], limits: Limits) -> list[Any]:
 
 
 def finite(value: Any) -> Any:
-    """A number as JSON can hold it: what is none is missing, and infinity is 1e300."""
+    """A number as JSON can hold it: NaN is missing, and infinity is 1e300."""
     if not isinstance(value, float) or math.isfinite(value):
         return value
     return None if value != value else math.copysign(LARGEST, value)
 
 
-def _lines(lines: Iterable[list[str]], limits: Limits) -> list[list[str]]:
-    values = []
-    for line in lines:
-        if line:
-            values.append(line)
-        if len(values) > limits.rows:
-            break
-    return counted_rows(values, limits)
-
-
-def _number(text: str) -> Any:
-    try:
-        return finite(float(text))
-    except ValueError:
-        return text  # the check says what is wrong with it
-
-
-def _getter(names: list[str]) -> Callable[[Row], Iterable[Any]]:
-    if len(names) > 1:
-        return itemgetter(*names)
-    return lambda row: [row[name] for name in names]
-
-
 def _shown(value: Any) -> str:
-    """A value in a message: not all of a long one, and nothing of what is inside a list."""
+    """A value in a message, shortened; of lists and objects only what they are."""
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
     text = repr(value[: _SHOWN + 1] if isinstance(value, str) else value)
@@ -285,17 +238,10 @@ def arrow_rows(body: bytes, limits: Limits) -> list[dict[str, Any]]:
 
 def answers_stream(answers: Sequence[Any], errors: dict[int, str]) -> bytes:
     """Answers as an Arrow stream of one batch, a row for each row of the request."""
-    arrays = {}
-    for name, kind in _COLUMNS.items():
-        if name == "error":
-            values = [errors.get(i) for i in range(len(answers))]
-        else:
-            values = [None if answer is None else getattr(answer, name) for answer in answers]
-        arrays[name] = pa.array(values, kind)
-    table = pa.table(arrays)
+    rows = [{"error": errors.get(i)} if a is None else vars(a) for i, a in enumerate(answers)]
     out = pa.BufferOutputStream()
-    with pa.ipc.new_stream(out, table.schema) as stream:
-        stream.write_table(table)
+    with pa.ipc.new_stream(out, _ANSWER) as stream:
+        stream.write_table(pa.Table.from_pylist(rows, _ANSWER))
     return out.getvalue().to_pybytes()
 
 
@@ -304,7 +250,7 @@ def _values(column: Any, limits: Limits) -> list[Any]:
         _check_length(column.dictionary, limits)
         column = column.dictionary_decode()
     kind = column.type
-    if any(is_it(kind) for is_it in _TIMES):
+    if types.is_timestamp(kind) or types.is_date(kind):
         if types.is_timestamp(kind):
             column = column.cast(pa.timestamp("us", kind.tz))
         return [None if value is None else value.isoformat() for value in column.to_pylist()]
@@ -324,7 +270,7 @@ def _values(column: Any, limits: Limits) -> list[Any]:
 
 
 def _check_length(texts: Any, limits: Limits) -> None:
-    """Refuse long texts before many rows of a dictionary get a copy each."""
+    """Refuse long texts before each row of a dictionary gets a copy."""
     if types.is_string(texts.type) or types.is_large_string(texts.type):
         longest = pc.max(pc.binary_length(texts)).as_py()
         if longest is not None and longest > 4 * limits.text:
@@ -332,35 +278,29 @@ def _check_length(texts: Any, limits: Limits) -> None:
 
 
 def _refuse_compressed(body: bytes) -> None:
-    """A few bytes could become gigabytes: compressed batches are not read."""
-    messages = pa.ipc.MessageReader.open_stream(body)
-    while True:
-        try:
-            message = messages.read_next_message()
-        except StopIteration:
-            return
-        metadata = message.metadata.to_pybytes()
-        root = int.from_bytes(metadata[:4], "little")
-        kind = _field(metadata, root, _HEADER_TYPE)
-        header = _field(metadata, root, _HEADER)
-        if kind is None or header is None or metadata[kind] not in (_DICTIONARY, _BATCH):
+    """Refuse compressed batches: a few bytes could become gigabytes.
+
+    pyarrow does not say whether a batch is compressed, so its FlatBuffers header is read here: the
+    header is field 2 of a message, a dictionary has its batch in field 1, and field 3 of a batch is
+    its compression.
+    """
+    for message in pa.ipc.MessageReader.open_stream(body):
+        if message.type not in ("dictionary", "record batch"):
             continue
-        batch = header + _unsigned(metadata, header)
-        if metadata[kind] == _DICTIONARY:
-            data = _field(metadata, batch, 1)
-            batch = batch if data is None else data + _unsigned(metadata, data)
-        if _field(metadata, batch, _COMPRESSED) is not None:
+        metadata = message.metadata.to_pybytes()
+        table = int.from_bytes(metadata[:4], "little")
+        for number in (2, 1) if message.type == "dictionary" else (2,):
+            at = _field(metadata, table, number)
+            if at is not None:
+                table = at + int.from_bytes(metadata[at : at + 4], "little")
+        if _field(metadata, table, 3) is not None:
             raise UserError("Send the stream without compression: compressed ones are not taken.")
 
 
 def _field(buffer: bytes, table: int, number: int) -> int | None:
-    """Where a field of a table of FlatBuffers lies; None where it is not there."""
+    """The position of a field in a table of FlatBuffers, if it is present."""
     entries = table - int.from_bytes(buffer[table : table + 4], "little", signed=True)
     size = int.from_bytes(buffer[entries : entries + 2], "little")
     at = 4 + 2 * number
     offset = int.from_bytes(buffer[entries + at : entries + at + 2], "little") if at < size else 0
     return table + offset if offset else None
-
-
-def _unsigned(buffer: bytes, at: int) -> int:
-    return int.from_bytes(buffer[at : at + 4], "little")

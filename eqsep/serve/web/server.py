@@ -1,4 +1,4 @@
-"""The server: the application on a socket, in one process or in several that share one store."""
+"""The server: the application on a socket, in one process or several that share a store."""
 
 import json
 import logging
@@ -21,9 +21,9 @@ from eqsep.serve.web.guards import LOOPBACK
 from eqsep.serve.web.limits import Limits
 from eqsep.serve.workspace import Workspace
 
-_ASKED = "EQSEP_SERVE"  # how processes that are started know what to serve
+_ASKED = "EQSEP_SERVE"  # what to serve, for the processes of several workers
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
-_STARTED = 30.0  # seconds that a server has to start
+_STARTED = 30.0  # seconds for a server to start
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,11 @@ class Serving:
     """What to serve, and where."""
 
     database: str  # the URL of the store
-    host: str = "127.0.0.1"  # where to listen; the port 0 is any that is free
-    port: int = 8000
-    workers: int = 1  # processes; each scores on its own, and all share the store
-    keep_quiet: float = 0.05  # the share of rows without an alarm that is kept
-    # names by which the service may be called; none of them checks nothing. On this machine alone,
-    # its own names.
-    names: tuple[str, ...] = ()
+    host: str = "127.0.0.1"
+    port: int = 8000  # 0 for any free one
+    workers: int = 1  # processes
+    keep_quiet: float = 0.05  # the share of rows without an alarm that is stored
+    names: tuple[str, ...] = ()  # accepted Host headers; none for any, or for those of loopback
 
     @property
     def is_local(self) -> bool:
@@ -45,16 +43,16 @@ class Serving:
         return self.host in _LOOPBACK
 
     def workspace(self) -> Workspace:
-        """The store."""
+        """The workspace."""
         return Workspace(self.database, keep_quiet=self.keep_quiet, workers=self.workers)
 
     def application(self, ws: Workspace) -> FastAPI:
-        """All routes."""
-        hosts = frozenset(self.names) or None
-        return create_app(ws, hosts=LOOPBACK | (hosts or frozenset()) if self.is_local else hosts)
+        """The ASGI application."""
+        names = frozenset(self.names)
+        return create_app(ws, hosts=LOOPBACK | names if self.is_local else names or None)
 
     def bound(self) -> socket.socket:
-        """A socket that listens where it was asked for."""
+        """A socket bound to host and port."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         sock = socket.socket(family)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -73,8 +71,7 @@ class Serving:
 def serve(asked: Serving, sock: socket.socket) -> None:
     """Serve until the process is asked to end; pending requests are answered first."""
     if asked.workers == 1:
-        ws = asked.workspace()
-        uvicorn.Server(_config(asked.application(ws))).run(sockets=[sock])
+        uvicorn.Server(_config(asked.application(asked.workspace()))).run(sockets=[sock])
         return
     os.environ[_ASKED] = json.dumps(asdict(asked))
     config = _config(f"{__name__}:application_asked_for", factory=True, workers=asked.workers)
@@ -82,7 +79,7 @@ def serve(asked: Serving, sock: socket.socket) -> None:
 
 
 def application_asked_for() -> FastAPI:
-    """The application of one of several processes, as the one that started it has asked."""
+    """The application of one of several worker processes."""
     settings = json.loads(os.environ[_ASKED])
     asked = Serving(**settings | {"names": tuple(settings["names"])})
     return asked.application(asked.workspace())
@@ -115,7 +112,7 @@ def running(ws: Workspace, *, limits: Limits | None = None) -> Iterator[str]:
 
 
 class _OneLine(logging.Formatter):
-    """A log in which nobody can write a line, or obey a terminal, by what a request holds."""
+    """A log in which requests can forge neither lines nor terminal commands."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         return visible(super().formatMessage(record)).replace("\n", "\\n")
@@ -135,7 +132,7 @@ def _config(app: Any, **options: Any) -> uvicorn.Config:
             for name in ("uvicorn", "eqsep.serve")
         },
     }
-    trusted = os.environ.get("FORWARDED_ALLOW_IPS")  # of a proxy that says who asks
+    trusted = os.environ.get("FORWARDED_ALLOW_IPS")  # of a proxy in front
     return uvicorn.Config(
         app,
         access_log=False,

@@ -5,26 +5,20 @@ import os
 import threading
 import time
 from bisect import bisect_left
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from eqsep.errors import UserError
 from eqsep.serve.intake import Answer
+from eqsep.serve.web import rows as forms
 from eqsep.serve.web.limits import Limits, refused
-from eqsep.serve.web.rows import (
-    ARROW,
-    CheckedRows,
-    RowError,
-    RowReader,
-    arrow_rows,
-    csv_rows,
-    json_rows,
-)
+from eqsep.serve.web.rows import CheckedRows, RowError, RowReader
 from eqsep.serve.workspace import Workspace
 
 Row = dict[str, Any]
@@ -39,43 +33,38 @@ _FIGURES = (  # of a model: the last is an attribute of its watch
     ("eqsep_martingale", "gauge", "Evidence that rows have changed.", "martingale"),
     ("eqsep_model_version", "gauge", "The live version.", "version"),
 )
-_FRESH = 5.0  # seconds that what the store says is shown again
+_FRESH = 5.0  # seconds for which figures of the store are shown again
+_PATIENCE = 0.004  # seconds that a batch waits for more requests
 
 
 class Busy(Exception):
     """More rows wait than may: retry later."""
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(frozen=True, eq=False)
 class _Asked:
-    """A request that waits: its rows, and where its answers go."""
+    """A request that waits."""
 
     model: str
     rows: list[Row]
     keep: bool
-    future: asyncio.Future[Sequence[Any]]
-    answers: Sequence[Any] = ()
-    error: Exception | None = None
+    future: Future[Sequence[Any]] = field(default_factory=Future)
 
 
-@dataclass(eq=False)
 class Batcher:
     """Gathers rows of requests, and has them scored by one thread in one transaction.
 
-    While it scores, requests gather; the next batch is all of them. A request that comes alone
-    waits for nobody.
+    While it scores, requests gather; the next batch is all of them, up to `at_once` rows. At most
+    `most` rows may wait. A request that comes alone does not wait for others.
     """
 
-    take: Take
-    at_once: int = 256  # rows of a batch; a request with more is a batch of its own
-    most: int = 20_000  # rows that may wait
-    patience: float = 0.004  # seconds to wait for as many requests as came with the last batch
-    waiting: int = 0
-    _asked: deque[_Asked] = field(default_factory=deque)
-    _ready: threading.Condition = field(default_factory=threading.Condition)
-    _thread: threading.Thread | None = None
-    _ends: bool = False
-    _last: int = 0
+    def __init__(self, take: Take, *, at_once: int = 256, most: int = 20_000) -> None:
+        self._take, self._at_once, self._most = take, at_once, most
+        self.waiting = 0  # rows
+        self._asked: deque[_Asked] = deque()
+        self._ready = threading.Condition()
+        self._ends = False
+        self._last = 0  # requests in the last batch
 
     def start(self) -> None:
         """Begin to score."""
@@ -88,19 +77,18 @@ class Batcher:
         with self._ready:
             self._ends = True
             self._ready.notify()
-        if self._thread is not None:
-            self._thread.join()
+        self._thread.join()
 
     async def answers(self, model: str, rows: list[Row], *, keep: bool) -> Sequence[Any]:
         """The answers to rows, once their batch is done."""
-        asked = _Asked(model, rows, keep, asyncio.get_running_loop().create_future())
+        asked = _Asked(model, rows, keep)
         with self._ready:
-            if self._ends or (self.waiting and self.waiting + len(rows) > self.most):
+            if self._ends or (self.waiting and self.waiting + len(rows) > self._most):
                 raise Busy
             self._asked.append(asked)
             self.waiting += len(rows)
             self._ready.notify()
-        return await asked.future
+        return await asyncio.wrap_future(asked.future)
 
     def _run(self) -> None:
         while True:
@@ -108,43 +96,38 @@ class Batcher:
                 self._ready.wait_for(lambda: self._asked or self._ends)
                 if not self._asked:
                     return
-                self._gather()
+                if self._last > 1:  # wait a moment for as many again: few batches cost less
+                    self._ready.wait_for(
+                        lambda: len(self._asked) >= self._last or self._ends, timeout=_PATIENCE
+                    )
+                self._last = len(self._asked)
                 batch = self._next()
             same: dict[tuple[str, bool], list[_Asked]] = {}
             for asked in batch:
                 same.setdefault((asked.model, asked.keep), []).append(asked)
             for alike in same.values():
                 self._score(alike)
-            _tell(batch)
-
-    def _gather(self) -> None:
-        """Wait a moment for as many requests as came together last: few batches cost less."""
-        if self._last > 1:
-            self._ready.wait_for(
-                lambda: len(self._asked) >= self._last or self._ends, timeout=self.patience
-            )
-        self._last = len(self._asked)
 
     def _next(self) -> list[_Asked]:
-        """The requests that have waited longest, of so many rows as one batch has."""
+        """The requests that have waited longest, up to as many rows as a batch may have."""
         batch: list[_Asked] = []
         n_rows = 0
-        while self._asked and (not batch or n_rows + len(self._asked[0].rows) <= self.at_once):
+        while self._asked and (not batch or n_rows + len(self._asked[0].rows) <= self._at_once):
             asked = self._asked.popleft()
             self.waiting -= len(asked.rows)
-            if not asked.future.done():  # else nobody waits any longer
+            if asked.future.set_running_or_notify_cancel():  # else nobody waits any longer
                 batch.append(asked)
                 n_rows += len(asked.rows)
         return batch
 
     def _score(self, batch: list[_Asked]) -> None:
-        """Score requests together; where that fails each alone, so that one harms no other."""
+        """Score requests together; if that fails, each alone, so that one harms no other."""
         rows = [row for asked in batch for row in asked.rows]
         try:
-            answers = self.take(batch[0].model, rows, batch[0].keep)
+            answers = self._take(batch[0].model, rows, batch[0].keep)
         except Exception as error:
             if len(batch) == 1:
-                batch[0].error = error
+                batch[0].future.set_exception(error)
                 return
             for asked in batch:
                 self._score([asked])
@@ -152,58 +135,8 @@ class Batcher:
         start = 0
         for asked in batch:
             end = start + len(asked.rows)
-            asked.answers = answers[start:end]
+            asked.future.set_result(answers[start:end])
             start = end
-
-
-def _tell(batch: list[_Asked]) -> None:
-    """Wake those who wait, once for all of a loop."""
-    loops: dict[asyncio.AbstractEventLoop, list[_Asked]] = {}
-    for asked in batch:
-        loops.setdefault(asked.future.get_loop(), []).append(asked)
-    for loop, waiting in loops.items():
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(_tell_all, waiting)
-
-
-def _tell_all(batch: list[_Asked]) -> None:
-    for asked in batch:
-        if asked.future.done():  # nobody waits any longer
-            continue
-        if asked.error is None:
-            asked.future.set_result(asked.answers)
-        else:
-            asked.future.set_exception(asked.error)
-
-
-class Histogram:
-    """How many requests took how long.
-
-    Examples
-    --------
-    >>> histogram = Histogram()
-    >>> for seconds in (0.002, 0.004, 9.0):
-    ...     histogram.observe(seconds)
-    >>> [n for bound, n in histogram.cumulative() if bound in ("0.0025", "0.005", "+Inf")]
-    [1, 2, 3]
-    """
-
-    def __init__(self) -> None:
-        self.total, self.seconds = 0, 0.0
-        self._counts = [0] * (len(BOUNDS) + 1)
-
-    def observe(self, seconds: float) -> None:
-        """Count one request."""
-        self._counts[bisect_left(BOUNDS, seconds)] += 1
-        self.total += 1
-        self.seconds += seconds
-
-    def cumulative(self) -> Iterator[tuple[str, int]]:
-        """The requests up to each bound."""
-        so_far = 0
-        for bound, n in zip((*map(str, BOUNDS), "+Inf"), self._counts, strict=True):
-            so_far += n
-            yield bound, so_far
 
 
 class Metrics:
@@ -211,51 +144,52 @@ class Metrics:
 
     def __init__(self, ws: Workspace) -> None:
         self._ws = ws
-        self._latency: dict[str, Histogram] = {}
+        self._counts: dict[str, list[int]] = {}  # requests of each model, by their time
+        self._seconds: defaultdict[str, float] = defaultdict(float)
         self._refused = 0
         self._kept: tuple[float, list[str]] = (-_FRESH, [])
         self._lock = threading.Lock()
 
     def observe(self, model: str, seconds: float) -> None:
-        """A request for scores was answered."""
-        self._latency.setdefault(model, Histogram()).observe(seconds)
+        """Count a request for scores that was answered."""
+        counts = self._counts.setdefault(model, [0] * (len(BOUNDS) + 1))
+        counts[bisect_left(BOUNDS, seconds)] += 1
+        self._seconds[model] += seconds
 
     def refuse(self) -> None:
-        """A request was refused, as too many rows wait."""
+        """Count a request that was refused, as too many rows wait."""
         self._refused += 1
 
     def text(self, *, waiting: int) -> str:
-        """All of it, as Prometheus reads it."""
-        process = {"process": str(os.getpid())}
-        lines = [*self._of_store()]
-        lines += _family("eqsep_waiting_rows", "gauge", "Rows that wait.", [(process, waiting)])
+        """All figures, as Prometheus reads them."""
+        process, latency = {"process": str(os.getpid())}, "eqsep_request_seconds"
         refused = [(process, self._refused)]
-        lines += _family("eqsep_refused_total", "counter", "Requests while busy.", refused)
-        lines += [
-            "# HELP eqsep_request_seconds Time to answer.",
-            "# TYPE eqsep_request_seconds histogram",
+        lines = [
+            *self._of_store(),
+            *_family("eqsep_waiting_rows", "gauge", "Rows that wait.", [(process, waiting)]),
+            *_family("eqsep_refused_total", "counter", "Requests while busy.", refused),
+            *_family(latency, "histogram", "Time to answer.", []),
         ]
-        for model, histogram in list(self._latency.items()):
+        for model, counts in list(self._counts.items()):
             labels = {"model": model} | process
-            for bound, n in histogram.cumulative():
-                lines.append(_sample("eqsep_request_seconds_bucket", labels | {"le": bound}, n))
-            lines.append(_sample("eqsep_request_seconds_sum", labels, histogram.seconds))
-            lines.append(_sample("eqsep_request_seconds_count", labels, histogram.total))
+            for bound, n in zip((*BOUNDS, "+Inf"), accumulate(counts), strict=True):
+                lines.append(_sample(f"{latency}_bucket", labels | {"le": str(bound)}, n))
+            lines.append(_sample(f"{latency}_sum", labels, self._seconds[model]))
+            lines.append(_sample(f"{latency}_count", labels, sum(counts)))
         return "\n".join(lines) + "\n"
 
     def _of_store(self) -> list[str]:
         with self._lock:  # one caller asks the store, others see its answer
             at, lines = self._kept
             if time.monotonic() - at >= _FRESH:
-                lines = list(self._asked())
+                names = self._ws.ledger.names()
+                watches = {name: self._ws.watching.status(name) for name in names}
+                lines = []
+                for name, kind, meaning, figure in _FIGURES:
+                    samples = [({"model": m}, getattr(w, figure)) for m, w in watches.items()]
+                    lines += _family(name, kind, meaning, samples)
                 self._kept = (time.monotonic(), lines)
             return lines
-
-    def _asked(self) -> Iterator[str]:
-        watches = {name: self._ws.watching.status(name) for name in self._ws.ledger.names()}
-        for name, kind, meaning, figure in _FIGURES:
-            samples = [({"model": model}, getattr(w, figure)) for model, w in watches.items()]
-            yield from _family(name, kind, meaning, samples)
 
 
 def _family(
@@ -267,13 +201,10 @@ def _family(
         yield _sample(name, labels, value)
 
 
-def _sample(name: str, labels: dict[str, Any], value: float | None) -> str:
-    inside = ",".join(f'{key}="{_escaped(str(text))}"' for key, text in labels.items())
+def _sample(name: str, labels: dict[str, str], value: float | None) -> str:
+    escapes = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
+    inside = ",".join(f'{key}="{text.translate(escapes)}"' for key, text in labels.items())
     return f"{name}{{{inside}}} {'NaN' if value is None else value}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
 
 
 class Service:
@@ -293,9 +224,7 @@ class Service:
     def known(self, model: str) -> RowReader:
         """The same, where a thread may wait for the store."""
         if model not in self._readers:
-            ledger = self.ws.ledger
-            detector = ledger.detector(ledger.live(model).id)
-            self._readers[model] = RowReader(detector, self.limits)
+            self._readers[model] = RowReader(self.ws.ledger.live_detector(model), self.limits)
         return self._readers[model]
 
     async def rows(self, request: Request, model: str) -> CheckedRows:
@@ -303,46 +232,34 @@ class Service:
         reader, body = await self.reader(model), await request.body()
         kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
         if kind == "application/json":
-            return reader.check(json_rows(body, self.limits))
+            return reader.check(forms.json_rows(body, self.limits))
         if kind == "text/csv":
-            return csv_rows(body, self.limits, reader=reader)
-        if kind == ARROW:
-            return reader.check(arrow_rows(body, self.limits))
-        raise refused(415, f"Expected application/json, text/csv or {ARROW}, got {kind!r}.")
+            return forms.csv_rows(body, self.limits, reader=reader)
+        if kind == forms.ARROW:
+            return reader.check(forms.arrow_rows(body, self.limits))
+        raise refused(415, f"Expected application/json, text/csv or {forms.ARROW}, got {kind!r}.")
 
-    async def answers(self, model: str, rows: list[Row], *, keep: bool) -> Sequence[Answer]:
-        """The answers to good rows, together with whatever else comes at this moment."""
+    async def answered(
+        self, model: str, checked: CheckedRows, *, keep: bool
+    ) -> tuple[list[Answer | None], list[RowError]]:
+        """An answer for each row of a request, None for a bad one, and what is wrong with those."""
+        if not checked.rows:
+            return [None] * checked.n_rows, checked.errors
         start = time.perf_counter()
         try:
             async with asyncio.timeout(self.limits.seconds):
-                answers = await self.batcher.answers(model, rows, keep=keep)
+                good = await self.batcher.answers(model, checked.rows, keep=keep)
         except (Busy, TimeoutError) as error:
             self.metrics.refuse()
             message = "More rows wait than can be scored in time. Retry in 1 s."
             raise refused(503, message, retry_after="1") from error
         self.metrics.observe(model, time.perf_counter() - start)
-        return answers
-
-    async def answered(
-        self, model: str, checked: CheckedRows, *, keep: bool
-    ) -> tuple[list[Answer | None], list[RowError]]:
-        """An answer for each row of a request, None where it is bad, and what is wrong then."""
-        if not checked.rows:
-            return [None] * checked.n_rows, checked.errors
-        answers = checked.spread(await self.answers(model, checked.rows, keep=keep))
-        errors = list(checked.errors)
+        answers, errors = checked.spread(good), list(checked.errors)
         for place, answer in enumerate(answers):
             if answer is not None and answer.error is not None:
                 answers[place] = None
                 errors.append(RowError(place, answer.error))
         return answers, sorted(errors, key=lambda error: error.row)
-
-    def only_model(self) -> str:
-        """The name of the model, where there is one alone."""
-        names = self.ws.ledger.names()
-        if len(names) != 1:
-            raise UserError(f"Which model? There are {len(names)}: name one with ?model=NAME.")
-        return names[0]
 
     def _take(self, model: str, rows: list[Row], keep: bool) -> Sequence[Answer]:
         return self.ws.intake.take(model, rows) if keep else self.ws.intake.score(model, rows)

@@ -10,9 +10,9 @@ down_revision = "0001"
 def upgrade() -> None:
     op.create_table(
         "runs",
-        sa.Column("model", sa.String(length=100), nullable=False),
-        sa.Column("run", sa.String(length=16), nullable=False),
-        sa.Column("name", sa.String(length=200), nullable=False),
+        sa.Column("model", sa.String(100), nullable=False),
+        sa.Column("run", sa.String(16), nullable=False),
+        sa.Column("name", sa.String(200), nullable=False),
         sa.Column("time", sa.Float(), nullable=False),
         sa.Column("time_shown", sa.Text(), nullable=False),
         sa.Column("last", sa.LargeBinary(), nullable=False),

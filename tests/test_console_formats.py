@@ -1,0 +1,68 @@
+"""Values as people read them on the pages of the console."""
+
+import time
+
+import pytest
+
+from eqsep.serve.console import formats
+from eqsep.serve.verdicts import Fit
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("hue", "unseen", "unseen"),
+        ("hue", "normal", "normal"),
+        ("first_name", "mule or takeover", "mule"),
+        ("first_name", "unseen", "unseen"),
+        ("other_names", "mule or takeover or skimming", "or takeover, skimming"),
+        ("other_names", "mule", ""),
+        ("moment", 0, "1970-01-01 00:00:00 UTC"),
+        ("iso", 0, "1970-01-01T00:00:00+00:00"),
+        ("score", 0.12345, "0.123"),
+        ("score", 1234567.0, "1.23e+06"),
+        ("signed", 0.5, "+0.500"),
+        ("signed", -0.25, "−0.250"),
+        ("share", 0.0123, "1.23%"),
+        ("share", 0.5, "50%"),
+        ("share", 0.0, "0%"),
+        ("shown", 12.50, "12.5"),
+        ("shown", 1234567.0, "1234567"),
+        ("shown", None, "missing"),
+        ("shown", float("nan"), "missing"),
+        ("shown", "AT", "AT"),
+        ("shown", True, "True"),
+        ("in_query", "a b&c/d", "a%20b%26c%2Fd"),
+        ("in_query", 1 / 3, "0.3333333333333333"),
+        ("in_query", None, "missing"),
+    ],
+)
+def test_values_are_shown(name, value, shown):
+    assert formats.FILTERS[name](value) == shown
+
+
+def test_a_kind_always_has_the_same_colour():
+    assert formats.hue("takeover") == formats.hue("takeover")
+    assert len({formats.hue(str(i)) for i in range(200)}) == 8
+
+
+def test_times_are_in_the_largest_unit():
+    assert formats.ago(time.time() - 130) == "2 min ago"
+    assert formats.ago(time.time() + 5) == "now"
+
+
+def test_counts_have_a_plural():
+    assert [formats.plural(n, "alarm") for n in (1, 1200)] == ["1 alarm", "1,200 alarms"]
+
+
+@pytest.mark.parametrize(
+    ("p_value", "words"),
+    [
+        (0.6, "like most of its rows"),
+        (0.2, "like a few of its rows"),
+        (0.08, "unlike its rows"),
+        (None, "not known"),
+    ],
+)
+def test_a_fit_is_in_words(p_value, words):
+    assert formats.fitting(Fit(None, 0.4, n_rows=12, n_needed=9), p_value) == words
