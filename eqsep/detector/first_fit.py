@@ -23,7 +23,14 @@ from eqsep.checks import (
 )
 from eqsep.detector.config import Config
 from eqsep.detector.drift import check_time
-from eqsep.detector.evidence import Evidence, bound, gather, n_kind_rows, settle, thin
+from eqsep.detector.evidence import (
+    Evidence,
+    gather,
+    n_kind_rows,
+    settled,
+    with_fewer_kind_rows,
+    with_lower_bounds,
+)
 from eqsep.detector.holdout import n_held_out, n_held_out_anomalies
 from eqsep.detector.plan import LabelReading, Plan
 from eqsep.detector.runs import Runs, Windows
@@ -143,7 +150,7 @@ class FirstFit:
         phase("learning", table.n_rows, "rows")
         evidence = gather(plan, table, labels, device=self.device)
         if self.plan is None:
-            plan, evidence = thin(plan, evidence, config=self.config)
+            plan, evidence = with_fewer_kind_rows(plan, evidence, config=self.config)
         return Fit(plan, evidence, tuple(found))
 
     def to_stream(self, source: Source, rng: np.random.RandomState) -> Fit:
@@ -214,12 +221,12 @@ class FirstFit:
         for table, y in batches:
             evidence = evidence + self.gather_batch(plan, table, y, known=evidence.labels)
             if self.plan is None:
-                plan, evidence = bound(plan, evidence, config=self.config)
+                plan, evidence = with_lower_bounds(plan, evidence, config=self.config)
         return plan, evidence
 
     def _settled(self, plan: Plan, evidence: Evidence, found: tuple[Finding, ...]) -> Fit:
         if self.plan is None:
-            plan, evidence = settle(plan, evidence, config=self.config)
+            plan, evidence = settled(plan, evidence, config=self.config)
         return Fit(plan, evidence, found)
 
     def _agree(
@@ -246,7 +253,7 @@ class FirstFit:
             reading=reading,
             rate=self.rate,
             window=self.window,
-            counted=summary.names,
+            more_names=summary.names,
         )
         more = counts[labels.code <= 0].sum() / (own.code <= 0).sum()
         plan = self._scaled(plan, labels, counts, more=more)

@@ -23,7 +23,7 @@ from eqsep.tables.reading import read_table, with_groups
 
 
 class Verdicts(NamedTuple):
-    """What a model says of rows, an array each."""
+    """What a model says about rows, an array each."""
 
     score: np.ndarray
     p_value: np.ndarray
@@ -50,14 +50,14 @@ class Model(WithoutCaches):
         What all rows have taught.
     config : Config
     promise : Promise
-        What is asked of the model; `promising` gives the same model with another one.
+        The promised rates; `promising` returns the model with others.
     score : Score
     calibration : Calibration
     namer : Namer
     caution : Finding or None
         What the first fit found that breaks the promise: rows in runs, or that change in time.
     left_out : tuple of str
-        Columns that were left out before the fit, for whoever asks.
+        Columns that were left out before the fit.
 
     Examples
     --------
@@ -107,14 +107,8 @@ class Model(WithoutCaches):
 
     def taught(self, evidence: Evidence) -> "Model":
         """The model once learning has changed the evidence."""
-        return Model.solve(
-            self.plan,
-            evidence,
-            self.config,
-            promise=self.promise,
-            caution=self.caution,
-            left_out=self.left_out,
-        )
+        fixed = {"promise": self.promise, "caution": self.caution, "left_out": self.left_out}
+        return Model.solve(self.plan, evidence, self.config, **fixed)
 
     def promising(self, promise: Promise) -> "Model":
         """The same model with another promise; warns where rows are too few for it."""
@@ -147,7 +141,7 @@ class Model(WithoutCaches):
 
     @cached_property
     def classes(self) -> np.ndarray:
-        """The two labels that `predict` answers with: normal first."""
+        """The two labels that `predict` returns, normal first."""
         labels = self.evidence.labels.labels
         classes = np.arange(2) if labels is None or labels.by_name else labels.classes
         if classes.dtype.kind == "f" and not (classes % 1).any():
@@ -198,9 +192,9 @@ class Model(WithoutCaches):
         return np.concatenate(list(found)).astype(str)
 
     def p_value(self, X: Any, *, groups: Any = None) -> np.ndarray:
-        """The chance that a new normal row scores as high as each row does.
+        """The probability that a new normal row scores as high as each row does.
 
-        With `groups`, the table has all rows of groups that are new: each counts by its own rows.
+        `groups` says that the table has all rows of new groups: each then counts by its own rows.
         """
         score = self.scores(X)
         if groups is None:
@@ -231,9 +225,9 @@ class Model(WithoutCaches):
         return select(self.p_value(X), fdr=fdr, n_calibrating=self.n_calibrating())
 
     def n_calibrating(self) -> int:
-        """How many held-out rows are behind a false-discovery rate; refused where none can be.
+        """How many held-out rows a false-discovery rate rests on; refused where none is possible.
 
-        Warns of what the fit has found that breaks every promise.
+        Warns if the fit found something that breaks every promise.
         """
         if self.plan.holdout.grouping is not None:
             raise UserError(
@@ -252,7 +246,7 @@ class Model(WithoutCaches):
 
     @cached_property
     def explainer(self) -> Explainer:
-        """What explains scores; it keeps normal rows to compare with."""
+        """Explains scores; it keeps normal rows to compare with."""
         return Explainer(
             plan=self.plan,
             score=self.score,
@@ -265,7 +259,7 @@ class Model(WithoutCaches):
         return self.plan.encode_in_parts(X, device=self.score.device)
 
     def _scores_and_kinds(self, rows: Any, threshold: float) -> tuple[np.ndarray, np.ndarray]:
-        """The score and the kind of each encoded row, of which those above are alarms."""
+        """The score of each encoded row, and its kind if the score is above the threshold."""
         rate, likeness = self.promise.unseen_rate, None
         if isinstance(rows, np.ndarray) and self.namer.needs_kind_likeness(rate):
             score, likeness = self.score.with_kind_likeness(rows, threshold)
@@ -283,11 +277,11 @@ class Model(WithoutCaches):
     # What is kept
 
     def state(self) -> dict[str, Any]:
-        """The parts of a model file: what was solved too, so that every process has its bits."""
+        """The parts of a model file; what was solved is one, so that all processes agree."""
         judges = self.namer.judges
         evidence = self.evidence
         if judges is not None:
-            evidence = replace(evidence, kinds=judges.kept)
+            evidence = replace(evidence, kinds=judges.examples)
         return {
             "plan": self.plan,
             "evidence": evidence.state(),
@@ -323,7 +317,7 @@ class Model(WithoutCaches):
         if state["judges"] is not None:
             judges = Judges.from_state(
                 state["judges"],
-                kept=evidence.kinds,
+                examples=evidence.kinds,
                 n_folds=config.n_folds,
                 max_near=int(config.max_near_rows),
             )
@@ -375,7 +369,7 @@ def calibrate(score: Score, held_out: HeldOutRows) -> Calibration:
 def _namer(plan: Plan, evidence: Evidence, config: Config) -> Namer:
     return Namer(
         kinds=evidence.labels.kinds,
-        rows=evidence.kinds,
+        examples=evidence.kinds,
         has_promise=plan.holdout.keeps_kinds,
         config=config,
     )
