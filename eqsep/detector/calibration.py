@@ -179,15 +179,6 @@ class Calibration(Kept, WithoutCaches):
 
         With a confidence, the score above which that share of all models would keep the rate.
         """
-        if (rate, confidence) not in self._thresholds:
-            self._thresholds[rate, confidence] = self._threshold(rate, confidence)
-        return self._thresholds[rate, confidence]
-
-    @cached_property
-    def _thresholds(self) -> dict[tuple[float, float | None], float]:
-        return {}
-
-    def _threshold(self, rate: float, confidence: float | None) -> float:
         ordered, from_the_top, rising = self._from_the_top
         if not len(ordered):
             return 0.5  # half of what a row far from all normal ones scores

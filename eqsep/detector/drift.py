@@ -1,8 +1,8 @@
 """Drift: whether rows change in time, so that a promise for rows like these fails on later ones.
 
-Blocks that are held out in between have learnt rows on both sides, and do not show it. So small
-fits look forwards: each learns the rows up to some time, and scores blocks that it has held out and
-the blocks that follow. Where rows do not change, these are exchangeable.
+Held-out blocks have learnt rows on both sides, and do not show it. So small fits look forwards:
+each learns the rows up to some time, and scores blocks held out of these and the blocks that
+follow. If rows do not change, both are exchangeable.
 """
 
 from collections.abc import Iterator
@@ -37,14 +37,7 @@ def check_time(
 ) -> list[Finding]:
     """Findings on the times of rows: that they start again, and that rows change.
 
-    Parameters
-    ----------
-    code : ndarray of int of shape (n_rows,)
-        0 where a row is normal.
-    plan : Plan
-        That of the fit, of which these are all rows or a sample.
-    rate : float
-        The false-alarm rate that is promised.
+    `code` is 0 where a row is normal; the rows are all of a fit with this plan, or a sample.
     """
     assert table.groups is not None  # rows in time
     found, normal = _restarts(table.groups), np.flatnonzero(code == 0)
@@ -79,29 +72,19 @@ def _finding(columns: list[str], *, rate: float, broken: float) -> Finding:
 
 @dataclass(frozen=True)
 class _Forecast:
-    """Rows that a fit to what was before has not learnt, the highest score first.
+    """Rows that a fit to earlier ones has not learnt, the highest score first."""
 
-    Attributes
-    ----------
-    unit : ndarray of int of shape (n_rows,)
-        The block of each row; those that follow come after those held out in between.
-    weight : ndarray of shape (n_rows,)
-        1 over the number of rows of the block.
-    n_between, n_following : int
-        The blocks of either sort.
-    """
-
-    unit: np.ndarray
-    weight: np.ndarray
-    n_between: int
-    n_following: int
+    unit: np.ndarray  # the block of each row; those that follow come after those between
+    weight: np.ndarray  # 1 over the number of rows of the block
+    n_between: int  # blocks held out among the learnt rows
+    n_following: int  # blocks after these
 
     def rate(self, promised: float) -> float:
-        """The share of rows that follow above the threshold of the blocks held out in between."""
+        """The share of following rows above the threshold that the blocks between give."""
         return float(self._rates(np.arange(self.n_between + self.n_following)[None], promised)[0])
 
     def rates_by_chance(self, promised: float, rng: np.random.RandomState) -> np.ndarray:
-        """The same where which blocks follow is drawn by lot."""
+        """The same where it is random which blocks follow."""
         n = self.n_between + self.n_following
         return self._rates(np.array([rng.permutation(n) for _ in range(_N_PERMUTATIONS)]), promised)
 
@@ -115,7 +98,7 @@ class _Forecast:
 
 
 def _forecasts(rows: Table, plan: Plan, config: Config, *, rate: float) -> Iterator[_Forecast]:
-    """One for each cut at which there are enough blocks on either side."""
+    """One for each cut with enough blocks on either side."""
     grouping, groups = plan.holdout.grouping, rows.groups
     assert grouping is not None  # rows in time
     assert groups is not None
@@ -155,11 +138,11 @@ def _order(units: np.ndarray, time: np.ndarray) -> tuple[np.ndarray, int]:
 def _forecast(
     plan: Plan, before: Table, labels: RowLabels, after: Table, config: Config
 ) -> _Forecast:
-    """What a fit to the rows before makes of blocks among them, and of the rows after."""
+    """The scores, by a fit to the rows before, of blocks among them and of the rows after."""
     evidence = gather(plan, plan.align(before), labels)
     score, held = Score.solve(plan.terms, evidence.sums, config), evidence.held_out
     grouping = plan.holdout.grouping
-    assert grouping is not None  # nor are the groups of the rows
+    assert grouping is not None
     assert after.groups is not None
     later = grouping.units(after.groups, key=plan.holdout.key)
     scores = [score(held.rows), score(plan.encode(after))]
@@ -172,7 +155,7 @@ def _forecast(
 
 
 def _moved(rows: Table, plan: Plan) -> list[str]:
-    """The columns whose blocks differ most before and after a cut, at most three."""
+    """The columns that differ most before and after a cut, at most three."""
     grouping = plan.holdout.grouping
     assert rows.groups is not None
     assert grouping is not None
@@ -196,9 +179,9 @@ def _moved(rows: Table, plan: Plan) -> list[str]:
 
 
 def _restarts(groups: RowGroups) -> list[Finding]:
-    """A finding where times begin anew from row to row, and the stretches lie over each other.
+    """A finding if times go back from row to row, to times that were there before.
 
-    So they do where several runs stand below each other in a table, each with a clock of its own.
+    That is so if several runs, each with its own clock, follow each other in a table.
     """
     order = np.argsort(groups.group, kind="stable")
     time, same = groups.time[order], np.diff(groups.group[order].astype(float)) == 0
