@@ -195,7 +195,7 @@ class KindRows(Kept, WithoutCaches):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Evidence(Kept, WithoutCaches):
+class Evidence(WithoutCaches):
     """What rows teach under a plan."""
 
     sums: Statistics  # over learnt rows; the score is solved from them
@@ -265,10 +265,11 @@ class Evidence(Kept, WithoutCaches):
 
     def state(self) -> dict[str, Any]:
         """The parts of a model file."""
-        return super().state() | {"kinds": self.kinds.state(), "n_normal": float(self.n_normal)}
+        own = {name: getattr(self, name) for name in self.SCHEMAS}
+        return own | {"kinds": self.kinds.state(), "n_normal": float(self.n_normal)}
 
     @classmethod
-    def from_state(cls, state: dict[str, Any], *, plan: Plan) -> Self:  # type: ignore[override]
+    def from_state(cls, state: dict[str, Any], *, plan: Plan) -> Self:
         """The evidence of these parts, under a plan."""
         check_parts(state, cls.SCHEMAS, "Evidence")
         kinds, n_normal = KindRows.from_state(state["kinds"]), int(state["n_normal"])
@@ -500,8 +501,9 @@ def _with_fewer_held_out(
     lower = int(hashes[most])
     if 2 * (hashes < np.uint64(lower)).sum() < most:
         lower += 1
-    bounds = {"anomaly_bound" if anomalous else "bound": lower}
-    plan = replace(plan, holdout=replace(plan.holdout, **bounds))
+    rule = plan.holdout
+    rule = replace(rule, anomaly_bound=lower) if anomalous else replace(rule, bound=lower)
+    plan = replace(plan, holdout=rule)
     leaves = concerned & (held.hashes >= np.uint64(lower))
     moved = held.take(np.flatnonzero(leaves))
     kinds = ("", *evidence.labels.kinds)

@@ -9,7 +9,7 @@ import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -21,14 +21,17 @@ from eqsep.schemas import (
     BOUND,
     FLAG,
     KEY,
+    NONE,
     RATE,
+    TEXT,
     TEXTS,
-    Schema,
     array_of,
     bounded,
     check_parts,
     damaged,
+    either,
     entries,
+    items,
     kept,
 )
 from eqsep.tables.encoder import Encoder, id_columns
@@ -101,11 +104,18 @@ class Grouping:
     """How rows that belong together are held out: by group, by block of time, or by both."""
 
     columns: tuple[str | None, str | None]  # the names of the columns of groups and of times
-    # Times between which the blocks of the first fit lie; later ones have their mean length. Or
-    # empty.
+    # Times between which the blocks of the first fit lie, or none; later blocks have their mean
+    # length.
     edges: tuple[float, ...] = ()
     row_bound: int = _ALL  # of a held-out group, rows with a hash below this calibrate
     gap: float = _GAP  # the share of a block next to a held-out one that is left out
+
+    SCHEMAS: ClassVar = {
+        "columns": items(either(NONE, TEXT)),
+        "edges": bounded(None, dtype="float64"),
+        "row_bound": BOUND,
+        "gap": RATE,
+    }
 
     @property
     def unit(self) -> str:
@@ -188,38 +198,25 @@ class Grouping:
 
     def state(self) -> dict[str, Any]:
         """The parts of a model file."""
-        return {
+        own = {name: getattr(self, name) for name in self.SCHEMAS}
+        return own | {
             "columns": list(self.columns),
             "edges": np.array(self.edges, dtype=float),
             "row_bound": np.uint64(self.row_bound),
-            "gap": float(self.gap),
         }
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The grouping of these parts."""
-        check_parts(state, _GROUPING, "Grouping")
+        check_parts(state, cls.SCHEMAS, "Grouping")
+        if len(state["columns"]) != 2:
+            damaged("it does not name one column of groups and one of times")
         edges, (group, time) = state["edges"], state["columns"]
         if len(edges) in (1, 2) or (np.diff(edges) <= 0).any():
             damaged("the times between which its blocks lie do not rise")
         if (time is None and len(edges)) or (group is None and not len(edges)):
             damaged("it has blocks of time without times, or neither groups nor blocks")
         return cls((group, time), tuple(edges.tolist()), int(state["row_bound"]), state["gap"])
-
-
-_GROUPING = {
-    "columns": Schema(
-        "the names of two columns, or None",
-        lambda value, sizes: (  # noqa: ARG005
-            type(value) is list
-            and len(value) == 2
-            and all(type(v) in (str, type(None)) for v in value)
-        ),
-    ),
-    "edges": bounded(None, dtype="float64"),
-    "row_bound": BOUND,
-    "gap": RATE,
-}
 
 
 def n_held_out_groups(n: int, *, rate: float, config: Config) -> int:
@@ -260,6 +257,17 @@ class HoldOut:
     # Of rows to name alarms by, for kinds with many rows.
     kind_bounds: Mapping[str, int] = field(default_factory=dict)
     keeps_kinds: bool = True  # False for models of version 0.1: alarms are named by likeness alone
+
+    SCHEMAS: ClassVar = {
+        "columns": array_of(None, kinds="i"),
+        "key": KEY,
+        "bound": BOUND,
+        "anomaly_bound": BOUND,
+        "anomaly_kinds": TEXTS,
+        "grouping": kept(Grouping, optional=True),
+        "kind_bounds": entries(BOUND),
+        "keeps_kinds": FLAG,
+    }
 
     @classmethod
     def choose(
@@ -346,47 +354,30 @@ class HoldOut:
 
     def state(self) -> dict[str, Any]:
         """The parts of a model file; bounds may have all 64 bits set, and are NumPy's numbers."""
-        return {
-            "columns": self.columns,
-            "key": self.key,
+        own = {name: getattr(self, name) for name in self.SCHEMAS}
+        return own | {
             "bound": np.uint64(self.bound),
             "anomaly_bound": np.uint64(self.anomaly_bound),
             "anomaly_kinds": list(self.anomaly_kinds),
-            "grouping": self.grouping,
             "kind_bounds": {kind: np.uint64(bound) for kind, bound in self.kind_bounds.items()},
-            "keeps_kinds": self.keeps_kinds,
         }
 
     @classmethod
     def from_state(cls, state: dict[str, Any], *, encoder: Encoder) -> Self:
         """The rule of these parts, for tables of an encoder."""
-        check_parts(state, _HOLDOUT, "HoldOut")
+        check_parts(state, cls.SCHEMAS, "HoldOut")
         columns = state["columns"].astype(int)
         inside = len(columns) and columns[0] >= 0 and columns[-1] < len(encoder.columns)
         if len(columns) and not (inside and (np.diff(columns) > 0).all()):
             damaged("the columns that decide which rows calibrate are not those of its table")
-        return cls(
-            columns=columns,
-            key=state["key"],
-            bound=int(state["bound"]),
-            anomaly_bound=int(state["anomaly_bound"]),
-            anomaly_kinds=tuple(state["anomaly_kinds"]),
-            grouping=state["grouping"],
-            kind_bounds={kind: int(bound) for kind, bound in state["kind_bounds"].items()},
-            keeps_kinds=state["keeps_kinds"],
-        )
-
-
-_HOLDOUT = {
-    "columns": array_of(None, kinds="i"),
-    "key": KEY,
-    "bound": BOUND,
-    "anomaly_bound": BOUND,
-    "anomaly_kinds": TEXTS,
-    "grouping": kept(Grouping, optional=True),
-    "kind_bounds": entries(BOUND),
-    "keeps_kinds": FLAG,
-}
+        own_types = {
+            "columns": columns,
+            "bound": int(state["bound"]),
+            "anomaly_bound": int(state["anomaly_bound"]),
+            "anomaly_kinds": tuple(state["anomaly_kinds"]),
+            "kind_bounds": {kind: int(bound) for kind, bound in state["kind_bounds"].items()},
+        }
+        return cls(**state | own_types)
 
 
 def _bounds(

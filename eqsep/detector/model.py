@@ -32,10 +32,10 @@ class Verdicts(NamedTuple):
 
     def columns(self) -> dict[str, np.ndarray]:
         """The arrays by their names."""
-        return dict(zip(VERDICTS, self, strict=True))
+        return self._asdict()
 
 
-VERDICTS = ("score", "p_value", "alarm", "kind")
+VERDICTS = Verdicts._fields
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -88,7 +88,6 @@ class Model(WithoutCaches):
         *,
         promise: Promise,
         caution: Finding | None = None,
-        left_out: tuple[str, ...] = (),
     ) -> Self:
         """The model that a plan and evidence give."""
         evidence = replace(evidence, held_out=evidence.held_out.sorted(key=plan.holdout.key))
@@ -102,13 +101,12 @@ class Model(WithoutCaches):
             calibration=calibrate(score, evidence.held_out),
             namer=_namer(plan, evidence, config),
             caution=caution,
-            left_out=left_out,
         )
 
     def taught(self, evidence: Evidence) -> "Model":
         """The model once learning has changed the evidence."""
-        fixed = {"promise": self.promise, "caution": self.caution, "left_out": self.left_out}
-        return Model.solve(self.plan, evidence, self.config, **fixed)
+        solved = Model.solve(self.plan, evidence, self.config, promise=self.promise)
+        return replace(solved, caution=self.caution, left_out=self.left_out)
 
     def promising(self, promise: Promise) -> "Model":
         """The same model with another promise; warns where rows are too few for it."""

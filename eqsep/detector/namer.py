@@ -151,7 +151,9 @@ class Judges(Kept, WithoutCaches):
                 _, place, counts = np.unique(groups[own], return_inverse=True, return_counts=True)
                 n_units[-1], weight = len(counts), 1 / counts[place]
             tables.append(_weights_by_rank(rank, weight, self.fold[own], self.n_folds))
-        return _Ranks(self._first, *ordered, np.concatenate(tables), np.array(n_units))
+        lacking, distance = ordered
+        weights = np.concatenate(tables)
+        return _Ranks(self._first, lacking, distance, weights, np.array(n_units))
 
     @cached_property
     def _near(self) -> tuple[SparseManhattan, np.ndarray, np.ndarray]:
@@ -245,12 +247,13 @@ class Namer(WithoutCaches):
 
     def short_kinds(self, rate: float) -> dict[str, int]:
         """The kinds with too few examples, or groups, to promise a rate; and how many they have."""
-        units = {kind: self.examples.n_units(kind) for kind in self.kinds}
-        return {kind: n for kind, n in units.items() if n < rows_for(rate)}
+        units = zip(self.kinds, self._n_units.tolist(), strict=True)
+        return {kind: n for kind, n in units if n < rows_for(rate)}
 
     def needs_kind_likeness(self, rate: float) -> bool:
         """Whether some kinds have too few examples, so that likeness may name them."""
-        return bool(self.kinds) and (not self.has_promise or self._limits(rate).any_short)
+        few = self._n_units < rows_for(rate)
+        return bool(self.kinds) and (not self.has_promise or bool(few.any()))
 
     def p_values(self, rows: np.ndarray) -> np.ndarray:
         """The p-value of "this row is of kind k" for packed rows.  -> (n, n_kinds)"""
@@ -272,17 +275,27 @@ class Namer(WithoutCaches):
         """
         if not self.has_promise:
             assert likeness is not None
-            most = likeness.argmax(axis=1)[:, None] == np.arange(likeness.shape[1])
-            is_like = most & (likeness > LIKE)
+            is_like = _most_like(likeness)
             return is_like, is_like.astype(float)
         p, votes = self._p_values_and_votes(rows)
-        return self._limits(rate).sets(p, votes, likeness), votes
+        few = self._n_units < rows_for(rate)
+        sets = p > np.where(few, 1 / (self._n_units + 1), rate) + 1e-9
+        if likeness is not None:
+            sets |= few & _most_like(likeness)
+        many_votes = np.minimum(votes.max(axis=1, keepdims=True), RIVAL)
+        return sets | (sets.any(axis=1, keepdims=True) & (votes >= many_votes)), votes
 
     def names(self, rows: np.ndarray, likeness: np.ndarray | None, *, rate: float) -> np.ndarray:
         """The seen kinds that each packed row, an alarm, may be of: "a", "a or b", or "unseen"."""
         if not self.kinds or not len(rows):
             return np.full(len(rows), UNSEEN, dtype=object)
-        return self._limits(rate).names(*self.sets(rows, likeness, rate=rate))
+        sets, votes = self.sets(rows, likeness, rate=rate)
+        n_names, kinds = sets.sum(axis=1), np.array([*self.kinds, UNSEEN], dtype=object)
+        names: np.ndarray = kinds[np.where(n_names, sets.argmax(axis=1), len(self.kinds))]
+        for i in np.flatnonzero(n_names > 1):  # those with most votes first, then alphabetically
+            own = [(-votes[i, k], self.kinds[k]) for k in np.flatnonzero(sets[i])]
+            names[i] = OR.join(kind for _, kind in sorted(own))
+        return names
 
     def taken_for(
         self, kind: str, rows: np.ndarray, likeness: np.ndarray | None, *, rate: float
@@ -305,61 +318,16 @@ class Namer(WithoutCaches):
             p[:, columns], votes[:, columns] = self.judges(rows)
         return p, votes
 
-    def _limits(self, rate: float) -> "_Limits":
-        if rate not in self._known_limits:
-            units = [self.examples.n_units(kind) for kind in self.kinds]
-            self._known_limits[rate] = _Limits.of(self.kinds, units, rate)
-        return self._known_limits[rate]
-
     @cached_property
-    def _known_limits(self) -> dict[float, "_Limits"]:
-        return {}
+    def _n_units(self) -> np.ndarray:
+        """How many examples, or groups of them, there are of each kind."""
+        return np.array([self.examples.n_units(kind) for kind in self.kinds], dtype=int)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _Limits:
-    """What decides on the names of a row, for each kind."""
-
-    # The p-value above which a kind is a name: the rate, or 1 / (n + 1) for few examples.
-    least: np.ndarray
-    is_short: np.ndarray  # which kinds have too few examples
-    order: np.ndarray  # of the kinds, alphabetically
-    kinds: np.ndarray  # their names, and then that of a row of none of them
-
-    @classmethod
-    def of(cls, kinds: tuple[str, ...], n_units: list[int], rate: float) -> Self:
-        is_short = np.array([n < rows_for(rate) for n in n_units], dtype=bool)
-        least = [1 / (n + 1) if short else rate for n, short in zip(n_units, is_short, strict=True)]
-        names = np.array([*kinds, UNSEEN], dtype=object)
-        order = np.argsort(names[:-1])
-        return cls(least=np.array(least), is_short=is_short, order=order, kinds=names)
-
-    @cached_property
-    def any_short(self) -> bool:
-        return bool(self.is_short.any())
-
-    def sets(self, p: np.ndarray, votes: np.ndarray, likeness: np.ndarray | None) -> np.ndarray:
-        """Which kinds are names of each row, by p-values, votes and likeness.  -> (n, n_kinds)"""
-        sets = np.empty(p.shape, dtype=bool)
-        likeness = np.zeros(p.shape) if likeness is None else likeness
-        _choose(p, votes, likeness, self.least, self.is_short, sets)
-        return sets
-
-    def names(self, sets: np.ndarray, votes: np.ndarray) -> np.ndarray:
-        """The names of each row, those with most votes first."""
-        ordered, code = np.empty(sets.shape, dtype=int), np.empty(len(sets), dtype=int)
-        _order(sets, votes, self.order, ordered, code)
-        names: np.ndarray = self.kinds[code]
-        for i in (code < 0).nonzero()[0].tolist():
-            own = tuple(ordered[i].tolist())
-            if own not in self._joined:
-                self._joined[own] = OR.join(self.kinds[k] for k in own if k >= 0)
-            names[i] = self._joined[own]
-        return names
-
-    @cached_property
-    def _joined(self) -> dict[tuple[int, ...], str]:
-        return {}
+def _most_like(likeness: np.ndarray) -> np.ndarray:
+    """Whether each kind is the one that a row is most like, and enough to be called so."""
+    most = likeness.argmax(axis=1)[:, None] == np.arange(likeness.shape[1])
+    return np.asarray(most & (likeness > LIKE))
 
 
 @compiled(fastmath=_NO_NAN)
@@ -417,41 +385,3 @@ def _p_values(
                 )
                 total += weight_from_rank[max(by_votes, by_distance) + k, f]
             p[i, k] = total / (n_units[k] + 1)
-
-
-@compiled
-def _choose(p: Any, votes: Any, likeness: Any, least: Any, is_short: Any, sets: Any) -> None:
-    for i in range(sets.shape[0]):
-        like = voted = 0
-        is_named = False
-        for k in range(sets.shape[1]):
-            like = k if likeness[i, k] > likeness[i, like] else like
-            voted = k if votes[i, k] > votes[i, voted] else voted
-        for k in range(sets.shape[1]):
-            is_like = k == like and is_short[k] and likeness[i, k] > LIKE
-            sets[i, k] = p[i, k] > least[k] + 1e-9 or is_like
-            is_named |= sets[i, k]
-        for k in range(sets.shape[1]):
-            sets[i, k] |= is_named and votes[i, k] >= min(votes[i, voted], RIVAL)
-
-
-@compiled
-def _order(sets: Any, votes: Any, order: Any, ordered: Any, code: Any) -> None:
-    """The kinds of each row, those with most votes first, then alphabetically; -1 after them.
-
-    The code of a row is its only kind, the number of kinds if it has none, or -1 if it has several.
-    """
-    for i in range(sets.shape[0]):
-        n = 0
-        for j in range(order.shape[0]):
-            ordered[i, j] = -1
-        for j in range(order.shape[0]):
-            k = order[j]
-            if sets[i, k]:
-                at = n
-                while at and votes[i, k] > votes[i, ordered[i, at - 1]]:
-                    ordered[i, at] = ordered[i, at - 1]
-                    at -= 1
-                ordered[i, at] = k
-                n += 1
-        code[i] = -1 if n > 1 else (ordered[i, 0] if n else order.shape[0])

@@ -137,7 +137,17 @@ class Windows:
     @property
     def added(self) -> list[str]:
         """The columns of windows."""
-        return [name for column in self.windowed for name in _names(column, self.length)]
+        return list(self._sources)
+
+    @property
+    def _sources(self) -> dict[str, tuple[str, str]]:
+        """The kind and the name of the column that each column of windows is computed from."""
+        return {
+            name: (kind, column)
+            for column, kind in zip(self.columns, self.kinds, strict=True)
+            if kind
+            for name in _names(column, self.length)
+        }
 
     @property
     def windowed(self) -> list[str]:
@@ -168,12 +178,10 @@ class Windows:
         values = np.column_stack([c.numbers(kind) for c, kind in of_kind if kind])
         runs = Runs() if runs is None else runs
         windows = self._windows(values, table.groups, runs)
-        arrays = iter(np.stack(windows, axis=2).reshape(len(values), -1).T)
+        arrays = np.stack(windows, axis=2).reshape(len(values), -1).T
         more = [
-            Column(name, kind, next(arrays), derived_from=column)
-            for column, kind in zip(self.columns, self.kinds, strict=True)
-            if kind
-            for name in _names(column, self.length)
+            Column(name, kind, array, derived_from=column)
+            for (name, (kind, column)), array in zip(self._sources.items(), arrays, strict=True)
         ]
         return replace(table, columns=[*table.columns, *more])
 
@@ -185,18 +193,11 @@ class Windows:
         """The same table; windows that came as plain values are marked as windows."""
         if any(column.derived_from is not None for column in table.columns):
             return table
-        known = {
-            name: (kind, column)
-            for column, kind in zip(self.columns, self.kinds, strict=True)
-            if kind
-            for name in _names(column, self.length)
-        }
-        columns = [
-            Column(column.name, found[0], column.numbers(found[0]), derived_from=found[1])
-            if (found := known.get(column.name))
-            else column
-            for column in table.columns
-        ]
+        columns = list(table.columns)
+        for i, column in enumerate(columns):
+            if column.name in self._sources:
+                kind, source = self._sources[column.name]
+                columns[i] = Column(column.name, kind, column.numbers(kind), derived_from=source)
         return replace(table, columns=columns)
 
     def apply(self, table: Table, grouping: Grouping | None, *, runs: Runs | None = None) -> Table:
