@@ -8,10 +8,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from eqsep import schemas
 from eqsep.arrays import WithoutCaches
 from eqsep.detector.holdout import NO_GROUPS, STEP, Grouping, usable
 from eqsep.errors import EqsepWarning, ParameterError, UserError, warn
-from eqsep.schemas import NONE, NOT_NEGATIVE, RATE, Kept, array_of, bounded, damaged, either
 
 CONFIDENCE = 0.95  # of the interval that is given for every model
 _LEVELS = (0.5, 0.75, 0.9)  # shares of the held-out anomalies, the most alike ones, to count by
@@ -43,7 +43,7 @@ def checked_fdr(fdr: object) -> float:
 
 
 @dataclass(frozen=True)
-class Promise(Kept):
+class Promise(schemas.Kept):
     """The rates that a model promises; they may change after the fit."""
 
     false_alarm_rate: float = 0.01  # the share of new normal rows that may raise an alarm
@@ -51,9 +51,9 @@ class Promise(Kept):
     unseen_rate: float = 0.05  # the share of rows of a seen kind that may be called "unseen"
 
     SCHEMAS: ClassVar = {
-        "false_alarm_rate": RATE,
-        "confidence": either(NONE, RATE),
-        "unseen_rate": RATE,
+        "false_alarm_rate": schemas.RATE,
+        "confidence": schemas.either(schemas.NONE, schemas.RATE),
+        "unseen_rate": schemas.RATE,
     }
 
     def __post_init__(self) -> None:
@@ -74,7 +74,7 @@ class RateInterval(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration(Kept, WithoutCaches):
+class Calibration(schemas.Kept, WithoutCaches):
     """The scores of normal rows that were held out of the fit, in a random order.
 
     A new normal row is as likely to have any rank among them (split conformal prediction), so p(s)
@@ -103,10 +103,10 @@ class Calibration(Kept, WithoutCaches):
     groups: np.ndarray = field(default_factory=lambda: NO_GROUPS)
 
     SCHEMAS: ClassVar = {
-        "scores": bounded(None, dtype="float64"),
-        "anomaly_scores": bounded(None, dtype="float64"),
-        "n_anomalies": NOT_NEGATIVE,
-        "groups": array_of(None, kinds="u"),
+        "scores": schemas.bounded(None, dtype="float64"),
+        "anomaly_scores": schemas.bounded(None, dtype="float64"),
+        "n_anomalies": schemas.NOT_NEGATIVE,
+        "groups": schemas.array_of(None, kinds="u"),
     }
 
     # Which rows count
@@ -275,7 +275,7 @@ class Calibration(Kept, WithoutCaches):
         """The calibration of these parts."""
         made = super().from_state(state, **others)
         if len(made.groups) not in (0, len(made.scores)) or made.groups.dtype != np.uint64:
-            damaged("its held-out rows have more groups, or fewer, than there are")
+            schemas.damaged("its held-out rows have more groups, or fewer, than there are")
         return made
 
 

@@ -5,9 +5,9 @@ from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
 from typing import Any, Self
 
+from eqsep import schemas
 from eqsep.engine.kernels import are_powers
 from eqsep.errors import ParameterError
-from eqsep.schemas import check_names, damaged
 
 UNLABELLED_ROWS = ("auto", "trusted", "doubted")
 
@@ -126,12 +126,12 @@ class Config:
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The config of these parts; what an older file lacks has its default."""
         names = [field.name for field in fields(cls)]
-        check_names(state, "Config", required=(), optional=names)
+        schemas.check_names(state, "Config", required=(), optional=names)
         powers = state.get("powers")
         try:
             return cls(**state | ({"powers": tuple(powers)} if type(powers) is list else {}))
         except ParameterError as error:
-            damaged(f"its config cannot be: {str(error).rstrip('.')}")
+            schemas.damaged(f"its config cannot be: {str(error).rstrip('.')}")
 
 
 _LEAST = {"n_landmarks": 2, "n_folds": 2, "few_anomalies": 0}  # of whole numbers; of others 1

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from eqsep import schemas
 from eqsep.arrays import WithoutCaches
 from eqsep.detector.config import Config
 from eqsep.detector.holdout import NO_GROUPS, n_held_out, row_hashes
@@ -16,18 +17,6 @@ from eqsep.engine.nystroem import Statistics, narrowed, widened
 from eqsep.errors import UserError
 from eqsep.labels import RowLabels
 from eqsep.progress import reporter
-from eqsep.schemas import (
-    DICT,
-    FLAG,
-    KEY,
-    NOT_NEGATIVE,
-    Kept,
-    array_of,
-    bounded,
-    check_parts,
-    damaged,
-    kept,
-)
 from eqsep.tables.encodings import FAR
 from eqsep.tables.reading import Table
 
@@ -35,7 +24,7 @@ _FEWEST_KIND_ROWS, _MOST_VALUES = 200, 200_000  # of a kind that are kept where 
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class HeldOutRows(Kept, WithoutCaches):
+class HeldOutRows(schemas.Kept, WithoutCaches):
     """Encoded rows held out of the fit: normal ones, which calibrate, and some anomalies."""
 
     rows: np.ndarray  # float32, (n, n_encoded)
@@ -47,11 +36,11 @@ class HeldOutRows(Kept, WithoutCaches):
     provisional_names: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     SCHEMAS: ClassVar = {
-        "rows": bounded(None, None, dtype="float32"),
-        "kind": array_of(None, kinds="U"),
-        "hashes": array_of(None, kinds="u"),
-        "weight": bounded(None, dtype="float64"),
-        "in_groups": FLAG,
+        "rows": schemas.bounded(None, None, dtype="float32"),
+        "kind": schemas.array_of(None, kinds="U"),
+        "hashes": schemas.array_of(None, kinds="u"),
+        "weight": schemas.bounded(None, dtype="float64"),
+        "in_groups": schemas.FLAG,
     }
 
     @cached_property
@@ -119,7 +108,7 @@ class HeldOutRows(Kept, WithoutCaches):
         """The rows of these parts."""
         made = super().from_state(state, **others)
         if len({len(state[name]) for name in _HELD_ARRAYS}) != 1:
-            damaged("its held-out rows have not a kind, a hash and a weight each")
+            schemas.damaged("its held-out rows have not a kind, a hash and a weight each")
         return made
 
 
@@ -127,7 +116,7 @@ _HELD_ARRAYS = ("rows", "kind", "hashes", "weight")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class KindRows(Kept, WithoutCaches):
+class KindRows(schemas.Kept, WithoutCaches):
     """Learnt rows of the seen kinds, to name alarms by."""
 
     rows: np.ndarray  # float32, (n, n_packed): packed, as trees see them
@@ -136,10 +125,10 @@ class KindRows(Kept, WithoutCaches):
     key: int  # of the hashes
 
     SCHEMAS: ClassVar = {
-        "rows": bounded(None, None, dtype="float32"),
-        "kind": array_of(None, kinds="U"),
-        "groups": array_of(None, kinds="u"),
-        "key": KEY,
+        "rows": schemas.bounded(None, None, dtype="float32"),
+        "kind": schemas.array_of(None, kinds="U"),
+        "groups": schemas.array_of(None, kinds="u"),
+        "key": schemas.KEY,
     }
 
     def __add__(self, other: "KindRows") -> "KindRows":
@@ -207,11 +196,11 @@ class Evidence(WithoutCaches):
     learnt_names: NamesByColumn = field(default_factory=dict)
 
     SCHEMAS: ClassVar = {
-        "sums": kept(Statistics),
-        "held_out": kept(HeldOutRows),
-        "kinds": DICT,
-        "labels": kept(RowLabels),
-        "n_normal": NOT_NEGATIVE,
+        "sums": schemas.kept(Statistics),
+        "held_out": schemas.kept(HeldOutRows),
+        "kinds": schemas.DICT,
+        "labels": schemas.kept(RowLabels),
+        "n_normal": schemas.NOT_NEGATIVE,
     }
 
     def __add__(self, other: "Evidence") -> "Evidence":
@@ -271,7 +260,7 @@ class Evidence(WithoutCaches):
     @classmethod
     def from_state(cls, state: dict[str, Any], *, plan: Plan) -> Self:
         """The evidence of these parts, under a plan."""
-        check_parts(state, cls.SCHEMAS, "Evidence")
+        schemas.check_parts(state, cls.SCHEMAS, "Evidence")
         kinds, n_normal = KindRows.from_state(state["kinds"]), int(state["n_normal"])
         evidence = cls(**state | {"kinds": kinds, "n_normal": n_normal})
         evidence._check(plan)
@@ -281,29 +270,29 @@ class Evidence(WithoutCaches):
         """Refuse parts of a file that do not fit the plan."""
         terms, n = plan.terms, 1 + len(self.labels.kinds)
         if self.sums.moment.shape != (len(terms.landmarks), n):
-            damaged("its sums are not those of its landmarks and kinds")
+            schemas.damaged("its sums are not those of its landmarks and kinds")
         if terms.likeness_weight and self.sums.anomalous is None:
-            damaged("the sums of its anomalous rows are not there")
+            schemas.damaged("the sums of its anomalous rows are not there")
         n_leaves = 0 if terms.trees is None else terms.trees.n_leaves
         if (0 if self.sums.leaves is None else len(self.sums.leaves)) != n_leaves:
-            damaged("the leaves of its trees have not one sum each")
+            schemas.damaged("the leaves of its trees have not one sum each")
         held, kinds, in_groups = self.held_out, self.kinds, plan.holdout.grouping is not None
         if held.rows.shape[1] != terms.landmarks.shape[1] or held.hashes.dtype != np.uint64:
-            damaged("its held-out rows have not the columns of its table")
+            schemas.damaged("its held-out rows have not the columns of its table")
         if held.in_groups != in_groups or (
             len(kinds.rows) and in_groups != bool(len(kinds.groups))
         ):
-            damaged("its rows have groups, or lack them")
+            schemas.damaged("its rows have groups, or lack them")
         if len(kinds.kind) != len(kinds.rows) or len(kinds.groups) not in (0, len(kinds.rows)):
-            damaged("the rows that it names alarms by have not a kind each, or not a group")
+            schemas.damaged("the rows that it names alarms by have not a kind each, or not a group")
         if kinds.groups.dtype != np.uint64 or kinds.key != plan.holdout.key:
-            damaged("the rows that it names alarms by are hashed by another key")
+            schemas.damaged("the rows that it names alarms by are hashed by another key")
         if kinds.rows.shape[1] != len(terms.pack.first):
-            damaged("the rows that it names alarms by are not of its columns")
+            schemas.damaged("the rows that it names alarms by are not of its columns")
         if not set(kinds.kind.tolist()) <= set(self.labels.kinds):
-            damaged("the rows that it names alarms by are not of its kinds")
+            schemas.damaged("the rows that it names alarms by are not of its kinds")
         if len(kinds.rows) and not plan.holdout.keeps_kinds:
-            damaged("it has rows to name alarms by, and keeps none")
+            schemas.damaged("it has rows to name alarms by, and keeps none")
 
 
 def _columns(labels: RowLabels, others: RowLabels) -> list[int]:

@@ -169,9 +169,10 @@ class Explainer:
         terms = self.plan.terms
         rows = np.concatenate([terms.landmarks[terms.is_normal], self.calibrating])
         scores = self.score(rows)
-        passes = scores <= self.threshold  # others are no measure, unless there are none
-        kept = passes if passes.any() else ~passes
-        return rows[kept], scores[kept]
+        usable = scores <= self.threshold
+        if not usable.any():
+            usable[:] = True
+        return rows[usable], scores[usable]
 
     @property
     def _normal_rows(self) -> np.ndarray:
@@ -198,10 +199,6 @@ class Explainer:
     def _known_values(self) -> dict[int, dict[str, str]]:
         return {}
 
-    @cached_property
-    def _known_texts(self) -> dict[tuple[int, bytes], str]:
-        return {}
-
     def _distance(self, rows: np.ndarray) -> np.ndarray:
         """From encoded rows to the normal ones.  (n, n_encoded) -> (n, n_normal)"""
         far: np.ndarray = self._packed_distance(self.plan.encoder.pack(rows))
@@ -222,18 +219,10 @@ class Explainer:
     def _values(self, i: int) -> dict[str, str]:
         """What the i-th normal row has in each column."""
         if i not in self._known_values:
-            names, outputs = self.plan.encoder.column_names, self._outputs[i]
-            self._known_values[i] = {names[j]: self._text(j, outputs) for j in self._columns}
+            encoder, outputs = self.plan.encoder, self._outputs[i]
+            names = encoder.column_names
+            self._known_values[i] = {names[j]: encoder.decode(j, outputs) for j in self._columns}
         return dict(self._known_values[i])
-
-    def _text(self, j: int, outputs: np.ndarray) -> str:
-        """What outputs say of a column; most have few values."""
-        encoder = self.plan.encoder
-        first, last = np.searchsorted(encoder.output_source, [j, j + 1])
-        key = j, outputs[first:last].tobytes()
-        if key not in self._known_texts:
-            self._known_texts[key] = encoder.decode(j, outputs)
-        return self._known_texts[key]
 
     def _compared(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The nearest normal row of each, its score, and each column's part of the difference."""

@@ -13,27 +13,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from eqsep import schemas
 from eqsep.detector.config import Config
 from eqsep.engine.nystroem import row_keys
 from eqsep.errors import UserError
 from eqsep.labels import UNLABELLED, RowLabels
-from eqsep.schemas import (
-    BOUND,
-    FLAG,
-    KEY,
-    NONE,
-    RATE,
-    TEXT,
-    TEXTS,
-    array_of,
-    bounded,
-    check_parts,
-    damaged,
-    either,
-    entries,
-    items,
-    kept,
-)
 from eqsep.tables.encoder import Encoder, id_columns
 from eqsep.tables.reading import RowGroups, Table
 
@@ -111,10 +95,10 @@ class Grouping:
     gap: float = _GAP  # the share of a block next to a held-out one that is left out
 
     SCHEMAS: ClassVar = {
-        "columns": items(either(NONE, TEXT)),
-        "edges": bounded(None, dtype="float64"),
-        "row_bound": BOUND,
-        "gap": RATE,
+        "columns": schemas.items(schemas.either(schemas.NONE, schemas.TEXT)),
+        "edges": schemas.bounded(None, dtype="float64"),
+        "row_bound": schemas.BOUND,
+        "gap": schemas.RATE,
     }
 
     @property
@@ -208,14 +192,14 @@ class Grouping:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The grouping of these parts."""
-        check_parts(state, cls.SCHEMAS, "Grouping")
+        schemas.check_parts(state, cls.SCHEMAS, "Grouping")
         if len(state["columns"]) != 2:
-            damaged("it does not name one column of groups and one of times")
+            schemas.damaged("it does not name one column of groups and one of times")
         edges, (group, time) = state["edges"], state["columns"]
         if len(edges) in (1, 2) or (np.diff(edges) <= 0).any():
-            damaged("the times between which its blocks lie do not rise")
+            schemas.damaged("the times between which its blocks lie do not rise")
         if (time is None and len(edges)) or (group is None and not len(edges)):
-            damaged("it has blocks of time without times, or neither groups nor blocks")
+            schemas.damaged("it has blocks of time without times, or neither groups nor blocks")
         return cls((group, time), tuple(edges.tolist()), int(state["row_bound"]), state["gap"])
 
 
@@ -259,14 +243,14 @@ class HoldOut:
     keeps_kinds: bool = True  # False for models of version 0.1: alarms are named by likeness alone
 
     SCHEMAS: ClassVar = {
-        "columns": array_of(None, kinds="i"),
-        "key": KEY,
-        "bound": BOUND,
-        "anomaly_bound": BOUND,
-        "anomaly_kinds": TEXTS,
-        "grouping": kept(Grouping, optional=True),
-        "kind_bounds": entries(BOUND),
-        "keeps_kinds": FLAG,
+        "columns": schemas.array_of(None, kinds="i"),
+        "key": schemas.KEY,
+        "bound": schemas.BOUND,
+        "anomaly_bound": schemas.BOUND,
+        "anomaly_kinds": schemas.TEXTS,
+        "grouping": schemas.kept(Grouping, optional=True),
+        "kind_bounds": schemas.entries(schemas.BOUND),
+        "keeps_kinds": schemas.FLAG,
     }
 
     @classmethod
@@ -365,11 +349,13 @@ class HoldOut:
     @classmethod
     def from_state(cls, state: dict[str, Any], *, encoder: Encoder) -> Self:
         """The rule of these parts, for tables of an encoder."""
-        check_parts(state, cls.SCHEMAS, "HoldOut")
+        schemas.check_parts(state, cls.SCHEMAS, "HoldOut")
         columns = state["columns"].astype(int)
         inside = len(columns) and columns[0] >= 0 and columns[-1] < len(encoder.columns)
         if len(columns) and not (inside and (np.diff(columns) > 0).all()):
-            damaged("the columns that decide which rows calibrate are not those of its table")
+            schemas.damaged(
+                "the columns that decide which rows calibrate are not those of its table"
+            )
         own_types = {
             "columns": columns,
             "bound": int(state["bound"]),

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from eqsep import schemas
 from eqsep.arrays import WithoutCaches
 from eqsep.checks import Finding
 from eqsep.detector.calibration import Calibration, Promise, anomalies_among, select
@@ -18,7 +19,6 @@ from eqsep.detector.plan import Plan
 from eqsep.detector.score import Score, fetched, leaf_votes
 from eqsep.errors import UserError, warn
 from eqsep.labels import NORMAL
-from eqsep.schemas import DICT, NONE, TEXTS, bounded, check_parts, damaged, either, kept
 from eqsep.tables.reading import read_table, with_groups
 
 
@@ -296,22 +296,22 @@ class Model(WithoutCaches):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The model of these parts."""
-        check_parts(state, _MODEL, "Model")
+        schemas.check_parts(state, _MODEL, "Model")
         plan, config, calibration = state["plan"], state["config"], state["calibration"]
         evidence = Evidence.from_state(state["evidence"], plan=plan)
         shape = (len(plan.terms.landmarks), 1 + len(evidence.labels.kinds))
         if state["coef"].shape != shape or state["likeness_coef"].shape != shape[:1]:
-            damaged("its coefficients are not those of its landmarks and kinds")
+            schemas.damaged("its coefficients are not those of its landmarks and kinds")
         held, n = evidence.held_out, evidence.held_out.is_normal
         if (n[1:] & ~n[:-1]).any() or len(calibration.scores) != n.sum():
-            damaged("its held-out rows have more scores, or fewer, than there are")
+            schemas.damaged("its held-out rows have more scores, or fewer, than there are")
         if len(calibration.anomaly_scores) != (~n).sum():
-            damaged("its held-out anomalies have more scores, or fewer, than there are")
+            schemas.damaged("its held-out anomalies have more scores, or fewer, than there are")
         if not np.array_equal(calibration.groups, held.groups):
-            damaged("its scores are of other groups than its held-out rows")
+            schemas.damaged("its scores are of other groups than its held-out rows")
         namer = _namer(plan, evidence, config)
         if (state["judges"] is None) == bool(len(evidence.kinds.rows)):
-            damaged("it lacks trees to name alarms by, or rows that they were grown on")
+            schemas.damaged("it lacks trees to name alarms by, or rows that they were grown on")
         if state["judges"] is not None:
             judges = Judges.from_state(
                 state["judges"],
@@ -340,16 +340,16 @@ class Model(WithoutCaches):
 
 
 _MODEL = {
-    "plan": kept(Plan),
-    "evidence": DICT,
-    "config": kept(Config),
-    "promise": kept(Promise),
-    "coef": bounded("m", "t", dtype="float64"),
-    "likeness_coef": bounded("m", dtype="float64"),
-    "calibration": kept(Calibration),
-    "judges": either(NONE, DICT),
-    "caution": kept(Finding, optional=True),
-    "left_out": TEXTS,
+    "plan": schemas.kept(Plan),
+    "evidence": schemas.DICT,
+    "config": schemas.kept(Config),
+    "promise": schemas.kept(Promise),
+    "coef": schemas.bounded("m", "t", dtype="float64"),
+    "likeness_coef": schemas.bounded("m", dtype="float64"),
+    "calibration": schemas.kept(Calibration),
+    "judges": schemas.either(schemas.NONE, schemas.DICT),
+    "caution": schemas.kept(Finding, optional=True),
+    "left_out": schemas.TEXTS,
 }
 
 

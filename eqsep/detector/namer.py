@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from eqsep import schemas
 from eqsep.arrays import WithoutCaches
 from eqsep.detector.config import Config
 from eqsep.detector.evidence import KindRows
@@ -21,7 +22,6 @@ from eqsep.engine.loops import compiled, in_threads, inlined
 from eqsep.engine.trees import Trees
 from eqsep.errors import UserError
 from eqsep.labels import OR, UNSEEN
-from eqsep.schemas import Kept, array_of, bounded, damaged, kept
 
 LIKE = 0.5  # the likeness above which an alarm gets the name of a kind without a promise
 RIVAL = 0.1  # the share of votes from which on a kind is named besides others
@@ -41,7 +41,7 @@ def rows_for(rate: float) -> int:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Judges(Kept, WithoutCaches):
+class Judges(schemas.Kept, WithoutCaches):
     """Compare packed rows with examples of each kind, by trees and by distance.
 
     A row is unlike a kind where few trees vote for it, or where no row of the kind is near:
@@ -60,11 +60,11 @@ class Judges(Kept, WithoutCaches):
     max_near: int  # the most rows of a kind to which distances are taken
 
     SCHEMAS: ClassVar = {  # the examples are in the evidence
-        "fold": array_of(None, kinds="i"),
-        "trees": kept(Trees),
-        "shares": bounded(None, None, dtype="float64"),
-        "lacking": array_of(None, finite=False),
-        "distance": array_of(None, finite=False),  # may be infinite
+        "fold": schemas.array_of(None, kinds="i"),
+        "trees": schemas.kept(Trees),
+        "shares": schemas.bounded(None, None, dtype="float64"),
+        "lacking": schemas.array_of(None, finite=False),
+        "distance": schemas.array_of(None, finite=False),  # may be infinite
     }
 
     @classmethod
@@ -171,17 +171,21 @@ class Judges(Kept, WithoutCaches):
         made = super().from_state(state, **others)
         examples, n_kinds = made.examples, len(made.sorted_kinds)
         if {len(made.fold), len(made.lacking), len(made.distance)} != {len(examples.rows)}:
-            damaged("the rows that it names alarms by have not a fold and a rank each")
+            schemas.damaged("the rows that it names alarms by have not a fold and a rank each")
         in_range = made.fold.min() >= 0 and made.fold.max() < made.n_folds
         if not in_range or (examples.kind[1:] < examples.kind[:-1]).any():
-            damaged("the rows that it names alarms by are not in order")
+            schemas.damaged("the rows that it names alarms by are not in order")
         trees, n_folds = made.trees, made.n_folds
         if len(trees.root) % n_folds or made.shares.shape != (trees.n_leaves, n_kinds):
-            damaged("the trees that it names alarms by are not those of its folds and kinds")
+            schemas.damaged(
+                "the trees that it names alarms by are not those of its folds and kinds"
+            )
         if trees.column.max(initial=0) >= examples.rows.shape[1]:
-            damaged("the trees that it names alarms by look at columns that its rows have not")
+            schemas.damaged(
+                "the trees that it names alarms by look at columns that its rows have not"
+            )
         if np.isnan(made.lacking).any() or np.isnan(made.distance).any():
-            damaged("how unlike its kind a row is, is no number")
+            schemas.damaged("how unlike its kind a row is, is no number")
         return made
 
 

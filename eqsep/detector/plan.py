@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from eqsep import schemas
 from eqsep.arrays import WithoutCaches
 from eqsep.detector.config import Config, check_unlabelled
 from eqsep.detector.holdout import STEP, HoldOut, n_held_out
@@ -14,18 +15,6 @@ from eqsep.detector.runs import Runs, Windows
 from eqsep.detector.score import Terms
 from eqsep.errors import UserError, quoted
 from eqsep.labels import UNLABELLED, RowLabels, read_row_labels
-from eqsep.schemas import (
-    DICT,
-    FLAG,
-    LABEL,
-    NONE,
-    POSITIVE,
-    Kept,
-    check_parts,
-    damaged,
-    either,
-    kept,
-)
 from eqsep.tables.encoder import Encoder
 from eqsep.tables.encodings import Learnt
 from eqsep.tables.reading import Table, read_table, row_parts, with_groups
@@ -35,7 +24,7 @@ NamesByColumn = Mapping[str, frozenset[str]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelReading(Kept):
+class LabelReading(schemas.Kept):
     """How labels, and missing ones, are read.
 
     A row that nobody has called anomalous is labelled normal or has no label. It is trusted to be
@@ -48,10 +37,10 @@ class LabelReading(Kept):
     unlabelled_weight: float  # of a row without a label, where it does not count as normal
 
     SCHEMAS: ClassVar = {
-        "normal": either(NONE, LABEL),
-        "unlabelled_is_normal": FLAG,
-        "doubted": FLAG,
-        "unlabelled_weight": POSITIVE,
+        "normal": schemas.either(schemas.NONE, schemas.LABEL),
+        "unlabelled_is_normal": schemas.FLAG,
+        "doubted": schemas.FLAG,
+        "unlabelled_weight": schemas.POSITIVE,
     }
 
     @classmethod
@@ -311,25 +300,25 @@ class Plan(WithoutCaches):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The plan of these parts."""
-        check_parts(state, _PLAN, "Plan")
+        schemas.check_parts(state, _PLAN, "Plan")
         encoder, windows = state["encoder"], state["windows"]
         if windows is not None and not set(windows.names) <= set(encoder.names or ()):
-            damaged("its windows do not match the columns of its table")
+            schemas.damaged("its windows do not match the columns of its table")
         terms = Terms.from_state(state["terms"], deviations=encoder.deviations, pack=encoder.pack)
         holdout = HoldOut.from_state(state["holdout"], encoder=encoder)
         if terms.doubted != state["labels"].doubted:
-            damaged("its rows are both trusted and doubted")
+            schemas.damaged("its rows are both trusted and doubted")
         return cls(
             encoder=encoder, terms=terms, holdout=holdout, labels=state["labels"], windows=windows
         )
 
 
 _PLAN = {
-    "encoder": kept(Encoder),
-    "terms": DICT,
-    "holdout": DICT,
-    "labels": kept(LabelReading),
-    "windows": kept(Windows, optional=True),
+    "encoder": schemas.kept(Encoder),
+    "terms": schemas.DICT,
+    "holdout": schemas.DICT,
+    "labels": schemas.kept(LabelReading),
+    "windows": schemas.kept(Windows, optional=True),
 }
 
 

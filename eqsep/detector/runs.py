@@ -12,9 +12,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from eqsep import schemas
 from eqsep.detector.holdout import Grouping
 from eqsep.errors import ParameterError, UserError
-from eqsep.schemas import TEXTS, Schema, check_parts, damaged, items, word
 from eqsep.tables.reading import LARGEST, Column, RowGroups, Table, read_table, with_groups
 
 SHORTEST = 2
@@ -223,9 +223,9 @@ class Windows:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The windows of these parts."""
-        check_parts(state, _STATE, "Windows")
+        schemas.check_parts(state, _STATE, "Windows")
         if len(state["columns"]) != len(state["kinds"]) or not any(state["kinds"]):
-            damaged("its windows are of no column, or of columns that are not there")
+            schemas.damaged("its windows are of no column, or of columns that are not there")
         return cls(state["length"], tuple(state["columns"]), tuple(state["kinds"]))
 
     def _matched(self, table: Table) -> Table:
@@ -275,12 +275,12 @@ class Windows:
 
 
 _STATE = {
-    "length": Schema(
+    "length": schemas.Schema(
         "a whole number of rows",
         lambda value, sizes: type(value) is int and SHORTEST <= value < 2**31,  # noqa: ARG005
     ),
-    "columns": TEXTS,
-    "kinds": items(word("", *_NUMERIC)),
+    "columns": schemas.TEXTS,
+    "kinds": schemas.items(schemas.word("", *_NUMERIC)),
 }
 
 
@@ -307,8 +307,8 @@ def _statistics(values: np.ndarray, places: np.ndarray, length: int) -> tuple[np
 
 def _names(column: str, length: int) -> list[str]:
     """What the windows of a column are called."""
-    words = [f"{word} of {length} rows" for word in ("mean", "deviation", "slope")]
-    return [f"{column}, {word}" for word in (*words, "change from the row before")]
+    words = [f"{schemas.word} of {length} rows" for schemas.word in ("mean", "deviation", "slope")]
+    return [f"{column}, {schemas.word}" for schemas.word in (*words, "change from the row before")]
 
 
 def check_length(length: Any) -> None:

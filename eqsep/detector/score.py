@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from eqsep import schemas
 from eqsep.arrays import WithoutCaches, beside, clipped, row_zeros, same_parts
 from eqsep.detector.config import Config
 from eqsep.engine.ellipsoid import Ellipsoid
@@ -23,18 +24,6 @@ from eqsep.engine.kernels import Laplacian, SparseLaplacian
 from eqsep.engine.loops import weighted_sums
 from eqsep.engine.nystroem import DeviceMap, KernelMap, Statistics, choose_landmarks
 from eqsep.engine.trees import Trees, anomalous_shares
-from eqsep.schemas import (
-    FLAG,
-    NONE,
-    NOT_NEGATIVE,
-    WHOLE,
-    Kept,
-    array_of,
-    bounded,
-    damaged,
-    either,
-    kept,
-)
 from eqsep.tables.encoder import Encoder, Packing
 
 MOST_ALIKE = 1.5  # beyond, likeness counts no more
@@ -61,7 +50,7 @@ class TermValues:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Terms(Kept, WithoutCaches):
+class Terms(schemas.Kept, WithoutCaches):
     """What a row is scored by, fixed at the first fit.
 
     A field that came later has a default, by which rows are scored as they were before it.
@@ -81,15 +70,15 @@ class Terms(Kept, WithoutCaches):
     max_landmarks: int | None = None  # how many were asked for; None in files that do not say
 
     SCHEMAS: ClassVar = {
-        "landmarks": bounded("m", "k", dtype="float32"),
-        "is_normal": array_of("m", kinds="b"),
-        "kernel": kept(Laplacian),
-        "ellipsoid": kept(Ellipsoid, optional=True),
-        "trees": kept(Trees, optional=True),
-        "vote_weight": NOT_NEGATIVE,
-        "likeness_weight": NOT_NEGATIVE,
-        "doubted": FLAG,
-        "max_landmarks": either(NONE, WHOLE),
+        "landmarks": schemas.bounded("m", "k", dtype="float32"),
+        "is_normal": schemas.array_of("m", kinds="b"),
+        "kernel": schemas.kept(Laplacian),
+        "ellipsoid": schemas.kept(Ellipsoid, optional=True),
+        "trees": schemas.kept(Trees, optional=True),
+        "vote_weight": schemas.NOT_NEGATIVE,
+        "likeness_weight": schemas.NOT_NEGATIVE,
+        "doubted": schemas.FLAG,
+        "max_landmarks": schemas.either(schemas.NONE, schemas.WHOLE),
     }
 
     @classmethod
@@ -237,14 +226,14 @@ class Terms(Kept, WithoutCaches):
         terms = super().from_state(state, **of_encoder)
         ellipsoid, trees, pack = terms.ellipsoid, terms.trees, terms.pack
         if len(pack.first) + len(pack.second) != terms.landmarks.shape[1]:
-            damaged("its landmarks do not match the columns of its table")
+            schemas.damaged("its landmarks do not match the columns of its table")
         if ellipsoid is not None and len(ellipsoid.centre) != len(terms.deviations):
-            damaged("its ellipsoid has not the columns of numbers that its table has")
+            schemas.damaged("its ellipsoid has not the columns of numbers that its table has")
         n_axes = 0 if ellipsoid is None else ellipsoid.axes.shape[1]
         if trees is not None and trees.n_columns > len(pack.first) + n_axes:
-            damaged("its trees look at columns that its table has not")
+            schemas.damaged("its trees look at columns that its table has not")
         if not isinstance(terms.kernel.gamma, float) or not 0 < terms.kernel.gamma < np.inf:
-            damaged("the gamma of its kernel is no number above 0")
+            schemas.damaged("the gamma of its kernel is no number above 0")
         return terms
 
 
