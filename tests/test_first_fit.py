@@ -140,7 +140,7 @@ def test_few_rows_calibrate_however_many_there_are(frame, X, monkeypatch, once):
         seen.append(len(evidence.held_out.hashes))
         return with_lower_bounds(plan, evidence, config=config)
 
-    monkeypatch.setattr("eqsep.detector.first_fit.bound", noted)
+    monkeypatch.setattr("eqsep.detector.first_fit.with_lower_bounds", noted)
     parts = batches(frame, 100)
     few = SMALL | {"config": replace(SMALL["config"], max_held_out=30)}
     detector = Detector(**few).fit(iter(parts) if once else parts, "kind")

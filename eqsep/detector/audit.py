@@ -20,8 +20,11 @@ from eqsep.labels import UNLABELLED, RowLabels, label_codes
 from eqsep.tables.reading import Table
 
 _ALIKE = 0.02  # the share of new rows that may be equal to learnt ones, whatever the table
-_FEWEST, _MOST_OF = 3, 0.9  # anomalies that are landmarks: so many, and this share, are no chance
-_SURE = 0.01  # the chance at which more than that is no chance any more
+_FEWEST, _MOST_OF = (
+    3,
+    0.9,
+)  # anomalies that are landmarks: from here on not by chance
+_SURE = 0.01  # the probability below which it is not by chance
 _FEWEST_FAR = 5  # normal rows: one that raises an alarm is a false one, as promised
 _TIMES = 5  # the promised rate: more alarms than that among normal rows are not chance
 _FAR = 0.9  # a score that says that a row is near no landmark, whatever the threshold
@@ -317,6 +320,6 @@ def _warn_of_new_kind(model: Model, rows: np.ndarray, kind: str) -> None:
     warn(
         NewKindWarning(
             f"The kind {kind!r} is new, and of its rows ({len(rows):,}) {alarm:.0%} raise an alarm "
-            f"and {named:.0%} are told from other kinds now that they are learnt: {advice}"
+            f"and {named:.0%} are distinguished from other kinds now that they are learnt: {advice}"
         )
     )

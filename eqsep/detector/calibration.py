@@ -309,7 +309,7 @@ def rate_interval(n: int, k: int) -> RateInterval:
 
 
 def rows_needed(*, rate: float, confidence: float) -> int:
-    """The least number of held-out rows, the largest score of which certifies the rate."""
+    """The least number of held-out rows with a largest score that certifies the rate."""
     return math.ceil(math.log1p(-confidence) / math.log1p(-rate) - 1e-9)
 
 

@@ -108,7 +108,7 @@ class HeldOutRows(schemas.Kept, WithoutCaches):
         """The rows of these parts."""
         made = super().from_state(state, **others)
         if len({len(state[name]) for name in _HELD_ARRAYS}) != 1:
-            schemas.damaged("its held-out rows have not a kind, a hash and a weight each")
+            schemas.damaged("its held-out rows do not each have a kind, a hash and a weight")
         return made
 
 
@@ -275,16 +275,16 @@ class Evidence(WithoutCaches):
             schemas.damaged("the sums of its anomalous rows are not there")
         n_leaves = 0 if terms.trees is None else terms.trees.n_leaves
         if (0 if self.sums.leaves is None else len(self.sums.leaves)) != n_leaves:
-            schemas.damaged("the leaves of its trees have not one sum each")
+            schemas.damaged("the leaves of its trees do not have one sum each")
         held, kinds, in_groups = self.held_out, self.kinds, plan.holdout.grouping is not None
         if held.rows.shape[1] != terms.landmarks.shape[1] or held.hashes.dtype != np.uint64:
-            schemas.damaged("its held-out rows have not the columns of its table")
+            schemas.damaged("its held-out rows do not have the columns of its table")
         if held.in_groups != in_groups or (
             len(kinds.rows) and in_groups != bool(len(kinds.groups))
         ):
             schemas.damaged("its rows have groups, or lack them")
         if len(kinds.kind) != len(kinds.rows) or len(kinds.groups) not in (0, len(kinds.rows)):
-            schemas.damaged("the rows that it names alarms by have not a kind each, or not a group")
+            schemas.damaged("the rows that it names alarms by do not each have a kind and a group")
         if kinds.groups.dtype != np.uint64 or kinds.key != plan.holdout.key:
             schemas.damaged("the rows that it names alarms by are hashed by another key")
         if kinds.rows.shape[1] != len(terms.pack.first):

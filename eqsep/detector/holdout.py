@@ -24,8 +24,8 @@ from eqsep.tables.reading import RowGroups, Table
 STEP = 100  # with 99, 199, … rows a rate of whole percents is met, not only bounded
 NO_GROUPS = np.empty(0, dtype=np.uint64)
 _ALL = 2**64 - 1
-_ONE_IN = 25  # normal rows, of which one may be held out however many there are
-_GAP, _WIDE_GAP = 0.1, 0.25  # of a block beside one that is held out; where rows have windows
+_ONE_IN = 25  # normal rows: one of so many may be held out, however many there are
+_GAP, _WIDE_GAP = 0.1, 0.25  # of a block next to a held-out one; where rows have windows
 _SPARE = 5  # times as many groups as a rate takes are held out, where there are enough
 _FEWEST_ANOMALIES = 10  # labelled ones that are held out, or none is
 _COMMON = 20  # rows from which on a kind has some to spare
@@ -172,7 +172,7 @@ class Grouping:
     def split(self, groups: RowGroups, labels: RowLabels, *, key: int, bound: int) -> Split:
         """Which rows are learnt, and which normal rows belong to a held-out group.
 
-        Labelled anomalies are learnt wherever they are: they are few, and teach nothing about the
+        Labelled anomalies are always learnt: they are few, and teach nothing about the
         normal rows of their group. Rows without a label are learnt as normal ones are.
         """
         units = self.units(groups, key=key)

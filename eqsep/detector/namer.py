@@ -69,7 +69,7 @@ class Judges(schemas.Kept, WithoutCaches):
 
     @classmethod
     def of(cls, examples: KindRows, config: Config) -> Self:
-        """The judges for these examples, whose order does not matter."""
+        """The judges for these examples, in any order."""
         examples = examples.take(np.lexsort((examples.hashes, examples.kind)))
         code = np.unique(examples.kind, return_inverse=True)[1]
         fold, rows = _folds(examples, code, config.n_folds), np.arange(len(code))
@@ -171,7 +171,7 @@ class Judges(schemas.Kept, WithoutCaches):
         made = super().from_state(state, **others)
         examples, n_kinds = made.examples, len(made.sorted_kinds)
         if {len(made.fold), len(made.lacking), len(made.distance)} != {len(examples.rows)}:
-            schemas.damaged("the rows that it names alarms by have not a fold and a rank each")
+            schemas.damaged("the rows that it names alarms by do not each have a fold and a rank")
         in_range = made.fold.min() >= 0 and made.fold.max() < made.n_folds
         if not in_range or (examples.kind[1:] < examples.kind[:-1]).any():
             schemas.damaged("the rows that it names alarms by are not in order")
@@ -181,11 +181,9 @@ class Judges(schemas.Kept, WithoutCaches):
                 "the trees that it names alarms by are not those of its folds and kinds"
             )
         if trees.column.max(initial=0) >= examples.rows.shape[1]:
-            schemas.damaged(
-                "the trees that it names alarms by look at columns that its rows have not"
-            )
+            schemas.damaged("the trees that it names alarms by look at columns that its rows lack")
         if np.isnan(made.lacking).any() or np.isnan(made.distance).any():
-            schemas.damaged("how unlike its kind a row is, is no number")
+            schemas.damaged("how unlike its kind a row is, is not a number")
         return made
 
 
@@ -358,7 +356,7 @@ def _nearest_without(distances: Any, starts: Any, cells: Any, out: Any) -> None:
 
 @inlined
 def _first_not_less(ordered: Any, low: Any, high: Any, value: Any) -> Any:
-    """The first place from `low` to `high`, in ordered numbers, whose number is not less."""
+    """The first place from `low` to `high`, in ordered numbers, that is not less."""
     while low < high:
         middle = (low + high) >> 1
         if ordered[middle] < value:

@@ -55,7 +55,7 @@ class LabelReading(schemas.Kept):
         rate: float,
         config: Config,
     ) -> Self:
-        """The reading for the labels of a first fit, each of which `counts` rows have.
+        """The reading for the labels of a first fit; `counts` rows have each of them.
 
         By default, rows without a label are normal where no row is labelled normal, and are doubted
         where anomalies are labelled; rows labelled normal are trusted. Where all are to be doubted,

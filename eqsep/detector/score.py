@@ -27,7 +27,7 @@ from eqsep.engine.trees import Trees, anomalous_shares
 from eqsep.tables.encoder import Encoder, Packing
 
 MOST_ALIKE = 1.5  # beyond, likeness counts no more
-_MIDDLE = 4  # the power of the kernel whose bandwidth is that of the config
+_MIDDLE = 4  # the power of the kernel that has the bandwidth of the config
 _AT_ONCE = 4096  # rows held as kernel values
 
 
@@ -60,7 +60,7 @@ class Terms(schemas.Kept, WithoutCaches):
     is_normal: np.ndarray  # whether each landmark is
     kernel: Laplacian
     ellipsoid: Ellipsoid | None  # how the columns of numbers move together in normal rows
-    # every second one also sees the axes of the ellipsoid; None without labelled anomalies
+    # Every second one also sees the axes of the ellipsoid; None without labelled anomalies.
     trees: Trees | None
     vote_weight: float
     likeness_weight: float
@@ -199,11 +199,9 @@ class Terms(schemas.Kept, WithoutCaches):
 
     def votes(self, rows: Any, axes: Any, leaf_votes: np.ndarray) -> Any:
         """The mean vote of the trees on encoded rows, from 0 to 1; `axes` are those of the rows."""
-        return (
-            row_zeros(rows)
-            if self.trees is None
-            else self.trees.mean(self.seen(rows, axes), leaf_votes)
-        )
+        if self.trees is None:
+            return row_zeros(rows)
+        return self.trees.mean(self.seen(rows, axes), leaf_votes)
 
     def seen(self, rows: Any, axes: Any) -> Any:
         """What trees see of encoded rows.  -> (n, n_packed + n_axes)"""
@@ -228,12 +226,12 @@ class Terms(schemas.Kept, WithoutCaches):
         if len(pack.first) + len(pack.second) != terms.landmarks.shape[1]:
             schemas.damaged("its landmarks do not match the columns of its table")
         if ellipsoid is not None and len(ellipsoid.centre) != len(terms.deviations):
-            schemas.damaged("its ellipsoid has not the columns of numbers that its table has")
+            schemas.damaged("its ellipsoid does not have the columns of numbers of its table")
         n_axes = 0 if ellipsoid is None else ellipsoid.axes.shape[1]
         if trees is not None and trees.n_columns > len(pack.first) + n_axes:
-            schemas.damaged("its trees look at columns that its table has not")
+            schemas.damaged("its trees look at columns that its table lacks")
         if not isinstance(terms.kernel.gamma, float) or not 0 < terms.kernel.gamma < np.inf:
-            schemas.damaged("the gamma of its kernel is no number above 0")
+            schemas.damaged("the gamma of its kernel is not a number above 0")
         return terms
 
 
@@ -253,9 +251,9 @@ class Score(WithoutCaches):
     """The terms with what was learnt for them: from encoded rows to scores."""
 
     terms: Terms
-    # (n_landmarks, 1 + n_kinds): of f, 1 at normal rows, and of one function per kind
+    # (n_landmarks, 1 + n_kinds): of f, 1 at normal rows, and of one function per kind.
     coef: np.ndarray
-    # of g, 1 at labelled anomalies of any kind; 0 where it does not count
+    # Of g, 1 at labelled anomalies of any kind; 0 where it does not count.
     likeness_coef: np.ndarray
     leaf_votes: np.ndarray  # the share of anomalies among the rows of each leaf
     device: str = "cpu"  # "cpu", "cuda" or "auto": where rows are scored

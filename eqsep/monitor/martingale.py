@@ -1,10 +1,8 @@
 """A conformal test martingale: a bet that rows are not exchangeable, which cannot win for long.
 
-As long as rows are exchangeable, each new score is equally likely to have any rank among those
-before it and itself. So p, the rank over their number, is uniform and independent of the earlier
-ones, and no bet on it gains on average: the capital, 1 at the start, ever exceeds 1 / delta with
-probability at most delta (Ville's inequality). crepes has the simple jumper for p-values that are
-all there at once; here they come in pieces, and the state between them is saved.
+While rows are exchangeable, each new score is equally likely to have any rank among those before it
+and itself, so its p-value is uniform and no bet on it gains on average: the capital, 1 at the
+start, ever exceeds 1 / delta with probability at most delta (Ville's inequality).
 """
 
 import math

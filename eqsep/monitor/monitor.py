@@ -381,7 +381,7 @@ class Monitor:
 
     @property
     def chance(self) -> str:
-        """How often it is wrongly said that rows have changed, in words."""
+        """How often an alert that rows have changed is false, in words."""
         if self.detector.model_.caution is not None:
             return (
                 "with a chance that is not known: the fit found that its rows are not independent"
@@ -518,7 +518,7 @@ def chance_at(look: int, *, delta: float) -> float:
 def far_off(chance: float, *, rows: int, n_values: int) -> float:
     """The number of standard errors from which one of several values has moved, by the normal law.
 
-    It is infinite for few rows, whose means are far off by chance too often.
+    It is infinite for few rows, with means that are far off by chance too often.
     """
     return float(-ndtri(chance / (2 * n_values))) if rows >= _FEWEST else float("inf")
 

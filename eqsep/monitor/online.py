@@ -2,12 +2,8 @@
 
 LORD with decaying memory (Rebjock, Kurt, Januschowski and Callot, 2021) selects a row if its
 p-value is at most fdr (1 / m + sum over earlier alarms, s rows ago, of d^s gamma_s), with d = 1 - 1
-/ m for a memory of m rows. Weighted by d^s, at most a share of `fdr` of the alarms in the memory is
-false on average, at all times.
-
-Rules without a memory (LORD++, SAFFRON, ADDIS) lower their level below 1 / n after some dozen rows
-without an alarm, and no p-value by n held-out rows is that low (`bench/online.py`); here it is
-never below fdr / m. online-fdr has this rule too, but keeps all earlier alarms.
+/ m for a memory of m rows. Rules without a memory (LORD++, SAFFRON, ADDIS) lower their level below
+any p-value by n held-out rows after some dozen rows without an alarm (`bench/online.py`).
 """
 
 from typing import Any
