@@ -254,8 +254,7 @@ class Namer(WithoutCaches):
 
     def needs_kind_likeness(self, rate: float) -> bool:
         """Whether some kinds have too few examples, so that likeness may name them."""
-        few = self._n_units < rows_for(rate)
-        return bool(self.kinds) and (not self.has_promise or bool(few.any()))
+        return bool(self.kinds) and (not self.has_promise or bool(self.short_kinds(rate)))
 
     def p_values(self, rows: np.ndarray) -> np.ndarray:
         """The p-value of "this row is of kind k" for packed rows.  -> (n, n_kinds)"""
@@ -284,7 +283,7 @@ class Namer(WithoutCaches):
         sets = p > np.where(few, 1 / (self._n_units + 1), rate) + 1e-9
         if likeness is not None:
             sets |= few & _most_like(likeness)
-        many_votes = np.minimum(votes.max(axis=1, keepdims=True), RIVAL)
+        many_votes = np.minimum(votes.max(axis=1, keepdims=True, initial=0.0), RIVAL)
         return sets | (sets.any(axis=1, keepdims=True) & (votes >= many_votes)), votes
 
     def names(self, rows: np.ndarray, likeness: np.ndarray | None, *, rate: float) -> np.ndarray:

@@ -193,10 +193,10 @@ class Windows:
         """The same table; windows that came as plain values are marked as windows."""
         if any(column.derived_from is not None for column in table.columns):
             return table
-        columns = list(table.columns)
+        columns, sources = list(table.columns), self._sources
         for i, column in enumerate(columns):
-            if column.name in self._sources:
-                kind, source = self._sources[column.name]
+            if column.name in sources:
+                kind, source = sources[column.name]
                 columns[i] = Column(column.name, kind, column.numbers(kind), derived_from=source)
         return replace(table, columns=columns)
 
@@ -307,8 +307,8 @@ def _statistics(values: np.ndarray, places: np.ndarray, length: int) -> tuple[np
 
 def _names(column: str, length: int) -> list[str]:
     """What the windows of a column are called."""
-    words = [f"{schemas.word} of {length} rows" for schemas.word in ("mean", "deviation", "slope")]
-    return [f"{column}, {schemas.word}" for schemas.word in (*words, "change from the row before")]
+    words = [f"{statistic} of {length} rows" for statistic in ("mean", "deviation", "slope")]
+    return [f"{column}, {statistic}" for statistic in (*words, "change from the row before")]
 
 
 def check_length(length: Any) -> None:
