@@ -412,25 +412,19 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         """Record a first fit, and warn of what it has found."""
         phase("calibrating")
         caution = next((f for f in fit.findings if f.category in CAUTIONS), None)
-        self._model = Model.solve(
-            fit.plan, fit.evidence, config, promise=self._promise(), caution=caution
+        promise, doubted = self._promise(), fit.plan.labels.doubts_calibration
+        model = Model.solve(fit.plan, fit.evidence, config, promise=promise, caution=caution)
+        self._model = model  # also where warnings are errors
+        model.warn_if_short()
+        warn_of(
+            [
+                *fit.findings,
+                *check_doubt(self.unlabelled, kinds=model.kinds),
+                *check_dates(model.plan.encoder),
+                *check_threshold(model.threshold, rate=promise.false_alarm_rate, doubted=doubted),
+            ]
         )
-        self._model.warn_if_short()
-        warn_of([*fit.findings, *self._check_fitted()])
         return self
-
-    def _check_fitted(self) -> list[Finding]:
-        """Findings on a detector that has just been fitted."""
-        model = self.model_
-        return [
-            *check_doubt(self.unlabelled, kinds=model.kinds),
-            *check_dates(model.plan.encoder),
-            *check_threshold(
-                model.threshold,
-                rate=model.promise.false_alarm_rate,
-                doubted=model.plan.labels.doubts_calibration,
-            ),
-        ]
 
     def _gathered(
         self, X: Any, y: Any, *, groups: Any, time: Any, sample_weight: Any, judged: bool
