@@ -19,6 +19,7 @@ from eqsep.persistence import ModelFileError
         ({"doubted_bandwidth": "wide"}, "doubted_bandwidth must be a number above 0, got 'wide'"),
         ({"alpha": float("nan")}, "alpha must be a number above 0, got nan"),
         ({"unlabelled_weight": -1}, "unlabelled_weight must be a number above 0, got -1"),
+        ({"tree_columns": 1.5}, "tree_columns must be a number above 0, at most 1, got 1.5"),
     ],
     ids=str,
 )

@@ -7,7 +7,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eqsep.detector import Config
-from eqsep.detector.evidence import KindRows, bound, gather, settle, thin
+from eqsep.detector.evidence import (
+    KindRows,
+    gather,
+    settled,
+    with_fewer_kind_rows,
+    with_lower_bounds,
+)
 from eqsep.detector.holdout import NO_GROUPS
 from eqsep.detector.plan import LabelReading, Plan
 from eqsep.errors import UserError
@@ -142,12 +148,12 @@ def test_held_out_rows_stand_in_an_order_that_depends_on_them_alone(plan):
 def test_of_many_rows_of_a_kind_some_are_kept_and_more_pieces_keep_the_same(plan):
     few = replace(CONFIG, max_kind_rows=30)
     X, y = rows(1, normal=100, leak=200)
-    whole, gone = thin(plan, taught(plan, X, y), config=few)
+    whole, gone = with_fewer_kind_rows(plan, taught(plan, X, y), config=few)
     assert len(gone.kinds.rows) == 30
     assert set(whole.holdout.kind_bounds) == {"leak"}
     pieces = taught(whole, X[:170], y[:170]) + taught(whole, X[170:], y[170:])
     assert kept(pieces) == kept(gone)
-    same, evidence = thin(plan, taught(plan, X, y), config=CONFIG)
+    same, evidence = with_fewer_kind_rows(plan, taught(plan, X, y), config=CONFIG)
     assert same is plan
     assert len(evidence.kinds.rows) == 200
 
@@ -157,12 +163,12 @@ def test_a_lower_bound_gives_what_it_would_have_given_from_the_start(plan):
     X, y = rows(1, normal=800, leak=20)
     held_all = taught(plan, X, y)
     assert len(held_all.held_out.normal) > 40
-    for lower in (bound, settle):
+    for lower in (with_lower_bounds, settled):
         lowered, evidence = lower(plan, held_all, config=few)
         assert len(evidence.held_out.normal) == 20
         assert lowered.holdout.bound < plan.holdout.bound
         assert_same(evidence, taught(lowered, X, y))
-    untouched = bound(plan, held_all, config=CONFIG)
+    untouched = with_lower_bounds(plan, held_all, config=CONFIG)
     assert untouched == (plan, held_all)
 
 
@@ -173,4 +179,4 @@ def test_kind_rows_are_counted_by_row_or_by_group():
     grouped = KindRows(**parts, groups=np.array([1, 1, 1, 2], dtype=np.uint64))
     assert (grouped.n_units("a"), grouped.n_units("b")) == (1, 2)
     assert len((grouped - grouped.take(np.array([0]))).rows) == 3
-    assert (rows + KindRows.none(1, key=3)) is rows
+    assert (rows + rows.take(np.arange(0))) is rows

@@ -15,7 +15,7 @@ from eqsep import Detector, load_model
 from eqsep.datasets import make_mixed_demo
 from eqsep.detector import Config, Model
 from eqsep.detector.calibration import Promise
-from eqsep.detector.evidence import bound, gather
+from eqsep.detector.evidence import gather, with_lower_bounds
 from eqsep.detector.first_fit import FirstFit, StreamSummary
 from eqsep.detector.holdout import n_held_out
 from eqsep.engine.ellipsoid import Ellipsoid
@@ -138,9 +138,9 @@ def test_few_rows_calibrate_however_many_there_are(frame, X, monkeypatch, once):
 
     def noted(plan, evidence, *, config):
         seen.append(len(evidence.held_out.hashes))
-        return bound(plan, evidence, config=config)
+        return with_lower_bounds(plan, evidence, config=config)
 
-    monkeypatch.setattr("eqsep.detector.first_fit.bound", noted)
+    monkeypatch.setattr("eqsep.detector.first_fit.with_lower_bounds", noted)
     parts = batches(frame, 100)
     few = SMALL | {"config": replace(SMALL["config"], max_held_out=30)}
     detector = Detector(**few).fit(iter(parts) if once else parts, "kind")

@@ -16,7 +16,7 @@ from eqsep.cli import app
 from eqsep.detector import Config
 from eqsep.errors import UserError
 from eqsep.monitor.martingale import SequentialRanks, SimpleJumper
-from eqsep.monitor.recent import chance_at, far_off, too_many
+from eqsep.monitor.monitor import chance_at, far_off, too_many
 
 
 @pytest.fixture

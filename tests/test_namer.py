@@ -41,13 +41,13 @@ def kept_rows(seed, *, groups=None, **kinds):
 
 def namer_of(kept, *, kinds=None, has_promise=True):
     kinds = kinds or tuple(dict.fromkeys(kept.kind.tolist()))
-    return Namer(kinds=kinds, rows=kept, has_promise=has_promise, config=Config.fast())
+    return Namer(kinds=kinds, examples=kept, has_promise=has_promise, config=Config.fast())
 
 
 def slow_p_value(judges, kind, lacking, distance):
     """The share of rows of a kind that are as unlike it; each weighs as its group says."""
-    own = judges.kept.kind == kind
-    fold, groups = judges.fold[own], judges.kept.groups
+    own = judges.examples.kind == kind
+    fold, groups = judges.fold[own], judges.examples.groups
     theirs = judges.lacking[own], judges.distance[own]
     weight = np.ones(own.sum())
     if len(groups):
@@ -85,10 +85,10 @@ def test_the_nearest_row_is_one_of_another_fold():
     judges = Judges.of(kept_rows(0, pump=30, leak=1), Config.fast())
     new = rows(1, normal=20)[0].astype(np.float32)
     _, distance = judges.unlikeness(new)
-    far = np.abs(new[:, None] - judges.kept.rows).sum(axis=2)
+    far = np.abs(new[:, None] - judges.examples.rows).sum(axis=2)
     for f in range(judges.n_folds):
         for k, kind in enumerate(judges.sorted_kinds):
-            others = far[:, (judges.kept.kind == kind) & (judges.fold != f)]
+            others = far[:, (judges.examples.kind == kind) & (judges.fold != f)]
             want = others.min(axis=1, initial=np.inf)
             assert_allclose(distance[:, f, k], want, rtol=1e-6)
     assert np.isinf(distance).any()  # without the only leak
@@ -138,7 +138,7 @@ def test_the_promise_is_kept_for_rows_alone():
 
 
 def test_without_a_promise_the_most_alike_kind_is_the_name_where_it_is_alike_enough():
-    empty = KindRows.none(2, key=3)
+    empty = kept_rows(0, pump=1).take(np.arange(0))
     namer = namer_of(empty, kinds=("pump", "leak"), has_promise=False)
     assert namer.judges is None
     assert namer.needs_kind_likeness(0.05)
@@ -280,7 +280,7 @@ def test_groups_judge_each_other_whole():
     groups = np.arange(len(X)) % 40
     one = detector(false_alarm_rate=0.1).fit(X, y, groups=groups)
     assert {one.model_.evidence.kinds.n_units(kind) for kind in ("pump", "leak")} == {40}
-    fold, hashes = one.model_.namer.judges.fold, one.model_.namer.judges.kept.groups
+    fold, hashes = one.model_.namer.judges.fold, one.model_.namer.judges.examples.groups
     assert all(len(set(fold[hashes == group])) == 1 for group in np.unique(hashes))
     said = one.predict_kind(rows(1, normal=0, pump=100)[0])
     assert np.mean(said == "pump") > 0.8

@@ -1,24 +1,7 @@
 """The detector: mixed tables in, alarms at a promised rate of false ones out.
 
-Four frozen values and a thin shell. `docs/architecture.md` says how they fit together.
-
-| module | what it knows |
-|---|---|
-| `config` | every number that a fit depends on |
-| `plan` | what the first rows decide: encoding, terms of the score, hold-out, labels |
-| `evidence` | all that rows teach, as what adds and subtracts |
-| `model` | what follows from plan and evidence; it scores, and needs NumPy alone |
-| `detector` | the shell of scikit-learn: it reads, gathers and solves |
-| `score` | the formula, and its terms |
-| `holdout` | which rows calibrate, by a hash, one by one or in groups |
-| `calibration` | p-values, thresholds and promises by held-out rows |
-| `namer` | which seen kinds an alarm may be of |
-| `explainer` | which columns drive a score, and towards which normal value |
-| `first_fit` | a first fit to rows in memory, to a stream or on a cluster |
-| `runs` | rows in time: windows over the last rows, alarms that must persist |
-| `drift` | whether rows change in time, by fits that look forwards |
-| `audit` | rows learnt twice or not well, and rows to judge next |
-| `closedness` | what the score does as one column goes far out |
+Four frozen values (`Config`, `Plan`, `Evidence`, `Model`) and a thin shell, `Detector`;
+`docs/architecture.md` describes how they fit together.
 """
 
 from importlib import import_module
@@ -40,24 +23,17 @@ if TYPE_CHECKING:
     from eqsep.detector.plan import Plan
     from eqsep.detector.runs import PersistentAlarms, Runs, Windows
 
-_HOMES = {
-    "CalibrationWarning": "calibration",
-    "ColumnClosedness": "closedness",
-    "Config": "config",
-    "Detector": "detector",
-    "End": "closedness",
-    "Model": "model",
-    "NewKindWarning": "audit",
-    "PersistentAlarms": "runs",
-    "Plan": "plan",
-    "RepeatedRowsWarning": "audit",
-    "Repeats": "audit",
-    "Runs": "runs",
-    "Windows": "runs",
-    "closedness_by_column": "closedness",
-    "learnt_before": "audit",
-    "suspects": "audit",
+_MODULES = {
+    "audit": ("NewKindWarning", "RepeatedRowsWarning", "Repeats", "learnt_before", "suspects"),
+    "calibration": ("CalibrationWarning",),
+    "closedness": ("ColumnClosedness", "End", "closedness_by_column"),
+    "config": ("Config",),
+    "detector": ("Detector",),
+    "model": ("Model",),
+    "plan": ("Plan",),
+    "runs": ("PersistentAlarms", "Runs", "Windows"),
 }
+_HOMES = {name: module for module, names in _MODULES.items() for name in names}
 
 __all__ = [
     "CalibrationWarning",

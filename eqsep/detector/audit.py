@@ -1,8 +1,7 @@
 """Audit: rows learnt twice, rows that were not learnt well, and rows to judge next.
 
-A normal row is held out by a hash of its values alone. So of rows that were learnt before, those
-that would be held out now are among the held-out ones already; of new rows they are not. By such a
-hash rows of the seen kinds are kept, too, by which alarms are named: these tell of anomalies.
+Normal rows are held out by a hash of their values alone, and so are rows of the seen kinds kept. Of
+rows that were learnt before, those that would be held out or kept now already are.
 """
 
 from collections import Counter
@@ -21,8 +20,11 @@ from eqsep.labels import UNLABELLED, RowLabels, label_codes
 from eqsep.tables.reading import Table
 
 _ALIKE = 0.02  # the share of new rows that may be equal to learnt ones, whatever the table
-_FEWEST, _MOST_OF = 3, 0.9  # anomalies that are landmarks: so many, and this share, are no chance
-_SURE = 0.01  # the chance at which more than that is no chance any more
+_FEWEST, _MOST_OF = (
+    3,
+    0.9,
+)  # anomalies that are landmarks: from here on not by chance
+_SURE = 0.01  # the probability below which it is not by chance
 _FEWEST_FAR = 5  # normal rows: one that raises an alarm is a false one, as promised
 _TIMES = 5  # the promised rate: more alarms than that among normal rows are not chance
 _FAR = 0.9  # a score that says that a row is near no landmark, whatever the threshold
@@ -48,10 +50,10 @@ class Repeats:
     Attributes
     ----------
     checked, found : int
-        Rows that are to be held out, and those among them that are.
+        Rows that are to be held out, and those among them that already are.
     by_chance : float
-        The share that is found of new rows, as values of this table repeat: an upper bound, from
-        how many held-out rows are equal.
+        The share found among new rows because values of this table repeat: an upper bound, from
+        the number of equal held-out rows.
     """
 
     checked: int
@@ -82,8 +84,7 @@ def learnt_before(detector: Fitted, X: Any, y: Any = None) -> Repeats:
     detector : Detector
     X : table
     y : array-like of shape (n_rows,), default=None
-        The labels of the rows. Only normal ones can be told, and rows without a label where these
-        count as normal.
+        The labels of the rows. Only rows that count as normal are checked.
 
     Examples
     --------
@@ -103,19 +104,19 @@ def learnt_before(detector: Fitted, X: Any, y: Any = None) -> Repeats:
 def suspects(
     detector: Fitted, X: Any, y: Any = None, *, groups: Any = None, time: Any = None, n: int = 20
 ) -> np.ndarray:
-    """The rows that calibrate, unlabelled or doubted, and score highest: for a person to judge.
+    """The calibrating rows that score highest, unlabelled or doubted: for a person to judge.
 
-    These are rows without a label, or those labelled normal where all are labelled and rows are
-    doubted. An anomaly among them makes the threshold too high. One that is found is labelled:
-    `forget` it with the label that it had and `partial_fit` it with its kind, or fit again. A row
-    that turns out to be normal stays as it was: in a new fit labelled normal rows alone would set
-    the threshold, and these few are those that score highest.
+    These are rows without a label, or those labelled normal where all are labelled and doubted. An
+    anomaly among them makes the threshold too high. To correct one, `forget` it with the label that
+    it had and `partial_fit` it with its kind, or fit again. Leave a row that turns out to be normal
+    as it is: in a new fit labelled normal rows alone would set the threshold, and these few are
+    those that score highest.
 
     Parameters
     ----------
     detector : Detector
     X : table
-        Rows that were learnt; others are left out.
+        Rows that were learnt; others are ignored.
     y : array-like of shape (n_rows,), default=None
         The labels that they had.
     groups, time : array-like of shape (n_rows,) or str, default=None
@@ -126,7 +127,7 @@ def suspects(
     Returns
     -------
     places : ndarray of int
-        Where they stand in the table, the highest score first.
+        Their row numbers in the table, the highest score first.
 
     Examples
     --------
@@ -156,10 +157,7 @@ def suspects(
 def rows_to_learn(
     model: Model, X: Any, y: Any, *, groups: Any = None, time: Any = None
 ) -> tuple[Table, RowLabels]:
-    """More rows as the plan of a model takes them, and their labels.
-
-    Groups and times are found by the names of their columns where these are known.
-    """
+    """More rows as the plan of a model takes them, and their labels."""
     table = model.plan.align(model.plan.grouped(X, groups, time))
     labels = model.plan.labels.read(y, n_rows=table.n_rows, known=model.evidence.labels)
     return table, labels
@@ -169,11 +167,10 @@ def rows_to_learn(
 
 
 def warn_of_repeats(model: Model, more: Evidence, anomalies: np.ndarray) -> None:
-    """Warn where more evidence shows that some of its rows were learnt before.
+    """Warn if more evidence shows that some of its rows were learnt before.
 
-    Of normal rows those that are to be held out show it. Of `anomalies`, encoded, those that are
-    kept to name alarms by; in a model of version 0.1, which keeps none, those that have become
-    landmarks in the first fit: of few anomalies all.
+    `anomalies` are encoded. A model of version 0.1 keeps none to compare with, so there they count
+    as learnt if they are landmarks of the first fit: of few anomalies all are.
     """
     rows = more.held_out.normal
     found, landmarks = _repeats(model, rows), set(_as_bytes(model.plan.terms.landmarks))
@@ -197,7 +194,7 @@ def warn_of_repeats(model: Model, more: Evidence, anomalies: np.ndarray) -> None
 
 
 def warn_of_common_rows(model: Model, other: Model) -> None:
-    """Warn where the held-out rows of two models show that both have learnt the same rows."""
+    """Warn if the held-out rows of two models show that both have learnt the same rows."""
     more, less = sorted((model, other), key=lambda one: -len(one.evidence.held_out.normal))
     found = _repeats(more, less.evidence.held_out.normal)
     if found.are_learnt:
@@ -216,9 +213,9 @@ def _warn_of_repeats(
 
 
 def _held_normal(model: Model, table: Table, labels: RowLabels) -> np.ndarray:
-    """The places of the rows of an aligned table that calibrate: normal ones, held out.
+    """The places of the rows of an aligned table that calibrate: normal and held out.
 
-    Where groups are held out, and rows come without theirs, all normal ones may be.
+    Where groups are held out but the rows come without theirs, any normal row may be one.
     """
     normal, holdout = labels.code == 0, model.plan.holdout
     if holdout.grouping is not None and table.groups is None:
@@ -228,24 +225,24 @@ def _held_normal(model: Model, table: Table, labels: RowLabels) -> np.ndarray:
 
 
 def _repeats(model: Model, rows: np.ndarray) -> Repeats:
-    """How many of these encoded rows, which are to be held out, the model holds out already."""
+    """How many of these encoded rows, to be held out, the model holds out already."""
     share = model.plan.holdout.bound / 2**64  # of rows that are held out
     known = _as_bytes(model.evidence.held_out.normal)
     return _compared(_as_bytes(rows), known=known, share=share)
 
 
-def _repeated_kinds(model: Model, kept: KindRows) -> Iterator[tuple[str, Repeats]]:
-    """The kinds of which some of the rows that are to be kept are kept already."""
+def _repeated_kinds(model: Model, more: KindRows) -> Iterator[tuple[str, Repeats]]:
+    """The kinds with rows to be kept that are kept already."""
     bounds, own = model.plan.holdout.kind_bounds, model.evidence.kinds
-    for kind in np.unique(kept.kind).tolist():
-        given, known = (_as_bytes(one.rows[one.kind == kind]) for one in (kept, own))
+    for kind in np.unique(more.kind).tolist():
+        given, known = (_as_bytes(one.rows[one.kind == kind]) for one in (more, own))
         found = _compared(given, known=known, share=bounds.get(kind, 2**64) / 2**64)
         if found.found >= _FEWEST and found.are_learnt:
             yield kind, found
 
 
 def _compared(rows: Iterable[bytes], *, known: Iterable[bytes], share: float) -> Repeats:
-    """How many rows are among the known ones, which are a share of those that were learnt."""
+    """How many rows are among the known ones, a share of those that were learnt."""
     had, given = Counter(known), Counter(rows)
     twice, more = sum(n == 2 for n in had.values()), sum(n for n in had.values() if n > 2)
     chance = (2 * twice / max(share, 1e-9) + more) / max(had.total(), 1)
@@ -260,17 +257,17 @@ def _as_bytes(rows: np.ndarray) -> Iterable[bytes]:
 
 
 class NewKindWarning(EqsepWarning):
-    """Rows learnt after the first fit are not told as their labels say."""
+    """Rows learnt after the first fit are not recognised as their labels say."""
 
 
 def warn_of_rows(
     model: Model, rows: np.ndarray, labels: RowLabels, *, known: RowLabels, judged: bool = False
 ) -> None:
-    """Warn of labels unlike those before, and of rows that are not told as their labels say.
+    """Warn of labels unlike those before, and of rows that their labels contradict.
 
-    Landmarks come from the first fit: rows that are near none of them are hardly learnt. Looked at
-    are normal rows, of which few should raise an alarm, and each kind beyond `known`, most of whose
-    rows should raise one that names it. Rows that were `judged` raised one, whatever they are.
+    Landmarks come from the first fit, so rows near none of them are hardly learnt. Few normal rows
+    should raise an alarm, and most rows of a kind beyond `known` should raise one that names it.
+    Rows that were `judged` raised one, whatever they are.
     """
     warn_of(check_row_labels(labels, known=known))
     _warn_of_far_rows(model, rows[labels.code == 0], judged=judged)
@@ -323,6 +320,6 @@ def _warn_of_new_kind(model: Model, rows: np.ndarray, kind: str) -> None:
     warn(
         NewKindWarning(
             f"The kind {kind!r} is new, and of its rows ({len(rows):,}) {alarm:.0%} raise an alarm "
-            f"and {named:.0%} are told from other kinds now that they are learnt: {advice}"
+            f"and {named:.0%} are distinguished from other kinds now that they are learnt: {advice}"
         )
     )

@@ -8,10 +8,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from eqsep import schemas
 from eqsep.arrays import WithoutCaches
 from eqsep.detector.holdout import NO_GROUPS, STEP, Grouping, usable
 from eqsep.errors import EqsepWarning, ParameterError, UserError, warn
-from eqsep.schemas import NONE, NOT_NEGATIVE, RATE, Kept, array_of, bounded, damaged, either
 
 CONFIDENCE = 0.95  # of the interval that is given for every model
 _LEVELS = (0.5, 0.75, 0.9)  # shares of the held-out anomalies, the most alike ones, to count by
@@ -43,27 +43,17 @@ def checked_fdr(fdr: object) -> float:
 
 
 @dataclass(frozen=True)
-class Promise(Kept):
-    """What is asked of a model; it may change after the fit.
+class Promise(schemas.Kept):
+    """The rates that a model promises; they may change after the fit."""
 
-    Attributes
-    ----------
-    false_alarm_rate : float
-        The share of new normal rows that may raise an alarm.
-    confidence : float or None
-        The share of models that keep the rate; None keeps it on average over models.
-    unseen_rate : float
-        The share of rows of a seen kind that may be called "unseen".
-    """
-
-    false_alarm_rate: float = 0.01
-    confidence: float | None = None
-    unseen_rate: float = 0.05
+    false_alarm_rate: float = 0.01  # the share of new normal rows that may raise an alarm
+    confidence: float | None = None  # the share of models that keep the rate; None: on average
+    unseen_rate: float = 0.05  # the share of rows of a seen kind that may be called "unseen"
 
     SCHEMAS: ClassVar = {
-        "false_alarm_rate": RATE,
-        "confidence": either(NONE, RATE),
-        "unseen_rate": RATE,
+        "false_alarm_rate": schemas.RATE,
+        "confidence": schemas.either(schemas.NONE, schemas.RATE),
+        "unseen_rate": schemas.RATE,
     }
 
     def __post_init__(self) -> None:
@@ -84,29 +74,19 @@ class RateInterval(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration(Kept, WithoutCaches):
+class Calibration(schemas.Kept, WithoutCaches):
     """The scores of normal rows that were held out of the fit, in a random order.
 
-    A new normal row is as likely to have any rank among them (split conformal prediction): so
-    p(s) = (1 + the number of their scores >= s) / (n + 1) is at most a with a chance of a or less.
+    A new normal row is as likely to have any rank among them (split conformal prediction), so p(s)
+    = (1 + the number of their scores >= s) / (n + 1) is at most a with probability a or less.
 
-    Where whole groups of rows were held out, each of the J groups counts the same (hierarchical
-    conformal prediction): p(s) = (1 + the sum over the groups of the share of its rows with a score
-    >= s) / (J + 1), for a row of a new group. The 1 is the most that its own share can be; where
-    all its rows are at hand, their share takes its place, and the chance is a itself.
+    Where whole groups were held out, each of the J groups counts the same (hierarchical conformal
+    prediction): p(s) = (1 + the sum over groups of the share of rows with a score >= s) / (J + 1),
+    for a row of a new group. The 1 is the most that its own share can be; where all its rows are at
+    hand, their share takes its place.
 
-    Rows without a label may be anomalies, and these do not count, as far as labelled anomalies
-    that were held out too can say how many there are.
-
-    Attributes
-    ----------
-    scores : ndarray of shape (n,)
-    anomaly_scores : ndarray of shape (m,)
-        Of labelled anomalies held out of the fit; none where rows are trusted.
-    n_anomalies : float
-        How many of the rows are anomalies that nobody has labelled, at least.
-    groups : ndarray of uint64 of shape (n,)
-        A hash of the group of each row; empty where rows were held out one by one.
+    Rows without a label may be anomalies. These do not count, as far as held-out labelled anomalies
+    show how many there are.
 
     Examples
     --------
@@ -116,15 +96,17 @@ class Calibration(Kept, WithoutCaches):
     """
 
     scores: np.ndarray
+    # Of held-out labelled anomalies; none where rows are trusted.
     anomaly_scores: np.ndarray = field(default_factory=lambda: np.empty(0))
-    n_anomalies: float = 0.0
+    n_anomalies: float = 0.0  # how many of the rows are unlabelled anomalies, at least
+    # A hash of the group of each row; empty where rows were held out one by one.
     groups: np.ndarray = field(default_factory=lambda: NO_GROUPS)
 
     SCHEMAS: ClassVar = {
-        "scores": bounded(None, dtype="float64"),
-        "anomaly_scores": bounded(None, dtype="float64"),
-        "n_anomalies": NOT_NEGATIVE,
-        "groups": array_of(None, kinds="u"),
+        "scores": schemas.bounded(None, dtype="float64"),
+        "anomaly_scores": schemas.bounded(None, dtype="float64"),
+        "n_anomalies": schemas.NOT_NEGATIVE,
+        "groups": schemas.array_of(None, kinds="u"),
     }
 
     # Which rows count
@@ -137,12 +119,12 @@ class Calibration(Kept, WithoutCaches):
 
     @property
     def n_left_out(self) -> int:
-        """How many rows are taken for anomalies that nobody has labelled."""
+        """How many rows are taken for unlabelled anomalies."""
         return int((~self._is_normal).sum())
 
     @cached_property
     def counting(self) -> np.ndarray:
-        """The places of the rows that count: one less than a multiple of 100 where there are 99."""
+        """The places of the rows that count; if at least 99, one less than a multiple of 100."""
         places = np.flatnonzero(self._is_normal)
         return places if len(self.groups) else places[: usable(len(places))]
 
@@ -162,17 +144,17 @@ class Calibration(Kept, WithoutCaches):
 
     @property
     def ordered(self) -> np.ndarray:
-        """The scores that count, in order."""
-        return np.sort(self.scores[self.counting])
+        """The scores that count, in rising order."""
+        return self._from_the_top[0]
 
     @property
     def least_rate(self) -> float:
-        """The least false-alarm rate that can be promised."""
+        """The lowest false-alarm rate that can be promised."""
         return 1 / (self.n_units + 1)
 
     @cached_property
     def _from_the_top(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The scores that count, in order; the weight of each and all higher; -(1 + the rest)."""
+        """The ordered scores that count, the weight of each and all above it, and -(1 + above)."""
         scores = self.scores[self.counting]
         order = np.argsort(scores, kind="stable")
         sums = np.append(np.cumsum(self.weights[order][::-1])[::-1], 0.0)
@@ -182,7 +164,7 @@ class Calibration(Kept, WithoutCaches):
     # Thresholds and promises
 
     def rank(self, rate: float, confidence: float | None = None) -> int:
-        """Which of the largest scores is the threshold of a promise; 0 where none can be."""
+        """Which of the largest scores is the threshold of a promise; 0 if it cannot be kept."""
         n = self.n_units
         if confidence is None:
             return math.floor(rate * (n + 1) + 1e-9)
@@ -193,19 +175,10 @@ class Calibration(Kept, WithoutCaches):
         return certified_rank(n, rate=rate, confidence=confidence)
 
     def threshold(self, rate: float, confidence: float | None = None) -> float:
-        """The score above which p(s) <= rate; the largest one where no score is that rare.
+        """The score above which p(s) <= rate; the largest one if no score is that rare.
 
-        With a confidence, the one above which that share of all models would keep the rate.
+        With a confidence, the score above which that share of all models would keep the rate.
         """
-        if (rate, confidence) not in self._thresholds:
-            self._thresholds[rate, confidence] = self._threshold(rate, confidence)
-        return self._thresholds[rate, confidence]
-
-    @cached_property
-    def _thresholds(self) -> dict[tuple[float, float | None], float]:
-        return {}
-
-    def _threshold(self, rate: float, confidence: float | None) -> float:
         ordered, from_the_top, rising = self._from_the_top
         if not len(ordered):
             return 0.5  # half of what a row far from all normal ones scores
@@ -216,13 +189,13 @@ class Calibration(Kept, WithoutCaches):
         return float(ordered[rising.searchsorted(-max(most, 1))])
 
     def interval(self, rate: float, confidence: float | None = None) -> RateInterval:
-        """The false-alarm rate on average, and where that of one model lies with 95 %."""
+        """The false-alarm rate on average, and the interval in which 95 % of models lie."""
         return rate_interval(len(self.counting), self.rank(rate, confidence))
 
     def warn_if_short(
         self, rate: float, confidence: float | None = None, *, grouping: Grouping | None = None
     ) -> None:
-        """Warn where there are too few rows, or groups or blocks of them, to promise this rate."""
+        """Warn if there are too few rows, groups or blocks to promise this rate."""
         if self.rank(rate, confidence):
             return
         n, least, wanted = len(self.scores) - self.n_left_out, self.least_rate, 1 / rate - 1
@@ -254,7 +227,7 @@ class Calibration(Kept, WithoutCaches):
     # P-values and chances
 
     def p_value(self, score: np.ndarray, groups: np.ndarray | None = None) -> np.ndarray:
-        """p(s) for each score, of rows one by one or of all rows of new `groups`."""
+        """p(s) for each score, of single rows or of all rows of new `groups`."""
         ordered, from_the_top, _ = self._from_the_top
         as_high = from_the_top[np.searchsorted(ordered, score, side="left")]
         own = 1.0 if groups is None else shares_as_high(score, groups)
@@ -265,8 +238,8 @@ class Calibration(Kept, WithoutCaches):
         """The share of new normal rows that score higher: a p-value without steps.
 
         At a score of the calibration set it is the weight of those that score as high, over n + 1;
-        in between it is linear, and beyond the highest it falls as 1 / s. So it is within
-        1 / (n + 1) of the p-value, and tells rows apart that share one.
+        in between it is linear, and beyond the highest it falls as 1 / s. So it is within 1 / (n +
+        1) of the p-value, and orders rows that share one.
 
         Examples
         --------
@@ -274,10 +247,9 @@ class Calibration(Kept, WithoutCaches):
         >>> calibration.survival([0.0, 0.1, 0.3, 0.4, 0.8]).tolist()
         [1.0, 0.75, 0.375, 0.25, 0.125]
         """
-        scores = self.scores[self.counting]
-        order = np.argsort(scores, kind="stable")
-        ordered, first = np.unique(scores[order], return_index=True)
-        as_high = np.cumsum(self.weights[order][::-1])[::-1][first]
+        scores, from_the_top, _ = self._from_the_top
+        ordered, first = np.unique(scores, return_index=True)
+        as_high = from_the_top[first]
         positive = ordered > 0  # at 0, the least score, all are as high
         highest = max(ordered[-1], _TINY) if len(ordered) else 0.5  # without any, the threshold
         share = np.append(1.0, as_high[positive] / (self.n_units + 1))
@@ -287,9 +259,9 @@ class Calibration(Kept, WithoutCaches):
         return found
 
     def probabilities(self, score: np.ndarray, *, threshold: float) -> np.ndarray:
-        """The chances that rows with these scores are normal, and anomalous.  (n,) -> (n, 2)
+        """The probabilities that rows with these scores are normal, and anomalous.  (n,) -> (n, 2)
 
-        c / (q + c) for an anomaly, where q is the survival of its score and c that of the
+        An anomaly has c / (q + c), where q is the survival of its score and c that of the
         threshold.
         """
         q, c = (self.survival(np.atleast_1d(s)) for s in (score, max(threshold, 0.0)))
@@ -303,7 +275,7 @@ class Calibration(Kept, WithoutCaches):
         """The calibration of these parts."""
         made = super().from_state(state, **others)
         if len(made.groups) not in (0, len(made.scores)) or made.groups.dtype != np.uint64:
-            damaged("its held-out rows have more groups, or fewer, than there are")
+            schemas.damaged("its held-out rows have more groups, or fewer, than there are")
         return made
 
 
@@ -312,13 +284,7 @@ class Calibration(Kept, WithoutCaches):
 
 
 def certified_rank(n: int, *, rate: float, confidence: float) -> int:
-    """The largest k for which P(Beta(k, n + 1 - k) <= rate) >= confidence; 0 where there is none.
-
-    Examples
-    --------
-    >>> [certified_rank(n, rate=0.01, confidence=0.95) for n in (298, 299, 499)]
-    [0, 1, 2]
-    """
+    """The largest k with P(Beta(k, n + 1 - k) <= rate) >= confidence; 0 if there is none."""
     from scipy.special import betainc  # imported lazily: rarely needed
 
     k = np.arange(1, n + 1)
@@ -326,7 +292,7 @@ def certified_rank(n: int, *, rate: float, confidence: float) -> int:
 
 
 def rate_interval(n: int, k: int) -> RateInterval:
-    """Where the rate of one model lies whose threshold is the k-th largest of n scores.
+    """Where the rate of one model lies if its threshold is the k-th largest of n scores.
 
     Examples
     --------
@@ -343,7 +309,7 @@ def rate_interval(n: int, k: int) -> RateInterval:
 
 
 def rows_needed(*, rate: float, confidence: float) -> int:
-    """The least number of held-out rows of which the largest score certifies the rate."""
+    """The least number of held-out rows with a largest score that certifies the rate."""
     return math.ceil(math.log1p(-confidence) / math.log1p(-rate) - 1e-9)
 
 
@@ -353,13 +319,7 @@ def least_certified(n: int, *, confidence: float) -> float:
 
 
 def shares_as_high(score: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """For each row, the share of the rows of its group that score at least as high.
-
-    Examples
-    --------
-    >>> shares_as_high(np.array([9.0, 2.0, 3.0]), np.array([7, 7, 8])).tolist()
-    [0.5, 1.0, 1.0]
-    """
+    """For each row, the share of the rows of its group that score at least as high."""
     shares = np.empty(len(score))
     order = np.argsort(groups, kind="stable")
     first = np.flatnonzero(np.diff(groups[order])) + 1
@@ -375,28 +335,19 @@ def shares_as_high(score: np.ndarray, groups: np.ndarray) -> np.ndarray:
 
 
 def anomalies_among(likeness: np.ndarray, anomaly_likeness: np.ndarray) -> float:
-    """How many of the rows that are so much like the seen kinds are anomalies of these, at least.
+    """How many of the calibrating rows, at least, are anomalies of the seen kinds.
 
-    Where S is the share of such anomalies that are alike by t or more, x = (the rows that are, less
-    one in a hundred of all rows, which may be normal) / S rows are anomalies. The variance of x is
-    (1 - S) / S times x, by which anomalies are here, plus x² / m, by which m held-out ones tell S.
-    The answer is x less one standard error, the least for three t: where normal rows are as much
-    like the seen kinds as anomalies are, the higher t say so.
-
-    Parameters
-    ----------
-    likeness : ndarray of shape (n,)
-        Of the rows that calibrate.
-    anomaly_likeness : ndarray of shape (m,)
-        Of labelled anomalies that were held out too.
+    Let S be the share of held-out anomalies with a likeness of t or more. Then x = (the rows with
+    such a likeness, less the 1 % of all rows that may be normal) / S rows are anomalies. The
+    variance of x is (1 - S) / S times x, since anomalies are here by chance, plus x² / m, since S
+    is known from m held-out ones. The result is x less one standard error, the least for three t:
+    where normal rows are as much like the seen kinds as anomalies are, the higher t show it.
 
     Examples
     --------
     >>> rows = np.concatenate([np.linspace(0, 0.3, 900), np.linspace(0.5, 1, 100)])
     >>> round(anomalies_among(rows, np.linspace(0.5, 1, 99)))
     68
-    >>> anomalies_among(rows[:900], np.linspace(0.5, 1, 99))
-    0.0
     """
     m, highest = len(anomaly_likeness), np.sort(anomaly_likeness)[::-1]
     if not m:
@@ -416,7 +367,7 @@ def rows_that_count(
 ) -> np.ndarray:
     """Which rows still count once the anomalies among them are left out.
 
-    Of the rows that score t or more, as many are left out as are anomalies: all that there are,
+    Of the rows that score t or more, as many are left out as are anomalies: their number in all,
     times the share of held-out anomalies that score t or more, rounded down. Which rows these are
     nobody can say; for the threshold their number above each score is enough.
 
@@ -441,13 +392,8 @@ def rows_that_count(
 def select(p: np.ndarray, *, fdr: float, n_calibrating: int) -> np.ndarray:
     """Which rows of a batch to select, by Benjamini and Hochberg: a mask.
 
-    On average at most a share of `fdr` of them is normal: conformal p-values of rows that share
-    their held-out rows depend on one another in a way that the method allows.
-
-    Examples
-    --------
-    >>> select(np.array([0.001, 0.2, 0.002, 0.9]), fdr=0.1, n_calibrating=999)
-    array([ True, False,  True, False])
+    On average at most a share of `fdr` of them is normal: conformal p-values with the same held-out
+    rows depend on one another in a way that the method allows.
     """
     from scipy.stats import false_discovery_control  # imported lazily: slow, and rarely needed
 
@@ -472,11 +418,5 @@ def select(p: np.ndarray, *, fdr: float, n_calibrating: int) -> np.ndarray:
 
 
 def alarms_needed(n_rows: int, *, fdr: float, n_calibrating: int) -> int:
-    """How many rows of a batch must score above all held-out ones for any to be selected.
-
-    Examples
-    --------
-    >>> [alarms_needed(10_000, fdr=0.1, n_calibrating=n) for n in (499, 4_999)]
-    [200, 20]
-    """
+    """How many rows of a batch must score above all held-out ones for any to be selected."""
     return max(math.ceil(n_rows / (fdr * (n_calibrating + 1)) - 1e-9), 1)

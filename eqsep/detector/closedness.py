@@ -30,8 +30,8 @@ class End:
     alarm : float
         The share of the rows that raise an alarm as far out as was tried.
     since : str or None
-        The value, going outwards from the median, from which on at least half of them do; None
-        where no distance is enough, or the end is no distance.
+        The value, going outwards from the median, from which at least half of them do; None if no
+        distance is enough, or the end has no distance.
     beyond : float or None
         How far that value is beyond the normal rows, in ranges of theirs; 0 among them.
     """
@@ -62,11 +62,10 @@ class ColumnClosedness:
     values : tuple of str
         What the column was set to.
     position : ndarray of shape (n_values,) or None
-        Where a number lies: at its share of the normal rows that are smaller, from 0 to 1, and
-        beyond their range at 1 + d / (1 + d), or -d / (1 + d), if it is d ranges away. None for a
-        column of names.
+        Where a number lies: at the share of normal rows that are smaller, from 0 to 1, and d ranges
+        beyond them at 1 + d / (1 + d) or -d / (1 + d). None for a column of names.
     score : ndarray of shape (n_values, 3)
-        The scores of a tenth, half, and nine tenths of the rows lie below these.
+        The 10 %, 50 % and 90 % quantiles of the scores.
     threshold : float
     ends : tuple of End
     """
@@ -90,7 +89,7 @@ class ColumnClosedness:
 
     @property
     def is_drowned(self) -> bool:
-        """Whether the column is of numbers, and far out on a side it rings late or not at all."""
+        """Whether, for a column of numbers, alarms come late or not at all on one side."""
         sides = [end for end in self.ends if end.where in ("below", "above")]
         return any(end.is_late or not end.rings for end in sides)
 
@@ -180,7 +179,7 @@ def _vary(
 def _numbers(
     numbers: np.ndarray, chosen: np.ndarray, unit: str
 ) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Values within and beyond the range, for each row; their places; and what they are called.
+    """Values within and beyond the range, for each row; their positions; and their texts.
 
     A date keeps its hour, and where more than some weeks are spanned its weekday, in every row.
     """

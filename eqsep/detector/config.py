@@ -1,25 +1,24 @@
 """Config: every number that a fit depends on."""
 
+import math
 from dataclasses import dataclass, fields, replace
 from numbers import Integral, Real
 from typing import Any, Self
 
-import numpy as np
-
+from eqsep import schemas
 from eqsep.engine.kernels import are_powers
 from eqsep.errors import ParameterError
-from eqsep.schemas import check_names, damaged
 
 UNLABELLED_ROWS = ("auto", "trusted", "doubted")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """Every number that a fit depends on, and its defaults.
+    """Every number that a fit depends on, with its default.
 
-    `Detector` takes the common ones as parameters of their own; the others come by
-    ``Detector(config=Config(n_trees=100))``. The values that begin with `doubted_` stand in for
-    their namesakes where rows that nobody has called anomalous may be anomalies.
+    `Detector` has parameters for the common ones; set others with
+    ``Detector(config=Config(n_trees=100))``. Values that begin with `doubted_` replace their
+    namesakes where rows that nobody has called anomalous may be anomalies.
 
     Attributes
     ----------
@@ -31,11 +30,11 @@ class Config:
     alpha : float
         The ridge penalty, in units of the loss of one row.
     unlabelled_weight : float
-        What a row without a label counts, as a normal one, where it is neither trusted nor doubted.
+        Of a row without a label, as a normal one, where it is neither trusted nor doubted.
     n_trees : int
         Trees that vote on whether a row is like the labelled anomalies.
     vote_weight, doubted_vote_weight : float
-        What their vote counts in the score.
+        Of their vote in the score.
     tree_columns : float
         The share of the columns among which a split is chosen, each with a random limit.
     min_leaf, doubted_min_leaf : int
@@ -43,28 +42,23 @@ class Config:
     max_tree_normal, max_tree_anomalous : int
         The most rows of each class that a tree is grown on.
     ellipsoid_step, doubted_ellipsoid_step : float
-        What a step beyond the ellipsoid of normal rows counts.
-    likeness_weight : float
-        What likeness to labelled anomalies counts where rows are doubted.
-    likeness_ridge : float
-        The ridge penalty of likeness, for one labelled anomaly; for n it is this over n.
+        What a step beyond the ellipsoid of normal rows adds to the score.
+    likeness_weight, likeness_ridge : float
+        Of likeness to labelled anomalies, where rows are doubted; its ridge penalty for n of them
+        is `likeness_ridge` / n.
     few_anomalies : int
         With fewer labelled ones than this, doubted rows are followed less closely.
-    max_held_out : int
-        The most normal rows that a first fit holds out to calibrate.
-    max_held_out_in_groups : int
-        The same where whole groups are held out.
-    max_held_out_anomalies : int
-        The most labelled anomalies that are held out where rows are doubted.
+    max_held_out, max_held_out_in_groups, max_held_out_anomalies : int
+        The most rows that a first fit holds out: normal ones, one by one or in whole groups, and
+        labelled anomalies, where rows are doubted.
     n_folds, n_trees_per_fold : int
         Of the cross-conformal test by which alarms are named.
-    max_kind_rows : int
-        The most rows of a kind that are kept to name alarms by; fewer where rows are wide.
-    max_near_rows : int
-        Of these, the most to which distances are taken.
+    max_kind_rows, max_near_rows : int
+        The most rows of a kind kept to name alarms by (fewer where rows are wide), and the most to
+        which distances are taken.
     max_sample, max_sample_anomalies : int
-        The most rows of a stream from which a plan is chosen, and of how many anomalies among them
-        there may be more than their share.
+        The most rows of a stream from which a plan is chosen, and the number of anomalies up to
+        which these may exceed their share.
     """
 
     n_landmarks: int = 1000
@@ -98,18 +92,22 @@ class Config:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            name, value = field.name, getattr(self, field.name)
+            name, value, least = field.name, getattr(self, field.name), _LEAST.get(field.name, 1)
             if isinstance(field.default, int):
-                check_whole(name, value, least=_LEAST.get(name, 1))
-            elif name == "tree_columns":
-                check_share(name, value)
-            elif name in _ABOVE_0:
-                check_positive(name, value)
-            elif isinstance(field.default, float):
-                check_at_least_0(name, value)
-        if type(self.powers) is not tuple or not are_powers(self.powers):
-            expected = "a tuple of powers of two in rising order"
-            raise ParameterError("powers", expected=expected, got=self.powers)
+                is_whole = isinstance(value, Integral) and not isinstance(value, bool)
+                fits, expected = is_whole and value >= least, f"a whole number of at least {least}"
+            elif name == "powers":
+                fits = type(value) is tuple and are_powers(value)
+                expected = "a tuple of powers of two in rising order"
+            else:
+                is_number = isinstance(value, Real) and 0 <= float(value) < math.inf
+                fits, expected = is_number, "a number of at least 0"
+                if name in _ABOVE_0:
+                    fits, expected = is_number and value > 0, "a number above 0"
+                if name == "tree_columns":
+                    fits, expected = is_number and 0 < value <= 1, "a number above 0, at most 1"
+            if not fits:
+                raise ParameterError(name, expected=expected, got=value)
 
     @classmethod
     def fast(cls) -> Self:
@@ -133,44 +131,20 @@ class Config:
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The config of these parts; what an older file lacks has its default."""
         names = [field.name for field in fields(cls)]
-        check_names(state, "Config", required=(), optional=names)
+        schemas.check_names(state, "Config", required=(), optional=names)
         powers = state.get("powers")
         try:
             return cls(**state | ({"powers": tuple(powers)} if type(powers) is list else {}))
         except ParameterError as error:
-            damaged(f"its config cannot be: {str(error).rstrip('.')}")
+            schemas.damaged(f"its config cannot be: {str(error).rstrip('.')}")
 
 
 _LEAST = {"n_landmarks": 2, "n_folds": 2, "few_anomalies": 0}  # of whole numbers; of others 1
 _ABOVE_0 = ("bandwidth", "doubted_bandwidth", "alpha", "unlabelled_weight", "likeness_ridge")
 
 
-def check_whole(name: str, value: Any, *, least: int) -> None:
-    """Refuse a parameter that is not a whole number of at least so much."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise ParameterError(name, expected=f"a whole number of at least {least}", got=value)
-
-
 def check_unlabelled(value: Any) -> None:
-    """Refuse a word on rows without a label that has no meaning."""
+    """Refuse a value that `Detector(unlabelled=)` does not know."""
     if value not in UNLABELLED_ROWS:
         expected = f"one of {list(UNLABELLED_ROWS)}"
         raise ParameterError("unlabelled", expected=expected, got=value)
-
-
-def check_positive(name: str, value: Any) -> None:
-    """Refuse a parameter that is not a number above 0."""
-    if not isinstance(value, Real) or not 0 < float(value) < np.inf:
-        raise ParameterError(name, expected="a number above 0", got=value)
-
-
-def check_share(name: str, value: Any) -> None:
-    """Refuse a parameter that is not a number above 0 and at most 1."""
-    if not isinstance(value, Real) or not 0 < float(value) <= 1:
-        raise ParameterError(name, expected="a number above 0 and at most 1", got=value)
-
-
-def check_at_least_0(name: str, value: Any) -> None:
-    """Refuse a parameter that is not a number of at least 0."""
-    if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
-        raise ParameterError(name, expected="a number of at least 0", got=value)

@@ -40,27 +40,25 @@ _FROM_CONFIG = ("n_landmarks", "bandwidth", "alpha", "unlabelled_weight")
 class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scikit-learn
     """Alarms for the kinds of anomaly that were seen, and for those that were not.
 
-    A table's rows are encoded, and f(x) = Σ_j a_j k(x, c_j) is learnt over landmarks c_j with a
-    local kernel k: 1 at normal rows, 0 at anomalous ones. The score is
-    max(|1 - f(x)|, t(x)) + v t(x) + e(x): far from everything it is at least 1, so the normal
-    region is closed. t is what trees vote that know the labelled anomalies, and e is above 0 where
-    columns do not move together as in normal rows (`eqsep.detector.score`). The threshold comes by
-    split conformal prediction from held-out normal rows, so that a new normal row raises an alarm
-    at the promised rate.
+    Rows are encoded, and f(x) = Σ_j a_j k(x, c_j) is learnt over landmarks c_j with a local kernel
+    k: 1 at normal rows, 0 at anomalous ones. The score is max(|1 - f(x)|, t(x)) + v t(x) + e(x):
+    far from everything it is at least 1, so the normal region is closed. t is the vote of trees
+    that know the labelled anomalies, and e is above 0 where columns do not move together as in
+    normal rows. The threshold comes from held-out normal rows by split conformal prediction, so
+    that a new normal row raises an alarm at the promised rate.
 
     Parameters
     ----------
     normal : label, default=None
         Which label is normal; by default 0, False or "normal", whichever occurs.
     false_alarm_rate : float, default=0.01
-        The share of new normal rows that may raise an alarm. It may be set to another value after
-        fitting: `predict` and `decision_function` follow.
+        The share of new normal rows that may raise an alarm. It may be changed after fitting, as
+        may `confidence`, `unseen_rate` and `device`.
     confidence : float, default=None
-        With 0.95 the threshold is so high that 95 of 100 models keep the rate, not all of them on
-        average. It may be set after fitting too.
+        With 0.95, 95 of 100 models keep the rate; None: models keep it on average.
     unseen_rate : float, default=0.05
         The share of rows of a seen kind that may be called "unseen": the lower, the more names an
-        alarm has. It may be set after fitting too.
+        alarm has.
     n_landmarks : int, default=None
         How many rows become landmarks, up to a third of them anomalous. Time to score grows with
         it, time to fit with its square. None: that of `config`, 1,000.
@@ -72,19 +70,20 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
     unlabelled : {"auto", "trusted", "doubted"}, default="auto"
         Whether rows that nobody has called anomalous may be anomalies. "auto" trusts rows labelled
         normal; where there are none, it doubts rows without a label if anomalies are labelled.
-        "trusted" takes rows without a label for normal ones. "doubted" doubts them, and rows
-        labelled normal too, unless these are enough to set the threshold alone.
+        "trusted" takes rows without a label as normal. "doubted" doubts them, and rows labelled
+        normal too, unless these are enough to set the threshold alone.
     unlabelled_weight : float, default=None
-        What a row without a label counts, as a normal one, where others are labelled normal and it
-        is neither trusted nor doubted. None: that of `config`, 0.01.
+        The weight of a row without a label, as a normal one, where others are labelled normal and
+        it is neither trusted nor doubted. None: that of `config`, 0.01.
     plan : Plan, default=None
         The `plan_` of another detector, to learn what can be merged with it: landmarks, bandwidth,
         trees and windows are then those of the plan, and other values of them are refused.
     window : int, default=None
-        The last rows of a run by which columns of numbers get others (`eqsep.detector.Windows`).
+        The number of last rows of a run over which columns of numbers get further columns
+        (`eqsep.detector.Windows`).
     device : {"cpu", "cuda", "auto"}, default="cpu"
-        Where tables are encoded and scored, and kernel values summed up: "cuda" is a GPU, "auto"
-        one where there is one; needs PyTorch. Set after fitting too, and not in a model's file.
+        Where tables are encoded and scored, and kernel values summed: "cuda" is a GPU, "auto" a GPU
+        if there is one; needs PyTorch. It is not in a model's file.
     random_state : int, RandomState or None, default=None
     config : Config, default=None
         All other numbers that a fit depends on; None: `Config()`.
@@ -109,9 +108,9 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
 
     Notes
     -----
-    **Tables** are taken as by `eqsep.tables.TableEncoder`. **Labels** are 0 / 1, truth values, or
-    names of kinds; a missing one (None, NaN) says that nothing is known. Without any label all
-    rows count as normal: a one-class detector.
+    **Tables** are taken as by `eqsep.tables.TableEncoder`. **Labels** are 0 / 1, booleans, or
+    names of kinds; None or NaN where nothing is known. Without any label all rows count as normal:
+    a one-class detector.
 
     **Learning on.** `partial_fit`, `merge` and `forget` add and subtract evidence, so they are
     exact: the order and the division of the rows do not matter, as long as the plan is the same.
@@ -190,26 +189,26 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         ----------
         X : frame of pandas or polars, table of pyarrow, array, sparse matrix, list of rows or dicts
             Or batches of them: a `pyarrow.dataset.Dataset`, a function that returns an iterator, or
-            an iterable, of tables or pairs (table, labels): they may be more than memory holds, and
-            are read twice; an iterator, which comes once, is read once. A sparse matrix of more
-            than 40 million values, zeros too, is learnt in batches.
+            an iterable, of tables or pairs (table, labels). They may exceed memory and are read
+            twice; an iterator is read once. A sparse matrix of more than 40 million values, zeros
+            included, is learnt in batches.
         y : array-like of shape (n_rows,), default=None
-            0 / 1, or names of kinds besides the normal one; None or NaN where nothing is known. For
+            0 / 1, or names of kinds and of the normal one; None or NaN where nothing is known. For
             batches that are not pairs, the name of the column of labels.
         groups, time : array-like of shape (n_rows,) or str, default=None
             The recording, machine or card of each row, and when it was taken (numbers, dates), or
             the names of such columns of `X`. Then whole groups, or blocks of time, calibrate.
         sample_weight : array-like of shape (n_rows,) or str, default=None
-            What each row counts, or the name of such a column of `X`. A weight of 2 is the row
+            The weight of each row, or the name of such a column of `X`. A weight of 2 is the row
             twice in all sums over learnt rows; 0 leaves it out. A row that calibrates does so once,
             whatever its weight: the promise is for rows as they come.
 
         Notes
         -----
-        Of batches that are read twice, the first pass counts labels and names and draws a sample
-        of up to 100,000 rows. Where that is all of them, the fit is that in memory. Else encoding,
-        landmarks and trees come from the sample (of an iterator, from the first rows), and all
-        else from all rows: the sums, the kinds, and which normal rows calibrate.
+        For batches that are read twice, the first pass counts labels and names and draws a sample
+        of up to 100,000 rows. If that is all of them, the fit is that in memory. Otherwise
+        encoding, landmarks and trees come from the sample (of an iterator, from the first rows),
+        and the sums, the kinds, and which normal rows calibrate from all rows.
 
         Examples
         --------
@@ -223,8 +222,8 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         X, y = large_in_batches(X, y) if sample_weight is None else (X, y)
         if is_stream(X):
             window = self.window if first.plan is None else first.plan.windows
-            more = {"groups": groups, "time": time, "sample_weight": sample_weight}
-            fit = first.to_stream(batches_of(X, y, **more, window=window), rng)
+            extra = {"groups": groups, "time": time, "sample_weight": sample_weight}
+            fit = first.to_stream(batches_of(X, y, **extra, window=window), rng)
         else:
             table = with_groups(read_table(X, name=type(self).__name__), groups, time)
             if sample_weight is not None:
@@ -233,9 +232,9 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         return self._begin(fit, first.config)
 
     def fit_predict(self, X: Any, y: Any = None, **arguments: Any) -> np.ndarray:
-        """Fit, and return what `predict` says of the same rows; `arguments` are those of `fit`.
+        """Fit with these `arguments` of `fit`, and return what `predict` answers for the same rows.
 
-        Rows that were learnt raise fewer alarms than new ones: the promise is for these.
+        Rows that were learnt raise fewer alarms than new ones, for which the promise is.
         """
         return self.fit(X, y, **arguments).predict(X)
 
@@ -249,30 +248,30 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         judged: bool = False,
         sample_weight: Any = None,
     ) -> Self:
-        """Learn more rows: what all pieces together teach is what one fit teaches.
+        """Learn more rows: all pieces together teach what one fit teaches.
 
-        The plan is that of the first piece, or the one given. A name that was not seen before
-        becomes a seen kind.
+        The plan is that of the first piece, or the one given. A name not seen before becomes a seen
+        kind.
 
         Parameters
         ----------
         X, y, groups, time, sample_weight
             As in `fit`; a piece may hold anomalies alone.
         classes : array-like, default=None
-            Not needed; for tools that pass it.
+            Ignored; for tools that pass it.
         judged : bool, default=False
             Whether rows were judged because they raised an alarm: then none of them calibrates.
         """
         if not hasattr(self, "_model") and not judged:
             return self.fit(X, y, groups, time, sample_weight)
-        beside = {"groups": groups, "time": time, "sample_weight": sample_weight}
+        extra = {"groups": groups, "time": time, "sample_weight": sample_weight}
         X, y = large_in_batches(X, y) if sample_weight is None else (X, y)
         if is_stream(X):
-            for table, labels in read(batches_of(X, y, **beside, window=self.plan_.windows)):
+            for table, labels in read(batches_of(X, y, **extra, window=self.plan_.windows)):
                 self.partial_fit(table, labels, judged=judged)
             return self
         known = self.model_.evidence.labels
-        rows, labels, more = self._gathered(X, y, judged=judged, **beside)
+        rows, labels, more = self._gathered(X, y, judged=judged, **extra)
         warn_of_repeats(self.model_, more, rows[labels.code > 0])
         self._model = self.model_.taught(self.model_.evidence + more)
         warn_of_rows(self.model_, rows, labels, known=known, judged=judged)
@@ -310,39 +309,33 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
     ) -> Self:
         """Unlearn rows that were learnt, with the labels, groups, times and weights that they had.
 
-        Landmarks taken from such rows, and the encoding of the columns, stay. A kind of which no
-        row is left is not a seen one any more. What is kept of learnt rows are sums: that a row was
-        never learnt, or with another label, is noticed where it would be held out, or where more is
-        to go than is there, and not otherwise.
+        Landmarks taken from such rows, and the encoding of the columns, stay. A kind without rows
+        is no longer a seen one. Only sums are kept of learnt rows: a row that was never learnt, or
+        with another label, is refused only where it would be held out, or where more rows are to go
+        than are there.
         """
-        beside = {"groups": groups, "time": time, "sample_weight": sample_weight}
-        *_, gone = self._gathered(X, y, judged=judged, **beside)
+        extra = {"groups": groups, "time": time, "sample_weight": sample_weight}
+        *_, gone = self._gathered(X, y, judged=judged, **extra)
         self._model = self.model_.taught(self.model_.evidence - gone)
         return self
 
     def check_parameters(self) -> Self:
-        """Refuse parameters that no detector can be fitted with; `fit` does so before all else."""
+        """Refuse parameters that no detector can be fitted with, as `fit` does."""
         self._first_fit()
         return self
 
     def with_model(self, model: Model) -> Self:
-        """This detector, fitted: with what others, on a cluster or from a file, have learnt."""
+        """This detector, fitted with what was learnt elsewhere: on a cluster, or from a file."""
         self._model = model
         return self
 
     def fit_by(self, fit: Callable[[FirstFit, np.random.RandomState], Fit]) -> Self:
-        """Fit to rows that are gathered elsewhere, on a cluster say.
-
-        Parameters
-        ----------
-        fit : callable
-            Makes the first fit that it is asked for, with the random state that it is given.
-        """
+        """Fit by a function that makes a first fit elsewhere, for example on a cluster."""
         first = self._first_fit()
         return self._begin(fit(first, check_random_state(self.random_state)), first.config)
 
     def _first_fit(self) -> FirstFit:
-        """What a first fit is asked for; refuses parameters that none can be fitted with."""
+        """The settings of a first fit; refuses parameters that none can be fitted with."""
         config, promise, plan = self._resolved_config(), self._promise(), self._given_plan()
         check_unlabelled(self.unlabelled)
         if self.device not in DEVICES:
@@ -362,7 +355,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         )
 
     def _resolved_config(self) -> Config:
-        """The config, with the parameters that are given in the place of its own values."""
+        """The config, with the values that are given as parameters."""
         if not isinstance(self.config, Config | None):
             raise UserError(f"config must be a Config, got a {type(self.config).__name__}.")
         given = {name: getattr(self, name) for name in _FROM_CONFIG}
@@ -419,25 +412,19 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         """Record a first fit, and warn of what it has found."""
         phase("calibrating")
         caution = next((f for f in fit.findings if f.category in CAUTIONS), None)
-        self._model = Model.solve(
-            fit.plan, fit.evidence, config, promise=self._promise(), caution=caution
+        promise, doubted = self._promise(), fit.plan.labels.doubts_calibration
+        model = Model.solve(fit.plan, fit.evidence, config, promise=promise, caution=caution)
+        self._model = model  # also where warnings are errors
+        model.warn_if_short()
+        warn_of(
+            [
+                *fit.findings,
+                *check_doubt(self.unlabelled, kinds=model.kinds),
+                *check_dates(model.plan.encoder),
+                *check_threshold(model.threshold, rate=promise.false_alarm_rate, doubted=doubted),
+            ]
         )
-        self._model.warn_if_short()
-        warn_of([*fit.findings, *self._check_fitted()])
         return self
-
-    def _check_fitted(self) -> list[Finding]:
-        """What is to be looked at in a detector once it is fitted."""
-        model = self.model_
-        return [
-            *check_doubt(self.unlabelled, kinds=model.kinds),
-            *check_dates(model.plan.encoder),
-            *check_threshold(
-                model.threshold,
-                rate=model.promise.false_alarm_rate,
-                doubted=model.plan.labels.doubts_calibration,
-            ),
-        ]
 
     def _gathered(
         self, X: Any, y: Any, *, groups: Any, time: Any, sample_weight: Any, judged: bool
@@ -451,7 +438,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         return model.plan.encode(table), labels, evidence
 
     def _check_mergeable(self, other: "Detector") -> None:
-        """Refuse detectors whose evidence does not add up to that of one detector."""
+        """Refuse detectors with evidence that does not add up."""
         mine, theirs = self.model_, other.model_
         if self is other:
             raise UserError(
@@ -517,7 +504,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
 
     @property
     def classes_(self) -> np.ndarray:
-        """The two labels that `predict` answers with."""
+        """The two labels that `predict` returns."""
         return self._fitted("classes_").classes
 
     @property
@@ -534,7 +521,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         return np.array(list(plan.table_columns), dtype=object)
 
     def _fitted(self, attribute: str) -> Model:
-        """The model for an attribute that, as in all of scikit-learn, only a fit makes."""
+        """The model, for an attribute that does not exist before a fit, as in scikit-learn."""
         if not hasattr(self, "_model"):
             raise AttributeError(f"{type(self).__name__} has no {attribute!r} before it is fitted.")
         return self._model
@@ -551,7 +538,7 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         return np.asarray(model.scores(X) - model.threshold)
 
     def predict(self, X: Any) -> np.ndarray:
-        """1 for an alarm, 0 for a row that passes; or the labels, where these are numbers."""
+        """1 for an alarm, 0 for a row that passes; or the two labels, if these are numbers."""
         alarm = self.decision_function(X) > 0
         label: np.ndarray = self.classes_[alarm.astype(int)]
         return label
@@ -566,24 +553,24 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         return model.kind_p_values(model.plan.encode(X))
 
     def p_value(self, X: Any, *, groups: Any = None) -> np.ndarray:
-        """The chance that a new normal row scores as high as each row does.
+        """The probability that a new normal row scores as high as each row does.
 
         Parameters
         ----------
         groups : array-like of shape (n_rows,) or str, default=None
-            Where `X` has all rows of groups that are new, which one each row is from, or the name
-            of such a column, of a detector that was fitted with groups. A group then counts by its
-            own rows, and not as one whose rows all score as high.
+            The group of each row, or the name of such a column, if the detector was fitted with
+            groups and `X` has all rows of new ones. A group then counts by its own rows, and not as
+            one in which all rows score as high.
         """
         return self.model_.p_value(X, groups=groups)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The chances that each row is normal, and anomalous: a column for each of `classes_`.
+        """The probabilities that each row is normal, and anomalous: a column per class.
 
-        An anomaly has c / (q + c), with q the chance that a new normal row scores higher (`p_value`
-        without its steps) and c that of a row at the threshold, the rate of false alarms: 1/2 at
-        the threshold. That is the share of anomalies among rows that score as high, where they are
-        as common as false alarms and all of them score so high.
+        An anomaly has c / (q + c), with q the probability that a new normal row scores higher
+        (`p_value` without its steps) and c that of a row at the threshold, the false-alarm rate:
+        1/2 at the threshold. That is the share of anomalies among rows that score as high, if they
+        are as common as false alarms and all of them score so high.
 
         Examples
         --------
@@ -602,17 +589,14 @@ class Detector(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # of scik
         return self.model_.select(X, fdr=fdr)
 
     def explain(self, X: Any, *, top: int = 5) -> list[Explanation]:
-        """Why each row has its score: the columns that drive it, and the nearest normal row.
+        """Why each row has its score: the `top` columns that drive it, and the nearest normal row.
 
-        Parameters
-        ----------
-        top : int, default=5
-            How many columns are named; the others are summed up.
+        The other columns are summed up.
         """
         return self.model_.explain(X, top=top)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of labelled rows that are told right, normal from anomalous."""
+        """The share of labelled rows that are classified correctly, normal or anomalous."""
         model, alarm = self.model_, self.decision_function(X) > 0
         reading = replace(model.plan.labels, unlabelled_is_normal=False, normal=self.normal)
         labels = reading.read(y, n_rows=len(alarm), known=model.evidence.labels)

@@ -1,8 +1,8 @@
 """Drift: whether rows change in time, so that a promise for rows like these fails on later ones.
 
-Blocks that are held out in between have learnt rows on both sides, and do not show it. So small
-fits look forwards: each learns the rows up to some time, and scores blocks that it has held out and
-the blocks that follow. Where rows do not change, these are exchangeable.
+Held-out blocks have learnt rows on both sides, and do not show it. So small fits look forwards:
+each learns the rows up to some time, and scores blocks held out of these and the blocks that
+follow. If rows do not change, both are exchangeable.
 """
 
 from collections.abc import Iterator
@@ -37,14 +37,7 @@ def check_time(
 ) -> list[Finding]:
     """Findings on the times of rows: that they start again, and that rows change.
 
-    Parameters
-    ----------
-    code : ndarray of int of shape (n_rows,)
-        0 where a row is normal.
-    plan : Plan
-        That of the fit, of which these are all rows or a sample.
-    rate : float
-        The false-alarm rate that is promised.
+    `code` is 0 where a row is normal; the rows are all of a fit with this plan, or a sample.
     """
     assert table.groups is not None  # rows in time
     found, normal = _restarts(table.groups), np.flatnonzero(code == 0)
@@ -52,56 +45,43 @@ def check_time(
         normal = np.sort(np.random.RandomState(0).permutation(normal)[:_MOST_ROWS])
     small = replace(config, n_landmarks=min(_LANDMARKS, config.n_landmarks))
     rows = table.take(normal)
-    forecasts = list(_forecasts(rows, plan, small, rate=rate))
+    block, n_blocks = _blocks(rows, plan)
+    forecasts = list(_forecasts(rows, block, n_blocks, plan, small, rate=rate))
     if not forecasts:
         return found
-    rates = np.array([one.rate(rate) for one in forecasts])
+    broken = float(np.mean([one.rate(rate) for one in forecasts]))
     rng = np.random.RandomState(0)
     by_chance = np.mean([one.rates_by_chance(rate, rng) for one in forecasts], axis=0)
-    least = _BROKEN * max(rate, float(by_chance.mean()))
-    as_high = np.sum(by_chance >= rates.mean() - 1e-12)
+    as_high = np.sum(by_chance >= broken - 1e-12)
     is_chance = (1 + as_high) / (1 + _N_PERMUTATIONS) > _LEVEL
-    if is_chance or rates.mean() <= least:
+    if is_chance or broken <= _BROKEN * max(rate, float(by_chance.mean())):
         return found
-    moved = _moved(rows, plan)
-    return [*found, _finding(moved, rate=rate, broken=float(rates.mean()))]
-
-
-def _finding(columns: list[str], *, rate: float, broken: float) -> Finding:
+    columns = _moved(plan.encode(rows), block, n_blocks, plan)
     which = f", most of all in column{'s' * (len(columns) != 1)} {quoted(columns)}"
-    return Finding(
+    drift = Finding(
         DriftWarning,
         f"Rows change over time{which * bool(columns)}: the promise of {100 * rate:.3g}% would be "
         f"{100 * broken:.2g}% on the rows that follow, as fits to earlier rows show.",
         "Fit again as rows come, or leave out columns that do not matter.",
     )
+    return [*found, drift]
 
 
 @dataclass(frozen=True)
 class _Forecast:
-    """Rows that a fit to what was before has not learnt, the highest score first.
+    """Rows that a fit to earlier ones has not learnt, the highest score first."""
 
-    Attributes
-    ----------
-    unit : ndarray of int of shape (n_rows,)
-        The block of each row; those that follow come after those held out in between.
-    weight : ndarray of shape (n_rows,)
-        1 over the number of rows of the block.
-    n_between, n_following : int
-        The blocks of either sort.
-    """
-
-    unit: np.ndarray
-    weight: np.ndarray
-    n_between: int
-    n_following: int
+    unit: np.ndarray  # the block of each row; those that follow come after those between
+    weight: np.ndarray  # 1 over the number of rows of the block
+    n_between: int  # blocks held out among the learnt rows
+    n_following: int  # blocks after these
 
     def rate(self, promised: float) -> float:
-        """The share of rows that follow above the threshold of the blocks held out in between."""
+        """The share of following rows above the threshold that the blocks between give."""
         return float(self._rates(np.arange(self.n_between + self.n_following)[None], promised)[0])
 
     def rates_by_chance(self, promised: float, rng: np.random.RandomState) -> np.ndarray:
-        """The same where which blocks follow is drawn by lot."""
+        """The same where it is random which blocks follow."""
         n = self.n_between + self.n_following
         return self._rates(np.array([rng.permutation(n) for _ in range(_N_PERMUTATIONS)]), promised)
 
@@ -114,52 +94,60 @@ class _Forecast:
         return rates
 
 
-def _forecasts(rows: Table, plan: Plan, config: Config, *, rate: float) -> Iterator[_Forecast]:
-    """One for each cut at which there are enough blocks on either side."""
+def _forecasts(
+    rows: Table, block: np.ndarray, n_blocks: int, plan: Plan, config: Config, *, rate: float
+) -> Iterator[_Forecast]:
+    """One for each cut with enough blocks on either side."""
     grouping, groups = plan.holdout.grouping, rows.groups
     assert grouping is not None  # rows in time
     assert groups is not None
     if not grouping.edges:  # whole groups are held out: when each is from orders them
         rows = replace(rows, groups=replace(groups, columns=(groups.columns[0], None)))
     window = None if plan.windows is None else plan.windows.length
-    place, n_units = _order(grouping.units(groups, key=0), groups.time)
-    for cut in _CUTS:
-        first, last = int(cut * n_units), int((cut + _FOLLOWING) * n_units)
-        before = np.flatnonzero(place < first)
-        after = np.flatnonzero((place >= first) & (place < last))
-        if first >= 2 * _FEWEST and last - first >= _FEWEST:
-            known = rows.take(before)
-            labels = RowLabels(np.zeros(known.n_rows, dtype=int), (), None)
-            small = Plan.choose(
-                known,
-                labels,
-                config,
-                np.random.RandomState(0),
-                reading=_ALL_NORMAL,
-                rate=rate,
-                window=window,
-            )
-            yield _forecast(small, known, labels, rows.take(after), config)
+    for first, last in _cuts(n_blocks):
+        if first < 2 * _FEWEST or last - first < _FEWEST:
+            continue
+        known = rows.take(np.flatnonzero(block < first))
+        labels = RowLabels(np.zeros(known.n_rows, dtype=int), (), None)
+        small = Plan.choose(
+            known,
+            labels,
+            config,
+            np.random.RandomState(0),
+            reading=_ALL_NORMAL,
+            rate=rate,
+            window=window,
+        )
+        after = rows.take(np.flatnonzero((block >= first) & (block < last)))
+        yield _forecast(small, known, labels, after, config)
 
 
-def _order(units: np.ndarray, time: np.ndarray) -> tuple[np.ndarray, int]:
-    """The place of each row's unit in the order of their median times, and how many there are."""
-    names, unit = np.unique(units, return_inverse=True)
+def _blocks(rows: Table, plan: Plan) -> tuple[np.ndarray, int]:
+    """The block or group of each row, numbered by their median times, and how many there are."""
+    assert plan.holdout.grouping is not None  # rows in time
+    assert rows.groups is not None
+    time = rows.groups.time
+    names, unit = np.unique(plan.holdout.grouping.units(rows.groups, key=0), return_inverse=True)
     by_time = np.lexsort((time, unit))
     starts = np.searchsorted(unit[by_time], np.arange(len(names) + 1))
     middle = time[by_time][(starts[:-1] + starts[1:] - 1) // 2]
-    place: np.ndarray = np.argsort(np.argsort(middle, kind="stable"))[unit]
-    return place, len(names)
+    block: np.ndarray = np.argsort(np.argsort(middle, kind="stable"))[unit]
+    return block, len(names)
+
+
+def _cuts(n_blocks: int) -> list[tuple[int, int]]:
+    """The first block after each cut, and the first one beyond those that follow it."""
+    return [(int(cut * n_blocks), int((cut + _FOLLOWING) * n_blocks)) for cut in _CUTS]
 
 
 def _forecast(
     plan: Plan, before: Table, labels: RowLabels, after: Table, config: Config
 ) -> _Forecast:
-    """What a fit to the rows before makes of blocks among them, and of the rows after."""
+    """The scores, by a fit to the rows before, of blocks among them and of the rows after."""
     evidence = gather(plan, plan.align(before), labels)
     score, held = Score.solve(plan.terms, evidence.sums, config), evidence.held_out
     grouping = plan.holdout.grouping
-    assert grouping is not None  # nor are the groups of the rows
+    assert grouping is not None
     assert after.groups is not None
     later = grouping.units(after.groups, key=plan.holdout.key)
     scores = [score(held.rows), score(plan.encode(after))]
@@ -171,19 +159,13 @@ def _forecast(
     return _Forecast(unit[order], weight[order], n_between, int(following.max()) + 1)
 
 
-def _moved(rows: Table, plan: Plan) -> list[str]:
-    """The columns whose blocks differ most before and after a cut, at most three."""
-    grouping = plan.holdout.grouping
-    assert rows.groups is not None
-    assert grouping is not None
-    place, n_units = _order(grouping.units(rows.groups, key=0), rows.groups.time)
-    Z = plan.encode(rows)
-    means = np.zeros((n_units, Z.shape[1]))
-    np.add.at(means, place, Z)
-    means /= np.bincount(place)[:, None]
+def _moved(Z: np.ndarray, block: np.ndarray, n_blocks: int, plan: Plan) -> list[str]:
+    """The columns that differ most before and after a cut, at most three."""
+    means = np.zeros((n_blocks, Z.shape[1]))
+    np.add.at(means, block, Z)
+    means /= np.bincount(block)[:, None]
     away = np.zeros(Z.shape[1])
-    for cut in _CUTS:
-        first, last = int(cut * n_units), int((cut + _FOLLOWING) * n_units)
+    for first, last in _cuts(n_blocks):
         parts = means[:first], means[first:last]
         spread = sum(part.var(axis=0) / len(part) for part in parts)
         gap = np.abs(parts[0].mean(axis=0) - parts[1].mean(axis=0))
@@ -196,9 +178,9 @@ def _moved(rows: Table, plan: Plan) -> list[str]:
 
 
 def _restarts(groups: RowGroups) -> list[Finding]:
-    """A finding where times begin anew from row to row, and the stretches lie over each other.
+    """A finding if times go back from row to row, to times that were there before.
 
-    So they do where several runs stand below each other in a table, each with a clock of its own.
+    That is so if several runs, each with its own clock, follow each other in a table.
     """
     order = np.argsort(groups.group, kind="stable")
     time, same = groups.time[order], np.diff(groups.group[order].astype(float)) == 0

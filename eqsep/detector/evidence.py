@@ -8,26 +8,15 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from eqsep import schemas
 from eqsep.arrays import WithoutCaches
 from eqsep.detector.config import Config
 from eqsep.detector.holdout import NO_GROUPS, n_held_out, row_hashes
-from eqsep.detector.plan import Names, Plan
+from eqsep.detector.plan import NamesByColumn, Plan
 from eqsep.engine.nystroem import Statistics, narrowed, widened
 from eqsep.errors import UserError
 from eqsep.labels import RowLabels
 from eqsep.progress import reporter
-from eqsep.schemas import (
-    DICT,
-    FLAG,
-    KEY,
-    NOT_NEGATIVE,
-    Kept,
-    array_of,
-    bounded,
-    check_parts,
-    damaged,
-    kept,
-)
 from eqsep.tables.encodings import FAR
 from eqsep.tables.reading import Table
 
@@ -35,37 +24,23 @@ _FEWEST_KIND_ROWS, _MOST_VALUES = 200, 200_000  # of a kind that are kept where 
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class HeldOutRows(Kept, WithoutCaches):
-    """Encoded rows held out of the fit.
+class HeldOutRows(schemas.Kept, WithoutCaches):
+    """Encoded rows held out of the fit: normal ones, which calibrate, and some anomalies."""
 
-    Attributes
-    ----------
-    rows : ndarray of float32 of shape (n, n_encoded)
-    kind : ndarray of str of shape (n,)
-        Of labelled anomalies; "" for normal rows, which calibrate.
-    hashes : ndarray of uint64 of shape (n,)
-        By which they are held out: of the row, or of its group.
-    in_groups : bool
-        Whether whole groups are.
-    weight : ndarray of shape (n,)
-        What each would count if it were learnt.
-    names : mapping of str to ndarray
-        For columns with provisional names, the name in each row.
-    """
-
-    rows: np.ndarray
-    kind: np.ndarray
-    hashes: np.ndarray
-    in_groups: bool
-    weight: np.ndarray
-    names: Mapping[str, np.ndarray] = field(default_factory=dict)
+    rows: np.ndarray  # float32, (n, n_encoded)
+    kind: np.ndarray  # of labelled anomalies; "" for normal rows
+    hashes: np.ndarray  # uint64, by which rows are held out: of the row, or of its group
+    in_groups: bool  # whether whole groups are held out
+    weight: np.ndarray  # what each row would count if it were learnt
+    # While batches are learnt: each row's name in every column with provisional names.
+    provisional_names: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     SCHEMAS: ClassVar = {
-        "rows": bounded(None, None, dtype="float32"),
-        "kind": array_of(None, kinds="U"),
-        "hashes": array_of(None, kinds="u"),
-        "weight": bounded(None, dtype="float64"),
-        "in_groups": FLAG,
+        "rows": schemas.bounded(None, None, dtype="float32"),
+        "kind": schemas.array_of(None, kinds="U"),
+        "hashes": schemas.array_of(None, kinds="u"),
+        "weight": schemas.bounded(None, dtype="float64"),
+        "in_groups": schemas.FLAG,
     }
 
     @cached_property
@@ -93,35 +68,34 @@ class HeldOutRows(Kept, WithoutCaches):
     def take(self, places: np.ndarray) -> "HeldOutRows":
         """The subset at these places."""
         parts: dict[str, Any] = {name: getattr(self, name)[places] for name in _HELD_ARRAYS}
-        names = {column: names[places] for column, names in self.names.items()}
-        return replace(self, **parts, names=names)
+        names = {column: names[places] for column, names in self.provisional_names.items()}
+        return replace(self, **parts, provisional_names=names)
 
     def __add__(self, other: "HeldOutRows") -> "HeldOutRows":
-        def joined(one: Any, two: Any) -> np.ndarray:
-            return np.concatenate([one, two])
-
-        names = {c: joined(self.names[c], other.names[c]) for c in self.names if c in other.names}
         parts: dict[str, Any] = {
-            n: joined(getattr(self, n), getattr(other, n)) for n in _HELD_ARRAYS
+            name: np.concatenate([getattr(self, name), getattr(other, name)])
+            for name in _HELD_ARRAYS
         }
-        return replace(self, **parts, names=names)
+        mine, theirs = self.provisional_names, other.provisional_names
+        names = {c: np.concatenate([mine[c], theirs[c]]) for c in mine if c in theirs}
+        return replace(self, **parts, provisional_names=names)
 
     def __sub__(self, gone: "HeldOutRows") -> "HeldOutRows":
-        """Those that stay when some go; refused where one that is to go is not there."""
+        """The rows that are left when others go; refused where one of these was not held out."""
         own, others = (
             _contents(one.rows, one.is_normal, *[one.hashes] * one.in_groups)
             for one in (self, gone)
         )
-        kept, is_lacking = _remaining(own, others)
-        if is_lacking:
+        left, some_missing = _remaining(own, others)
+        if some_missing:
             raise UserError(
                 "Cannot forget a row that was not learnt: one that would be held out is not among "
                 "those that are. Pass rows and labels as they were learnt."
             )
-        return self.take(kept)
+        return self.take(left)
 
     def sorted(self, *, key: int) -> "HeldOutRows":
-        """The same in a random order that depends on the rows alone, normal ones first."""
+        """The same rows in a random order that depends on them alone, normal ones first."""
         first = self.take(np.argsort(self.hashes, kind="stable")) if self.in_groups else self
         order = []
         for part in (np.flatnonzero(first.is_normal), np.flatnonzero(~first.is_normal)):
@@ -134,7 +108,7 @@ class HeldOutRows(Kept, WithoutCaches):
         """The rows of these parts."""
         made = super().from_state(state, **others)
         if len({len(state[name]) for name in _HELD_ARRAYS}) != 1:
-            damaged("its held-out rows have not a kind, a hash and a weight each")
+            schemas.damaged("its held-out rows do not each have a kind, a hash and a weight")
         return made
 
 
@@ -142,39 +116,33 @@ _HELD_ARRAYS = ("rows", "kind", "hashes", "weight")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class KindRows(WithoutCaches):
-    """Learnt rows of the seen kinds, by which alarms are named.
+class KindRows(schemas.Kept, WithoutCaches):
+    """Learnt rows of the seen kinds, to name alarms by."""
 
-    Attributes
-    ----------
-    rows : ndarray of float32 of shape (n, n_packed)
-        Packed, as trees see them.
-    kind : ndarray of str of shape (n,)
-    groups : ndarray of uint64 of shape (n,)
-        A hash of the group of each; empty where rows are held out one by one.
-    key : int
-        Of the hashes.
-    """
-
-    rows: np.ndarray
+    rows: np.ndarray  # float32, (n, n_packed): packed, as trees see them
     kind: np.ndarray
-    groups: np.ndarray
-    key: int
+    groups: np.ndarray  # uint64, a hash of the group of each row; empty without groups
+    key: int  # of the hashes
 
-    @classmethod
-    def none(cls, n_columns: int, *, key: int) -> Self:
-        """No rows yet."""
-        rows = np.empty((0, n_columns), dtype=np.float32)
-        return cls(rows=rows, kind=np.empty(0, dtype=str), groups=NO_GROUPS, key=key)
+    SCHEMAS: ClassVar = {
+        "rows": schemas.bounded(None, None, dtype="float32"),
+        "kind": schemas.array_of(None, kinds="U"),
+        "groups": schemas.array_of(None, kinds="u"),
+        "key": schemas.KEY,
+    }
 
     def __add__(self, other: "KindRows") -> "KindRows":
         if not len(other.kind):
-            return self  # with what was made of it
-        parts = {n: np.concatenate([getattr(self, n), getattr(other, n)]) for n in _KIND_ARRAYS}
-        return KindRows(**parts, key=self.key)
+            return self  # with what it has cached
+        return KindRows(
+            rows=np.concatenate([self.rows, other.rows]),
+            kind=np.concatenate([self.kind, other.kind]),
+            groups=np.concatenate([self.groups, other.groups]),
+            key=self.key,
+        )
 
     def __sub__(self, gone: "KindRows") -> "KindRows":
-        """Those that stay when some go, as far as they are there."""
+        """The rows that are left when others go; those that are not kept are ignored."""
         own, others = (
             _contents(one.rows, one.kind, *[one.groups] * bool(len(one.groups)))
             for one in (self, gone)
@@ -182,13 +150,13 @@ class KindRows(WithoutCaches):
         return self.take(_remaining(own, others)[0])
 
     def below(self, bounds: Mapping[str, int]) -> "KindRows":
-        """Those with a hash below the bound of their kind; of kinds without a bound all."""
+        """The rows with a hash below the bound of their kind; all rows of kinds without a bound."""
         if not bounds:
             return self
-        kept = np.ones(len(self.kind), dtype=bool)
-        for name, bound in bounds.items():
-            kept &= (self.kind != name) | (self.hashes < np.uint64(bound))
-        return self.take(np.flatnonzero(kept))
+        is_below = np.ones(len(self.kind), dtype=bool)
+        for kind, bound in bounds.items():
+            is_below &= (self.kind != kind) | (self.hashes < np.uint64(bound))
+        return self.take(np.flatnonzero(is_below))
 
     def take(self, places: np.ndarray) -> "KindRows":
         """The subset at these places."""
@@ -215,35 +183,25 @@ class KindRows(WithoutCaches):
         return Counter(kind for kind, _ in distinct)
 
 
-_KIND_ARRAYS = ("rows", "kind", "groups")
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Evidence(WithoutCaches):
-    """What rows teach under a plan.
+    """What rows teach under a plan."""
 
-    Attributes
-    ----------
-    sums : Statistics
-        Over the rows that are learnt; the score is solved from them.
-    held_out : HeldOutRows
-        The rows that calibrate.
-    kinds : KindRows
-        Some of the learnt rows of the seen kinds, to name alarms by.
-    labels : RowLabels
-        How labels are read, and the kinds seen so far; no rows.
-    n_normal : int
-        The normal rows, held out or not.
-    learnt_names : mapping of str to set of str
-        Which of the plan's provisional names a learnt row has.
-    """
+    sums: Statistics  # over learnt rows; the score is solved from them
+    held_out: HeldOutRows  # rows that calibrate
+    kinds: KindRows  # some learnt rows of the seen kinds
+    labels: RowLabels  # the labels and kinds seen so far; `plan.labels` is how they are read
+    n_normal: int  # normal rows, held out or not
+    # Which of the plan's provisional names learnt rows have.
+    learnt_names: NamesByColumn = field(default_factory=dict)
 
-    sums: Statistics
-    held_out: HeldOutRows
-    kinds: KindRows
-    labels: RowLabels
-    n_normal: int
-    learnt_names: Names = field(default_factory=dict)
+    SCHEMAS: ClassVar = {
+        "sums": schemas.kept(Statistics),
+        "held_out": schemas.kept(HeldOutRows),
+        "kinds": schemas.DICT,
+        "labels": schemas.kept(RowLabels),
+        "n_normal": schemas.NOT_NEGATIVE,
+    }
 
     def __add__(self, other: "Evidence") -> "Evidence":
         labels = self.labels.joined(other.labels)
@@ -262,16 +220,16 @@ class Evidence(WithoutCaches):
         )
 
     def __sub__(self, other: "Evidence") -> "Evidence":
-        """Without rows that were learnt; a kind of which no row is left is not a seen one."""
+        """What is left without rows that were learnt; a kind without rows is not seen any more."""
         self._check_had(other)
         n, columns = 1 + len(self.labels.kinds), _columns(other.labels, self.labels)
         left = self.sums - widened(other.sums, n, columns=columns)
-        kept = [0, *(1 + i for i, weight in enumerate(left.weight[1:]) if weight > 1e-9)]
+        stay = [0, *(1 + i for i, weight in enumerate(left.weight[1:]) if weight > 1e-9)]
         return Evidence(
-            sums=narrowed(left, kept),
+            sums=narrowed(left, stay),
             held_out=self.held_out - other.held_out,
             kinds=self.kinds - other.kinds,
-            labels=replace(self.labels, kinds=tuple(self.labels.kinds[i - 1] for i in kept[1:])),
+            labels=replace(self.labels, kinds=tuple(self.labels.kinds[i - 1] for i in stay[1:])),
             n_normal=max(self.n_normal - other.n_normal, 0),
             learnt_names=self.learnt_names,
         )
@@ -296,26 +254,15 @@ class Evidence(WithoutCaches):
 
     def state(self) -> dict[str, Any]:
         """The parts of a model file."""
-        return {
-            "sums": self.sums,
-            "held_out": self.held_out,
-            "kinds": {name: getattr(self.kinds, name) for name in (*_KIND_ARRAYS, "key")},
-            "labels": self.labels,
-            "n_normal": float(self.n_normal),
-        }
+        own = {name: getattr(self, name) for name in self.SCHEMAS}
+        return own | {"kinds": self.kinds.state(), "n_normal": float(self.n_normal)}
 
     @classmethod
     def from_state(cls, state: dict[str, Any], *, plan: Plan) -> Self:
         """The evidence of these parts, under a plan."""
-        check_parts(state, _EVIDENCE, "Evidence")
-        check_parts(state["kinds"], _KINDS, "KindRows")
-        evidence = cls(
-            sums=state["sums"],
-            held_out=state["held_out"],
-            kinds=KindRows(**state["kinds"]),
-            labels=state["labels"],
-            n_normal=int(state["n_normal"]),
-        )
+        schemas.check_parts(state, cls.SCHEMAS, "Evidence")
+        kinds, n_normal = KindRows.from_state(state["kinds"]), int(state["n_normal"])
+        evidence = cls(**state | {"kinds": kinds, "n_normal": n_normal})
         evidence._check(plan)
         return evidence
 
@@ -323,53 +270,38 @@ class Evidence(WithoutCaches):
         """Refuse parts of a file that do not fit the plan."""
         terms, n = plan.terms, 1 + len(self.labels.kinds)
         if self.sums.moment.shape != (len(terms.landmarks), n):
-            damaged("its sums are not those of its landmarks and kinds")
+            schemas.damaged("its sums are not those of its landmarks and kinds")
         if terms.likeness_weight and self.sums.anomalous is None:
-            damaged("the sums of its anomalous rows are not there")
+            schemas.damaged("the sums of its anomalous rows are not there")
         n_leaves = 0 if terms.trees is None else terms.trees.n_leaves
         if (0 if self.sums.leaves is None else len(self.sums.leaves)) != n_leaves:
-            damaged("the leaves of its trees have not one sum each")
+            schemas.damaged("the leaves of its trees do not have one sum each")
         held, kinds, in_groups = self.held_out, self.kinds, plan.holdout.grouping is not None
         if held.rows.shape[1] != terms.landmarks.shape[1] or held.hashes.dtype != np.uint64:
-            damaged("its held-out rows have not the columns of its table")
+            schemas.damaged("its held-out rows do not have the columns of its table")
         if held.in_groups != in_groups or (
             len(kinds.rows) and in_groups != bool(len(kinds.groups))
         ):
-            damaged("its rows have groups, or lack them")
+            schemas.damaged("its rows have groups, or lack them")
         if len(kinds.kind) != len(kinds.rows) or len(kinds.groups) not in (0, len(kinds.rows)):
-            damaged("the rows that it names alarms by have not a kind each, or not a group")
+            schemas.damaged("the rows that it names alarms by do not each have a kind and a group")
         if kinds.groups.dtype != np.uint64 or kinds.key != plan.holdout.key:
-            damaged("the rows that it names alarms by are hashed by another key")
+            schemas.damaged("the rows that it names alarms by are hashed by another key")
         if kinds.rows.shape[1] != len(terms.pack.first):
-            damaged("the rows that it names alarms by are not of its columns")
+            schemas.damaged("the rows that it names alarms by are not of its columns")
         if not set(kinds.kind.tolist()) <= set(self.labels.kinds):
-            damaged("the rows that it names alarms by are not of its kinds")
+            schemas.damaged("the rows that it names alarms by are not of its kinds")
         if len(kinds.rows) and not plan.holdout.keeps_kinds:
-            damaged("it has rows to name alarms by, and keeps none")
-
-
-_EVIDENCE = {
-    "sums": kept(Statistics),
-    "held_out": kept(HeldOutRows),
-    "kinds": DICT,
-    "labels": kept(RowLabels),
-    "n_normal": NOT_NEGATIVE,
-}
-_KINDS = {
-    "rows": bounded(None, None, dtype="float32"),
-    "kind": array_of(None, kinds="U"),
-    "groups": array_of(None, kinds="u"),
-    "key": KEY,
-}
+            schemas.damaged("it has rows to name alarms by, and keeps none")
 
 
 def _columns(labels: RowLabels, others: RowLabels) -> list[int]:
-    """The columns of targets, normal first and then the kinds, among those of others."""
+    """The columns of these targets, normal and then the kinds, among those of others."""
     return [0, *(1 + others.kinds.index(kind) for kind in labels.kinds if kind in others.kinds)]
 
 
 def _contents(*parts: np.ndarray) -> list[tuple[bytes, ...]]:
-    """What each row, and all that goes with it, is made of."""
+    """All that describes each row, as bytes that can be compared."""
     columns: Iterable[list[bytes]] = (
         [
             one.item().encode() if part.dtype.kind == "U" else one.tobytes()
@@ -383,7 +315,7 @@ def _contents(*parts: np.ndarray) -> list[tuple[bytes, ...]]:
 def _remaining(
     had: list[tuple[bytes, ...]], gone: list[tuple[bytes, ...]]
 ) -> tuple[np.ndarray, bool]:
-    """The places of what stays, and whether something that is to go is not there."""
+    """The places of the rows that stay, and whether a row that should go is missing."""
     places: dict[tuple[bytes, ...], list[int]] = {}
     for i, row in enumerate(had):
         places.setdefault(row, []).append(i)
@@ -394,25 +326,17 @@ def _remaining(
 def gather(
     plan: Plan, table: Table, labels: RowLabels, *, judged: bool = False, device: str = "cpu"
 ) -> Evidence:
-    """What the rows of an aligned table teach under a plan.
+    """What the rows of an aligned table teach under a plan, with labels as the plan reads them.
 
     A fit in memory, over a stream or on a cluster, and everything learnt later are sums of this.
-
-    Parameters
-    ----------
-    labels : RowLabels
-        As the plan reads them.
-    judged : bool, default=False
-        Whether rows were judged because they raised an alarm: then none of them is held out.
-    device : {"cpu", "cuda", "auto"}, default="cpu"
-        Where kernel values are summed up.
+    Rows that were `judged` because they raised an alarm are never held out.
 
     Examples
     --------
     >>> from eqsep import Detector
     >>> X = np.random.default_rng(0).normal(size=(900, 2))
     >>> detector = Detector(n_landmarks=50, random_state=0).fit(X)
-    >>> plan, known = detector.plan_, detector.model_.evidence.labels
+    >>> plan = detector.plan_
     >>> def taught(rows):
     ...     return gather(plan, plan.align(rows), plan.labels.read(None, n_rows=len(rows)))
     >>> both = taught(X[:300]) + taught(X[300:])
@@ -426,18 +350,18 @@ def gather(
     reporter("rows")(table.n_rows - len(learnt))  # the sums report the others
     weight = plan.labels.weights(labels)
     weight = weight if table.weight is None else weight * table.weight
-    names, code = np.array(("", *labels.kinds)), np.maximum(labels.code, 0)
+    kinds, code = np.array(("", *labels.kinds)), np.maximum(labels.code, 0)
     return Evidence(
-        sums=_sums(plan, rows[learnt], code[learnt], weight[learnt], n=len(names), device=device),
+        sums=_sums(plan, rows[learnt], code[learnt], weight[learnt], n=len(kinds), device=device),
         held_out=HeldOutRows(
             rows=rows[held],
-            kind=names[code[held]],
+            kind=kinds[code[held]],
             hashes=split.hashes[held],
             in_groups=plan.holdout.grouping is not None,
             weight=weight[held],
-            names={c: _names(table, c)[held] for c in plan.provisional},
+            provisional_names={c: _names(table, c)[held] for c in plan.provisional},
         ),
-        kinds=_kind_rows(plan, rows[learnt], names, code[learnt], split.hashes[learnt]),
+        kinds=_kind_rows(plan, rows[learnt], kinds, code[learnt], split.hashes[learnt]),
         labels=labels.of_no_row(),
         n_normal=int((labels.code == 0).sum()),
         learnt_names={
@@ -456,23 +380,21 @@ def _sums(
     n: int,
     device: str = "cpu",
 ) -> Statistics:
-    """The sums over rows that are learnt, of `n` classes; rows without a label are of the first."""
+    """The sums over learnt rows of `n` classes; rows without a label are of the first."""
     target = np.zeros((len(code), n))
     target[np.arange(len(code)), code] = 1.0
     return plan.terms.sums(rows, target, weight, device=device)
 
 
 def _kind_rows(
-    plan: Plan, rows: np.ndarray, names: np.ndarray, code: np.ndarray, hashes: np.ndarray
+    plan: Plan, rows: np.ndarray, kinds: np.ndarray, code: np.ndarray, hashes: np.ndarray
 ) -> KindRows:
-    """Those of the anomalies among learnt rows that are kept to name alarms by."""
+    """The anomalies among learnt rows that are kept to name alarms by."""
     holdout = plan.holdout
-    if not holdout.keeps_kinds:
-        return KindRows.none(len(plan.terms.pack.first), key=holdout.key)
-    places = np.flatnonzero(code > 0)
+    places = np.flatnonzero(code > 0) if holdout.keeps_kinds else np.arange(0)
     return KindRows(
         rows=plan.terms.pack(rows[places]),
-        kind=names[code[places]],
+        kind=kinds[code[places]],
         groups=NO_GROUPS if holdout.grouping is None else hashes[places],
         key=holdout.key,
     ).below(holdout.kind_bounds)
@@ -486,23 +408,24 @@ def _names(table: Table, column: str) -> np.ndarray:
     return own
 
 
-# Bounds: a first fit holds out, and keeps of each kind, no more rows than it takes. Which rows
-# these are is all the same as if the bounds had been so from the start.
+# Lower bounds. While batches arrive, a first fit may hold out, or keep of a kind, more rows than it
+# needs. Each function here takes a plan and the evidence gathered under it, and returns both with
+# lower bounds, as if these had held from the first row on.
 
 
-def thin(
+def with_fewer_kind_rows(
     plan: Plan, evidence: Evidence, *, config: Config, slack: float = 1.0
 ) -> tuple[Plan, Evidence]:
-    """The same with fewer rows to name alarms by, where there are `slack` times too many."""
-    kept, holdout = evidence.kinds, plan.holdout
-    limit = n_kind_rows(kept.rows.shape[1], config=config)
-    names, counts = np.unique(kept.kind, return_counts=True)
+    """Keep fewer rows of each kind that has more than `slack` times as many as are needed."""
+    kinds, holdout = evidence.kinds, plan.holdout
+    limit = n_kind_rows(kinds.rows.shape[1], config=config)
+    names, counts = np.unique(kinds.kind, return_counts=True)
     large = names[counts > slack * limit]
     if not len(large):
         return plan, evidence
-    lower = {k: int(np.sort(kept.hashes[kept.kind == k])[limit]) for k in large.tolist()}
+    lower = {k: int(np.sort(kinds.hashes[kinds.kind == k])[limit]) for k in large.tolist()}
     holdout = replace(holdout, kind_bounds={**holdout.kind_bounds, **lower})
-    return replace(plan, holdout=holdout), replace(evidence, kinds=kept.below(lower))
+    return replace(plan, holdout=holdout), replace(evidence, kinds=kinds.below(lower))
 
 
 def n_kind_rows(n_columns: int, *, config: Config) -> int:
@@ -511,65 +434,53 @@ def n_kind_rows(n_columns: int, *, config: Config) -> int:
     return min(config.max_kind_rows, wide)
 
 
-def bound(plan: Plan, evidence: Evidence, *, config: Config) -> tuple[Plan, Evidence]:
-    """Lower bounds where far more rows are held out than are ever needed."""
-    plan, evidence = thin(plan, evidence, config=config, slack=2.0)
+def with_lower_bounds(plan: Plan, evidence: Evidence, *, config: Config) -> tuple[Plan, Evidence]:
+    """Hold out and keep fewer rows where there are more than twice as many as ever needed."""
+    plan, evidence = with_fewer_kind_rows(plan, evidence, config=config, slack=2.0)
     if plan.holdout.grouping is not None:
-        return plan, evidence  # of large groups some rows calibrate
+        return plan, evidence  # of large groups only some rows calibrate anyway
     limits = ((config.max_held_out, False), (config.max_held_out_anomalies, True))
     for most, anomalous in limits:
         if (evidence.held_out.is_normal != anomalous).sum() > 2 * most:
-            plan, evidence = _hold_out_at_most(plan, evidence, most=most, anomalous=anomalous)
+            plan, evidence = _with_fewer_held_out(plan, evidence, most=most, anomalous=anomalous)
     return plan, evidence
 
 
-def settle(plan: Plan, evidence: Evidence, *, config: Config) -> tuple[Plan, Evidence]:
-    """The plan that all rows together ask for, as a fit in memory would have chosen it.
+def settled(plan: Plan, evidence: Evidence, *, config: Config) -> tuple[Plan, Evidence]:
+    """The bounds that a fit in memory would have chosen, and no provisional names any more.
 
-    Provisional names that none but held-out rows have become new ones, so that held-out rows are
-    read as new rows will be. No learnt row has such a name, and the sums stay what they are.
+    Provisional names found only in held-out rows become new ones, so that held-out rows are read as
+    new rows will be. No learnt row has such a name, and the sums stay what they are.
     """
-    plan, evidence = thin(plan, evidence, config=config)
+    plan, evidence = with_fewer_kind_rows(plan, evidence, config=config)
     if plan.holdout.grouping is None:
         doubted = plan.holdout.anomaly_bound > 0
         most = n_held_out(evidence.n_normal, config=config, doubted=doubted)
-        plan, evidence = _hold_out_at_most(plan, evidence, most=most)
+        plan, evidence = _with_fewer_held_out(plan, evidence, most=most)
     if not plan.provisional:
         return plan, evidence
-    new = {
-        c: names - evidence.learnt_names.get(c, frozenset())
-        for c, names in plan.provisional.items()
-    }
-    rare = {
-        c: [name for name in plan.encoder.name_columns[c].rare if name not in names]
-        for c, names in new.items()
-    }
-    rows = evidence.held_out.rows.copy()
-    for column, names in new.items():
-        is_new = np.isin(evidence.held_out.names[column], list(names))
-        _make_new(plan, rows, column, is_new)
-    held = replace(evidence.held_out, rows=rows, names={})
+    rare, rows = {}, evidence.held_out.rows.copy()
+    for column, provisional in plan.provisional.items():
+        new = provisional - evidence.learnt_names.get(column, frozenset())
+        learnt = plan.encoder.name_columns[column]
+        rare[column] = [name for name in learnt.rare if name not in new]
+        is_new = np.isin(evidence.held_out.provisional_names[column], list(new))
+        place = plan.encoder.column_names.index(column)
+        outputs = np.flatnonzero(plan.encoder.source == place)  # all outputs of a name count
+        rows[is_new, outputs[len(learnt.frequent)]] = 0.0  # no longer a rare name
+        rows[is_new, outputs[-1]] = FAR * learnt.weights[-1]
+    held = replace(evidence.held_out, rows=rows, provisional_names={})
     plan = replace(plan, encoder=plan.encoder.with_rare_names(rare), provisional={})
     return plan, replace(evidence, held_out=held, learnt_names={})
 
 
-def _make_new(plan: Plan, rows: np.ndarray, column: str, is_new: np.ndarray) -> None:
-    """Encode names that were rare as new ones, in place."""
-    encoder = plan.encoder
-    j, learnt = encoder.column_names.index(column), encoder.name_columns[column]
-    own = np.flatnonzero(encoder.source == j)  # every output of a name counts
-    rare, new = own[len(learnt.frequent)], own[-1]
-    rows[is_new, rare] = 0.0
-    rows[is_new, new] = FAR * learnt.weights[-1]
-
-
-def _hold_out_at_most(
+def _with_fewer_held_out(
     plan: Plan, evidence: Evidence, *, most: int, anomalous: bool = False
 ) -> tuple[Plan, Evidence]:
-    """A lower bound, under which at most so many rows, normal or `anomalous`, are held out.
+    """Hold out at most so many rows, normal or `anomalous`, and learn the others.
 
-    The others are learnt. Equal rows of different pieces go together; where that would leave less
-    than half, more rows stay held out.
+    Equal rows of different pieces go together; where that would leave less than half of `most`,
+    more rows stay held out.
     """
     held = evidence.held_out
     concerned = held.is_normal != anomalous
@@ -593,7 +504,8 @@ def _hold_out_at_most(
         labels=evidence.labels,
         n_normal=0,
         learnt_names={
-            c: plan.provisional[c] & set(names.tolist()) for c, names in moved.names.items()
+            column: plan.provisional[column] & set(names.tolist())
+            for column, names in moved.provisional_names.items()
         },
     )
     return plan, replace(evidence, held_out=held.take(np.flatnonzero(~leaves))) + more

@@ -27,7 +27,7 @@ class Reason:
     column : str
         The column's name in the table.
     value, normal_value : str
-        What the row has there, and what the nearest normal row has.
+        The value of the row, and that of the nearest normal row.
     contribution : float
         How much of the score is due to the difference.
     """
@@ -54,7 +54,7 @@ class Explanation:
     nearest_normal : dict of str to str
         The values of the nearest normal row, among those kept that raise no alarm.
     nearest_kind : str or None
-        The seen kind that the row is most like; None where no kind was seen.
+        The seen kind that the row is most like; None if no kind was seen.
     likeness : float
         How much it is like that kind: about 1 for a row of it, 0 for none.
     """
@@ -84,25 +84,13 @@ class Explanation:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Explainer:
-    """Compares rows with the normal rows that are kept and raise no alarm.
-
-    Attributes
-    ----------
-    plan : Plan
-    score : Score
-    threshold : float
-        Above which a row raises an alarm.
-    calibrating : ndarray of shape (n, n_encoded)
-        Normal rows besides those among the landmarks.
-    kinds : tuple of str
-        The seen ones.
-    """
+    """Compares rows with kept normal rows that raise no alarm."""
 
     plan: Plan
     score: Score
-    threshold: float
-    calibrating: np.ndarray
-    kinds: tuple[str, ...]
+    threshold: float  # above which a row raises an alarm
+    calibrating: np.ndarray  # normal rows, encoded, in addition to those among the landmarks
+    kinds: tuple[str, ...]  # the seen ones
 
     def explain(self, table: Table, *, top: int) -> list[Explanation]:
         """An explanation of each row of an aligned table.
@@ -149,19 +137,16 @@ class Explainer:
         return out
 
     def nearest_normal_rows(self, table: Table, *, n: int) -> list[list[dict[str, str]]]:
-        """The `n` kept normal rows nearest to each row of an aligned table, the nearest first.
-
-        Like the one of an `Explanation`, in the units of the table.
-        """
+        """The `n` kept normal rows nearest to each row, nearest first, in units of the table."""
         order = self._distance(self.plan.encoder.encode(table)).argsort(axis=1, kind="stable")
         return [[self._values(i) for i in near[:n].tolist()] for near in order]
 
     def departures(self, Z: np.ndarray) -> np.ndarray:
-        """The directions in which encoded rows depart from their nearest normal rows, of length 1.
+        """The directions, of length 1, in which encoded rows depart from their nearest normal rows.
 
-        One half of a direction is the difference, the other one the root of what each column adds
-        to the score by it, with the sign of the difference. Of two rows that depart alike the
-        product is near 1, however far they are and whatever the bandwidth.  (n, d) -> (n, 2 d)
+        One half is the difference, the other the root of what each column adds to the score by it,
+        with the sign of the difference. For two rows that depart alike the product is near 1,
+        however far they are and whatever the bandwidth.  (n, d) -> (n, 2 d)
         """
         column = np.unique(self.plan.encoder.source, return_inverse=True)[1]
         out = np.empty((len(Z), 2 * Z.shape[1]))
@@ -184,9 +169,10 @@ class Explainer:
         terms = self.plan.terms
         rows = np.concatenate([terms.landmarks[terms.is_normal], self.calibrating])
         scores = self.score(rows)
-        passes = scores <= self.threshold  # others are no measure, unless there are none
-        kept = passes if passes.any() else ~passes
-        return rows[kept], scores[kept]
+        usable = scores <= self.threshold
+        if not usable.any():
+            usable[:] = True
+        return rows[usable], scores[usable]
 
     @property
     def _normal_rows(self) -> np.ndarray:
@@ -213,10 +199,6 @@ class Explainer:
     def _known_values(self) -> dict[int, dict[str, str]]:
         return {}
 
-    @cached_property
-    def _known_texts(self) -> dict[tuple[int, bytes], str]:
-        return {}
-
     def _distance(self, rows: np.ndarray) -> np.ndarray:
         """From encoded rows to the normal ones.  (n, n_encoded) -> (n, n_normal)"""
         far: np.ndarray = self._packed_distance(self.plan.encoder.pack(rows))
@@ -237,18 +219,10 @@ class Explainer:
     def _values(self, i: int) -> dict[str, str]:
         """What the i-th normal row has in each column."""
         if i not in self._known_values:
-            names, outputs = self.plan.encoder.column_names, self._outputs[i]
-            self._known_values[i] = {names[j]: self._text(j, outputs) for j in self._columns}
+            encoder, outputs = self.plan.encoder, self._outputs[i]
+            names = encoder.column_names
+            self._known_values[i] = {names[j]: encoder.decode(j, outputs) for j in self._columns}
         return dict(self._known_values[i])
-
-    def _text(self, j: int, outputs: np.ndarray) -> str:
-        """What outputs say of a column; most have few values."""
-        encoder = self.plan.encoder
-        first, last = np.searchsorted(encoder.output_source, [j, j + 1])
-        key = j, outputs[first:last].tobytes()
-        if key not in self._known_texts:
-            self._known_texts[key] = encoder.decode(j, outputs)
-        return self._known_texts[key]
 
     def _compared(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The nearest normal row of each, its score, and each column's part of the difference."""
@@ -267,7 +241,7 @@ def _of_length_1(rows: np.ndarray) -> np.ndarray:
 def _texts(table: Table, j: int) -> list[str | None]:
     """The values as they came; those of windows, which were computed, with six digits.
 
-    What rounding leaves of values that are all the same is 0.
+    What rounding leaves of equal values is 0.
     """
     column = table.columns[j]
     if column.derived_from is None:
@@ -292,7 +266,7 @@ def _shares(
     """Each column's part of the difference between the scores of rows and of their normal ones.
 
     Encoded columns come from the input columns in `source`. Columns are exchanged one by one, those
-    that differ most first and once last. Where a column does not differ, nothing changes: only rows
+    that differ most first and once last. A column that does not differ changes nothing: only rows
     on the way that are new are scored.
     """
     rows, normal = ends

@@ -23,7 +23,14 @@ from eqsep.checks import (
 )
 from eqsep.detector.config import Config
 from eqsep.detector.drift import check_time
-from eqsep.detector.evidence import Evidence, bound, gather, n_kind_rows, settle, thin
+from eqsep.detector.evidence import (
+    Evidence,
+    gather,
+    n_kind_rows,
+    settled,
+    with_fewer_kind_rows,
+    with_lower_bounds,
+)
 from eqsep.detector.holdout import n_held_out, n_held_out_anomalies
 from eqsep.detector.plan import LabelReading, Plan
 from eqsep.detector.runs import Runs, Windows
@@ -63,7 +70,7 @@ Taught = tuple[Plan, Evidence]
 
 
 class Fit(NamedTuple):
-    """What a first fit has come to: the plan, the evidence, and what is to be looked at."""
+    """The result of a first fit: the plan, the evidence, and findings to warn of."""
 
     plan: Plan
     evidence: Evidence
@@ -72,30 +79,15 @@ class Fit(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class FirstFit:
-    """What a first fit is asked for.
-
-    Attributes
-    ----------
-    config : Config
-    rate : float
-        The false-alarm rate that is to be promised.
-    normal : label or None
-    unlabelled : {"auto", "trusted", "doubted"}
-    window : int or None
-        The length of windows.
-    plan : Plan or None
-        That of another fit, to learn what can be merged with it.
-    device : str
-        Where kernel values are summed up.
-    """
+    """The settings of a first fit."""
 
     config: Config
-    rate: float
+    rate: float  # the false-alarm rate to promise
     normal: Any = None
     unlabelled: str = "auto"
-    window: int | None = None
-    plan: Plan | None = None
-    device: str = "cpu"
+    window: int | None = None  # the length of windows
+    plan: Plan | None = None  # that of another fit, to learn what can be merged with it
+    device: str = "cpu"  # where kernel values are summed
 
     def to_rows(
         self,
@@ -106,14 +98,9 @@ class FirstFit:
         given: bool,
         whole: bool = True,
     ) -> Fit:
-        """The fit to rows in memory.
+        """The fit to rows in memory; `given` is whether labels were passed at all.
 
-        Parameters
-        ----------
-        given : bool
-            Whether labels were passed at all.
-        whole : bool, default=True
-            Whether these are all rows: only then it is known which are copies of others.
+        Only if the rows are the `whole` of the data it is known which are copies of others.
         """
         phase("planning")
         labels = read_row_labels(y if given else None, n_rows=table.n_rows, normal=self.normal)
@@ -143,7 +130,7 @@ class FirstFit:
         phase("learning", table.n_rows, "rows")
         evidence = gather(plan, table, labels, device=self.device)
         if self.plan is None:
-            plan, evidence = thin(plan, evidence, config=self.config)
+            plan, evidence = with_fewer_kind_rows(plan, evidence, config=self.config)
         return Fit(plan, evidence, tuple(found))
 
     def to_stream(self, source: Source, rng: np.random.RandomState) -> Fit:
@@ -174,7 +161,7 @@ class FirstFit:
     ) -> Fit:
         """The plan that a summary of all rows gives, and what `gather_all` gathers under it.
 
-        Where the rows are few enough for the sample to be all of them, all is as in memory.
+        If the sample holds all rows, the fit is the one in memory.
         """
         if not summary.n_rows:
             raise _no_rows()
@@ -214,21 +201,21 @@ class FirstFit:
         for table, y in batches:
             evidence = evidence + self.gather_batch(plan, table, y, known=evidence.labels)
             if self.plan is None:
-                plan, evidence = bound(plan, evidence, config=self.config)
+                plan, evidence = with_lower_bounds(plan, evidence, config=self.config)
         return plan, evidence
 
     def _settled(self, plan: Plan, evidence: Evidence, found: tuple[Finding, ...]) -> Fit:
         if self.plan is None:
-            plan, evidence = settle(plan, evidence, config=self.config)
+            plan, evidence = settled(plan, evidence, config=self.config)
         return Fit(plan, evidence, found)
 
     def _agree(
         self, summary: "StreamSummary", rng: np.random.RandomState
     ) -> tuple[Plan, RowLabels, tuple[Finding, ...]]:
-        """The plan that a summary of all rows gives, of which it holds a sample.
+        """The plan that a summary of all rows gives, from the sample in it.
 
-        Encoding, landmarks and trees come from the sample. Names that are not in the sample and
-        were counted are rare, not new. About as many rows are held out as of all rows in memory.
+        Names that were counted but are not in the sample are rare, not new. About as many rows are
+        held out as of all rows in memory.
         """
         labels, counts = summary.row_labels()
         found = check_row_labels(labels, counts)
@@ -246,7 +233,7 @@ class FirstFit:
             reading=reading,
             rate=self.rate,
             window=self.window,
-            counted=summary.names,
+            more_names=summary.names,
         )
         more = counts[labels.code <= 0].sum() / (own.code <= 0).sum()
         plan = self._scaled(plan, labels, counts, more=more)
@@ -255,9 +242,9 @@ class FirstFit:
         return plan, labels.of_no_row(), tuple(found)
 
     def _scaled(self, plan: Plan, labels: RowLabels, counts: np.ndarray, *, more: float) -> Plan:
-        """The same with the bounds that so many rows of each label ask for; of normal ones `more`.
+        """The plan with bounds for this number of rows of each label, `more` times the sample.
 
-        Of each kind about twice as many rows as it takes are kept.
+        About twice as many rows of each kind are kept as are needed.
         """
         holdout, most = (
             plan.holdout,
@@ -300,7 +287,7 @@ class FirstFit:
         return replace(reading, doubted=doubted, unlabelled_weight=weight)
 
     def _check_order(self, table: Table, code: np.ndarray, plan: Plan) -> list[Finding]:
-        """What the order of the rows says against the promise: by their times, or as they came."""
+        """Findings on the order of rows, by their times or as they came, that break the promise."""
         if table.groups is None or table.groups.columns[1] is None:
             return check_dependence(table, code)
         return check_time(table, code, plan, self.config, rate=self.rate)
@@ -309,19 +296,8 @@ class FirstFit:
 class StreamSummary:
     """The labels and names of all rows, counted, and a uniform sample of the rows.
 
-    Summaries of pieces of the data `merge` into one of all of it.
-
-    Parameters
-    ----------
-    normal : label or None
-        As of the detector. Rows whose label is another one than this (than 0, False and "normal")
-        are sampled apart, so that there are enough of them.
-    rng : Generator
-        Draws the sample.
-    most : int, default=None
-        The most rows of the sample, by default 100,000; fewer if rows are wide.
-    most_anomalies : int, default=ANOMALIES
-        Of how many anomalies there may be more in the sample than their share.
+    Rows with a label other than `normal` (than 0, False and "normal") are sampled separately, so
+    that there are enough of them. Summaries of pieces of the data `merge` into one of all of it.
     """
 
     def __init__(
@@ -342,7 +318,7 @@ class StreamSummary:
         self._strata: Strata[LabelledRows[Table]] | None = None
 
     def add(self, table: Table, y: Any) -> None:
-        """See one more batch."""
+        """Count one more batch."""
         labels, code = self._count_labels(y, table.n_rows)
         for column in table.columns:
             if column.kind in _NAMED:
@@ -358,12 +334,12 @@ class StreamSummary:
         self.n_rows += table.n_rows
 
     def add_labels(self, y: Any, *, n_rows: int) -> None:
-        """See the labels of one more batch, and nothing else of it."""
+        """Count the labels of one more batch, and nothing else of it."""
         self._count_labels(y, n_rows)
         self.n_rows += n_rows
 
     def merge(self, other: "StreamSummary") -> None:
-        """Take in what a summary of later rows has seen."""
+        """Add a summary of later rows."""
         for name, counts in other.names.items():
             self._count_names(name, counts)
         self._add_counts(other._counts)
@@ -380,20 +356,20 @@ class StreamSummary:
         return self._strata is not None and self._strata.is_whole
 
     def row_labels(self) -> tuple[RowLabels, np.ndarray]:
-        """What each different label says, a missing one too, and how many rows have it."""
+        """How each distinct label is read, a missing one too, and how many rows have it."""
         labels = list(self._counts) or [None]
         read = read_row_labels(objects(labels), n_rows=len(labels), normal=self._normal)
         return read, np.array([self._counts[label] for label in labels])
 
     def sample(self) -> LabelledRows[Table]:
-        """All rows where they are few, else some, in the order in which they came."""
+        """All rows if they are few, else some, in the order in which they came."""
         if self._strata is None:
             raise _no_rows()
         sample = self._strata.sample()
         return sample.take(np.argsort(sample.positions))
 
     def _count_labels(self, y: Any, n_rows: int) -> tuple[list[Any], np.ndarray]:
-        """The different labels of a batch, and the code of each row's; counted."""
+        """The distinct labels of a batch, and the code of each row."""
         distinct, code = label_codes(y, n_rows)
         if y is not None and len(code) != n_rows:
             read_row_labels(y, n_rows=n_rows, normal=None)  # says what is wrong
@@ -426,7 +402,7 @@ def read(source: Source) -> Batches:
 
 
 def summarise(summary: StreamSummary, source: Source, *, labels_alone: bool) -> None:
-    """See all rows, or their labels alone: with a given plan no more is needed."""
+    """Count all rows, or their labels alone, which a given plan needs."""
     if labels_alone:
         for n_rows, y in source.labels():
             summary.add_labels(y, n_rows=n_rows)
@@ -458,7 +434,7 @@ def batches_of(
 ) -> Source:
     """The batches of `X`, with the group, time and weight of each row from columns of these names.
 
-    With windows, these go on from batch to batch.
+    Windows continue from batch to batch.
     """
     source = source_of(X, y, name="Detector")
     source = with_columns(source, groups=groups, time=time, sample_weight=sample_weight)
@@ -478,10 +454,7 @@ def batches_of(
 def with_weight(table: Table, y: Any, sample_weight: Any) -> tuple[Table, Any]:
     """The table with the weight of each row, and the labels; rows of weight 0 are left out.
 
-    Parameters
-    ----------
-    sample_weight : array-like of shape (n_rows,) or str
-        Weights, or the name of the column of the table that holds them.
+    Weights are an array, or the name of a column of the table.
 
     Examples
     --------

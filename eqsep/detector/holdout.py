@@ -2,43 +2,30 @@
 
 Whether a row is held out depends on no other rows than equal ones, so pieces of the data hold out
 what the whole does. Rows that belong together are held out together: whole groups, or blocks of
-time, with a gap beside each block in which rows are neither learnt nor calibrate.
+time with a gap on either side, in which rows are neither learnt nor calibrate.
 """
 
 import math
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from eqsep import schemas
 from eqsep.detector.config import Config
 from eqsep.engine.nystroem import row_keys
 from eqsep.errors import UserError
 from eqsep.labels import UNLABELLED, RowLabels
-from eqsep.schemas import (
-    BOUND,
-    FLAG,
-    KEY,
-    RATE,
-    TEXTS,
-    Schema,
-    array_of,
-    bounded,
-    check_parts,
-    damaged,
-    entries,
-    kept,
-)
 from eqsep.tables.encoder import Encoder, id_columns
 from eqsep.tables.reading import RowGroups, Table
 
 STEP = 100  # with 99, 199, … rows a rate of whole percents is met, not only bounded
 NO_GROUPS = np.empty(0, dtype=np.uint64)
 _ALL = 2**64 - 1
-_ONE_IN = 25  # normal rows, of which one may be held out however many there are
-_GAP, _WIDE_GAP = 0.1, 0.25  # of a block beside one that is held out; where rows have windows
+_ONE_IN = 25  # normal rows: one of so many may be held out, however many there are
+_GAP, _WIDE_GAP = 0.1, 0.25  # of a block next to a held-out one; where rows have windows
 _SPARE = 5  # times as many groups as a rate takes are held out, where there are enough
 _FEWEST_ANOMALIES = 10  # labelled ones that are held out, or none is
 _COMMON = 20  # rows from which on a kind has some to spare
@@ -52,15 +39,13 @@ def usable(n: int) -> int:
 def n_held_out(n: int, *, config: Config, doubted: bool = False) -> int:
     """How many of `n` normal rows to hold out: a fifth, of few rows more.
 
-    Of many at most 3,999, or one in 25 if that is more. Where rows are `doubted`, some to spare,
-    so that enough are left without the anomalies among them.
+    Of many at most 3,999, or one in 25 if that is more. Where rows are `doubted`, some to spare, so
+    that enough are left without the anomalies among them.
 
     Examples
     --------
     >>> [n_held_out(n, config=Config()) for n in (10, 300, 1000, 50_000, 200_000, 1_000_000)]
     [5, 99, 199, 3999, 7999, 19999]
-    >>> [n_held_out(n, config=Config(), doubted=True) for n in (10, 300, 1000, 50_000)]
-    [5, 124, 200, 3999]
     """
     many = min(max(3999, n / _ONE_IN), config.max_held_out)
     most = int(min(max(n / 5, min(124 if doubted else 120, n / 2)), many))
@@ -68,13 +53,7 @@ def n_held_out(n: int, *, config: Config, doubted: bool = False) -> int:
 
 
 def n_held_out_anomalies(n: int, *, config: Config) -> int:
-    """How many of `n` labelled anomalies to hold out: a tenth, at most 200; none of less than 100.
-
-    Examples
-    --------
-    >>> [n_held_out_anomalies(n, config=Config()) for n in (99, 100, 5000)]
-    [0, 10, 200]
-    """
+    """How many of `n` labelled anomalies to hold out: a tenth, at most 200, or none if n < 100."""
     return min(n // 10, config.max_held_out_anomalies) if n // 10 >= _FEWEST_ANOMALIES else 0
 
 
@@ -106,48 +85,39 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class Grouping:
-    """How rows that belong together are held out: by group, by block of time, or by both.
+    """How rows that belong together are held out: by group, by block of time, or by both."""
 
-    Attributes
-    ----------
-    columns : tuple of str or None
-        The names of the columns of groups and of times, as in `RowGroups`.
-    edges : tuple of float
-        The times between which the blocks of the first fit lie, in rising order; later blocks are
-        as long as these on average. Empty where there are no times, or whole groups are held out.
-    row_bound : int
-        Of a held-out group, the rows with a hash of their own below this calibrate.
-    gap : float
-        The share of a block beside a held-out one that is left out.
-    """
-
-    columns: tuple[str | None, str | None]
+    columns: tuple[str | None, str | None]  # the names of the columns of groups and of times
+    # Times between which the blocks of the first fit lie, or none; later blocks have their mean
+    # length.
     edges: tuple[float, ...] = ()
-    row_bound: int = _ALL
-    gap: float = _GAP
+    row_bound: int = _ALL  # of a held-out group, rows with a hash below this calibrate
+    gap: float = _GAP  # the share of a block next to a held-out one that is left out
+
+    SCHEMAS: ClassVar = {
+        "columns": schemas.items(schemas.either(schemas.NONE, schemas.TEXT)),
+        "edges": schemas.bounded(None, dtype="float64"),
+        "row_bound": schemas.BOUND,
+        "gap": schemas.RATE,
+    }
 
     @property
     def unit(self) -> str:
-        """What is held out, in a word."""
+        """What is held out, as a noun."""
         return "time block" if self.edges else "group"
 
     @property
     def promised(self) -> str:
-        """What the promise is for."""
+        """What the promise is for, as a noun."""
         known = " of known groups" if self.edges and self.columns[0] is not None else ""
         return f"new {self.unit}s{known}"
 
-    @property
-    def is_thinned(self) -> bool:
-        """Whether some rows of a held-out group do not calibrate."""
-        return self.row_bound < _ALL
-
     @classmethod
     def of(cls, groups: RowGroups, *, whole: bool = False, window: int | None = None) -> Self:
-        """For the rows of a first fit: of n rows of a group there are about 2 sqrt(n) blocks.
+        """For the rows of a first fit: about 2 sqrt(n) blocks for n rows of a group.
 
-        With `whole` groups, or without times, there are none. Where rows have a `window`, blocks
-        are so long that it does not reach across the gap.
+        There are no blocks with `whole` groups, or without times. Where rows have a `window`,
+        blocks are so long that it does not reach across the gap.
         """
         if groups.columns[1] is None or whole:
             return cls(groups.columns)
@@ -166,14 +136,14 @@ class Grouping:
         return cls(groups.columns, tuple(edges.tolist()), gap=gap)
 
     def units(self, groups: RowGroups, *, key: int, step: int = 0) -> np.ndarray:
-        """The hash of what each row is held out with; with a `step`, of the block so much later."""
+        """A hash of what each row is held out with; with a `step`, of the block so much later."""
         halves = [groups.group >> np.uint64(32), groups.group & np.uint64(2**32 - 1)]
         block = self._places(groups.time)[0] + step if self.edges else np.zeros(len(groups.time))
         values = np.column_stack([*(half.astype(float) for half in halves), block.astype(float)])
         return row_keys(values, rng=np.random.RandomState(key % 2**32))
 
     def near(self, groups: RowGroups, *, key: int, bound: int) -> np.ndarray:
-        """Which rows lie in the gap beside a block that is held out."""
+        """Which rows lie in the gap next to a held-out block."""
         found = np.zeros(len(groups.time), dtype=bool)
         if not self.edges:
             return found
@@ -183,7 +153,7 @@ class Grouping:
         return found
 
     def _places(self, time: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The block of each time, and which share of it has passed then."""
+        """The block of each time, and the share of the block that has passed by then."""
         edges = np.array(self.edges)
         length = (edges[-1] - edges[0]) / (len(edges) - 1)
         inside = np.clip(np.searchsorted(edges, time, side="right") - 1, 0, len(edges) - 2)
@@ -196,14 +166,14 @@ class Grouping:
         return block, np.where(outside, beyond - np.floor(beyond), share)
 
     def scaled(self, more: float) -> "Grouping":
-        """The same for so many times the rows."""
+        """The same for so many times as many rows."""
         return replace(self, row_bound=min(_ALL, int(self.row_bound / max(more, 1.0))))
 
     def split(self, groups: RowGroups, labels: RowLabels, *, key: int, bound: int) -> Split:
         """Which rows are learnt, and which normal rows belong to a held-out group.
 
-        Labelled anomalies are learnt wherever they are: they are few, and no normal row of a
-        held-out group is learnt by it. Rows without a label are learnt as normal ones are.
+        Labelled anomalies are always learnt: they are few, and teach nothing about the
+        normal rows of their group. Rows without a label are learnt as normal ones are.
         """
         units = self.units(groups, key=key)
         held = units < np.uint64(bound)
@@ -212,57 +182,39 @@ class Grouping:
 
     def state(self) -> dict[str, Any]:
         """The parts of a model file."""
-        return {
+        own = {name: getattr(self, name) for name in self.SCHEMAS}
+        return own | {
             "columns": list(self.columns),
             "edges": np.array(self.edges, dtype=float),
             "row_bound": np.uint64(self.row_bound),
-            "gap": float(self.gap),
         }
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The grouping of these parts."""
-        check_parts(state, _GROUPING, "Grouping")
+        schemas.check_parts(state, cls.SCHEMAS, "Grouping")
+        if len(state["columns"]) != 2:
+            schemas.damaged("it does not name one column of groups and one of times")
         edges, (group, time) = state["edges"], state["columns"]
         if len(edges) in (1, 2) or (np.diff(edges) <= 0).any():
-            damaged("the times between which its blocks lie do not rise")
+            schemas.damaged("the times between which its blocks lie do not rise")
         if (time is None and len(edges)) or (group is None and not len(edges)):
-            damaged("it has blocks of time without times, or neither groups nor blocks")
+            schemas.damaged("it has blocks of time without times, or neither groups nor blocks")
         return cls((group, time), tuple(edges.tolist()), int(state["row_bound"]), state["gap"])
 
 
-_GROUPING = {
-    "columns": Schema(
-        "the names of two columns, or None",
-        lambda value, sizes: (  # noqa: ARG005
-            type(value) is list
-            and len(value) == 2
-            and all(type(v) in (str, type(None)) for v in value)
-        ),
-    ),
-    "edges": bounded(None, dtype="float64"),
-    "row_bound": BOUND,
-    "gap": RATE,
-}
-
-
 def n_held_out_groups(n: int, *, rate: float, config: Config) -> int:
-    """How many of `n` groups to hold out: a fifth, or several times what the rate takes; or half.
+    """How many of `n` groups to hold out: a fifth, or several times what the rate needs; or half.
 
-    With J groups the rate that is kept is (rate (J + 1) - 1) / J on average: with as many as it
-    takes, 1 / rate - 1, no held-out row at all would lie above the threshold.
-
-    Examples
-    --------
-    >>> [n_held_out_groups(n, rate=0.1, config=Config()) for n in (2, 10, 300, 1000)]
-    [1, 5, 60, 200]
+    With J groups the rate is (rate (J + 1) - 1) / J on average: with just as many as it needs, 1 /
+    rate - 1, no held-out row would lie above the threshold.
     """
     wanted = max(n // 5, math.ceil(_SPARE / rate - 1e-9) - 1)
     return min(wanted, n // 2, config.max_held_out)
 
 
 def groups_needed(rate: float) -> int:
-    """How many groups a fit takes to promise this rate for rows of new ones: half are held out.
+    """How many groups a fit needs to promise this rate for new groups: half are held out.
 
     Examples
     --------
@@ -274,36 +226,32 @@ def groups_needed(rate: float) -> int:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HoldOut:
-    """The rule by which rows are held out, and which rows of a kind are kept to name alarms by.
+    """The rule by which rows are held out, and by which rows of a kind are kept to name alarms by.
 
-    Attributes
-    ----------
-    columns : ndarray of int
-        The table's columns whose values are hashed: all but ids.
-    key : int
-        Of the hash.
-    bound : int
-        A normal row calibrates where the hash of its values, or of its group, is below this.
-    anomaly_bound : int
-        The bound of labelled anomalies of `anomaly_kinds`, which tell how high anomalies score
-        where rows are doubted; else 0.
-    anomaly_kinds : tuple of str
-    grouping : Grouping or None
-        How rows that belong together are held out.
-    kind_bounds : mapping of str to int
-        Of kinds with many rows, the bound of those that are kept to name alarms by.
-    keeps_kinds : bool
-        Whether any are: not in models of version 0.1, whose alarms are named by likeness alone.
+    A row is held out, or kept, where the hash of its values (or of its group) is below a bound.
     """
 
-    columns: np.ndarray
-    key: int
-    bound: int
+    columns: np.ndarray  # the table's columns that are hashed: all but ids
+    key: int  # of the hash
+    bound: int  # of normal rows, which calibrate
+    # Of labelled anomalies: these say how high anomalies score where rows are doubted.
     anomaly_bound: int = 0
-    anomaly_kinds: tuple[str, ...] = ()
+    anomaly_kinds: tuple[str, ...] = ()  # the kinds that `anomaly_bound` is for
     grouping: Grouping | None = None
+    # Of rows to name alarms by, for kinds with many rows.
     kind_bounds: Mapping[str, int] = field(default_factory=dict)
-    keeps_kinds: bool = True
+    keeps_kinds: bool = True  # False for models of version 0.1: alarms are named by likeness alone
+
+    SCHEMAS: ClassVar = {
+        "columns": schemas.array_of(None, kinds="i"),
+        "key": schemas.KEY,
+        "bound": schemas.BOUND,
+        "anomaly_bound": schemas.BOUND,
+        "anomaly_kinds": schemas.TEXTS,
+        "grouping": schemas.kept(Grouping, optional=True),
+        "kind_bounds": schemas.entries(schemas.BOUND),
+        "keeps_kinds": schemas.FLAG,
+    }
 
     @classmethod
     def choose(
@@ -319,14 +267,7 @@ class HoldOut:
     ) -> tuple[Self, Split]:
         """The rule for the rows of a first fit, and how it splits them.
 
-        Parameters
-        ----------
-        doubted : bool
-            Whether rows that stand for normal ones may be anomalies.
-        rate : float
-            The false-alarm rate that is to be promised.
-        window : int or None
-            The length of the rows' windows.
+        `rate` is the false-alarm rate to promise, `window` the length of the rows' windows.
         """
         ids = id_columns(table)
         columns = np.array([j for j, c in enumerate(table.columns) if c.name not in ids], dtype=int)
@@ -351,14 +292,14 @@ class HoldOut:
         if grouping is None or groups is None:
             return self._of_hashes(self.hashes(table, encoder=encoder), labels)
         found = grouping.split(groups, labels, key=self.key, bound=self.bound)
-        if grouping.is_thinned:
+        if grouping.row_bound < _ALL:  # some rows of a held-out group do not calibrate
             own = self.hashes(table, encoder=encoder)
             held_out = found.held_out & (own < np.uint64(grouping.row_bound))
             return Split(found.learnt, held_out, found.hashes)
         return found
 
     def hashes(self, table: Table, *, encoder: Encoder) -> np.ndarray:
-        """64 bits for each row of an aligned table."""
+        """A hash of 64 bits for each row of an aligned table."""
         learnt = [encoder.columns[j] for j in self.columns]
         kinds = ["text" if column is None else column.reads for column in learnt]
         return row_hashes(table.contents(self.columns.tolist(), kinds), key=self.key)
@@ -370,7 +311,7 @@ class HoldOut:
         return Split(~held, held, hashes)
 
     def check_grouped(self, groups: RowGroups | None) -> None:
-        """Refuse rows that come without their groups or times, or with them, unlike the first."""
+        """Refuse rows without groups or times where the first fit had some, or the reverse."""
         had = (None, None) if self.grouping is None else self.grouping.columns
         given = (None, None) if groups is None else groups.columns
         for word, was, now in zip(("groups", "time"), had, given, strict=True):
@@ -385,7 +326,7 @@ class HoldOut:
                 raise UserError(f"The first fit had no {word}: leave it out, or fit again with it.")
 
     def without_any(self) -> "HoldOut":
-        """The rule by which all rows are learnt: those judged because they raised an alarm."""
+        """The rule by which all rows are learnt, for rows judged because they raised an alarm."""
         return replace(self, bound=0, anomaly_bound=0)
 
     def is_same(self, other: "HoldOut") -> bool:
@@ -397,56 +338,41 @@ class HoldOut:
 
     def state(self) -> dict[str, Any]:
         """The parts of a model file; bounds may have all 64 bits set, and are NumPy's numbers."""
-        return {
-            "columns": self.columns,
-            "key": self.key,
+        own = {name: getattr(self, name) for name in self.SCHEMAS}
+        return own | {
             "bound": np.uint64(self.bound),
             "anomaly_bound": np.uint64(self.anomaly_bound),
             "anomaly_kinds": list(self.anomaly_kinds),
-            "grouping": self.grouping,
             "kind_bounds": {kind: np.uint64(bound) for kind, bound in self.kind_bounds.items()},
-            "keeps_kinds": self.keeps_kinds,
         }
 
     @classmethod
     def from_state(cls, state: dict[str, Any], *, encoder: Encoder) -> Self:
         """The rule of these parts, for tables of an encoder."""
-        check_parts(state, _HOLDOUT, "HoldOut")
+        schemas.check_parts(state, cls.SCHEMAS, "HoldOut")
         columns = state["columns"].astype(int)
         inside = len(columns) and columns[0] >= 0 and columns[-1] < len(encoder.columns)
         if len(columns) and not (inside and (np.diff(columns) > 0).all()):
-            damaged("the columns that decide which rows calibrate are not those of its table")
-        return cls(
-            columns=columns,
-            key=state["key"],
-            bound=int(state["bound"]),
-            anomaly_bound=int(state["anomaly_bound"]),
-            anomaly_kinds=tuple(state["anomaly_kinds"]),
-            grouping=state["grouping"],
-            kind_bounds={kind: int(bound) for kind, bound in state["kind_bounds"].items()},
-            keeps_kinds=state["keeps_kinds"],
-        )
-
-
-_HOLDOUT = {
-    "columns": array_of(None, kinds="i"),
-    "key": KEY,
-    "bound": BOUND,
-    "anomaly_bound": BOUND,
-    "anomaly_kinds": TEXTS,
-    "grouping": kept(Grouping, optional=True),
-    "kind_bounds": entries(BOUND),
-    "keeps_kinds": FLAG,
-}
+            schemas.damaged(
+                "the columns that decide which rows calibrate are not those of its table"
+            )
+        own_types = {
+            "columns": columns,
+            "bound": int(state["bound"]),
+            "anomaly_bound": int(state["anomaly_bound"]),
+            "anomaly_kinds": tuple(state["anomaly_kinds"]),
+            "kind_bounds": {kind: int(bound) for kind, bound in state["kind_bounds"].items()},
+        }
+        return cls(**state | own_types)
 
 
 def _bounds(
     hashes: np.ndarray, labels: RowLabels, *, config: Config, doubted: bool
 ) -> dict[str, Any]:
-    """The bound of normal rows, that of labelled anomalies, and the kinds that it is for.
+    """The bound of normal rows, that of labelled anomalies, and the kinds that this is for.
 
-    Anomalies are held out of common kinds alone: of the others each row is needed to learn. None is
-    where doubted rows have no part in the calibration, and are still without a label.
+    Only common kinds can spare anomalies to hold out. None are held out if rows without a label are
+    doubted but do not calibrate.
     """
     doubted = doubted and not (labels.code == UNLABELLED).any()
     times = np.bincount(labels.code[labels.code > 0], minlength=1 + len(labels.kinds))
@@ -477,7 +403,7 @@ def _choose_groups(
     """How the rows of a first fit are grouped, and the bound below which groups are held out.
 
     Where rows have groups and times, whole groups are held out if there are enough to promise the
-    rate for rows of new ones, and blocks of time within groups if not.
+    rate for new ones; otherwise, blocks of time within groups.
     """
     n_groups = len(np.unique(groups.group[labels.code == 0]))
     whole = groups.columns[0] is not None and n_groups >= groups_needed(rate)

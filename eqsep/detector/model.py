@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from eqsep import schemas
 from eqsep.arrays import WithoutCaches
 from eqsep.checks import Finding
 from eqsep.detector.calibration import Calibration, Promise, anomalies_among, select
@@ -18,12 +19,11 @@ from eqsep.detector.plan import Plan
 from eqsep.detector.score import Score, fetched, leaf_votes
 from eqsep.errors import UserError, warn
 from eqsep.labels import NORMAL
-from eqsep.schemas import DICT, NONE, TEXTS, bounded, check_parts, damaged, either, kept
 from eqsep.tables.reading import read_table, with_groups
 
 
 class Verdicts(NamedTuple):
-    """What a model says of rows, an array each."""
+    """What a model says about rows, an array each."""
 
     score: np.ndarray
     p_value: np.ndarray
@@ -32,10 +32,10 @@ class Verdicts(NamedTuple):
 
     def columns(self) -> dict[str, np.ndarray]:
         """The arrays by their names."""
-        return dict(zip(VERDICTS, self, strict=True))
+        return self._asdict()
 
 
-VERDICTS = ("score", "p_value", "alarm", "kind")
+VERDICTS = Verdicts._fields
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,14 +50,14 @@ class Model(WithoutCaches):
         What all rows have taught.
     config : Config
     promise : Promise
-        What is asked of the model; `promising` gives the same model with another one.
+        The promised rates; `promising` returns the model with others.
     score : Score
     calibration : Calibration
     namer : Namer
     caution : Finding or None
         What the first fit found that breaks the promise: rows in runs, or that change in time.
     left_out : tuple of str
-        Columns that were left out before the fit, for whoever asks.
+        Columns that were left out before the fit.
 
     Examples
     --------
@@ -88,7 +88,6 @@ class Model(WithoutCaches):
         *,
         promise: Promise,
         caution: Finding | None = None,
-        left_out: tuple[str, ...] = (),
     ) -> Self:
         """The model that a plan and evidence give."""
         evidence = replace(evidence, held_out=evidence.held_out.sorted(key=plan.holdout.key))
@@ -102,19 +101,12 @@ class Model(WithoutCaches):
             calibration=calibrate(score, evidence.held_out),
             namer=_namer(plan, evidence, config),
             caution=caution,
-            left_out=left_out,
         )
 
     def taught(self, evidence: Evidence) -> "Model":
         """The model once learning has changed the evidence."""
-        return Model.solve(
-            self.plan,
-            evidence,
-            self.config,
-            promise=self.promise,
-            caution=self.caution,
-            left_out=self.left_out,
-        )
+        solved = Model.solve(self.plan, evidence, self.config, promise=self.promise)
+        return replace(solved, caution=self.caution, left_out=self.left_out)
 
     def promising(self, promise: Promise) -> "Model":
         """The same model with another promise; warns where rows are too few for it."""
@@ -147,7 +139,7 @@ class Model(WithoutCaches):
 
     @cached_property
     def classes(self) -> np.ndarray:
-        """The two labels that `predict` answers with: normal first."""
+        """The two labels that `predict` returns, normal first."""
         labels = self.evidence.labels.labels
         classes = np.arange(2) if labels is None or labels.by_name else labels.classes
         if classes.dtype.kind == "f" and not (classes % 1).any():
@@ -198,9 +190,9 @@ class Model(WithoutCaches):
         return np.concatenate(list(found)).astype(str)
 
     def p_value(self, X: Any, *, groups: Any = None) -> np.ndarray:
-        """The chance that a new normal row scores as high as each row does.
+        """The probability that a new normal row scores as high as each row does.
 
-        With `groups`, the table has all rows of groups that are new: each counts by its own rows.
+        `groups` says that the table has all rows of new groups: each then counts by its own rows.
         """
         score = self.scores(X)
         if groups is None:
@@ -231,9 +223,9 @@ class Model(WithoutCaches):
         return select(self.p_value(X), fdr=fdr, n_calibrating=self.n_calibrating())
 
     def n_calibrating(self) -> int:
-        """How many held-out rows are behind a false-discovery rate; refused where none can be.
+        """How many held-out rows a false-discovery rate rests on; refused where none is possible.
 
-        Warns of what the fit has found that breaks every promise.
+        Warns if the fit found something that breaks every promise.
         """
         if self.plan.holdout.grouping is not None:
             raise UserError(
@@ -252,7 +244,7 @@ class Model(WithoutCaches):
 
     @cached_property
     def explainer(self) -> Explainer:
-        """What explains scores; it keeps normal rows to compare with."""
+        """Explains scores; it keeps normal rows to compare with."""
         return Explainer(
             plan=self.plan,
             score=self.score,
@@ -265,7 +257,7 @@ class Model(WithoutCaches):
         return self.plan.encode_in_parts(X, device=self.score.device)
 
     def _scores_and_kinds(self, rows: Any, threshold: float) -> tuple[np.ndarray, np.ndarray]:
-        """The score and the kind of each encoded row, of which those above are alarms."""
+        """The score of each encoded row, and its kind if the score is above the threshold."""
         rate, likeness = self.promise.unseen_rate, None
         if isinstance(rows, np.ndarray) and self.namer.needs_kind_likeness(rate):
             score, likeness = self.score.with_kind_likeness(rows, threshold)
@@ -283,11 +275,11 @@ class Model(WithoutCaches):
     # What is kept
 
     def state(self) -> dict[str, Any]:
-        """The parts of a model file: what was solved too, so that every process has its bits."""
+        """The parts of a model file; what was solved is one, so that all processes agree."""
         judges = self.namer.judges
         evidence = self.evidence
         if judges is not None:
-            evidence = replace(evidence, kinds=judges.kept)
+            evidence = replace(evidence, kinds=judges.examples)
         return {
             "plan": self.plan,
             "evidence": evidence.state(),
@@ -304,26 +296,26 @@ class Model(WithoutCaches):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The model of these parts."""
-        check_parts(state, _MODEL, "Model")
+        schemas.check_parts(state, _MODEL, "Model")
         plan, config, calibration = state["plan"], state["config"], state["calibration"]
         evidence = Evidence.from_state(state["evidence"], plan=plan)
         shape = (len(plan.terms.landmarks), 1 + len(evidence.labels.kinds))
         if state["coef"].shape != shape or state["likeness_coef"].shape != shape[:1]:
-            damaged("its coefficients are not those of its landmarks and kinds")
+            schemas.damaged("its coefficients are not those of its landmarks and kinds")
         held, n = evidence.held_out, evidence.held_out.is_normal
         if (n[1:] & ~n[:-1]).any() or len(calibration.scores) != n.sum():
-            damaged("its held-out rows have more scores, or fewer, than there are")
+            schemas.damaged("its held-out rows have more scores, or fewer, than there are")
         if len(calibration.anomaly_scores) != (~n).sum():
-            damaged("its held-out anomalies have more scores, or fewer, than there are")
+            schemas.damaged("its held-out anomalies have more scores, or fewer, than there are")
         if not np.array_equal(calibration.groups, held.groups):
-            damaged("its scores are of other groups than its held-out rows")
+            schemas.damaged("its scores are of other groups than its held-out rows")
         namer = _namer(plan, evidence, config)
         if (state["judges"] is None) == bool(len(evidence.kinds.rows)):
-            damaged("it lacks trees to name alarms by, or rows that they were grown on")
+            schemas.damaged("it lacks trees to name alarms by, or rows that they were grown on")
         if state["judges"] is not None:
             judges = Judges.from_state(
                 state["judges"],
-                kept=evidence.kinds,
+                examples=evidence.kinds,
                 n_folds=config.n_folds,
                 max_near=int(config.max_near_rows),
             )
@@ -348,16 +340,16 @@ class Model(WithoutCaches):
 
 
 _MODEL = {
-    "plan": kept(Plan),
-    "evidence": DICT,
-    "config": kept(Config),
-    "promise": kept(Promise),
-    "coef": bounded("m", "t", dtype="float64"),
-    "likeness_coef": bounded("m", dtype="float64"),
-    "calibration": kept(Calibration),
-    "judges": either(NONE, DICT),
-    "caution": kept(Finding, optional=True),
-    "left_out": TEXTS,
+    "plan": schemas.kept(Plan),
+    "evidence": schemas.DICT,
+    "config": schemas.kept(Config),
+    "promise": schemas.kept(Promise),
+    "coef": schemas.bounded("m", "t", dtype="float64"),
+    "likeness_coef": schemas.bounded("m", dtype="float64"),
+    "calibration": schemas.kept(Calibration),
+    "judges": schemas.either(schemas.NONE, schemas.DICT),
+    "caution": schemas.kept(Finding, optional=True),
+    "left_out": schemas.TEXTS,
 }
 
 
@@ -375,7 +367,7 @@ def calibrate(score: Score, held_out: HeldOutRows) -> Calibration:
 def _namer(plan: Plan, evidence: Evidence, config: Config) -> Namer:
     return Namer(
         kinds=evidence.labels.kinds,
-        rows=evidence.kinds,
+        examples=evidence.kinds,
         has_promise=plan.holdout.keeps_kinds,
         config=config,
     )

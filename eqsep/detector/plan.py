@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from eqsep import schemas
 from eqsep.arrays import WithoutCaches
 from eqsep.detector.config import Config, check_unlabelled
 from eqsep.detector.holdout import STEP, HoldOut, n_held_out
@@ -14,55 +15,32 @@ from eqsep.detector.runs import Runs, Windows
 from eqsep.detector.score import Terms
 from eqsep.errors import UserError, quoted
 from eqsep.labels import UNLABELLED, RowLabels, read_row_labels
-from eqsep.schemas import (
-    DICT,
-    FLAG,
-    LABEL,
-    NONE,
-    POSITIVE,
-    Kept,
-    check_parts,
-    damaged,
-    either,
-    kept,
-)
 from eqsep.tables.encoder import Encoder
 from eqsep.tables.encodings import Learnt
 from eqsep.tables.reading import Table, read_table, row_parts, with_groups
 from eqsep.tables.tensors import READ_AT_ONCE, TensorEncoding, encoded_parts
 
-Names = Mapping[str, frozenset[str]]  # some names of some columns
+NamesByColumn = Mapping[str, frozenset[str]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabelReading(Kept):
-    """What labels, and their absence, say of rows.
+class LabelReading(schemas.Kept):
+    """How labels, and missing ones, are read.
 
     A row that nobody has called anomalous is labelled normal or has no label. It is trusted to be
     normal, or doubted: it may be an anomaly that nobody has noticed.
-
-    Attributes
-    ----------
-    normal : label or None
-        Which label is normal; None means 0, False or "normal", whichever occurs.
-    unlabelled_is_normal : bool
-        Whether rows without a label count as normal ones, of which some calibrate.
-    doubted : bool
-        Whether rows that are learnt as normal ones may be anomalies.
-    unlabelled_weight : float
-        What a row without a label counts where it is not a normal one.
     """
 
-    normal: Any
-    unlabelled_is_normal: bool
-    doubted: bool
-    unlabelled_weight: float
+    normal: Any  # the label of normal rows; None: 0, False or "normal", whichever occurs
+    unlabelled_is_normal: bool  # whether rows without a label count as normal, and calibrate
+    doubted: bool  # whether rows learnt as normal may be anomalies
+    unlabelled_weight: float  # of a row without a label, where it does not count as normal
 
     SCHEMAS: ClassVar = {
-        "normal": either(NONE, LABEL),
-        "unlabelled_is_normal": FLAG,
-        "doubted": FLAG,
-        "unlabelled_weight": POSITIVE,
+        "normal": schemas.either(schemas.NONE, schemas.LABEL),
+        "unlabelled_is_normal": schemas.FLAG,
+        "doubted": schemas.FLAG,
+        "unlabelled_weight": schemas.POSITIVE,
     }
 
     @classmethod
@@ -77,21 +55,11 @@ class LabelReading(Kept):
         rate: float,
         config: Config,
     ) -> Self:
-        """The reading that the labels of a first fit ask for; refused where none is possible.
+        """The reading for the labels of a first fit; `counts` rows have each of them.
 
-        By default rows without a label are normal where none is labelled so, and are doubted where
-        anomalies are labelled; rows labelled normal are trusted. Where all are to be doubted, rows
-        without a label calibrate unless enough are labelled normal to set the threshold alone.
-
-        Parameters
-        ----------
-        counts : ndarray of shape (n,)
-            How many rows each of the labels is that of.
-        given : bool
-            Whether labels were passed at all.
-        unlabelled : {"auto", "trusted", "doubted"}
-        rate : float
-            The false-alarm rate that is to be promised.
+        By default, rows without a label are normal where no row is labelled normal, and are doubted
+        where anomalies are labelled; rows labelled normal are trusted. Where all are to be doubted,
+        rows without a label calibrate unless enough are labelled normal to set the threshold alone.
         """
         check_unlabelled(unlabelled)
         _check_first_labels(labels, counts, normal=normal, given=given)
@@ -118,20 +86,20 @@ class LabelReading(Kept):
         return self.apply(read_row_labels(y, n_rows=n_rows, normal=self.normal, known=known))
 
     def apply(self, labels: RowLabels) -> RowLabels:
-        """The same labels, with rows without one as normal where they count so."""
+        """The same labels, in which missing ones are normal if they count so."""
         return labels.trusting_unlabelled() if self.unlabelled_is_normal else labels
 
     def weights(self, labels: RowLabels) -> np.ndarray:
-        """What each row counts by its label."""
+        """The weight of each row by its label."""
         return np.where(labels.code == UNLABELLED, self.unlabelled_weight, 1.0)
 
 
 def _check_first_labels(labels: RowLabels, counts: np.ndarray, *, normal: Any, given: bool) -> None:
-    """Refuse the labels of a first fit where no row stands for the normal ones, or none says.
+    """Refuse the labels of a first fit where no rows can stand for the normal ones.
 
-    Labels that are `given`, and all of them missing, are more often a mistake than a choice. So are
-    labels of which none is normal, where the rows without one, which would have to be, are few, or
-    a kind is called as the normal rows are but for case and blanks.
+    Labels that are `given` but all missing are more often a mistake than a choice. So are labels
+    without a normal one, if few rows are unlabelled, or a kind has the name of the normal label but
+    for case and blanks.
     """
     if given and labels.labels is None:
         raise UserError(
@@ -146,23 +114,20 @@ def _check_first_labels(labels: RowLabels, counts: np.ndarray, *, normal: Any, g
         return
     wanted = "0, False or 'normal'" if normal is None else repr(normal)
     found = f"every label ({quoted(labels.kinds, most=8)}) is a kind of anomaly"
-    if not unlabelled:
-        raise _no_normal_label(
-            f"Normal rows are needed, got one class only: {found}, and none is {wanted}.",
-            "add rows that are normal or without a label.",
-        )
     alike = {kind.strip().casefold() for kind in labels.kinds}
-    if labelled >= unlabelled or str(normal).strip().casefold() in alike:
-        raise _no_normal_label(
+    if not unlabelled:
+        message = f"Normal rows are needed, got one class only: {found}, and none is {wanted}."
+        other = "add rows that are normal or without a label."
+    elif labelled >= unlabelled or str(normal).strip().casefold() in alike:
+        message = (
             f"No label is {wanted}: {found}, of {labelled:,} rows, and {unlabelled:,} rows have "
-            f"none.",
-            "add rows without a label, if these are to be the normal ones.",
+            f"none."
         )
-
-
-def _no_normal_label(message: str, other: str) -> UserError:
+        other = "add rows without a label, if these are to be the normal ones."
+    else:
+        return
     hint = f"Say which label is normal, normal=..., or {other}"
-    return UserError(message, hint=hint, topic="no_normal_label", other=other)
+    raise UserError(message, hint=hint, topic="no_normal_label", other=other)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -178,11 +143,12 @@ class Plan(WithoutCaches):
     holdout : HoldOut
         Which rows calibrate.
     labels : LabelReading
+        How labels are read.
     windows : Windows or None
-        Columns over the last rows of a run that are added to a table before it is encoded.
+        Columns over the last rows of a run, added to a table before it is encoded.
     provisional : mapping of str to set of str
-        While batches are learnt: names that the encoder knows only since all rows were counted.
-        Names found only in held-out rows are removed at the end.
+        While batches are learnt: names that occur only in rows beyond those of the plan, by column.
+        The encoder takes them for rare ones; those of no learnt row are removed at the end.
     """
 
     encoder: Encoder
@@ -190,7 +156,7 @@ class Plan(WithoutCaches):
     holdout: HoldOut
     labels: LabelReading
     windows: Windows | None = None
-    provisional: Names = field(default_factory=dict)
+    provisional: NamesByColumn = field(default_factory=dict)
 
     @classmethod
     def choose(
@@ -203,18 +169,12 @@ class Plan(WithoutCaches):
         reading: LabelReading,
         rate: float,
         window: int | None = None,
-        counted: Mapping[str, Iterable[str]] | None = None,
+        more_names: Mapping[str, Iterable[str]] | None = None,
     ) -> Self:
-        """The plan for the first rows, whose windows the table has already.
+        """The plan for the first rows of a table that has its windows already.
 
-        Parameters
-        ----------
-        labels : RowLabels
-            As `reading` takes them.
-        rate : float
-            The false-alarm rate that is to be promised.
-        counted : mapping of str to iterable of str, default=None
-            Names that occur in rows beyond these, by column: they are rare, not new.
+        `labels` are as `reading` takes them, and `rate` is the false-alarm rate to promise. Rows
+        beyond these have `more_names`, by column: they are rare, not new.
         """
         holdout, split = HoldOut.choose(
             table,
@@ -227,7 +187,7 @@ class Plan(WithoutCaches):
         )
         learnt = table.take(np.flatnonzero(split.learnt))
         encoder = Encoder.learn(learnt)
-        provisional = _unknown_names(encoder, counted or {})
+        provisional = _unknown_names(encoder, more_names or {})
         if provisional:
             rare = {
                 n: [*encoder.name_columns[n].rare, *sorted(provisional[n])] for n in provisional
@@ -257,7 +217,7 @@ class Plan(WithoutCaches):
 
     @property
     def table_columns(self) -> dict[str, Learnt | None]:
-        """What was learnt of each column of a table as it comes, without windows, by its name."""
+        """What was learnt of each column of the table by its name, windows left out."""
         learnt = self.encoder.by_name
         return learnt if self.windows is None else {n: learnt[n] for n in self.windows.columns}
 
@@ -267,7 +227,7 @@ class Plan(WithoutCaches):
         return self.encoder.names is not None if self.windows is None else self.windows.named
 
     def grouped(self, X: Any, groups: Any = None, time: Any = None) -> Table:
-        """A table with its groups and times, which are found by the names of known columns."""
+        """A table with its groups and times, found by column name if they are not given."""
         table, grouping = read_table(X, name="Detector"), self.holdout.grouping
         if grouping is not None and table.groups is None:
             names = {column.name for column in table.columns}
@@ -278,14 +238,14 @@ class Plan(WithoutCaches):
         return with_groups(table, groups, time)
 
     def continued(self, X: Any, runs: Runs, groups: Any = None, time: Any = None) -> Table:
-        """A table with its groups, times and windows, which go on from the rows before."""
+        """A table with its groups, times and windows, which continue from the rows before."""
         table = self.grouped(X, groups, time)
         if self.windows is None:
             return table
         return self.windows.apply(table, self.holdout.grouping, runs=runs)
 
     def align(self, X: Any) -> Table:
-        """A table with the columns of the fit; those of groups and times are left out."""
+        """A table with the columns of the fit, without those of groups and times."""
         return self.encoder.align(self._values(read_table(X, name="Detector")))
 
     def encode(self, X: Any) -> np.ndarray:
@@ -295,7 +255,7 @@ class Plan(WithoutCaches):
         return self.encoder.encode(self._values(read_table(X, name="Detector")))
 
     def encode_in_parts(self, X: Any, *, device: str = "cpu") -> Iterable[Any]:
-        """The same, some rows at a time; on another device than the "cpu", tensors there."""
+        """The same, some rows at a time: arrays, or tensors on a device other than "cpu"."""
         if device == "cpu":
             return map(self.encode, row_parts(X))
         if device not in self._tensor_encodings:
@@ -319,7 +279,7 @@ class Plan(WithoutCaches):
     # How it compares, and is kept
 
     def is_same(self, other: "Plan") -> bool:
-        """Whether two plans take every row alike, whatever each says of rows without a label."""
+        """Whether two plans treat every row alike, however they read missing labels."""
         return self is other or (
             self.windows == other.windows
             and self.holdout.is_same(other.holdout)
@@ -340,32 +300,32 @@ class Plan(WithoutCaches):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The plan of these parts."""
-        check_parts(state, _PLAN, "Plan")
+        schemas.check_parts(state, _PLAN, "Plan")
         encoder, windows = state["encoder"], state["windows"]
         if windows is not None and not set(windows.names) <= set(encoder.names or ()):
-            damaged("its windows do not match the columns of its table")
+            schemas.damaged("its windows do not match the columns of its table")
         terms = Terms.from_state(state["terms"], deviations=encoder.deviations, pack=encoder.pack)
         holdout = HoldOut.from_state(state["holdout"], encoder=encoder)
         if terms.doubted != state["labels"].doubted:
-            damaged("its rows are both trusted and doubted")
+            schemas.damaged("its rows are both trusted and doubted")
         return cls(
             encoder=encoder, terms=terms, holdout=holdout, labels=state["labels"], windows=windows
         )
 
 
 _PLAN = {
-    "encoder": kept(Encoder),
-    "terms": DICT,
-    "holdout": DICT,
-    "labels": kept(LabelReading),
-    "windows": kept(Windows, optional=True),
+    "encoder": schemas.kept(Encoder),
+    "terms": schemas.DICT,
+    "holdout": schemas.DICT,
+    "labels": schemas.kept(LabelReading),
+    "windows": schemas.kept(Windows, optional=True),
 }
 
 
-def _unknown_names(encoder: Encoder, counted: Mapping[str, Iterable[str]]) -> Names:
-    """Those of the names counted in each column that the encoder takes for new ones."""
+def _unknown_names(encoder: Encoder, more_names: Mapping[str, Iterable[str]]) -> NamesByColumn:
+    """The names in each column that the encoder would take for new ones."""
     found = {
-        name: frozenset(counted.get(name, ())) - {*learnt.frequent, *learnt.rare}
+        name: frozenset(more_names.get(name, ())) - {*learnt.frequent, *learnt.rare}
         for name, learnt in encoder.name_columns.items()
     }
     return {name: names for name, names in found.items() if names}

@@ -1,8 +1,8 @@
 """Rows of a run in time: windows over its last rows, and alarms that must persist.
 
-Windows are a step from table to table, before the encoder: columns of numbers get others with
-what the rows of the same run up to each one say of them. Nothing looks ahead. A row's windows are
-computed from the values in them alone, in one order, so batches give the same bits as the whole.
+Windows extend a table before it is encoded: columns of numbers get others with statistics of the
+same run up to each row. Nothing looks ahead. A window is computed from its own values in one order,
+so batches give the same bits as the whole.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,9 +12,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from eqsep import schemas
 from eqsep.detector.holdout import Grouping
 from eqsep.errors import ParameterError, UserError
-from eqsep.schemas import TEXTS, Schema, check_parts, damaged, items, word
 from eqsep.tables.reading import LARGEST, Column, RowGroups, Table, read_table, with_groups
 
 SHORTEST = 2
@@ -23,7 +23,7 @@ _NUMERIC = ("number", "duration")
 
 @dataclass
 class Runs:
-    """The last rows of each run so far: what windows of later rows reach back to.
+    """The last rows of each run so far, from which the windows of later rows continue.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Runs:
     time : dict of int to float
         The time of the last of them.
     n_rows : int
-        The rows that `in_order` has numbered.
+        The number of rows that `in_order` has numbered.
     """
 
     last: dict[int, np.ndarray] = field(default_factory=dict)
@@ -40,15 +40,9 @@ class Runs:
     n_rows: int = 0
 
     def in_order(self, groups: RowGroups | None, n: int) -> RowGroups:
-        """The groups of n rows with row numbers for times, if they have none.
+        """The groups of n rows, with row numbers for times if they have none.
 
-        Numbers go on from call to call.
-
-        Examples
-        --------
-        >>> runs = Runs()
-        >>> [runs.in_order(None, 2).time.tolist() for _ in range(2)]
-        [[0.0, 1.0], [2.0, 3.0]]
+        Numbers continue from call to call.
         """
         known = groups or RowGroups(np.zeros(n, dtype=np.uint64), np.zeros(n), (None, None))
         if known.columns[1] is not None:
@@ -91,14 +85,13 @@ class Windows:
     columns : tuple of str
         The columns of the table, in their order.
     kinds : tuple of str
-        What each is read as where it has windows, "number" or "duration"; else "".
+        What each is read as if it has windows, "number" or "duration"; else "".
 
     Notes
     -----
     A run begins with short windows. Rows that are not there yet, and missing values, count as the
-    mean of the others in the window: of the first row the mean is its value, and deviation, slope
-    and change are 0. Of a window without any value nothing is known. The slope is that of least
-    squares, for each row.
+    mean of the others in the window: for the first row the mean is its value, and deviation, slope
+    and change are 0. A window without any value is missing. The slope is that of least squares.
 
     Examples
     --------
@@ -118,7 +111,7 @@ class Windows:
 
     @classmethod
     def of(cls, X: Any, length: int, *, but: Iterable[str] = ()) -> Self:
-        """For the columns of a table but for some; windows that it has already do not count."""
+        """For the columns of a table except some; windows that it already has do not count."""
         check_length(length)
         table = read_table(X, name=cls.__name__)
         raw = [c for c in table.columns if c.derived_from is None and c.name not in {*but}]
@@ -144,7 +137,17 @@ class Windows:
     @property
     def added(self) -> list[str]:
         """The columns of windows."""
-        return [name for column in self.windowed for name in _names(column, self.length)]
+        return list(self._sources)
+
+    @property
+    def _sources(self) -> dict[str, tuple[str, str]]:
+        """The kind and the name of the column that each column of windows is computed from."""
+        return {
+            name: (kind, column)
+            for column, kind in zip(self.columns, self.kinds, strict=True)
+            if kind
+            for name in _names(column, self.length)
+        }
 
     @property
     def windowed(self) -> list[str]:
@@ -154,17 +157,18 @@ class Windows:
     def transform(
         self, X: Any, groups: Any = None, time: Any = None, *, runs: Runs | None = None
     ) -> Table:
-        """The table with the columns of windows behind its own, as `Detector` takes it.
+        """The table with the columns of windows after its own, as `Detector` takes it.
 
         Parameters
         ----------
         X : table
-            One that has its windows already, by their names, is returned as it is.
+            One that already has its windows, by their names, is returned as it is.
         groups, time : array-like of shape (n_rows,) or str, default=None
-            The run of each row, and its place in it; else all rows are one run, in their order.
+            The run of each row, and its place in it; by default all rows are one run, in their
+            order.
         runs : Runs, default=None
-            What came before; it is updated, so that the next rows go on from these. Else each run
-            begins here.
+            What came before. It is updated, so that the next rows continue from these. By default
+            each run begins here.
         """
         table = read_table(X, name=type(self).__name__)
         if self.is_in(table):
@@ -174,12 +178,10 @@ class Windows:
         values = np.column_stack([c.numbers(kind) for c, kind in of_kind if kind])
         runs = Runs() if runs is None else runs
         windows = self._windows(values, table.groups, runs)
-        arrays = iter(np.stack(windows, axis=2).reshape(len(values), -1).T)
+        arrays = np.stack(windows, axis=2).reshape(len(values), -1).T
         more = [
-            Column(name, kind, next(arrays), derived_from=column)
-            for column, kind in zip(self.columns, self.kinds, strict=True)
-            if kind
-            for name in _names(column, self.length)
+            Column(name, kind, array, derived_from=column)
+            for (name, (kind, column)), array in zip(self._sources.items(), arrays, strict=True)
         ]
         return replace(table, columns=[*table.columns, *more])
 
@@ -188,25 +190,18 @@ class Windows:
         return {*self.added} <= {column.name for column in table.columns}
 
     def _marked(self, table: Table) -> Table:
-        """The same table, where windows that came as plain values are known as windows."""
+        """The same table; windows that came as plain values are marked as windows."""
         if any(column.derived_from is not None for column in table.columns):
             return table
-        known = {
-            name: (kind, column)
-            for column, kind in zip(self.columns, self.kinds, strict=True)
-            if kind
-            for name in _names(column, self.length)
-        }
-        columns = [
-            Column(column.name, found[0], column.numbers(found[0]), derived_from=found[1])
-            if (found := known.get(column.name))
-            else column
-            for column in table.columns
-        ]
+        columns, sources = list(table.columns), self._sources
+        for i, column in enumerate(columns):
+            if column.name in sources:
+                kind, source = sources[column.name]
+                columns[i] = Column(column.name, kind, column.numbers(kind), derived_from=source)
         return replace(table, columns=columns)
 
     def apply(self, table: Table, grouping: Grouping | None, *, runs: Runs | None = None) -> Table:
-        """A table with its windows, by the groups and times that a grouping knows by name."""
+        """A table with its windows, by groups and times in columns that the grouping names."""
         if self.is_in(table) or table.groups is not None or grouping is None:
             return self.transform(table, runs=runs)
         names = {column.name for column in table.columns}
@@ -228,13 +223,13 @@ class Windows:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """The windows of these parts."""
-        check_parts(state, _STATE, "Windows")
+        schemas.check_parts(state, _STATE, "Windows")
         if len(state["columns"]) != len(state["kinds"]) or not any(state["kinds"]):
-            damaged("its windows are of no column, or of columns that are not there")
+            schemas.damaged("its windows are of no column, or of columns that are not there")
         return cls(state["length"], tuple(state["columns"]), tuple(state["kinds"]))
 
     def _matched(self, table: Table) -> Table:
-        """The table with the columns that are known, in their order, by their names or places."""
+        """The table with the known columns in their order, matched by name or position."""
         given = {column.name: column for column in table.columns}
         absent = [name for name in self.windowed if name not in given]
         if table.named and (self.named or not absent):
@@ -280,12 +275,12 @@ class Windows:
 
 
 _STATE = {
-    "length": Schema(
+    "length": schemas.Schema(
         "a whole number of rows",
         lambda value, sizes: type(value) is int and SHORTEST <= value < 2**31,  # noqa: ARG005
     ),
-    "columns": TEXTS,
-    "kinds": items(word("", *_NUMERIC)),
+    "columns": schemas.TEXTS,
+    "kinds": schemas.items(schemas.word("", *_NUMERIC)),
 }
 
 
@@ -312,8 +307,8 @@ def _statistics(values: np.ndarray, places: np.ndarray, length: int) -> tuple[np
 
 def _names(column: str, length: int) -> list[str]:
     """What the windows of a column are called."""
-    words = [f"{word} of {length} rows" for word in ("mean", "deviation", "slope")]
-    return [f"{column}, {word}" for word in (*words, "change from the row before")]
+    words = [f"{statistic} of {length} rows" for statistic in ("mean", "deviation", "slope")]
+    return [f"{column}, {statistic}" for statistic in (*words, "change from the row before")]
 
 
 def check_length(length: Any) -> None:
@@ -331,22 +326,20 @@ def _goes_back(groups: RowGroups | None) -> UserError:
 
 
 class PersistentAlarms:
-    """Alarms of rows above the threshold, where `least` of the last `among` rows of the run are.
+    """Alarms of rows above the threshold if `least` of the last `among` rows of their run are.
 
-    The row itself is one of them, so that these alarms are some of all: whatever rate of false
-    alarms is promised for single rows is kept, and with how much to spare depends on how long
-    normal rows stay above the threshold. A fault is found `least` - 1 rows later, or more.
+    The row itself is one of them, so these alarms are some of all: the false-alarm rate that is
+    promised for single rows is kept. How much lower it is depends on how long normal rows stay
+    above the threshold. A fault is found `least` - 1 rows later, or more.
 
     Parameters
     ----------
     least, among : int
-        3 of the last 5 rows by default. At the beginning of a run there are fewer.
+        By default 3 of the last 5 rows. At the beginning of a run there are fewer.
 
     Examples
     --------
     >>> above = [1, 0, 1, 1, 0, 0, 0, 1]
-    >>> PersistentAlarms(2, 3).update(above).astype(int)
-    array([0, 0, 1, 1, 0, 0, 0, 0])
     >>> alarms = PersistentAlarms(2, 3)
     >>> [alarms.update(part).astype(int).tolist() for part in (above[:3], above[3:])]
     [[0, 0, 1], [1, 0, 0, 0, 0]]
@@ -362,14 +355,14 @@ class PersistentAlarms:
         self._last: dict[Any, np.ndarray] = {}
 
     def update(self, above: Any, groups: Any = None) -> np.ndarray:
-        """Which of the next rows are alarms, in their order; it goes on from the rows before.
+        """Which of the next rows are alarms, in their order; it continues from the rows before.
 
         Parameters
         ----------
         above : array-like of shape (n_rows,)
-            Whether each row is above the threshold, as `Detector.predict` says.
+            Whether each row is above the threshold, as `Detector.predict` returns it.
         groups : array-like of shape (n_rows,), default=None
-            The run of each row; else all rows are one run.
+            The run of each row; by default all rows are one run.
         """
         above = np.asarray(above).astype(bool)
         groups = np.zeros(len(above), dtype=int) if groups is None else np.asarray(groups)

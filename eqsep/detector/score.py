@@ -7,8 +7,7 @@
 | excess | above 0 where columns do not move together as usual | `eqsep.engine.ellipsoid` |
 | likeness | g(x): 1 at labelled anomalies, where rows are doubted | `eqsep.engine.nystroem` |
 
-`Terms` are chosen at the first fit and never change; `Score` is what sums over rows give them.
-What the terms say of rows flows as `TermValues`.
+`Terms` are chosen at the first fit and never change; a `Score` is solved from sums over rows.
 """
 
 from dataclasses import dataclass, fields, replace
@@ -17,6 +16,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from eqsep import schemas
 from eqsep.arrays import WithoutCaches, beside, clipped, row_zeros, same_parts
 from eqsep.detector.config import Config
 from eqsep.engine.ellipsoid import Ellipsoid
@@ -24,31 +24,18 @@ from eqsep.engine.kernels import Laplacian, SparseLaplacian
 from eqsep.engine.loops import weighted_sums
 from eqsep.engine.nystroem import DeviceMap, KernelMap, Statistics, choose_landmarks
 from eqsep.engine.trees import Trees, anomalous_shares
-from eqsep.schemas import (
-    FLAG,
-    NONE,
-    NOT_NEGATIVE,
-    WHOLE,
-    Kept,
-    array_of,
-    bounded,
-    damaged,
-    either,
-    kept,
-)
 from eqsep.tables.encoder import Encoder, Packing
 
 MOST_ALIKE = 1.5  # beyond, likeness counts no more
-_MIDDLE = 4  # the power of the kernel whose bandwidth is that of the config
+_MIDDLE = 4  # the power of the kernel that has the bandwidth of the config
 _AT_ONCE = 4096  # rows held as kernel values
 
 
 @dataclass(frozen=True, kw_only=True)
 class TermValues:
-    """What each term says of rows, arrays or tensors of one number a row.
+    """The terms of rows: arrays or tensors of one number for each row.
 
-    None for those that kernel values give, until these are known, and for a term that does not
-    count.
+    None while kernel values are not known yet, and for a term that does not count.
     """
 
     vote: Any
@@ -63,55 +50,35 @@ class TermValues:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Terms(Kept, WithoutCaches):
+class Terms(schemas.Kept, WithoutCaches):
     """What a row is scored by, fixed at the first fit.
 
     A field that came later has a default, by which rows are scored as they were before it.
-
-    Attributes
-    ----------
-    landmarks : ndarray of float32 of shape (n_landmarks, n_encoded)
-        Encoded rows.
-    is_normal : ndarray of bool of shape (n_landmarks,)
-    kernel : Laplacian
-    ellipsoid : Ellipsoid or None
-        How the columns of numbers move together in normal rows.
-    trees : Trees or None
-        Over packed rows; every second tree also sees the axes of the ellipsoid. None where no
-        anomaly was labelled at the first fit.
-    vote_weight, likeness_weight : float
-    doubted : bool
-        Whether rows that stand for normal ones may be anomalies.
-    deviations : ndarray of int
-        The encoded columns that the ellipsoid is of.
-    pack : Packing
-        From encoded rows to what kernel and trees see.
-    max_landmarks : int or None
-        How many landmarks were asked for; None in files that do not say.
     """
 
-    landmarks: np.ndarray
-    is_normal: np.ndarray
+    landmarks: np.ndarray  # float32, encoded rows
+    is_normal: np.ndarray  # whether each landmark is
     kernel: Laplacian
-    ellipsoid: Ellipsoid | None
+    ellipsoid: Ellipsoid | None  # how the columns of numbers move together in normal rows
+    # Every second one also sees the axes of the ellipsoid; None without labelled anomalies.
     trees: Trees | None
     vote_weight: float
     likeness_weight: float
-    doubted: bool
-    deviations: np.ndarray
-    pack: Packing
-    max_landmarks: int | None = None
+    doubted: bool  # whether rows that stand for normal ones may be anomalies
+    deviations: np.ndarray  # the encoded columns that the ellipsoid is of
+    pack: Packing  # from encoded rows to what kernel and trees see
+    max_landmarks: int | None = None  # how many were asked for; None in files that do not say
 
     SCHEMAS: ClassVar = {
-        "landmarks": bounded("m", "k", dtype="float32"),
-        "is_normal": array_of("m", kinds="b"),
-        "kernel": kept(Laplacian),
-        "ellipsoid": kept(Ellipsoid, optional=True),
-        "trees": kept(Trees, optional=True),
-        "vote_weight": NOT_NEGATIVE,
-        "likeness_weight": NOT_NEGATIVE,
-        "doubted": FLAG,
-        "max_landmarks": either(NONE, WHOLE),
+        "landmarks": schemas.bounded("m", "k", dtype="float32"),
+        "is_normal": schemas.array_of("m", kinds="b"),
+        "kernel": schemas.kept(Laplacian),
+        "ellipsoid": schemas.kept(Ellipsoid, optional=True),
+        "trees": schemas.kept(Trees, optional=True),
+        "vote_weight": schemas.NOT_NEGATIVE,
+        "likeness_weight": schemas.NOT_NEGATIVE,
+        "doubted": schemas.FLAG,
+        "max_landmarks": schemas.either(schemas.NONE, schemas.WHOLE),
     }
 
     @classmethod
@@ -127,18 +94,9 @@ class Terms(Kept, WithoutCaches):
         rng: np.random.RandomState,
         key: int,
     ) -> Self:
-        """The terms for encoded rows that are learnt.
+        """The terms for learnt, encoded rows; `is_anomaly` is 1 where one is a labelled anomaly.
 
-        Parameters
-        ----------
-        is_anomaly : ndarray of shape (n_rows,)
-            1 where a row is a labelled anomaly, else 0.
-        weight : ndarray of shape (n_rows,) or None
-            What each row counts.
-        rng : RandomState
-            Draws landmarks and trees.
-        key : int
-            Decides which rows the ellipsoid is of, where they are many.
+        `rng` draws landmarks and trees; `key` decides which of many rows the ellipsoid is of.
         """
         config = config.for_rows(doubted=doubted)
         landmarks = choose_landmarks(rows, is_anomaly, n=config.n_landmarks, rng=rng)
@@ -177,9 +135,9 @@ class Terms(Kept, WithoutCaches):
         )
 
     def are_of(self, n_landmarks: int) -> bool:
-        """Whether so many landmarks may have been asked for: where rows are few, fewer are found.
+        """Whether so many landmarks may have been asked for; of few rows, fewer are found.
 
-        If the file lacks it, only an upper bound can be checked.
+        A file that does not say gives only an upper bound.
         """
         if self.max_landmarks is None:
             return len(self.landmarks) <= n_landmarks
@@ -190,11 +148,7 @@ class Terms(Kept, WithoutCaches):
     ) -> Statistics:
         """What encoded rows add to the sums from which the score is solved.
 
-        Parameters
-        ----------
-        target : ndarray of shape (n_rows, 1 + n_kinds)
-            1 in the column of the row's class: normal first, then the kinds.
-        weight : ndarray of shape (n_rows,)
+        `target` is 1 in the column of the row's class, normal first.  (n, 1 + n_kinds)
         """
         kernel_map = self.map_on(device)
 
@@ -221,7 +175,7 @@ class Terms(Kept, WithoutCaches):
 
     @cached_property
     def kernel_map(self) -> KernelMap:
-        """The same in NumPy."""
+        """The same, computed by NumPy."""
         kernel = SparseLaplacian(self.kernel.gamma, self.kernel.powers)
         return KernelMap(kernel, self.pack(self.landmarks), _AT_ONCE, self.pack)
 
@@ -230,7 +184,7 @@ class Terms(Kept, WithoutCaches):
         return {"cpu": self.kernel_map}
 
     def values(self, rows: Any, leaf_votes: np.ndarray) -> TermValues:
-        """What the terms say of encoded rows that kernel values do not give."""
+        """The terms of encoded rows that need no kernel values."""
         axes = self.along(rows)
         return TermValues(vote=self.votes(rows, axes, leaf_votes), excess=self.excess(axes))
 
@@ -241,16 +195,14 @@ class Terms(Kept, WithoutCaches):
         return self.ellipsoid.along(rows, self.deviations)
 
     def excess(self, axes: Any) -> Any:
-        """What rows along the axes score for columns that do not move as in normal rows."""
+        """The score of rows, along the axes, for columns that do not move as in normal rows."""
         return row_zeros(axes) if self.ellipsoid is None else self.ellipsoid.excess(axes)
 
     def votes(self, rows: Any, axes: Any, leaf_votes: np.ndarray) -> Any:
-        """The mean vote of the trees on encoded rows, which `axes` has along the axes: 0 to 1."""
-        return (
-            row_zeros(rows)
-            if self.trees is None
-            else self.trees.mean(self.seen(rows, axes), leaf_votes)
-        )
+        """The mean vote of the trees on encoded rows, from 0 to 1; `axes` are those of the rows."""
+        if self.trees is None:
+            return row_zeros(rows)
+        return self.trees.mean(self.seen(rows, axes), leaf_votes)
 
     def seen(self, rows: Any, axes: Any) -> Any:
         """What trees see of encoded rows.  -> (n, n_packed + n_axes)"""
@@ -269,18 +221,18 @@ class Terms(Kept, WithoutCaches):
 
     @classmethod
     def from_state(cls, state: dict[str, Any], **of_encoder: Any) -> Self:
-        """The terms of these parts, and of `deviations` and `pack` of an encoder."""
+        """The terms of these parts, with `deviations` and `pack` of an encoder."""
         terms = super().from_state(state, **of_encoder)
         ellipsoid, trees, pack = terms.ellipsoid, terms.trees, terms.pack
         if len(pack.first) + len(pack.second) != terms.landmarks.shape[1]:
-            damaged("its landmarks do not match the columns of its table")
+            schemas.damaged("its landmarks do not match the columns of its table")
         if ellipsoid is not None and len(ellipsoid.centre) != len(terms.deviations):
-            damaged("its ellipsoid has not the columns of numbers that its table has")
+            schemas.damaged("its ellipsoid does not have the columns of numbers of its table")
         n_axes = 0 if ellipsoid is None else ellipsoid.axes.shape[1]
         if trees is not None and trees.n_columns > len(pack.first) + n_axes:
-            damaged("its trees look at columns that its table has not")
+            schemas.damaged("its trees look at columns that its table lacks")
         if not isinstance(terms.kernel.gamma, float) or not 0 < terms.kernel.gamma < np.inf:
-            damaged("the gamma of its kernel is no number above 0")
+            schemas.damaged("the gamma of its kernel is not a number above 0")
         return terms
 
 
@@ -297,35 +249,24 @@ def _are_among(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Score(WithoutCaches):
-    """The terms with what was learnt for them: encoded rows to scores.
-
-    Attributes
-    ----------
-    terms : Terms
-    coef : ndarray of shape (n_landmarks, 1 + n_kinds)
-        Of f, which is 1 at normal rows, then of a function for each kind, 1 at its rows.
-    likeness_coef : ndarray of shape (n_landmarks,)
-        Of g, which is 1 at labelled anomalies of any kind; 0 where it does not count.
-    leaf_votes : ndarray of shape (n_leaves,)
-        The share of anomalies among the rows of each leaf.
-    device : {"cpu", "cuda", "auto"}
-        Where rows are scored.
-    """
+    """The terms with what was learnt for them: from encoded rows to scores."""
 
     terms: Terms
+    # (n_landmarks, 1 + n_kinds): of f, 1 at normal rows, and of one function per kind.
     coef: np.ndarray
+    # Of g, 1 at labelled anomalies of any kind; 0 where it does not count.
     likeness_coef: np.ndarray
-    leaf_votes: np.ndarray
-    device: str = "cpu"
+    leaf_votes: np.ndarray  # the share of anomalies among the rows of each leaf
+    device: str = "cpu"  # "cpu", "cuda" or "auto": where rows are scored
 
     @classmethod
     def solve(cls, terms: Terms, sums: Statistics, config: Config) -> Self:
         """The score that the sums over all learnt rows give.
 
-        f is a ridge regression with the penalty alpha; where rows are doubted, of up to ten times
-        that if few anomalies are labelled, since most are then among the rows at which f is to be
-        1. g is the regression of "labelled anomaly" with balanced classes, the more penalised the
-        fewer anomalies there are.
+        f is a ridge regression with the penalty alpha, up to ten times as much where rows are
+        doubted and few anomalies are labelled: most are then among the rows at which f is to be 1.
+        g is the regression of "labelled anomaly" with balanced classes, penalised more for fewer
+        anomalies.
         """
         n_anomalies = float(sums.weight[1:].sum())
         doubt = min(max(config.few_anomalies / max(n_anomalies, 1.0), 1.0), 10.0)
@@ -341,8 +282,8 @@ class Score(WithoutCaches):
     def combine(self, values: TermValues) -> Any:
         """The formula: max(residual, vote) + v vote + excess, with v the weight of the vote.
 
-        Where rows are doubted, labelled anomalies are some of all, and trees that know these alone
-        must not decide: residual + v vote + excess + w likeness.
+        Where rows are doubted, trees know only some of the anomalies and must not decide alone:
+        residual + v vote + excess + w likeness.
         """
         terms, vote = self.terms, values.vote
         base = values.residual if terms.doubted else clipped(values.residual, vote)
@@ -357,7 +298,7 @@ class Score(WithoutCaches):
         return np.concatenate([fetched(self._piece(piece)) for piece in pieces])
 
     def _piece(self, rows: Any) -> Any:
-        """The same of rows on the device, where the scores stay."""
+        """The scores of rows on the device, which stay there."""
         sums: Any = self._map.evaluate(rows, self._functions)
         sums = sums.astype(float) if isinstance(rows, np.ndarray) else sums.double()
         return self._combined(sums, self.terms.values(rows, self.leaf_votes))
@@ -383,7 +324,7 @@ class Score(WithoutCaches):
         return score, likeness[score > threshold]
 
     def residual(self, rows: np.ndarray) -> np.ndarray:
-        """|1 - f| alone: near 1 for a row that is near no landmark.  (n, n_encoded) -> (n,)"""
+        """|1 - f| alone: near 1 for a row near no landmark.  (n, n_encoded) -> (n,)"""
         f = self._map.evaluate(rows, self.coef[:, 0]).astype(float)  # rounded as the score is
         return np.asarray(np.abs(1 - f))
 
@@ -398,7 +339,7 @@ class Score(WithoutCaches):
         return bool(self.terms.likeness_weight and self.likeness_coef.any())
 
     def _combined(self, sums: Any, values: TermValues) -> Any:
-        """The score, with the terms that the sums of kernel values, f and perhaps g, give."""
+        """The score, from sums of kernel values (f, and g where it counts) and the other terms."""
         f, *g = sums.T
         return self.combine(replace(values, residual=abs(1 - f), likeness=next(iter(g), None)))
 
@@ -422,8 +363,8 @@ class Score(WithoutCaches):
 def leaf_votes(sums: Statistics, *, doubted: bool) -> np.ndarray:
     """The share of anomalies in each leaf of the trees.
 
-    Where rows are doubted, labelled anomalies are some of all: then the mean of this share and of
-    the one with balanced classes.
+    Where rows are doubted, only some anomalies are labelled: then it is the mean of this share and
+    of the share with balanced classes.
     """
     if sums.leaves is None:
         return np.empty(0)

@@ -1,12 +1,8 @@
 """A conformal test martingale: a bet that rows are not exchangeable, which cannot win for long.
 
-As long as rows are exchangeable, each new score is as likely to have any rank among those before it
-and itself, whatever ranks came before. So p, the rank over their number, is uniform and independent
-of the earlier ones, and no bet on it gains on average: the capital, 1 at the start, ever exceeds
-1 / delta with a chance of at most delta (Ville's inequality), however long one looks.
-
-The package crepes has the simple jumper too, for p-values that are there at once. Here rows come
-in pieces, and the state between them is kept in a file; and crepes asks for pandas.
+While rows are exchangeable, each new score is equally likely to have any rank among those before it
+and itself, so its p-value is uniform and no bet on it gains on average: the capital, 1 at the
+start, ever exceeds 1 / delta with probability at most delta (Ville's inequality).
 """
 
 import math
@@ -15,11 +11,11 @@ from collections.abc import Iterable
 
 JUMP = 0.01  # the share of the capital that is moved between bets at each row
 BETS = (-1.0, 0.0, 1.0)  # on low p, that is on high scores; on nothing; on high p
-_MOST = 1e100  # beyond, the capital is not kept
+_MOST = 1e100  # the most capital
 
 
 class SequentialRanks:
-    """Scores in order; each new one gets its rank among those before it, as a p-value.
+    """Ordered scores; each new one gets its rank among those before it, as a p-value.
 
     Examples
     --------
@@ -32,7 +28,7 @@ class SequentialRanks:
         self.ordered = sorted(map(float, scores))
 
     def p_value(self, score: float, *, tie: float) -> float:
-        """The share of scores above, and by `tie`, drawn uniformly, of equal ones and its own."""
+        """The share of scores above, plus `tie`, drawn uniformly, of equal ones and itself."""
         low, high = bisect_left(self.ordered, score), bisect_right(self.ordered, score)
         above, equal = len(self.ordered) - high, high - low
         insort(self.ordered, score)
@@ -40,18 +36,12 @@ class SequentialRanks:
 
 
 class SimpleJumper:
-    """Capital in three accounts, which bet 1 + e (p - 1/2) with e = -1, 0 and 1.
+    """Capital in three `accounts`, which bet 1 + e (p - 1/2) with e = -1, 0 and 1; `n` bets so far.
 
-    A hundredth of the capital is shared out anew before each bet. Half of all capital bets from the
+    A hundredth of the capital is redistributed before each bet. Half of all capital bets from the
     first row on. The other half is a reserve, of which 1 / ln(e + k) is left after k rows: the rest
-    has begun to bet at every row in between, so that what changes late is not bet on with capital
-    that the quiet rows before have used up. It is all the mean of martingales, and so one of them.
-
-    Attributes
-    ----------
-    accounts : tuple of three floats
-    n : int
-        The bets so far.
+    has begun to bet at every row in between, so that late changes meet capital that quiet rows have
+    not used up. The whole is the mean of martingales, and so one itself.
 
     Examples
     --------
@@ -68,12 +58,12 @@ class SimpleJumper:
 
     @property
     def reserve(self) -> float:
-        """What has not begun to bet."""
+        """The capital that has not begun to bet."""
         return 0.5 / math.log(math.e + self.n)
 
     @property
     def capital(self) -> float:
-        """All of it: 1 at the start."""
+        """All capital: 1 at the start."""
         return sum(self.accounts) + self.reserve
 
     def bet(self, p: float) -> None:
@@ -85,5 +75,5 @@ class SimpleJumper:
             ((1 - JUMP) * account + shared) * (1 + bet * (p - 0.5))
             for account, bet in zip(self.accounts, BETS, strict=True)
         )
-        kept = min(1.0, _MOST / (low + none + high))
-        self.accounts = (kept * low, kept * none, kept * high)
+        share = min(1.0, _MOST / (low + none + high))
+        self.accounts = (share * low, share * none, share * high)

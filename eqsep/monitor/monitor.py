@@ -1,30 +1,32 @@
-"""The monitor: whether rows still are as those that a detector was calibrated by."""
+"""The monitor: whether rows are still like those that a detector was calibrated with."""
 
 import hashlib
 import json
 import os
-from dataclasses import asdict, dataclass, fields
-from numbers import Integral, Real
+from dataclasses import asdict, dataclass, fields, replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any, BinaryIO
 from zipfile import BadZipFile
 
 import numpy as np
+from scipy.special import ndtri
 
 from eqsep.detector import Detector
+from eqsep.detector.calibration import checked_share
 from eqsep.detector.holdout import Grouping
 from eqsep.detector.model import Model
 from eqsep.detector.runs import Runs
 from eqsep.errors import ParameterError, UserError, warn
 from eqsep.files import written_whole
 from eqsep.monitor.martingale import SequentialRanks, SimpleJumper
-from eqsep.monitor.recent import ColumnShift, Recent, chance_at, far_off, too_many
 from eqsep.tables.reading import RowGroups
 
 _FORM = "eqsep monitor 1"
 _BLOCK = 500  # rows: columns are compared by those of the last two blocks
 _STEP = 50  # rows between the points of the history
 _RECENT = 1_000  # rows by which recent alarms are counted, or a few more
+_FEWEST = 100  # rows by which columns are compared
 _ARRAYS = ("accounts", "scores", "sums", "squares")
 
 
@@ -44,8 +46,8 @@ class Watched:
     broken_at : int or None
         The number of the row at which it exceeded 1 / delta, counted from 1 in the episode.
     units : int or None
-        Groups or blocks of time that have ended, each of which is one bet. None where rows are
-        watched one by one.
+        Groups or blocks of time that have ended, each of which is one bet. None if rows are watched
+        one by one.
     """
 
     episode: int = 1
@@ -84,40 +86,85 @@ class History:
     shifts: dict[str, np.ndarray]
 
 
+@dataclass(frozen=True)
+class ColumnShift:
+    """How far the mean of a column, as encoded, has moved, in standard errors."""
+
+    column: str
+    standard_errors: float
+
+
+@dataclass(frozen=True)
+class Recent:
+    """What to look at in the last rows, whether or not the scores have changed.
+
+    Attributes
+    ----------
+    rows, alarms : int
+        The last 1,000 rows or a few more, or all if there are fewer; those above the threshold.
+    too_many : bool
+        Whether these are more alarms than the promise and chance allow.
+    far : float
+        The number of standard errors from which a column has moved; infinite for few rows.
+    moved : tuple of ColumnShift
+        The columns that have, the farthest first.
+    """
+
+    rows: int
+    alarms: int
+    too_many: bool
+    far: float
+    moved: tuple[ColumnShift, ...]
+
+    @property
+    def alarm_rate(self) -> float:
+        """The share of the rows that raise an alarm."""
+        return self.alarms / max(self.rows, 1)
+
+    @property
+    def told(self) -> str:
+        """What to look at, in words; empty if there is nothing."""
+        moved = f"{len(self.moved):,} columns have" if len(self.moved) > 1 else "a column has"
+        words = [f"{moved} moved farther than by chance"] if self.moved else []
+        if self.too_many:
+            words.append(
+                f"more alarms in the last {self.rows:,} rows than are promised of normal ones: "
+                f"there are more anomalies, or normal rows are not as they were"
+            )
+        return "; ".join(words)
+
+
 class Monitor:
     """Watches rows as they come, and says when they are no longer exchangeable with the old ones.
 
-    The rows that calibrate a detector stand for what it knows. While new rows come from where these
-    came from, in any order, a false word that "exchangeability is broken" is said with a chance of
-    at most `delta` in an episode, however long one looks. Rows that are mostly normal are meant, as
-    they come: not rows that were picked for their scores, and not a batch full of anomalies. Where
-    the fit has found that rows are alike or change over time (`caution_`), nothing bounds that
-    chance: the monitor warns of it once more.
+    The rows that calibrate a detector stand for what it knows. While new rows come from the same
+    source, a false alert that exchangeability is broken has a probability of at most `delta` in an
+    episode, however long one looks. Pass all rows as they come, mostly normal ones. Where the fit
+    has found that rows are alike or change over time (`caution_`), nothing bounds that probability,
+    and the monitor warns again.
 
-    Where the detector was fitted with groups or times, rows of one group are alike, and whole
-    groups are exchangeable instead. Then a group, or a block of time, is one bet: the mean score of
-    its rows is ranked among those of the held-out groups and of the groups before. It bets once it
-    has ended, that is once as many rows of others have come since its last row as the largest
-    held-out group has; a group that comes back later counts as another one. Windows go on from the
-    rows of the calls before.
+    Where the detector was fitted with groups or times, a group or block of time is one bet, by the
+    mean score of its rows. It bets once it has ended: when as many rows of others have come since
+    its last row as the largest held-out group has. Windows continue from the rows of the calls
+    before.
 
     Parameters
     ----------
     detector : Detector
         Fitted. When it has learnt, merged or forgotten something, a new episode begins.
     delta : float, default=0.01
-        The chance of a false word.
+        The probability of a false alert.
     random_state : int, default=0
         Breaks ties between equal scores.
 
     Attributes
     ----------
     watched : Watched
-        What was seen in the present episode.
+        The present episode.
     before : Watched or None
-        What was seen in the episode before, which a change of the model has ended.
+        The episode before, which a change of the model has ended.
     runs : Runs
-        The last rows of each run, from which the windows of the next rows go on.
+        The last rows of each run, from which the windows of the next rows continue.
 
     Examples
     --------
@@ -138,8 +185,13 @@ class Monitor:
     before: Watched | None = None
     model_: str
 
-    def __init__(self, detector: Detector, *, delta: float = 0.01, random_state: int = 0) -> None:
-        self.delta, self.random_state = _checked(delta, random_state)
+    def __init__(self, detector: Detector, *, delta: float = 0.01, random_state: Any = 0) -> None:
+        hint = "It is the probability of a false drift alert."
+        self.delta = checked_share(delta, name="delta", hint=hint)
+        if not isinstance(random_state, Integral) or int(random_state) < 0:
+            expected = "a whole number of at least 0"
+            raise ParameterError("random_state", expected=expected, got=random_state)
+        self.random_state = int(random_state)
         self.detector, self.runs = detector, Runs()
         self._begin(1)
         caution = detector.model_.caution
@@ -180,7 +232,7 @@ class Monitor:
     def update(
         self, X: Any, groups: Any = None, time: Any = None, *, ordered: bool = False
     ) -> Watched:
-        """Watch the rows of a table, in their order; what was seen in this episode so far.
+        """Watch the rows of a table, in their order, and return the present episode so far.
 
         Parameters
         ----------
@@ -189,8 +241,8 @@ class Monitor:
             As in `Detector.fit`, for a detector that was fitted with them. Columns that it knows by
             name are found.
         ordered : bool, default=False
-            Whether row numbers stand for times that are not there. They do so anyway where the
-            times of the fit were not a column either.
+            Whether row numbers stand for missing times. They always do if the times of the fit were
+            not a column either.
         """
         model, grouping = self.detector.model_, self._grouping
         if grouping is None and model.plan.windows is None:
@@ -208,7 +260,7 @@ class Monitor:
         groups: RowGroups | None = None,
         ordered: bool = False,
     ) -> Watched:
-        """The same for rows that were encoded and scored by the detector already."""
+        """The same for rows that the detector has already encoded and scored."""
         model = self.detector.model_
         if model.evidence is not self._evidence:  # else it has learnt nothing
             self._evidence = model.evidence
@@ -222,14 +274,16 @@ class Monitor:
         if grouping is not None:
             if grouping.columns[1] == "" or (ordered and grouping.edges):
                 groups = self.runs.in_order(groups, len(scores))
-            rows, scores, at = self._ended(rows, scores, self._units(groups))
+            holdout = model.plan.holdout
+            holdout.check_grouped(groups)
+            assert groups is not None  # it was checked
+            units = grouping.units(groups, key=holdout.key)
+            rows, scores, at = self._ended(rows, scores, units)
         self._sum_up(rows, at)
-        highest, broken_at = self.watched.highest, self.watched.broken_at
-        points = []
+        highest, broken_at, points = self.watched.highest, self.watched.broken_at, []
         step = _STEP if grouping is None else 1
-        for row, score, tie in zip(
-            at.tolist(), scores.tolist(), self._ties(len(scores)), strict=True
-        ):
+        bets = zip(at.tolist(), scores.tolist(), self._ties(len(scores)), strict=True)
+        for row, score, tie in bets:
             self._jumper.bet(self._ranks.p_value(score, tie=tie))
             highest = max(highest, self._jumper.capital)
             if broken_at is None and highest >= 1 / self.delta:
@@ -238,8 +292,8 @@ class Monitor:
                 alarms = so_far[row - self.watched.rows - 1]
                 points.append((row, self._jumper.capital, alarms))
         self._points = np.vstack([self._points, np.reshape(points, (-1, 3))])
-        self.watched = Watched(
-            episode=self.watched.episode,
+        self.watched = replace(
+            self.watched,
             rows=self.watched.rows + len(alarm),
             alarms=self.watched.alarms + int(alarm.sum()),
             martingale=self._jumper.capital,
@@ -249,24 +303,15 @@ class Monitor:
         )
         return self.watched
 
-    def _units(self, groups: RowGroups | None) -> np.ndarray:
-        """What each row is held out with: a hash of its group or of its block of time."""
-        holdout = self.detector.model_.plan.holdout
-        holdout.check_grouped(groups)
-        assert holdout.grouping is not None
-        assert groups is not None  # it was checked
-        return holdout.grouping.units(groups, key=holdout.key)
-
     def _ended(
         self, rows: np.ndarray, scores: np.ndarray, units: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The mean rows and mean scores of the units that end, and at which row each does."""
+        """The mean rows and mean scores of the units that end, and the row at which each does."""
         none = np.zeros(3 + rows.shape[1])  # the last row, how many, and sums: of scores, of values
         ended = []
         values = np.column_stack([np.ones(len(rows)), scores, rows])
-        for at, (unit, value) in enumerate(
-            zip(units.tolist(), values, strict=True), start=self.watched.rows + 1
-        ):
+        each = zip(units.tolist(), values, strict=True)
+        for at, (unit, value) in enumerate(each, start=self.watched.rows + 1):
             open_ = self._open.pop(unit, none).copy()
             open_[0] = at
             open_[1:] += value
@@ -280,7 +325,7 @@ class Monitor:
         return means[:, 1:], means[:, 0], found[:, 0].astype(int)
 
     def _sum_up(self, rows: np.ndarray, at: np.ndarray) -> None:
-        """Add up encoded rows, or means of units, block by block; the last two blocks are kept."""
+        """Add encoded rows, or means of units, to the sums of the last two blocks."""
         n = self._jumper.n
         for places in np.split(np.arange(len(rows)), range(-n % _BLOCK, len(rows), _BLOCK)):
             part = rows[places]
@@ -294,31 +339,27 @@ class Monitor:
                 self._moves = np.vstack([self._moves, [at[places[-1]], *self._moved(n)]])
 
     def _ties(self, n: int) -> list[float]:
-        """The next draws that break ties: the same ones, however the rows are divided."""
+        """The next draws that break ties, the same however the rows are divided."""
         stream = np.random.PCG64([self.random_state, self.watched.episode])
         return np.random.Generator(stream.advance(self._jumper.n)).random(n).tolist()
 
     def shifts(self) -> list[ColumnShift]:
         """How far the mean of each column has moved from the held-out rows, the farthest first.
 
-        The mean is that of the last 500 to 1,000 rows, or groups. Of a column that is encoded by
-        several values, the one that has moved most. Of many columns some are 3 standard errors
-        away by chance: `recent` says from where on they have moved.
+        The mean is that of the last 500 to 1,000 rows, or groups; of a column that is encoded as
+        several values, the one that has moved most. Of many columns some are 3 standard errors away
+        by chance: see `recent` for the limit beyond which they have moved.
         """
-        moved = self._moved(self._jumper.n)
-        found = [
-            ColumnShift(column, float(errors))
-            for column, errors in zip(self._columns, moved, strict=True)
-        ]
-        known = [shift for shift in found if not np.isnan(shift.standard_errors)]
+        moved = zip(self._columns, self._moved(self._jumper.n).tolist(), strict=True)
+        known = [ColumnShift(column, errors) for column, errors in moved if errors == errors]
         return sorted(known, key=lambda shift: -abs(shift.standard_errors))
 
     def recent(self) -> Recent:
-        """What is to be looked at in the last rows: columns that have moved, too many alarms.
+        """What to look at in the last rows: columns that have moved, and too many alarms.
 
-        Each is wrongly said with a chance of at most delta in an episode, if one looks every 50
-        rows or less often; of columns as far as means of 100 rows and more are normal. Of groups
-        the monitor's bet alone tells whether there are too many alarms.
+        Each is a false alert with probability at most delta in an episode, if one looks every 50
+        rows or less often; for columns as far as means of 100 and more rows are normal. With
+        groups, only the bet shows whether there are too many alarms.
         """
         seen, model = self.watched, self.detector.model_
         promise, calibration = model.promise, model.calibration
@@ -340,7 +381,7 @@ class Monitor:
 
     @property
     def chance(self) -> str:
-        """How often it is wrongly said that rows have changed, in words."""
+        """How often an alert that rows have changed is false, in words."""
         if self.detector.model_.caution is not None:
             return (
                 "with a chance that is not known: the fit found that its rows are not independent"
@@ -349,7 +390,7 @@ class Monitor:
 
     @property
     def history(self) -> History:
-        """The present episode over time: a point for every 50 rows, shifts for every 500."""
+        """The present episode over time: a point every 50 rows, shifts every 500."""
         rows, martingale, alarms = self._points.T
         shift_rows, *moves = self._moves.T
         shifts = dict(zip(self._columns, moves, strict=True))
@@ -359,23 +400,20 @@ class Monitor:
 
     @property
     def _columns(self) -> list[str]:
-        """The columns that are encoded, by the names that the table gives them."""
+        """The names of the columns that are encoded."""
         encoder = self.detector.plan_.encoder
-        names = encoder.column_names
-        return [names[place] for place in dict.fromkeys(encoder.source.tolist())]
+        return [encoder.column_names[place] for place in dict.fromkeys(encoder.source.tolist())]
 
     def _moved(self, rows: int) -> np.ndarray:
-        """How far the mean of each column has moved after so many rows; NaN of fewer than two."""
+        """How far the mean of each column has moved after so many rows; NaN for fewer than two."""
         source = self.detector.model_.plan.encoder.source.tolist()
-        farthest = dict.fromkeys(source, np.nan)
-        held = self._held
+        farthest, held = dict.fromkeys(source, np.nan), self._held
         n = rows if rows <= _BLOCK else _BLOCK + (rows - 1) % _BLOCK + 1
         if n < 2 or len(held) < 2:
             return np.array(list(farthest.values()))
         mean = self._sums.sum(axis=0) / n
-        spread = np.maximum(self._squares.sum(axis=0) / n - mean**2, 0) / n + held.var(
-            axis=0
-        ) / len(held)
+        variance = np.maximum(self._squares.sum(axis=0) / n - mean**2, 0)
+        spread = variance / n + held.var(axis=0) / len(held)
         away = (mean - held.mean(axis=0)) / np.sqrt(np.maximum(spread, 1e-12))
         for column, errors in zip(source, away.tolist(), strict=True):
             if not abs(errors) < abs(farthest[column]):
@@ -383,7 +421,7 @@ class Monitor:
         return np.array(list(farthest.values()))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write what was seen to a file, without pickle: `load` goes on as if never stopped."""
+        """Write what was seen to a file, without pickle; `load` continues from it."""
         with written_whole(path) as file:
             self.write(file)
 
@@ -409,7 +447,7 @@ class Monitor:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], detector: Detector) -> "Monitor":
-        """The monitor in a file; with a model that has changed since, a new episode begins."""
+        """The monitor in a file; if the model has changed since, a new episode begins."""
         with Path(path).open("rb") as file:
             return cls.read(file, detector, path=os.fspath(path))
 
@@ -445,25 +483,9 @@ class Monitor:
         monitor._jumper.accounts = tuple(accounts.tolist())
         monitor._jumper.n = watched.rows if watched.units is None else watched.units
         monitor._open = dict(zip(opened[0].tolist(), opened[1], strict=True))
-        if points is not None and moves is not None:  # else it was written without a history
+        if points is not None and moves is not None:  # an older file has no history
             monitor._points, monitor._moves = points.astype(float), moves.astype(float)
         return monitor
-
-
-def _checked(delta: Any, random_state: Any) -> tuple[float, int]:
-    """The parameters of a monitor, or an error that says what is wrong with them."""
-    if not isinstance(delta, Real) or not 0 < float(delta) < 1:
-        raise ParameterError(
-            "delta",
-            expected="a number between 0 and 1",
-            got=delta,
-            hint="It is the probability of a false drift alert.",
-        )
-    if not isinstance(random_state, Integral) or int(random_state) < 0:
-        raise ParameterError(
-            "random_state", expected="a whole number of at least 0", got=random_state
-        )
-    return float(delta), int(random_state)
 
 
 def _means(values: np.ndarray, units: np.ndarray) -> np.ndarray:
@@ -475,10 +497,39 @@ def _means(values: np.ndarray, units: np.ndarray) -> np.ndarray:
 
 
 def fingerprint(model: Model) -> str:
-    """What a model has learnt, as a hash: another one once that has changed."""
+    """A hash of what a model has learnt, which changes with it."""
     score = model.score
     parts = (score.coef, score.likeness_coef, score.leaf_votes)
     learnt = hashlib.sha256()
     for part in (*parts, model.evidence.held_out.normal, model.plan.terms.landmarks):
         learnt.update(np.ascontiguousarray(part).tobytes())
     return learnt.hexdigest()
+
+
+# A bet on scores is slow to notice a few more alarms, or a column that matters little. `recent`
+# checks both separately, as if every 50 rows.
+
+
+def chance_at(look: int, *, delta: float) -> float:
+    """The probability of a false alert at the j-th look: over all looks it adds up to delta."""
+    return delta / (look * (look + 1))
+
+
+def far_off(chance: float, *, rows: int, n_values: int) -> float:
+    """The number of standard errors from which one of several values has moved, by the normal law.
+
+    It is infinite for few rows, with means that are far off by chance too often.
+    """
+    return float(-ndtri(chance / (2 * n_values))) if rows >= _FEWEST else float("inf")
+
+
+def too_many(alarms: int, rows: int, *, rank: int, n_held: int, chance: float) -> bool:
+    """Whether so many rows above the rank-highest of the held-out scores are less likely than this.
+
+    Their number is beta-binomial if rows are exchangeable. A rank of 0 promises nothing.
+    """
+    from scipy.stats import betabinom  # takes long to import
+
+    if not rank:
+        return False
+    return bool(betabinom(rows, rank, n_held + 1 - rank).sf(alarms - 1) < chance)

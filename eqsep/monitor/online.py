@@ -1,18 +1,9 @@
-"""Online selection: rows that come one after the other, and few of the alarms false.
+"""Online selection: each row is decided on when it comes, and few of the alarms are false.
 
-A row is decided on when it comes. LORD with decaying memory (Rebjock, Kurt, Januschowski and
-Callot, 2021) calls it an anomaly where its p-value is at most
-
-    fdr (1 / m + sum over earlier alarms, s rows ago, of d^s gamma_s),    d = 1 - 1 / m
-
-for a memory of m rows. Counted with the weights d^s, and with one alarm to begin with, at most a
-share of `fdr` of the alarms in the memory is false on average, at all times.
-
-The rules without a memory (LORD++, SAFFRON, ADDIS, and those for batches) lower their level below
-1 / n after some dozen rows without an alarm, and no p-value by n held-out rows is below that: where
-anomalies are one row in a hundred they find next to none of them (`bench/online.py`). Here the
-level is never below fdr / m. The package online-fdr has the rule too; it keeps all earlier alarms,
-and asks for its own p-values one by one.
+LORD with decaying memory (Rebjock, Kurt, Januschowski and Callot, 2021) selects a row if its
+p-value is at most fdr (1 / m + sum over earlier alarms, s rows ago, of d^s gamma_s), with d = 1 - 1
+/ m for a memory of m rows. Rules without a memory (LORD++, SAFFRON, ADDIS) lower their level below
+any p-value by n held-out rows after some dozen rows without an alarm (`bench/online.py`).
 """
 
 from typing import Any
@@ -35,15 +26,15 @@ class OnlineSelector:
     detector : Detector
         Fitted, without groups and times.
     fdr : float, default=0.1
-        The share of the alarms that may be false, in the memory and on average.
+        The share of the alarms in the memory that may be false, on average.
     memory : int, default=None
-        For how many rows an alarm counts, about: fdr (n + 1) by default, for n held-out normal
-        rows, which is the longest for which a single row can be selected.
+        For about how many rows an alarm counts. By default fdr (n + 1), for n held-out normal rows:
+        the longest with which a single row can be selected.
 
     Attributes
     ----------
     rows, alarms : int
-        How many came, and were selected.
+        How many came, and how many were selected.
 
     Examples
     --------
@@ -75,7 +66,7 @@ class OnlineSelector:
 
     @property
     def level(self) -> float:
-        """The p-value at or below which the next row is selected."""
+        """The p-value up to which the next row is selected."""
         place = self.rows + 1
         ago = place - self._places
         bonus = (np.power(1 - 1 / self.memory, ago) * _shares(ago)).sum()
@@ -83,11 +74,11 @@ class OnlineSelector:
         return self.fdr * (base + float(bonus))
 
     def select(self, X: Any) -> np.ndarray:
-        """Which rows of a table, in their order, are called anomalies."""
+        """Which rows of a table, in their order, are selected."""
         return self.decide(self.detector.p_value(X))
 
     def decide(self, p: np.ndarray) -> np.ndarray:
-        """The same of rows with these p-values."""
+        """The same for rows with these p-values."""
         mask = np.zeros(len(p), dtype=bool)
         for i, value in enumerate(p.tolist()):
             mask[i] = value <= self.level + 1e-12

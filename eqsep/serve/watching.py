@@ -13,8 +13,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 from eqsep.detector import Detector
 from eqsep.detector.model import Verdicts
 from eqsep.errors import UserError
-from eqsep.monitor import Monitor
-from eqsep.monitor.recent import Recent
+from eqsep.monitor import Monitor, Recent
 from eqsep.serve import schema
 from eqsep.serve.ledger import Ledger, Row, rows_for
 from eqsep.serve.store import Store, now
