@@ -1,7 +1,7 @@
 """What commands read: model files, and the rows of tables as a model takes them."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -12,11 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from eqsep.arrays import objects
+from eqsep.cli.project import NAME, current_project
 from eqsep.detector.calibration import checked_rate
 from eqsep.detector.model import Model
 from eqsep.detector.plan import Plan
 from eqsep.detector.runs import PersistentAlarms, Runs
-from eqsep.errors import UserError, did_you_mean, quoted
+from eqsep.errors import Note, UserError, did_you_mean, quoted, warn
 from eqsep.io.dialect import Layout
 from eqsep.io.files import Choice, cast, chosen, is_table, joined, no_rows, pieces
 from eqsep.io.inference import is_text, without_missing, written
@@ -43,13 +44,12 @@ TRUTHS = {"false": "0", "true": "1"}
 
 
 def load_detector(path: Path, *, rows: Iterable[str] = (), rate: float | None = None) -> "Detector":
-    """The detector in a model file; errors name the file, and say if `rows` is the model.
+    """The detector in a model file, with the threshold of a false-alarm rate where one is given.
 
-    With a false-alarm `rate` it has the threshold of that one, not of its own.
+    An error names the file, and says so if one of the `rows` is the model.
     """
     detector = _loaded(path, load_model, rows=rows)
-    if not isinstance(getattr(detector, "model_", None), Model):
-        raise _no_detector(path, detector)
+    _check_detector(path, detector, getattr(detector, "model_", None))
     if rate is not None:
         detector.false_alarm_rate = checked_rate(rate)
         detector.threshold_  # noqa: B018  warns where rows are too few
@@ -57,10 +57,9 @@ def load_detector(path: Path, *, rows: Iterable[str] = (), rate: float | None = 
 
 
 def load_scoring(path: Path, *, rows: Iterable[str] = (), rate: float | None = None) -> Model:
-    """The same without what learns: scikit-learn takes longer to import than a row to score."""
+    """The same without scikit-learn, which takes longer to import than a row to score."""
     model = _loaded(path, read_model, rows=rows)
-    if not isinstance(model, Model):
-        raise _no_detector(path, model)
+    _check_detector(path, model, model)
     if rate is None:
         return model
     return model.promising(replace(model.promise, false_alarm_rate=checked_rate(rate)))
@@ -69,8 +68,8 @@ def load_scoring(path: Path, *, rows: Iterable[str] = (), rate: float | None = N
 def _loaded(path: Path, load: Callable[[Path], Any], *, rows: Iterable[str]) -> Any:
     if not path.exists():
         raise UserError(f"There is no model {path}: write one with eqsep fit.")
-    if path.is_file() and not _is_model(path):
-        models = [file for file in rows if Path(file).is_file() and _is_model(Path(file))]
+    if path.is_file() and not is_model(path):
+        models = [file for file in rows if is_model(Path(file))]
         raise UserError(f"{path} is not an eqsep model: {_instead(path, models)}")
     try:
         return load(path)
@@ -78,13 +77,33 @@ def _loaded(path: Path, load: Callable[[Path], Any], *, rows: Iterable[str]) -> 
         raise error.at(str(path)) from error
 
 
-def _no_detector(path: Path, found: object) -> UserError:
-    return UserError(
-        f"{path} holds a {type(found).__name__}: expected a detector, as eqsep fit writes it."
-    )
+def _check_detector(path: Path, found: object, model: object) -> None:
+    """Refuse a file without a detector; note where the project file has changed since its fit."""
+    if not isinstance(model, Model):
+        raise UserError(
+            f"{path} holds a {type(found).__name__}: expected a detector, as eqsep fit writes it."
+        )
+    project = current_project.get()
+    if project is None or project.model is None or Path(project.model).resolve() != path.resolve():
+        return
+    dropped, columns = project.values.get("drop", ()), model.plan.table_columns
+    learnt = [name for name in dropped if columns.get(name) is not None]
+    left_out = [name for name in model.left_out if name not in dropped]
+    fitted = [f"with {quoted(learnt)}"] * bool(learnt)
+    fitted += [f"without {quoted(left_out)}"] * bool(left_out)
+    if fitted:
+        warn(
+            Note(
+                f"drop in {NAME} is not what the model was fitted by: it was fitted "
+                f"{' and '.join(fitted)}. To apply drop, fit again."
+            )
+        )
 
 
-def _is_model(path: Path) -> bool:
+def is_model(path: Path) -> bool:
+    """Whether a file is an eqsep model, by its first bytes."""
+    if not path.is_file():
+        return False
     with path.open("rb") as file:
         return file.read(len(MAGIC)) == MAGIC
 
@@ -99,9 +118,9 @@ def _instead(path: Path, models: Sequence[str]) -> str:
 
 
 def columns_for(plan: Plan, *, beside: Iterable[str] = ()) -> Choice:
-    """Which columns of a file a model needs, and those that are wanted `beside` them.
+    """Which columns of a file are read: those that a model needs, and some more.
 
-    One that was fitted to an array knows its columns by their place alone.
+    A model that was fitted to an array knows its columns by their place alone.
     """
     beside = list(beside)
     learnt = plan.table_columns
@@ -157,34 +176,27 @@ def all_columns(plan: Plan, beside: Sequence[str]) -> Choice:
 def as_read(table: pa.Table, plan: Plan) -> Table:
     """A table, of strings or not, as the rows that a plan takes."""
     known = plan.table_columns
-    by_name = plan.is_named
-    names: Iterable[str] = known if by_name else table.schema.names
-    written = plan.encoder.notation
+    names: Iterable[str] = known if plan.is_named else table.schema.names
     columns = {
-        name: pa.nulls(len(table)) if learnt is None else _like(table, name, learnt.reads, written)
+        name: pa.nulls(len(table)) if learnt is None else _like(table, name, learnt.reads, plan)
         for name, learnt in zip(names, known.values(), strict=False)
     }
-    return replace(read_table(pa.table(columns), name="Detector"), named=by_name)
+    return replace(read_table(pa.table(columns), name="Detector"), named=plan.is_named)
 
 
-def _like(
-    table: pa.Table, name: str, reads: str, notation: Mapping[str, dict[str, Any]]
-) -> pa.ChunkedArray:
+def _like(table: pa.Table, name: str, reads: str, plan: Plan) -> pa.ChunkedArray:
     """A column in the type that a model knows it by, as the file or else the model writes it."""
-    shown, known = table.schema.field(name).metadata, notation.get(name)
-    if not known and shown in (None, PLAINLY):
+    field, known = table.schema.field(name), plan.encoder.notation.get(name)
+    if not known and field.metadata in (None, PLAINLY):
         return cast(table.column(name), reads)
-    return cast(table.column(name), reads, written(table.schema.field(name), known))
+    return cast(table.column(name), reads, written(field, known))
 
 
 @contextmanager
 def errors_placed(name: str, *, before: int) -> Iterator[None]:
-    """Let errors in some rows of a file name it, and the row where they know it.
+    """Let errors in a piece of a file name it, and the row where they know it.
 
-    Parameters
-    ----------
-    before : int
-        How many rows of the file came before these.
+    So many rows of the file came `before` the piece.
     """
     try:
         yield
@@ -197,9 +209,9 @@ def errors_placed(name: str, *, before: int) -> Iterator[None]:
 def pieces_for(
     plan: Plan | None, paths: Sequence[str], choose: Choice, *, layout: Layout
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Some thousand rows at a time, without those that a plan cannot read if these are set aside.
+    """A few thousand rows at a time, with the name of their file; text files give strings.
 
-    Text files give strings; each piece comes with the name of its file.
+    Rows that the plan cannot read are left out if the layout sets bad rows aside.
     """
     find_bad = None if plan is None else partial(_unreadable, plan=plan)
     for name, table in pieces(paths, choose, layout=layout, find_bad=find_bad):
@@ -207,7 +219,7 @@ def pieces_for(
 
 
 def _without_missing(table: pa.Table, plan: Plan, layout: Layout) -> pa.Table:
-    """The table with null for what somebody says stands for a missing value."""
+    """The table with null for the words that the options name as missing values."""
     for name in plan.table_columns if layout.missing else ():
         words = layout.said_missing(name)
         if words and name in table.schema.names and is_text(table.schema.field(name).type):
@@ -227,12 +239,12 @@ def whole_pieces(paths: Sequence[str], choose: Choice, *, layout: Layout, like: 
 
 
 def _unreadable(table: pa.Table, plan: Plan) -> dict[str, pa.ChunkedArray]:
-    """Which values of each column a detector cannot read, where there are such."""
+    """Which values of each column a detector cannot read, if there are any."""
     bad: dict[str, Any] = {}
     for name, learnt in plan.table_columns.items():
         if learnt is None or name not in table.schema.names:
             continue
-        column = _like(table, name, learnt.reads, plan.encoder.notation)
+        column = _like(table, name, learnt.reads, plan)
         if learnt.reads in NUMERIC and pa.types.is_string(column.type):
             mask = unreadable(column, name, learnt.reads)
             bad |= {} if mask is None else {name: mask}
@@ -282,12 +294,7 @@ class GroupColumns:
 class RunReader:
     """From pieces of files to the rows that a detector takes, with what came before in their run.
 
-    Parameters
-    ----------
-    model : Model
-        Where it takes no windows, rows are taken as they are.
-    persist : str, default=None
-        How many of how many last rows must be above the threshold, as in "3/5".
+    With `persist`, such as "3/5", so many of the last rows must be above the threshold.
     """
 
     looks_back = True
@@ -300,8 +307,8 @@ class RunReader:
         grouping = model.plan.holdout.grouping
         if grouping is not None and grouping.columns[0] == "":
             raise UserError(
-                "The model was fitted in Python with groups that are no column, so that it is not "
-                "known which rows are of one run: windows and --persist can be had there alone."
+                "The model was fitted in Python with groups that are not a column, so the command "
+                "does not know which rows are of one run: use windows and --persist in Python."
             )
 
     def columns(self, *, beside: Iterable[str] = ()) -> Choice:
@@ -320,7 +327,7 @@ class RunReader:
         return choose
 
     def _there(self, names: list[str]) -> GroupColumns:
-        """The same without times that are not there: then rows are in their order."""
+        """The same without a missing column of times: rows are then in their order."""
         return self.grouped if self.grouped.time in names else replace(self.grouped, time=None)
 
     def __call__(self, table: pa.Table) -> Table:
@@ -336,7 +343,7 @@ class RunReader:
 
 @dataclass(frozen=True)
 class RowReader:
-    """From pieces of files to the rows that a detector takes, each for itself."""
+    """From pieces of files to the rows that a detector takes, one by one."""
 
     model: Model
     looks_back: ClassVar[bool] = False
@@ -355,7 +362,7 @@ class RowReader:
 
 
 def reader_of(model: Model, *, persist: str | None = None) -> RowReader | RunReader:
-    """How pieces of files become rows: with the rows before them, where something looks back."""
+    """How pieces of files become rows: with the rows before them for windows or `persist`."""
     if model.plan.windows is None and persist is None:
         return RowReader(model)
     return RunReader(model, persist=persist)
