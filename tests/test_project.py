@@ -168,6 +168,22 @@ def test_a_column_that_the_command_line_uses_is_not_left_out(fitted):
     assert "hot" in run("backtest", rows, *words, "--landmarks", 30).stdout
 
 
+def test_a_changed_drop_is_noted_until_the_next_fit(folder, tmp_path):
+    text = (folder / "sensors.csv").read_text()
+    (tmp_path / "sensors.csv").write_text(text)
+    project, rows = tmp_path / "eqsep.toml", tmp_path / "sensors.csv"
+    rest = 'model = "m.eqsep"\nlabel = "status"\nnormal = "Ok"\nlandmarks = 50\n'
+    project.write_text(rest + 'drop = ["id", "note"]\n')
+    run("fit", rows)
+    assert "drop in" not in run("score", rows).stderr
+    project.write_text(rest + 'drop = ["id", "day"]\n')
+    note = "Note: drop in eqsep.toml is not what the model was fitted by: it was fitted with 'day' "
+    for words in (("score", rows), ("explain", rows), ("info", tmp_path / "m.eqsep")):
+        assert f"{note}and without 'note'. To apply" in run(*words).stderr
+    run("fit", rows)
+    assert "drop in" not in run("score", rows).stderr
+
+
 def test_a_missing_model_is_said_in_words_of_the_project(tmp_path):
     rows = tmp_path / "t.csv"
     rows.write_text("x\n1\n")

@@ -170,8 +170,6 @@ def print_warnings() -> Iterator[list[str]]:
 class Job:
     """The work of a command: its phase, what share of that is done, and the time left.
 
-    Examples
-    --------
     >>> job = Job("eqsep fit", "reading")
     >>> job.phase("learning", total=4)
     >>> job.advance(4)
@@ -224,7 +222,7 @@ class Job:
         return ", ".join(parts)
 
     @property
-    def print_line(self) -> str:
+    def line(self) -> str:
         """All of it, for a log."""
         return f"{self.command}: {', '.join(filter(None, [self.name, self.state]))}"
 
@@ -324,8 +322,6 @@ def print_written(text: str, out: str) -> None:
 def sentence(message: Exception | str) -> str:
     """What an error or a warning says to users of the command, in one line.
 
-    Examples
-    --------
     >>> from eqsep.errors import ParameterError
     >>> sentence(FileNotFoundError(2, "No such file or directory", "rows.csv"))
     'rows.csv: no such file or directory.'
@@ -347,8 +343,6 @@ def sentence(message: Exception | str) -> str:
 def format_counts(counts: Mapping[str, int]) -> str:
     """How many rows there are of each label.
 
-    Examples
-    --------
     >>> format_counts({"normal": 1200, "leak": 3}), format_counts({"0": 1200, "1": 3})
     ('1,200 normal, 3 leak', '1,200 labelled 0, 3 labelled 1')
     """
@@ -435,8 +429,6 @@ DETAILS = {  # by topic, shown with --verbose
 def in_command(message: Message) -> str:
     """What the command says where the library gives this message.
 
-    Examples
-    --------
     >>> in_command(ParameterError("false_alarm_rate", expected="a number above 0", got=-1))
     '--false-alarm-rate must be a number above 0, got -1.'
     """
@@ -454,8 +446,6 @@ def in_command(message: Message) -> str:
 def option(parameter: str) -> str:
     """The option that stands for a parameter.
 
-    Examples
-    --------
     >>> option("unseen_rate"), option("n_landmarks")
     ('--unseen-rate', '--landmarks')
     """

@@ -11,7 +11,8 @@ from typing import Annotated, Any, Self
 import numpy as np
 import typer
 from rich.text import Text
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import make_pipeline
 
 from eqsep.arrays import objects
 from eqsep.checks import (
@@ -114,13 +115,13 @@ class _OnRows(BaseEstimator):
     def __init__(
         self,
         table: Table,
-        make: Callable[[], Any],
+        estimator: Any,
         *,
         normal_only: bool = False,
         without: Sequence[int] = (),
     ):
         self.table = table
-        self.make = make
+        self.estimator = estimator
         self.normal_only = normal_only
         self.without = without
 
@@ -136,7 +137,10 @@ class _OnRows(BaseEstimator):
             places = np.concatenate([places, without])
             labels = [objects([*y.tolist(), *[None] * len(without)])]
         self.classes_ = np.arange(2)
-        self.fitted_ = self.make().fit(self.table.take(places), *labels)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)  # all rows are checked at once
+            warnings.simplefilter("ignore", CalibrationWarning)  # no threshold is measured
+            self.fitted_ = clone(self.estimator).fit(self.table.take(places), *labels)
         return self
 
     def _unlabelled(self, places: np.ndarray) -> np.ndarray:
@@ -148,39 +152,7 @@ class _OnRows(BaseEstimator):
         return without[np.isin(units[without], units[places])]
 
     def decision_function(self, rows: np.ndarray) -> np.ndarray:
-        return self.fitted_.scores(self.table.take(rows[:, 0]))
-
-
-class _Encoded:
-    """A method for matrices of numbers, on the encoded table."""
-
-    def __init__(self, estimator: Any) -> None:
-        self.estimator = estimator
-
-    def fit(self, table: Table, *labels: np.ndarray) -> Self:
-        self.encoder = TableEncoder().fit(table)
-        self.estimator.fit(self.encoder.transform(table), *labels)
-        return self
-
-    def scores(self, table: Table) -> np.ndarray:
-        return anomaly_score(self.estimator, self.encoder.transform(table))
-
-
-class _Ours:
-    """The detector on the table as it is."""
-
-    def __init__(self, **settings: Any) -> None:
-        self.detector = Detector(**settings)
-
-    def fit(self, table: Table, *labels: np.ndarray) -> Self:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)  # all rows are checked at once
-            warnings.simplefilter("ignore", CalibrationWarning)  # no threshold is measured
-            self.detector.fit(table, *labels)
-        return self
-
-    def scores(self, table: Table) -> np.ndarray:
-        return self.detector.decision_function(table)
+        return anomaly_score(self.fitted_, self.table.take(rows[:, 0]))
 
 
 _PEERS = {
@@ -224,27 +196,25 @@ def evaluate_files(
     code = (kinds != tested.normal).astype(int)
     warn_of([*check_columns(among, code), *check_labels(counts), *_dependent(among, code)])
     seed, ours = settings["random_state"], settings | {"unlabelled": tested.asked}
-    makers: dict[str, Callable[[], Any]] = {"eqsep": lambda: _Ours(**ours)}
+    estimators: dict[str, Any] = {"eqsep": Detector(**ours)}
     for name in names:
-        build = partial(_PEERS[name].build, random_state=seed)
-        build()  # refuses what is not installed before the work
-        makers[name] = lambda build=build: _Encoded(build())  # type: ignore[misc]
+        estimators[name] = make_pipeline(TableEncoder(), _PEERS[name].build(random_state=seed))
     measure: Callable[..., LeaveOneKindOut] = cross_validate_kind
     if len(set(kinds.tolist())) > 2:
         measure = partial(leave_one_kind_out, seen=list(seen) or None)
     groups = {} if among.groups is None else _groups(among.groups)
     results = {}
-    for number, (name, make) in enumerate(makers.items(), 1):
-        phase(f"{name} ({number} of {len(makers)})")
+    for number, (name, estimator) in enumerate(estimators.items(), 1):
+        phase(f"{name} ({number} of {len(estimators)})")
         peer = _PEERS.get(name)
-        estimator = _OnRows(
+        on_rows = _OnRows(
             rows,
-            make,
+            estimator,
             normal_only=peer is not None and peer.normal_only,
             without=() if peer else tested.without,
         )
         results[name] = measure(
-            estimator,
+            on_rows,
             tested.places[:, None],
             kinds,
             normal=tested.normal,

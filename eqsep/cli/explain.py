@@ -1,6 +1,5 @@
 """`eqsep explain`: why the rows with the highest scores have them."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +10,7 @@ import typer
 
 from eqsep.cli import options
 from eqsep.cli.console import print_stderr, print_warnings, progress
-from eqsep.cli.inputs import errors_placed, load_scoring, pieces_for, reader_of
+from eqsep.cli.inputs import RowReader, errors_placed, load_scoring, placed_pieces
 from eqsep.cli.score import Highest, Wanted
 from eqsep.detector.model import Model
 from eqsep.errors import UserError, counted, visible
@@ -64,15 +63,13 @@ def explain_files(
     held: list[_Held] = []
     highest = Highest(wanted.most or 1)
     done = candidates = 0
-    in_file: Counter[str] = Counter()
-    reader, kept = reader_of(model), list(dict.fromkeys(wanted.keep))
+    reader, kept = RowReader(model), list(dict.fromkeys(wanted.keep))
     with progress("eqsep explain", "scoring") as job:
-        for name, table in pieces_for(
-            model.plan, paths, reader.columns(beside=kept), layout=layout
-        ):
+        choose = reader.columns(more=kept)
+        for name, table, before in placed_pieces(model.plan, paths, choose, layout=layout):
             if not table.num_rows:
                 continue
-            with errors_placed(name, before=in_file[name]):
+            with errors_placed(name, before=before):
                 rows = reader(table)
                 score, _, alarm, kind = model.verdicts(rows)
             among = np.flatnonzero(alarm) if wanted.only_alarms else np.arange(len(score))
@@ -86,7 +83,6 @@ def explain_files(
                 held.append(_Held(score[i], f"{row}: {verdict}", rows.take(np.array([i]))))
             held = sorted(held, key=lambda row: -row.score)[: wanted.most]
             done += table.num_rows
-            in_file[name] += table.num_rows
             job.note = counted(done, "row")
             candidates += len(among)
     yield from _explained(model, held, top=wanted.explain)

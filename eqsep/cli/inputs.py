@@ -1,12 +1,13 @@
 """What commands read: model files, and the rows of tables as a model takes them."""
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ from eqsep.detector.plan import Plan
 from eqsep.detector.runs import PersistentAlarms, Runs
 from eqsep.errors import Note, UserError, did_you_mean, quoted, warn
 from eqsep.io.dialect import Layout
-from eqsep.io.files import Choice, cast, chosen, is_table, joined, no_rows, pieces
+from eqsep.io.files import Choice, cast, chosen, is_table, pieces
 from eqsep.io.inference import is_text, without_missing, written
 from eqsep.io.text import unreadable
 from eqsep.persistence import ModelFileError, load_model, read_model
@@ -117,23 +118,23 @@ def _instead(path: Path, models: Sequence[str]) -> str:
     return "pass a file that eqsep fit wrote."
 
 
-def columns_for(plan: Plan, *, beside: Iterable[str] = ()) -> Choice:
+def columns_for(plan: Plan, *, more: Iterable[str] = ()) -> Choice:
     """Which columns of a file are read: those that a model needs, and some more.
 
     A model that was fitted to an array knows its columns by their place alone.
     """
-    beside = list(beside)
+    more = list(more)
     learnt = plan.table_columns
 
     def choose(there: list[str]) -> list[str]:
         if not plan.is_named:
-            used = [column for column in there if column not in beside]
+            used = [column for column in there if column not in more]
             if len(used) != len(learnt):
                 raise UserError(
                     f"The model knows its {len(learnt)} columns by their place, and "
                     f"the table has {len(used)}: {quoted(used)}. Pass these columns alone."
                 )
-            return [*used, *beside]
+            return [*used, *more]
         used = [name for name, column in learnt.items() if column is not None]
         absent = [column for column in used if column not in there]
         if absent:
@@ -142,19 +143,19 @@ def columns_for(plan: Plan, *, beside: Iterable[str] = ()) -> Choice:
                 f"has {quoted(there)}. Add it, empty where a value is not known."
                 f"{did_you_mean(absent, [column for column in there if column not in used])}"
             )
-        _check_groups(plan, beside, there)
-        return [*used, *beside]
+        _check_groups(plan, more, there)
+        return [*used, *more]
 
     return choose
 
 
-def _check_groups(plan: Plan, beside: Sequence[str], there: Sequence[str]) -> None:
+def _check_groups(plan: Plan, more: Sequence[str], there: Sequence[str]) -> None:
     """Refuse rows without the column of groups or of times that is asked for, and say why."""
     grouping = plan.holdout.grouping
     if grouping is None:
         return
     for name in filter(None, grouping.columns):
-        if name in beside and name not in there:
+        if name in more and name not in there:
             raise UserError(
                 f"Column {name!r} is missing: by it the model holds out whole {grouping.unit}s, "
                 f"so that it must know which one each row belongs to. The table has "
@@ -162,9 +163,9 @@ def _check_groups(plan: Plan, beside: Sequence[str], there: Sequence[str]) -> No
             )
 
 
-def all_columns(plan: Plan, beside: Sequence[str]) -> Choice:
+def all_columns(plan: Plan, more: Sequence[str]) -> Choice:
     """All columns of a file, where those that a model needs and some others are there."""
-    needed = columns_for(plan, beside=beside)
+    needed = columns_for(plan, more=more)
 
     def choose(there: list[str]) -> list[str]:
         chosen(needed(there), there, name="The table")
@@ -218,6 +219,16 @@ def pieces_for(
         yield name, table if plan is None else _without_missing(table, plan, layout)
 
 
+def placed_pieces(
+    plan: Plan, paths: Sequence[str], choose: Choice, *, layout: Layout
+) -> Iterator[tuple[str, pa.Table, int]]:
+    """The same, with how many rows of its file came before each piece."""
+    done: Counter[str] = Counter()
+    for name, table in pieces_for(plan, paths, choose, layout=layout):
+        yield name, table, done[name]
+        done[name] += table.num_rows
+
+
 def _without_missing(table: pa.Table, plan: Plan, layout: Layout) -> pa.Table:
     """The table with null for the words that the options name as missing values."""
     for name in plan.table_columns if layout.missing else ():
@@ -227,15 +238,6 @@ def _without_missing(table: pa.Table, plan: Plan, layout: Layout) -> pa.Table:
             column, _ = without_missing(table.column(name), words)
             table = table.set_column(place, table.schema.field(name), column)
     return table
-
-
-def whole_pieces(paths: Sequence[str], choose: Choice, *, layout: Layout, like: Plan) -> pa.Table:
-    """All rows of the files, as they are written: text files give strings."""
-    parts = pieces_for(like, paths, choose, layout=layout)
-    tables = [table for _, table in parts if table.num_rows]
-    if not tables:
-        raise no_rows(paths)
-    return joined(tables)
 
 
 def _unreadable(table: pa.Table, plan: Plan) -> dict[str, pa.ChunkedArray]:
@@ -291,27 +293,26 @@ class GroupColumns:
         return replace(grouped, groups=replace(grouped.groups, columns=(self.group, self.time)))
 
 
-class RunReader:
-    """From pieces of files to the rows that a detector takes, with what came before in their run.
+class RowReader:
+    """From pieces of files to the rows that a detector takes.
 
-    With `persist`, such as "3/5", so many of the last rows must be above the threshold.
+    Windows, and alarms that persist for 3 of 5 rows as by "3/5", look back at earlier rows of the
+    run, so that pieces must come in order.
     """
 
-    looks_back = True
-
-    def __init__(self, model: Model, *, persist: str | None = None) -> None:
-        self.model, self.runs = model, Runs()
+    def __init__(self, model: Model, *, persist: str | None = None, in_runs: bool = False) -> None:
+        self.model, self.runs, self.windows = model, Runs(), model.plan.windows
+        self.looks_back = in_runs or persist is not None or self.windows is not None
         self.alarms = PersistentAlarms(1, 1) if persist is None else persistent_alarms(persist)
-        self.windows = model.plan.windows
-        self.grouped = GroupColumns().like(model.plan)
+        self.grouped = GroupColumns().like(model.plan) if self.looks_back else GroupColumns()
         grouping = model.plan.holdout.grouping
-        if grouping is not None and grouping.columns[0] == "":
+        if self.looks_back and grouping is not None and grouping.columns[0] == "":
             raise UserError(
                 "The model was fitted in Python with groups that are not a column, so the command "
                 "does not know which rows are of one run: use windows and --persist in Python."
             )
 
-    def columns(self, *, beside: Iterable[str] = ()) -> Choice:
+    def columns(self, *, more: Iterable[str] = ()) -> Choice:
         """The columns of a file that are read, those of the run too."""
 
         def choose(there: list[str]) -> Iterable[str]:
@@ -321,8 +322,7 @@ class RunReader:
                     f"windows and alarms that persist go on within a run. The table has "
                     f"{quoted(there)}."
                 )
-            run = self._there(there).names
-            return columns_for(self.model.plan, beside=[*beside, *run])(there)
+            return columns_for(self.model.plan, more=[*more, *self._there(there).names])(there)
 
         return choose
 
@@ -333,39 +333,15 @@ class RunReader:
     def __call__(self, table: pa.Table) -> Table:
         """The rows of a piece."""
         rows = as_read(table, self.model.plan)
-        rows = self._there(table.schema.names).attach(rows, table)
+        if self.looks_back:
+            rows = self._there(table.schema.names).attach(rows, table)
         return rows if self.windows is None else self.windows.transform(rows, runs=self.runs)
 
     def persisting(self, alarm: np.ndarray, rows: Table) -> np.ndarray:
         """Which alarms stay: those of runs in which enough of the last rows are alarms."""
+        if not self.looks_back:
+            return alarm
         return self.alarms.update(alarm, None if rows.groups is None else rows.groups.group)
-
-
-@dataclass(frozen=True)
-class RowReader:
-    """From pieces of files to the rows that a detector takes, one by one."""
-
-    model: Model
-    looks_back: ClassVar[bool] = False
-
-    def columns(self, *, beside: Iterable[str] = ()) -> Choice:
-        """The columns of a file that are read."""
-        return columns_for(self.model.plan, beside=beside)
-
-    def __call__(self, table: pa.Table) -> Table:
-        """The rows of a piece."""
-        return as_read(table, self.model.plan)
-
-    def persisting(self, alarm: np.ndarray, rows: Table) -> np.ndarray:  # noqa: ARG002
-        """Which alarms stay: all."""
-        return alarm
-
-
-def reader_of(model: Model, *, persist: str | None = None) -> RowReader | RunReader:
-    """How pieces of files become rows: with the rows before them for windows or `persist`."""
-    if model.plan.windows is None and persist is None:
-        return RowReader(model)
-    return RunReader(model, persist=persist)
 
 
 def _column(table: pa.Table, name: str, *, reads: Sequence[str]) -> Column:

@@ -19,13 +19,21 @@ from eqsep.cli.inputs import (
     columns_for,
     folded,
     label_texts,
-    whole_pieces,
+    pieces_for,
 )
 from eqsep.detector.plan import Plan
 from eqsep.detector.runs import Runs, Windows
 from eqsep.errors import EqsepWarning, Note, UserError, did_you_mean, quoted, warn
 from eqsep.io.dialect import Layout
-from eqsep.io.files import Choice, chosen, mixed_columns, whole, with_categories
+from eqsep.io.files import (
+    Choice,
+    chosen,
+    joined,
+    mixed_columns,
+    no_rows,
+    whole,
+    with_categories,
+)
 from eqsep.labels import NORMAL, USUAL_NORMAL, WITHOUT, RowLabels, natural_order
 from eqsep.tables.reading import Table, read_table, text_of
 
@@ -157,8 +165,6 @@ def _said(*labels: str) -> str:
 def is_usual_normal(label: str) -> bool:
     """Whether people call normal rows so.
 
-    Examples
-    --------
     >>> is_usual_normal("Benign"), is_usual_normal("0"), is_usual_normal("flood")
     (True, True, False)
     """
@@ -168,8 +174,6 @@ def is_usual_normal(label: str) -> bool:
 def as_label(said: str, known: Collection[str]) -> str:
     """The known label that an option means: 1.0 is 1, true is 1, NORMAL may be normal.
 
-    Examples
-    --------
     >>> as_label("1.0", ["1", "2"]), as_label("Fine ", ["fine", "bad"]), as_label("x", ["y"])
     ('1', 'fine', 'x')
     """
@@ -345,8 +349,11 @@ class InputSpec:
 
     def read_like(self, plan: Plan, choose: Choice | None = None) -> tuple[Table, pa.Table]:
         """The rows as a model takes them, with their groups; and the table, as it is written."""
-        choose = choose or columns_for(plan, beside=self.not_learnt)
-        table = whole_pieces(self.paths, choose, layout=self.layout, like=plan)
+        pieces = pieces_for(plan, self.paths, choose or self.columns(plan), layout=self.layout)
+        tables = [table for _, table in pieces if table.num_rows]
+        if not tables:
+            raise no_rows(self.paths)
+        table = joined(tables)
         return self.grouped.attach(as_read(table, plan), table), table
 
     def read_labels(self, column: pa.ChunkedArray) -> LabelColumn:
@@ -395,7 +402,7 @@ class InputSpec:
         """The columns of a file that are wanted, the label last: those of a model, or all."""
         used = self.not_learnt
         if like is not None:
-            return columns_for(like, beside=used)
+            return columns_for(like, more=used)
 
         def choose(there: list[str]) -> list[str]:
             rest = (column for column in there if column not in (*self.drop, *used))

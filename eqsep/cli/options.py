@@ -229,8 +229,6 @@ def this_command(context: typer.Context) -> str:
 def method_names(against: str, known: Collection[str]) -> list[str]:
     """The methods that `--against` names, each once; refuses unknown ones.
 
-    Examples
-    --------
     >>> method_names("xgboost, isolation-forest", ["isolation-forest", "xgboost"])
     ['xgboost', 'isolation-forest']
     """

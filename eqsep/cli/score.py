@@ -19,7 +19,7 @@ import typer
 from eqsep.checks import Beyond, check_beyond, rows_beyond, warn_of
 from eqsep.cli import options
 from eqsep.cli.console import Job, print_warnings, print_written, progress
-from eqsep.cli.inputs import errors_placed, load_scoring, pieces_for, reader_of
+from eqsep.cli.inputs import RowReader, errors_placed, load_scoring, placed_pieces
 from eqsep.detector.calibration import alarms_needed, checked_fdr, select
 from eqsep.detector.model import Model
 from eqsep.engine.keys import KeyTable, mixed_numbers, mixed_texts
@@ -288,7 +288,7 @@ def _answers(
     """The answers for some thousand rows at a time, of one file or of several."""
     scorer = _Scorer(model, wanted, kept)
     files = [paths] if isinstance(paths, str) else paths
-    placed = scorer.pieces(files, layout)
+    placed = placed_pieces(model.plan, files, scorer.choose, layout=layout)
     n = min(threads(), _AT_ONCE)
     one_by_one = scorer.reader.looks_back or wanted.most is not None or model.score.device != "cpu"
     return starmap(scorer, placed) if one_by_one or n == 1 else _in_threads(scorer, placed, n)
@@ -336,24 +336,17 @@ class _Scorer:
 
     def __init__(self, model: Model, wanted: Wanted, kept: list[str] | None) -> None:
         self.model, self.wanted, self.kept = model, wanted, kept
-        self.reader = reader_of(model, persist=wanted.persist)
+        self.reader = RowReader(model, persist=wanted.persist)
         self.highest = None if wanted.most is None else Highest(wanted.most)
         has_dates = any(c is not None and c.kind == "date" for c in model.plan.encoder.columns)
         by_values = not (self.reader.looks_back or wanted.explain or has_dates)
         self.repeats = Repeats(lambda t: self._verdicts(self.reader(t))) if by_values else None
 
-    def pieces(self, paths: Sequence[str], layout: Layout) -> Iterator[tuple[str, pa.Table, int]]:
-        """The pieces of files: the name, the table, and how many rows of the file came before."""
-
-        def choose(there: list[str]) -> list[str]:
-            if self.kept is None:
-                self.kept = _kept(self.model, there, self.wanted)
-            return list(self.reader.columns(beside=self.kept)(there))
-
-        done: Counter[str] = Counter()
-        for name, table in pieces_for(self.model.plan, paths, choose, layout=layout):
-            yield name, table, done[name]
-            done[name] += table.num_rows
+    def choose(self, there: list[str]) -> Iterable[str]:
+        """The columns of a file that are read, those that are kept too."""
+        if self.kept is None:
+            self.kept = _kept(self.model, there, self.wanted)
+        return self.reader.columns(more=self.kept)(there)
 
     def __call__(self, name: str, table: pa.Table, before: int) -> ScoredRows:
         """The answers for a piece."""
@@ -387,7 +380,7 @@ class _Scorer:
     def _judged(self, table: pa.Table, kept: Sequence[str]) -> tuple[Verdicts, Table | None]:
         """The verdicts on the rows; the rows too, unless these may come from memory."""
         if self.repeats is not None:
-            read = list(self.reader.columns(beside=kept)(table.schema.names))
+            read = list(self.reader.columns(more=kept)(table.schema.names))
             return self.repeats(table, read[: len(read) - len(kept)]), None
         rows = self.reader(table)
         answers = self._verdicts(rows)
@@ -411,8 +404,6 @@ class _Scorer:
 class Highest:
     """The highest scores so far, at most so many, of rows that differ.
 
-    Examples
-    --------
     >>> highest, rows = Highest(2), np.arange(3)
     >>> highest.entering(np.array([0.1, 0.5, 0.5]), pa.table({"x": [1, 2, 2]}), rows)
     array([0, 1])
@@ -465,8 +456,6 @@ class Repeats:
 
     Several threads may ask at once; where two ask for the same new row, both score it.
 
-    Examples
-    --------
     >>> repeats = Repeats(lambda new: {"first": np.arange(len(new))})
     >>> repeats(pa.table({"x": ["5", "7", "5"]}), ["x"])
     {'first': array([0, 1, 0])}

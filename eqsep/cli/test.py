@@ -167,7 +167,7 @@ def assess_files(
 
     def choose(there: list[str]) -> Iterable[str]:
         groups = [name for name in grouped.names if name in there]
-        return columns_for(plan, beside=[*spec.not_learnt, *review.columns, *groups])(there)
+        return columns_for(plan, more=[*spec.not_learnt, *review.columns, *groups])(there)
 
     rows, table = spec.read_like(plan, choose)
     review = review.known_to(grouped, table.schema.names)

@@ -8,7 +8,7 @@ import typer
 
 from eqsep.cli import options
 from eqsep.cli.console import Screen, in_command, print_warnings, progress
-from eqsep.cli.inputs import RunReader, errors_placed, load_detector, pieces_for, reader_of
+from eqsep.cli.inputs import RowReader, errors_placed, load_detector, placed_pieces
 from eqsep.detector import Detector
 from eqsep.errors import UserError, counted
 from eqsep.files import written_whole
@@ -140,12 +140,12 @@ def _watch(
     model = monitor.detector.model_
     done = 0
     with progress("eqsep watch", "watching") as job:
-        reader = reader_of(model)
-        if model.plan.holdout.grouping is not None or isinstance(reader, RunReader):
-            reader = RunReader(model)
+        reader = RowReader(model, in_runs=model.plan.holdout.grouping is not None)
+        if reader.looks_back:
             reader.runs = monitor.runs  # windows go on from the rows of the command before
-        for name, table in pieces_for(model.plan, paths, reader.columns(), layout=layout):
-            with errors_placed(name, before=done):
+        found = placed_pieces(model.plan, paths, reader.columns(), layout=layout)
+        for name, table, before in found:
+            with errors_placed(name, before=before):
                 if table.num_rows:
                     rows = reader(table)
                     monitor.update(rows, ordered=ordered)
