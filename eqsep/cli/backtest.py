@@ -1,12 +1,13 @@
 """`eqsep backtest`: labelled rows replayed in time order."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
+from rich.console import RenderableType
 from rich.table import Table as Shown
 from rich.text import Text
 
@@ -229,29 +230,28 @@ def _print_backtest(console: Screen, report: BacktestReport) -> None:
     ]
     for line in lines:
         console.print_line(line)
-    console.print(_methods(found))
+    columns = ("", "looked at", "precision", "recall", "false alarms", "promised", "learning")
+    console.print(table(columns, _methods(found), wrapped=len(columns)))
     console.print("When each kind was caught; in brackets, of the rows before any label of it:")
     console.print(_kinds(found))
     console.print("Anomalies, and those that were caught:")
-    console.print(_periods(found))
+    columns = ("from", "rows", "labels known", "anomalies", *found.methods)
+    console.print(table(columns, _periods(found), wrapped=len(columns)))
 
 
-def _methods(found: Backtest) -> Shown:
-    columns = ("", "looked at", "precision", "recall", "false alarms", "promised", "learning")
-    shown = table(*columns, wrapped=len(columns))
+def _methods(found: Backtest) -> Iterator[tuple[RenderableType, ...]]:
     for name in found.methods:
-        false = (Text("–"), "–")
+        false: tuple[RenderableType, ...] = ("–", "–")
         if name in found.promised:
             promised = f"{found.promised[name]:.2%}: {found.verdict(name)}"
             false = (_share(found.false_alarms[name], 2), promised)
         shares = _share(found.precision[name]), _share(found.recall[name])
         looked = f"{found.precision[name].total:,}"
-        shown.add_row(Text(name), looked, *shares, *false, f"{found.seconds[name]:.1f} s")
-    return shown
+        yield Text(name), looked, *shares, *false, f"{found.seconds[name]:.1f} s"
 
 
 def _kinds(found: Backtest) -> Shown:
-    shown = table("kind", "first row", wrapped=2)
+    shown = table(("kind", "first row"), (), wrapped=2)
     for method in found.methods:
         shown.add_column(Text(method))
     for place, one in enumerate(found.kinds[found.methods[0]]):
@@ -264,13 +264,10 @@ def _kinds(found: Backtest) -> Shown:
     return shown
 
 
-def _periods(found: Backtest) -> Shown:
-    columns = ("from", "rows", "labels known", "anomalies", *found.methods)
-    shown = table(*columns, wrapped=len(columns))
+def _periods(found: Backtest) -> Iterator[tuple[str, ...]]:
     for one in found.folded(_LINES):
         counts = (one.rows, one.known, one.anomalies, *(one.caught[m] for m in found.methods))
-        shown.add_row(one.name, *(f"{n:,}" for n in counts))
-    return shown
+        yield one.name, *(f"{n:,}" for n in counts)
 
 
 def _share(share: Share, digits: int = 1) -> Text:

@@ -9,7 +9,7 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from datetime import timedelta
@@ -67,8 +67,15 @@ class Screen(Console):
             self.print_line(f"{name:{width}} {text}")
 
 
-def table(*columns: str, left: int = 1, wrapped: int = 1, padding: int = 0) -> "Table":
-    """An empty table: the first columns flush left, the others flush right; some may wrap."""
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Iterable[RenderableType]],
+    *,
+    left: int = 1,
+    wrapped: int = 1,
+    padding: int = 0,
+) -> "Table":
+    """A table with its first columns flush left, the others flush right; the first may wrap."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
     from rich.text import Text
@@ -77,6 +84,8 @@ def table(*columns: str, left: int = 1, wrapped: int = 1, padding: int = 0) -> "
     for i, column in enumerate(columns):
         justify: Any = "left" if i < left else "right"
         shown.add_column(Text(column), justify=justify, no_wrap=i >= wrapped, vertical="bottom")
+    for row in rows:
+        shown.add_row(*row)
     return shown
 
 
@@ -122,32 +131,29 @@ def print_errors() -> Iterator[None]:
         if isinstance(end.code, int) and end.code in TERMINATED:
             os._exit(end.code)  # the interpreter would abort on a thread that waits for the input
         raise
-    except (UserError, OSError) as error:
-        if debugging.get():
-            raise
-        with suppress(BrokenPipeError):
-            print_stderr(f"Error: {sentence(error)}", style="red")
-            project = current_project.get()
-            if project is not None:
-                print_stderr(f"Note: some options are those of {project.path}.")
-        raise typer.Exit(2) from error
     except (typer.Exit, typer.Abort, _USAGE_ERROR):
         raise
-    except MemoryError as error:
-        with suppress(BrokenPipeError):
-            print_stderr(
-                "Error: There is not enough memory. Take fewer rows or columns.", style="red"
-            )
-        raise typer.Exit(2) from error
     except Exception as error:
-        if debugging.get():
+        if debugging.get() and not isinstance(error, MemoryError):
             raise
+        is_fault = not isinstance(error, UserError | OSError | MemoryError)
         with suppress(BrokenPipeError):
-            print_stderr("".join(traceback.format_exception(error)))
-            print_stderr(
-                "This is a fault of eqsep, not of your input: please report it.", style="red"
-            )
-        raise typer.Exit(FAULT) from error
+            (_print_fault if is_fault else _print_mistake)(error)
+        raise typer.Exit(FAULT if is_fault else 2) from error
+
+
+def _print_fault(error: Exception) -> None:
+    print_stderr("".join(traceback.format_exception(error)))
+    print_stderr("This is a fault of eqsep, not of your input: please report it.", style="red")
+
+
+def _print_mistake(error: Exception) -> None:
+    if isinstance(error, MemoryError):
+        error = UserError("There is not enough memory. Take fewer rows or columns.")
+    print_stderr(f"Error: {sentence(error)}", style="red")
+    project = current_project.get()
+    if project is not None:
+        print_stderr(f"Note: some options are those of {project.path}.")
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import os
 import shlex
 import sys
 import webbrowser
-from collections.abc import Iterable
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import islice, starmap
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import pyarrow as pa
 import typer
-from rich.table import Table
 
 from eqsep.cli.console import Screen, progress, table
 from eqsep.demo import run_payments, run_theory
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
 REPORT, MODEL, ROWS, PICTURE = "report.html", "model.eqsep", "new.csv", "regions.png"
 FOLDER, _SERVED, BY = "serve", "payments", "eqsep demo"
-_STYLE = {"wrapped": 0, "padding": 1}  # of tables
 _BEFORE, _AT_ONCE = 900, 50  # payments that are there when one comes
 
 
@@ -100,7 +98,8 @@ def _print_payments(console: Screen, results: PaymentsDemo) -> None:
         f"among them: {SEEN}. {len(results.new.kind):,} new ones with {len(results.unseen)} kinds "
         f"that nobody has seen: {', '.join(results.unseen)}."
     )
-    console.print(_contenders(results))
+    columns = ("method", "AP seen", "AP unseen", "caught", "false alarms", "promised")
+    console.print(table(columns, _contenders(results), wrapped=0, padding=1))
     console.print(
         f"AP: average precision, of the seen kind and of the {len(results.unseen)} unseen ones. "
         "Caught: the share of unseen kinds that raises an alarm; false alarms: of normal payments, "
@@ -114,20 +113,18 @@ def _print_payments(console: Screen, results: PaymentsDemo) -> None:
     console.print()
 
 
-def _contenders(results: PaymentsDemo) -> Table:
-    columns = ("method", "AP seen", "AP unseen", "caught", "false alarms", "promised")
-    shown = table(*columns, **_STYLE)
+def _contenders(results: PaymentsDemo) -> Iterator[tuple[str, ...]]:
     for one in results.contenders:
         promised = "–" if one.promised is None else f"{one.promised:.1%}"
         found = (f"{area:.3f}" for area in (one.seen, one.unseen))
-        shown.add_row(one.method, *found, f"{one.caught:.0%}", f"{one.false_alarms:.1%}", promised)
-    shown.add_row("chance", *(f"{share:.3f}" for share in results.chance), "", "", "")
-    return shown
+        yield one.method, *found, f"{one.caught:.0%}", f"{one.false_alarms:.1%}", promised
+    yield "chance", *(f"{share:.3f}" for share in results.chance), "", "", ""
 
 
 def _print_theory(console: Screen, results: TheoryDemo) -> None:
     console.print("[bold]XOR by one separator[/]: is the point on the line?")
-    console.print(_xor_table(results.xor))
+    columns: tuple[str, ...] = ("x1", "x2", "y", "predicted", "distance to the line")
+    console.print(table(columns, map(_corner, results.xor), left=0, wrapped=0, padding=1))
     console.print(
         f"In the same way: {len(results.fitted)} of {len(results.functions)} Boolean functions "
         f"that are not constant, and {len(results.constants)} of 2 constant ones, by a line that "
@@ -137,43 +134,29 @@ def _print_theory(console: Screen, results: TheoryDemo) -> None:
         "[bold]Circles[/]: normal at radius 1, seen anomalies at 2. Are unseen ones at 0.5 found?\n"
         f"Average precision of chance is {results.prevalence:.2f}. Try a few widths of the kernel:"
     )
-    console.print(_circles_table(results.circles))
+    columns = ("average\nprecision", "unseen\nflagged", "false\nalarms", "(1e6, 1e6)\nflagged")
+    rows = map(_contender, results.circles)
+    console.print(table(("method", "gamma", *columns), rows, wrapped=0, padding=1))
     console.print(
         "[bold]Closing a region[/]: how many separators of a kind does it take, and what is the "
         "chance that k random ones leave no way out?"
     )
-    console.print(_closing_table(results.closing))
+    columns = ("separators", "in R^n", "number", "chance k=n", "k=n+1", "k=2n")
+    console.print(table(columns, map(_closing, results.closing), wrapped=0, padding=1))
 
 
-def _xor_table(corners: Iterable[Corner]) -> Table:
-    shown = table("x1", "x2", "y", "predicted", "distance to the line", left=0, **_STYLE)
-    for one in corners:
-        values = map(str, (one.x1, one.x2, one.y, one.predicted))
-        shown.add_row(*values, f"{one.distance:.3f}")
-    return shown
+def _corner(one: Corner) -> tuple[str, ...]:
+    return (*map(str, (one.x1, one.x2, one.y, one.predicted)), f"{one.distance:.3f}")
 
 
-def _circles_table(contenders: Iterable[Contender]) -> Table:
-    columns = ("average\nprecision", "unseen\nflagged", "false\nalarms", "(1e6, 1e6)\nflagged")
-    shown = table("method", "gamma", *columns, **_STYLE)
-    for one in contenders:
-        shown.add_row(
-            one.method,
-            one.gamma,
-            f"{one.average_precision:.3f}",
-            f"{one.flagged:.0%}",
-            f"{one.false_alarms:.0%}",
-            "yes" if one.flags_far else "no",
-        )
-    return shown
+def _contender(one: Contender) -> tuple[str, ...]:
+    shares = (f"{one.average_precision:.3f}", f"{one.flagged:.0%}", f"{one.false_alarms:.0%}")
+    return (one.method, one.gamma, *shares, "yes" if one.flags_far else "no")
 
 
-def _closing_table(rows: Iterable[Closing]) -> Table:
-    shown = table("separators", "in R^n", "number", "chance k=n", "k=n+1", "k=2n", **_STYLE)
-    for row in rows:
-        chances = (f"{chance:.3f}" for chance in (row.at_n, row.at_n_plus_1, row.at_2n))
-        shown.add_row(row.family, f"n={row.n_features}", str(row.number), *chances)
-    return shown
+def _closing(row: Closing) -> tuple[str, ...]:
+    chances = (f"{chance:.3f}" for chance in (row.at_n, row.at_n_plus_1, row.at_2n))
+    return (row.family, f"n={row.n_features}", str(row.number), *chances)
 
 
 def serve_payments(console: Screen, out: Path, *, speed: float, port: int) -> None:

@@ -2,7 +2,7 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 import typer
+from rich.console import RenderableType
 from rich.text import Text
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import make_pipeline
@@ -296,20 +297,23 @@ def print_results(console: Screen, results: EvaluationReport) -> None:
     console.print(f"Average precision with 95% intervals. {how}; chance is the share of anomalies.")
     for note in results.notes:
         console.print(note, markup=False)
-    shown = table("", *results.parts, left=1 + len(results.parts))
+    left = 1 + len(results.parts)
+    console.print(table(("", *results.parts), _cells(results), left=left))
+
+
+def _cells(results: EvaluationReport) -> Iterator[tuple[RenderableType, ...]]:
     for kind in results.kinds:
-        shown.add_row(Text(f"seen: {kind}", style="bold"))
+        yield (Text(f"seen: {kind}", style="bold"),)
         for method in results.methods:
             parts = results.cells[method, kind].parts
-            shown.add_row(f"  {method}", *(_with_ends(parts[part]) for part in results.parts))
+            yield f"  {method}", *(_with_ends(parts[part]) for part in results.parts)
         chance = results.cells[results.methods[0], kind].parts
-        shown.add_row("  chance", *(f"{chance[part].prevalence:.3f}" for part in results.parts))
+        yield "  chance", *(f"{chance[part].prevalence:.3f}" for part in results.parts)
     if len(results.kinds) > 1:
-        shown.add_row(Text(f"mean over {len(results.kinds)} seen kinds", style="bold"))
+        yield (Text(f"mean over {len(results.kinds)} seen kinds", style="bold"),)
         for method in results.methods:
             means = results.means[method]
-            shown.add_row(f"  {method}", *(f"{means[part]:.3f}" for part in results.parts))
-    console.print(shown)
+            yield f"  {method}", *(f"{means[part]:.3f}" for part in results.parts)
 
 
 def _print_means(console: Screen, results: EvaluationReport) -> None:

@@ -78,10 +78,6 @@ class TrainingData:
     y: np.ndarray | None
     normal: str | None = None
 
-    @property
-    def n_rows(self) -> int:
-        return sum(self.counts.values())
-
 
 @options.reads_tables
 def fit(
@@ -504,9 +500,7 @@ def read_on_cluster(spec: InputSpec, like: Plan | None, *, random_state: int) ->
 def is_large(paths: Sequence[str]) -> bool:
     """Whether files are too large for memory; standard input, which is read once, never is."""
     files = files_of(paths)
-    if STANDARD_INPUT in files:
-        return False
-    return sum(map(_size, files)) > LARGE
+    return STANDARD_INPUT not in files and sum(map(_size, files)) > LARGE
 
 
 def _size(file: str) -> int:

@@ -1,6 +1,6 @@
 """`eqsep test`: a model on labelled rows that it has not learnt."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import typer
-from rich.table import Table as Shown
+from rich.console import RenderableType
 from rich.text import Text
 
 from eqsep.arrays import objects
@@ -256,24 +256,29 @@ def print_assessment(console: Screen, report: AssessmentReport) -> None:
         console.print_line(note)
     if found.overall is not None:
         console.print("\nWhat is found, with 95% intervals; the last two whatever the threshold:")
-        console.print(_kinds_table(found, found.overall))
+        columns = ("", "rows", "recall", "precision", "average precision", "ROC AUC")
+        console.print(table(columns, _kind_rows(found, found.overall)))
         console.print(
             "Alarms by label, and by names: their own alone, their own among several, and so on:"
         )
-        console.print(_names_table(found.names))
+        columns = ("label", "alarms", "own name", "among several", "another", "unseen")
+        console.print(table(columns, _name_rows(found.names)))
         console.print(
             f"If the {found.review.top} highest scores are looked at (alike: by the kernel):"
         )
-        console.print(_top_table(found))
+        header = ("", "looked at", "anomalous", "precision", "recall")
+        console.print(table(header, _top_rows(found)))
     if found.delay is not None and found.delay.kinds:
         stay = " that persists" * found.delay.persistent
         console.print(f"How soon: of each stretch of rows of a kind, the first alarm{stay}:")
-        console.print(_delays_table(report))
+        header = ("", "stretches", "found", "delay in rows", "delay in time")
+        console.print(table(header, _delay_rows(report)))
         rest = " All other figures are of single alarms, persistent or not." * bool(stay)
         console.print_line(f"{report.false_episodes}{rest}\n")
     if found.costs:
         console.print("What it costs; the best threshold is the best one of these rows:")
-        console.print(_costs_table(found))
+        columns = ("threshold", "score", "alarms", "false", "missed", "cost")
+        console.print(table(columns, _cost_rows(found)))
 
 
 def promise_line(report: AssessmentReport) -> str:
@@ -316,57 +321,48 @@ def _percent(share: Share) -> str:
     return f"{share.value:.2%} [{share.low:.2%}, {share.high:.2%}] of {share.total:,}"
 
 
-def _kinds_table(found: Assessment, overall: AssessedKind) -> Shown:
-    shown = table("", "rows", "recall", "precision", "average precision", "ROC AUC")
+_Cells = Iterator[tuple[RenderableType, ...]]  # the rows of a table
 
-    def add(one: AssessedKind, name: str) -> None:
+
+def _kind_rows(found: Assessment, overall: AssessedKind) -> _Cells:
+    def cells(one: AssessedKind, name: str) -> tuple[RenderableType, ...]:
         shares = (_ends(one.recall), _ends(one.precision), _ends(one.average_precision))
-        shown.add_row(Text(name), f"{one.rows:,}", *shares, f"{one.roc_auc.value:.3f}")
+        return (Text(name), f"{one.rows:,}", *shares, f"{one.roc_auc.value:.3f}")
 
     for word, seen in (("seen kinds", True), ("unseen kinds", False)):
         kinds = [one for one in found.kinds if one.seen == seen]
         if kinds:
-            shown.add_row(Text(word, style="bold"))
-        for one in kinds:
-            add(one, one.kind)
-    add(overall, "overall")
-    return shown
+            yield (Text(word, style="bold"),)
+        yield from (cells(one, one.kind) for one in kinds)
+    yield cells(overall, "overall")
 
 
-def _names_table(names: Names) -> Shown:
-    shown = table("label", "alarms", "own name", "among several", "another", "unseen")
+def _name_rows(names: Names) -> _Cells:
     for one in names.kinds:
         own = (one.alone, one.among) if one.kind in names.seen else (None, None)
         counts = (one.alarms, *own, one.other, one.unseen)
-        shown.add_row(Text(one.kind), *("–" if n is None else f"{n:,}" for n in counts))
-    return shown
+        yield Text(one.kind), *("–" if n is None else f"{n:,}" for n in counts)
 
 
-def _top_table(found: Assessment) -> Shown:
-    shown = table("", "looked at", "anomalous", "precision", "recall")
+def _top_rows(found: Assessment) -> _Cells:
     for one in found.top:
         what = "incidents" if one.incidents else "rows"
         among = "of all" if one.among == "all" else f"of each {one.among} ({one.groups:,})"
         if one.among == "alarms":
             among = f"of alarms that look alike ({one.groups:,})"
         looked = (f"{one.precision.total:,}", f"{one.precision.count:,}")
-        shown.add_row(f"{what} {among}", *looked, _ends(one.precision), _ends(one.recall))
-    return shown
+        yield f"{what} {among}", *looked, _ends(one.precision), _ends(one.recall)
 
 
-def _delays_table(report: AssessmentReport) -> Shown:
-    shown = table("", "stretches", "found", "delay in rows", "delay in time")
+def _delay_rows(report: AssessmentReport) -> _Cells:
     for kind, found, rows, times in report.delays:
-        shown.add_row(Text(kind), f"{found.total:,}", _ends(found), rows or "–", times or "–")
-    return shown
+        yield Text(kind), f"{found.total:,}", _ends(found), rows or "–", times or "–"
 
 
-def _costs_table(found: Assessment) -> Shown:
-    shown = table("threshold", "score", "alarms", "false", "missed", "cost")
+def _cost_rows(found: Assessment) -> _Cells:
     for name, cost in found.costs.items():
         counts = (f"{cost.alarms:,}", f"{cost.false_alarms:,}", f"{cost.missed:,}")
-        shown.add_row(name, f"{cost.threshold:.3f}", *counts, f"{cost.total:,.10g}")
-    return shown
+        yield name, f"{cost.threshold:.3f}", *counts, f"{cost.total:,.10g}"
 
 
 def _ends(share: Share | Interval) -> Text:

@@ -28,7 +28,6 @@ PlaneFamily = Annotated[
         callback=lambda family: "epsilon-equality" if family == "equality" else family,
     ),
 ]
-_STYLE = {"wrapped": 0, "padding": 1}  # of tables
 Dimension = Annotated[int, typer.Argument(metavar="N_FEATURES", help="The dimension.")]
 
 
@@ -72,12 +71,14 @@ _RULES = {
 def rules(n_features: Dimension) -> None:
     """The three decision rules side by side: what they ask, how local they are, what closes."""
     numbers = {family: closing_number(family, n_features) for family in _RULES}
-    shown = table("decision rule", *(rule.name for rule in _RULES.values()), **_STYLE)
-    shown.add_row("bias in input space", *(rule.bias for rule in _RULES.values()))
-    shown.add_row("activation function", *(rule.activation for rule in _RULES.values()))
-    reach = (f"{rule.reach} ({numbers[family]})" for family, rule in _RULES.items())
-    shown.add_row("reach (closing number)", *reach)
-    Screen().print(shown)
+    found = _RULES.values()
+    rows = [
+        ("bias in input space", *(rule.bias for rule in found)),
+        ("activation function", *(rule.activation for rule in found)),
+        ("reach (closing number)", *(f"{_RULES[f].reach} ({n})" for f, n in numbers.items())),
+    ]
+    columns = ["decision rule", *(rule.name for rule in found)]
+    Screen().print(table(columns, rows, wrapped=0, padding=1))
 
 
 @app.command()
@@ -113,10 +114,8 @@ def certificate(family: PlaneFamily, n_features: Dimension) -> None:
             "Search for some with eqsep.theory.find_shattered."
         )
     points = WITNESSES[family, n_features]
-    shown = table(*(f"x{i + 1}" for i in range(n_features)), left=0, **_STYLE)
-    for point in points:
-        shown.add_row(*point)
-    Screen().print(shown)
+    columns = [f"x{i + 1}" for i in range(n_features)]
+    Screen().print(table(columns, points, left=0, wrapped=0, padding=1))
     confirmed = _print_shattering(shattering_of(points, family, certificates=True))
     raise typer.Exit(0 if confirmed else 1)
 
