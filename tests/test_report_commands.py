@@ -164,7 +164,7 @@ def test_evaluate_writes_a_report(rows):
     result = run("evaluate", rows, *words)
     assert result.exit_code == 0, result.output
     read = Page(path.read_text())
-    again = f"eqsep evaluate {rows} --label kind --normal ok --unlabelled doubted --drop id"
+    again = f"eqsep evaluate {rows} --label kind --normal ok --drop id --unlabelled doubted"
     again += " --landmarks 60 --random-state 0 --report report.html"
     assert any(again in command for command in read.commands())
     assert read.rows("Rows by kind")[1] == ["normal", "480"]

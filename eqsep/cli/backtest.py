@@ -20,7 +20,6 @@ from eqsep.detector import Detector, learnt_before
 from eqsep.errors import UserError, counted, did_you_mean, quoted
 from eqsep.evaluation import Backtest, Contender, Fixed, Learning, Retrained, Schedule, Share
 from eqsep.evaluation.peers import PEERS
-from eqsep.io.dialect import Layout
 from eqsep.labels import NORMAL, natural_order
 from eqsep.progress import phase
 from eqsep.report import write_report
@@ -31,14 +30,20 @@ from eqsep.tables.reading import Column, Table, UnreadableError
 @options.reads_tables
 def backtest(
     context: typer.Context,
-    rows: options.Rows,
-    label: options.Label,
+    spec: Annotated[
+        InputSpec,
+        options.Columns(
+            label=options.Label,
+            normal=options.Normal,
+            drop=options.Drop,
+            categorical=options.Categorical,
+            ordered=options.Ordered,
+        ),
+    ],
     time: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="Dates, or numbers that put rows in order."),
     ] = None,
-    ordered: options.Ordered = False,
-    normal: options.Normal = None,
     every: Annotated[
         str, typer.Option(metavar="SPAN", help="A period: 1d, 12h; of numbers, so many rows.")
     ] = "1d",
@@ -68,19 +73,12 @@ def backtest(
     shadow: Annotated[
         Path | None, typer.Option(metavar="MODEL", help="Runs too, and stays as it is.")
     ] = None,
-    drop: options.Drop = None,
-    categorical: options.Categorical = None,
     landmarks: options.Landmarks = None,
     random_state: options.Seed = 0,
     report: options.Report = None,
-    *,
-    layout: Layout,
 ) -> None:
     """Replay labelled rows in time: what would have been caught, with labels that come late?"""
-    options.check_report_out(report, [*rows, *([] if shadow is None else [shadow])])
-    spec = options.input_spec(
-        rows, layout, label=label, normal=normal, drop=drop, names=categorical, ordered=ordered
-    )
+    options.check_report_out(report, [*spec.paths, *([] if shadow is None else [shadow])])
     settings = {"n_landmarks": landmarks, "random_state": random_state}
     rivals = Rivals(settings=settings, refit=refit, pending=pending, against=against, shadow=shadow)
     schedule = Schedule(every=every, delay=delay, verdict=verdict, alarms=alarms, first=first)

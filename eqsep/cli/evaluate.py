@@ -38,7 +38,6 @@ from eqsep.evaluation import (
     leave_one_kind_out,
 )
 from eqsep.evaluation.peers import PEERS, training_data
-from eqsep.io.dialect import Layout
 from eqsep.labels import WITHOUT
 from eqsep.progress import phase
 from eqsep.report import write_report
@@ -52,9 +51,10 @@ _FEWEST = 2  # rows of a kind: one to train and one to test on
 @options.reads_tables
 def evaluate(
     context: typer.Context,
-    rows: options.Rows,
-    label: options.Label,
-    normal: options.Normal = None,
+    spec: Annotated[
+        InputSpec,
+        options.Columns(label=options.Label, normal=options.Normal, **options.TRAINING),
+    ],
     seen: Annotated[
         list[str] | None,
         typer.Option(metavar="KIND", help="Fit with this kind as the seen one; else each."),
@@ -66,32 +66,12 @@ def evaluate(
             metavar="METHODS", help="Some of xgboost, random-forest, isolation-forest; repeatable."
         ),
     ] = None,
-    drop: options.Drop = None,
-    categorical: options.Categorical = None,
-    group: options.Group = None,
-    time: options.Time = None,
-    window: options.Window = None,
-    ordered: options.Ordered = False,
     landmarks: options.Landmarks = None,
     random_state: options.Seed = 0,
     report: options.Report = None,
-    *,
-    layout: Layout,
 ) -> None:
     """Let one kind at a time be the seen one, and measure what is found of the others."""
-    spec = options.input_spec(
-        rows,
-        layout,
-        label=label,
-        normal=normal,
-        drop=drop,
-        names=categorical,
-        group=group,
-        time=time,
-        window=window,
-        ordered=ordered,
-    )
-    options.check_report_out(report, rows)
+    options.check_report_out(report, spec.paths)
     settings: dict[str, Any] = {
         "n_landmarks": landmarks,
         "random_state": random_state,

@@ -35,7 +35,6 @@ from eqsep.distributed.mapping import total
 from eqsep.distributed.units import Divided, as_units
 from eqsep.errors import UserError, quoted
 from eqsep.files import FORMATS, ending_of
-from eqsep.io.dialect import Layout
 from eqsep.io.files import (
     cast,
     count_values,
@@ -79,26 +78,24 @@ class TrainingData:
     normal: str | None = None
 
 
+Label = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="The column of labels; without it all are normal."),
+]
+Seen = Annotated[
+    list[str] | None,
+    typer.Option(metavar="KIND", help="Learn this kind, and leave rows of others out."),
+]
+
+
 @options.reads_tables
 def fit(
-    rows: options.Rows,
+    spec: Annotated[
+        InputSpec,
+        options.Columns(label=Label, normal=options.Normal, seen=Seen, **options.TRAINING),
+    ],
     out: options.ModelOut,
-    label: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="The column of labels; without it all are normal."),
-    ] = None,
-    normal: options.Normal = None,
-    seen: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KIND", help="Learn this kind, and leave rows of others out."),
-    ] = None,
     unlabelled: options.Unlabelled = "auto",
-    drop: options.Drop = None,
-    categorical: options.Categorical = None,
-    group: options.Group = None,
-    time: options.Time = None,
-    window: options.Window = None,
-    ordered: options.Ordered = False,
     false_alarm_rate: Annotated[
         float, typer.Option(metavar="SHARE", help="Of new normal rows that may raise an alarm.")
     ] = 0.01,
@@ -119,24 +116,9 @@ def fit(
     random_state: options.Seed = 0,
     report: options.Report = None,
     ray: options.Ray = None,
-    *,
-    layout: Layout,
 ) -> None:
     """Learn what is normal, and the labelled kinds of anomaly, from the rows of files."""
-    spec = options.input_spec(
-        rows,
-        layout,
-        label=label,
-        normal=normal,
-        seen=seen,
-        drop=drop,
-        names=categorical,
-        group=group,
-        time=time,
-        window=window,
-        ordered=ordered,
-    )
-    reads: list[str | Path] = [*rows, *([] if like is None else [like])]
+    reads: list[str | Path] = [*spec.paths, *([] if like is None else [like])]
     options.check_report_out(report, reads, model=out)
     options.check_model_out(out, reads)
     settings = {

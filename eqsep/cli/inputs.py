@@ -110,7 +110,7 @@ def is_model(path: Path) -> bool:
 
 
 def _instead(path: Path, models: Sequence[str]) -> str:
-    """What to pass where a file that is no model was passed as one."""
+    """What to pass in place of a file that is not a model."""
     if models:
         return f"the model comes first. Pass {models[0]} before {path}."
     if is_table(path):

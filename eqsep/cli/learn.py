@@ -20,12 +20,15 @@ from eqsep.cli.models import normal_word, print_summary, refuse_repeats
 from eqsep.detector import Detector
 from eqsep.errors import UserError, counted, quoted
 from eqsep.files import changed_alone
-from eqsep.io.dialect import Layout
 from eqsep.io.files import check_not_read, files_of
 from eqsep.io.writing import check_table_out, output_format, shortened, table_writer
 from eqsep.labels import WITHOUT, natural_order
 from eqsep.tables.reading import Table
 
+LabelHad = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="The column of the labels that the rows were learnt with."),
+]
 Judged = Annotated[
     bool,
     typer.Option(
@@ -42,21 +45,17 @@ Seen = Annotated[
 @options.reads_tables
 def learn(
     model: options.ModelFile,
-    rows: options.Rows,
-    label: options.Label,
+    spec: Annotated[
+        InputSpec, options.Columns(label=options.Label, normal=options.NormalHere, seen=Seen)
+    ],
     out: options.ModelOut,
-    normal: options.NormalHere = None,
-    seen: Seen = None,
     judged: Judged = False,
     again: options.Again = False,
-    *,
-    layout: Layout,
 ) -> None:
     """Teach a model more labelled rows; its landmarks stay those of its first fit."""
-    spec = options.input_spec(rows, layout, label=label, normal=normal, seen=seen)
     with print_warnings(), _changed("eqsep learn", model, spec, out=out) as (detector, table, y):
         if y is not None and not detector.plan_.labels.unlabelled_is_normal:
-            check_some_label(y, name=label)
+            check_some_label(y, name=str(spec.label))
         with refuse_repeats(again=again):
             detector.partial_fit(table, y, judged=judged)
     print_summary(Screen(), detector, _counts(table, y), out)
@@ -65,19 +64,15 @@ def learn(
 @options.reads_tables
 def forget(
     model: options.ModelFile,
-    rows: options.Rows,
+    spec: Annotated[
+        InputSpec, options.Columns(label=LabelHad, normal=options.NormalHere, seen=Seen)
+    ],
     out: options.ModelOut,
-    label: options.LabelHad = None,
-    normal: options.NormalHere = None,
-    seen: Seen = None,
     judged: Judged = False,
-    *,
-    layout: Layout,
 ) -> None:
     """Let a model unlearn rows, as if it had never learnt them; its landmarks stay."""
-    spec = options.input_spec(rows, layout, label=label, normal=normal, seen=seen)
     with print_warnings(), _changed("eqsep forget", model, spec, out=out) as (detector, table, y):
-        check_labelled(detector.model_.evidence.labels, label)
+        check_labelled(detector.model_.evidence.labels, spec.label)
         detector.forget(table, y, judged=judged)
     print_summary(Screen(), detector, {}, out, gone=_counts(table, y))
 
@@ -134,25 +129,20 @@ def _of_seen(
 @options.reads_tables
 def suspects(
     model: options.ModelFile,
-    rows: options.Rows,
-    label: options.LabelHad = None,
-    normal: options.NormalHere = None,
+    spec: Annotated[InputSpec, options.Columns(label=LabelHad, normal=options.NormalHere)],
     most: Annotated[int, typer.Option(metavar="N", help="How many rows to list at most.")] = 20,
     out: options.TableOut = "-",
     form: options.Form = None,
-    *,
-    layout: Layout,
 ) -> None:
     """List learnt rows that are likely to be anomalies which nobody has labelled, to judge them."""
-    spec = options.input_spec(rows, layout, label=label, normal=normal)
     spec.check()
     if most < 1:
         raise UserError(f"--most expects a number of rows, 1 or more, got {most}.")
     kind = output_format(out, form)
     check_table_out(out)
-    check_not_read(out, [model, *files_of(rows)])
+    check_not_read(out, [model, *files_of(spec.paths)])
     with print_warnings():
-        detector = load_detector(model, rows=rows)
+        detector = load_detector(model, rows=spec.paths)
         found = _suspects(detector, spec, most=most)
         with table_writer(out, kind) as write:
             write(shortened(found, kind))

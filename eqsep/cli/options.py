@@ -29,10 +29,6 @@ Rows = Annotated[
 ]
 ModelOut = Annotated[Path, typer.Option("--out", metavar="MODEL", help="The model to write.")]
 Label = Annotated[str, typer.Option(metavar="COLUMN", help="The column of labels.")]
-LabelHad = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="The column of the labels that the rows were learnt with."),
-]
 Normal = Annotated[
     list[str] | None,
     typer.Option(
@@ -177,36 +173,72 @@ _TEXT_FILES = {
 }
 
 
+class Columns(dict[str, Any]):
+    """The options of a command that make its `spec`: the files, and what their columns hold."""
+
+    def __init__(self, **kinds: Any) -> None:
+        super().__init__(rows=Rows, **kinds)
+
+
+TRAINING = {
+    "drop": Drop,
+    "categorical": Categorical,
+    "group": Group,
+    "time": Time,
+    "window": Window,
+    "ordered": Ordered,
+}
+_REQUIRED = inspect.Parameter.empty
+_FIELDS = {"rows": "paths", "categorical": "names"}  # of a spec, if they have other names
+
+
 def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with options on how text files are written: it takes them as one `layout`."""
+    """The command with options for its `spec`, and on how text files are written, its `layout`."""
+    own = inspect.signature(command).parameters
+    columns: Columns = own["spec"].annotation.__metadata__[0] if "spec" in own else {}
+
+    def call(layout: Layout, given: dict[str, Any]) -> None:
+        if "layout" in own:
+            given["layout"] = layout
+        if columns:
+            values = {_FIELDS.get(name, name): given.pop(name) for name in columns}
+            values = {name: value for name, value in values.items() if value is not None}
+            given["spec"] = InputSpec(layout=layout, **values)
+        command(**given)
 
     @wraps(command)
-    def run(**options: Any) -> None:
-        given = {name: options.pop(name) for name in _TEXT_FILES}
-        given["missing"] = tuple(given["missing"]) if given["missing"] else None
-        path = given.pop("bad_rows")
+    def run(**given: Any) -> None:
+        text = {name: given.pop(name) for name in _TEXT_FILES}
+        text["missing"] = tuple(text["missing"]) if text["missing"] else None
+        path = text.pop("bad_rows")
         if path is None:
-            command(**options, layout=Layout(**given))
+            call(Layout(**text), given)
             return
-        if options.get("ray") is not None:
+        if given.get("ray") is not None:
             raise UserError("--bad-rows and --ray contradict each other: read the rows here.")
         bad = BadRows(path)
-        for used in options.values():
+        for used in given.values():
             if isinstance(used, str | Path):
                 bad.check(used)
         with print_warnings(), bad.written():
-            command(**options, layout=Layout(**given, bad_rows=bad))
+            call(Layout(**text, bad_rows=bad), given)
 
-    own = inspect.signature(command)
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    more = [
-        inspect.Parameter(name, keyword, default=None, annotation=kind)
-        for name, kind in _TEXT_FILES.items()
-    ]
-    kept = [p.replace(kind=keyword) for name, p in own.parameters.items() if name != "layout"]
-    run.__signature__ = own.replace(parameters=[*kept, *more])  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in (*kept, *more)} | {"return": None}
+    params = []
+    for name, param in own.items():
+        if name == "spec":
+            params += [_parameter(one, kind) for one, kind in columns.items()]
+        elif name != "layout":
+            params.append(param.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+    params += [_parameter(name, kind) for name, kind in _TEXT_FILES.items()]
+    run.__signature__ = inspect.Signature(params)  # type: ignore[attr-defined]
+    run.__annotations__ = {param.name: param.annotation for param in params} | {"return": None}
     return run
+
+
+def _parameter(name: str, kind: Any) -> inspect.Parameter:
+    default = _REQUIRED if kind in (Rows, Label) else False if kind is Ordered else None
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, keyword, default=default, annotation=kind)
 
 
 def this_command(context: typer.Context) -> str:
@@ -240,12 +272,6 @@ def method_names(against: str, known: Collection[str]) -> list[str]:
             f"{', '.join(known)}.{did_you_mean(unknown, list(known))}"
         )
     return names
-
-
-def input_spec(rows: list[str], layout: Layout, **columns: Any) -> InputSpec:
-    """The rows of the files, with the columns and labels that the options name."""
-    given = {name: value for name, value in columns.items() if value is not None}
-    return InputSpec(paths=rows, layout=layout, **given)
 
 
 def check_model_out(path: Path, reads: Sequence[str | Path] = ()) -> None:

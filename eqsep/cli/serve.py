@@ -23,7 +23,7 @@ _BY = "eqsep serve token"
 
 
 class _Serve(CommandGroup):
-    """Commands of which one is meant where none is named."""
+    """Commands, with `run` if none is named."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args or (args[0] not in self.commands and args[0] != "--help"):

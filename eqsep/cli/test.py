@@ -20,7 +20,6 @@ from eqsep.cli.labelled import InputSpec, check_some_label
 from eqsep.detector import Detector, learnt_before
 from eqsep.errors import UserError, counted
 from eqsep.evaluation import AssessedKind, Assessment, Interval, Names, Review, Share
-from eqsep.io.dialect import Layout
 from eqsep.io.files import cast
 from eqsep.labels import NORMAL, WITHOUT, read_row_labels
 from eqsep.report import write_report
@@ -32,9 +31,7 @@ from eqsep.tables.reading import Table
 def test(
     context: typer.Context,
     model: options.ModelFile,
-    rows: options.Rows,
-    label: options.Label,
-    normal: options.NormalHere = None,
+    spec: Annotated[InputSpec, options.Columns(label=options.Label, normal=options.NormalHere)],
     time: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="When: the highest scores of each day, and delays."),
@@ -70,12 +67,9 @@ def test(
         bool, typer.Option("--learnt-too", help="Measure even on rows that the model has learnt.")
     ] = False,
     report: options.Report = None,
-    *,
-    layout: Layout,
 ) -> None:
     """Test a model on labelled rows: what it finds and names, and does it keep its promise?"""
-    options.check_report_out(report, [model, *rows])
-    spec = options.input_spec(rows, layout, label=label, normal=normal)
+    options.check_report_out(report, [model, *spec.paths])
     review = ReviewSpec(
         top=top,
         time=time,
@@ -86,9 +80,9 @@ def test(
         persist=persist,
     )
     with print_warnings():
-        detector = load_detector(model, rows=rows, rate=false_alarm_rate)
+        detector = load_detector(model, rows=spec.paths, rate=false_alarm_rate)
         found = assess_files(detector, spec, review, learnt_too=learnt_too)
-    title = f"{model.name}, tested on {', '.join(Path(path).name for path in rows)}"
+    title = f"{model.name}, tested on {', '.join(Path(path).name for path in spec.paths)}"
     found = replace(found, title=title, command=options.this_command(context))
     if report is not None:
         write_report(found, report)  # before printing, which a closed pipe may end

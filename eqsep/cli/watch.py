@@ -90,7 +90,7 @@ def watch(
 
 
 class Selection:
-    """Rows that are selected as they come, of which a share may be false alarms."""
+    """Rows that are selected as they come; a share of them may be false alarms."""
 
     def __init__(self, detector: Detector, fdr: float) -> None:
         self._selector, self._fdr = OnlineSelector(detector, fdr=fdr), fdr
