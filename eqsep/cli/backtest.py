@@ -228,12 +228,12 @@ def _print_backtest(console: Screen, report: BacktestReport) -> None:
     ]
     for line in lines:
         console.print_line(line)
-    columns = ("", "looked at", "precision", "recall", "false alarms", "promised", "learning")
+    columns = ["", "looked at", "precision", "recall", "false alarms", "promised", "learning"]
     console.print(table(columns, _methods(found), wrapped=len(columns)))
     console.print("When each kind was caught; in brackets, of the rows before any label of it:")
     console.print(_kinds(found))
     console.print("Anomalies, and those that were caught:")
-    columns = ("from", "rows", "labels known", "anomalies", *found.methods)
+    columns = ["from", "rows", "labels known", "anomalies", *found.methods]
     console.print(table(columns, _periods(found), wrapped=len(columns)))
 
 

@@ -301,9 +301,10 @@ class RowReader:
     """
 
     def __init__(self, model: Model, *, persist: str | None = None, in_runs: bool = False) -> None:
-        self.model, self.runs, self.windows = model, Runs(), model.plan.windows
+        self.model, self.windows = model, model.plan.windows
         self.looks_back = in_runs or persist is not None or self.windows is not None
-        self.alarms = PersistentAlarms(1, 1) if persist is None else persistent_alarms(persist)
+        self.runs = Runs() if self.looks_back else None
+        self.alarms = None if persist is None else persistent_alarms(persist)
         self.grouped = GroupColumns().like(model.plan) if self.looks_back else GroupColumns()
         grouping = model.plan.holdout.grouping
         if self.looks_back and grouping is not None and grouping.columns[0] == "":
@@ -339,7 +340,7 @@ class RowReader:
 
     def persisting(self, alarm: np.ndarray, rows: Table) -> np.ndarray:
         """Which alarms stay: those of runs in which enough of the last rows are alarms."""
-        if not self.looks_back:
+        if self.alarms is None:
             return alarm
         return self.alarms.update(alarm, None if rows.groups is None else rows.groups.group)
 
