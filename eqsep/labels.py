@@ -326,7 +326,7 @@ def read_row_labels(
         return RowLabels(np.full(n_rows, UNLABELLED), kinds, labels)
     given = column(distinct)
     if labels is None:
-        some_missing = bool((place == UNLABELLED).any())
+        some_missing = known is not None or bool((place == UNLABELLED).any())
         labels = _first_labels(given, normal=normal, some_missing=some_missing)
     labels = labels.including(given)
     names = np.where(labels.encode(given) == 1, _names(given, labels), "").tolist()
@@ -367,7 +367,7 @@ def _names(given: np.ndarray, labels: Labels) -> np.ndarray:
 
 
 def _first_labels(given: np.ndarray, *, normal: Any, some_missing: bool) -> Labels:
-    """How labels are read. Beside missing ones no name need be the normal one."""
+    """How labels are read. If some rows have none, no name need be the normal one."""
     if some_missing and given.dtype.kind in "US":
         given = np.append(given, "normal" if normal is None else normal)
     return read_labels(given, normal=normal, one_class=True)

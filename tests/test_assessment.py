@@ -9,7 +9,7 @@ from scipy.stats import binom
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from eqsep import Detector
-from eqsep.cli.test import told_promise
+from eqsep.cli.test import promise_line
 from eqsep.detector.calibration import Calibration, Promise
 from eqsep.errors import UserError
 from eqsep.evaluation import Review, Share, assess, average_precision_by_kind, roc_auc_interval
@@ -249,4 +249,4 @@ def test_a_model_by_time_promises_new_time_blocks():
     found = assess(detector, X, np.full(500, "normal"))
     assert found.promised_for == "new time blocks"
     report = SimpleNamespace(assessment=found, rate=0.2)
-    assert "promised at most 20.00% of those of new time blocks" in told_promise(report)
+    assert "promised at most 20.00% of those of new time blocks" in promise_line(report)

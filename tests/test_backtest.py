@@ -196,9 +196,9 @@ def test_the_command_plays_files_back_and_writes_a_page(file, tmp_path):
     ("words", "message"),
     [
         (("--time", "kind"), "cannot be two of --label, --time and --drop"),
-        (("--time", "wen"), "'wen' is no column: .* Did you mean 'when'?"),
+        (("--time", "wen"), "'wen' is not a column: .* Did you mean 'when'?"),
         (("--time", "x0", "--every", "1d"), "--every must be a number of rows, as times are"),
-        (("--time", "when", "--against", "forest"), "is no method that can be retrained here"),
+        (("--time", "when", "--against", "forest"), "'forest' is not a known method"),
     ],
 )
 def test_the_command_refuses_in_a_sentence(file, words, message):

@@ -665,6 +665,34 @@ def test_explain_prints_what_the_library_says(folder, model, expected):
     assert every.stderr == ""
 
 
+def test_explain_names_rows_by_kept_columns(folder, model):
+    words = ("explain", model, folder / "new.csv", "--top", 1, "--most", 2, "--keep", "kind,amount")
+    new = payments(1)
+    found = re.findall(r"^row (\d+) \(kind (.*), amount (.*)\): ", done(*words), re.MULTILINE)
+    assert len(found) == 2
+    for number, kind, amount in found:
+        row = new.iloc[int(number) - 1]
+        assert (kind, float(amount)) == (row["kind"], row["amount"])
+    assert "'knd'" in run(*words[:-1], "knd").stderr
+
+
+def test_a_model_without_labels_learns_kinds_alone_where_that_is_said(tmp_path):
+    rng, model, kinds = np.random.default_rng(0), tmp_path / "m.eqsep", tmp_path / "kinds.csv"
+    pd.DataFrame(rng.normal(size=(300, 2)), columns=["a", "b"]).to_csv(
+        tmp_path / "normal.csv", index=False
+    )
+    far = pd.DataFrame(rng.normal(size=(60, 2)) + 9, columns=["a", "b"])
+    far.assign(kind=["dos", "probe", "worm"] * 20).to_csv(kinds, index=False)
+    done("fit", tmp_path / "normal.csv", "--out", model, "--landmarks", 50)
+    words = ("learn", model, kinds, "--label", "kind", "--out", model)
+    refused = run(*words)
+    assert refused.exit_code == 2
+    assert "It holds 'dos', 'probe', 'worm'. If these are all anomalies, pass" in refused.stderr
+    assert "seen kinds  dos, probe, worm" in done(*words, "--normal", "normal")
+    untested = run("test", model, kinds, "--label", "kind")
+    assert "column 'kind' holds no row that is normal" in untested.stderr
+
+
 def test_the_rate_of_false_alarms_can_be_another(folder, model, expected, tmp_path):
     rate = ("--false-alarm-rate", 0.2)
     done("score", model, folder / "new.csv", *rate, "--out", tmp_path / "s.parquet")

@@ -225,11 +225,11 @@ CASES = {
     ),
     "no kind to evaluate": (
         lambda c: ["evaluate", only(c, "normal"), "--label", "kind"],
-        "takes labelled anomalies, and column 'kind' holds none beside 'normal': label some",
+        "takes labelled anomalies, and column 'kind' holds only 'normal': label some",
     ),
     "unknown method": (
         lambda c: ["evaluate", c.good.rows, "--label", "kind", "--against", "oracle"],
-        "'oracle' is no known method: expected some of xgboost",
+        "'oracle' is not a known method: expected some of xgboost",
     ),
     "unknown kind": (lambda c: c.fit(c.good.rows, "--seen", "cold"), "--seen 'cold' is not a kind"),
     "dropped column absent": (lambda c: c.fit(c.good.rows, "--drop", "x"), "has no column 'x'"),
@@ -454,11 +454,11 @@ CASES = {
             *("learn", c.good.model, c.good.rows, "--label", "kind", "--normal", "ok"),
             *("--out", c.out),
         ],
-        "--normal 'ok' is no label in column 'kind', which holds 'hot', 'normal', 'stuck'. Name",
+        "--normal 'ok' is not a label in column 'kind', which holds 'hot', 'normal', 'stuck'. Name",
     ),
     "models apart": (
         lambda c: ["merge", c.good.model, c.good.other, "--out", c.out],
-        "have not the same encoding and landmarks",
+        "do not have the same encoding and landmarks",
     ),
     "one model to merge": (
         lambda c: ["merge", c.good.model, "--out", c.out],

@@ -127,7 +127,7 @@ def test_the_model_and_the_payments_go_together(printed, demo):
     assert len(result.stdout.splitlines()) == 1501
 
 
-@pytest.mark.parametrize(("place", "message"), [("file", "is no folder"), ("no/x", "no folder")])
+@pytest.mark.parametrize(("place", "message"), [("file", "is not a folder"), ("no/x", "no folder")])
 @pytest.mark.parametrize("more", [[], ["--theory"]])
 def test_a_bad_place_is_refused_before_any_work(tmp_path, monkeypatch, place, message, more):
     (tmp_path / "file").write_text("")

@@ -6,9 +6,9 @@ import socket
 import time
 
 import pytest
-from rich.console import Console
 
 from eqsep.cli import demo as live_demo
+from eqsep.cli.console import Screen
 from eqsep.demo.arrivals import ENTITY, FRAUDS, arriving, fitted_detector
 from eqsep.errors import UserError
 from eqsep.serve.alarms import Filter
@@ -37,7 +37,7 @@ def until_payments_arrive(asked, listener):
 def test_it_serves_payments_that_arrive(monkeypatch, tmp_path):
     monkeypatch.setattr("eqsep.serve.web.server.serve", until_payments_arrive)
     folder = tmp_path / "out" / "serve"
-    console = Console(file=io.StringIO(), width=300)
+    console = Screen(file=io.StringIO(), width=300)
     live_demo.serve_payments(console, tmp_path / "out", speed=200, port=0)
     told = console.file.getvalue()
     assert all(kind in told for kind in FRAUDS)
@@ -57,13 +57,13 @@ def test_it_serves_payments_that_arrive(monkeypatch, tmp_path):
 
 def test_what_cannot_be_is_said(tmp_path):
     with pytest.raises(UserError, match="--speed expects up to 1,000"):
-        live_demo.serve_payments(Console(), tmp_path, speed=0, port=0)
+        live_demo.serve_payments(Screen(), tmp_path, speed=0, port=0)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(UserError, match=f"127.0.0.1:{port} cannot be listened on"):
-            live_demo.serve_payments(Console(), tmp_path, speed=1, port=port)
+            live_demo.serve_payments(Screen(), tmp_path, speed=1, port=port)
 
 
 def test_frauds_come_in_bursts_on_few_cards():

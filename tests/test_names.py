@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from rich.console import Console
 from scipy.stats import betabinom
 
 from eqsep.cli import app
-from eqsep.cli.test import print_assessment, told_names
+from eqsep.cli.console import Screen
+from eqsep.cli.test import name_lines, print_assessment
 from eqsep.detector import Detector
 from eqsep.evaluation import NamedKind
 from eqsep.evaluation.names import names_given
@@ -78,7 +78,7 @@ def test_nothing_is_promised_of_a_kind_with_few_rows_nor_by_older_models():
 
 def test_the_command_says_both_shares_and_the_promise(report):
     names = report.assessment.names
-    told = told_names(names)
+    told = name_lines(names)
     assert list(told) == ["named right", "among names", "called unseen", "named unseen"]
     assert told["named right"].startswith(f"{names.alone.value:.2%} [")
     assert told["among names"].startswith(f"{names.among.value:.2%} [")
@@ -90,7 +90,7 @@ def test_the_command_says_both_shares_and_the_promise(report):
 
 def test_the_table_of_names_keeps_its_labels_at_80_columns(report):
     told = StringIO()
-    print_assessment(Console(width=80, file=told), report)
+    print_assessment(Screen(width=80, file=told), report)
     lines = [line.split() for line in told.getvalue().splitlines()]
     assert ["label", "alarms", "own", "name", "among", "several", "another", "unseen"] in lines
     for one in report.assessment.names.kinds:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from invoking import CliRunner
 
-from eqsep.cli import app
+from eqsep.cli import app, option_defaults, with_model
 from eqsep.cli.project import Project
 from eqsep.errors import UserError
 
@@ -126,12 +126,12 @@ def test_the_model_is_that_of_the_folder_unless_one_is_named(tmp_path):
     (tmp_path / "eqsep.toml").write_text('model = "m.eqsep"\nfalse_alarm_rate = 0.05\n')
     found = Project.read(tmp_path / "eqsep.toml")
     model = str(tmp_path / "m.eqsep")
-    assert found.arguments("score", ["rows.csv"]) == [model, "rows.csv"]
-    assert found.arguments("score", ["a.eqsep", "rows.csv"]) == ["a.eqsep", "rows.csv"]
-    assert found.arguments("fit", ["rows.csv"]) == ["rows.csv"]
-    assert found.arguments("serve", ["token", "ada"]) == ["token", "ada"]
-    assert found.defaults("fit", []) == {"false_alarm_rate": 0.05, "out": model}
-    assert found.defaults("score", ["rows.csv", "--fdr", "0.1"]) == {}
+    assert with_model(found, "score", ["rows.csv"]) == [model, "rows.csv"]
+    assert with_model(found, "score", ["a.eqsep", "rows.csv"]) == ["a.eqsep", "rows.csv"]
+    assert with_model(found, "fit", ["rows.csv"]) == ["rows.csv"]
+    assert with_model(found, "serve", ["token", "ada"]) == ["token", "ada"]
+    assert option_defaults(found, "fit", []) == {"false_alarm_rate": 0.05, "out": model}
+    assert option_defaults(found, "score", ["rows.csv", "--fdr", "0.1"]) == {}
 
 
 def test_the_model_of_the_project_is_found_from_its_folder(fitted, monkeypatch):
@@ -166,6 +166,22 @@ def test_a_column_that_the_command_line_uses_is_not_left_out(fitted):
     rows = fitted / "sensors.csv"
     words = ("--time", "id", "--every", 100, "--delay", 50, "--first", 100, "--against", "")
     assert "hot" in run("backtest", rows, *words, "--landmarks", 30).stdout
+
+
+def test_a_changed_drop_is_noted_until_the_next_fit(folder, tmp_path):
+    text = (folder / "sensors.csv").read_text()
+    (tmp_path / "sensors.csv").write_text(text)
+    project, rows = tmp_path / "eqsep.toml", tmp_path / "sensors.csv"
+    rest = 'model = "m.eqsep"\nlabel = "status"\nnormal = "Ok"\nlandmarks = 50\n'
+    project.write_text(rest + 'drop = ["id", "note"]\n')
+    run("fit", rows)
+    assert "drop in" not in run("score", rows).stderr
+    project.write_text(rest + 'drop = ["id", "day"]\n')
+    note = "Note: drop in eqsep.toml is not what the model was fitted by: it was fitted with 'day' "
+    for words in (("score", rows), ("explain", rows), ("info", tmp_path / "m.eqsep")):
+        assert f"{note}and without 'note'. To apply" in run(*words).stderr
+    run("fit", rows)
+    assert "drop in" not in run("score", rows).stderr
 
 
 def test_a_missing_model_is_said_in_words_of_the_project(tmp_path):

@@ -145,7 +145,7 @@ def test_kinds_with_few_labels_are_measured_too(rows):
 
 @pytest.mark.parametrize(
     ("place", "message"),
-    [(".", "is no file"), ("none/r.html", "There is no folder"), ("m", "are both")],
+    [(".", "is not a file"), ("none/r.html", "There is no folder"), ("m", "are both")],
 )
 def test_a_bad_place_for_the_report_is_refused_before_the_work(rows, place, message):
     words = ("--label", "kind", "--out", rows.parent / "m", "--report", rows.parent / place)
@@ -164,8 +164,8 @@ def test_evaluate_writes_a_report(rows):
     result = run("evaluate", rows, *words)
     assert result.exit_code == 0, result.output
     read = Page(path.read_text())
-    again = f"eqsep evaluate {rows} --label kind --normal ok --drop id"
-    again += " --unlabelled doubted --landmarks 60"
+    again = f"eqsep evaluate {rows} --label kind --normal ok --drop id --unlabelled doubted"
+    again += " --landmarks 60 --random-state 0 --report report.html"
     assert any(again in command for command in read.commands())
     assert read.rows("Rows by kind")[1] == ["normal", "480"]
     assert 'Normal rows are those labelled "ok".' in read.whole

@@ -179,7 +179,7 @@ REFUSED = {
     ),
     "a column that is called as a result": (
         lambda f: ["suspects", f / "m.eqsep", _scored(f), "--label", "kind"],
-        "Column 'score' is called as one of the results",
+        "Column 'score' has the name of one of the results",
     ),
 }
 

@@ -133,7 +133,10 @@ SAID = {  # how each topic comes about, and words of the command on it
         "empty where a value is not known.",
     ),
     "GuessedLabelWarning": (lambda: read_labels(["a", "b"]), "--normal b, for example."),
-    "many_names": (lambda: read_labels(["a", "b", "c"]), "--normal a, for example."),
+    "many_names": (
+        lambda: read_labels(["a", "b", "c"]),
+        "If all of them are kinds of anomaly, pass --normal normal.",
+    ),
     "many_numbers": (lambda: read_labels([1, 2, 3]), "go by names, not numbers: write names, or"),
     "no_label": (lambda: without_labels([None, None]), "Leave out --label to learn all rows"),
     "no_normal_label": (

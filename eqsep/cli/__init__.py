@@ -1,18 +1,29 @@
-"""The command `eqsep`: which commands there are. Each lives in a module of its own.
+"""The command `eqsep`: its commands, and what the project file adds to their options.
 
 A command's module is imported when the command runs, so `eqsep --help` imports none of them.
 """
 
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.main import get_command
 
 from eqsep import __version__
-from eqsep.cli.console import CommandGroup, Screen, debugging, project_path, verbose
-from eqsep.cli.project import Project, check_model_named
+from eqsep.cli.console import CommandGroup, Screen, debugging, verbose
+from eqsep.cli.project import (
+    COLUMN_LISTS,
+    ENDING,
+    NAME,
+    Project,
+    current_project,
+    quoted_column,
+)
+from eqsep.errors import UserError
 
 
 class Command(NamedTuple):
@@ -64,16 +75,85 @@ class _Commands(CommandGroup):
         found: Any = super().resolve_command(ctx, args)  # fails where there is no such command
         name, _, words = found
         command = self.plain(load(name), ctx)
-        project_path.set("")
-        project = None if name == "init" else Project.found(words)
+        current_project.set(None)
+        project = None if name == "init" else _project_near(words)
+        current_project.set(project)
         if project is None:
-            check_model_named(name, words)
+            _check_model_named(name, words)
         else:
-            project_path.set(str(project.path))
-            defaults = project.defaults(name, words)
-            ctx.default_map = {name: defaults | dict.fromkeys(("run",), defaults)}
-            words = project.arguments(name, words)
+            defaults = option_defaults(project, name, words)
+            ctx.default_map = {name: defaults | {"run": defaults}}  # of eqsep serve run
+            words = with_model(project, name, words)
         return name, command, words
+
+
+_COLUMN_OPTIONS = {"--label", "--time", "--group", "--entity"}  # a column that is used
+_MODEL_IS_OUT = ("fit", "learn", "forget")  # the model is what these write
+_TAKE_BOTH = ("score", "explain", "learn", "forget", "suspects", "test", "watch")
+_MODEL_IS_FIRST = (*_TAKE_BOTH, "info", "export", "serve")
+
+
+def _project_near(words: Sequence[str]) -> Project | None:
+    """The project file next to a file that the command line names, or in this folder."""
+    paths = [Path(word) for word in words if word and not word.startswith("-")]
+    folders = [path if path.is_dir() else path.parent for path in paths if path.exists()]
+    for folder in dict.fromkeys([*folders, Path()]):
+        if (folder / NAME).is_file():
+            return Project.read(folder / NAME)
+    return None
+
+
+def option_defaults(project: Project, command: str, words: Sequence[str]) -> dict[str, Any]:
+    """The options of a command that the project file gives."""
+    given = project.options
+    used = {value for option, value in pairwise(words) if option in _COLUMN_OPTIONS}
+    if "drop" in given:  # the command line wins
+        given["drop"] = [name for name in given["drop"] if name not in used]
+    for key in given.keys() & set(COLUMN_LISTS):
+        given[key] = list(map(quoted_column, given[key]))
+    if command in _MODEL_IS_OUT and project.model is not None:
+        given["out"] = project.model
+    if "--fdr" in words:  # another promise
+        given.pop("false_alarm_rate", None)
+    if "--like" in words:  # that model has settled them
+        given = {key: value for key, value in given.items() if key not in ("window", "unlabelled")}
+    return given
+
+
+def with_model(project: Project, command: str, words: list[str]) -> list[str]:
+    """The words of a command line, with the model of the project first if they name none."""
+    if project.model is None or command not in _MODEL_IS_FIRST or "--help" in words:
+        return words
+    if command == "serve" and words[:1] in (["replay"], ["token"]):
+        return words
+    return words if any(map(_names_model, _positional(words))) else [project.model, *words]
+
+
+def _check_model_named(command: str, words: Sequence[str]) -> None:
+    """Refuse a command line without a model where no project file names one."""
+    if "--help" in words:
+        return
+    if command == "fit" and not any(word.startswith("--out") for word in words):
+        raise UserError("Where does the model go? Pass --out MODEL, or run eqsep init first.")
+    files = list(_positional(words))
+    if command in _TAKE_BOTH and len(files) == 1 and not _names_model(files[0]):
+        raise UserError(
+            f"Which model? Pass its file before {files[0]}, or name it in {NAME}, as eqsep init "
+            f"does."
+        )
+
+
+def _positional(words: Sequence[str]) -> Iterator[str]:
+    """The words that are not options or the values of `--out` and the like."""
+    for before, word in pairwise(["", *words]):
+        if not word.startswith("-") and before not in ("--out", "--like", "--shadow"):
+            yield word
+
+
+def _names_model(word: str) -> bool:
+    from eqsep.cli.inputs import is_model  # slow
+
+    return word.endswith(ENDING) or is_model(Path(word))
 
 
 app = typer.Typer(cls=_Commands, no_args_is_help=True, pretty_exceptions_show_locals=False)

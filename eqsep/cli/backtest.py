@@ -1,50 +1,25 @@
-"""The options of `eqsep backtest`."""
+"""`eqsep backtest`: labelled rows replayed in time order."""
 
-import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import RenderableType
 from rich.table import Table as Shown
 from rich.text import Text
 
 from eqsep import evaluation
-from eqsep.cli.console import Screen, print_warnings, progress
+from eqsep.cli import options
+from eqsep.cli.console import Screen, print_warnings, progress, table
 from eqsep.cli.inputs import load_detector
 from eqsep.cli.labelled import InputSpec
-from eqsep.cli.options import (
-    Categorical,
-    Drop,
-    Label,
-    Landmarks,
-    Normal,
-    Ordered,
-    Report,
-    Rows,
-    Seed,
-    check_report_out,
-    input_spec,
-    options_of,
-    reads_tables,
-)
 from eqsep.detector import Detector, learnt_before
 from eqsep.errors import UserError, counted, did_you_mean, quoted
-from eqsep.evaluation import (
-    Backtest,
-    Contender,
-    Fixed,
-    Learning,
-    Retrained,
-    Schedule,
-    Share,
-)
+from eqsep.evaluation import Backtest, Contender, Fixed, Learning, Retrained, Schedule, Share
 from eqsep.evaluation.peers import PEERS
-from eqsep.io.dialect import Layout
 from eqsep.labels import NORMAL, natural_order
 from eqsep.progress import phase
 from eqsep.report import write_report
@@ -52,16 +27,23 @@ from eqsep.report.timelines import BacktestReport
 from eqsep.tables.reading import Column, Table, UnreadableError
 
 
-@reads_tables
+@options.reads_tables
 def backtest(
-    rows: Rows,
-    label: Label,
+    context: typer.Context,
+    spec: Annotated[
+        InputSpec,
+        options.Columns(
+            label=options.Label,
+            normal=options.Normal,
+            drop=options.Drop,
+            categorical=options.Categorical,
+            ordered=options.Ordered,
+        ),
+    ],
     time: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="Dates, or numbers that put rows in order."),
     ] = None,
-    ordered: Ordered = False,
-    normal: Normal = None,
     every: Annotated[
         str, typer.Option(metavar="SPAN", help="A period: 1d, 12h; of numbers, so many rows.")
     ] = "1d",
@@ -79,7 +61,7 @@ def backtest(
         int, typer.Option(metavar="N", help="The labelled rows that the first model takes.")
     ] = 500,
     refit: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Fit anew before each N periods; else never.")
+        int, typer.Option(metavar="N", min=0, help="Fit again every N periods; else never.")
     ] = 0,
     pending: Annotated[
         bool, typer.Option("--pending", help="Rows teach before their label comes, without one.")
@@ -89,33 +71,26 @@ def backtest(
         typer.Option(metavar="METHODS", help="Retrained each period: random-forest,xgboost; or ''"),
     ] = "random-forest",
     shadow: Annotated[
-        Path | None, typer.Option(metavar="MODEL", help="Runs beside, and stays as it is.")
+        Path | None, typer.Option(metavar="MODEL", help="Runs too, and stays as it is.")
     ] = None,
-    drop: Drop = None,
-    categorical: Categorical = None,
-    landmarks: Landmarks = None,
-    random_state: Seed = 0,
-    report: Report = None,
-    *,
-    layout: Layout,
+    landmarks: options.Landmarks = None,
+    random_state: options.Seed = 0,
+    report: options.Report = None,
 ) -> None:
     """Replay labelled rows in time: what would have been caught, with labels that come late?"""
-    check_report_out(report, [*rows, *([] if shadow is None else [shadow])])
-    spec = input_spec(
-        rows, layout, label=label, normal=normal, drop=drop, names=categorical, ordered=ordered
-    )
-    settings: dict[str, Any] = {"random_state": random_state}
-    settings |= {} if landmarks is None else {"n_landmarks": landmarks}
+    options.check_report_out(report, [*spec.paths, *([] if shadow is None else [shadow])])
+    settings = {"n_landmarks": landmarks, "random_state": random_state}
     rivals = Rivals(settings=settings, refit=refit, pending=pending, against=against, shadow=shadow)
     schedule = Schedule(every=every, delay=delay, verdict=verdict, alarms=alarms, first=first)
     with print_warnings(), progress("eqsep backtest", "reading"):
         found = backtest_files(spec, time, schedule, rivals)
+    found = replace(found, command=options.this_command(context))
     if report is not None:
         write_report(found, report)
     console = Screen()
-    tell_backtest(console, found)
+    _print_backtest(console, found)
     if report is not None:
-        console.print(f"\nreport: {report}", soft_wrap=True, markup=False)
+        console.print_line(f"\nreport: {report}")
 
 
 _LINES = 20  # periods that are printed; of more, several are one line
@@ -124,35 +99,17 @@ _PEERS = {name.lower().replace(" ", "-"): PEERS[name] for name in ("random fores
 
 @dataclass(frozen=True, kw_only=True)
 class Rivals:
-    """Who runs: the detector and how it learns, methods that are retrained, a shadow.
+    """Who runs: the detector with its settings, methods that are retrained, a fixed model."""
 
-    Attributes
-    ----------
-    settings : mapping
-        Parameters of the detector.
-    refit : int
-    pending : bool
-    against : str
-        Names of other methods, with commas between them.
-    shadow : Path or None
-        A model that stays as it is.
-    """
-
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    refit: int = 0
-    pending: bool = False
-    against: str = "random-forest"
-    shadow: Path | None = None
+    settings: Mapping[str, Any]
+    refit: int
+    pending: bool
+    against: str
+    shadow: Path | None
 
     def contenders(self, model: Detector | None) -> dict[str, Contender]:
         """All of them by name, the detector first; refuses unknown ones."""
-        names = list(dict.fromkeys(filter(None, map(str.strip, self.against.split(",")))))
-        unknown = [name for name in names if name not in _PEERS]
-        if unknown:
-            raise UserError(
-                f"--against {quoted(unknown)} is no method that can be retrained here: expected "
-                f"some of {', '.join(_PEERS)}.{did_you_mean(unknown, list(_PEERS))}"
-            )
+        names = options.method_names(self.against, _PEERS)
         detector, seed = Detector(**self.settings), self.settings["random_state"]
         detector.check_parameters()
         found: dict[str, Contender] = {
@@ -188,7 +145,7 @@ def backtest_files(
     kind = np.where(texts == labels.normal, NORMAL, texts).astype(str)
     _check_kinds(kind, str(spec.label))
     if model is not None:
-        notes += _of_shadow(model, rows, kind, str(rivals.shadow), time=time)
+        notes += _check_shadow(model, rows, kind, str(rivals.shadow), time=time)
     phase("playing back")
     found = evaluation.backtest(contenders, rows, kind, time=at[known], schedule=schedule)
     kinds, times = np.unique(kind, return_counts=True)
@@ -198,7 +155,6 @@ def backtest_files(
         found=found,
         counts={NORMAL: counts.pop(NORMAL)} | counts,
         notes=tuple(notes),
-        command=_command(spec, time, schedule, rivals),
     )
 
 
@@ -207,7 +163,7 @@ def _timed(rows: Table, time: str) -> tuple[Table, np.ndarray]:
     columns = {column.name: column for column in rows.columns}
     if time not in columns:
         raise UserError(
-            f"--time {time!r} is no column: the columns are {quoted(columns)}."
+            f"--time {time!r} is not a column: the columns are {quoted(columns)}."
             f"{did_you_mean([time], list(columns))}"
         )
     kept = [column for column in rows.columns if column.name != time]
@@ -242,10 +198,10 @@ def _check_kinds(kind: np.ndarray, label: str) -> None:
         )
 
 
-def _of_shadow(
+def _check_shadow(
     model: Detector, rows: Table, kind: np.ndarray, name: str, *, time: str | None
 ) -> list[str]:
-    """Refuse a model that learns from the times; say where it has learnt the rows already."""
+    """Refuse a model that learns from the times; note if it has learnt the rows already."""
     encoder = model.plan_.encoder
     if time is not None and time in (encoder.names or ()) and time not in encoder.dropped:
         raise UserError(
@@ -260,24 +216,7 @@ def _of_shadow(
     return []
 
 
-def _command(spec: InputSpec, time: str | None, schedule: Schedule, rivals: Rivals) -> str:
-    """The words that make the same backtest again."""
-    options: list[tuple[str, Any]] = [("--label", spec.label), ("--time", time)]
-    options += [("--normal", label) for label in spec.normal]
-    options += [(f"--{name}", value) for name, value in vars(schedule).items()]
-    options += [("--refit", rivals.refit or None), ("--against", rivals.against)]
-    options += [("--shadow", rivals.shadow), ("--landmarks", rivals.settings.get("n_landmarks"))]
-    options += [("--random-state", rivals.settings["random_state"])]
-    options += [("--drop", name) for name in spec.drop] + [
-        ("--categorical", name) for name in spec.names
-    ]
-    words = [word for name, value in options if value is not None for word in (name, str(value))]
-    words += ["--pending"] * rivals.pending + ["--ordered"] * spec.ordered
-    words += options_of(spec.layout)
-    return shlex.join(["eqsep", "backtest", *spec.paths, *words, "--report", "report.html"])
-
-
-def tell_backtest(console: Console, report: BacktestReport) -> None:
+def _print_backtest(console: Screen, report: BacktestReport) -> None:
     """What each method caught, when it first caught each kind, and period by period."""
     found = report.found
     tested = sum(one.rows for one in found.periods)
@@ -288,29 +227,29 @@ def tell_backtest(console: Console, report: BacktestReport) -> None:
         *report.notes,
     ]
     for line in lines:
-        console.print(line, markup=False, soft_wrap=True)
-    console.print(_methods(found))
+        console.print_line(line)
+    columns = ["", "looked at", "precision", "recall", "false alarms", "promised", "learning"]
+    console.print(table(columns, _methods(found), wrapped=len(columns)))
     console.print("When each kind was caught; in brackets, of the rows before any label of it:")
     console.print(_kinds(found))
     console.print("Anomalies, and those that were caught:")
-    console.print(_periods(found))
+    columns = ["from", "rows", "labels known", "anomalies", *found.methods]
+    console.print(table(columns, _periods(found), wrapped=len(columns)))
 
 
-def _methods(found: Backtest) -> Shown:
-    shown = _table("", "looked at", "precision", "recall", "false alarms", "promised", "learning")
+def _methods(found: Backtest) -> Iterator[tuple[RenderableType, ...]]:
     for name in found.methods:
-        false = (Text("–"), "–")
+        false: tuple[RenderableType, ...] = ("–", "–")
         if name in found.promised:
             promised = f"{found.promised[name]:.2%}: {found.verdict(name)}"
             false = (_share(found.false_alarms[name], 2), promised)
         shares = _share(found.precision[name]), _share(found.recall[name])
         looked = f"{found.precision[name].total:,}"
-        shown.add_row(Text(name), looked, *shares, *false, f"{found.seconds[name]:.1f} s")
-    return shown
+        yield Text(name), looked, *shares, *false, f"{found.seconds[name]:.1f} s"
 
 
 def _kinds(found: Backtest) -> Shown:
-    shown = _table("kind", "first row")
+    shown = table(("kind", "first row"), (), wrapped=2)
     for method in found.methods:
         shown.add_column(Text(method))
     for place, one in enumerate(found.kinds[found.methods[0]]):
@@ -323,19 +262,10 @@ def _kinds(found: Backtest) -> Shown:
     return shown
 
 
-def _periods(found: Backtest) -> Shown:
-    shown = _table("from", "rows", "labels known", "anomalies", *found.methods)
+def _periods(found: Backtest) -> Iterator[tuple[str, ...]]:
     for one in found.folded(_LINES):
         counts = (one.rows, one.known, one.anomalies, *(one.caught[m] for m in found.methods))
-        shown.add_row(one.name, *(f"{n:,}" for n in counts))
-    return shown
-
-
-def _table(*columns: str) -> Shown:
-    shown = Shown(box=SIMPLE_HEAD, padding=0)
-    for i, column in enumerate(columns):
-        shown.add_column(Text(column), justify="right" if i else "left")
-    return shown
+        yield one.name, *(f"{n:,}" for n in counts)
 
 
 def _share(share: Share, digits: int = 1) -> Text:

@@ -1,7 +1,7 @@
 """The console: what commands print, and the command's words for errors and warnings.
 
 The library words its messages for Python and knows no option. The command keeps what is wrong and
-replaces the hint by its own, where `HINTS` has one for the message's topic.
+replaces the hint by the one that `HINTS` has for the message's topic.
 """
 
 import os
@@ -9,37 +9,40 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from datetime import timedelta
 from threading import Event, Lock, Thread
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from typer.core import TyperGroup
 
+from eqsep.cli.project import current_project
 from eqsep.errors import Message, Note, ParameterError, UserError, joined, visible
 from eqsep.files import ENDING_SIGNALS
 from eqsep.progress import reported_to
 
+if TYPE_CHECKING:
+    from rich.table import Table
+
 debugging = ContextVar("debugging", default=False)  # whether every error keeps its traceback
-project_path: ContextVar[str] = ContextVar("project_path", default="")  # whose options are used
 verbose = ContextVar("verbose", default=False)  # whether notes come with their details
-BROKEN_PIPE = 141  # as a shell says of a command that SIGPIPE has ended
-FAULT = 70  # of the software: EX_SOFTWARE of BSD, as 1 says something else here
+BROKEN_PIPE = 141  # the exit code that shells give a command ended by SIGPIPE
+FAULT = 70  # EX_SOFTWARE of BSD, as exit code 1 has another meaning here
 _LOOK = 1.0  # seconds after which a log looks whether a line is due
 _MINUTE = 60.0  # seconds
 _WIDTH = 30  # characters of a bar
 _USAGE_ERROR: Any = typer.BadParameter.__base__  # of all mistakes in a command line
 _LONGEST_WORD = 1000  # characters: longer ones are shown in part
-TERMINATED = [128 + number for number in ENDING_SIGNALS]  # likewise of these
+TERMINATED = [128 + number for number in ENDING_SIGNALS]  # exit codes after these signals
 
 
 class Screen(Console):
-    """Standard output, or standard error; that nobody reads it any more is an error like others."""
+    """Standard output, or standard error. A closed pipe is an error like any other."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(highlight=False, **options)
@@ -47,12 +50,43 @@ class Screen(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterator[Segment]:
-        """What is shown; nothing of it is a command to the terminal but Rich's own styles."""
+        """What is shown: of control characters only those of Rich's own styles."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else visible(text), style, control)
 
     def on_broken_pipe(self) -> None:
-        raise BrokenPipeError  # Rich would end with exit code 1, which says something else here
+        raise BrokenPipeError  # Rich would end with exit code 1, which has another meaning here
+
+    def print_line(self, text: object) -> None:
+        """Print text as it is: not wrapped, and without markup."""
+        self.print(text, markup=False, soft_wrap=True)
+
+    def print_lines(self, named: Mapping[str, str], *, width: int = 11) -> None:
+        """Print lines after their names."""
+        for name, text in named.items():
+            self.print_line(f"{name:{width}} {text}")
+
+
+def table(
+    columns: Sequence[str],
+    rows: Iterable[Iterable[RenderableType]],
+    *,
+    left: int = 1,
+    wrapped: int = 1,
+    padding: int = 0,
+) -> "Table":
+    """A table with its first columns flush left, the others flush right; the first may wrap."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=SIMPLE_HEAD, padding=(0, padding), pad_edge=padding == 0)
+    for i, column in enumerate(columns):
+        justify: Any = "left" if i < left else "right"
+        shown.add_column(Text(column), justify=justify, no_wrap=i >= wrapped, vertical="bottom")
+    for row in rows:
+        shown.add_row(*row)
+    return shown
 
 
 class CommandGroup(TyperGroup):
@@ -86,8 +120,7 @@ def _without_flag_types(params: Any) -> Any:
 def print_errors() -> Iterator[None]:
     """Turn an error that the user can mend into its message and exit code 2.
 
-    Any other is a fault of the software: its traceback is shown, and it has an exit code of its
-    own. With `eqsep --debug …` errors of users keep their traceback too.
+    Any other error is a fault of the software, with a traceback and its own exit code.
     """
     try:
         yield
@@ -95,73 +128,54 @@ def print_errors() -> Iterator[None]:
         sys.stdout = None  # or its flush at the end fails again
         raise typer.Exit(BROKEN_PIPE) from error
     except SystemExit as end:
-        if (
-            isinstance(end.code, int) and end.code in TERMINATED
-        ):  # all is in order, but for a thread that waits for the input:
-            os._exit(end.code)  # the interpreter would abort on it
+        if isinstance(end.code, int) and end.code in TERMINATED:
+            os._exit(end.code)  # the interpreter would abort on a thread that waits for the input
         raise
-    except (UserError, OSError) as error:
-        if debugging.get():
-            raise
-        with suppress(BrokenPipeError):
-            print_stderr(f"Error: {sentence(error)}", style="red")
-            if project_path.get():
-                print_stderr(f"Note: some options are those of {project_path.get()}.")
-        raise typer.Exit(2) from error
     except (typer.Exit, typer.Abort, _USAGE_ERROR):
         raise
-    except MemoryError as error:
-        with suppress(BrokenPipeError):
-            print_stderr(
-                "Error: There is not enough memory. Take fewer rows or columns.", style="red"
-            )
-        raise typer.Exit(2) from error
     except Exception as error:
-        if debugging.get():
+        if debugging.get() and not isinstance(error, MemoryError):
             raise
+        is_fault = not isinstance(error, UserError | OSError | MemoryError)
         with suppress(BrokenPipeError):
-            print_stderr("".join(traceback.format_exception(error)))
-            print_stderr(
-                "This is a fault of eqsep, not of your input: please report it.", style="red"
-            )
-        raise typer.Exit(FAULT) from error
+            (_print_fault if is_fault else _print_mistake)(error)
+        raise typer.Exit(FAULT if is_fault else 2) from error
+
+
+def _print_fault(error: Exception) -> None:
+    print_stderr("".join(traceback.format_exception(error)))
+    print_stderr("This is a fault of eqsep, not of your input: please report it.", style="red")
+
+
+def _print_mistake(error: Exception) -> None:
+    if isinstance(error, MemoryError):
+        error = UserError("There is not enough memory. Take fewer rows or columns.")
+    print_stderr(f"Error: {sentence(error)}", style="red")
+    project = current_project.get()
+    if project is not None:
+        print_stderr(f"Note: some options are those of {project.path}.")
 
 
 @contextmanager
 def print_warnings() -> Iterator[list[str]]:
-    """Collect what is warned of, each message once, and say it at the end.
-
-    The list holds it then; what is put into it meanwhile is said too.
-    """
+    """Collect warnings, and print each message once at the end; the list then holds them."""
     messages: list[str] = []
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             yield messages
-    finally:  # notes, even before an error, of which they may be the reason
-        told = [w.message for w in caught if issubclass(w.category, UserWarning)]
-        for note in dict.fromkeys(sentence(m) for m in told if isinstance(m, Note)):
+    finally:  # notes even before an error: they may be the reason
+        found = [w.message for w in caught if issubclass(w.category, UserWarning)]
+        for note in dict.fromkeys(sentence(m) for m in found if isinstance(m, Note)):
             print_stderr(f"Note: {note}")
-    warned = [sentence(m) for m in told if not isinstance(m, Note)]
-    messages[:] = dict.fromkeys([*warned, *messages])
+    messages[:] = dict.fromkeys(sentence(m) for m in found if not isinstance(m, Note))
     for message in messages:
         print_stderr(f"Warning: {message}", style="yellow")
 
 
 class Job:
-    """Work under way: its phase, what share of that is done, and the time left.
+    """The work of a command: its phase, what share of that is done, and the time left.
 
-    Parameters
-    ----------
-    command : str
-        Whose work it is.
-    first : str
-        The first phase.
-    clock : callable
-        The time in seconds.
-
-    Examples
-    --------
     >>> job = Job("eqsep fit", "reading")
     >>> job.phase("learning", total=4)
     >>> job.advance(4)
@@ -179,13 +193,10 @@ class Job:
     def phase(self, name: str, total: float | None = None, unit: str = "") -> None:
         """Begin another phase, of so many units where that is known."""
         self.name, self.note = name, ""  # the note is shown with the phase
-        self._count(total, unit)
+        self.expect(total, unit)
 
-    def expect(self, total: float, unit: str = "") -> None:
+    def expect(self, total: float | None, unit: str = "") -> None:
         """Begin to count the present phase, of so many units."""
-        self._count(total, unit)
-
-    def _count(self, total: float | None, unit: str) -> None:
         with self._lock:
             self.total, self.unit, self.done = total, unit, 0.0
             self._counting_since = self._clock()
@@ -247,18 +258,8 @@ def progress(
 ) -> Iterator[Job]:
     """A job to which the library reports, shown on standard error.
 
-    On a terminal it is a bar, which is gone in the end; elsewhere a line a minute.
-
-    Parameters
-    ----------
-    command : str
-        Whose work it is, for the lines.
-    first : str
-        The first phase.
-    prints : bool, default=False
-        Whether results go to standard output meanwhile: a terminal shows these, and no bar.
-    clock : callable
-        The time in seconds.
+    On a terminal it is a bar, which is gone in the end; elsewhere a line a minute. A command that
+    `prints` results meanwhile has no bar on the same terminal.
     """
     job, console = Job(command, first, clock=clock), Screen(stderr=True)
     shown: AbstractContextManager[Any] = nullcontext()
@@ -312,18 +313,21 @@ def _drawn(job: Job, console: Screen) -> AbstractContextManager[Any]:
 
 
 def print_stderr(message: str, *, style: str | None = None) -> None:
-    """Say it on standard error."""
-    console = Screen(stderr=True, markup=False)
-    console.print(message, style=style, soft_wrap=True)
+    """Print a line on standard error."""
+    Screen(stderr=True, markup=False).print(message, style=style, soft_wrap=True)
+
+
+def print_written(text: str, out: str) -> None:
+    """Print what was written to a file; on standard error if that is standard output."""
+    if out == "-":
+        print_stderr(text)
+    else:
+        Screen().print_line(f"{text}: {out}")
 
 
 def sentence(message: Exception | str) -> str:
     """What an error or a warning says to users of the command, in one line.
 
-    Of the system's errors it is the file and what is the matter.
-
-    Examples
-    --------
     >>> from eqsep.errors import ParameterError
     >>> sentence(FileNotFoundError(2, "No such file or directory", "rows.csv"))
     'rows.csv: no such file or directory.'
@@ -343,10 +347,8 @@ def sentence(message: Exception | str) -> str:
 
 
 def format_counts(counts: Mapping[str, int]) -> str:
-    """How many rows there are of each label, of which some may be numbers.
+    """How many rows there are of each label.
 
-    Examples
-    --------
     >>> format_counts({"normal": 1200, "leak": 3}), format_counts({"0": 1200, "1": 3})
     ('1,200 normal, 3 leak', '1,200 labelled 0, 3 labelled 1')
     """
@@ -373,7 +375,8 @@ HINTS = {  # by topic, made of the message's fields
     "unlike_batches": "Pass files of one table, empty where a value is not known.",
     # labels
     "GuessedLabelWarning": "Say which one is: --normal {label}, for example.",
-    "many_names": "Say which of these names is the normal one: --normal {label}, for example.",
+    "many_names": "Say which of these names is the normal one: --normal LABEL. If all of them are "
+    "kinds of anomaly, pass --normal normal.",
     "many_numbers": "Several kinds of anomaly go by names, not numbers: write names, or label "
     "normal rows 0 and all others 1.",
     "no_label": "Leave out --label to learn all rows as normal ones, or check where the labels "
@@ -417,7 +420,7 @@ HINTS = {  # by topic, made of the message's fields
     "mixed_column_or_missing": "Correct it, leave the column out with --drop, or take it with "
     "--categorical. If that is a missing value, pass --missing {word!r}.",
     "ragged_row": "Correct it, or set such rows aside with --bad-rows FILE.",
-    "damaged_watch": "Name another file as --state: it is written anew.",
+    "damaged_watch": "Name another file as --state: it will be written.",
     "lone_cost": "Pass both --cost-alarm and --cost-miss, or neither.",
     "no_first_model": "Pass more rows, a shorter --delay, or a lower --first.",
 }
@@ -432,8 +435,6 @@ DETAILS = {  # by topic, shown with --verbose
 def in_command(message: Message) -> str:
     """What the command says where the library gives this message.
 
-    Examples
-    --------
     >>> in_command(ParameterError("false_alarm_rate", expected="a number above 0", got=-1))
     '--false-alarm-rate must be a number above 0, got -1.'
     """
@@ -451,8 +452,6 @@ def in_command(message: Message) -> str:
 def option(parameter: str) -> str:
     """The option that stands for a parameter.
 
-    Examples
-    --------
     >>> option("unseen_rate"), option("n_landmarks")
     ('--unseen-rate', '--landmarks')
     """

@@ -1,6 +1,5 @@
-"""The options of `eqsep data`."""
+"""`eqsep data`: list, find and download the real data sets."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -23,13 +22,18 @@ DataHome = Annotated[
 @app.command("list")
 def list_data() -> None:
     """The data sets that can be fetched, with their files."""
-    list_files()
+    for file in DATA_FILES:  # lines, not a table: an address is of use only as a whole
+        Screen().print_line(f"{_path(file)}{file.size:>10,} bytes  {file.url}")
 
 
 @app.command()
 def where(data_home: DataHome = None) -> None:
     """Which of the files are in the data folder."""
-    show_states(data_home)
+    source = "the addresses of `eqsep data list`"
+    home = named_home(data_home, wanted="data sets", source=source)
+    Screen().print_line(f"Data folder: {home}")
+    for file in DATA_FILES:
+        Screen().print_line(f"{_path(file)}{state_of(file, home)}")
 
 
 @app.command()
@@ -37,27 +41,7 @@ def fetch(
     data_sets: Annotated[list[str], typer.Argument(metavar="DATA_SET...")],
     data_home: DataHome = None,
 ) -> None:
-    """Download data sets and check them; what is there already is not fetched again."""
-    fetch_files(data_sets, data_home)
-
-
-def list_files() -> None:
-    """Print every file with its size and address."""
-    for file in DATA_FILES:  # lines, not a table: an address is of use only as a whole
-        Screen().print(f"{_path(file)}{file.size:>10,} bytes  {file.url}", soft_wrap=True)
-
-
-def show_states(data_home: Path | None) -> None:
-    """Print which of the files are in the data folder."""
-    source = "the addresses of `eqsep data list`"
-    home = named_home(data_home, wanted="data sets", source=source)
-    Screen().print(f"Data folder: {home}", soft_wrap=True)
-    for file in DATA_FILES:
-        Screen().print(f"{_path(file)}{state_of(file, home)}", soft_wrap=True)
-
-
-def fetch_files(data_sets: Sequence[str], data_home: Path | None) -> None:
-    """Download data sets, and print where the files are."""
+    """Download data sets and check them; existing files are not fetched again."""
     paths: list[Path] = []
     with progress("eqsep data fetch", "looking for files") as job:
 
@@ -69,7 +53,7 @@ def fetch_files(data_sets: Sequence[str], data_home: Path | None) -> None:
         for name in data_sets:
             paths += fetch_data(name, data_home=data_home, progress=show)
     for path in paths:
-        Screen().print(path, soft_wrap=True)
+        Screen().print_line(path)
 
 
 def _path(file: DataFile) -> str:

@@ -4,7 +4,7 @@ import os
 import shlex
 import sys
 import webbrowser
-from collections.abc import Iterable
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import islice, starmap
@@ -13,11 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import pyarrow as pa
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
 
-from eqsep.cli.console import Screen, progress
+from eqsep.cli.console import Screen, progress, table
 from eqsep.demo import run_payments, run_theory
 from eqsep.demo.arrivals import ENTITY, FRAUDS, arriving, arriving_live, fitted_detector
 from eqsep.demo.payments import SEEN, PaymentsDemo
@@ -56,21 +53,21 @@ def demo(
     """Find kinds of anomaly that nobody has seen, on built-in data: half a minute, no network."""
     if serve:
         serve_payments(Screen(), out, speed=speed, port=port)
-        return
-
-    show = show_theory if theory else show_payments
-    show(Screen(), out)
+    elif theory:
+        show_theory(Screen(), out)
+    else:
+        show_payments(Screen(), out)
 
 
 def make_folder(out: Path) -> None:
-    """The folder of the results, if it can be one."""
+    """Make the folder of the results."""
     if out.exists() and not out.is_dir():
-        raise UserError(f"{out} is no folder: pass the name of one for the results.")
+        raise UserError(f"{out} is not a folder: pass the name of one for the results.")
     check_folder(out)
     out.mkdir(exist_ok=True)
 
 
-def show_payments(console: Console, out: Path) -> None:
+def show_payments(console: Screen, out: Path) -> None:
     """Run the demonstration, print it, and leave a report, a model and new payments in `out`."""
     make_folder(out)
     with progress("eqsep demo", "eqsep") as job, reported_to(None):
@@ -80,28 +77,29 @@ def show_payments(console: Console, out: Path) -> None:
         write(pa.Table.from_pylist(list(results.new.X)))
     usage = Usage(model=str(out / MODEL), rows=str(out / ROWS))
     report = write_report(replace(results.report, usage=usage), out / REPORT)
-    _tell_payments(console, results)
+    _print_payments(console, results)
     words = shlex.join(["eqsep", "score", str(out / MODEL), str(out / ROWS), "--explain", "2"])
-    console.print(f"Go on:  {words}", soft_wrap=True, markup=False)
-    console.print(f"Report: {report.resolve().as_uri()}", soft_wrap=True, markup=False)
+    console.print_line(f"Go on:  {words}")
+    console.print_line(f"Report: {report.resolve().as_uri()}")
 
 
-def show_theory(console: Console, out: Path) -> None:
+def show_theory(console: Screen, out: Path) -> None:
     """Run the demonstration of the theory, print it, and leave a picture in `out`."""
     make_folder(out)
     results = run_theory()
     path = save_figure(region_figure(starmap(Panel, results.panels)), out / PICTURE)
-    _tell_theory(console, results)
-    console.print(f"Picture: {path.resolve()}", soft_wrap=True)
+    _print_theory(console, results)
+    console.print_line(f"Picture: {path.resolve()}")
 
 
-def _tell_payments(console: Console, results: PaymentsDemo) -> None:
+def _print_payments(console: Screen, results: PaymentsDemo) -> None:
     console.print(
         f"[bold]Card payments[/]: {len(results.old.kind):,} to learn from, one kind of anomaly "
         f"among them: {SEEN}. {len(results.new.kind):,} new ones with {len(results.unseen)} kinds "
         f"that nobody has seen: {', '.join(results.unseen)}."
     )
-    console.print(_contenders(results))
+    columns = ("method", "AP seen", "AP unseen", "caught", "false alarms", "promised")
+    console.print(table(columns, _contenders(results), wrapped=0, padding=1))
     console.print(
         f"AP: average precision, of the seen kind and of the {len(results.unseen)} unseen ones. "
         "Caught: the share of unseen kinds that raises an alarm; false alarms: of normal payments, "
@@ -115,19 +113,18 @@ def _tell_payments(console: Console, results: PaymentsDemo) -> None:
     console.print()
 
 
-def _contenders(results: PaymentsDemo) -> Table:
-    table = _table("method", "AP seen", "AP unseen", "caught", "false alarms", "promised")
+def _contenders(results: PaymentsDemo) -> Iterator[tuple[str, ...]]:
     for one in results.contenders:
         promised = "–" if one.promised is None else f"{one.promised:.1%}"
         found = (f"{area:.3f}" for area in (one.seen, one.unseen))
-        table.add_row(one.method, *found, f"{one.caught:.0%}", f"{one.false_alarms:.1%}", promised)
-    table.add_row("chance", *(f"{share:.3f}" for share in results.chance), "", "", "")
-    return table
+        yield one.method, *found, f"{one.caught:.0%}", f"{one.false_alarms:.1%}", promised
+    yield "chance", *(f"{share:.3f}" for share in results.chance), "", "", ""
 
 
-def _tell_theory(console: Console, results: TheoryDemo) -> None:
+def _print_theory(console: Screen, results: TheoryDemo) -> None:
     console.print("[bold]XOR by one separator[/]: is the point on the line?")
-    console.print(_xor_table(results.xor))
+    columns: tuple[str, ...] = ("x1", "x2", "y", "predicted", "distance to the line")
+    console.print(table(columns, map(_corner, results.xor), left=0, wrapped=0, padding=1))
     console.print(
         f"In the same way: {len(results.fitted)} of {len(results.functions)} Boolean functions "
         f"that are not constant, and {len(results.constants)} of 2 constant ones, by a line that "
@@ -137,57 +134,32 @@ def _tell_theory(console: Console, results: TheoryDemo) -> None:
         "[bold]Circles[/]: normal at radius 1, seen anomalies at 2. Are unseen ones at 0.5 found?\n"
         f"Average precision of chance is {results.prevalence:.2f}. Try a few widths of the kernel:"
     )
-    console.print(_circles_table(results.circles))
+    columns = ("average\nprecision", "unseen\nflagged", "false\nalarms", "(1e6, 1e6)\nflagged")
+    rows = map(_contender, results.circles)
+    console.print(table(("method", "gamma", *columns), rows, wrapped=0, padding=1))
     console.print(
         "[bold]Closing a region[/]: how many separators of a kind does it take, and what is the "
         "chance that k random ones leave no way out?"
     )
-    console.print(_closing_table(results.closing))
+    columns = ("separators", "in R^n", "number", "chance k=n", "k=n+1", "k=2n")
+    console.print(table(columns, map(_closing, results.closing), wrapped=0, padding=1))
 
 
-def _xor_table(corners: Iterable[Corner]) -> Table:
-    table = _table("x1", "x2", "y", "predicted", "distance to the line", left=0)
-    for corner in corners:
-        table.add_row(
-            *map(str, (corner.x1, corner.x2, corner.y, corner.predicted)), f"{corner.distance:.3f}"
-        )
-    return table
+def _corner(one: Corner) -> tuple[str, ...]:
+    return (*map(str, (one.x1, one.x2, one.y, one.predicted)), f"{one.distance:.3f}")
 
 
-def _circles_table(contenders: Iterable[Contender]) -> Table:
-    columns = ("average\nprecision", "unseen\nflagged", "false\nalarms", "(1e6, 1e6)\nflagged")
-    table = _table("method", "gamma", *columns)
-    for one in contenders:
-        table.add_row(
-            one.method,
-            one.gamma,
-            f"{one.average_precision:.3f}",
-            f"{one.flagged:.0%}",
-            f"{one.false_alarms:.0%}",
-            "yes" if one.flags_far else "no",
-        )
-    return table
+def _contender(one: Contender) -> tuple[str, ...]:
+    shares = (f"{one.average_precision:.3f}", f"{one.flagged:.0%}", f"{one.false_alarms:.0%}")
+    return (one.method, one.gamma, *shares, "yes" if one.flags_far else "no")
 
 
-def _closing_table(rows: Iterable[Closing]) -> Table:
-    table = _table("separators", "in R^n", "number", "chance k=n", "k=n+1", "k=2n")
-    for row in rows:
-        chances = (f"{chance:.3f}" for chance in (row.at_n, row.at_n_plus_1, row.at_2n))
-        table.add_row(row.family, f"n={row.n_features}", str(row.number), *chances)
-    return table
+def _closing(row: Closing) -> tuple[str, ...]:
+    chances = (f"{chance:.3f}" for chance in (row.at_n, row.at_n_plus_1, row.at_2n))
+    return (row.family, f"n={row.n_features}", str(row.number), *chances)
 
 
-def _table(*columns: str, left: int = 1) -> Table:
-    """An empty table: the first columns flush left, the others flush right."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for i, column in enumerate(columns):
-        table.add_column(
-            column, justify="left" if i < left else "right", no_wrap=True, vertical="bottom"
-        )
-    return table
-
-
-def serve_payments(console: Console, out: Path, *, speed: float, port: int) -> None:
+def serve_payments(console: Screen, out: Path, *, speed: float, port: int) -> None:
     """Serve a detector that knows one kind of fraud, until it is interrupted."""
     try:
         from eqsep.serve.web.server import Serving, serve
@@ -208,7 +180,7 @@ def serve_payments(console: Console, out: Path, *, speed: float, port: int) -> N
                 _fill(ws)
         token = ws.people.issue("demo", "admin", by=BY)
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        _tell(console, f"{address}/login#{token}", folder)
+        _print_address(console, f"{address}/login#{token}", folder)
         with (
             arriving_live(lambda rows: ws.intake.take(_SERVED, rows), speed=speed),
             suppress(KeyboardInterrupt),
@@ -224,19 +196,14 @@ def _fill(ws: "Workspace") -> None:
         ws.intake.take(_SERVED, rows[i : i + _AT_ONCE])
 
 
-def _tell(console: Console, link: str, folder: Path) -> None:
+def _print_address(console: Screen, link: str, folder: Path) -> None:
     seen, *unseen = FRAUDS
     console.print(
         f"[bold]Card payments[/] arrive now, with {len(FRAUDS)} kinds of fraud: {seen} was seen, "
         f"{', '.join(unseen)} were not."
     )
-    console.print(f"Console: {link}", soft_wrap=True, markup=False)
-    console.print(f"Data:    {folder} (delete it to begin anew); Ctrl-C ends it.", markup=False)
-    if console.is_terminal and _is_desktop():
-        webbrowser.open(link)
-
-
-def _is_desktop() -> bool:
-    """Whether there is a screen on which a browser can be opened."""
+    console.print_line(f"Console: {link}")
+    console.print_line(f"Data:    {folder} (delete it to start again); Ctrl-C ends it.")
     has_screen = "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ
-    return has_screen or sys.platform in ("darwin", "win32")
+    if console.is_terminal and (has_screen or sys.platform in ("darwin", "win32")):
+        webbrowser.open(link)

@@ -1,9 +1,8 @@
 """`eqsep evaluate`: every kind in turn is the seen one; what is found of the others?"""
 
-import shlex
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -11,11 +10,10 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table as Shown
+from rich.console import RenderableType
 from rich.text import Text
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import make_pipeline
 
 from eqsep.arrays import objects
 from eqsep.checks import (
@@ -26,29 +24,9 @@ from eqsep.checks import (
     check_labels,
     warn_of,
 )
-from eqsep.cli.console import Screen, print_warnings, progress
+from eqsep.cli import options
+from eqsep.cli.console import Screen, print_warnings, progress, table
 from eqsep.cli.labelled import InputSpec, LabelColumn
-from eqsep.cli.options import (
-    Categorical,
-    Drop,
-    Group,
-    Label,
-    Landmarks,
-    Normal,
-    Ordered,
-    Report,
-    Rows,
-    Seed,
-    SeenInTurn,
-    Time,
-    Unlabelled,
-    Window,
-    check_report_out,
-    detector_settings,
-    input_spec,
-    options_of,
-    reads_tables,
-)
 from eqsep.detector import CalibrationWarning, Detector
 from eqsep.detector.holdout import Grouping
 from eqsep.errors import Note, UserError, quoted, warn
@@ -60,7 +38,6 @@ from eqsep.evaluation import (
     leave_one_kind_out,
 )
 from eqsep.evaluation.peers import PEERS, training_data
-from eqsep.io.dialect import Layout
 from eqsep.labels import WITHOUT
 from eqsep.progress import phase
 from eqsep.report import write_report
@@ -71,62 +48,61 @@ from eqsep.tables.reading import RowGroups, Table
 _FEWEST = 2  # rows of a kind: one to train and one to test on
 
 
-@reads_tables
+@options.reads_tables
 def evaluate(
-    rows: Rows,
-    label: Label,
-    normal: Normal = None,
-    seen: SeenInTurn = None,
-    unlabelled: Unlabelled = "auto",
+    context: typer.Context,
+    spec: Annotated[
+        InputSpec,
+        options.Columns(label=options.Label, normal=options.Normal, **options.TRAINING),
+    ],
+    seen: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KIND", help="Fit with this kind as the seen one; else each."),
+    ] = None,
+    unlabelled: options.Unlabelled = "auto",
     against: Annotated[
         list[str] | None,
         typer.Option(
             metavar="METHODS", help="Some of xgboost, random-forest, isolation-forest; repeatable."
         ),
     ] = None,
-    drop: Drop = None,
-    categorical: Categorical = None,
-    group: Group = None,
-    time: Time = None,
-    window: Window = None,
-    ordered: Ordered = False,
-    landmarks: Landmarks = None,
-    random_state: Seed = 0,
-    report: Report = None,
-    *,
-    layout: Layout,
+    landmarks: options.Landmarks = None,
+    random_state: options.Seed = 0,
+    report: options.Report = None,
 ) -> None:
     """Let one kind at a time be the seen one, and measure what is found of the others."""
-    columns = {"drop": drop, "names": categorical, "window": window, "group": group, "time": time}
-    columns |= {"ordered": ordered}
-    spec = input_spec(rows, layout, label=label, normal=normal, **columns)
-    check_report_out(report, rows)
-    settings = detector_settings(landmarks, random_state, unlabelled)
+    options.check_report_out(report, spec.paths)
+    settings: dict[str, Any] = {
+        "n_landmarks": landmarks,
+        "random_state": random_state,
+        "unlabelled": unlabelled,
+    }
     with print_warnings(), progress("eqsep evaluate", "reading"):
         results = evaluate_files(spec, settings, against=",".join(against or ()), seen=seen or ())
+    results = replace(results, command=options.this_command(context))
     console = Screen()
     print_results(console, results)
     if report is not None:
         write_report(results, report)
-        console.print(f"\nreport: {report}", soft_wrap=True, markup=False)
+        console.print_line(f"\nreport: {report}")
 
 
 class _OnRows(BaseEstimator):
     """An estimator that is given the numbers of rows and takes these of a table.
 
-    Rows `without` a label are learnt beside those that it is given.
+    It also learns all rows `without` a label.
     """
 
     def __init__(
         self,
         table: Table,
-        make: Callable[[], Any],
+        estimator: Any,
         *,
         normal_only: bool = False,
         without: Sequence[int] = (),
     ):
         self.table = table
-        self.make = make
+        self.estimator = estimator
         self.normal_only = normal_only
         self.without = without
 
@@ -138,14 +114,17 @@ class _OnRows(BaseEstimator):
         used, *labels = training_data(rows, y, normal_only=self.normal_only)
         places = used[:, 0]
         if len(self.without):
-            without = self._beside(places)
+            without = self._unlabelled(places)
             places = np.concatenate([places, without])
             labels = [objects([*y.tolist(), *[None] * len(without)])]
         self.classes_ = np.arange(2)
-        self.fitted_ = self.make().fit(self.table.take(places), *labels)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DataWarning)  # all rows are checked at once
+            warnings.simplefilter("ignore", CalibrationWarning)  # no threshold is measured
+            self.fitted_ = clone(self.estimator).fit(self.table.take(places), *labels)
         return self
 
-    def _beside(self, places: np.ndarray) -> np.ndarray:
+    def _unlabelled(self, places: np.ndarray) -> np.ndarray:
         """The rows without a label; where rows are in groups, those of groups that train."""
         without, groups = np.array(self.without, dtype=int), self.table.groups
         if groups is None:
@@ -154,39 +133,7 @@ class _OnRows(BaseEstimator):
         return without[np.isin(units[without], units[places])]
 
     def decision_function(self, rows: np.ndarray) -> np.ndarray:
-        return self.fitted_.scores(self.table.take(rows[:, 0]))
-
-
-class _Encoded:
-    """A method for matrices of numbers, on the encoded table."""
-
-    def __init__(self, estimator: Any) -> None:
-        self.estimator = estimator
-
-    def fit(self, table: Table, *labels: np.ndarray) -> Self:
-        self.encoder = TableEncoder().fit(table)
-        self.estimator.fit(self.encoder.transform(table), *labels)
-        return self
-
-    def scores(self, table: Table) -> np.ndarray:
-        return anomaly_score(self.estimator, self.encoder.transform(table))
-
-
-class _Ours:
-    """The detector on the table as it is."""
-
-    def __init__(self, **settings: Any) -> None:
-        self.detector = Detector(**settings)
-
-    def fit(self, table: Table, *labels: np.ndarray) -> Self:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DataWarning)  # all rows are checked at once
-            warnings.simplefilter("ignore", CalibrationWarning)  # no threshold is measured
-            self.detector.fit(table, *labels)
-        return self
-
-    def scores(self, table: Table) -> np.ndarray:
-        return self.detector.decision_function(table)
+        return anomaly_score(self.fitted_, self.table.take(rows[:, 0]))
 
 
 _PEERS = {
@@ -204,21 +151,14 @@ def evaluate_files(
 ) -> EvaluationReport:
     """Leave-one-kind-out results of the detector, and of the methods it is set against.
 
-    Parameters
-    ----------
-    settings : dict
-        Parameters of the detector; its `random_state` also divides the rows.
-    against : str
-        Names of other methods, with commas between them.
-    seen : sequence of str
-        The kinds that are the seen one in turn; nothing is all of them.
+    Each kind is the seen one in turn, or each of those in `seen`.
     """
-    names = peers_of(against)
+    names = options.method_names(against, _PEERS)
     Detector(**settings).check_parameters()
     rows, labels = spec.read()
     assert labels is not None  # the option is required
     if seen:
-        labels.seen(seen)  # refuses what is no kind
+        labels.seen(seen)  # refuses other words
     tested = _TestedRows.of(labels, settings["unlabelled"])
     texts = labels.texts[tested.places].tolist()
     kinds = np.array([tested.normal if text is None else text for text in texts])
@@ -229,7 +169,7 @@ def evaluate_files(
         tested, kinds = replace(tested, places=tested.places[kept]), kinds[kept]
     if set(kinds.tolist()) <= {tested.normal}:
         raise UserError(
-            f"An evaluation takes labelled anomalies, and column {labels.name!r} holds none beside "
+            f"An evaluation takes labelled anomalies, and column {labels.name!r} holds only "
             f"{labels.normal!r}: label some, each by its kind."
         )
     counts = tested.counts(labels)
@@ -237,32 +177,30 @@ def evaluate_files(
     code = (kinds != tested.normal).astype(int)
     warn_of([*check_columns(among, code), *check_labels(counts), *_dependent(among, code)])
     seed, ours = settings["random_state"], settings | {"unlabelled": tested.asked}
-    makers: dict[str, Callable[[], Any]] = {"eqsep": lambda: _Ours(**ours)}
+    estimators: dict[str, Any] = {"eqsep": Detector(**ours)}
     for name in names:
-        build = partial(_PEERS[name].build, random_state=seed)
-        build()  # refuses what is not installed before the work
-        makers[name] = lambda build=build: _Encoded(build())  # type: ignore[misc]
+        estimators[name] = make_pipeline(TableEncoder(), _PEERS[name].build(random_state=seed))
     measure: Callable[..., LeaveOneKindOut] = cross_validate_kind
     if len(set(kinds.tolist())) > 2:
         measure = partial(leave_one_kind_out, seen=list(seen) or None)
-    beside = {} if among.groups is None else _groups(among.groups)
+    groups = {} if among.groups is None else _groups(among.groups)
     results = {}
-    for number, (name, make) in enumerate(makers.items(), 1):
-        phase(f"{name} ({number} of {len(makers)})")
+    for number, (name, estimator) in enumerate(estimators.items(), 1):
+        phase(f"{name} ({number} of {len(estimators)})")
         peer = _PEERS.get(name)
-        estimator = _OnRows(
+        on_rows = _OnRows(
             rows,
-            make,
+            estimator,
             normal_only=peer is not None and peer.normal_only,
             without=() if peer else tested.without,
         )
         results[name] = measure(
-            estimator,
+            on_rows,
             tested.places[:, None],
             kinds,
             normal=tested.normal,
             random_state=seed,
-            **beside,
+            **groups,
         )
     phase("intervals")
     return evaluation_report(
@@ -271,7 +209,6 @@ def evaluate_files(
         doubted=tested.doubted,
         unit="" if among.groups is None else _grouping(among.groups).unit,
         title=f"Kinds seen and unseen: {', '.join(Path(path).name for path in spec.paths)}",
-        command=_command(spec, settings, against=against, seen=seen),
     )
 
 
@@ -299,20 +236,9 @@ def _dependent(rows: Table, code: np.ndarray) -> list[Finding]:
 class _TestedRows:
     """Which rows are measured on, and which stand for normal ones.
 
-    Rows labelled normal do, where there are some; the detector alone learns those `without` a label
-    beside them, as it would in a fit. Where there are none, or where rows without a label are
-    trusted, these stand for normal ones too.
-
-    Attributes
-    ----------
-    places : ndarray of int
-    without : sequence of int
-    normal : str
-        What rows are called that stand for normal ones.
-    asked : str
-        What a detector is told of its rows.
-    doubted : bool
-        Whether rows that stand for normal ones may be anomalies.
+    These are the rows labelled normal, if there are any; only the detector learns those `without` a
+    label too, as it would in a fit. If there are none, or if rows without a label are trusted,
+    these stand for normal ones as well. They may be anomalies if they are `doubted`.
     """
 
     places: np.ndarray
@@ -342,90 +268,54 @@ class _TestedRows:
         return {self.normal: n} | counts
 
 
-def _command(
-    spec: InputSpec, settings: dict[str, Any], *, against: str, seen: Sequence[str]
-) -> str:
-    """The words that make the same evaluation again."""
-    options = [("--label", spec.label), *(("--normal", label) for label in spec.normal)]
-    options += [("--seen", kind) for kind in seen]
-    options += [("--group", spec.group), ("--time", spec.time)]
-    options += [("--drop", name) for name in spec.drop] + [("--names", name) for name in spec.names]
-    options += [("--against", against or None)]
-    options += [("--window", None if spec.window is None else str(spec.window))]
-    asked = settings["unlabelled"]
-    options += [("--unlabelled", None if asked == "auto" else asked)]
-    options += [("--landmarks", settings.get("n_landmarks"))]
-    options += [("--random-state", settings["random_state"])]
-    words = [word for name, value in options if value is not None for word in (name, str(value))]
-    words += options_of(spec.layout)
-    return shlex.join(["eqsep", "evaluate", *spec.paths, *words, "--report", "report.html"])
-
-
-def peers_of(against: str) -> list[str]:
-    """The methods that are named, each once; refuses others.
-
-    Examples
-    --------
-    >>> peers_of("xgboost, isolation-forest")
-    ['xgboost', 'isolation-forest']
-    """
-    names = list(dict.fromkeys(name.strip() for name in against.split(",") if name.strip()))
-    unknown = [name for name in names if name not in _PEERS]
-    if unknown:
-        raise UserError(
-            f"--against {quoted(unknown)} is no known method: expected some of {', '.join(_PEERS)}."
-        )
-    return names
-
-
-def print_results(console: Console, results: EvaluationReport) -> None:
+def print_results(console: Screen, results: EvaluationReport) -> None:
     """A table: for each seen kind, and for the mean of them, what every method gets."""
     how = "Every row is scored by a model that has not learnt it"
     if len(results.looked_for) > 1:
         how = "One kind at a time is seen in training"
-        _tell_means(console, results)
+        _print_means(console, results)
     console.print(f"Average precision with 95% intervals. {how}; chance is the share of anomalies.")
     for note in results.notes:
         console.print(note, markup=False)
-    shown = Shown(box=SIMPLE_HEAD, padding=0)
-    for column in ("", *results.parts):
-        shown.add_column(column, no_wrap=column != "")
+    left = 1 + len(results.parts)
+    console.print(table(("", *results.parts), _cells(results), left=left))
+
+
+def _cells(results: EvaluationReport) -> Iterator[tuple[RenderableType, ...]]:
     for kind in results.kinds:
-        shown.add_row(Text(f"seen: {kind}", style="bold"))
+        yield (Text(f"seen: {kind}", style="bold"),)
         for method in results.methods:
             parts = results.cells[method, kind].parts
-            shown.add_row(f"  {method}", *(_with_ends(parts[part]) for part in results.parts))
+            yield f"  {method}", *(_with_ends(parts[part]) for part in results.parts)
         chance = results.cells[results.methods[0], kind].parts
-        shown.add_row("  chance", *(f"{chance[part].prevalence:.3f}" for part in results.parts))
+        yield "  chance", *(f"{chance[part].prevalence:.3f}" for part in results.parts)
     if len(results.kinds) > 1:
-        shown.add_row(Text(f"mean over {len(results.kinds)} seen kinds", style="bold"))
+        yield (Text(f"mean over {len(results.kinds)} seen kinds", style="bold"),)
         for method in results.methods:
             means = results.means[method]
-            shown.add_row(f"  {method}", *(f"{means[part]:.3f}" for part in results.parts))
-    console.print(shown)
+            yield f"  {method}", *(f"{means[part]:.3f}" for part in results.parts)
 
 
-def _tell_means(console: Console, results: EvaluationReport) -> None:
+def _print_means(console: Screen, results: EvaluationReport) -> None:
     """For each method the mean over kinds, in how many cells it leads, and what it is better at."""
     console.print("Mean over kinds, each against all normal rows by itself:")
     n_cells, several = len(results.by_kind(results.methods[0])), len(results.methods) > 1
     for method in results.methods:
-        means = results.mean_over_kinds(method).items()
-        told = ", ".join(f"{part} {mean:.3f}" for part, mean in means)
+        parts = results.mean_over_kinds(method).items()
+        means = ", ".join(f"{part} {mean:.3f}" for part, mean in parts)
         leads = f"; leads in {results.leads(method)} of {n_cells} cells" if several else ""
-        console.print(f"  {method:16} {told}{leads}", markup=False)
+        console.print(f"  {method:16} {means}{leads}", markup=False)
     for method in results.methods[1:]:
         found = [
             f"{kind} ({'seen' if seen == kind else f'{seen} seen'}) {own:.3f} against {first:.3f}"
             for seen, kind, own, first in results.better_at(method)
         ]
-        told = "; ".join(found) or "nothing"
-        console.print(f"{method} is better at: {told}.", markup=False, soft_wrap=True)
+        console.print_line(f"{method} is better at: {'; '.join(found) or 'nothing'}.")
     if not several:
         console.print("--against random-forest says what a forest would be better at.")
     console.print()
 
 
 def _with_ends(interval: Interval) -> Text:
-    """The value and the ends of its interval, in a form in which brackets are no markup."""
+    """The value and the ends of its interval, as text, so that brackets are not markup."""
     return Text(f"{interval.value:.3f} [{interval.low:.2f}, {interval.high:.2f}]")

@@ -1,6 +1,5 @@
 """`eqsep explain`: why the rows with the highest scores have them."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,38 +8,39 @@ from typing import Annotated
 import numpy as np
 import typer
 
+from eqsep.cli import options
 from eqsep.cli.console import print_stderr, print_warnings, progress
-from eqsep.cli.inputs import errors_placed, load_scoring, pieces_for, reader_of
-from eqsep.cli.options import ModelFile, Rate, Rows, reads_tables
+from eqsep.cli.inputs import RowReader, errors_placed, load_scoring, placed_pieces
 from eqsep.cli.score import Highest, Wanted
 from eqsep.detector.model import Model
 from eqsep.errors import UserError, counted, visible
 from eqsep.io.dialect import Layout
 from eqsep.tables.batches import joined
-from eqsep.tables.reading import Table
+from eqsep.tables.reading import Table, text_of
 
 _AT_ONCE = 64  # rows that are explained together, so that the first ones come at once
 
 
-@reads_tables
+@options.reads_tables
 def explain(
-    model: ModelFile,
-    rows: Rows,
+    model: options.ModelFile,
+    rows: options.Rows,
     top: Annotated[int, typer.Option(metavar="N", help="How many columns to name.")] = 5,
     most: Annotated[
         int, typer.Option(metavar="N", help="How many rows: those with the highest scores.")
     ] = 20,
-    only_alarms: Annotated[
-        bool, typer.Option("--only-alarms", help="Leave out rows that pass.")
-    ] = False,
-    false_alarm_rate: Rate = None,
+    only_alarms: options.OnlyAlarms = False,
+    false_alarm_rate: options.Rate = None,
+    keep: options.Keep = None,
     *,
     layout: Layout,
 ) -> None:
     """Say why rows have their scores, the highest first: the columns that drive them."""
     if top < 1:
         raise UserError(f"--top expects at least 1 reason, got {top}.")
-    wanted = Wanted(most=most, explain=top, only_alarms=only_alarms, rate=false_alarm_rate)
+    wanted = Wanted(
+        most=most, explain=top, only_alarms=only_alarms, rate=false_alarm_rate, keep=keep or ()
+    )
     with print_warnings():
         for text in explain_files(model, rows, layout=layout, wanted=wanted):
             typer.echo(visible(text))
@@ -48,10 +48,10 @@ def explain(
 
 @dataclass(frozen=True)
 class _Held:
-    """A row with one of the highest scores: what is said of it, and its values."""
+    """A row with one of the highest scores: its verdict in words, and its values."""
 
     score: float
-    said: str
+    verdict: str
     row: Table
 
 
@@ -63,22 +63,26 @@ def explain_files(
     held: list[_Held] = []
     highest = Highest(wanted.most or 1)
     done = candidates = 0
-    in_file: Counter[str] = Counter()
-    reader = reader_of(model)
+    reader, kept = RowReader(model), list(dict.fromkeys(wanted.keep))
     with progress("eqsep explain", "scoring") as job:
-        for name, table in pieces_for(model.plan, paths, reader.columns(), layout=layout):
+        choose = reader.columns(more=kept)
+        for name, table, before in placed_pieces(model.plan, paths, choose, layout=layout):
             if not table.num_rows:
                 continue
-            with errors_placed(name, before=in_file[name]):
+            with errors_placed(name, before=before):
                 rows = reader(table)
                 score, _, alarm, kind = model.verdicts(rows)
             among = np.flatnonzero(alarm) if wanted.only_alarms else np.arange(len(score))
             for i in among[highest.entering(score[among], table, among)].tolist():
-                said = f"row {done + i + 1:,}: " + (f"alarm, {kind[i]}" if alarm[i] else "passes")
-                held.append(_Held(score[i], said, rows.take(np.array([i]))))
+                values = ((column, table.column(column)[i].as_py()) for column in kept)
+                said = [
+                    f"{column} {text_of(value)}" for column, value in values if value is not None
+                ]
+                row = f"row {done + i + 1:,}" + f" ({', '.join(said)})" * bool(said)
+                verdict = f"alarm, {kind[i]}" if alarm[i] else "passes"
+                held.append(_Held(score[i], f"{row}: {verdict}", rows.take(np.array([i]))))
             held = sorted(held, key=lambda row: -row.score)[: wanted.most]
             done += table.num_rows
-            in_file[name] += table.num_rows
             job.note = counted(done, "row")
             candidates += len(among)
     yield from _explained(model, held, top=wanted.explain)
@@ -95,4 +99,4 @@ def _explained(model: Model, held: Sequence[_Held], *, top: int) -> Iterator[str
             found = model.explain(joined([held.row for held in some]), top=top)
             job.advance(len(some))
             for row, explanation in zip(some, found, strict=True):
-                yield f"{row.said}; {explanation}"
+                yield f"{row.verdict}; {explanation}"

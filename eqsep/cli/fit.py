@@ -8,10 +8,9 @@ import gzip
 import warnings as python_warnings
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,39 +21,11 @@ import typer
 from eqsep import distributed
 from eqsep.arrays import objects
 from eqsep.checks import Finding, check_columns
+from eqsep.cli import options
 from eqsep.cli.console import Screen, in_command, print_warnings, progress
 from eqsep.cli.inputs import as_read, load_detector, pieces_for
-from eqsep.cli.labelled import (
-    MOST_KINDS,
-    InputSpec,
-    LabelColumn,
-    as_label,
-    numbers_of,
-    read_label_column,
-)
+from eqsep.cli.labelled import MOST_KINDS, InputSpec, LabelColumn, as_label, numbers_of
 from eqsep.cli.models import print_summary
-from eqsep.cli.options import (
-    Bandwidth,
-    Categorical,
-    Drop,
-    Group,
-    Landmarks,
-    ModelOut,
-    Normal,
-    Ordered,
-    Ray,
-    Report,
-    Rows,
-    Seed,
-    Time,
-    Unlabelled,
-    Window,
-    check_model_out,
-    check_report_out,
-    detector_settings,
-    input_spec,
-    reads_tables,
-)
 from eqsep.detector import Detector
 from eqsep.detector.holdout import Grouping
 from eqsep.detector.plan import Plan
@@ -64,15 +35,12 @@ from eqsep.distributed.mapping import total
 from eqsep.distributed.units import Divided, as_units
 from eqsep.errors import UserError, quoted
 from eqsep.files import FORMATS, ending_of
-from eqsep.io.dialect import Layout
 from eqsep.io.files import (
     cast,
-    check_not_read,
     count_values,
     files_of,
     joined,
     no_rows,
-    with_categories,
 )
 from eqsep.io.inference import annotated, understood, written
 from eqsep.io.notation import Notation
@@ -96,20 +64,10 @@ _USUAL = {*map(str, USUAL_NORMAL), "0.0", "false"}  # as files write the labels 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """Rows to fit a detector to, and some of them to look at.
+    """Rows to fit a detector to, `counts` of each kind, and a sample with labels to look at.
 
-    Attributes
-    ----------
-    sample : Table
-        All rows, or some.
-    labels : LabelColumn or None
-        Theirs.
-    counts : dict of str to int
-        All rows of each kind.
-    rows, y : table and labels, or batches and None
-        What a detector takes: all rows.
-    normal : str or None
-        The normal label, where labels are names.
+    A detector takes `rows` and `y`: a table and labels, or batches and None. `normal` is the normal
+    label where labels are names.
     """
 
     sample: Table
@@ -119,31 +77,25 @@ class TrainingData:
     y: np.ndarray | None
     normal: str | None = None
 
-    @property
-    def n_rows(self) -> int:
-        return sum(self.counts.values())
+
+Label = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="The column of labels; without it all are normal."),
+]
+Seen = Annotated[
+    list[str] | None,
+    typer.Option(metavar="KIND", help="Learn this kind, and leave rows of others out."),
+]
 
 
-@reads_tables
+@options.reads_tables
 def fit(
-    rows: Rows,
-    out: ModelOut,
-    label: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="The column of labels; without it all are normal."),
-    ] = None,
-    normal: Normal = None,
-    seen: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KIND", help="Learn this kind, and leave rows of others out."),
-    ] = None,
-    unlabelled: Unlabelled = "auto",
-    drop: Drop = None,
-    categorical: Categorical = None,
-    group: Group = None,
-    time: Time = None,
-    window: Window = None,
-    ordered: Ordered = False,
+    spec: Annotated[
+        InputSpec,
+        options.Columns(label=Label, normal=options.Normal, seen=Seen, **options.TRAINING),
+    ],
+    out: options.ModelOut,
+    unlabelled: options.Unlabelled = "auto",
     false_alarm_rate: Annotated[
         float, typer.Option(metavar="SHARE", help="Of new normal rows that may raise an alarm.")
     ] = 0.01,
@@ -159,24 +111,25 @@ def fit(
         Path | None,
         typer.Option(metavar="MODEL", help="Encode as this model does, to merge the two later."),
     ] = None,
-    landmarks: Landmarks = None,
-    bandwidth: Bandwidth = None,
-    random_state: Seed = 0,
-    report: Report = None,
-    ray: Ray = None,
-    *,
-    layout: Layout,
+    landmarks: options.Landmarks = None,
+    bandwidth: options.Bandwidth = None,
+    random_state: options.Seed = 0,
+    report: options.Report = None,
+    ray: options.Ray = None,
 ) -> None:
     """Learn what is normal, and the labelled kinds of anomaly, from the rows of files."""
-    labels = {"label": label, "normal": normal, "seen": seen}
-    columns = {"drop": drop, "names": categorical, "group": group, "time": time, "window": window}
-    columns |= {"ordered": ordered}
-    spec = input_spec(rows, layout, **labels, **columns)
-    check_report_out(report, [*rows, *([] if like is None else [like])], beside=out)
-    settings = detector_settings(landmarks, random_state, unlabelled)
-    settings |= {} if bandwidth is None else {"bandwidth": bandwidth}
-    settings |= {"false_alarm_rate": false_alarm_rate, "confidence": confidence}
-    settings |= {"unseen_rate": unseen_rate}
+    reads: list[str | Path] = [*spec.paths, *([] if like is None else [like])]
+    options.check_report_out(report, reads, model=out)
+    options.check_model_out(out, reads)
+    settings = {
+        "n_landmarks": landmarks,
+        "bandwidth": bandwidth,
+        "random_state": random_state,
+        "unlabelled": unlabelled,
+        "false_alarm_rate": false_alarm_rate,
+        "confidence": confidence,
+        "unseen_rate": unseen_rate,
+    }
     with print_warnings() as warned:
         detector, data = fit_files(spec, out, settings, like=like, ray=ray)
     console = Screen()
@@ -184,47 +137,43 @@ def fit(
     if report is not None:
         with progress("eqsep fit", "measuring for the report"), reported_to(None):
             write_fit_report(report, spec, detector, data, model=out, warnings=warned)
-        console.print(f"report      {report}", soft_wrap=True, markup=False)
+        console.print_lines({"report": str(report)})
 
 
 def fit_files(
     spec: InputSpec, out: Path, settings: dict[str, Any], *, like: Path | None, ray: str | None
 ) -> tuple[Detector, TrainingData]:
-    """Fit a detector to the rows of files and write it.
+    """Fit a detector to the rows of files, here or on a cluster, and write it.
 
-    Parameters
-    ----------
-    settings : dict
-        Parameters of the detector.
-    like : Path or None
-        A model whose encoding and landmarks are used, so that both can be merged.
-    ray : str or None
-        The cluster whose processes read and learn the rows; else this one does.
+    With `like`, it has the encoding and landmarks of that model, so that both can be merged.
     """
-    check_model_out(out)
     _check_unlabelled(spec, settings, like=like)
-    check_not_read(out, spec.paths if like is None else [*spec.paths, like])
     base = None if like is None else load_detector(like)
     plan = None if base is None else base.plan_
     _check_window(spec, plan, ray=ray)
-    if base is None:
+    if base is None or plan is None:
         settings = settings | {"window": spec.window}
     else:
-        same = {name: getattr(base, name) for name in _SAME}
-        settings = settings | same | {"plan": base.plan_}
-        spec = spec.grouped_like(base.plan_)
+        settings = settings | {name: getattr(base, name) for name in _SAME} | {"plan": plan}
+        spec = spec.grouped_like(plan)
+    seed = settings["random_state"]
     with progress("eqsep fit", "reading") as job:
-        fit = _fit_here if ray is None else partial(_fit_on_cluster, address=ray)
-        detector, data = fit(spec, plan, settings)
+        if ray is None:
+            data = read_training_data(spec, plan, random_state=seed)
+            detector = Detector(normal=data.normal, **settings).fit(data.rows, data.y)
+        else:
+            with cluster(ray):
+                data = read_on_cluster(spec, plan, random_state=seed)
+                detector = distributed.fit(data.rows, normal=data.normal, **settings)
         job.phase("writing")
-        left_out = tuple(dict.fromkeys(spec.drop))  # for eqsep info, from the file
+        left_out = tuple(dict.fromkeys(spec.drop))  # kept in the file for eqsep info
         detector = detector.with_model(replace(detector.model_, left_out=left_out))
         detector.save(out)
     return detector, data
 
 
 def _check_unlabelled(spec: InputSpec, settings: dict[str, Any], *, like: Path | None) -> None:
-    """Refuse a word on rows without a label where it would not be heard."""
+    """Refuse --unlabelled where it would have no effect."""
     if settings["unlabelled"] == "auto":
         return
     if spec.label is None:
@@ -232,12 +181,12 @@ def _check_unlabelled(spec: InputSpec, settings: dict[str, Any], *, like: Path |
     if like is not None:
         raise UserError(
             f"--unlabelled and --like contradict each other: what such rows are taken for is said "
-            f"by {like}. Leave out --unlabelled, or fit that model anew with it."
+            f"by {like}. Leave out --unlabelled, or fit that model again with it."
         )
 
 
 def _check_window(spec: InputSpec, plan: Plan | None, *, ray: str | None) -> None:
-    """Refuse windows that a model has settled, or that nobody could take."""
+    """Refuse windows that a model has settled, or that cannot be computed."""
     has_windows = spec.window if plan is None else plan.windows
     if plan is not None and spec.window is not None:
         raise UserError(
@@ -255,21 +204,6 @@ def _check_window(spec: InputSpec, plan: Plan | None, *, ray: str | None) -> Non
             "--seen leaves rows out, and of files as large as these they are left out before "
             "windows are taken: leave out --seen, or pass files of less than 256 MB."
         )
-
-
-def _fit_here(
-    spec: InputSpec, like: Plan | None, settings: dict[str, Any]
-) -> tuple[Detector, TrainingData]:
-    data = read_training_data(spec, like, random_state=settings["random_state"])
-    return Detector(normal=data.normal, **settings).fit(data.rows, data.y), data
-
-
-def _fit_on_cluster(
-    spec: InputSpec, like: Plan | None, settings: dict[str, Any], *, address: str
-) -> tuple[Detector, TrainingData]:
-    with cluster(address):
-        data = read_on_cluster(spec, like, random_state=settings["random_state"])
-        return distributed.fit(data.rows, normal=data.normal, **settings), data
 
 
 _HELD = 0.3  # the share of each kind that is kept from the second detector
@@ -308,12 +242,11 @@ def write_fit_report(
 
 def _weighed(warnings: Sequence[str], known: "_Known", detector: Detector) -> list[str | Finding]:
     """What was warned of; the findings on columns as such, so that the page can order them."""
-    seen = np.isin(known.kind.astype(str), list(detector.kinds_))
-    code = np.where(seen, 1, np.where(known.kind == known.normal, 0, -1))
-    there = [column for column in known.table.columns if len(column.values)]
+    code = np.where(known.of_kinds(detector.kinds_), 1, np.where(known.is_normal, 0, -1))
+    columns = [column for column in known.table.columns if len(column.values)]
     found = [
         finding
-        for finding in check_columns(replace(known.table, columns=there), code)
+        for finding in check_columns(replace(known.table, columns=columns), code)
         if any(finding.message in text for text in warnings)
     ]
     others = [text for text in warnings if not any(one.message in text for one in found)]
@@ -322,16 +255,9 @@ def _weighed(warnings: Sequence[str], known: "_Known", detector: Detector) -> li
 
 @dataclass(frozen=True)
 class _Known:
-    """Rows and their kinds, None where there is no label.
+    """Rows and their kinds, None without a label; and labels as a detector takes them.
 
-    Attributes
-    ----------
-    y : ndarray or None
-        Labels as a detector takes them.
-    numbered : bool
-        Whether rows are in the order of the files, and none is left out.
-    all_rows : bool
-        Whether they are all the rows there are.
+    They are `numbered` if they are in the order of the files, and none is left out.
     """
 
     table: Table
@@ -341,32 +267,50 @@ class _Known:
     numbered: bool
     all_rows: bool
 
+    @property
+    def has_label(self) -> np.ndarray:
+        return np.array([kind is not None for kind in self.kind], dtype=bool)
+
+    @property
+    def is_normal(self) -> np.ndarray:
+        return self.kind == self.normal
+
+    def of_kinds(self, kinds: Iterable[str]) -> np.ndarray:
+        """Which rows are of these kinds."""
+        return np.isin(self.kind.astype(str), list(kinds))
+
+    def fitted(self, like: Detector, rows: np.ndarray) -> Detector:
+        """A detector with the parameters of another, fitted to some of the rows."""
+        trial = Detector(**like.get_params(deep=False))
+        with python_warnings.catch_warnings():
+            python_warnings.simplefilter("ignore")  # the first fit has warned
+            return trial.fit(self.table.take(rows), None if self.y is None else self.y[rows])
+
 
 def _known_rows(spec: InputSpec, detector: Detector, data: TrainingData) -> _Known:
-    """The rows of the fit, and those of unseen kinds where the files can be read once more."""
+    """The rows of the fit, and those of unseen kinds if the files can be read once more."""
     table, labels = data.sample, data.labels
     large = is_large(spec.paths)
     if large and detector.plan_.windows is not None:
         raise UserError(
             "The model is written. Its report would be measured on a sample of these large files, "
-            "whose rows have no windows: measure with eqsep test on files of their own."
+            "and sampled rows have no windows: measure with eqsep test on other files."
         )
     again = not large and STANDARD_INPUT not in files_of(spec.paths)
     if spec.seen and again and detector.plan is None:
         table, labels = replace(spec, seen=()).read()
     numbered = not large and (again or not spec.seen)
-    kind, normal, y = _kinds(labels, table.n_rows)
-    if detector.plan_.labels.unlabelled_is_normal:  # rows without a label are the normal ones
-        kind = np.where(kind == None, normal, kind)  # noqa: E711  one by one
-    return _Known(table=table, kind=kind, normal=normal, y=y, numbered=numbered, all_rows=not large)
-
-
-def _kinds(labels: LabelColumn | None, n_rows: int) -> tuple[np.ndarray, str, np.ndarray | None]:
-    """What a detector calls the kind of each row, the normal one, and its labels."""
-    if labels is None:
-        return np.full(n_rows, NORMAL, dtype=object), NORMAL, None
-    kind = np.array([t if t is None else _called(t, labels) for t in labels.texts], dtype=object)
-    return kind, _called(labels.normal, labels), labels.y
+    normal = NORMAL if labels is None else _called(labels.normal, labels)
+    texts = [normal] * table.n_rows if labels is None else labels.texts
+    without = normal if detector.plan_.labels.unlabelled_is_normal else None
+    return _Known(
+        table=table,
+        kind=objects(without if text is None else _called(text, labels) for text in texts),
+        normal=normal,
+        y=None if labels is None else labels.y,
+        numbered=numbered,
+        all_rows=not large,
+    )
 
 
 def _called(text: str, labels: LabelColumn | None) -> str:
@@ -378,26 +322,20 @@ def _called(text: str, labels: LabelColumn | None) -> str:
 
 def _held_out(detector: Detector, known: _Known) -> HeldOut:
     """A part of the rows, and a second detector that has learnt the others."""
+    grouping = detector.plan_.holdout.grouping
     unseen = sorted(
         {k for k in known.kind if k not in (None, known.normal, *detector.kinds_)},
         key=natural_order,
     )
-    near = np.zeros(len(known.kind), dtype=bool)
-    if known.table.groups is None:
-        test = _chosen(known.kind, unseen, normal=known.normal)
+    if known.table.groups is None or grouping is None:
+        test = near = _chosen(known.kind, unseen, normal=known.normal)
     else:
-        grouping = detector.plan_.holdout.grouping
-        assert grouping is not None  # the rows were learnt with their groups
-        is_normal = known.kind == known.normal
-        test, near = _chosen_groups(grouping, known.table.groups, is_normal)
-        test |= np.isin(known.kind.astype(str), unseen)
-    train = np.flatnonzero(~test & ~near & ~np.isin(known.kind.astype(str), unseen))
-    rows = np.flatnonzero(test & (known.kind != None))  # noqa: E711  one by one
-    _check_enough(known, rows, train, grouping=detector.plan_.holdout.grouping)
-    trial = Detector(**detector.get_params(deep=False))
-    with python_warnings.catch_warnings():
-        python_warnings.simplefilter("ignore")  # said of the first fit already
-        trial.fit(known.table.take(train), None if known.y is None else known.y[train])
+        test, near = _chosen_groups(grouping, known.table.groups, known.is_normal)
+        test |= known.of_kinds(unseen)
+    train = np.flatnonzero(~test & ~near & ~known.of_kinds(unseen))
+    rows = np.flatnonzero(test & known.has_label)
+    _check_enough(known, rows, train, grouping=grouping)
+    trial = known.fitted(detector, train)
     return HeldOut(
         known.table.take(rows),
         known.kind[rows].astype(str),
@@ -405,31 +343,27 @@ def _held_out(detector: Detector, known: _Known) -> HeldOut:
         doubted=detector.plan_.labels.doubts_calibration,
         names=_row_names(detector, known, rows),
         detector=trial,
-        usual=known.table.take(np.flatnonzero(known.kind == known.normal)),
+        usual=known.table.take(np.flatnonzero(known.is_normal)),
         note=_note(known, trial, n_train=len(train), n_test=len(rows), unseen=unseen),
         later=_later(detector, known),
     )
 
 
 def _later(detector: Detector, known: _Known) -> LaterRows | None:
-    """The last rows, and a detector of those before; None where no times are known, or few rows."""
+    """The last rows, and a detector of those before; None if times are unknown, or rows too few."""
     groups = known.table.groups
     if groups is None or groups.columns[1] is None:
         return None
-    is_normal = known.kind == known.normal
-    after = groups.time > np.quantile(groups.time[is_normal], 1 - _HELD)
-    shown = np.isin(known.kind.astype(str), [known.normal, *detector.kinds_])
-    before = np.flatnonzero(~after & (shown | (known.kind == None)))  # noqa: E711  one by one
-    rows = np.flatnonzero(after & (known.kind != None))  # noqa: E711
-    if not is_normal[rows].any():
+    after = groups.time > np.quantile(groups.time[known.is_normal], 1 - _HELD)
+    shown = known.of_kinds([known.normal, *detector.kinds_])
+    before = np.flatnonzero(~after & (shown | ~known.has_label))
+    rows = np.flatnonzero(after & known.has_label)
+    if not known.is_normal[rows].any():
         return None
-    trial = Detector(**detector.get_params(deep=False))
-    with python_warnings.catch_warnings():
-        python_warnings.simplefilter("ignore")
-        try:
-            trial.fit(known.table.take(before), None if known.y is None else known.y[before])
-        except UserError:  # too few of some sort came first
-            return None
+    try:
+        trial = known.fitted(detector, before)
+    except UserError:  # too few of some sort came first
+        return None
     return LaterRows(known.table.take(rows), known.kind[rows].astype(str), trial, len(before))
 
 
@@ -437,7 +371,7 @@ def _check_enough(
     known: _Known, rows: np.ndarray, train: np.ndarray, *, grouping: Grouping | None
 ) -> None:
     """Refuse a report where too few normal rows are left to fit to, or to measure on."""
-    learnt, held = (part[known.kind[part] == known.normal] for part in (train, rows))
+    learnt, held = (part[known.is_normal[part]] for part in (train, rows))
     what, needed = "normal row", 2
     if grouping is not None and known.table.groups is not None:
         units = grouping.units(known.table.groups, key=0)
@@ -454,9 +388,9 @@ def _check_enough(
 
 
 def _chosen(kind: np.ndarray, unseen: Sequence[str], *, normal: str) -> np.ndarray:
-    """Which rows are held out: a share of each kind, and all of those that were not shown.
+    """Which rows are held out: a share of each kind, and all of the unseen ones.
 
-    Of the normal rows and of kinds that have two, one at least.
+    That is at least one of the normal rows, and of kinds with two rows.
     """
     rng = np.random.default_rng(0)
     test = np.zeros(len(kind), dtype=bool)
@@ -472,9 +406,9 @@ def _chosen(kind: np.ndarray, unseen: Sequence[str], *, normal: str) -> np.ndarr
 def _chosen_groups(
     grouping: Grouping, groups: RowGroups, is_normal: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Which rows are held out where whole groups are, and which lie in gaps beside them.
+    """Which rows are held out where whole groups are, and which lie in gaps next to them.
 
-    Those of a share of the groups that have normal rows, one at least where two are left.
+    These are a share of the groups with normal rows, at least one if two are left.
     """
     units = grouping.units(groups, key=0)
     hashes = np.unique(units[is_normal])
@@ -484,7 +418,7 @@ def _chosen_groups(
 
 
 def _row_names(detector: Detector, known: _Known, rows: np.ndarray) -> list[str]:
-    """By an id, where a column holds ids; else by the number in the files, where it is known."""
+    """The names of rows: an id, if a column holds ids; else the number in the files, if known."""
     ids = [c for c in known.table.columns if c.name in detector.plan_.encoder.dropped]
     if ids and len(ids[0].values):
         texts = ids[0].texts()
@@ -511,7 +445,7 @@ def _note(
 
 
 def read_training_data(spec: InputSpec, like: Plan | None, *, random_state: int) -> TrainingData:
-    """The rows of files, at once where they are few."""
+    """The rows of files: all at once, or in batches if the files are large."""
     if is_large(spec.paths):
         spec.check()
         stamps = {file: stamp_of(file) for file in files_of(spec.paths)}
@@ -534,19 +468,21 @@ def read_on_cluster(spec: InputSpec, like: Plan | None, *, random_state: int) ->
     files = files_of(spec.paths)
     if STANDARD_INPUT in files:
         raise UserError("Standard input cannot be read on a cluster: pass files.")
-    files = [str(Path(file).resolve()) for file in files]  # other processes are elsewhere
-    sampling = _Sampling(spec, like, random_state)
-    sample = total(as_units(files, str), sampling, FileSample.merge) or FileSample()
+    files = [str(Path(file).resolve()) for file in files]  # processes have other folders
+
+    def draw(file: str, number: int) -> FileSample:
+        rng = np.random.default_rng([random_state, number])
+        return sample_files(replace(spec, paths=[file]), like, rng)
+
+    sample = total(as_units(files, str), draw, FileSample.merge) or FileSample()
     data = _in_batches(spec, like, sample)
     return replace(data, rows=Divided(files, data.rows.of))
 
 
 def is_large(paths: Sequence[str]) -> bool:
-    """Whether files should not be held in memory; standard input, read once, always is."""
+    """Whether files are too large for memory; standard input, which is read once, never is."""
     files = files_of(paths)
-    if STANDARD_INPUT in files:
-        return False
-    return sum(map(_size, files)) > LARGE
+    return STANDARD_INPUT not in files and sum(map(_size, files)) > LARGE
 
 
 def _size(file: str) -> int:
@@ -608,7 +544,7 @@ class FileSample:
     n_rows: int = 0
 
     def merge(self, later: "FileSample") -> "FileSample":
-        """This one, when it has taken in the sample of later rows."""
+        """Take in the sample of later rows."""
         self.counts.update(later.counts)
         if self.strata is None:
             self.strata = later.strata
@@ -618,7 +554,7 @@ class FileSample:
         return self
 
     def add(self, spec: InputSpec, file: str, table: pa.Table, rng: np.random.Generator) -> None:
-        """See one more piece of a file."""
+        """Sample from the next piece of a file."""
         labels = spec.written_labels(table)
         self.counts.update(labels.tolist())
         if spec.label is not None:
@@ -649,19 +585,6 @@ def _may_be_normal(text: str | None, normal: Sequence[str]) -> bool:
     return text.strip().casefold() in _USUAL
 
 
-@dataclass(frozen=True)
-class _Sampling:
-    """From a file to a sample of its rows."""
-
-    spec: InputSpec
-    like: Plan | None
-    random_state: int
-
-    def __call__(self, file: str, number: int) -> FileSample:
-        rng = np.random.default_rng([self.random_state, number])
-        return sample_files(replace(self.spec, paths=[file]), self.like, rng)
-
-
 def _in_batches(spec: InputSpec, like: Plan | None, sample: FileSample) -> TrainingData:
     if sample.strata is None or not sample.n_rows:
         raise no_rows(spec.paths)
@@ -677,8 +600,7 @@ def _in_batches(spec: InputSpec, like: Plan | None, sample: FileSample) -> Train
             sample=rows, labels=None, counts={NORMAL: sample.n_rows}, rows=reader, y=None
         )
     written = list(sample.counts)
-    column = pa.chunked_array([pa.array(written, pa.string())])
-    labels = read_label_column(column, name=spec.label, **spec.told)
+    labels = spec.read_labels(pa.chunked_array([pa.array(written, pa.string())]))
     kept = labels.seen(spec.seen) if spec.seen else np.ones(len(written), dtype=bool)
     text = dict(zip(written, labels.texts, strict=True))
     known = [name for name, wanted in zip(written, kept, strict=True) if wanted]
@@ -704,14 +626,13 @@ def _in_batches(spec: InputSpec, like: Plan | None, sample: FileSample) -> Train
 
 
 def _typed(spec: InputSpec, tables: list[pa.Table], like: Plan | None) -> Table:
-    beside = joined([table.select(spec.groups) for table in tables])
-    values = [table.drop_columns(spec.groups) for table in tables]
+    names = spec.grouped.names
+    groups = joined([table.select(names) for table in tables])
+    values = [table.drop_columns(names) for table in tables]
     if like is not None:
-        return spec.with_groups(as_read(joined(values), like), beside)
+        return spec.grouped.attach(as_read(joined(values), like), groups)
     typed = joined([understood(table, spec.layout, as_text=spec.names) for table in values])
-    return spec.with_groups(
-        read_table(with_categories(spec.checked(typed), spec.names), name="Detector"), beside
-    )
+    return spec.grouped.attach(spec.typed(typed), groups)
 
 
 def _column_kinds(rows: Table) -> dict[str, tuple[str, dict[str, Any] | None]]:
@@ -723,16 +644,9 @@ def _column_kinds(rows: Table) -> dict[str, tuple[str, dict[str, Any] | None]]:
 class _Reader:
     """All rows in batches, each time it is called: what a detector takes.
 
-    Attributes
-    ----------
-    like : Plan or None
-        The detector as whose columns the rows are read.
-    kinds : mapping of str to str and dict
-        Without it: what each column is read as, and how it is written.
-    labels : mapping of str to label
-        From labels as they are written to those a detector takes; rows of others are left out.
-    stamps : mapping of str to stamp
-        What must be as it was when the files were read first.
+    Columns are read as by the plan `like`, or else by `kinds`: what each is read as, and how it is
+    written. Written labels that are not in `labels` are left out. The files must still have the
+    `stamps` that they had when they were read first.
     """
 
     spec: InputSpec
@@ -781,7 +695,7 @@ class _Reader:
             fields.append(pa.field(name, column.type))
             if known:
                 fields[-1] = annotated(fields[-1], Notation.of(known))
-        for name in self.spec.groups:
+        for name in self.spec.grouped.names:
             columns.append(table.column(name))
             fields.append(table.schema.field(name))
         return pa.table(columns, schema=pa.schema(fields))
@@ -790,9 +704,9 @@ class _Reader:
         self, waiting: list[tuple[pa.Table, np.ndarray]], runs: Runs
     ) -> tuple[Table, np.ndarray | None]:
         table = joined([table for table, _ in waiting])
-        values = table.drop_columns(self.spec.groups)
+        values = table.drop_columns(self.spec.grouped.names)
         rows = as_read(values, self.like) if self.like else read_table(values, name="Detector")
-        rows = self.spec.in_order(self.spec.with_groups(rows, table), runs)
+        rows = self.spec.in_order(self.spec.grouped.attach(rows, table), runs)
         if self.labels is None:
             return rows, None
         written = np.concatenate([labels for _, labels in waiting])

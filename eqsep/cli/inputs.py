@@ -1,24 +1,26 @@
 """What commands read: model files, and the rows of tables as a model takes them."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from eqsep.arrays import objects
+from eqsep.cli.project import NAME, current_project
 from eqsep.detector.calibration import checked_rate
 from eqsep.detector.model import Model
 from eqsep.detector.plan import Plan
 from eqsep.detector.runs import PersistentAlarms, Runs
-from eqsep.errors import UserError, did_you_mean, quoted
+from eqsep.errors import Note, UserError, did_you_mean, quoted, warn
 from eqsep.io.dialect import Layout
-from eqsep.io.files import Choice, cast, chosen, is_table, joined, no_rows, pieces
+from eqsep.io.files import Choice, cast, chosen, is_table, pieces
 from eqsep.io.inference import is_text, without_missing, written
 from eqsep.io.text import unreadable
 from eqsep.persistence import ModelFileError, load_model, read_model
@@ -43,13 +45,12 @@ TRUTHS = {"false": "0", "true": "1"}
 
 
 def load_detector(path: Path, *, rows: Iterable[str] = (), rate: float | None = None) -> "Detector":
-    """The detector in a model file; errors name the file, and say if `rows` is the model.
+    """The detector in a model file, with the threshold of a false-alarm rate where one is given.
 
-    With a false-alarm `rate` it has the threshold of that one, not of its own.
+    An error names the file, and says so if one of the `rows` is the model.
     """
     detector = _loaded(path, load_model, rows=rows)
-    if not isinstance(getattr(detector, "model_", None), Model):
-        raise _no_detector(path, detector)
+    _check_detector(path, detector, getattr(detector, "model_", None))
     if rate is not None:
         detector.false_alarm_rate = checked_rate(rate)
         detector.threshold_  # noqa: B018  warns where rows are too few
@@ -57,10 +58,9 @@ def load_detector(path: Path, *, rows: Iterable[str] = (), rate: float | None = 
 
 
 def load_scoring(path: Path, *, rows: Iterable[str] = (), rate: float | None = None) -> Model:
-    """The same without what learns: scikit-learn takes longer to import than a row to score."""
+    """The same without scikit-learn, which takes longer to import than a row to score."""
     model = _loaded(path, read_model, rows=rows)
-    if not isinstance(model, Model):
-        raise _no_detector(path, model)
+    _check_detector(path, model, model)
     if rate is None:
         return model
     return model.promising(replace(model.promise, false_alarm_rate=checked_rate(rate)))
@@ -69,8 +69,8 @@ def load_scoring(path: Path, *, rows: Iterable[str] = (), rate: float | None = N
 def _loaded(path: Path, load: Callable[[Path], Any], *, rows: Iterable[str]) -> Any:
     if not path.exists():
         raise UserError(f"There is no model {path}: write one with eqsep fit.")
-    if path.is_file() and not _is_model(path):
-        models = [file for file in rows if Path(file).is_file() and _is_model(Path(file))]
+    if path.is_file() and not is_model(path):
+        models = [file for file in rows if is_model(Path(file))]
         raise UserError(f"{path} is not an eqsep model: {_instead(path, models)}")
     try:
         return load(path)
@@ -78,19 +78,39 @@ def _loaded(path: Path, load: Callable[[Path], Any], *, rows: Iterable[str]) -> 
         raise error.at(str(path)) from error
 
 
-def _no_detector(path: Path, found: object) -> UserError:
-    return UserError(
-        f"{path} holds a {type(found).__name__}: expected a detector, as eqsep fit writes it."
-    )
+def _check_detector(path: Path, found: object, model: object) -> None:
+    """Refuse a file without a detector; note where the project file has changed since its fit."""
+    if not isinstance(model, Model):
+        raise UserError(
+            f"{path} holds a {type(found).__name__}: expected a detector, as eqsep fit writes it."
+        )
+    project = current_project.get()
+    if project is None or project.model is None or Path(project.model).resolve() != path.resolve():
+        return
+    dropped, columns = project.values.get("drop", ()), model.plan.table_columns
+    learnt = [name for name in dropped if columns.get(name) is not None]
+    left_out = [name for name in model.left_out if name not in dropped]
+    fitted = [f"with {quoted(learnt)}"] * bool(learnt)
+    fitted += [f"without {quoted(left_out)}"] * bool(left_out)
+    if fitted:
+        warn(
+            Note(
+                f"drop in {NAME} is not what the model was fitted by: it was fitted "
+                f"{' and '.join(fitted)}. To apply drop, fit again."
+            )
+        )
 
 
-def _is_model(path: Path) -> bool:
+def is_model(path: Path) -> bool:
+    """Whether a file is an eqsep model, by its first bytes."""
+    if not path.is_file():
+        return False
     with path.open("rb") as file:
         return file.read(len(MAGIC)) == MAGIC
 
 
 def _instead(path: Path, models: Sequence[str]) -> str:
-    """What to pass where a file that is no model was passed as one."""
+    """What to pass in place of a file that is not a model."""
     if models:
         return f"the model comes first. Pass {models[0]} before {path}."
     if is_table(path):
@@ -98,23 +118,23 @@ def _instead(path: Path, models: Sequence[str]) -> str:
     return "pass a file that eqsep fit wrote."
 
 
-def columns_for(plan: Plan, *, beside: Iterable[str] = ()) -> Choice:
-    """Which columns of a file a model needs, and those that are wanted `beside` them.
+def columns_for(plan: Plan, *, more: Iterable[str] = ()) -> Choice:
+    """Which columns of a file are read: those that a model needs, and some more.
 
-    One that was fitted to an array knows its columns by their place alone.
+    A model that was fitted to an array knows its columns by their place alone.
     """
-    beside = list(beside)
+    more = list(more)
     learnt = plan.table_columns
 
     def choose(there: list[str]) -> list[str]:
         if not plan.is_named:
-            used = [column for column in there if column not in beside]
+            used = [column for column in there if column not in more]
             if len(used) != len(learnt):
                 raise UserError(
                     f"The model knows its {len(learnt)} columns by their place, and "
                     f"the table has {len(used)}: {quoted(used)}. Pass these columns alone."
                 )
-            return [*used, *beside]
+            return [*used, *more]
         used = [name for name, column in learnt.items() if column is not None]
         absent = [column for column in used if column not in there]
         if absent:
@@ -123,19 +143,19 @@ def columns_for(plan: Plan, *, beside: Iterable[str] = ()) -> Choice:
                 f"has {quoted(there)}. Add it, empty where a value is not known."
                 f"{did_you_mean(absent, [column for column in there if column not in used])}"
             )
-        _check_groups(plan, beside, there)
-        return [*used, *beside]
+        _check_groups(plan, more, there)
+        return [*used, *more]
 
     return choose
 
 
-def _check_groups(plan: Plan, beside: Sequence[str], there: Sequence[str]) -> None:
+def _check_groups(plan: Plan, more: Sequence[str], there: Sequence[str]) -> None:
     """Refuse rows without the column of groups or of times that is asked for, and say why."""
     grouping = plan.holdout.grouping
     if grouping is None:
         return
     for name in filter(None, grouping.columns):
-        if name in beside and name not in there:
+        if name in more and name not in there:
             raise UserError(
                 f"Column {name!r} is missing: by it the model holds out whole {grouping.unit}s, "
                 f"so that it must know which one each row belongs to. The table has "
@@ -143,9 +163,9 @@ def _check_groups(plan: Plan, beside: Sequence[str], there: Sequence[str]) -> No
             )
 
 
-def all_columns(plan: Plan, beside: Sequence[str]) -> Choice:
+def all_columns(plan: Plan, more: Sequence[str]) -> Choice:
     """All columns of a file, where those that a model needs and some others are there."""
-    needed = columns_for(plan, beside=beside)
+    needed = columns_for(plan, more=more)
 
     def choose(there: list[str]) -> list[str]:
         chosen(needed(there), there, name="The table")
@@ -157,34 +177,27 @@ def all_columns(plan: Plan, beside: Sequence[str]) -> Choice:
 def as_read(table: pa.Table, plan: Plan) -> Table:
     """A table, of strings or not, as the rows that a plan takes."""
     known = plan.table_columns
-    by_name = plan.is_named
-    names: Iterable[str] = known if by_name else table.schema.names
-    written = plan.encoder.notation
+    names: Iterable[str] = known if plan.is_named else table.schema.names
     columns = {
-        name: pa.nulls(len(table)) if learnt is None else _like(table, name, learnt.reads, written)
+        name: pa.nulls(len(table)) if learnt is None else _like(table, name, learnt.reads, plan)
         for name, learnt in zip(names, known.values(), strict=False)
     }
-    return replace(read_table(pa.table(columns), name="Detector"), named=by_name)
+    return replace(read_table(pa.table(columns), name="Detector"), named=plan.is_named)
 
 
-def _like(
-    table: pa.Table, name: str, reads: str, notation: Mapping[str, dict[str, Any]]
-) -> pa.ChunkedArray:
+def _like(table: pa.Table, name: str, reads: str, plan: Plan) -> pa.ChunkedArray:
     """A column in the type that a model knows it by, as the file or else the model writes it."""
-    shown, known = table.schema.field(name).metadata, notation.get(name)
-    if not known and shown in (None, PLAINLY):
+    field, known = table.schema.field(name), plan.encoder.notation.get(name)
+    if not known and field.metadata in (None, PLAINLY):
         return cast(table.column(name), reads)
-    return cast(table.column(name), reads, written(table.schema.field(name), known))
+    return cast(table.column(name), reads, written(field, known))
 
 
 @contextmanager
 def errors_placed(name: str, *, before: int) -> Iterator[None]:
-    """Let errors in some rows of a file name it, and the row where they know it.
+    """Let errors in a piece of a file name it, and the row where they know it.
 
-    Parameters
-    ----------
-    before : int
-        How many rows of the file came before these.
+    So many rows of the file came `before` the piece.
     """
     try:
         yield
@@ -197,17 +210,27 @@ def errors_placed(name: str, *, before: int) -> Iterator[None]:
 def pieces_for(
     plan: Plan | None, paths: Sequence[str], choose: Choice, *, layout: Layout
 ) -> Iterator[tuple[str, pa.Table]]:
-    """Some thousand rows at a time, without those that a plan cannot read if these are set aside.
+    """A few thousand rows at a time, with the name of their file; text files give strings.
 
-    Text files give strings; each piece comes with the name of its file.
+    Rows that the plan cannot read are left out if the layout sets bad rows aside.
     """
     find_bad = None if plan is None else partial(_unreadable, plan=plan)
     for name, table in pieces(paths, choose, layout=layout, find_bad=find_bad):
         yield name, table if plan is None else _without_missing(table, plan, layout)
 
 
+def placed_pieces(
+    plan: Plan, paths: Sequence[str], choose: Choice, *, layout: Layout
+) -> Iterator[tuple[str, pa.Table, int]]:
+    """The same, with how many rows of its file came before each piece."""
+    done: Counter[str] = Counter()
+    for name, table in pieces_for(plan, paths, choose, layout=layout):
+        yield name, table, done[name]
+        done[name] += table.num_rows
+
+
 def _without_missing(table: pa.Table, plan: Plan, layout: Layout) -> pa.Table:
-    """The table with null for what somebody says stands for a missing value."""
+    """The table with null for the words that the options name as missing values."""
     for name in plan.table_columns if layout.missing else ():
         words = layout.said_missing(name)
         if words and name in table.schema.names and is_text(table.schema.field(name).type):
@@ -217,22 +240,13 @@ def _without_missing(table: pa.Table, plan: Plan, layout: Layout) -> pa.Table:
     return table
 
 
-def whole_pieces(paths: Sequence[str], choose: Choice, *, layout: Layout, like: Plan) -> pa.Table:
-    """All rows of the files, as they are written: text files give strings."""
-    parts = pieces_for(like, paths, choose, layout=layout)
-    tables = [table for _, table in parts if table.num_rows]
-    if not tables:
-        raise no_rows(paths)
-    return joined(tables)
-
-
 def _unreadable(table: pa.Table, plan: Plan) -> dict[str, pa.ChunkedArray]:
-    """Which values of each column a detector cannot read, where there are such."""
+    """Which values of each column a detector cannot read, if there are any."""
     bad: dict[str, Any] = {}
     for name, learnt in plan.table_columns.items():
         if learnt is None or name not in table.schema.names:
             continue
-        column = _like(table, name, learnt.reads, plan.encoder.notation)
+        column = _like(table, name, learnt.reads, plan)
         if learnt.reads in NUMERIC and pa.types.is_string(column.type):
             mask = unreadable(column, name, learnt.reads)
             bad |= {} if mask is None else {name: mask}
@@ -279,32 +293,27 @@ class GroupColumns:
         return replace(grouped, groups=replace(grouped.groups, columns=(self.group, self.time)))
 
 
-class RunReader:
-    """From pieces of files to the rows that a detector takes, with what came before in their run.
+class RowReader:
+    """From pieces of files to the rows that a detector takes.
 
-    Parameters
-    ----------
-    model : Model
-        Where it takes no windows, rows are taken as they are.
-    persist : str, default=None
-        How many of how many last rows must be above the threshold, as in "3/5".
+    Windows, and alarms that persist for 3 of 5 rows as by "3/5", look back at earlier rows of the
+    run, so that pieces must come in order.
     """
 
-    looks_back = True
-
-    def __init__(self, model: Model, *, persist: str | None = None) -> None:
-        self.model, self.runs = model, Runs()
-        self.alarms = PersistentAlarms(1, 1) if persist is None else persistent_alarms(persist)
-        self.windows = model.plan.windows
-        self.grouped = GroupColumns().like(model.plan)
+    def __init__(self, model: Model, *, persist: str | None = None, in_runs: bool = False) -> None:
+        self.model, self.windows = model, model.plan.windows
+        self.looks_back = in_runs or persist is not None or self.windows is not None
+        self.runs = Runs() if self.looks_back else None
+        self.alarms = None if persist is None else persistent_alarms(persist)
+        self.grouped = GroupColumns().like(model.plan) if self.looks_back else GroupColumns()
         grouping = model.plan.holdout.grouping
-        if grouping is not None and grouping.columns[0] == "":
+        if self.looks_back and grouping is not None and grouping.columns[0] == "":
             raise UserError(
-                "The model was fitted in Python with groups that are no column, so that it is not "
-                "known which rows are of one run: windows and --persist can be had there alone."
+                "The model was fitted in Python with groups that are not a column, so the command "
+                "does not know which rows are of one run: use windows and --persist in Python."
             )
 
-    def columns(self, *, beside: Iterable[str] = ()) -> Choice:
+    def columns(self, *, more: Iterable[str] = ()) -> Choice:
         """The columns of a file that are read, those of the run too."""
 
         def choose(there: list[str]) -> Iterable[str]:
@@ -314,51 +323,26 @@ class RunReader:
                     f"windows and alarms that persist go on within a run. The table has "
                     f"{quoted(there)}."
                 )
-            run = self._there(there).names
-            return columns_for(self.model.plan, beside=[*beside, *run])(there)
+            return columns_for(self.model.plan, more=[*more, *self._there(there).names])(there)
 
         return choose
 
     def _there(self, names: list[str]) -> GroupColumns:
-        """The same without times that are not there: then rows are in their order."""
+        """The same without a missing column of times: rows are then in their order."""
         return self.grouped if self.grouped.time in names else replace(self.grouped, time=None)
 
     def __call__(self, table: pa.Table) -> Table:
         """The rows of a piece."""
         rows = as_read(table, self.model.plan)
-        rows = self._there(table.schema.names).attach(rows, table)
+        if self.looks_back:
+            rows = self._there(table.schema.names).attach(rows, table)
         return rows if self.windows is None else self.windows.transform(rows, runs=self.runs)
 
     def persisting(self, alarm: np.ndarray, rows: Table) -> np.ndarray:
         """Which alarms stay: those of runs in which enough of the last rows are alarms."""
+        if self.alarms is None:
+            return alarm
         return self.alarms.update(alarm, None if rows.groups is None else rows.groups.group)
-
-
-@dataclass(frozen=True)
-class RowReader:
-    """From pieces of files to the rows that a detector takes, each for itself."""
-
-    model: Model
-    looks_back: ClassVar[bool] = False
-
-    def columns(self, *, beside: Iterable[str] = ()) -> Choice:
-        """The columns of a file that are read."""
-        return columns_for(self.model.plan, beside=beside)
-
-    def __call__(self, table: pa.Table) -> Table:
-        """The rows of a piece."""
-        return as_read(table, self.model.plan)
-
-    def persisting(self, alarm: np.ndarray, rows: Table) -> np.ndarray:  # noqa: ARG002
-        """Which alarms stay: all."""
-        return alarm
-
-
-def reader_of(model: Model, *, persist: str | None = None) -> RowReader | RunReader:
-    """How pieces of files become rows: with the rows before them, where something looks back."""
-    if model.plan.windows is None and persist is None:
-        return RowReader(model)
-    return RunReader(model, persist=persist)
 
 
 def _column(table: pa.Table, name: str, *, reads: Sequence[str]) -> Column:

@@ -19,13 +19,21 @@ from eqsep.cli.inputs import (
     columns_for,
     folded,
     label_texts,
-    whole_pieces,
+    pieces_for,
 )
 from eqsep.detector.plan import Plan
 from eqsep.detector.runs import Runs, Windows
 from eqsep.errors import EqsepWarning, Note, UserError, did_you_mean, quoted, warn
 from eqsep.io.dialect import Layout
-from eqsep.io.files import Choice, chosen, mixed_columns, whole, with_categories
+from eqsep.io.files import (
+    Choice,
+    chosen,
+    joined,
+    mixed_columns,
+    no_rows,
+    whole,
+    with_categories,
+)
 from eqsep.labels import NORMAL, USUAL_NORMAL, WITHOUT, RowLabels, natural_order
 from eqsep.tables.reading import Table, read_table, text_of
 
@@ -87,9 +95,9 @@ class LabelColumn:
 def read_label_column(
     column: pa.ChunkedArray, *, name: str, normal: Sequence[str] = (), missing: Sequence[str] = ()
 ) -> LabelColumn:
-    """The labels in a column; without a word for the normal ones "normal", 0 or False is it.
+    """The labels in a column; normal is the first word of `normal`, or else "normal", 0 or False.
 
-    Of several words for normal rows the first is their label. Those in `missing` stand for none.
+    Words in `missing` stand for no label.
     """
     texts = label_texts(column, name, missing=missing)
     spelt = [word for word in normal if word in {*texts}] if normal else [NORMAL]
@@ -103,12 +111,8 @@ def read_label_column(
         )
     usual = [text for text in map(str, USUAL_NORMAL) if text in known]
     if not normal and not usual:
-        raise UserError(
-            f"Say which label of column {name!r} is normal: --normal LABEL. It holds "
-            f"{quoted(known)}."
-            + " If these are all anomalies, and rows without a label stand for the others, pass "
-            "--normal normal." * (None in texts)
-        )
+        rest = ", and rows without a label stand for the others, pass --normal normal."
+        raise _no_normal_label(name, known, rest if None in texts else "")
     label = as_label(normal[0], known) if normal else usual[0]
     if label not in known and None not in texts:
         raise UserError(
@@ -122,6 +126,14 @@ def read_label_column(
         )
     _warn_of_fine(known, label, name)
     return LabelColumn(texts, label, name)
+
+
+def _no_normal_label(name: str, known: Iterable[str], if_all_are_anomalies: str) -> UserError:
+    hint = f" If these are all anomalies{if_all_are_anomalies}" if if_all_are_anomalies else ""
+    return UserError(
+        f"Say which label of column {name!r} is normal: --normal LABEL. It holds {quoted(known)}."
+        f"{hint}"
+    )
 
 
 def _one_normal(texts: np.ndarray, normal: Sequence[str]) -> np.ndarray:
@@ -139,8 +151,8 @@ def _warn_of_fine(known: Iterable[str], normal: str, name: str) -> None:
     if fine:
         warn(
             EqsepWarning(
-                f"Labels of {name}: {quoted(fine)} beside {normal!r}, the normal one, is taken for "
-                f"a kind of anomaly. With {_said(normal, *fine)} such rows are normal, too."
+                f"Labels of {name}: {quoted(fine)} is taken for a kind of anomaly, as the normal "
+                f"label is {normal!r}. With {_said(normal, *fine)} such rows are normal, too."
             )
         )
 
@@ -153,8 +165,6 @@ def _said(*labels: str) -> str:
 def is_usual_normal(label: str) -> bool:
     """Whether people call normal rows so.
 
-    Examples
-    --------
     >>> is_usual_normal("Benign"), is_usual_normal("0"), is_usual_normal("flood")
     (True, True, False)
     """
@@ -162,10 +172,8 @@ def is_usual_normal(label: str) -> bool:
 
 
 def as_label(said: str, known: Collection[str]) -> str:
-    """A label as somebody says it, as it is known: 1.0 is 1, true is 1, NORMAL may be normal.
+    """The known label that an option means: 1.0 is 1, true is 1, NORMAL may be normal.
 
-    Examples
-    --------
     >>> as_label("1.0", ["1", "2"]), as_label("Fine ", ["fine", "bad"]), as_label("x", ["y"])
     ('1', 'fine', 'x')
     """
@@ -208,10 +216,11 @@ def y_for(
     normal: Sequence[str] = (),
     missing: Sequence[str] = (),
 ) -> np.ndarray:
-    """The labels of more rows, read as those that were learnt, which are `known`.
+    """The labels of more rows, read as the `known` ones that a model has learnt.
 
-    `normal` is what the column calls normal rows, where that is not what the model does, or in
-    several words; labels in `missing` are none.
+    `normal` is what the column calls normal rows, if the model has another word, or in several
+    words; after rows without labels it may be "normal" even if the column has no such row. Words in
+    `missing` stand for no label.
     """
     labels = known.labels
     learnt = [] if labels is None else [text_of(labels.classes[0]), *known.kinds]
@@ -220,6 +229,12 @@ def y_for(
     are_truths = set(texts) <= {"0", "1", None}
     by_number = are_truths if labels is None else not labels.by_name
     word = NORMAL if labels is None else text_of(labels.classes[0])
+    names = sorted({text for text in texts if text is not None}, key=natural_order)
+    if labels is None and not by_number and None not in texts and NORMAL not in names:
+        if not normal and len(names) > 1:
+            raise _no_normal_label(name, names, ", pass --normal normal.")
+        if [folded(word) for word in normal] == [NORMAL]:
+            normal = ()
     if normal:
         other = "1" if by_number else "anomaly" if are_truths else None
         word = "0" if by_number else word
@@ -231,12 +246,12 @@ def y_for(
 def _translated(
     texts: np.ndarray, normal: str, *, name: str, word: str, other: str | None
 ) -> np.ndarray:
-    """Labels of which one is normal in the words of a model; all others are as they were or one."""
+    """Labels with the model's word for the normal one; all others stay, or become one."""
     known = sorted({text for text in texts if text is not None})
     normal = as_label(normal, known)
     if normal not in known:
         raise UserError(
-            f"--normal {normal!r} is no label in column {name!r}, which holds {quoted(known)}. "
+            f"--normal {normal!r} is not a label in column {name!r}, which holds {quoted(known)}. "
             f"Name the one of normal rows, or leave out --normal where there are none."
         )
     words = {text: other or text for text in known} | {None: None, normal: word}
@@ -244,7 +259,7 @@ def _translated(
 
 
 def check_some_label(texts: np.ndarray, *, name: str) -> None:
-    """Refuse labels of which all are missing."""
+    """Refuse labels that are all missing."""
     if all(text is None for text in texts):
         raise UserError(f"Column {name!r} holds no label: every value is missing.")
 
@@ -274,22 +289,9 @@ def numbers_of(texts: Iterable[Any]) -> np.ndarray:
 class InputSpec:
     """Which files hold the rows, and what their columns are.
 
-    Attributes
-    ----------
-    label : str or None
-        The column of labels; without one all rows are normal.
-    normal : sequence of str
-        The label of normal rows, and other words for it.
-    seen : sequence of str
-        The kinds of anomaly to learn; rows of others are left out. Nothing is all of them.
-    drop, names : sequence of str
-        Columns that are left out, and columns that hold names whatever they look like.
-    group, time : str or None
-        The columns of groups and of times: rows that belong together are held out together.
-    window : int or None
-        Of how many last rows columns of numbers get windows.
-    ordered : bool
-        Whether rows are in time order without a column of times: their numbers are the times.
+    Without a column of labels all rows are normal. `normal` is the label of normal rows, and other
+    words for it; rows of kinds that are not in `seen` are left out, if there are any in it. The
+    columns in `names` are categorical. Where rows are `ordered`, their numbers are the times.
     """
 
     paths: Sequence[str]
@@ -309,15 +311,14 @@ class InputSpec:
         return GroupColumns(self.group, self.time)
 
     @property
-    def groups(self) -> list[str]:
-        """The columns of groups and of times, as far as there are such."""
-        return self.grouped.names
+    def not_learnt(self) -> list[str]:
+        """The columns of groups and of times, and last the column of labels."""
+        return self.grouped.names + ([] if self.label is None else [self.label])
 
     @property
-    def told(self) -> dict[str, Any]:
-        """What somebody has said of the labels: the normal one, and those that are none."""
-        none = () if self.label is None else self.layout.said_missing(self.label)
-        return {"normal": self.normal, "missing": none}
+    def _label_options(self) -> dict[str, Any]:
+        missing = () if self.label is None else self.layout.said_missing(self.label)
+        return {"name": self.label, "normal": self.normal, "missing": missing}
 
     def label_words(self) -> tuple[str, ...]:
         """The options by which other files with the same labels are read."""
@@ -327,43 +328,48 @@ class InputSpec:
         said += [("--missing", word) for word in own]
         return tuple(word for option in said for word in option)
 
-    @property
-    def beside(self) -> list[str]:
-        """The same, and last the column of labels."""
-        return self.groups + ([] if self.label is None else [self.label])
-
     def read(self, like: Plan | None = None) -> tuple[Table, LabelColumn | None]:
         """The rows without what is left out, and their labels; inferred, or read as by a plan."""
         self.check()
-        rows, column = self._inferred() if like is None else self.read_like(like)
+        if like is None:
+            rows, table = self._inferred()
+        else:
+            rows, table = self.read_like(like)
+            rows = rows if like.windows is None else like.windows.transform(rows)
         rows = self.in_order(rows, Runs())
         if self.window is not None:  # before rows are left out
             rows = Windows.of(rows, self.window).transform(rows)
-        if self.label is None or column is None:
+        if self.label is None:
             return rows, None
-        labels = read_label_column(column, name=self.label, **self.told)
+        labels = self.read_labels(table.column(self.label))
         if self.seen:
             kept = np.flatnonzero(labels.seen(self.seen))
             return rows.take(kept), labels.take(kept)
         return rows, labels
 
-    def read_like(self, plan: Plan) -> "tuple[Table, pa.ChunkedArray | None]":
-        """The rows as a model takes them, with their groups, and the column of labels."""
-        table = whole_pieces(
-            self.paths, columns_for(plan, beside=self.beside), layout=self.layout, like=plan
-        )
-        labels = None if self.label is None else table.column(self.label)
-        windows, rows = plan.windows, self.with_groups(as_read(table, plan), table)
-        return rows if windows is None else windows.transform(rows), labels
+    def read_like(self, plan: Plan, choose: Choice | None = None) -> tuple[Table, pa.Table]:
+        """The rows as a model takes them, with their groups; and the table, as it is written."""
+        pieces = pieces_for(plan, self.paths, choose or self.columns(plan), layout=self.layout)
+        tables = [table for _, table in pieces if table.num_rows]
+        if not tables:
+            raise no_rows(self.paths)
+        table = joined(tables)
+        return self.grouped.attach(as_read(table, plan), table), table
+
+    def read_labels(self, column: pa.ChunkedArray) -> LabelColumn:
+        """The labels of the first fit."""
+        return read_label_column(column, **self._label_options)
+
+    def labels_for(self, known: RowLabels, table: pa.Table) -> np.ndarray | None:
+        """The labels of more rows, read as the `known` ones that a model has learnt."""
+        if self.label is None:
+            return None
+        return y_for(known, table.column(self.label), **self._label_options)
 
     def grouped_like(self, plan: Plan) -> "InputSpec":
         """The same with the columns of groups and times that a model knows, where none is named."""
         found = self.grouped.like(plan)
         return replace(self, group=found.group, time=found.time)
-
-    def with_groups(self, rows: Table, table: pa.Table) -> Table:
-        """Rows with their groups and times, from the table that they were read from."""
-        return self.grouped.attach(rows, table)
 
     def in_order(self, rows: Table, runs: Runs) -> Table:
         """Rows with their numbers for times, after those of `runs`, where they are ordered."""
@@ -373,7 +379,8 @@ class InputSpec:
 
     def check(self) -> None:
         """Refuse options that contradict each other."""
-        twice = [name for name in self.beside if self.beside.count(name) > 1 or name in self.drop]
+        used = self.not_learnt
+        twice = [name for name in used if used.count(name) > 1 or name in self.drop]
         if (self.group is not None or self.time is not None) and twice:
             raise UserError(
                 f"Column {twice[0]!r} cannot be two of --label, --group, --time and --drop."
@@ -393,14 +400,14 @@ class InputSpec:
 
     def columns(self, like: Plan | None) -> Choice:
         """The columns of a file that are wanted, the label last: those of a model, or all."""
-        beside = self.beside
+        used = self.not_learnt
         if like is not None:
-            return columns_for(like, beside=beside)
+            return columns_for(like, more=used)
 
         def choose(there: list[str]) -> list[str]:
-            rest = (column for column in there if column not in (*self.drop, *beside))
-            chosen([*self.drop, *self.names, *self.groups], there, name="The table")
-            return [*rest, *beside]
+            rest = (column for column in there if column not in (*self.drop, *used))
+            chosen([*self.drop, *self.names, *self.grouped.names], there, name="The table")
+            return [*rest, *used]
 
         return choose
 
@@ -411,16 +418,15 @@ class InputSpec:
         column = table.column(self.label).cast(pa.string()).combine_chunks()
         return objects(column.to_pylist())
 
-    def checked(self, table: pa.Table) -> pa.Table:
-        """The table; refuses columns of numbers with words among them, unless they are names."""
+    def typed(self, table: pa.Table) -> Table:
+        """Rows of a typed table; refuses numbers with words among them, unless they are names."""
         for mixed in mixed_columns(table, categorical=self.names):
             raise UserError(**mixed.words())
-        return table
+        return read_table(with_categories(table, self.names), name="Detector")
 
-    def _inferred(self) -> tuple[Table, pa.ChunkedArray | None]:
+    def _inferred(self) -> tuple[Table, pa.Table]:
         texts = [*self.names, *(name for name in (self.label, self.group) if name is not None)]
         table = whole(self.paths, layout=self.layout, as_text=texts, but=self.drop)
-        chosen(self.groups, table.column_names, name="The table")
-        labels = None if self.label is None else table.column(self.label)
-        values = with_categories(self.checked(table.drop_columns(self.beside)), self.names)
-        return self.with_groups(read_table(values, name="Detector"), table), labels
+        chosen(self.grouped.names, table.column_names, name="The table")
+        rows = self.typed(table.drop_columns(self.not_learnt))
+        return self.grouped.attach(rows, table), table

@@ -2,24 +2,22 @@
 
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from eqsep.cli import options
 from eqsep.cli.console import Screen, format_counts, in_command, print_warnings
 from eqsep.cli.inputs import load_detector
-from eqsep.cli.options import Again, ModelFile, ModelOut, check_model_out
 from eqsep.detector import Detector, RepeatedRowsWarning
 from eqsep.detector.calibration import CONFIDENCE
 from eqsep.detector.holdout import groups_needed
 from eqsep.detector.model import Model
 from eqsep.detector.namer import rows_for
 from eqsep.errors import UserError, counted
-from eqsep.io.files import check_not_read
 from eqsep.labels import NORMAL, natural_order
 from eqsep.persistence.container import origin
 from eqsep.report.learnt import trust_in
@@ -30,30 +28,59 @@ def merge(
     models: Annotated[
         list[Path], typer.Argument(metavar="MODEL", help="Fitted to rows of their own.")
     ],
-    out: ModelOut,
-    again: Again = False,
+    out: options.ModelOut,
+    again: options.Again = False,
 ) -> None:
     """Put together what several models have learnt; eqsep fit --like makes such models."""
+    options.check_model_out(out, models)
+    if len(models) < 2:
+        raise UserError(f"Merging takes two models or more, got {len(models)}.")
     with print_warnings():
-        detector = merge_models(models, out, again=again)
-    held = counted(len(detector.calibration_.scores), "held-out normal row")
-    Screen().print(f"{len(models)} models, {held}: {out}", soft_wrap=True, markup=False)
+        first, *others = (load_detector(path) for path in models)
+        for path, other in zip(models[1:], others, strict=True):
+            if not first.plan_.is_same(other.plan_):
+                raise UserError(
+                    f"{models[0]} and {path} do not have the same encoding and landmarks, so they "
+                    f"cannot be merged. Fit the second with eqsep fit … --like {models[0]}."
+                )
+            with refuse_repeats(again=again):
+                first.merge(other)
+        first.save(out)
+    held = counted(len(first.calibration_.scores), "held-out normal row")
+    Screen().print_line(f"{len(models)} models, {held}: {out}")
 
 
-def info(model: ModelFile) -> None:
+def info(model: options.ModelFile) -> None:
     """Say what a model is: columns, kinds, rows, settings, what it promises, who wrote it."""
-    print_info(Screen(), model)
+    with print_warnings():
+        detector = load_detector(model)
+    console = Screen()
+    print_summary(console, detector, {}, model)
+    made_by, version, digest = origin(model.read_bytes())
+    found, caution = detector.model_, detector.caution_
+    console.print_lines(
+        ({} if caution is None else {"caution": in_command(caution.warning())})
+        | _groups(found)
+        | {"learnt": _rows(found)}
+        | _names(found)
+        | {
+            "landmarks": f"{len(found.plan.terms.landmarks):,}",
+            "settings": _settings(detector),
+            "written by": f"eqsep {made_by}, format {version}",
+            "content": f"sha256 {digest}",
+        }
+    )
 
 
 def export(
-    model: ModelFile,
+    model: options.ModelFile,
     onnx: Annotated[Path, typer.Option(metavar="FILE", help="The ONNX graph to write.")],
 ) -> None:
     """Write a model as an ONNX graph, from the columns of the table to alarms."""
-    check_model_out(onnx)
-    check_not_read(onnx, [model])
-    load_detector(model).to_onnx(onnx)
-    Screen().print(f"ONNX graph: {onnx}", soft_wrap=True, markup=False)
+    options.check_model_out(onnx, [model])
+    with print_warnings():
+        load_detector(model).to_onnx(onnx)
+    Screen().print_line(f"ONNX graph: {onnx}")
 
 
 _KINDS = {
@@ -67,7 +94,7 @@ _KINDS = {
 
 @contextmanager
 def refuse_repeats(*, again: bool) -> Iterator[None]:
-    """Refuse rows that were learnt before, unless they are to be learnt `again`."""
+    """Refuse rows that were learnt before, unless they are to be learnt again."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore" if again else "error", RepeatedRowsWarning)
         try:
@@ -82,37 +109,15 @@ def normal_word(model: Model) -> str:
     return NORMAL if labels is None else text_of(labels.classes[0])
 
 
-def merge_models(models: Sequence[Path], out: Path, *, again: bool = False) -> Detector:
-    """Put together what several models have learnt, each from rows of its own."""
-    check_model_out(out)
-    if len(models) < 2:
-        raise UserError(f"Merging takes two models or more, got {len(models)}.")
-    check_not_read(out, models)
-    first, *others = (load_detector(path) for path in models)
-    for path, other in zip(models[1:], others, strict=True):
-        if not first.plan_.is_same(other.plan_):
-            raise UserError(
-                f"{models[0]} and {path} have not the same encoding and landmarks, so they cannot "
-                f"be merged. Fit the second with eqsep fit … --like {models[0]}."
-            )
-        with refuse_repeats(again=again):
-            first.merge(other)
-    first.save(out)
-    return first
-
-
 def print_summary(
-    console: Console,
+    console: Screen,
     detector: Detector,
     counts: Mapping[str, int],
     out: Path,
     *,
     gone: Mapping[str, int] | None = None,
 ) -> None:
-    """The summary of a model, at the end of a fit with the number of rows of each kind.
-
-    Rows that were forgotten are `gone`.
-    """
+    """The summary of a model, with the rows of each kind that it has learnt, or that are gone."""
     model = detector.model_
     normal = normal_word(model)
     lines = {"rows": _by_kind(counts), "forgotten": _by_kind(gone or {})}
@@ -127,12 +132,10 @@ def print_summary(
         **_interval(model),
         "model": f"{out} ({out.stat().st_size / 1e6:.1f} MB)",
     }
-    for name, text in lines.items():
-        console.print(f"{name:11} {text}", markup=False, soft_wrap=True)
+    console.print_lines(lines)
 
 
 def _by_kind(counts: Mapping[str, int]) -> str:
-    """How many rows there are, and of each kind; nothing where there is none."""
     return f"{sum(counts.values()):,}: {format_counts(counts)}" if counts else ""
 
 
@@ -140,7 +143,7 @@ def _rare(model: Model) -> str:
     """The kinds with too few rows for the promise of names, the rarest first; if there are any."""
     rate, grouping = model.promise.unseen_rate, model.plan.holdout.grouping
     short = sorted(model.namer.short_kinds(rate).items(), key=lambda kind: (kind[1], kind[0]))
-    if not short or not model.namer.has_promise:  # that of an older file is without for all kinds
+    if not short or not model.namer.has_promise:  # older files have no promise for any kind
         return ""
     unit = "row" if grouping is None else grouping.unit
     few = ", ".join(f"{kind} ({n:,})" for kind, n in short[:3])
@@ -211,49 +214,28 @@ _SHOWN_ELSEWHERE = (
 )
 
 
-def print_info(console: Console, path: Path) -> None:
-    """The summary of a model, the rows it has learnt, its settings, and where its file is from."""
-    detector = load_detector(path)
-    print_summary(console, detector, {}, path)
-    made_by, version, digest = origin(path.read_bytes())
-    model, caution = detector.model_, detector.caution_
-    lines = {} if caution is None else {"caution": in_command(caution.warning())}
-    lines |= {
-        **_groups(model),
-        "learnt": _rows(model),
-        **_names(model),
-        "landmarks": f"{len(model.plan.terms.landmarks):,}",
-        "settings": _settings(detector),
-        "written by": f"eqsep {made_by}, format {version}",
-        "content": f"sha256 {digest}",
-    }
-    for name, text in lines.items():
-        console.print(f"{name:11} {text}", markup=False, soft_wrap=True)
-
-
 def _groups(model: Model) -> dict[str, str]:
     """Which columns say what rows belong together, and when they were taken."""
     grouping = model.plan.holdout.grouping
     if grouping is None:
         return {}
-    words = zip(("groups", "times"), grouping.columns, strict=True)
-    told = [
-        f"{word} by column {name!r}" if name else f"{word} that are no column"
-        for word, name in words
+    columns = [
+        f"{word} by column {name!r}" if name else f"{word} that are not a column"
+        for word, name in zip(("groups", "times"), grouping.columns, strict=True)
         if name is not None
     ]
-    return {"held out by": f"{grouping.unit}; {' and '.join(told)}, not learnt"}
+    return {"held out by": f"{grouping.unit}; {' and '.join(columns)}, not learnt"}
 
 
 def _rows(model: Model) -> str:
     """How many rows of each kind the sums are over, by their weight, and how many are held out."""
     weights = model.n_learnt.tolist()
     kinds = zip((NORMAL, *model.kinds), weights, strict=True)
-    told = ", ".join(f"{round(weight, 2):,.12g} {kind}" for kind, weight in kinds)
+    learnt = ", ".join(f"{round(weight, 2):,.12g} {kind}" for kind, weight in kinds)
     held_out = model.evidence.held_out
     held = len(held_out.normal), len(held_out.anomalies)
     words = (f"{held[0]:,} {NORMAL}", f"{held[1]:,} anomalous")
-    return f"{told}; held out {', '.join(w for w, n in zip(words, held, strict=True) if n) or 0}"
+    return f"{learnt}; held out {', '.join(w for w, n in zip(words, held, strict=True) if n) or 0}"
 
 
 def _settings(detector: Detector) -> str:

@@ -1,8 +1,9 @@
-"""Arguments and options that several commands have: their names, and what help says of them."""
+"""Arguments and options that several commands have: their names, help and checks."""
 
 import csv
 import inspect
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Collection, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +12,8 @@ import typer
 
 from eqsep.cli.console import print_warnings
 from eqsep.cli.labelled import InputSpec
-from eqsep.errors import UserError
+from eqsep.cli.project import COLUMN_LISTS, quoted_column
+from eqsep.errors import UserError, did_you_mean, quoted
 from eqsep.io.dialect import Layout
 from eqsep.io.files import check_not_read
 from eqsep.io.text import BadRows
@@ -27,10 +29,6 @@ Rows = Annotated[
 ]
 ModelOut = Annotated[Path, typer.Option("--out", metavar="MODEL", help="The model to write.")]
 Label = Annotated[str, typer.Option(metavar="COLUMN", help="The column of labels.")]
-LabelHad = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="The column of the labels that the rows were learnt with."),
-]
 Normal = Annotated[
     list[str] | None,
     typer.Option(
@@ -52,15 +50,22 @@ Unlabelled = Annotated[
 ]
 
 
-def split_columns(given: list[str] | None) -> list[str]:
-    """Names of columns, divided by commas; one that has a comma itself stands in quotes."""
+def _split_columns(given: list[str] | None) -> list[str]:
+    """Names of columns, divided by commas; a name with a comma stands in quotes."""
     return [name for one in csv.reader(given or [], skipinitialspace=True) for name in one]
 
 
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMNS", callback=_split_columns, help="Write these columns too; repeatable."
+    ),
+]
+OnlyAlarms = Annotated[bool, typer.Option("--only-alarms", help="Leave out rows that pass.")]
 Drop = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="COLUMNS", callback=split_columns, help="Leave these columns out: a,b; repeatable."
+        metavar="COLUMNS", callback=_split_columns, help="Leave these columns out: a,b; repeatable."
     ),
 ]
 Categorical = Annotated[
@@ -69,7 +74,7 @@ Categorical = Annotated[
         "--categorical",
         "--names",
         metavar="COLUMNS",
-        callback=split_columns,
+        callback=_split_columns,
         help="Treat these columns as categorical; repeatable.",
     ),
 ]
@@ -131,157 +136,163 @@ Ray = Annotated[
     str | None,
     typer.Option(metavar="ADDRESS", help="Work on this cluster of Ray; local is this machine."),
 ]
-SeenInTurn = Annotated[
-    list[str] | None,
-    typer.Option("--seen", metavar="KIND", help="Fit with this kind as the seen one; else each."),
-]
 Seed = Annotated[
     int,
     typer.Option(metavar="N", min=0, max=2**32 - 1, help="The same number gives the same result."),
 ]
-_PANEL = "Text files, where they are not understood"
-_TEXT_FILES: dict[str, Any] = {
-    "delimiter": Annotated[
-        str | None,
-        typer.Option(metavar="CHARACTER", help="Between values.", rich_help_panel=_PANEL),
-    ],
-    "header": Annotated[
-        bool | None,
-        typer.Option(
-            "--header/--no-header",
-            help="Whether the first line names the columns.",
-            rich_help_panel=_PANEL,
-        ),
-    ],
-    "decimal": Annotated[
-        str | None,
-        typer.Option(metavar="MARK", help="Before decimals: . or ,", rich_help_panel=_PANEL),
-    ],
-    "thousands": Annotated[
-        str | None,
-        typer.Option(
-            metavar="MARK", help="Between groups of three digits.", rich_help_panel=_PANEL
-        ),
-    ],
-    "encoding": Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="utf-8, cp1252, utf-16, …", rich_help_panel=_PANEL),
-    ],
-    "skip": Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Lines before the table.", rich_help_panel=_PANEL),
-    ],
-    "missing": Annotated[
+
+
+def _text_file(kind: Any, help: str, *names: str, metavar: str | None = None) -> Any:
+    panel = "Text files, where they are not understood"
+    return Annotated[kind, typer.Option(*names, metavar=metavar, help=help, rich_help_panel=panel)]
+
+
+_TEXT_FILES = {
+    "delimiter": _text_file(str | None, "Between values.", metavar="CHARACTER"),
+    "header": _text_file(
+        bool | None, "Whether the first line names the columns.", "--header/--no-header"
+    ),
+    "decimal": _text_file(str | None, "Before decimals: . or ,", metavar="MARK"),
+    "thousands": _text_file(str | None, "Between groups of three digits.", metavar="MARK"),
+    "encoding": _text_file(str | None, "utf-8, cp1252, utf-16, …", metavar="NAME"),
+    "skip": _text_file(int | None, "Lines before the table.", metavar="N"),
+    "missing": _text_file(
         list[str] | None,
-        typer.Option(
-            metavar="TEXT",
-            help="Stands for a missing value, in place of n/a, ?, -, null, …; COLUMN=TEXT: beside "
-            "them in one column; repeatable.",
-            rich_help_panel=_PANEL,
-        ),
-    ],
-    "sheet": Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Of a spreadsheet; else the first that is not empty.",
-            rich_help_panel=_PANEL,
-        ),
-    ],
-    "bad_rows": Annotated[
+        "Stands for a missing value, in place of n/a, ?, -, null, …; COLUMN=TEXT: in addition to "
+        "them in one column; repeatable.",
+        metavar="TEXT",
+    ),
+    "sheet": _text_file(
+        str | None, "Of a spreadsheet; else the first that is not empty.", metavar="NAME"
+    ),
+    "bad_rows": _text_file(
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Rows that cannot be read go there, with number and reason, and the others go on.",
-            rich_help_panel=_PANEL,
-        ),
-    ],
+        "Rows that cannot be read go there, with number and reason, and the others go on.",
+        metavar="FILE",
+    ),
 }
 
 
+class Columns(dict[str, Any]):
+    """The options of a command that make its `spec`: the files, and what their columns hold."""
+
+    def __init__(self, **kinds: Any) -> None:
+        super().__init__(rows=Rows, **kinds)
+
+
+TRAINING = {
+    "drop": Drop,
+    "categorical": Categorical,
+    "group": Group,
+    "time": Time,
+    "window": Window,
+    "ordered": Ordered,
+}
+_REQUIRED = inspect.Parameter.empty
+_FIELDS = {"rows": "paths", "categorical": "names"}  # of a spec, if they have other names
+
+
 def reads_tables(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with options on how text files are written, which it takes as one `layout`."""
+    """The command with options for its `spec`, and on how text files are written, its `layout`."""
+    own = inspect.signature(command).parameters
+    columns: Columns = own["spec"].annotation.__metadata__[0] if "spec" in own else {}
+
+    def call(layout: Layout, given: dict[str, Any]) -> None:
+        if "layout" in own:
+            given["layout"] = layout
+        if columns:
+            values = {_FIELDS.get(name, name): given.pop(name) for name in columns}
+            values = {name: value for name, value in values.items() if value is not None}
+            given["spec"] = InputSpec(layout=layout, **values)
+        command(**given)
 
     @wraps(command)
-    def run(**options: Any) -> None:
-        given = {name: options.pop(name) for name in _TEXT_FILES}
-        given["missing"] = tuple(given["missing"]) if given["missing"] else None
-        path = given.pop("bad_rows")
+    def run(**given: Any) -> None:
+        text = {name: given.pop(name) for name in _TEXT_FILES}
+        text["missing"] = tuple(text["missing"]) if text["missing"] else None
+        path = text.pop("bad_rows")
         if path is None:
-            command(**options, layout=Layout(**given))
+            call(Layout(**text), given)
             return
-        if options.get("ray") is not None:
+        if given.get("ray") is not None:
             raise UserError("--bad-rows and --ray contradict each other: read the rows here.")
         bad = BadRows(path)
-        for used in options.values():
+        for used in given.values():
             if isinstance(used, str | Path):
                 bad.check(used)
         with print_warnings(), bad.written():
-            command(**options, layout=Layout(**given, bad_rows=bad))
+            call(Layout(**text, bad_rows=bad), given)
 
-    own = inspect.signature(command)
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    more = [
-        inspect.Parameter(name, keyword, default=None, annotation=kind)
-        for name, kind in _TEXT_FILES.items()
-    ]
-    kept = [p.replace(kind=keyword) for name, p in own.parameters.items() if name != "layout"]
-    run.__signature__ = own.replace(parameters=[*kept, *more])  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in (*kept, *more)} | {"return": None}
+    params = []
+    for name, param in own.items():
+        if name == "spec":
+            params += [_parameter(one, kind) for one, kind in columns.items()]
+        elif name != "layout":
+            params.append(param.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+    params += [_parameter(name, kind) for name, kind in _TEXT_FILES.items()]
+    run.__signature__ = inspect.Signature(params)  # type: ignore[attr-defined]
+    run.__annotations__ = {param.name: param.annotation for param in params} | {"return": None}
     return run
 
 
-def options_of(layout: Layout) -> list[str]:
-    """The options that say the same as a layout.
+def _parameter(name: str, kind: Any) -> inspect.Parameter:
+    default = _REQUIRED if kind in (Rows, Label) else False if kind is Ordered else None
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, keyword, default=default, annotation=kind)
 
-    Examples
-    --------
-    >>> options_of(Layout(delimiter=";", header=False, missing=("?",)))
-    ['--delimiter', ';', '--no-header', '--missing', '?']
-    """
-    words: list[str] = []
-    for name in _TEXT_FILES:
-        value = getattr(layout, name)
-        if name == "bad_rows":
-            words += [] if value is None else ["--bad-rows", str(value.path)]
+
+def this_command(context: typer.Context) -> str:
+    """The words that run the present command again, for its report."""
+    words = ["eqsep", str(context.info_name)]
+    for param in context.command.params:
+        value = context.params[str(param.name)]
+        if param.name == "report":
+            words += ["--report", "report.html"]
         elif isinstance(value, bool):
-            words += ["--header" if value else "--no-header"]
+            words += (param.opts if value else param.secondary_opts)[:1]
         elif value is not None:
-            each = value if isinstance(value, tuple) else (value,)
-            words += [word for one in each for word in (f"--{name}", str(one))]
-    return words
+            for one in value if isinstance(value, list | tuple) else [value]:
+                is_option = param.param_type_name == "option"
+                text = one if param.name not in COLUMN_LISTS else quoted_column(one)
+                words += [*param.opts[:1] * is_option, str(text)]
+    return shlex.join(words)
 
 
-def detector_settings(landmarks: int | None, random_state: int, unlabelled: str) -> dict[str, Any]:
-    """Parameters of a detector; it chooses what is not given."""
-    chosen = {} if landmarks is None else {"n_landmarks": landmarks}
-    return chosen | {"random_state": random_state, "unlabelled": unlabelled}
+def method_names(against: str, known: Collection[str]) -> list[str]:
+    """The methods that `--against` names, each once; refuses unknown ones.
+
+    >>> method_names("xgboost, isolation-forest", ["isolation-forest", "xgboost"])
+    ['xgboost', 'isolation-forest']
+    """
+    names = list(dict.fromkeys(filter(None, map(str.strip, against.split(",")))))
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise UserError(
+            f"--against {quoted(unknown)} is not a known method: expected some of "
+            f"{', '.join(known)}.{did_you_mean(unknown, list(known))}"
+        )
+    return names
 
 
-def input_spec(rows: list[str], layout: Layout, **columns: Any) -> InputSpec:
-    """The rows of the files, with the columns and labels that the options name."""
-    given = {name: value for name, value in columns.items() if value is not None}
-    return InputSpec(paths=rows, layout=layout, **given)
-
-
-def check_model_out(path: Path) -> None:
-    """Refuse before the work, not after it, a place where no model can be written."""
+def check_model_out(path: Path, reads: Sequence[str | Path] = ()) -> None:
+    """Refuse before the work a place where no model can be written, or that the command reads."""
     if path.is_dir():
         raise UserError(f"{path} is a folder: pass the name of a file for the model.")
     if path.exists() and not path.is_file():
         raise UserError(f"{path} is a device or a pipe: pass the name of a file for the model.")
     check_folder(path)
+    check_not_read(path, reads)
 
 
 def check_report_out(
-    path: Path | None, reads: Sequence[str | Path], *, beside: Path | None = None
+    path: Path | None, reads: Sequence[str | Path], *, model: Path | None = None
 ) -> None:
-    """Refuse before the work, not after it, a place where no report can be written."""
+    """Refuse before the work a place where no report can be written, or that the command uses."""
     if path is None:
         return
     if path.exists() and not path.is_file():
-        raise UserError(f"{path} is no file: pass the name of a file for the report.")
-    if beside is not None and path.resolve() == beside.resolve():
+        raise UserError(f"{path} is not a file: pass the name of a file for the report.")
+    if model is not None and path.resolve() == model.resolve():
         raise UserError(f"--report and --out are both {path}: pass two names.")
     check_folder(path)
     check_not_read(path, reads)

@@ -4,7 +4,8 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import starmap
 from pathlib import Path
 from secrets import randbits
@@ -14,29 +15,11 @@ from typing import Annotated, Any
 import numpy as np
 import pyarrow as pa
 import typer
-from rich.console import Console
 
 from eqsep.checks import Beyond, check_beyond, rows_beyond, warn_of
-from eqsep.cli.console import Job, Screen, print_stderr, print_warnings, progress
-from eqsep.cli.inputs import (
-    RowReader,
-    RunReader,
-    errors_placed,
-    load_scoring,
-    pieces_for,
-    reader_of,
-)
-from eqsep.cli.options import (
-    Form,
-    ModelFile,
-    Persist,
-    Rate,
-    Ray,
-    Rows,
-    TableOut,
-    reads_tables,
-    split_columns,
-)
+from eqsep.cli import options
+from eqsep.cli.console import Job, print_warnings, print_written, progress
+from eqsep.cli.inputs import RowReader, errors_placed, load_scoring, placed_pieces
 from eqsep.detector.calibration import alarms_needed, checked_fdr, select
 from eqsep.detector.model import Model
 from eqsep.engine.keys import KeyTable, mixed_numbers, mixed_texts
@@ -56,65 +39,130 @@ from eqsep.io.writing import (
 from eqsep.labels import NORMAL
 from eqsep.tables.reading import Table, arrow_numbers
 
-_REASON = {
-    "column": pa.string(),
-    "value": pa.string(),
-    "normal_value": pa.string(),
-    "contribution": pa.float64(),
-}
 _COLUMNS = {
     "score": pa.float64(),
     "p_value": pa.float64(),
     "alarm": pa.bool_(),
     "kind": pa.string(),
 }
+_REASON = {
+    "column": pa.string(),
+    "value": pa.string(),
+    "normal_value": pa.string(),
+    "contribution": pa.float64(),
+}
 _REASONS = {"reasons": pa.list_(pa.struct(_REASON))}
 _NUMBER = "row"
 _KEPT = "kept: "  # before the names of columns that are kept, until they are written
 _AT_ONCE = 4  # pieces that are scored, each in a thread
-_RESULTS = (_NUMBER, *_COLUMNS, *_REASONS)
+MOST = 2**20  # rows with verdicts in memory
+WORTH = 1 / 16  # the share of repeated rows below which they are no longer looked up
+_TEXTS = {pa.string(): np.int32, pa.large_string(): np.int64}
+_LONG = {"b": np.uint64, "u": np.uint64, "i": np.int64, "f": np.float64}
+_MISSING = np.uint64(1)
+Verdicts = dict[str, np.ndarray]
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """How many rows were scored, and how many raise an alarm.
+@options.reads_tables
+def score(
+    model: options.ModelFile,
+    rows: options.Rows,
+    out: options.TableOut = "-",
+    explain: Annotated[
+        int, typer.Option(metavar="N", help="Give each alarm this many reasons.")
+    ] = 0,
+    only_alarms: options.OnlyAlarms = False,
+    most: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Only the N highest scores, the highest first."),
+    ] = None,
+    false_alarm_rate: options.Rate = None,
+    fdr: Annotated[
+        float | None,
+        typer.Option(metavar="SHARE", help="Of the alarms that may be false, in all rows at once."),
+    ] = None,
+    persist: options.Persist = None,
+    keep: options.Keep = None,
+    form: options.Form = None,
+    exit_code: Annotated[
+        bool, typer.Option("--exit-code", help="End with 1 where a row raises an alarm.")
+    ] = False,
+    ray: options.Ray = None,
+    *,
+    layout: Layout,
+) -> None:
+    """Score rows, as many as there are: score, p_value, alarm and kind of each."""
+    wanted = Wanted(
+        most=most,
+        explain=explain,
+        only_alarms=only_alarms,
+        rate=false_alarm_rate,
+        keep=keep or (),
+        ray=ray,
+        fdr=fdr,
+        persist=persist,
+    )
+    with print_warnings():
+        tally = score_files(model, rows, out, kind=form, layout=layout, wanted=wanted)
+    print_written(tally.summary(), out)
+    raise typer.Exit(1 if exit_code and tally.alarms else 0)
 
-    Attributes
-    ----------
-    rate : float or None
-        Rows a second after the first piece, which waits for compiled code; None without others.
-    highest : int or None
-        How many rows were written, where only the highest were wanted.
-    needed : int or None
-        The smallest number of alarms other than zero that --fdr can report.
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What is wanted of which rows: the options of the command.
+
+    `keep` names columns that are written before the score, by default those that were taken for
+    ids. `threshold` is the one that `fdr` leads to, where alarms are not above the model's.
     """
 
-    rows: int
-    alarms: int
-    seconds: float
-    rate: float | None
-    highest: int | None
-    needed: int | None = None
+    most: int | None = None
+    explain: int = 0
+    only_alarms: bool = False
+    rate: float | None = None
+    keep: Sequence[str] = ()
+    ray: str | None = None
+    fdr: float | None = None
+    threshold: float | None = None
+    persist: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.persist is not None and (self.fdr is not None or self.ray is not None):
+            raise UserError(
+                "--persist goes from row to row: --fdr selects among all rows, and --ray reads "
+                "files apart. Pass one of them."
+            )
+        if self.fdr is not None and self.rate is not None:
+            raise UserError(
+                "--fdr and --false-alarm-rate are two promises: --fdr says which share of the "
+                "alarms may be false, the other which share of the normal rows. Pass one of them."
+            )
+        if self.explain < 0:
+            raise UserError(f"--explain expects a number of reasons, got {self.explain}.")
+        if self.most is not None and self.most < 1:
+            raise UserError(f"--most expects a number of rows, 1 or more, got {self.most}.")
 
 
 @dataclass(frozen=True)
 class ScoredRows:
-    """What is written of some thousand rows of a file; how many rows, alarms and odd dates."""
+    """What is written of a piece of a file; how many rows, alarms and odd dates it has."""
 
     file: str
     table: pa.Table
-    rows: int
-    alarms: int
-    beyond: Beyond
+    rows: int = 0
+    alarms: int = 0
+    beyond: Beyond = field(default_factory=Counter)
 
 
 class Tally:
     """What is counted while answers go by."""
 
     def __init__(self) -> None:
-        self.rows = self.alarms = self.written = self.first_rows = 0
+        self.rows = self.alarms = self.first_rows = 0
         self.beyond: Beyond = Counter()
         self.started = self.warm = time.perf_counter()
+        self.highest: int | None = None  # rows written, where only the highest were wanted
+        self.needed = 0  # the smallest number of alarms other than zero that --fdr can report
 
     def counted(self, pieces: Iterator[ScoredRows], job: Job) -> Iterator[pa.Table]:
         """The tables of answers, once these are counted."""
@@ -127,42 +175,235 @@ class Tally:
             job.note = counted(self.rows, "row")
             yield answers.table
 
-    def outcome(self, *, ranked: bool) -> Outcome:
-        """All of it, at the end."""
+    def summary(self) -> str:
+        """How many rows were scored, how many raise an alarm, and how fast it went."""
         now, later = time.perf_counter(), self.rows - self.first_rows
-        rate = later / max(now - self.warm, 1e-9) if later else None
-        highest = self.written if ranked else None
-        return Outcome(
-            rows=self.rows,
-            alarms=self.alarms,
-            seconds=now - self.started,
-            rate=rate,
-            highest=highest,
+        rows, alarms = counted(self.rows, "row"), counted(self.alarms, "alarm")
+        share = self.alarms / max(self.rows, 1)
+        text = f"{rows}, {alarms} ({share:.1%}), {now - self.started:.1f} s"
+        if later:  # the first piece waits for compiled code
+            text += f", {later / max(now - self.warm, 1e-9):,.0f} rows/s after the first piece"
+        if self.needed > 1:
+            text += f"; --fdr tells {self.needed:,} alarms or more, or none (fewer could be chance)"
+        if self.highest is not None:
+            text += f"; the {self.highest:,} highest"
+        return text
+
+
+def score_files(
+    path: Path, paths: Sequence[str], out: str, *, kind: str | None, layout: Layout, wanted: Wanted
+) -> Tally:
+    """Score the rows of files piece by piece and write what is wanted of them."""
+    kind = output_format(out, kind)
+    check_table_out(out)
+    inputs = files_of(paths)
+    check_not_read(out, [path, *inputs])
+    model = load_scoring(path, rows=paths, rate=wanted.rate)
+    tally = Tally()
+    first = "scoring" if wanted.fdr is None else "selecting"
+    with progress("eqsep score", first, prints=out == STANDARD_OUTPUT) as job:
+        if wanted.fdr is not None:
+            threshold, tally.needed = _selecting(model, inputs, job, layout=layout, wanted=wanted)
+            wanted = replace(wanted, threshold=threshold)
+            job.phase("scoring")
+        with table_writer(out, kind) as write:
+            tables = tally.counted(scored(model, inputs, layout=layout, wanted=wanted), job)
+            if wanted.most is not None:
+                tables, tally.highest = ranked(tables, most=wanted.most), 0
+            for table in tables:
+                write(_with_names(shortened(table, kind)))
+                if tally.highest is not None:
+                    tally.highest += table.num_rows
+    warn_of(check_beyond(tally.beyond, n_rows=tally.rows))
+    return tally
+
+
+def _selecting(
+    model: Model, paths: Sequence[str], job: Job, *, layout: Layout, wanted: Wanted
+) -> tuple[float, int]:
+    """The threshold of a selection by `fdr`, and the smallest number of alarms that it can report.
+
+    All rows are read and scored once before; only their p-values are held.
+    """
+    if STANDARD_INPUT in paths:
+        raise UserError("--fdr reads all rows twice, and standard input comes once: pass files.")
+    fdr, n = checked_fdr(wanted.fdr or 0.0), model.n_calibrating()
+    every_row = Wanted(rate=wanted.rate, ray=wanted.ray)
+    tables = Tally().counted(scored(model, paths, layout=layout, wanted=every_row), job)
+    p = np.concatenate([arrow_numbers(table.column("p_value")) for table in tables])
+    rows = select(p, fdr=fdr, n_calibrating=n)
+    threshold = model.calibration.threshold(p[rows].max()) if rows.any() else np.inf
+    return float(threshold), alarms_needed(len(p), fdr=fdr, n_calibrating=n)
+
+
+def scored(
+    model: Model, paths: Sequence[str], *, layout: Layout, wanted: Wanted
+) -> Iterator[ScoredRows]:
+    """The answers for some thousand rows at a time, with rows numbered in all files.
+
+    Columns have the types of the first rows.
+    """
+    done, schema = 0, None
+    score = _answers if wanted.ray is None else _answers_on_ray
+    for answers in score(paths, model=model, layout=layout, wanted=wanted):
+        table = answers.table
+        numbers = as_column(done + arrow_numbers(table.column(_NUMBER)), pa.int64())
+        table = table.set_column(0, _NUMBER, numbers)
+        schema = schema or table.schema
+        try:
+            table = table.cast(schema)
+        except (pa.ArrowException, ValueError) as error:
+            raise UserError(f"{answers.file}: {error}") from error
+        yield replace(answers, table=table)
+        done += answers.rows
+
+
+def _answers_on_ray(
+    paths: Sequence[str], *, model: Model, layout: Layout, wanted: Wanted
+) -> Iterator[ScoredRows]:
+    """The answers of a cluster, where each process reads some of the files."""
+    from eqsep.distributed.cluster import check_no_windows, cluster
+    from eqsep.distributed.mapping import each
+    from eqsep.distributed.units import as_units
+
+    if STANDARD_INPUT in paths:
+        raise UserError("Standard input cannot be read on a cluster: pass files.")
+    check_no_windows(model.plan.windows)
+    files = [str(Path(path).resolve()) for path in paths]  # processes have other folders
+    with open_file(files[0], layout=layout) as first:
+        kept = _kept(model, first.columns, wanted)
+    work = partial(_answers, model=model, layout=layout, wanted=wanted, kept=kept)
+    with cluster(wanted.ray):
+        yield from each(as_units(files, str), work)
+
+
+def _answers(
+    paths: Sequence[str] | str,
+    *,
+    model: Model,
+    layout: Layout,
+    wanted: Wanted,
+    kept: list[str] | None = None,
+) -> Iterator[ScoredRows]:
+    """The answers for some thousand rows at a time, of one file or of several."""
+    scorer = _Scorer(model, wanted, kept)
+    files = [paths] if isinstance(paths, str) else paths
+    placed = placed_pieces(model.plan, files, scorer.choose, layout=layout)
+    n = min(threads(), _AT_ONCE)
+    one_by_one = scorer.reader.looks_back or wanted.most is not None or model.score.device != "cpu"
+    return starmap(scorer, placed) if one_by_one or n == 1 else _in_threads(scorer, placed, n)
+
+
+def _in_threads(
+    answer: Callable[..., ScoredRows], pieces: Iterator[tuple[Any, ...]], n: int
+) -> Iterator[ScoredRows]:
+    """Answers in the order of pieces, of `n` at a time, while others are read and written."""
+    waiting = deque[Future[ScoredRows]]()
+    with workers(n) as pool:
+        try:
+            for piece in pieces:
+                waiting.append(pool.submit(answer, *piece))
+                if len(waiting) > n:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _kept(model: Model, there: Sequence[str], wanted: Wanted) -> list[str]:
+    """The columns that are written with the answers: those asked for, or ids."""
+    dropped = model.plan.encoder.dropped
+    return list(dict.fromkeys(wanted.keep)) or [c for c in dropped if c in there]
+
+
+def _with_names(table: pa.Table) -> pa.Table:
+    """The table with kept columns by their names; results of the same names get a prefix."""
+    kept = {name.removeprefix(_KEPT) for name in table.column_names if name.startswith(_KEPT)}
+    return table.rename_columns(
+        [
+            f"eqsep_{name}" if name in kept else name.removeprefix(_KEPT)
+            for name in table.column_names
+        ]
+    )
+
+
+class _Scorer:
+    """From a piece of a file to what is kept and found of its rows that are wanted.
+
+    Unless it is given which columns are kept, the first file decides which ids there are.
+    """
+
+    def __init__(self, model: Model, wanted: Wanted, kept: list[str] | None) -> None:
+        self.model, self.wanted, self.kept = model, wanted, kept
+        self.reader = RowReader(model, persist=wanted.persist)
+        self.highest = None if wanted.most is None else Highest(wanted.most)
+        has_dates = any(c is not None and c.kind == "date" for c in model.plan.encoder.columns)
+        by_values = not (self.reader.looks_back or wanted.explain or has_dates)
+        self.repeats = Repeats(lambda t: self._verdicts(self.reader(t))) if by_values else None
+
+    def choose(self, there: list[str]) -> Iterable[str]:
+        """The columns of a file that are read, those that are kept too."""
+        if self.kept is None:
+            self.kept = _kept(self.model, there, self.wanted)
+        return self.reader.columns(more=self.kept)(there)
+
+    def __call__(self, name: str, table: pa.Table, before: int) -> ScoredRows:
+        """The answers for a piece."""
+        kept = self.kept or []
+        first = {_NUMBER: as_column(np.arange(1, 1 + table.num_rows), pa.int64())}
+        first |= {f"{_KEPT}{column}": table.column(column) for column in kept}
+        types = _COLUMNS | (_REASONS if self.wanted.explain else {})
+        if not table.num_rows:
+            empty = {name: pa.nulls(0, kind) for name, kind in types.items()}
+            return ScoredRows(name, pa.table(first | empty))
+        with errors_placed(name, before=before):
+            answers, rows = self._judged(table, kept)
+            alarm = answers["alarm"]
+            picked = np.flatnonzero(alarm) if self.wanted.only_alarms else np.arange(len(alarm))
+            if self.highest is not None:
+                picked = picked[self.highest.entering(answers["score"][picked], table, picked)]
+            if rows is not None and self.wanted.explain:
+                answers["reasons"] = self._reasons(rows, picked[alarm[picked]])
+        found = {name: as_column(answers[name][picked], kind) for name, kind in types.items()}
+        some = pa.table(first)
+        if len(picked) < len(alarm):
+            some = some.take(as_column(picked, pa.int64()))
+        return ScoredRows(
+            file=name,
+            table=pa.table({column: some[column] for column in first} | found),
+            rows=len(alarm),
+            alarms=int(alarm.sum()),
+            beyond=Counter() if rows is None else rows_beyond(rows, self.model.plan.encoder),
         )
 
+    def _judged(self, table: pa.Table, kept: Sequence[str]) -> tuple[Verdicts, Table | None]:
+        """The verdicts on the rows; the rows too, unless these may come from memory."""
+        if self.repeats is not None:
+            read = list(self.reader.columns(more=kept)(table.schema.names))
+            return self.repeats(table, read[: len(read) - len(kept)]), None
+        rows = self.reader(table)
+        answers = self._verdicts(rows)
+        answers["alarm"] = alarm = self.reader.persisting(answers["alarm"], rows)
+        answers["kind"][~alarm] = NORMAL
+        return answers, rows
 
-def print_outcome(console: Console, outcome: Outcome, out: str) -> None:
-    """Print the summary, on standard error if the scores go to standard output."""
-    share = outcome.alarms / max(outcome.rows, 1)
-    rows, alarms = counted(outcome.rows, "row"), counted(outcome.alarms, "alarm")
-    text = f"{rows}, {alarms} ({share:.1%}), {outcome.seconds:.1f} s"
-    if outcome.rate is not None:
-        text += f", {outcome.rate:,.0f} rows/s after the first piece"
-    if outcome.needed is not None and outcome.needed > 1:
-        text += f"; --fdr tells {outcome.needed:,} alarms or more, or none (fewer could be chance)"
-    if outcome.highest is not None:
-        text += f"; the {outcome.highest:,} highest"
-    if out == STANDARD_OUTPUT:
-        print_stderr(text)
-    else:
-        console.print(f"{text}: {out}", soft_wrap=True)
+    def _verdicts(self, rows: Table) -> Verdicts:
+        return self.model.verdicts(rows, threshold=self.wanted.threshold).columns()
+
+    def _reasons(self, rows: Table, alarms: np.ndarray) -> np.ndarray:
+        """The reasons of the alarms among the rows; None for others."""
+        reasons = np.full(rows.n_rows, None, dtype=object)
+        if len(alarms):
+            found = self.model.explain(rows.take(alarms), top=self.wanted.explain)
+            for i, explanation in zip(alarms, found, strict=True):
+                reasons[i] = [vars(reason) for reason in explanation.reasons]
+        return reasons
 
 
 class Highest:
     """The highest scores so far, at most so many, of rows that differ.
 
-    Examples
-    --------
     >>> highest, rows = Highest(2), np.arange(3)
     >>> highest.entering(np.array([0.1, 0.5, 0.5]), pa.table({"x": [1, 2, 2]}), rows)
     array([0, 1])
@@ -210,26 +451,11 @@ def ranked(tables: Iterable[pa.Table], *, most: int) -> Iterator[pa.Table]:
         yield held
 
 
-MOST = 2**20  # rows that are kept
-WORTH = 1 / 16  # the share of rows that came before below which looking ends, in the long run
-_TEXTS = {pa.string(): np.int32, pa.large_string(): np.int64}
-_LONG = {"b": np.uint64, "u": np.uint64, "i": np.int64, "f": np.float64}
-_MISSING = np.uint64(1)
-Verdicts = dict[str, np.ndarray]
-
-
 class Repeats:
-    """A cache of verdicts, by the values of the columns that a model reads.
+    """A cache of verdicts on rows, by the values of the columns that a model reads.
 
     Several threads may ask at once; where two ask for the same new row, both score it.
 
-    Parameters
-    ----------
-    verdicts : callable
-        From a table to what is told of each row: arrays of numbers, truth values or names.
-
-    Examples
-    --------
     >>> repeats = Repeats(lambda new: {"first": np.arange(len(new))})
     >>> repeats(pa.table({"x": ["5", "7", "5"]}), ["x"])
     {'first': array([0, 1, 0])}
@@ -241,21 +467,21 @@ class Repeats:
         self._verdicts = verdicts
         self._factors = np.array([randbits(64) | 1 for _ in range(2)], dtype=np.uint64)
         self._lock, self._table = Lock(), KeyTable(most=MOST)
-        self._told: dict[str, np.ndarray] = {}
+        self._held: dict[str, np.ndarray] = {}
         self._tried = self._found = 0
 
     def __call__(self, table: pa.Table, columns: Sequence[str]) -> Verdicts:
-        """What is told of the rows of a table, by the values of these columns."""
+        """The verdicts on the rows of a table, by the values of these columns."""
         keys = self._keys(table, columns) if self._is_worth_it() else None
         if keys is None:
             return self._verdicts(table)
         with self._lock:
             places = self._table.places(keys)
-            told = {name: values[places] for name, values in self._told.items()}
+            known = {name: values[places] for name, values in self._held.items()}
         new = np.flatnonzero(places < 0)
         self._tried, self._found = self._tried + len(places), self._found + len(places) - len(new)
         if not len(new):
-            return told
+            return known
         some = KeyTable(most=len(new))
         first = new[some.add(keys[new])]
         try:
@@ -266,11 +492,11 @@ class Repeats:
             return self._verdicts(table)  # so that the error names the right row
         self._keep(keys[first], found)
         again = some.places(keys[new])
-        if not told:
+        if not known:
             return {name: values[again] for name, values in found.items()}
         for name, values in found.items():
-            told[name][new] = values[again]
-        return told
+            known[name][new] = values[again]
+        return known
 
     def _is_worth_it(self) -> bool:
         return self._tried < 2 * MOST or self._found > WORTH * self._tried
@@ -280,11 +506,11 @@ class Repeats:
             n = len(self._table)
             added = self._table.add(keys)
             for name, values in found.items():
-                held = self._told.get(name, values[:0])
+                held = self._held.get(name, values[:0])
                 if n + len(added) > len(held):
                     grown = np.empty(2 * (n + len(added)), values.dtype)
                     grown[:n] = held[:n]
-                    held = self._told[name] = grown
+                    held = self._held[name] = grown
                 held[n : n + len(added)] = values[added]
 
     def _keys(self, table: pa.Table, columns: Sequence[str]) -> np.ndarray | None:
@@ -317,360 +543,3 @@ def _is_plain(column: pa.Array) -> bool:
         return True
     is_whole = pa.types.is_integer(column.type) or pa.types.is_boolean(column.type)
     return is_whole and not column.null_count
-
-
-@reads_tables
-def score(
-    model: ModelFile,
-    rows: Rows,
-    out: TableOut = "-",
-    explain: Annotated[
-        int, typer.Option(metavar="N", help="Give each alarm this many reasons.")
-    ] = 0,
-    only_alarms: Annotated[
-        bool, typer.Option("--only-alarms", help="Leave out rows that pass.")
-    ] = False,
-    most: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Only the N highest scores, the highest first."),
-    ] = None,
-    false_alarm_rate: Rate = None,
-    fdr: Annotated[
-        float | None,
-        typer.Option(metavar="SHARE", help="Of the alarms that may be false, in all rows at once."),
-    ] = None,
-    persist: Persist = None,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMNS", callback=split_columns, help="Write these columns too; repeatable."
-        ),
-    ] = None,
-    form: Form = None,
-    exit_code: Annotated[
-        bool, typer.Option("--exit-code", help="End with 1 where a row raises an alarm.")
-    ] = False,
-    ray: Ray = None,
-    *,
-    layout: Layout,
-) -> None:
-    """Score rows, as many as there are: score, p_value, alarm and kind of each."""
-    wanted = Wanted(
-        most=most,
-        explain=explain,
-        only_alarms=only_alarms,
-        rate=false_alarm_rate,
-        keep=keep or (),
-        ray=ray,
-        fdr=fdr,
-        persist=persist,
-    )
-    with print_warnings():
-        outcome = score_files(model, rows, out, kind=form, layout=layout, wanted=wanted)
-    print_outcome(Screen(), outcome, out)
-    raise typer.Exit(1 if exit_code and outcome.alarms else 0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """What is wanted of which rows.
-
-    Attributes
-    ----------
-    most : int or None
-        How many rows: those with the highest scores, the highest first; else all in their order.
-    explain : int
-        How many reasons a row comes with.
-    only_alarms : bool
-    rate : float or None
-        The share of new normal rows that may raise an alarm; else as the model was fitted.
-    keep : sequence of str
-        Columns that are written before the score; by default those that were taken for ids.
-    ray : str or None
-        The cluster whose processes read and score the rows; else this one does.
-    fdr : float or None
-        The share of the alarms that may be false; all rows are one batch then.
-    threshold : float or None
-        Alarms are above it; else above that of the model.
-    persist : str or None
-        How many of how many last rows must be above it, as in "3/5".
-    """
-
-    most: int | None = None
-    explain: int = 0
-    only_alarms: bool = False
-    rate: float | None = None
-    keep: Sequence[str] = ()
-    ray: str | None = None
-    fdr: float | None = None
-    threshold: float | None = None
-    persist: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.persist is not None and (self.fdr is not None or self.ray is not None):
-            raise UserError(
-                "--persist goes from row to row: --fdr selects among all rows, and --ray reads "
-                "files apart. Pass one of them."
-            )
-        if self.fdr is not None and self.rate is not None:
-            raise UserError(
-                "--fdr and --false-alarm-rate are two promises: --fdr says which share of the "
-                "alarms may be false, the other which share of the normal rows. Pass one of them."
-            )
-        if self.explain < 0:
-            raise UserError(f"--explain expects a number of reasons, got {self.explain}.")
-        if self.most is not None and self.most < 1:
-            raise UserError(f"--most expects a number of rows, 1 or more, got {self.most}.")
-
-
-def score_files(
-    path: Path, paths: Sequence[str], out: str, *, kind: str | None, layout: Layout, wanted: Wanted
-) -> Outcome:
-    """Score the rows of files piece by piece and write what is wanted of them."""
-    kind = output_format(out, kind)
-    check_table_out(out)
-    inputs = files_of(paths)
-    check_not_read(out, [path, *inputs])
-    model = load_scoring(path, rows=paths, rate=wanted.rate)
-    tally, needed = Tally(), None
-    first = "scoring" if wanted.fdr is None else "selecting"
-    with progress("eqsep score", first, prints=out == STANDARD_OUTPUT) as job:
-        if wanted.fdr is not None:
-            wanted, needed = _selecting(model, inputs, job, layout=layout, wanted=wanted)
-            job.phase("scoring")
-        with table_writer(out, kind) as write:
-            scorer = scored if wanted.ray is None else scored_on_ray
-            tables = tally.counted(scorer(model, inputs, layout=layout, wanted=wanted), job)
-            for table in tables if wanted.most is None else ranked(tables, most=wanted.most):
-                write(_with_names(shortened(table, kind)))
-                tally.written += table.num_rows
-    warn_of(check_beyond(tally.beyond, n_rows=tally.rows))
-    return replace(tally.outcome(ranked=wanted.most is not None), needed=needed)
-
-
-def _selecting(
-    model: Model, paths: Sequence[str], job: Job, *, layout: Layout, wanted: Wanted
-) -> tuple[Wanted, int]:
-    """What is wanted, with the threshold of a selection; how few alarms there can be.
-
-    All rows are read and scored once before; nothing but their p-values is held.
-    """
-    if STANDARD_INPUT in paths:
-        raise UserError("--fdr reads all rows twice, and standard input comes once: pass files.")
-    fdr, n, first = (
-        checked_fdr(wanted.fdr or 0.0),
-        model.n_calibrating(),
-        _all_of(wanted),
-    )
-    scorer = scored if wanted.ray is None else scored_on_ray
-    tables = Tally().counted(scorer(model, paths, layout=layout, wanted=first), job)
-    p = np.concatenate([arrow_numbers(table.column("p_value")) for table in tables])
-    rows = select(p, fdr=fdr, n_calibrating=n)
-    threshold = model.calibration.threshold(p[rows].max()) if rows.any() else np.inf
-    needed = alarms_needed(len(p), fdr=fdr, n_calibrating=n)
-    return replace(wanted, threshold=float(threshold)), needed
-
-
-def _all_of(wanted: Wanted) -> Wanted:
-    """The same request for every row, without reasons or kept columns."""
-    return replace(wanted, fdr=None, explain=0, most=None, only_alarms=False, keep=())
-
-
-def scored(
-    model: Model, paths: Sequence[str], *, layout: Layout, wanted: Wanted
-) -> Iterator[ScoredRows]:
-    """The answers for some thousand rows at a time."""
-    return _numbered(_answers(model, paths, None, layout=layout, wanted=wanted))
-
-
-def scored_on_ray(
-    model: Model, paths: Sequence[str], *, layout: Layout, wanted: Wanted
-) -> Iterator[ScoredRows]:
-    """The same by the processes of a cluster, each of which reads files of its own."""
-    from eqsep.distributed.cluster import check_no_windows, cluster
-    from eqsep.distributed.mapping import each
-    from eqsep.distributed.units import as_units
-
-    if STANDARD_INPUT in paths:
-        raise UserError("Standard input cannot be read on a cluster: pass files.")
-    check_no_windows(model.plan.windows)
-    files = [str(Path(path).resolve()) for path in paths]  # other processes are elsewhere
-    with open_file(files[0], layout=layout) as first:
-        kept = _kept(model, first.columns, wanted)
-    with cluster(wanted.ray):
-        yield from _numbered(each(as_units(files, str), _Scoring(model, kept, layout, wanted)))
-
-
-@dataclass(frozen=True)
-class _Scoring:
-    """From a file to the answers for its rows."""
-
-    model: Model
-    kept: list[str]
-    layout: Layout
-    wanted: Wanted
-
-    def __call__(self, file: str) -> Iterator[ScoredRows]:
-        return _answers(self.model, [file], self.kept, layout=self.layout, wanted=self.wanted)
-
-
-def _numbered(pieces: Iterator[ScoredRows]) -> Iterator[ScoredRows]:
-    """ScoredRows with rows numbered in all files, in the types of the first ones."""
-    done, schema = 0, None
-    for answers in pieces:
-        table = answers.table
-        numbers = as_column(done + arrow_numbers(table.column(_NUMBER)), pa.int64())
-        table = table.set_column(0, _NUMBER, numbers)
-        schema = schema or table.schema
-        try:
-            table = table.cast(schema)
-        except (pa.ArrowException, ValueError) as error:
-            raise UserError(f"{answers.file}: {error}") from error
-        yield replace(answers, table=table)
-        done += answers.rows
-
-
-def _kept(model: Model, there: Sequence[str], wanted: Wanted) -> list[str]:
-    """The columns that are written beside the answers: those asked for, or ids."""
-    dropped = model.plan.encoder.dropped
-    return list(dict.fromkeys(wanted.keep)) or [c for c in dropped if c in there]
-
-
-def _with_names(table: pa.Table) -> pa.Table:
-    """The table with kept columns by their names; results of the same names get a prefix."""
-    kept = {name.removeprefix(_KEPT) for name in table.column_names if name.startswith(_KEPT)}
-    return table.rename_columns(
-        [
-            f"eqsep_{name}" if name in kept else name.removeprefix(_KEPT)
-            for name in table.column_names
-        ]
-    )
-
-
-def _answers(
-    model: Model,
-    paths: Sequence[str],
-    kept: list[str] | None,
-    *,
-    layout: Layout,
-    wanted: Wanted,
-) -> Iterator[ScoredRows]:
-    """The answers for some thousand rows at a time.
-
-    Where it is not said which columns are kept, the first file says what ids there are.
-    """
-
-    def choose(there: list[str]) -> list[str]:
-        nonlocal kept
-        if kept is None:
-            kept = _kept(model, there, wanted)
-        return list(reader.columns(beside=kept)(there))
-
-    def answer(name: str, table: pa.Table, before: int) -> ScoredRows:
-        with errors_placed(name, before=before):
-            return answering(name, table, kept or [])
-
-    def placed() -> Iterator[tuple[str, pa.Table, int]]:
-        done: Counter[str] = Counter()
-        for name, table in pieces_for(model.plan, paths, choose, layout=layout):
-            yield name, table, done[name]
-            done[name] += table.num_rows
-
-    reader = reader_of(model, persist=wanted.persist)
-    answering = _Answering.of(reader, wanted)
-    n = min(threads(), _AT_ONCE)
-    one_by_one = (
-        reader.looks_back or wanted.most is not None or model.score.device != "cpu" or n == 1
-    )
-    return starmap(answer, placed()) if one_by_one else _in_threads(answer, placed(), n)
-
-
-def _in_threads(
-    answer: Callable[..., ScoredRows], pieces: Iterator[tuple[Any, ...]], n: int
-) -> Iterator[ScoredRows]:
-    """Answers in the order of pieces, of `n` at a time, while others are read and written."""
-    waiting = deque[Future[ScoredRows]]()
-    with workers(n) as pool:
-        try:
-            for piece in pieces:
-                waiting.append(pool.submit(answer, *piece))
-                if len(waiting) > n:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-@dataclass(frozen=True)
-class _Answering:
-    """From a piece of a file to what is kept and said of its rows that are wanted.
-
-    Attributes
-    ----------
-    repeats : Repeats or None
-        What is told of rows that come again; None where more than their values is looked at.
-    """
-
-    reader: RowReader | RunReader
-    wanted: Wanted
-    highest: Highest | None
-    repeats: Repeats | None
-
-    @classmethod
-    def of(cls, reader: RowReader | RunReader, wanted: Wanted) -> "_Answering":
-        highest = None if wanted.most is None else Highest(wanted.most)
-        model = reader.model
-        learnt = model.plan.encoder.columns
-        has_dates = any(column is not None and column.kind == "date" for column in learnt)
-        if reader.looks_back or wanted.explain or has_dates:
-            return cls(reader, wanted, highest, None)
-        repeats = Repeats(lambda t: model.verdicts(reader(t), threshold=wanted.threshold).columns())
-        return cls(reader, wanted, highest, repeats)
-
-    def __call__(self, name: str, table: pa.Table, kept: Sequence[str]) -> ScoredRows:
-        beside = {_NUMBER: as_column(np.arange(1, 1 + table.num_rows), pa.int64())}
-        beside |= {f"{_KEPT}{column}": table.column(column) for column in kept}
-        types = _COLUMNS | (_REASONS if self.wanted.explain else {})
-        if not table.num_rows:
-            empty = {name: pa.nulls(0, kind) for name, kind in types.items()}
-            return ScoredRows(
-                file=name, table=pa.table(beside | empty), rows=0, alarms=0, beyond=Counter()
-            )
-        answers, rows, beyond = self._judged(table, kept)
-        alarm = answers["alarm"]
-        picked = np.flatnonzero(alarm) if self.wanted.only_alarms else np.arange(len(alarm))
-        if self.highest is not None:
-            picked = picked[self.highest.entering(answers["score"][picked], table, picked)]
-        if rows is not None and self.wanted.explain:
-            answers["reasons"] = self._reasons(rows, picked[alarm[picked]])
-        arrays = {name: as_column(answers[name][picked], kind) for name, kind in types.items()}
-        some = as_column(picked, pa.int64())
-        there = pa.table(beside).take(some) if len(picked) < len(alarm) else beside
-        answer = pa.table({column: there[column] for column in beside} | arrays)
-        return ScoredRows(
-            file=name, table=answer, rows=len(alarm), alarms=int(alarm.sum()), beyond=beyond
-        )
-
-    def _judged(
-        self, table: pa.Table, kept: Sequence[str]
-    ) -> tuple[dict[str, np.ndarray], Table | None, Beyond]:
-        """What is told of the rows; the rows, unless they came before; how many have odd dates."""
-        reader, model = self.reader, self.reader.model
-        if self.repeats is not None:
-            read = list(reader.columns(beside=kept)(table.schema.names))
-            return self.repeats(table, read[: len(read) - len(kept)]), None, Counter()
-        rows = reader(table)
-        answers = model.verdicts(rows, threshold=self.wanted.threshold).columns()
-        answers["alarm"] = alarm = reader.persisting(answers["alarm"], rows)
-        answers["kind"][~alarm] = NORMAL
-        return answers, rows, rows_beyond(rows, model.plan.encoder)
-
-    def _reasons(self, rows: Table, alarms: np.ndarray) -> np.ndarray:
-        """Those of the alarms among the rows; None for others."""
-        reasons = np.full(rows.n_rows, None, dtype=object)
-        if len(alarms):
-            found = self.reader.model.explain(rows.take(alarms), top=self.wanted.explain)
-            for i, explanation in zip(alarms, found, strict=True):
-                reasons[i] = [vars(reason) for reason in explanation.reasons]
-        return reasons

@@ -1,4 +1,4 @@
-"""The options of `eqsep serve`."""
+"""`eqsep serve` and `eqsep mcp`: the service, its tokens and logs."""
 
 from contextlib import closing
 from pathlib import Path
@@ -23,7 +23,7 @@ _BY = "eqsep serve token"
 
 
 class _Serve(CommandGroup):
-    """Commands of which one is meant where none is named."""
+    """Commands, with `run` if none is named."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args or (args[0] not in self.commands and args[0] != "--help"):
@@ -32,9 +32,7 @@ class _Serve(CommandGroup):
 
 
 app = typer.Typer(cls=_Serve)
-Data = Annotated[
-    Path, typer.Option(metavar="FOLDER", help="Where the service keeps what it is told.")
-]
+Data = Annotated[Path, typer.Option(metavar="FOLDER", help="Where the service keeps its data.")]
 Database = Annotated[
     str | None,
     typer.Option(metavar="URL", help="A database for a team: postgresql+psycopg://…"),
@@ -70,17 +68,21 @@ def run(
     ] = None,
 ) -> None:
     """Serve: an API that scores rows, and a console in which verdicts teach the model."""
-    serve_model(
-        model,
-        entity,
-        data=data,
-        database=database,
+    asked = Serving(
+        _url(data, database),
         host=host,
         port=port,
         workers=workers,
         keep_quiet=keep_quiet,
         names=tuple(map(str.lower, name or ())),
     )
+    with asked.bound() as sock:
+        with closing(asked.workspace()) as ws:
+            with print_warnings():
+                added = _added(ws, model, entity)
+            token = _first_token(ws, is_shared=database is not None)
+        _print_served(asked, sock.getsockname()[1], token, added)
+        serve(asked, sock)
 
 
 @app.command()
@@ -92,7 +94,16 @@ def replay(
     ] = None,
 ) -> None:
     """Do the log of each model again from its beginning: is it the model that is live?"""
-    same = replay_logs(data, database, model)
+    same = True
+    with closing(_workspace(data, database)) as ws:
+        for name in ws.ledger.names() if model is None else [model]:
+            done = ws.ledger.replay(name)
+            same &= done.same_bits
+            Screen().print_line(
+                f"{name}: {counted(done.versions, 'version')} made again, "
+                f"{'the same' if done.same_bits else 'other'} bits; largest difference "
+                f"{done.largest_difference:.1e}"
+            )
     raise typer.Exit(0 if same else 1)
 
 
@@ -107,75 +118,20 @@ def token(
     database: Database = None,
 ) -> None:
     """Issue a token, in place of the one that this name had; it is shown this once."""
-    if revoke:
-        revoke_token(data, database, name)
-    else:
-        issue_token(data, database, name, role)
+    with closing(_workspace(data, database)) as ws:
+        if revoke:
+            ws.people.revoke(name, by=_BY)
+            Screen().print_line(f"The token of {name} is void.")
+        else:
+            typer.echo(ws.people.issue(name, role, by=_BY))
 
 
 def mcp(data: Data = HERE, database: Database = None) -> None:
     """Let an assistant look at alarms and propose verdicts, by the Model Context Protocol."""
-    serve_assistants(data, database)
+    from eqsep.serve.mcp import server
 
-
-def serve_model(
-    model: Path | None,
-    entity: str | None,
-    *,
-    data: Path,
-    database: str | None,
-    host: str,
-    port: int,
-    workers: int,
-    keep_quiet: float,
-    names: tuple[str, ...],
-) -> None:
-    """Serve until interrupted, with the model added to the store if there is one."""
-    asked = Serving(
-        _url(data, database),
-        host=host,
-        port=port,
-        workers=workers,
-        keep_quiet=keep_quiet,
-        names=names,
-    )
-    with asked.bound() as sock:
-        with closing(asked.workspace()) as ws:
-            with print_warnings():
-                added = _added(ws, model, entity)
-            token = _first_token(ws, is_shared=database is not None)
-        _print_served(asked, sock.getsockname()[1], token, added)
-        serve(asked, sock)
-
-
-def replay_logs(data: Path, database: str | None, model: str | None) -> bool:
-    """Do the log of each model, or of one, again; whether all give the bits of the live model."""
-    same = True
-    with closing(_workspace(data, database)) as ws:
-        for name in ws.ledger.names() if model is None else [model]:
-            done = ws.ledger.replay(name)
-            told = "the same bits" if done.same_bits else "other bits"
-            same &= done.same_bits
-            Screen().print(
-                f"{name}: {counted(done.versions, 'version')} made again, {told}; largest "
-                f"difference {done.largest_difference:.1e}",
-                markup=False,
-                soft_wrap=True,
-            )
-    return same
-
-
-def issue_token(data: Path, database: str | None, name: str, role: str) -> None:
-    """Print a new token, which replaces any earlier one of this name."""
-    with closing(_workspace(data, database)) as ws:
-        typer.echo(ws.people.issue(name, role, by=_BY))
-
-
-def revoke_token(data: Path, database: str | None, name: str) -> None:
-    """Take the token of this name back."""
-    with closing(_workspace(data, database)) as ws:
-        ws.people.revoke(name, by=_BY)
-        Screen().print(f"The token of {name} is void.", markup=False)
+    with closing(Workspace.in_folder(data) if database is None else Workspace(database)) as ws:
+        server(ws).run()
 
 
 def _url(data: Path, database: str | None) -> str:
@@ -221,8 +177,7 @@ def _print_served(asked: Serving, port: int, token: str | None, added: str | Non
     if added is not None:
         lines["model"] = f"{added}, added"
     console = Screen()
-    for name, told in lines.items():
-        console.print(f"{name:11} {told}", markup=False, soft_wrap=True)
+    console.print_lines(lines)
     if not asked.is_local:
         print_stderr(
             f"Warning: {asked.host} can be reached from other machines, and what is sent is not "
@@ -230,11 +185,3 @@ def _print_served(asked: Serving, port: int, token: str | None, added: str | Non
             style="yellow",
         )
     console.file.flush()
-
-
-def serve_assistants(data: Path, database: str | None) -> None:
-    """Answer an assistant on standard input and output until it hangs up."""
-    from eqsep.serve.mcp import server
-
-    with closing(Workspace.in_folder(data) if database is None else Workspace(database)) as work:
-        server(work).run()

@@ -1,7 +1,6 @@
-"""The options of `eqsep test`."""
+"""`eqsep test`: a model on labelled rows that it has not learnt."""
 
-import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -10,45 +9,29 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table as Shown
+from rich.console import RenderableType
 from rich.text import Text
 
 from eqsep.arrays import objects
-from eqsep.cli.console import Screen, format_counts, in_command, print_warnings
-from eqsep.cli.inputs import as_read, columns_for, load_detector, persistent_alarms, whole_pieces
-from eqsep.cli.labelled import InputSpec, check_some_label, y_for
-from eqsep.cli.options import (
-    Label,
-    ModelFile,
-    NormalHere,
-    Rate,
-    Report,
-    Rows,
-    check_report_out,
-    input_spec,
-    options_of,
-    reads_tables,
-)
+from eqsep.cli import options
+from eqsep.cli.console import Screen, format_counts, in_command, print_warnings, table
+from eqsep.cli.inputs import GroupColumns, columns_for, load_detector, persistent_alarms
+from eqsep.cli.labelled import InputSpec, check_some_label
 from eqsep.detector import Detector, learnt_before
-from eqsep.detector.plan import Plan
 from eqsep.errors import UserError, counted
 from eqsep.evaluation import AssessedKind, Assessment, Interval, Names, Review, Share
-from eqsep.io.dialect import Layout
-from eqsep.io.files import Choice, cast
+from eqsep.io.files import cast
 from eqsep.labels import NORMAL, WITHOUT, read_row_labels
 from eqsep.report import write_report
 from eqsep.report.assessments import AssessmentReport, assessment_report
 from eqsep.tables.reading import Table
 
 
-@reads_tables
+@options.reads_tables
 def test(
-    model: ModelFile,
-    rows: Rows,
-    label: Label,
-    normal: NormalHere = None,
+    context: typer.Context,
+    model: options.ModelFile,
+    spec: Annotated[InputSpec, options.Columns(label=options.Label, normal=options.NormalHere)],
     time: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="When: the highest scores of each day, and delays."),
@@ -79,43 +62,39 @@ def test(
     cost_miss: Annotated[
         float | None, typer.Option(metavar="COST", help="Of an anomaly that raises no alarm.")
     ] = None,
-    false_alarm_rate: Rate = None,
+    false_alarm_rate: options.Rate = None,
     learnt_too: Annotated[
         bool, typer.Option("--learnt-too", help="Measure even on rows that the model has learnt.")
     ] = False,
-    report: Report = None,
-    *,
-    layout: Layout,
+    report: options.Report = None,
 ) -> None:
     """Test a model on labelled rows: what it finds and names, and does it keep its promise?"""
-    check_report_out(report, [model, *rows])
-    spec = input_spec(rows, layout, label=label, normal=normal)
-    review = ReviewSpec(*(top, time, entity, cost_alarm, cost_miss), group=group, persist=persist)
+    options.check_report_out(report, [model, *spec.paths])
+    review = ReviewSpec(
+        top=top,
+        time=time,
+        entity=entity,
+        cost_alarm=cost_alarm,
+        cost_miss=cost_miss,
+        group=group,
+        persist=persist,
+    )
     with print_warnings():
-        found = assess_files(model, spec, review, rate=false_alarm_rate, learnt_too=learnt_too)
+        detector = load_detector(model, rows=spec.paths, rate=false_alarm_rate)
+        found = assess_files(detector, spec, review, learnt_too=learnt_too)
+    title = f"{model.name}, tested on {', '.join(Path(path).name for path in spec.paths)}"
+    found = replace(found, title=title, command=options.this_command(context))
     if report is not None:
-        write_report(found, report)  # before all that is printed, which nobody may read on
+        write_report(found, report)  # before printing, which a closed pipe may end
     console = Screen()
     print_assessment(console, found)
     if report is not None:
-        console.print(f"\nreport: {report}", soft_wrap=True, markup=False)
+        console.print_line(f"\nreport: {report}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ReviewSpec:
-    """How alarms are worked off, by columns of the files.
-
-    Attributes
-    ----------
-    top : int
-    time, entity : str or None
-        The columns of dates, and of whom or what rows are about.
-    cost_alarm, cost_miss : float or None
-    group : str or None
-        The column of runs.
-    persist : str or None
-        How many of how many last rows must be above the threshold, as in "3/5".
-    """
+    """How alarms are worked off: the options of the command, with names of columns."""
 
     top: int = 20
     time: str | None = None
@@ -129,9 +108,9 @@ class ReviewSpec:
     def columns(self) -> list[str]:
         return [name for name in (self.time, self.entity, self.group) if name is not None]
 
-    def known_to(self, spec: InputSpec, there: Sequence[str]) -> "ReviewSpec":
+    def known_to(self, grouped: GroupColumns, there: Sequence[str]) -> "ReviewSpec":
         """The same with the columns of runs and times of a model, where none is named."""
-        group, time = (name if name in there else None for name in (spec.group, spec.time))
+        group, time = (name if name in there else None for name in (grouped.group, grouped.time))
         return replace(self, group=self.group or group, time=self.time or time)
 
     def review(self, table: pa.Table) -> Review:
@@ -155,7 +134,7 @@ class ReviewSpec:
 
 
 def _days(column: pa.ChunkedArray, name: str) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """The day of each row, and its time: of numbers no day; refuses what are no times."""
+    """The day of each row, unless times are numbers, and its time; refuses other values."""
     numbers, dates = cast(column, "number"), cast(column, "date")
     if pa.types.is_integer(numbers.type) or pa.types.is_floating(numbers.type):
         return None, numbers.to_numpy()
@@ -174,49 +153,38 @@ def _texts(column: pa.ChunkedArray) -> np.ndarray:
 
 
 def assess_files(
-    model: Path,
-    spec: InputSpec,
-    review: ReviewSpec,
-    *,
-    rate: float | None = None,
-    learnt_too: bool = False,
+    detector: Detector, spec: InputSpec, review: ReviewSpec, *, learnt_too: bool
 ) -> AssessmentReport:
-    """Measure a model on the labelled rows of files.
+    """Measure a model on the labelled rows of files; if need be on those that it has learnt."""
+    plan, caution = detector.plan_, detector.caution_
+    grouped = spec.grouped.like(plan)
 
-    Parameters
-    ----------
-    rate : float or None
-        Another rate of false alarms than that of the fit.
-    learnt_too : bool
-        Whether rows may be measured on that the model has learnt.
-    """
-    assert spec.label is not None  # the option is required
-    detector = load_detector(model, rows=spec.paths, rate=rate)
-    plan, labels = detector.plan_, detector.model_.evidence.labels
-    grouped = spec.grouped_like(plan)
-    table = whole_pieces(
-        spec.paths, _columns(plan, grouped, review.columns), layout=spec.layout, like=plan
-    )
+    def choose(there: list[str]) -> Iterable[str]:
+        groups = [name for name in grouped.names if name in there]
+        return columns_for(plan, more=[*spec.not_learnt, *review.columns, *groups])(there)
+
+    rows, table = spec.read_like(plan, choose)
     review = review.known_to(grouped, table.schema.names)
-    y = y_for(labels, table.column(spec.label), name=spec.label, **spec.told)
-    check_some_label(y, name=spec.label)
-    rows, caution = as_read(table, plan), detector.caution_
+    y = spec.labels_for(detector.model_.evidence.labels, table)
+    assert y is not None  # the option is required
+    label = str(spec.label)
+    check_some_label(y, name=label)
     notes = [] if caution is None else [f"Said at the fit: {in_command(caution.warning())}"]
-    if set(grouped.groups) <= set(table.schema.names):
-        rows = grouped.with_groups(rows, table)
+    if set(grouped.names) <= set(table.schema.names):
+        rows = grouped.attach(rows, table)
     rows = plan.align(rows)  # with windows, before rows are left out
     notes += _checked_new(detector, rows, y, spec.paths, learnt_too=learnt_too)
     kind = _kinds(detector, y)
     known = np.flatnonzero(kind != WITHOUT)
     if len(known) < len(kind):
         notes.append(f"Left out: {counted(len(kind) - len(known), 'row')} {WITHOUT}.")
-    _check_normal(kind, spec.label)
+    _check_normal(kind, label)
     if set(kind[known].tolist()) == {NORMAL}:
         notes.append(
             "No row is an anomaly, so that false alarms alone are measured: add labelled anomalies "
             "to see what is found."
         )
-    report = assessment_report(
+    return assessment_report(
         detector,
         rows.take(known),
         kind[known],
@@ -224,41 +192,28 @@ def assess_files(
         notes=notes,
         names=[f"row {i + 1:,}" for i in known.tolist()],
     )
-    files = ", ".join(Path(path).name for path in spec.paths)
-    command = _command(model, spec, review, rate=rate, learnt_too=learnt_too)
-    return replace(report, title=f"{model.name}, tested on {files}", command=command)
-
-
-def _columns(plan: Plan, spec: InputSpec, more: Iterable[str]) -> Choice:
-    """Labels, columns of the review, and those of groups where a file has them, beside the rest."""
-
-    def choose(there: list[str]) -> Iterable[str]:
-        groups = [name for name in spec.groups if name in there]
-        return columns_for(plan, beside=[str(spec.label), *more, *groups])(there)
-
-    return choose
 
 
 def _checked_new(
     detector: Detector, rows: Table, y: np.ndarray, paths: Iterable[str], *, learnt_too: bool
 ) -> list[str]:
-    """Refuse rows that were learnt, or say that some were; or that nobody can tell."""
+    """Refuse rows that were learnt, or note that some were, or that it cannot be told."""
     found = learnt_before(detector, rows, y)
     if not found.checked or found.by_chance >= 1:
         return ["Whether the model has learnt some of these rows cannot be told."]
     if not found.are_learnt:
         return []
-    told = (
+    share = (
         f"of {found.checked:,} normal rows that it would hold out {found.found:,} are among those "
         f"that it has, so about {found.share:.0%} of the rows were learnt"
     )
     if not learnt_too:
         raise UserError(
-            f"The model has learnt {', '.join(paths)}: {told}. On these it does better than on new "
-            f"rows. Pass others, or measure nevertheless with --learnt-too."
+            f"The model has learnt {', '.join(paths)}: {share}. On these it does better than on "
+            f"new rows. Pass others, or measure nevertheless with --learnt-too."
         )
     return [
-        f"The model has learnt from these rows, and does better on them than on new ones: {told}."
+        f"The model has learnt from these rows, and does better on them than on new ones: {share}."
     ]
 
 
@@ -280,83 +235,65 @@ def _check_normal(kind: np.ndarray, label: str) -> None:
         )
 
 
-def _command(
-    model: Path, spec: InputSpec, review: ReviewSpec, *, rate: float | None, learnt_too: bool
-) -> str:
-    """The words that make the same test again."""
-    options = {
-        "--label": spec.label,
-        "--time": review.time,
-        "--group": review.group,
-        "--persist": review.persist,
-        "--entity": review.entity,
-        "--top": review.top,
-        "--cost-alarm": review.cost_alarm,
-        "--cost-miss": review.cost_miss,
-        "--false-alarm-rate": rate,
-    }
-    words = [w for name, value in options.items() if value is not None for w in (name, str(value))]
-    words += [word for label in spec.normal for word in ("--normal", label)]
-    words += ["--learnt-too"] * learnt_too + options_of(spec.layout)
-    return shlex.join(["eqsep", "test", str(model), *spec.paths, *words, "--report", "report.html"])
-
-
-def print_assessment(console: Console, report: AssessmentReport) -> None:
+def print_assessment(console: Screen, report: AssessmentReport) -> None:
     """False alarms against the promise, what is found of each kind, names, top scores and costs."""
     found = report.assessment
     lines = {"rows": f"{sum(report.counts.values()):,}: {format_counts(report.counts)}"}
-    lines |= {"false alarms": told_promise(report)}
+    lines |= {"false alarms": promise_line(report)}
     if found.overall is not None:
         mean = found.mean_average_precision
         lines["found"] = (
             f"average precision {mean:.3f}, mean over {counted(len(found.kinds), 'kind')}"
         )
-    lines |= told_names(found.names)
-    for name, text in lines.items():
-        console.print(f"{name:13} {text}", markup=False, soft_wrap=True)
+    console.print_lines(lines | name_lines(found.names), width=13)
     for note in report.notes:
-        console.print(note, markup=False, soft_wrap=True)
+        console.print_line(note)
     if found.overall is not None:
         console.print("\nWhat is found, with 95% intervals; the last two whatever the threshold:")
-        console.print(_kinds_table(found, found.overall))
+        columns = ("", "rows", "recall", "precision", "average precision", "ROC AUC")
+        console.print(table(columns, _kind_rows(found, found.overall)))
         console.print(
             "Alarms by label, and by names: their own alone, their own among several, and so on:"
         )
-        console.print(_names_table(found.names))
+        columns = ("label", "alarms", "own name", "among several", "another", "unseen")
+        console.print(table(columns, _name_rows(found.names)))
         console.print(
             f"If the {found.review.top} highest scores are looked at (alike: by the kernel):"
         )
-        console.print(_top_table(found))
+        header = ("", "looked at", "anomalous", "precision", "recall")
+        console.print(table(header, _top_rows(found)))
     if found.delay is not None and found.delay.kinds:
         stay = " that persists" * found.delay.persistent
         console.print(f"How soon: of each stretch of rows of a kind, the first alarm{stay}:")
-        console.print(_delays_table(report))
+        header = ("", "stretches", "found", "delay in rows", "delay in time")
+        console.print(table(header, _delay_rows(report)))
         rest = " All other figures are of single alarms, persistent or not." * bool(stay)
-        console.print(f"{report.false_episodes}{rest}\n", markup=False, soft_wrap=True)
+        console.print_line(f"{report.false_episodes}{rest}\n")
     if found.costs:
         console.print("What it costs; the best threshold is the best one of these rows:")
-        console.print(_costs_table(found))
+        columns = ("threshold", "score", "alarms", "false", "missed", "cost")
+        console.print(table(columns, _cost_rows(found)))
 
 
-def told_promise(report: AssessmentReport) -> str:
+def promise_line(report: AssessmentReport) -> str:
     """How many normal rows raise an alarm, and whether that is what was promised."""
     found = report.assessment
-    told = f"{_percent(found.false_alarms)} normal rows"
+    alarms = f"{_percent(found.false_alarms)} normal rows"
     if found.promised_for is not None:
         promised = (
             f"promised at most {report.rate:.2%} of those of {found.promised_for}, on average"
         )
         if found.groups is None:
-            return f"{told}; {promised} over them: add their column to see whether it is kept"
-        return f"{told}; {promised}: {found.groups}"
+            return f"{alarms}; {promised} over them: add their column to see whether it is kept"
+        return f"{alarms}; {promised}: {found.groups}"
     if found.promise is None:
-        return f"{told}; too few rows calibrate to promise {report.rate:.2%}"
+        return f"{alarms}; too few rows calibrate to promise {report.rate:.2%}"
     verdict = found.promise.verdict
     than = verdict if verdict == "as promised" else f"{verdict} than chance explains"
-    return f"{told}; promised {report.rate:.2%}: {than}"
+    return f"{alarms}; promised {report.rate:.2%}: {than}"
 
 
-def told_names(names: Names) -> dict[str, str]:
+def name_lines(names: Names) -> dict[str, str]:
     """How often alarms are named right, and whether "unseen" is said as was promised."""
     lines = {}
     if names.alone.total:
@@ -378,64 +315,48 @@ def _percent(share: Share) -> str:
     return f"{share.value:.2%} [{share.low:.2%}, {share.high:.2%}] of {share.total:,}"
 
 
-def _kinds_table(found: Assessment, overall: AssessedKind) -> Shown:
-    shown = _table("", "rows", "recall", "precision", "average precision", "ROC AUC")
+_Cells = Iterator[tuple[RenderableType, ...]]  # the rows of a table
 
-    def add(one: AssessedKind, name: str) -> None:
+
+def _kind_rows(found: Assessment, overall: AssessedKind) -> _Cells:
+    def cells(one: AssessedKind, name: str) -> tuple[RenderableType, ...]:
         shares = (_ends(one.recall), _ends(one.precision), _ends(one.average_precision))
-        shown.add_row(Text(name), f"{one.rows:,}", *shares, f"{one.roc_auc.value:.3f}")
+        return (Text(name), f"{one.rows:,}", *shares, f"{one.roc_auc.value:.3f}")
 
     for word, seen in (("seen kinds", True), ("unseen kinds", False)):
         kinds = [one for one in found.kinds if one.seen == seen]
         if kinds:
-            shown.add_row(Text(word, style="bold"))
-        for one in kinds:
-            add(one, one.kind)
-    add(overall, "overall")
-    return shown
+            yield (Text(word, style="bold"),)
+        yield from (cells(one, one.kind) for one in kinds)
+    yield cells(overall, "overall")
 
 
-def _names_table(names: Names) -> Shown:
-    shown = _table("label", "alarms", "own name", "among several", "another", "unseen")
+def _name_rows(names: Names) -> _Cells:
     for one in names.kinds:
         own = (one.alone, one.among) if one.kind in names.seen else (None, None)
         counts = (one.alarms, *own, one.other, one.unseen)
-        shown.add_row(Text(one.kind), *("–" if n is None else f"{n:,}" for n in counts))
-    return shown
+        yield Text(one.kind), *("–" if n is None else f"{n:,}" for n in counts)
 
 
-def _top_table(found: Assessment) -> Shown:
-    shown = _table("", "looked at", "anomalous", "precision", "recall")
+def _top_rows(found: Assessment) -> _Cells:
     for one in found.top:
         what = "incidents" if one.incidents else "rows"
         among = "of all" if one.among == "all" else f"of each {one.among} ({one.groups:,})"
         if one.among == "alarms":
             among = f"of alarms that look alike ({one.groups:,})"
         looked = (f"{one.precision.total:,}", f"{one.precision.count:,}")
-        shown.add_row(f"{what} {among}", *looked, _ends(one.precision), _ends(one.recall))
-    return shown
+        yield f"{what} {among}", *looked, _ends(one.precision), _ends(one.recall)
 
 
-def _delays_table(report: AssessmentReport) -> Shown:
-    shown = _table("", "stretches", "found", "delay in rows", "delay in time")
+def _delay_rows(report: AssessmentReport) -> _Cells:
     for kind, found, rows, times in report.delays:
-        shown.add_row(Text(kind), f"{found.total:,}", _ends(found), rows or "–", times or "–")
-    return shown
+        yield Text(kind), f"{found.total:,}", _ends(found), rows or "–", times or "–"
 
 
-def _costs_table(found: Assessment) -> Shown:
-    shown = _table("threshold", "score", "alarms", "false", "missed", "cost")
+def _cost_rows(found: Assessment) -> _Cells:
     for name, cost in found.costs.items():
         counts = (f"{cost.alarms:,}", f"{cost.false_alarms:,}", f"{cost.missed:,}")
-        shown.add_row(name, f"{cost.threshold:.3f}", *counts, f"{cost.total:,.10g}")
-    return shown
-
-
-def _table(*columns: str) -> Shown:
-    shown = Shown(box=SIMPLE_HEAD, padding=0)
-    for i, column in enumerate(columns):
-        shown.add_column(Text(column), justify="right" if i else "left", no_wrap=i > 0)
-    return shown
+        yield name, f"{cost.threshold:.3f}", *counts, f"{cost.total:,.10g}"
 
 
 def _ends(share: Share | Interval) -> Text:

@@ -1,14 +1,12 @@
-"""The options of `eqsep theory`."""
+"""`eqsep theory`: closing numbers, VC dimensions and shattering."""
 
 import csv
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import typer
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
 
-from eqsep.cli.console import CommandGroup, Screen
+from eqsep.cli.console import CommandGroup, Screen, table
 from eqsep.errors import UserError
 from eqsep.theory import (
     WITNESSES,
@@ -17,9 +15,7 @@ from eqsep.theory import (
     enclosing_probability,
     vc_dimension,
 )
-from eqsep.theory import (
-    shatters as shattering_of,
-)
+from eqsep.theory import shatters as shattering_of
 from eqsep.theory.certificate import Shattering
 
 app = typer.Typer(cls=CommandGroup, no_args_is_help=True)
@@ -44,36 +40,17 @@ def closing(
     ] = None,
 ) -> None:
     """The fewest separators of a family that enclose a finite volume."""
-    show_closing(family, n_features, separators)
-
-
-@app.command()
-def rules(n_features: Dimension) -> None:
-    """The three decision rules side by side: what they ask, how local they are, what closes."""
-    show_rules(n_features)
-
-
-@app.command()
-def shatters(
-    family: PlaneFamily,
-    points: Annotated[Path, typer.Option(help="A CSV file: a point a line, no header.")],
-) -> None:
-    """Whether a family realises every labelling of the points; exit code 1 where it does not."""
-    shattered = show_shattering(family, points)
-    raise typer.Exit(0 if shattered else 1)
-
-
-@app.command()
-def vc(family: PlaneFamily, n_features: Dimension) -> None:
-    """What is proved of the VC dimension of a family, and by what."""
-    show_vc_dimension(family, n_features)
-
-
-@app.command()
-def certificate(family: PlaneFamily, n_features: Dimension) -> None:
-    """The points behind a lower bound on the VC dimension, and their proof made anew."""
-    confirmed = show_certificate(family, n_features)
-    raise typer.Exit(0 if confirmed else 1)
+    number = closing_number(family, n_features)
+    lines = [f"closing number of {family} separators in R^{n_features}: {number}"]
+    if separators is not None:
+        bounded = closing_probability(family, n_features, separators)
+        lines.append(f"chance that {separators} random ones leave no way out: {bounded:.6g}")
+    # Whether several balls meet is a question of their centres.
+    if separators is not None and (family != "rbf" or separators == 1):
+        value, error = enclosing_probability(family, n_features, separators)
+        shown = f"{value:.6g}" if error == 0 else f"{value:.3g} ± {error:.1g}"
+        lines.append(f"and that they enclose a positive volume, with random offsets: {shown}")
+    Screen().print("\n".join(lines))
 
 
 class _Rule(NamedTuple):
@@ -90,42 +67,36 @@ _RULES = {
 }
 
 
-def show_closing(family: str, n_features: int, separators: int | None) -> None:
-    """Print the closing number, and how likely so many random separators close a region."""
-    number = closing_number(family, n_features)
-    lines = [f"closing number of {family} separators in R^{n_features}: {number}"]
-    if separators is not None:
-        bounded = closing_probability(family, n_features, separators)
-        lines.append(f"chance that {separators} random ones leave no way out: {bounded:.6g}")
-    # Whether several balls meet is a question of their centres.
-    if separators is not None and (family != "rbf" or separators == 1):
-        value, error = enclosing_probability(family, n_features, separators)
-        shown = f"{value:.6g}" if error == 0 else f"{value:.3g} ± {error:.1g}"
-        lines.append(f"and that they enclose a positive volume, with random offsets: {shown}")
-    Screen().print("\n".join(lines))
-
-
-def show_rules(n_features: int) -> None:
-    """Print the decision rules side by side."""
+@app.command()
+def rules(n_features: Dimension) -> None:
+    """The three decision rules side by side: what they ask, how local they are, what closes."""
     numbers = {family: closing_number(family, n_features) for family in _RULES}
-    table = _table("decision rule", *(rule.name for rule in _RULES.values()))
-    table.add_row("bias in input space", *(rule.bias for rule in _RULES.values()))
-    table.add_row("activation function", *(rule.activation for rule in _RULES.values()))
-    shown = (f"{rule.reach} ({numbers[family]})" for family, rule in _RULES.items())
-    table.add_row("reach (closing number)", *shown)
-    Screen().print(table)
+    found = _RULES.values()
+    rows = [
+        ("bias in input space", *(rule.bias for rule in found)),
+        ("activation function", *(rule.activation for rule in found)),
+        ("reach (closing number)", *(f"{_RULES[f].reach} ({n})" for f, n in numbers.items())),
+    ]
+    columns = ["decision rule", *(rule.name for rule in found)]
+    Screen().print(table(columns, rows, wrapped=0, padding=1))
 
 
-def show_shattering(family: str, points: Path) -> bool:
-    """Print whether the family shatters the points of the file; whether it does."""
+@app.command()
+def shatters(
+    family: PlaneFamily,
+    points: Annotated[Path, typer.Option(help="A CSV file: a point a line, no header.")],
+) -> None:
+    """Whether a family realises every labelling of the points; exit code 1 where it does not."""
     with points.open(newline="") as file:
         # As text: "0.1" is a tenth, not the float next to it.
         rows = [row for row in csv.reader(file) if row]
-    return _print_shattering(shattering_of(rows, family, certificates=True))
+    shattered = _print_shattering(shattering_of(rows, family, certificates=True))
+    raise typer.Exit(0 if shattered else 1)
 
 
-def show_vc_dimension(family: str, n_features: int) -> None:
-    """Print the bounds on the VC dimension, with their sources."""
+@app.command()
+def vc(family: PlaneFamily, n_features: Dimension) -> None:
+    """What is proved of the VC dimension of a family, and by what."""
     bounds = vc_dimension(family, n_features)
     console = Screen()
     console.print(f"VC dimension of {family} separators in R^{n_features}")
@@ -133,8 +104,9 @@ def show_vc_dimension(family: str, n_features: int) -> None:
     console.print(f"at most {bounds.upper}: {bounds.upper_source}")
 
 
-def show_certificate(family: str, n_features: int) -> bool:
-    """Print the points behind a lower bound and prove it again; whether the proof holds."""
+@app.command()
+def certificate(family: PlaneFamily, n_features: Dimension) -> None:
+    """The points behind a lower bound on the VC dimension, with their proof checked again."""
     if (family, n_features) not in WITNESSES:
         known = ", ".join(f"{name} {n}" for name, n in sorted(WITNESSES))
         raise UserError(
@@ -142,11 +114,10 @@ def show_certificate(family: str, n_features: int) -> bool:
             "Search for some with eqsep.theory.find_shattered."
         )
     points = WITNESSES[family, n_features]
-    table = _table(*(f"x{i + 1}" for i in range(n_features)), left=0)
-    for point in points:
-        table.add_row(*point)
-    Screen().print(table)
-    return _print_shattering(shattering_of(points, family, certificates=True))
+    columns = [f"x{i + 1}" for i in range(n_features)]
+    Screen().print(table(columns, points, left=0, wrapped=0, padding=1))
+    confirmed = _print_shattering(shattering_of(points, family, certificates=True))
+    raise typer.Exit(0 if confirmed else 1)
 
 
 def _print_shattering(answer: Shattering) -> bool:
@@ -163,11 +134,3 @@ def _print_shattering(answer: Shattering) -> bool:
         f"own plane, {'checked' if confirmed else 'NOT confirmed'} in exact arithmetic"
     )
     return confirmed
-
-
-def _table(*columns: str, left: int = 1) -> Table:
-    """An empty table: the first columns flush left, the others flush right."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for i, column in enumerate(columns):
-        table.add_column(column, justify="left" if i < left else "right", no_wrap=True)
-    return table
