@@ -389,9 +389,11 @@ def _check_whole(path: str, kind: str) -> None:
             )
 
 
-def with_categories(table: pa.Table, categorical: Iterable[str]) -> pa.Table:
-    """The table with some columns as categories; notes columns that say nothing."""
-    _note_same(table)
+def with_categories(
+    table: pa.Table, categorical: Iterable[str], *, labels: Sequence[str] = ()
+) -> pa.Table:
+    """The table with some columns as categories; notes constant columns, except labels."""
+    _note_same(table.drop_columns(list(labels)))
     for name in categorical:
         column = table.column(name)
         if not pa.types.is_dictionary(column.type):

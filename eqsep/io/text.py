@@ -35,17 +35,18 @@ from eqsep.io.notation import Notation, strange_numbers
 from eqsep.io.streams import (
     QUOTE,
     STANDARD_INPUT,
-    Lines,
+    Parts,
     Rejoined,
     Remembered,
-    Western,
     await_release,
     decoded,
     decoded_head,
+    divided,
     lines_of,
     not_encoded,
     raw_stream,
     read_fully,
+    western,
 )
 from eqsep.tables.reading import PLAINLY, Column, UnreadableError
 
@@ -446,11 +447,11 @@ def csv_file(name: str, head: bytes, stream: Any, layout: Layout, *, tabs: bool 
             raise not_encoded(f"The first lines of {name}", layout.encoding) from error
         before = dialect.before
         note_other(noted)
-    rows = Rejoined(head[before:], stream)
+    rows: Rejoined | Parts = Rejoined(head[before:], stream)
     if layout.bad_rows is not None and layout.encoding is None:
-        rows = Rejoined(b"", Western(rows, name=name, on_other=lambda: note_other(noted)))
+        rows = Parts(western(rows, name=name, on_other=lambda: note_other(noted)), rows)
     if dialect.split is not None:
-        rows = Rejoined(b"", Lines(lines_of(rows, name=name), dialect.split))
+        rows = Parts(divided(rows, dialect.split, name=name), rows)
     return CsvFile(name=name, rows=rows, dialect=dialect, layout=layout, noted=noted)
 
 
