@@ -276,9 +276,11 @@ def divided(stream: Any, split: Callable[[str], list[str]], *, name: str) -> Ite
     out = io.StringIO()
     rows = csv.writer(out, lineterminator="\n")
     for line in lines_of(stream, name=name):
-        for part in line.split(b"\r"):
-            if part.strip():
-                rows.writerow(split(decoded(part)))
+        parts = (decoded(part) for part in line.split(b"\r") if part.strip())
+        try:
+            rows.writerows(map(split, parts))
+        except csv.Error as error:
+            raise UserError(f"A line of {name} cannot be read: {error}.") from error
         if out.tell() > _HEAD:
             yield out.getvalue().encode()
             out.seek(0)
