@@ -197,13 +197,28 @@ class Encoder:
     def align(self, X: Any, *, name: str = "Detector") -> Table:
         """The table with the columns of the fit, in its order."""
         table = read_table(X, name=name)
-        columns = self._matched(table, name=name)
+        if self.names is not None and table.named:
+            return replace(table, columns=self._by_name(table, name=name))
+        if len(table.columns) != len(self.columns):
+            raise UserError(
+                f"X has {len(table.columns)} features, but {name} is expecting "
+                f"{len(self.columns)} features as input."
+            )
+        if self.names is not None or table.named:
+            has, was = ("has", "without") if table.named else ("does not have valid", "with")
+            warn(
+                ColumnMatchWarning(
+                    f"X {has} feature names, but {name} was fitted {was} feature names: columns "
+                    f"are matched by position."
+                )
+            )
+        names = zip(self.column_names, table.columns, strict=True)
+        columns = [Column(n, c.kind, c.values) for n, c in names]
         return replace(table, columns=columns, named=self.names is not None)
 
     def encode(self, X: Any) -> np.ndarray:
         """A table as encoded rows in single precision.  (n, d) -> (n, n_encoded)"""
-        plain = self.encode_plain(X)
-        if plain is not None:
+        if (plain := self.encode_plain(X)) is not None:
             return plain
         table = self.align(X)
         return self._weighted.of_table(table.columns, table.n_rows)
@@ -232,26 +247,6 @@ class Encoder:
     def _weighted(self) -> Encoding:
         names = None if self.names is None else list(self.names)
         return Encoding(list(self.columns), self.weights, np.float32, names)
-
-    def _matched(self, table: Table, *, name: str) -> list[Column]:
-        """The columns of the table in the order of the fit."""
-        if self.names is not None and table.named:
-            return self._by_name(table, name=name)
-        if len(table.columns) != len(self.columns):
-            raise UserError(
-                f"X has {len(table.columns)} features, but {name} is expecting "
-                f"{len(self.columns)} features as input."
-            )
-        if self.names is not None or table.named:
-            has, was = ("has", "without") if table.named else ("does not have valid", "with")
-            warn(
-                ColumnMatchWarning(
-                    f"X {has} feature names, but {name} was fitted {was} feature names: columns "
-                    f"are matched by position."
-                )
-            )
-        names = zip(self.column_names, table.columns, strict=True)
-        return [Column(n, c.kind, c.values) for n, c in names]
 
     def _by_name(self, table: Table, *, name: str) -> list[Column]:
         given = {column.name: column for column in table.columns}

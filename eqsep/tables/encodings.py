@@ -459,13 +459,13 @@ def encode_in_double(X: Any, bits: Any, knots: Any, scales: Any, places: Any, ou
 
 
 class Numbers(NamedTuple):
-    """All columns of numbers, and the time elapsed of dates."""
+    """All columns of numbers, and the time elapsed of dates, as `encode_in_single` takes them."""
 
     sources: list[int]
     reads: list[str]
-    ranks: tuple[np.ndarray, np.ndarray]
+    knots: np.ndarray
     scales: np.ndarray
-    outputs: tuple[np.ndarray, ...]
+    places: np.ndarray
 
 
 class Encoding:
@@ -521,19 +521,18 @@ class Encoding:
         """
         if isinstance(X, np.ndarray):
             fits = X.ndim == 2 and X.shape[1] == len(self._columns) and len(X)
-            return self._of_array(X) if fits and self._names is None else None
+            if not fits or self._names is not None or X.dtype.kind not in "iuf":
+                return None
+            if set(self.numbers.reads) != {"number"} or self.categories:
+                return None
+            return self._matrix(len(X), _bounded(X.T[self.numbers.sources]), [])
         if not isinstance(X, list) or not X or type(X[0]) is not dict or self._names is None:
             return None
         if not all(type(row) is dict and row.keys() == self._named for row in X):
             return None
-        return self._of_dicts(X)
+        return self._of_dicts(X, self._names)
 
-    def _of_array(self, X: np.ndarray) -> np.ndarray | None:
-        if X.dtype.kind not in "iuf" or set(self.numbers.reads) != {"number"} or self.categories:
-            return None
-        return self._matrix(len(X), _bounded(X.T[self.numbers.sources]), [])
-
-    def _of_dicts(self, X: list[dict[str, Any]]) -> np.ndarray | None:
+    def _of_dicts(self, X: list[dict[str, Any]], column_names: list[str]) -> np.ndarray | None:
         numbers_of, names_of = self._values
         numbers = list(chain.from_iterable(map(numbers_of, X)))
         if not _NUMBERS.issuperset(map(type, numbers)):
@@ -547,8 +546,14 @@ class Encoding:
             return None
         by_column = _bounded(by_column)
         if self.dates:
-            there, sources = iter(by_column), self.numbers.sources
-            columns = [self._elapsed(j, X) if j in self.dates else next(there) for j in sources]
+            columns, others = [], iter(by_column)
+            for j in self.numbers.sources:
+                name = column_names[j]
+                if j in self.dates:
+                    dates = column_of(name, objects([row[name] for row in X]))
+                    columns.append(dates.numbers("date"))
+                else:
+                    columns.append(next(others))
             by_column = np.array(columns)
         out = self._matrix(len(X), by_column, None)
         for own, (category, known, new) in zip(names, self._known, strict=True):
@@ -557,15 +562,11 @@ class Encoding:
                 out[i, place] = height
         return out
 
-    def _elapsed(self, j: int, X: list[dict[str, Any]]) -> np.ndarray:
-        assert self._names is not None  # dicts have names
-        name = self._names[j]
-        return column_of(name, objects([row[name] for row in X])).numbers("date")
-
     def _matrix(self, n: int, numbers: Any, coded: list[Coded] | None) -> np.ndarray:
         """From numbers by column, and by column of names codes and their outputs, unless None."""
         out = np.zeros((n, self.n_outputs), self._dtype)
         encode = encode_in_single if self._dtype == np.float32 else encode_in_double
+        _, _, *learnt = self.numbers
         is_matrix = isinstance(numbers, np.ndarray)
         placed = [
             (codes, places[output], heights[output])
@@ -580,7 +581,7 @@ class Encoding:
                 if len(numbers):
                     whole = is_matrix and some == slice(0, n)
                     X = numbers if whole else np.array([column[some] for column in numbers])
-                    encode(X, X.view(np.int64), *self._learnt, out[some])
+                    encode(X, X.view(np.int64), *learnt, out[some])
                 for codes, places, heights in placed:
                     code = codes[some]
                     out[np.arange(start, some.stop), places[code]] = heights[code]
@@ -628,31 +629,32 @@ class Encoding:
     @cached_property
     def numbers(self) -> Numbers:
         """The columns of numbers, and the time elapsed of dates."""
-        sources, reads, tables, scales, outputs = [], [], [], [], []
+        sources, reads, knots, scales, places, first = [], [], [], [], [], 0
         for j, column, place, weight in self._placed:
-            if column.number is not None:
-                sources.append(j)
-                reads.append(column.reads)
-                tables.append(column.number.ranks)
-                scales.append(column.number.scales)
-                outputs.append(_outputs(column.number, place, weight))
-        first = np.cumsum([0, *(table.shape[1] for table in tables)])
-        ranks = np.concatenate(tables, axis=1) if tables else np.empty((5, 0))
-        placed = tuple(np.array(part) for part in zip(*outputs, strict=True))
+            number = column.number
+            if number is None:
+                continue
+            outputs, weights, missing = [-1, -1, -1], [0.0, 0.0, 1.0], [0.0, 0.0]
+            forms = [*number.forms, *["missing"] * number.with_missing]
+            for form, at, counts in zip(forms, place, weight, strict=False):  # circles come after
+                output = {"quantile": RANK, "standard": DEVIATION, "missing": MISSING}[form]
+                outputs[output], weights[output] = int(at), float(counts)
+                if output != MISSING:
+                    missing[output] = number.missing(form) * float(counts)
+            last = first + len(number.knots) - 1
+            sources.append(j)
+            reads.append(column.reads)
+            knots.append(number.ranks)
+            scales.append([*number.scales, *weights, *missing])
+            places.append([*outputs, first, last])
+            first = last + 1
         return Numbers(
             sources=sources,
             reads=reads,
-            ranks=(ranks, first),
-            scales=np.array(scales),
-            outputs=placed,
+            knots=np.concatenate([np.empty((AT + 1, 0)), *knots], axis=1),
+            scales=np.array(scales).reshape(len(sources), IF_MISSING + MISSING),
+            places=np.array(places, dtype=np.int64).reshape(len(sources), LAST + 1),
         )
-
-    @cached_property
-    def _learnt(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What `encode_in_single` takes: knots, scales and places."""
-        (knots, first), (places, weights, missing) = self.numbers.ranks, self.numbers.outputs
-        scales = np.column_stack([self.numbers.scales, weights, missing])
-        return knots, scales, np.column_stack([places, first[:-1], first[1:] - 1])
 
     @cached_property
     def categories(self) -> list[tuple[int, Category, tuple[np.ndarray, np.ndarray]]]:
@@ -685,17 +687,3 @@ def _bounded(columns: Any) -> np.ndarray:
     np.maximum(X, -LARGEST, out=X)
     np.minimum(X, LARGEST, out=X)
     return X
-
-
-def _outputs(
-    number: Number, place: np.ndarray, weight: np.ndarray
-) -> tuple[list[int], list[float], list[float]]:
-    """The places and weights of rank, deviation and missing, and their values if missing."""
-    places, weights, missing = [-1, -1, -1], [0.0, 0.0, 1.0], [0.0, 0.0]
-    forms = [*number.forms, *["missing"] * number.with_missing]
-    for form, at, counts in zip(forms, place, weight, strict=False):  # circles come after
-        output = {"quantile": RANK, "standard": DEVIATION, "missing": MISSING}[form]
-        places[output], weights[output] = int(at), float(counts)
-        if output != MISSING:
-            missing[output] = number.missing(form) * float(counts)
-    return places, weights, missing

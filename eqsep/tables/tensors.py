@@ -15,12 +15,16 @@ from eqsep.tables.encodings import (
     CENTRE,
     CONSTANT,
     DEVIATION,
+    FIRST,
+    IF_MISSING,
     JUMP,
     KNOT,
+    LAST,
     LINEAR,
     MISSING,
     RANK,
     SCALE,
+    WEIGHTS,
     WIDTH,
     Encoding,
     beyond,
@@ -45,15 +49,13 @@ class TensorEncoding:
         import torch
 
         self._encoding, self._device = encoding, device
-        _, _, (ranks, first), scales, outputs = encoding.numbers
-        self._scales = torch.as_tensor(scales.reshape(-1, 5).T[:, :, None].copy(), device=device)
-        self._knots = torch.as_tensor(_side_by_side(ranks, first), device=device)
-        last = torch.as_tensor(np.diff(first) - 1, device=device)[:, None]
+        _, _, knots, scales, places = encoding.numbers
+        self._scales = torch.as_tensor(scales.T[:, :, None].copy(), device=device)
+        self._weights, self._missing = self._scales[WEIGHTS:IF_MISSING], self._scales[IF_MISSING:]
+        self._knots = torch.as_tensor(_side_by_side(knots, places), device=device)
+        last = torch.as_tensor(places[:, LAST] - places[:, FIRST], device=device)[:, None]
         self._ends = self._knots[KNOT, :, :1], self._knots[KNOT].gather(1, last)
-        places, weights, missing = outputs or (np.empty((0, 3), int), *[np.empty((0, 3))] * 2)
         self._places = places
-        self._weights = torch.as_tensor(weights.T[:, :, None].copy(), device=device)
-        self._missing = torch.as_tensor(missing.T[:, :, None].copy(), device=device)
 
     @classmethod
     def of(cls, encoder: Encoder, device: str) -> "TensorEncoding":
@@ -131,12 +133,12 @@ class TensorEncoding:
         return torch.copysign(size, z)
 
 
-def _side_by_side(ranks: np.ndarray, first: np.ndarray) -> np.ndarray:
+def _side_by_side(ranks: np.ndarray, places: np.ndarray) -> np.ndarray:
     """The ranks of all columns, padded with knots at infinity.  (5, n) -> (5, k, n_knots)"""
-    counts = np.diff(first)
+    counts = places[:, LAST] - places[:, FIRST] + 1
     out = np.ones((len(ranks), len(counts), int(counts.max(initial=1))))
     out[KNOT] = np.inf
-    for k, (start, count) in enumerate(zip(first[:-1], counts, strict=True)):
+    for k, (start, count) in enumerate(zip(places[:, FIRST], counts, strict=True)):
         out[:, k, :count] = ranks[:, start : start + count]
         if count == 1:
             out[AT, k, 0] = 0.5  # a value that never varied
