@@ -181,20 +181,15 @@ def whole(
     table = joined(tables)
     if for_fit and not table.num_rows:
         raise no_rows(paths)
-    _note_transposed(table)
-    return table
-
-
-def _note_transposed(table: pa.Table) -> None:
-    """Note that rows and columns may be swapped: far more columns than rows, without names."""
-    many = table.num_columns > _WIDE * max(table.num_rows, 10)
-    if many and table.column_names[:2] == ["c1", "c2"]:
+    without_names = table.column_names[:2] == ["c1", "c2"]
+    if without_names and table.num_columns > _WIDE * max(table.num_rows, 10):
         warn(
             Note(
                 f"The table has {table.num_columns:,} columns without names and only "
                 f"{table.num_rows:,} rows. If each column is a sample, transpose it first."
             )
         )
+    return table
 
 
 def joined(tables: Sequence[pa.Table]) -> pa.Table:
@@ -260,7 +255,7 @@ def cast(column: pa.ChunkedArray, reads: str, written: Sequence[Any] = ()) -> pa
     The encoder reads the others value by value, and names one that it cannot read. `written` are
     the notations of the column that are not plain: as its file shows, as the model knows.
     """
-    if not is_text(column.type):
+    if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return column
     if not written:
         if reads == "text":
@@ -370,7 +365,8 @@ def with_categories(
 
 def _note_same(table: pa.Table) -> None:
     """Note the columns without a value, or with the same one in all rows."""
-    empty, constant = [], []
+    empty: list[str] = []
+    constant: list[str] = []
     for name, column in zip(table.schema.names, table.columns, strict=True):
         if len(pc.unique(column.slice(0, _FIRST))) == 1 and len(found := pc.unique(column)) == 1:
             (constant if found[0].is_valid else empty).append(name)

@@ -71,11 +71,15 @@ def source_of(X: Any, y: Any, *, name: str) -> Source:
 def prefetched(batches: Iterator[B]) -> Iterator[B]:
     """The same batches, read by a thread a few ahead of the one that is worked on."""
     context = copy_context()
+
+    def read() -> Any:
+        return context.run(next, batches, _END)
+
     with ThreadPoolExecutor(1, "eqsep batches") as pool:
         try:
-            ahead = deque(pool.submit(context.run, next, batches, _END) for _ in range(_AHEAD))
+            ahead = deque(pool.submit(read) for _ in range(_AHEAD))
             while (batch := ahead.popleft().result()) is not _END:
-                ahead.append(pool.submit(context.run, next, batches, _END))
+                ahead.append(pool.submit(read))
                 yield batch
         finally:
             pool.shutdown(cancel_futures=True)

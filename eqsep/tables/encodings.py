@@ -548,9 +548,9 @@ class Encoding:
         if self.dates:
             columns, others = [], iter(by_column)
             for j in self.numbers.sources:
-                name = column_names[j]
                 if j in self.dates:
-                    dates = column_of(name, objects([row[name] for row in X]))
+                    date = column_names[j]
+                    dates = column_of(date, objects([row[date] for row in X]))
                     columns.append(dates.numbers("date"))
                 else:
                     columns.append(next(others))
@@ -566,7 +566,7 @@ class Encoding:
         """From numbers by column, and by column of names codes and their outputs, unless None."""
         out = np.zeros((n, self.n_outputs), self._dtype)
         encode = encode_in_single if self._dtype == np.float32 else encode_in_double
-        _, _, *learnt = self.numbers
+        learnt = self.numbers[2:]
         is_matrix = isinstance(numbers, np.ndarray)
         placed = [
             (codes, places[output], heights[output])
