@@ -273,19 +273,21 @@ def _in_utf8(lines: bytes, on_other: Callable[[], None]) -> bytes:
 
 def divided(stream: Any, split: Callable[[str], list[str]], *, name: str) -> Iterator[bytes]:
     """Lines as those of a CSV file, divided into values by a function."""
-    out = io.StringIO()
-    rows = csv.writer(out, lineterminator="\n")
-    for line in lines_of(stream, name=name):
-        parts = (decoded(part) for part in line.split(b"\r") if part.strip())
+    source, lines = lines_of(stream, name=name), [b""]
+    while lines:
+        lines, size = [], 0
+        for line in source:
+            lines += line.split(b"\r") if b"\r" in line else (line,)
+            size += len(line)
+            if size > _HEAD:
+                break
+        out = io.StringIO()
+        rows = (split(decoded(line)) for line in lines if line.strip())
         try:
-            rows.writerows(map(split, parts))
+            csv.writer(out, lineterminator="\n").writerows(rows)
         except csv.Error as error:
             raise UserError(f"A line of {name} cannot be read: {error}.") from error
-        if out.tell() > _HEAD:
-            yield out.getvalue().encode()
-            out.seek(0)
-            out.truncate()
-    yield out.getvalue().encode()
+        yield out.getvalue().encode()
 
 
 def encoding_of(head: bytes, layout: Layout) -> tuple[str, int]:

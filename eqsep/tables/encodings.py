@@ -67,9 +67,10 @@ class Number:
         values = column.numbers(unit)
         x = np.sort(values[~np.isnan(values)])
         last = len(x) - 1
-        knots = x[np.concatenate([[True], x[1:] != x[:-1]])]
-        if len(knots) > KNOTS:
-            knots = np.unique(x[np.round(np.linspace(0, last, KNOTS)).astype(int)])
+        chosen = np.concatenate([[True], x[1:] != x[:-1]])
+        if np.count_nonzero(chosen) > KNOTS:
+            chosen = np.round(np.linspace(0, last, KNOTS)).astype(int)
+        knots = np.unique(x[chosen])
         low = np.searchsorted(x, knots, side="left") / max(last, 1)
         high = (np.searchsorted(x, knots, side="right") - 1) / max(last, 1)
         centre, scale = _centre_and_scale(x)
