@@ -406,7 +406,7 @@ def test_numbers_and_dates_are_known_by_their_form():
     assert date_order(["1/2/2024"]) == "day first"
     zoned = read_date("2024-12-31T23:30:00+01:00", "day first")
     assert zoned == dt.datetime(2024, 12, 31, 22, 30)
-    with pytest.raises(ValueError, match="no date"):
+    with pytest.raises(ValueError, match="not a date"):
         read_date("1.2.3", "day first")
 
 
@@ -457,3 +457,26 @@ def test_comments_other_quotes_and_other_marks(text, expected, tmp_path):
     path = tmp_path / "table.csv"
     path.write_text(text)
     assert read(path)[0].to_pydict() == expected
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_double_colons_divide_values(tmp_path, end):
+    path = tmp_path / "a.csv"
+    path.write_text(end.join(["a::b::c", '1::2.5::"x::y"', "3::4::z", ""]), newline="")
+    table, notes = read(path, Layout())
+    assert table.to_pydict() == {"a": [1, 3], "b": [2.5, 4.0], "c": ["x::y", "z"]}
+    assert "Values are written with :: between them." in notes
+    assert read(path, Layout(delimiter="::"))[0].equals(table)
+    path.write_text("ip,n\nfe80::1,5\nfe80::2,6\n")
+    assert read(path, Layout())[0].schema.names == ["ip", "n"]
+
+
+def test_a_backslash_before_a_quote_is_told_from_one_at_the_end_of_a_value(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text('a,b\n"He said \\"hi\\", twice",5\n"plain",6\n')
+    assert read(path, Layout())[0].to_pydict() == {
+        "a": ['He said "hi", twice', "plain"],
+        "b": [5, 6],
+    }
+    path.write_text('a,b\n"C:\\dir\\",5\n"D:\\",6\n')
+    assert read(path, Layout())[0].to_pydict() == {"a": ["C:\\dir\\", "D:\\"], "b": [5, 6]}

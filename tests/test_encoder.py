@@ -221,7 +221,7 @@ def test_encoders_of_other_rows_are_not_the_same(encoder):
         ({"columns": [{}] * 10}, "of no known kind"),
         ({"notation": {"amount": {"decimal": ";"}}}, "Encoder.notation should be"),
         ({"notation": {"amount": {"decimal": []}}}, "Encoder.notation should be"),
-        ({"dropped": {"amount": 3}}, "Encoder.dropped should be a dict of strings"),
+        ({"dropped": {"amount": 3}}, "Encoder.dropped should be a dict of a string"),
         ({"more": 1}, "has the unknown 'more'"),
     ],
 )

@@ -9,17 +9,6 @@
 ...     table = read_table(path)
 >>> table.column("amount").to_pylist()
 [1234.5, None]
-
-| module | what it knows |
-|---|---|
-| `files` | files and folders as tables, whole or in pieces; Parquet and Arrow |
-| `text` | CSV and JSON lines; rows of them that cannot be read, set aside in a file |
-| `dialect` | delimiter, header, titles and aligned columns of a text file |
-| `notation` | how numbers, dates, units and missing values are written |
-| `inference` | columns of text in types |
-| `streams` | bytes as they arrive: pipes, gzip, encodings |
-| `sheets`, `cells` | spreadsheets |
-| `writing` | tables into files |
 """
 
 import os
@@ -88,26 +77,22 @@ def read_table(
     """
     layout, writing = _layout(options)
     categorical, drop = _names(categorical), _names(drop)
+    labels = [] if label is None else [label]
     with writing:
-        texts = [*categorical, *([] if label is None else [label])]
+        texts = [*categorical, *labels]
         table = whole(_paths(path), layout=layout, as_text=texts, but=drop, for_fit=False)
-        labels = [] if label is None else [label]
-        values = table.drop_columns(labels)
-        for mixed in mixed_columns(values, categorical=categorical):
+        for mixed in mixed_columns(table, categorical=texts):
             warn(EqsepWarning(**mixed.words()))
-        values = with_categories(values, categorical)
-        for name in labels:
-            values = values.append_column(table.schema.field(name), table.column(name))
-        return values.select(table.column_names)
+        return with_categories(table, categorical, labels=labels)
 
 
 @contextmanager
 def open_table(
     path: Paths, *, columns: Iterable[str] | None = None, **options: Any
 ) -> Iterator[TypedPieces]:
-    """A table that is read in batches of some thousand rows, however many there are.
+    """A table that is read in batches of some thousand rows, for files larger than memory.
 
-    The types of a text file's columns are those of its first batch; numbers are floats.
+    The first batch sets the types of a text file's columns; numbers are floats.
 
     Parameters
     ----------
@@ -141,15 +126,15 @@ def open_table(
 
 
 def write_table(table: object, path: str | os.PathLike[str], *, format: str | None = None) -> None:
-    """Write a table to a file, which is there whole or not at all.
+    """Write a table to a file; a file that is there is replaced only by a complete one.
 
     Parameters
     ----------
     table : pyarrow.Table, dict of columns, or frame of pandas or polars
     path : path
-        Its ending says the format; "-" is standard output, as CSV.
+        Its ending sets the format; "-" is standard output, as CSV.
     format : {"csv", "jsonl", "parquet", "arrow", "spreadsheet"}, default=None
-        Instead of the ending. "spreadsheet" is CSV in which no text is run as a formula.
+        Overrides the ending. "spreadsheet" is CSV in which no text is run as a formula.
 
     Examples
     --------
@@ -184,7 +169,7 @@ def _paths(path: Paths) -> list[str]:
 
 
 def _layout(options: dict[str, Any]) -> tuple[Layout, Any]:
-    """What the options say of text files, and the context in which bad rows are written."""
+    """The options of text files, and the context in which bad rows are written."""
     known = list(Layout.__dataclass_fields__)
     unknown = [name for name in options if name not in known]
     if unknown:

@@ -1,8 +1,7 @@
-"""The cells of a spreadsheet as CSV: a program of its own, which `sheets` runs.
+"""The cells of a spreadsheet as CSV: a program that `sheets` runs.
 
-A damaged or hostile file may speak of a cell so far away that no memory holds all those before it,
-on which what reads such files ends its process at once. That is then this one, whose memory is
-bounded where the system can do so. It imports nothing of the package, so that it begins at once.
+A damaged or hostile file may name a cell so far away that the reader aborts its process for lack of
+memory. That is then this one, with bounded memory. It imports nothing of eqsep, so it starts fast.
 """
 
 import csv
@@ -13,16 +12,13 @@ import os
 import sys
 from typing import Any
 
-REFUSED = 3  # the exit code of a file that is no spreadsheet: what is wrong is on standard error
+REFUSED = 3  # the exit code for a file that is not a spreadsheet; standard error says why
 _MOST_MEMORY = 2**32  # bytes
 _MOST_WHOLE = 1e15  # larger numbers are written with an exponent
 
 
 def main(path: str, wanted: str = "") -> int:
-    """Write a sheet as CSV, and on standard error its name, if it is there, and those of all.
-
-    Without a name that is wanted it is the first that has cells.
-    """
+    """Write the wanted sheet, or the first with cells, as CSV; and all names on standard error."""
     from python_calamine import CalamineError, CalamineWorkbook
 
     rows: list[list[Any]] = []
@@ -55,7 +51,7 @@ def _bound_memory() -> None:
 
 
 def _text(cell: Any) -> str:
-    """A cell as CSV would have it: 1 and 1.0 alike, durations in seconds."""
+    """A cell as in CSV: 1 and 1.0 alike, durations in seconds."""
     if isinstance(cell, dt.timedelta):
         cell = cell.total_seconds()
     if isinstance(cell, float) and cell.is_integer() and abs(cell) < _MOST_WHOLE:

@@ -1,7 +1,4 @@
-"""The dialect of a text file: what stands between values, which lines are the header, and the like.
-
-One function decides, from the first lines of a file and from what somebody has said.
-"""
+"""The dialect of a text file: its delimiter, header and notations, from its first lines."""
 
 import codecs
 import csv
@@ -37,59 +34,45 @@ _MARKS = {
     ",": "commas",
     "~": "tildes",
     "^": "carets",
+    "::": "double colons",
 }  # the likelier first
 _COMMENT = "#"
 _AFTER_SPACE = re.compile(r' +"')  # a quote that Arrow would take for a part of the value
-_NOWHERE = "\x1f"  # a delimiter of files that have one column
+_NOWHERE = "\x1f"  # the delimiter of files with one column
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+$")
 _SAMPLED = 200  # lines that are divided
-_LOOKED_AT = 60  # rows of which values are looked at
-_AGREED = 0.8  # of the rows, that must have one number of values
+_LOOKED_AT = 60  # rows whose values are looked at
+_AGREED = 0.8  # the least share of rows with one number of values
+_AGREED_SPACES = 0.95  # the same if only spaces divide values
 _MOST_HEADERS = 3
-_AGREED_SPACES = 0.95  # of the lines, likewise if nothing but spaces divides values
 _GAP = re.compile(r"\s{2,}|\t")
-_FEWEST = 3  # lines, below which blanks below each other say nothing
-_MANY = 10  # lines, from which on they say more than two spaces between values do
-MOST_TITLES = 12
+_FEWEST = 3  # lines from which blanks below each other may divide columns
+_MANY = 10  # lines from which they count more than two spaces between values
+_MOST_TITLES = 12
 Row = list[str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """What somebody has said of text files; None is to be found out.
-
-    Attributes
-    ----------
-    delimiter : str or None
-        What stands between values.
-    header : bool or None
-        Whether the first line names the columns; else they are called c1, c2, …
-    decimal, thousands : str or None
-        What stands before decimals, and between groups of three digits.
-    encoding : str or None
-    skip : int or None
-        How many lines stand before the table.
-    missing : tuple of str or None
-        What stands for a missing value, as COLUMN=TEXT in one column.
-    bad_rows : BadRows or None
-        Where rows go that cannot be read; else the first one is an error.
-    sheet : str or None
-        Which sheet of a spreadsheet is read; else the first that is not empty.
-    """
+    """What is known about text files; None is to be inferred."""
 
     delimiter: str | None = None
-    header: bool | None = None
+    header: bool | None = None  # whether the first line names the columns, else c1, c2, …
     decimal: str | None = None
     thousands: str | None = None
     encoding: str | None = None
-    skip: int | None = None
-    missing: tuple[str, ...] | None = None
-    bad_rows: "BadRows | None" = None
-    sheet: str | None = None
+    skip: int | None = None  # lines before the table
+    missing: tuple[str, ...] | None = None  # words for a missing value, or COLUMN=WORD
+    bad_rows: "BadRows | None" = None  # where unreadable rows go; else the first is an error
+    sheet: str | None = None  # of a spreadsheet; else the first that is not empty
 
     def __post_init__(self) -> None:
         given = self.delimiter
-        if given is not None and (len(given) != 1 or not given.isascii() or given in '"\r\n\0'):
+        if (
+            given is not None
+            and given not in _MARKS
+            and (len(given) != 1 or not given.isascii() or given in '"\r\n\0')
+        ):
             raise ParameterError(
                 "delimiter",
                 expected="one character other than a quote or a line break",
@@ -109,56 +92,32 @@ class Layout:
         _check_encoding(self.encoding)
 
     def missing_in(self, column: str) -> tuple[str, ...]:
-        """What stands for a missing value in a column: as usual, where nobody has said."""
+        """The words for a missing value in a column: the usual ones, if none are given."""
         return (*(() if self.said_missing() else MISSING), *self.said_missing(column))
 
     def said_missing(self, column: str | None = None) -> tuple[str, ...]:
-        """What somebody has said to stand for a missing value: everywhere, or in a column too."""
-        said = self.missing or ()
-        mine = () if column is None else (w for w in said if w.startswith(f"{column}="))
-        own = (word.removeprefix(f"{column}=") for word in mine)
-        return (*(word for word in said if "=" not in word), *own)
+        """The words for a missing value given for all columns, and for this one."""
+        given = self.missing or ()
+        own = (w.removeprefix(f"{column}=") for w in given if w.startswith(f"{column}="))
+        return (*(word for word in given if "=" not in word), *own)
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text file is written.
-
-    Attributes
-    ----------
-    columns : tuple of str
-        Their names.
-    before : int
-        How many characters stand before the first row.
-    delimiter : str
-        What stands between values.
-    split : callable or None
-        From a line to its values, where spaces alone stand between these.
-    decimal, thousands : str or None
-        What stands before decimals, as some value shows or somebody said; likewise thousands.
-    notations : dict
-        By the name of the column, as far as the first rows show them.
-    said : tuple of str
-        What was understood, where it is not obvious.
-    """
+    """How a text file is written."""
 
     columns: tuple[str, ...]
-    before: int = 0
+    before: int = 0  # characters before the first row
     delimiter: str = ","
-    split: Callable[[str], Row] | None = None
-    decimal: str | None = None
-    thousands: str | None = None
-    notations: dict[str, Notation] = field(default_factory=dict)
-    said: tuple[str, ...] = ()
+    split: Callable[[str], Row] | None = None  # a line into its values, if no delimiter can
+    decimal: str | None = None  # as some value shows, or as given
+    notations: dict[str, Notation] = field(default_factory=dict)  # by column, if the rows show it
+    said: tuple[str, ...] = ()  # what was inferred and is not obvious
 
     def notation(self, column: str) -> Notation | None:
         """How a column is written, as far as the file shows it."""
         unseen = Notation(",", ".") if self.decimal == "," else None
         return self.notations.get(column, unseen)
-
-    def notations_tried(self) -> list[Notation]:
-        """In which notations numbers are looked for, the likely ones first."""
-        return notations(self.decimal, self.thousands, delimiter=self.delimiter)
 
 
 def _check_encoding(encoding: str | None) -> None:
@@ -173,13 +132,13 @@ def _check_encoding(encoding: str | None) -> None:
 
 @dataclass(frozen=True)
 class _Form:
-    """Lines divided into values: each row, and how many lines were read when it ended."""
+    """Lines divided into values: each row, and the number of its last line."""
 
     delimiter: str
     rows: list[tuple[Row, int]]
     split: Callable[[str], Row] | None = None
     titles: int = 0  # rows before the table
-    quoting: str = ""  # in words, where `split` is for the sake of quotes
+    quoting: str = ""  # in words, if `split` is needed for quotes or a long delimiter
 
     @property
     def table(self) -> list[Row]:
@@ -187,7 +146,7 @@ class _Form:
 
     @property
     def agreement(self) -> float:
-        """The share of rows with as many values as the first one; 0 where that has one alone."""
+        """The share of rows with as many values as the first one; 0 if that has only one."""
         width = len(self.table[0])
         return sum(len(row) == width for row in self.table) / len(self.table) if width > 1 else 0.0
 
@@ -198,17 +157,10 @@ class _Form:
 
 
 def detect(text: str, layout: Layout, *, name: str, tabs: bool = False) -> Dialect:
-    """The dialect of a file that begins with these lines, all of them whole.
+    """The dialect of a file that begins with these whole lines.
 
-    Parameters
-    ----------
-    name : str
-        The file, for messages.
-    tabs : bool
-        Whether its name says that tabs stand between values.
+    `name` is the file, for messages; `tabs` says whether its ending promises tabs.
 
-    Examples
-    --------
     >>> found = detect("day;amount\\n31.12.2024;1.234,5\\n", Layout(), name="a.csv")
     >>> found.columns, found.delimiter, found.said
     (('day', 'amount'), ';', ('values are divided by semicolons',))
@@ -220,8 +172,7 @@ def detect(text: str, layout: Layout, *, name: str, tabs: bool = False) -> Diale
     if start >= len(lines):
         raise UserError(f"{name} is empty: expected a line with the names of the columns.")
     comments = 0 if layout.skip is not None else _comment_lines(lines[start:])
-    if comments:
-        start += comments
+    start += comments
     try:
         form = _form(lines[start : start + _SAMPLED], layout, tabs=tabs)
     except csv.Error as error:
@@ -234,27 +185,23 @@ def detect(text: str, layout: Layout, *, name: str, tabs: bool = False) -> Diale
     n = 0 if above else _header_rows(table, layout)
     last = form.rows[form.titles + n - 1][1] if form.titles + n else 0
     columns = _names(table[:n]) if n else above or tuple(f"c{i + 1}" for i in range(len(table[0])))
-    before = sum(map(len, lines[: start + last]))
-    decimal = layout.decimal or ("," if layout.thousands == "." else None)
-    found = Dialect(
+    values = _values(table[n:], len(columns), layout)
+    decimal = layout.decimal or ("," if layout.thousands == "." else decimal_mark(values))
+    tried = notations(decimal, layout.thousands, delimiter=form.delimiter)
+    shown = {c: how for c, v in zip(columns, values, strict=True) if (how := _notation(v, tried))}
+    return Dialect(
         columns=columns,
-        before=before,
+        before=sum(map(len, lines[: start + last])),
         delimiter=form.delimiter,
         split=form.split,
         decimal=decimal,
-        thousands=layout.thousands,
-    )
-    values = _values(table[n:], len(columns), layout)
-    if found.decimal is None:
-        found = replace(found, decimal=decimal_mark(values))
-    shown = {c: how for c, v in zip(columns, values, strict=True) if (how := _notation(v, found))}
-    return replace(
-        found, notations=shown, said=tuple(_said(form, n or bool(above), layout, tabs=tabs))
+        notations=shown,
+        said=tuple(_said(form, n or bool(above), layout, tabs=tabs)),
     )
 
 
 def _comment_lines(lines: Sequence[str]) -> int:
-    """How many lines at the beginning are comments after a #; a single one may be a header."""
+    """How many of the first lines are comments after a #; a single one may be a header."""
     n = next((i for i, line in enumerate(lines) if not line.startswith(_COMMENT)), 0)
     alone = n == 1 and any(lines[0].count(m) == lines[1].count(m) > 0 for m in _MARKS)
     return n if n and lines[n].strip() and not alone else 0
@@ -264,17 +211,14 @@ def _header_in_comment(line: str, form: _Form) -> tuple[str, ...] | None:
     """The names of columns in the comment before a table that begins with numbers, if any."""
     text = line.lstrip(_COMMENT).strip()
     names = form.split(text) if form.split else next(csv.reader([text], delimiter=form.delimiter))
-    named = [name.strip() for name in names]
+    named = tuple(name.strip() for name in names)
     first = form.table[0]
-    if len(named) != len(first) or not all(named) or any(map(is_number, named)):
-        return None
-    if not any(map(is_number, first)):
-        return None
-    return tuple(named)
+    fits = len(named) == len(first) and all(named) and not any(map(is_number, named))
+    return named if fits and any(map(is_number, first)) else None
 
 
 def _form(lines: Sequence[str], layout: Layout, *, tabs: bool) -> _Form:
-    """The lines divided as they most likely are meant to be."""
+    """The lines divided in the likeliest way."""
     if layout.delimiter is not None:
         spaces = layout.delimiter == " "
         form = _split(lines, str.split) if spaces else _divided(lines, layout.delimiter)
@@ -292,34 +236,43 @@ def _form(lines: Sequence[str], layout: Layout, *, tabs: bool) -> _Form:
         best = best if split is None else _split(lines, split)
     if best is not None:
         return best
-    if layout.skip is None and (below := aligned_below(lines)):
+    if layout.skip is None and (below := _aligned_below(lines)):
         return replace(_split(lines, below[1]), titles=below[0])
     first = max(marks, key=lines[0].count, default=_NOWHERE)
     return _divided(lines, first if first in lines[0] else _NOWHERE)
 
 
 def _divided(lines: Sequence[str], delimiter: str) -> _Form:
+    if len(delimiter) > 1:
+        return _quoted(lines, delimiter, f"{delimiter} between them")
     reader = csv.reader(lines, delimiter=delimiter)
     form = _Form(delimiter, [(row, reader.line_num) for row in reader if row])
     if _has_apostrophes(lines, delimiter):
         other = _quoted(lines, delimiter, "apostrophes for quotes", quotechar="'")
         return max(form, other, key=lambda one: one.agreement)
+    mark = re.escape(delimiter)
+    escaped = re.compile(rf'(?:^|{mark})"[^"]*[^"\\]\\"(?!{mark}|"|\s*$)')
+    if any(map(escaped.search, lines)):
+        return _quoted(lines, delimiter, "backslashes before quotes", escapechar="\\")
     if sum(any(map(_AFTER_SPACE.match, row)) for row in form.table) > len(form.table) / 2:
         return _quoted(lines, delimiter, "quotes after a space", skipinitialspace=True)
     return form
 
 
 def _quoted(lines: Sequence[str], delimiter: str, quoting: str, **options: Any) -> _Form:
-    """Lines with quotes of another form than Arrow knows, divided one by one."""
+    """Lines with quotes or a delimiter that Arrow does not know, divided one by one."""
+    mark = delimiter if len(delimiter) == 1 else _NOWHERE
 
     def split(line: str) -> Row:
-        return next(csv.reader([line], delimiter=delimiter, **options), [])
+        line = line.rstrip("\r\n").replace(delimiter, mark)
+        row = next(csv.reader([line], delimiter=mark, **options), [])
+        return [value.replace(mark, delimiter) for value in row]
 
     return replace(_split(lines, split), quoting=quoting)
 
 
 def _has_apostrophes(lines: Sequence[str], delimiter: str) -> bool:
-    """Whether a value with a delimiter in it stands between apostrophes, and no line has quotes."""
+    """Whether a value between apostrophes contains the delimiter, and no line has quotes."""
     mark = re.escape(delimiter)
     within = re.compile(rf"(?:^|{mark})'[^'{mark}]*{mark}[^']*'(?:{mark}|\s*$)")
     return not any('"' in line for line in lines) and any(map(within.search, lines))
@@ -331,13 +284,10 @@ def _split(lines: Sequence[str], split: Callable[[str], Row]) -> _Form:
 
 
 def _after_titles(form: _Form) -> _Form:
-    """The same without the lines before the table, each of one value, that begin many a report."""
+    """The same without titles: lines of one value before the table."""
     width = Counter(len(row) for row, _ in form.rows).most_common(1)[0][0]
-    n = 0
-    for row, _ in form.rows[:MOST_TITLES]:
-        if sum(bool(value.strip()) for value in row) > 1:
-            break
-        n += 1
+    first = [sum(bool(value.strip()) for value in row) for row, _ in form.rows[:_MOST_TITLES]]
+    n = next((i for i, n_values in enumerate(first) if n_values > 1), len(first))
     if not n or n >= len(form.rows) or width < 2:
         return form
     header = form.rows[n][0]
@@ -370,7 +320,7 @@ def _header_rows(table: Sequence[Row], layout: Layout) -> int:
 
 
 def _are_names(first: Row, at: Sequence[int], rows: Sequence[Row]) -> bool:
-    """Whether numbers in the first line are names of columns: years, or places in order."""
+    """Whether numbers in the first line are names of columns: years, or 0, 1, 2, …"""
     if len(set(first)) < len(first) or not all(first[i].strip().isdigit() for i in at):
         return False
     numbers = [int(first[i]) for i in at]
@@ -391,7 +341,7 @@ def _is_header(row: Row, numeric: Sequence[int]) -> bool:
 
 
 def _names(rows: Sequence[Row]) -> tuple[str, ...]:
-    """The names of columns, of several rows joined; a name without one to its right holds on."""
+    """The names of columns, joined from several rows; above an empty cell, the last name counts."""
     rows = [row for row in rows if not is_ruler(row)] or rows
     last = rows[-1]
     if len(rows) == 1:
@@ -419,11 +369,11 @@ def _values(rows: Sequence[Row], width: int, layout: Layout) -> list[list[str]]:
     return [[v for v in map(str.strip, column) if v.casefold() not in gone] for column in columns]
 
 
-def _notation(values: Sequence[str], dialect: Dialect) -> Notation | None:
+def _notation(values: Sequence[str], tried: Iterable[Notation]) -> Notation | None:
     """How a column of numbers or dates is written, as its first values show; else None."""
     if not values:
         return None
-    for notation in in_signs_of(values, dialect.notations_tried()):
+    for notation in in_signs_of(values, tried):
         if all(map(notation.reads, values)):
             return notation
     if all(map(is_iso_date, values)):
@@ -453,10 +403,8 @@ def _said(form: _Form, n: int, layout: Layout, *, tabs: bool) -> Iterable[str]:
 
 
 def aligned(lines: Sequence[str]) -> Callable[[str], Row] | None:
-    """The function from a line to its values, of which some are numbers; None if there is none.
+    """A function that divides aligned lines into values, some of them numbers; None if none does.
 
-    Examples
-    --------
     >>> split = aligned(["name     size", "page 1   2.5", "page 20  13"])
     >>> split("page 3   0.5")
     ['page 3', '0.5']
@@ -464,10 +412,10 @@ def aligned(lines: Sequence[str]) -> Callable[[str], Row] | None:
     lines = [line.expandtabs().rstrip() for line in lines if line.strip()]
     if not lines:
         return None
-    by_gaps, by_spaces = _rows(lines, split_at_gaps), _rows(lines, str.split)
+    by_gaps, by_spaces = list(map(_split_at_gaps, lines)), list(map(str.split, lines))
     starts = _starts(lines)
-    fixed = partial(split_at, starts)
-    by_place = _rows(lines, fixed)
+    fixed = partial(_split_at, starts)
+    by_place = list(map(fixed, lines))
     below = len(lines) >= _FEWEST and len(starts) > 1 and _numeric(by_place) > 0
     if len(lines) >= _MANY and len(starts) > 1 and _numeric(by_place) > _numeric(by_gaps) > 0:
         return str.split if _agree(by_spaces, 1.0) else fixed  # one space between two values
@@ -477,8 +425,8 @@ def aligned(lines: Sequence[str]) -> Callable[[str], Row] | None:
             if _agree(by_spaces, least) and any(
                 len(v) > 1 and all(map(is_number, v)) for v in joined
             ):
-                return str.split  # numbers that two spaces happen to stand beside
-            return split_at_gaps
+                return str.split  # numbers with two spaces between them by chance
+            return _split_at_gaps
         if _agree(by_spaces, least):
             return str.split
         if below:
@@ -486,9 +434,9 @@ def aligned(lines: Sequence[str]) -> Callable[[str], Row] | None:
     return None
 
 
-def aligned_below(lines: Sequence[str]) -> tuple[int, Callable[[str], Row]] | None:
-    """The same of lines below titles that a blank line ends, and how many lines these have."""
-    for n, line in enumerate(lines[:MOST_TITLES]):
+def _aligned_below(lines: Sequence[str]) -> tuple[int, Callable[[str], Row]] | None:
+    """The same for lines below titles and a blank line, and how many lines the titles have."""
+    for n, line in enumerate(lines[:_MOST_TITLES]):
         if not line.strip() and len(lines) > n + _FEWEST:
             split = aligned(lines[n + 1 :])
             if split is not None:
@@ -496,20 +444,15 @@ def aligned_below(lines: Sequence[str]) -> tuple[int, Callable[[str], Row]] | No
     return None
 
 
-def split_at_gaps(line: str) -> Row:
-    """The values of a line between which two spaces or more stand."""
+def _split_at_gaps(line: str) -> Row:
     return _GAP.split(line.strip())
 
 
-def split_at(starts: tuple[int, ...], line: str) -> Row:
+def _split_at(starts: tuple[int, ...], line: str) -> Row:
     """The values of a line that begin at these places."""
     line = line.expandtabs().rstrip("\r\n")
     ends = (*starts[1:], max(len(line), starts[-1]))
     return [line[i:j].strip() for i, j in zip((0, *starts[1:]), ends, strict=True)]
-
-
-def _rows(lines: Sequence[str], split: Callable[[str], Row]) -> list[Row]:
-    return [split(line) for line in lines]
 
 
 def _agree(rows: Sequence[Row], least: float) -> bool:
@@ -520,7 +463,7 @@ def _agree(rows: Sequence[Row], least: float) -> bool:
 
 
 def _starts(lines: Sequence[str]) -> tuple[int, ...]:
-    """Where columns begin: after places that are blank in all lines, under a name."""
+    """Where columns begin: under a name, after a place that is blank in all lines."""
     width = max(map(len, lines))
     blank = [all(line[i : i + 1] in ("", " ") for line in lines) for i in range(width)]
     starts = [i for i in range(width) if not blank[i] and (i == 0 or blank[i - 1])]
@@ -529,7 +472,7 @@ def _starts(lines: Sequence[str]) -> tuple[int, ...]:
 
 
 def _numeric(rows: Sequence[Row]) -> int:
-    """How many columns hold numbers alone below their first value."""
+    """How many columns hold only numbers below their first value."""
     width = len(rows[0])
     below = [row for row in rows[1:] if len(row) == width and not is_ruler(row)]
     columns = zip(*below, strict=True)

@@ -4,7 +4,7 @@ import gzip
 import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Union
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
 
 TableFile = Union["ArrowFile", CsvFile, JsonFile]
 _FORMATS = FORMATS | READ_AS_TEXT | SHEETS
-# What pyarrow and gzip raise of a damaged file; names of columns may be of no encoding.
+# What pyarrow and gzip raise for a damaged file, and for names of columns in no encoding.
 _DAMAGED = (pa.ArrowException, EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError)
 _FIRST_BYTES = {
     b"PAR1": "parquet",
     b"ARROW1": "arrow",
-    b"PK\x03\x04": "sheet",  # a zip file, as new spreadsheets are
+    b"PK\x03\x04": "sheet",  # a zip file, like new spreadsheets
     b"\xd0\xcf\x11\xe0": "sheet",
 }
 _TYPES = {
@@ -54,18 +54,13 @@ _TYPES = {
 }  # of text that is written plainly
 _FIRST = 1000  # rows that are looked at before all of them
 _WIDE = 5  # times as many columns as rows
-_FEW = 20  # distinct values, of which one at least has a digit in a column of numbers or dates
-Choice = Callable[[list[str]], Iterable[str]]  # from the columns of a file to those wanted of it
+_FEW = 20  # distinct values; in a column of numbers or dates, one of them has a digit
+_LAST_BYTES = {"parquet": b"PAR1", "arrow": b"ARROW1"}
+Choice = Callable[[list[str]], Iterable[str]]  # from the columns of a file to those wanted
 
 
 def files_of(paths: Iterable[str]) -> list[str]:
-    """The files that are named, and those in the folders that are; refuses what is not there.
-
-    Examples
-    --------
-    >>> files_of(["-"])
-    ['-']
-    """
+    """The files, and those in the folders, that are named; refuses what does not exist."""
     files: list[str] = []
     for given in paths:
         path = Path(given)
@@ -76,8 +71,9 @@ def files_of(paths: Iterable[str]) -> list[str]:
                 if is_table(p) and not p.name.startswith((".", "_")) and p.is_file()
             )
             if not inside:
+                endings = ".csv, .csv.gz, .tsv, .txt, .jsonl, .parquet, .arrow, .feather or .xlsx"
                 raise UserError(
-                    f"The folder {path} holds no table: expected files that end in {_endings()}."
+                    f"The folder {path} holds no table: expected files that end in {endings}."
                 )
             files += inside
         elif given != STANDARD_INPUT and not path.exists():
@@ -88,7 +84,7 @@ def files_of(paths: Iterable[str]) -> list[str]:
 
 
 def _expected(files: list[str]) -> list[str]:
-    """The files; how many bytes there are to read is reported, unless one is a pipe."""
+    """The files; reports how many bytes they have, unless one is a pipe."""
     if all(file != STANDARD_INPUT and Path(file).is_file() for file in files):
         expect(sum(Path(file).stat().st_size for file in files), "bytes")
     return files
@@ -98,14 +94,14 @@ def check_not_read(out: str | Path | None, paths: Iterable[str | Path]) -> None:
     """Refuse before the work to write over a file that is read."""
     if out is None or not Path(out).is_file():
         return
-    there = (str(path) for path in paths if Path(path).exists())  # what is not, is told later
+    there = (str(path) for path in paths if Path(path).exists())  # others are refused later
     if any(Path(path).samefile(out) for path in files_of(there)):
         raise UserError(f"{out} is read from: write to another file, or what it holds is lost.")
 
 
 @contextmanager
 def open_file(path: str, *, layout: Layout) -> "Iterator[TableFile]":
-    """A file, or standard input, as a table; errors of its content name it."""
+    """A file, or standard input, as a table; errors about its content name it."""
     if layout.bad_rows is not None:
         layout.bad_rows.check(path)
     name = "Standard input" if path == STANDARD_INPUT else path
@@ -130,7 +126,7 @@ def open_file(path: str, *, layout: Layout) -> "Iterator[TableFile]":
 
 
 def _format_of(path: str) -> str:
-    """The format of a file by its name, or else by its first bytes."""
+    """The format of a file by its name, else by its first bytes."""
     if path == STANDARD_INPUT:
         return "text"
     known = _FORMATS.get(ending_of(path))
@@ -143,19 +139,14 @@ def _format_of(path: str) -> str:
     return next((kind for mark, kind in _FIRST_BYTES.items() if first.startswith(mark)), "text")
 
 
-@contextmanager
-def _opened(path: str, kind: str, layout: Layout) -> "Iterator[TableFile]":
+def _opened(path: str, kind: str, layout: Layout) -> "AbstractContextManager[TableFile]":
     if kind == "text":
-        with open_text(path, layout) as file:
-            yield file
-        return
+        return open_text(path, layout)
     if not Path(path).is_file():
-        raise UserError(f"{path} is a pipe or a device: these are read as text alone. Copy it.")
+        raise UserError(f"{path} is a pipe or a device: these are only read as text. Copy it.")
     if kind == "sheet":
-        with open_sheet(path, layout) as sheet:
-            yield sheet
-        return
-    yield arrow_file(path, kind)
+        return nullcontext(open_sheet(path, layout))
+    return nullcontext(arrow_file(path, kind))
 
 
 def whole(
@@ -168,15 +159,8 @@ def whole(
 ) -> pa.Table:
     """All rows of the files, in types that all values of a column allow.
 
-    Parameters
-    ----------
-    as_text : iterable of str
-        Columns of text files that are kept as they are written.
-    but : iterable of str
-        Columns that are left out.
-    for_fit : bool
-        Whether to refuse a table without rows, and columns of lists or bytes; else these are left
-        out with a warning.
+    Columns of `as_text` stay text, those of `but` are left out. `for_fit` refuses a table without
+    rows and columns of lists or bytes; else these are left out with a warning.
     """
     as_text, but = list(as_text), list(but)
     tables: list[pa.Table] = []
@@ -197,20 +181,15 @@ def whole(
     table = joined(tables)
     if for_fit and not table.num_rows:
         raise no_rows(paths)
-    _note_transposed(table)
-    return table
-
-
-def _note_transposed(table: pa.Table) -> None:
-    """Ask whether rows and columns are exchanged: far more columns than rows, without names."""
-    many = table.num_columns > _WIDE * max(table.num_rows, 10)
-    if many and table.column_names[:2] == ["c1", "c2"]:
+    without_names = table.column_names[:2] == ["c1", "c2"]
+    if without_names and table.num_columns > _WIDE * max(table.num_rows, 10):
         warn(
             Note(
                 f"The table has {table.num_columns:,} columns without names and only "
                 f"{table.num_rows:,} rows. If each column is a sample, transpose it first."
             )
         )
+    return table
 
 
 def joined(tables: Sequence[pa.Table]) -> pa.Table:
@@ -224,7 +203,7 @@ def joined(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def no_rows(paths: Iterable[str]) -> UserError:
-    """The error for files in which nothing stands below the header."""
+    """The error for files with nothing below the header."""
     return UserError(f"{', '.join(paths)} has no rows: expected a header and rows below it.")
 
 
@@ -237,8 +216,8 @@ def pieces(
 ) -> Iterator[tuple[str, pa.Table]]:
     """Some thousand rows at a time, each with the name of their file; text files give strings.
 
-    `find_bad` says which values of each column cannot be read; where bad rows are set aside, those
-    with such values are.
+    `find_bad` gives masks of unreadable values by column, whose rows are set aside if the layout
+    says where.
     """
     for path in _expected(files_of(paths)):
         before = 0
@@ -254,7 +233,7 @@ def pieces(
 
 
 def chosen(wanted: Iterable[str], there: Sequence[str], *, name: str) -> list[str]:
-    """The wanted columns, each once, if all of them are there."""
+    """The wanted columns, each once, if all of them exist."""
     wanted = list(dict.fromkeys(wanted))
     absent = [column for column in wanted if column not in there]
     if absent:
@@ -270,21 +249,11 @@ def is_table(path: Path) -> bool:
     return ending_of(path) in _FORMATS
 
 
-def _endings() -> str:
-    return ", ".join(f".{ending}" for ending in ("csv", "csv.gz", "tsv", "txt", "jsonl")) + (
-        ", .parquet, .arrow, .feather or .xlsx"
-    )
-
-
 def cast(column: pa.ChunkedArray, reads: str, written: Sequence[Any] = ()) -> pa.ChunkedArray:
-    """Strings in the type of a kind of column, where all of them can be; else as they are.
+    """Strings in the type of a kind of column, if all of them can be; else as they are.
 
-    The encoder reads what is left value by value, and says which one it cannot read.
-
-    Parameters
-    ----------
-    written : sequence of Notation
-        How the column is written, where that is not plain: as its file shows, as the model knows.
+    The encoder reads the others value by value, and names one that it cannot read. `written` are
+    the notations of the column that are not plain: as its file shows, as the model knows.
     """
     if not (pa.types.is_string(column.type) or pa.types.is_large_string(column.type)):
         return column
@@ -296,12 +265,9 @@ def cast(column: pa.ChunkedArray, reads: str, written: Sequence[Any] = ()) -> pa
     return cast_as(column, reads, written)
 
 
-_LAST_BYTES = {"parquet": b"PAR1", "arrow": b"ARROW1"}
-
-
 @dataclass(frozen=True)
 class ArrowFile:
-    """A Parquet or Arrow file: columns with types of their own."""
+    """A Parquet or Arrow file, whose columns have types."""
 
     name: str
     data: "dataset.Dataset"
@@ -311,7 +277,7 @@ class ArrowFile:
         return self.data.schema.names
 
     def whole(self, columns: Sequence[str], *, as_text: Iterable[str] = ()) -> pa.Table:  # noqa: ARG002
-        """All rows, in the types that the file has."""
+        """All rows, in the types of the file."""
         table = self._checked(self.data.to_table(columns=list(columns)))
         reporter("bytes")(Path(self.name).stat().st_size)
         return table
@@ -326,7 +292,7 @@ class ArrowFile:
             report(row_size * batch.num_rows)
 
     def without_nested(self, columns: Sequence[str]) -> list[str]:
-        """The columns without those of lists, structures or bytes, of which it warns."""
+        """The columns without those of lists, structures or bytes, with a note."""
         kinds = {name: self.data.schema.field(name).type for name in columns}
         left = [name for name, kind in kinds.items() if not _is_plain(kind)]
         if left:
@@ -337,11 +303,11 @@ class ArrowFile:
         for i, field in enumerate(table.schema):
             if pa.types.is_string_view(field.type):  # not all of pyarrow knows it
                 table = table.set_column(i, field.name, table.column(i).cast(pa.string()))
+            if pa.types.is_float16(field.type):  # nor this
+                table = table.set_column(i, field.name, table.column(i).cast(pa.float32()))
             value = getattr(field.type, "value_type", field.type)
             if "string" in str(value):
-                table.column(i).validate(full=True)  # a damaged file may hold bytes of no text
-            if pa.types.is_float16(field.type):  # likewise
-                table = table.set_column(i, field.name, table.column(i).cast(pa.float32()))
+                table.column(i).validate(full=True)  # a damaged file may hold other bytes
             if not _is_plain(field.type):
                 raise UserError(
                     f"Column {field.name!r} of {self.name} holds values of type {field.type}: "
@@ -351,34 +317,15 @@ class ArrowFile:
 
 
 def _is_plain(kind: pa.DataType) -> bool:
-    """Whether values of a type are numbers, texts, dates and the like."""
+    """Whether a type is one of numbers, texts, dates and the like."""
     value = getattr(kind, "value_type", kind)
     return not (pa.types.is_nested(kind) or "binary" in str(value))
 
 
 def arrow_file(path: str, kind: str) -> ArrowFile:
-    """A Parquet or Arrow file; refused where it was cut off, or two columns have one name."""
+    """A Parquet or Arrow file; refused if it was cut off, or two columns have one name."""
     from pyarrow import dataset  # which imports pandas
 
-    _check_whole(path, kind)
-    data = dataset.dataset(path, format=kind)
-    check_once(data.schema.names, path)
-    return ArrowFile(path, data)
-
-
-def count_values(path: str) -> int:
-    """How many values a Parquet file says that it holds, however small it is."""
-    from pyarrow import parquet
-
-    try:
-        found = parquet.read_metadata(path)
-    except (pa.ArrowException, OSError):  # told when it is read
-        return 0
-    return found.num_rows * found.num_columns
-
-
-def _check_whole(path: str, kind: str) -> None:
-    """Refuse a file that was cut off, or is of another kind: its last bytes tell."""
     last = _LAST_BYTES[kind]
     with Path(path).open("rb") as file:
         file.seek(max(file.seek(0, os.SEEK_END) - len(last), 0))
@@ -387,11 +334,27 @@ def _check_whole(path: str, kind: str) -> None:
                 f"{path} cannot be read: it does not end as a file of {kind.capitalize()} does. "
                 f"Check that it is whole."
             )
+    data = dataset.dataset(path, format=kind)
+    check_once(data.schema.names, path)
+    return ArrowFile(path, data)
 
 
-def with_categories(table: pa.Table, categorical: Iterable[str]) -> pa.Table:
-    """The table with some columns as categories; notes columns that say nothing."""
-    _note_same(table)
+def count_values(path: str) -> int:
+    """How many values a Parquet file holds by its metadata."""
+    from pyarrow import parquet
+
+    try:
+        found = parquet.read_metadata(path)
+    except (pa.ArrowException, OSError):  # reported when it is read
+        return 0
+    return found.num_rows * found.num_columns
+
+
+def with_categories(
+    table: pa.Table, categorical: Iterable[str], *, labels: Sequence[str] = ()
+) -> pa.Table:
+    """The table with some columns as categories; notes constant columns, except labels."""
+    _note_same(table.drop_columns(list(labels)))
     for name in categorical:
         column = table.column(name)
         if not pa.types.is_dictionary(column.type):
@@ -401,16 +364,12 @@ def with_categories(table: pa.Table, categorical: Iterable[str]) -> pa.Table:
 
 
 def _note_same(table: pa.Table) -> None:
-    """Name the columns that say nothing: without a value, or with the same one in all rows."""
-    distinct = {
-        name: pc.unique(column.slice(0, _FIRST))
-        for name, column in zip(table.schema.names, table.columns, strict=True)
-    }
-    few = {name: found for name, found in distinct.items() if len(found) == 1}
-    same = {name: pc.unique(table.column(name)) for name in few}
-    same = {name: found[0].is_valid for name, found in same.items() if len(found) == 1}
-    empty = [name for name, is_valid in same.items() if not is_valid]
-    constant = [name for name, is_valid in same.items() if is_valid]
+    """Note the columns without a value, or with the same one in all rows."""
+    empty: list[str] = []
+    constant: list[str] = []
+    for name, column in zip(table.schema.names, table.columns, strict=True):
+        if len(pc.unique(column.slice(0, _FIRST))) == 1 and len(found := pc.unique(column)) == 1:
+            (constant if found[0].is_valid else empty).append(name)
     if empty:
         warn(Note(f"Without any value: {quoted(empty)}. A value there will be new."))
     if constant and table.num_rows > 1:
@@ -418,7 +377,7 @@ def _note_same(table: pa.Table) -> None:
 
 
 def mixed_columns(table: pa.Table, *, categorical: Iterable[str] = ()) -> "Iterator[MixedColumn]":
-    """Columns of text that are nearly all numbers, or dates, unless they are categorical."""
+    """Columns of text that are nearly all numbers or dates, unless they are categorical."""
     for field in table.schema:
         if not pa.types.is_string(field.type) or field.name in categorical:
             continue
@@ -441,7 +400,7 @@ class MixedColumn:
     others: Sequence[str]
 
     def words(self) -> dict[str, str]:
-        """What an error or a warning about it says."""
+        """The parts of an error or a warning about it."""
         word = next((f"{self.name}={o}" for o in self.others if not is_number(o)), "")
         hint = "Correct it, leave the column out (drop), or call it categorical."
         if word:

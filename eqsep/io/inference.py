@@ -1,11 +1,9 @@
-"""Columns of text in types of their own: inferred at a fit, and read the same way ever after.
-
-A column is a chunked array of strings; what is missing in it is null.
-"""
+"""Columns of text in types: inferred at a fit, and read the same way later."""
 
 import datetime as dt
 import json
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,7 +38,7 @@ _FIRST = 1000  # values of a column that are tried before all of them
 
 @dataclass(frozen=True)
 class Understood:
-    """A column in its type, how it is written where that is not plain, and what to say of it."""
+    """A column in its type, its notation if that is not plain, and a note about it."""
 
     column: Any
     notation: Notation | None = None
@@ -53,7 +51,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def notation_of(field: pa.Field) -> tuple[Notation | None, bool]:
-    """How a column is written, as its file shows, and whether that is certain."""
+    """The notation of a column, as its file shows it, and whether that is certain."""
     state = (field.metadata or {}).get(NOTATION)
     if state is None:
         return None, False
@@ -63,15 +61,15 @@ def notation_of(field: pa.Field) -> tuple[Notation | None, bool]:
 
 
 def annotated(field: pa.Field, notation: Notation, *, certain: bool = True) -> pa.Field:
-    """The field that says how its column is written."""
+    """The field with the notation of its column."""
     state = notation.state() | ({} if certain else {"certain": False})
     return field.with_metadata({NOTATION: json.dumps(state).encode()})
 
 
 def written(field: pa.Field, known: dict[str, Any] | None) -> list[Notation]:
-    """How a column may be written, the likelier first: as its file shows, as a model knows.
+    """The notations that a column may have, the likelier first: of its file, and of a model.
 
-    Numbers in another unit than those that the model knows are not read.
+    Numbers in another unit than the model's are not read.
     """
     shown, certain = notation_of(field)
     learnt = None if known is None else Notation.of(known)
@@ -83,13 +81,7 @@ def written(field: pa.Field, known: dict[str, Any] | None) -> list[Notation]:
 
 
 def understood(table: pa.Table, layout: Layout, *, as_text: Iterable[str] = ()) -> pa.Table:
-    """The table with columns of text in types that all their values allow; notes what is odd.
-
-    Parameters
-    ----------
-    as_text : iterable of str
-        Columns that are kept as they are written.
-    """
+    """The table with columns of text, except `as_text`, in types that all their values allow."""
     usual = notations(layout.decimal, layout.thousands, delimiter=",")
     gone: dict[str, set[str]] = {}
     fields, columns = list(table.schema), table.columns
@@ -118,7 +110,7 @@ def understood(table: pa.Table, layout: Layout, *, as_text: Iterable[str] = ()) 
 
 
 def _with_missing(found: Understood, tokens: Sequence[str], said: Sequence[str]) -> Notation | None:
-    """The notation, with what stands for a missing value where a model must know."""
+    """The notation, with the words for a missing value that a model must know."""
     if not said and not (tokens and is_text(found.column.type)):
         return found.notation
     words = {*tokens, *(word.casefold() for word in said)}
@@ -128,7 +120,7 @@ def _with_missing(found: Understood, tokens: Sequence[str], said: Sequence[str])
 def without_missing(
     column: pa.ChunkedArray, missing: Sequence[str] = MISSING
 ) -> tuple[pa.ChunkedArray, list[str]]:
-    """The column with null for what stands for a missing value, and which such words it has."""
+    """The column with null for words for a missing value, and which of these it has."""
     words = [m.casefold() for m in missing]
     lower = pc.utf8_lower(pc.utf8_trim_whitespace(column))
     there = pc.is_in(lower, value_set=pa.array(["", *words], column.type))
@@ -163,23 +155,17 @@ def _inferred(column: Any, tried: Sequence[Notation], *, comma: bool) -> Underst
 
 
 def plain_type(column: Any) -> pa.DataType:
-    """The type that all values of a column of text allow as they are written; else a string."""
+    """The type that all values of a column of text allow without trimming; else a string."""
     found = _inferred(column, [], comma=False).column.type
-    known = (pa.int64(), pa.float64(), pa.timestamp("us"))
-    return found if found in known and _casts(column, found) else pa.string()
-
-
-def _casts(column: Any, kind: pa.DataType) -> bool:
-    """Whether a column can be cast as it is, without a space being taken away."""
-    try:
-        pc.cast(column, kind)
-    except pa.ArrowInvalid:
-        return False
-    return True
+    if found in (pa.int64(), pa.float64(), pa.timestamp("us")):
+        with suppress(pa.ArrowInvalid):
+            pc.cast(column, found)
+            return found
+    return pa.string()
 
 
 def _cast(column: Any, kind: pa.DataType) -> Any:
-    """The column in a type, or None where some value is not of it; spaces around one are none."""
+    """The column in a type, spaces around values ignored; None if some value is not of it."""
     for part in (column.slice(0, _FIRST), column):
         try:
             found = pc.cast(part, kind)
@@ -221,7 +207,7 @@ def _some(column: Any, pattern: str) -> bool:
 
 
 def plain_numbers(column: Any, notation: Notation) -> Any:
-    """The same texts, with the numbers among them as they are written elsewhere."""
+    """The same texts, with the numbers among them written plainly."""
     if replace(notation, dates="", missing=()) == PLAIN:
         return column
     plain = column
@@ -240,7 +226,7 @@ def plain_numbers(column: Any, notation: Notation) -> Any:
 
 
 def _dates(column: Any) -> Understood | None:
-    """Dates in other forms than 2024-12-31, of which one column may have several."""
+    """Dates in other forms than 2024-12-31; a column may have several."""
     first = column.slice(0, _FIRST).drop_null()
     order = date_order(pc.unique(column.drop_null()).to_pylist()) if _date_like(first) else ""
     found = dates(column, order) if order else None
@@ -256,17 +242,17 @@ def _date_like(column: Any) -> bool:
 
 
 def dates(column: Any, order: str) -> Any:
-    """The column as dates, or None where some value is none."""
+    """The column as dates, or None if some value is not a date."""
     return _mapped(column, lambda text: read_date(text, order), pa.timestamp("us"))
 
 
 def clock_times(column: Any) -> Any:
-    """Times of day, which a fit takes as durations; None where some value is none."""
+    """The column as times of day, which a fit takes as durations; None if some value is not."""
     return _mapped(column, lambda text: dt.time.fromisoformat(text.zfill(5)), pa.time64("us"))
 
 
 def _mapped(column: Any, read: Callable[[str], Any], kind: pa.DataType) -> Any:
-    """The column with a function of each distinct text, or None where it fails for one."""
+    """The column with a function of each distinct text, or None if it fails for one."""
     coded = column.combine_chunks().dictionary_encode()
     if isinstance(coded, pa.ChunkedArray):
         coded = coded.combine_chunks()
@@ -279,12 +265,9 @@ def _mapped(column: Any, read: Callable[[str], Any], kind: pa.DataType) -> Any:
 
 
 def cast_as(column: Any, reads: str, written: Sequence[Notation]) -> Any:
-    """Strings in the type of a kind of column, where all of them can be; else as they are.
+    """Strings in the type of a kind of column, if all of them can be; else as they are.
 
-    Parameters
-    ----------
-    written : sequence of Notation
-        How the column is written, as its file shows it, then as the model knows it.
+    `written` are the notations of the column: of its file, then of the model.
     """
     missing = next((n.missing for n in written if n.missing), ())
     if reads == "text":

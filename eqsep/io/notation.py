@@ -1,8 +1,4 @@
-"""How the values of a column are written in text: numbers, dates, and what stands for none.
-
-A decimal comma, thousands that are set apart, a unit beside each number, dates with the day first:
-patterns and words alone.
-"""
+"""How text writes numbers, dates, units and missing values: patterns and words."""
 
 import datetime as dt
 import re
@@ -16,10 +12,7 @@ MISSING = (
     *("?", "-", "--", "—", "k.a.", "k. a.", "n.v.", "#nv", "#value!", "#div/0!", "#num!", "#ref!"),
 )  # in any case; also of German tables and of spreadsheets
 THOUSANDS = {"": "", ".": r"\.", ",": ",", " ": "[ \u00a0\u202f\u2009]", "'": "['’]"}
-_ANY = {
-    ",": "[. '’\u00a0\u202f]",
-    ".": "[, '’\u00a0\u202f]",
-}  # thousands beside a decimal comma, or point
+_ANY = {",": "[. '’\u00a0\u202f]", ".": "[, '’\u00a0\u202f]"}  # thousands, by decimal mark
 _DECIMALS = {",": ",", ".": r"\."}
 _CURRENCIES = (
     "€ EUR Euro $ US$ USD £ GBP CHF Fr. ¥ JPY CNY ₹ INR SEK NOK DKK kr PLN zł CZK Kč HUF CAD AUD"
@@ -27,13 +20,13 @@ _CURRENCIES = (
 _PHYSICAL = "% ‰ °C °F bar mbar Pa hPa kPa MPa mg g kg t µm mm cm m km l ml l/min m³ m/s km/h"
 _ELECTRIC = "V mV kV A mA W kW MW kWh Hz kHz MHz rpm ms s min h"
 _SAME_UNIT = {"EUR": "€", "Euro": "€"}
-_SHARES = {"%": -2, "‰": -3}  # of which power of ten one is
+_SHARES = {"%": -2, "‰": -3}  # powers of ten
 _WORDS = {".": "points", ",": "commas", " ": "spaces", "'": "apostrophes"}
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _OTHER_MONTHS = {"mär": 3, "mrz": 3, "mai": 5, "okt": 10, "dez": 12}  # German ones
 _CLOCK = r"(?:[T ,]+(\d{1,2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?\s*([AaPp]\.?[Mm]\.?)?)?"
 _ZONE = r"\s*(Z|UTC|GMT|[+-]\d{2}:?\d{2})?"
-_DATES = tuple(  # patterns are compiled when first used: together they take as long as a row
+_DATES = tuple(  # compiled on first use: that takes as long as scoring a row
     rf"\s*{day}{_CLOCK}{_ZONE}\s*"
     for day in (
         r"(?P<y>\d{4})[-/.](?P<m>\d{1,2})[-/.](?P<d>\d{1,2})",
@@ -45,35 +38,21 @@ _DATES = tuple(  # patterns are compiled when first used: together they take as 
 )
 DAY_FIRST, MONTH_FIRST = "day first", "month first"
 _ISO = r"\d{4}-\d{2}-\d{2}"
-_FEW = 20  # distinct values: so few are names, even where most of them are numbers
-_MOSTLY = 0.9  # the share of numbers from which on the others are taken for mistakes
-_CENTURY = 69  # two digits from here on are years of 1900
+_FEW = 20  # distinct values: so few are names, even if most of them are numbers
+_MOSTLY = 0.9  # the share of numbers from which the others are taken for mistakes
+_CENTURY = 69  # years of two digits from here are in the 1900s
 
 
 @dataclass(frozen=True)
 class Notation:
-    """How a column is written, where that is not plain.
-
-    Attributes
-    ----------
-    decimal, thousands : str
-        What stands before the decimals and between groups of three digits; "" is nothing.
-    dates : str
-        "day first" or "month first", where dates are not as in 2024-12-31.
-    missing : tuple of str
-        What stands for a missing value, in small letters, where it is not as usual.
-    unit : str
-        What stands beside each number, such as "€" or "%"; "" is nothing.
-    minus : str
-        "behind" in 5-, "brackets" in (5), "long" in −5; "" is before, as in -5.
-    """
+    """How a column is written."""
 
     decimal: str = "."
     thousands: str = ""
-    dates: str = ""
-    missing: tuple[str, ...] = ()
-    unit: str = ""
-    minus: str = ""
+    dates: str = ""  # "day first" or "month first", if not as in 2024-12-31
+    missing: tuple[str, ...] = ()  # words for a missing value in lower case, if not the usual ones
+    unit: str = ""  # before or after each number, such as "€" or "%"
+    minus: str = ""  # "behind" in 5-, "brackets" in (5), "long" in −5
 
     @property
     def pattern(self) -> str:
@@ -91,14 +70,12 @@ class Notation:
 
     @property
     def exponent(self) -> int:
-        """By which power of ten its numbers are multiplied: -2 where they are per cent."""
+        """The power of ten that its numbers are multiplied by: -2 if they are per cent."""
         return _SHARES.get(self.unit, 0)
 
     def reads(self, text: str) -> bool:
         """Whether a text is a number.
 
-        Examples
-        --------
         >>> german = Notation(decimal=",", thousands=".")
         >>> [german.reads(text) for text in ("1.234,5", "12", "1.5", "a")]
         [True, True, False, False]
@@ -106,18 +83,18 @@ class Notation:
         return re.fullmatch(self.pattern, text) is not None
 
     def state(self) -> dict[str, Any]:
-        """What is not plain, as plain data."""
+        """The fields that are not the default, as JSON has them."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         values["missing"] = list(self.missing)
         return {k: v for k, v in values.items() if v != getattr(PLAIN, k) and v != []}
 
     @classmethod
     def of(cls, state: dict[str, Any]) -> "Notation":
-        """The notation of which this is the state."""
+        """The notation with this state."""
         return cls(**state | {"missing": tuple(state.get("missing", ()))})
 
     def said(self, *, comma: bool = False, thousands: bool = False) -> str:
-        """What was understood, in words: dates, or numbers of which some show these marks."""
+        """What was inferred, in words: dates, or numbers, some of them with these marks."""
         if self.dates:
             return f"dates, {self.dates}"
         marks = ["decimal comma"] * comma
@@ -139,10 +116,8 @@ _MINUS_IN = {style: pattern.format(r"([^-−()]*\d[^-−()]*)") for style, patte
 
 
 def without_minus(text: str) -> tuple[str, str]:
-    """A text without the minus that is not written before it as usual, and how that is written.
+    """A text without a minus in an unusual place, and the style of that.
 
-    Examples
-    --------
     >>> without_minus("5,50-"), without_minus("(5)"), without_minus("−5"), without_minus("-5")
     (('5,50', 'behind'), ('5', 'brackets'), ('5', 'long'), ('-5', ''))
     """
@@ -155,9 +130,9 @@ def without_minus(text: str) -> tuple[str, str]:
 
 
 def shared_minus(texts: Iterable[str]) -> str:
-    """How all negative numbers among these have their minus; "" where that is as usual.
+    """The style of minus that all negative numbers share; "" if it is the usual one.
 
-    Where all have one behind them, or brackets, these say something else.
+    If all values are in brackets, or end in a minus, that means something else.
     """
     styles = {without_minus(text)[1] for text in texts}
     one = styles - {""}
@@ -181,10 +156,8 @@ _BESIDE = (
 
 
 def bare(text: str) -> tuple[str, str]:
-    """A number in some notation without the unit beside it, and the unit; a text as it is.
+    """A number in some notation without its unit, and the unit; a text as it is.
 
-    Examples
-    --------
     >>> bare("-1.234,50 EUR"), bare("$5"), bare("12 apples")
     (('-1.234,50', '€'), ('5', '$'), ('12 apples', ''))
     """
@@ -199,10 +172,8 @@ def bare(text: str) -> tuple[str, str]:
 
 
 def shared_unit(texts: Iterable[str]) -> str:
-    """The unit that stands beside all of these numbers; "" where there is none.
+    """The unit that all of these numbers have; "" if there is none.
 
-    Examples
-    --------
     >>> shared_unit(["5 €", "7 EUR"]), shared_unit(["5 €", "7 $"]), shared_unit(["5 €", "7"])
     ('€', '', '')
     """
@@ -229,9 +200,9 @@ def is_number(text: str) -> bool:
 
 
 def strange_numbers(values: Sequence[str]) -> list[str]:
-    """Which of some distinct values are no numbers as most of them: words, other units or marks.
+    """The distinct values that are not numbers like most others: words, other units or marks.
 
-    Nothing where they are few, or not nearly all of them numbers.
+    None if the values are few, or if they are not nearly all numbers.
     """
     numbers = [value for value in values if is_number(value)]
     if len(values) <= _FEW or len(numbers) < _MOSTLY * len(values):
@@ -245,7 +216,7 @@ def strange_numbers(values: Sequence[str]) -> list[str]:
 
 
 def strange_dates(values: Sequence[str]) -> list[str]:
-    """Which of some distinct values are no dates, where nearly all of many are."""
+    """The distinct values that are not dates, if nearly all of many are."""
     order = date_order(values)
     others = [value for value in values if not _is_date(value, order)]
     return others if len(values) > _FEW and len(others) <= (1 - _MOSTLY) * len(values) else []
@@ -271,10 +242,8 @@ def is_iso_date(text: str) -> bool:
 
 
 def decimal_mark(columns: Iterable[Sequence[str]]) -> str | None:
-    """The decimal mark that some values of a file show, if it is one alone.
+    """The decimal mark that values of a file show, if it is only one.
 
-    Examples
-    --------
     >>> decimal_mark([["1,5", "2"], ["1.234"]]), decimal_mark([["1.234"], ["12"]])
     (',', None)
     """
@@ -289,13 +258,7 @@ def decimal_mark(columns: Iterable[Sequence[str]]) -> str | None:
 
 
 def notations(decimal: str | None, thousands: str | None, *, delimiter: str) -> list[Notation]:
-    """In which notations numbers are looked for, the likely ones first.
-
-    Parameters
-    ----------
-    decimal, thousands : str or None
-        As the file shows them, or as somebody has said.
-    """
+    """The notations of numbers to try, the likely ones first, given the marks that are known."""
     comma = [Notation(",", mark) for mark in (".", " ", "'")]
     point = [Notation(".", mark) for mark in ("", ",", " ", "'")]
     if thousands is not None:
@@ -309,23 +272,21 @@ def notations(decimal: str | None, thousands: str | None, *, delimiter: str) -> 
 
 
 def date_order(texts: Iterable[str]) -> str:
-    """Whether the day or the month comes first in dates with slashes; the day if none shows it."""
+    """Whether the day or the month comes first in dates with slashes; the day if unclear."""
     found = (re.fullmatch(_DATES[1], text) or re.fullmatch(_DATES[2], text) for text in texts)
     slashes = [match for match in found if match and match["mark"] == "/"]
     return MONTH_FIRST if any(int(match["b"]) > 12 for match in slashes) else DAY_FIRST
 
 
 def read_date(text: str, order: str) -> dt.datetime:
-    """The date that a text stands for, in UTC where it has a zone.
+    """The date that a text stands for, in UTC if it has a zone.
 
-    Examples
-    --------
     >>> [str(read_date(t, "day first")) for t in ("31.12.2024", "Dec 31, 2024 5:04 PM")]
     ['2024-12-31 00:00:00', '2024-12-31 17:04:00']
     """
     match = next((m for pattern in _DATES if (m := re.fullmatch(pattern, text))), None)
     if match is None:
-        raise ValueError(f"{text!r} is no date")
+        raise ValueError(f"{text!r} is not a date")
     year, month, day = _day(match.groupdict(), order)
     hour, minute, second, fraction, half, zone = match.groups()[-6:]
     hours = int(hour or 0)

@@ -4,8 +4,6 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,17 +15,16 @@ from eqsep.io.text import CsvFile, csv_file
 from eqsep.progress import reporter
 
 
-@contextmanager
-def open_sheet(path: str, layout: Layout) -> Iterator[CsvFile]:
-    """A spreadsheet, of which titles, headers and columns of text are understood as of CSV."""
+def open_sheet(path: str, layout: Layout) -> CsvFile:
+    """A spreadsheet, whose titles, headers and columns of text are read as those of CSV."""
     said = replace(layout, delimiter=",", encoding=None)
     head, stream = decoded_head(io.BytesIO(_cells(path, layout.sheet)), said, name=path)
     reporter("bytes")(Path(path).stat().st_size)
-    yield csv_file(path, head, stream, said)
+    return csv_file(path, head, stream, said)
 
 
 def _cells(path: str, wanted: str | None) -> bytes:
-    """The sheet that is wanted, or the first with cells, read in a process that may be ended."""
+    """The wanted sheet, or the first with cells, read in another process."""
     try:
         import python_calamine  # noqa: F401
     except ImportError as error:
@@ -35,7 +32,7 @@ def _cells(path: str, wanted: str | None) -> bytes:
             f"{path} is a spreadsheet, and python-calamine, which reads such files, is not "
             f'installed: pip install "eqsep[excel]", or save the sheet as CSV.'
         ) from error
-    Path(path).open("rb").close()  # or says why it cannot be
+    Path(path).open("rb").close()  # or raises why it cannot be opened
     words = [sys.executable, "-P", cells.__file__, path, wanted or ""]
     done = subprocess.run(words, capture_output=True, check=False)
     if done.returncode == cells.REFUSED:

@@ -1,4 +1,4 @@
-"""The bytes of a text file as they come: unpacked, in UTF-8, and its first lines apart."""
+"""The bytes of a text file: unpacked, in UTF-8, and its first lines."""
 
 import codecs
 import csv
@@ -25,35 +25,24 @@ from eqsep.progress import reporter
 STANDARD_INPUT = "-"
 _BOMS = {
     codecs.BOM_UTF8: "utf-8",
-    codecs.BOM_UTF32_LE: "utf-32-le",  # begins as that of UTF-16 does
+    codecs.BOM_UTF32_LE: "utf-32-le",  # begins like that of UTF-16
     codecs.BOM_UTF32_BE: "utf-32-be",
     codecs.BOM_UTF16_LE: "utf-16-le",
     codecs.BOM_UTF16_BE: "utf-16-be",
 }
 QUOTE = b'"'
-_HEAD = 2**18  # bytes of which the dialect is found out
+_HEAD = 2**18  # bytes that the dialect is inferred from
 _LONGEST_LINE = 2**22  # bytes
 _FIRST = 4096  # bytes that show an encoding
 _WAIT_FOR_WRITER = 10  # seconds
-_PATIENCE = 0.1  # seconds after which who waits for input asks whether it is still wanted
+_PATIENCE = 0.1  # seconds after which a waiting reader checks whether it should stop
 
 
 @contextmanager
 def read_unchanged(path: str | os.PathLike[str], *, may_grow: bool = False) -> Iterator[None]:
     """Refuse what was read of a file that was changed meanwhile: it may be half old, half new.
 
-    Where it `may_grow`, as a log does, rows that came at its end are warned of.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     path = Path(folder, "rows.csv")
-    ...     _ = path.write_bytes(b"a,b")
-    ...     with read_unchanged(path):
-    ...         _ = path.write_bytes(b"a")
-    Traceback (most recent call last):
-    eqsep.errors.UserError: ...rows.csv was changed while it was read: ...
+    If it `may_grow`, as a log does, rows added at its end cause a warning.
     """
     before = stamp_of(path)
     yield
@@ -70,10 +59,7 @@ def read_unchanged(path: str | os.PathLike[str], *, may_grow: bool = False) -> I
 
 
 def stamp_of(path: str | os.PathLike[str]) -> tuple[int, int, int] | None:
-    """What changes with a file: which it is, its size and time; None where it is not there.
-
-    Pipes and devices, of which these say nothing, have none.
-    """
+    """A file's inode, size and time of change; None for pipes, devices and absent files."""
     try:
         found = Path(path).stat()
     except OSError:
@@ -97,7 +83,7 @@ def raw_stream(path: str) -> Iterator[Any]:
 
 @contextmanager
 def _opened(path: str) -> Iterator[Any]:
-    """A file; or a pipe that has a name, once somebody has opened it to write."""
+    """A file, or a named pipe once it has been opened to write."""
     if not stat.S_ISFIFO(Path(path).stat().st_mode):
         with io.BufferedReader(_CountedFile(path)) as file:
             yield file
@@ -117,7 +103,7 @@ class _CountedFile(io.FileIO):
 
     def readinto(self, buffer: Any) -> int:
         n = super().readinto(buffer)
-        self._report(n or 0)  # None of a device that has nothing yet
+        self._report(n or 0)  # None from a device that has nothing yet
         return n
 
     def readall(self) -> bytes:
@@ -127,7 +113,7 @@ class _CountedFile(io.FileIO):
 
 
 def _first_byte(handle: int, path: str) -> bytes:
-    """The first byte in a pipe, or none where somebody is there who has written nothing so far."""
+    """The first byte in a pipe, or none if it is open to write and nothing was written so far."""
     deadline = time.monotonic() + _WAIT_FOR_WRITER
     while time.monotonic() < deadline:
         try:
@@ -143,7 +129,7 @@ def _first_byte(handle: int, path: str) -> bytes:
 
 
 class _Reading(io.RawIOBase):
-    """A stream that other threads read from, and that can be told to end at once."""
+    """A stream that other threads read from, and that can be ended at once."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -157,7 +143,7 @@ class _Reading(io.RawIOBase):
         buffer[: len(data)] = data
         return len(data)
 
-    def read(self, n: int = -1) -> bytes:  # without a copy, as the class above would make one
+    def read(self, n: int = -1) -> bytes:  # without the copy that the base class makes
         if n < 0:
             return self.readall()
         with self._lock:
@@ -165,28 +151,28 @@ class _Reading(io.RawIOBase):
 
     @abstractmethod
     def _next(self, n: int) -> bytes:
-        """At most so many bytes; none at the end."""
+        """At most `n` bytes; none at the end."""
 
     def end(self) -> None:
-        """Give nothing more to whoever reads on, and wait for what is being read."""
+        """Return nothing to later reads, and wait for the present one."""
         self._unwanted = True
         self._end_source()
         with self._lock:
             pass
 
     def _end_source(self) -> None:
-        """Likewise of the stream that this one reads."""
+        """End the stream that this one reads."""
 
 
 class _StandardInput(_Reading):
-    """Standard input, of which a read that waits ends soon when it is told to."""
+    """Standard input; a waiting read stops soon after `end`."""
 
     def _next(self, n: int) -> bytes:
         if sys.stdin is None:
             raise UserError("Standard input is closed: pass a file, or rows in a pipe.")
         try:
             handle = sys.stdin.buffer.fileno()
-        except (OSError, ValueError):  # none of the system's: a test's
+        except (OSError, ValueError):  # replaced by a test
             return sys.stdin.buffer.read(n)
         while os.name == "posix" and not select.select([handle], [], [], _PATIENCE)[0]:
             if self._unwanted:
@@ -212,7 +198,7 @@ class Rejoined(_Reading):
 
 
 class Remembered(Rejoined):
-    """The same, of which the last bytes that were read are kept."""
+    """The same, keeping the last bytes that were read."""
 
     def __init__(self, first: bytes, rest: Any, *, most: int) -> None:
         super().__init__(first, rest)
@@ -227,7 +213,7 @@ class Remembered(Rejoined):
         return data
 
     def ends_within_quotes(self, delimiter: str) -> bool:
-        """Whether the bytes end in a value whose quote is not closed; no where it is not known."""
+        """Whether the bytes end in a value with an open quote; False if that is not known."""
         if self._quotes_before % 2 or not self._last.count(QUOTE) % 2:
             return False
         begins = rb"(?:\A|(?<=[" + re.escape(delimiter.encode()) + rb"\r\n]))"
@@ -235,91 +221,77 @@ class Remembered(Rejoined):
         return any(not value[1] for value in values)
 
 
-class _Parts(_Reading):
-    """Bytes that are made of those of a stream, part by part."""
+class Parts(_Reading):
+    """The bytes that an iterator makes of those of a stream."""
 
-    def __init__(self) -> None:
+    def __init__(self, parts: Iterator[bytes], source: _Reading) -> None:
         super().__init__()
-        self._ready, self._ended = b"", False
+        self._parts, self._source, self._ready = parts, source, b""
+
+    def _end_source(self) -> None:
+        self._source.end()
 
     def _next(self, n: int) -> bytes:
-        while not self._ready and not self._ended:
-            self._ready, self._ended = self._part()
+        if not self._ready:
+            self._ready = next(filter(None, self._parts), b"")
         data, self._ready = self._ready[:n], self._ready[n:]
         return data
 
-    @abstractmethod
-    def _part(self) -> tuple[bytes, bool]:
-        """Some bytes, and whether they are the last."""
 
-
-class _Transcoded(_Parts):
+def transcoded(stream: Any, encoding: str, *, name: str) -> Iterator[bytes]:
     """A stream in another encoding as UTF-8."""
-
-    def __init__(self, stream: Any, encoding: str, *, name: str) -> None:
-        super().__init__()
-        self._stream, self._encoding, self._name = stream, encoding, name
-        self._decoder = codecs.getincrementaldecoder(encoding)()
-
-    def _end_source(self) -> None:
-        self._stream.end()
-
-    def _part(self) -> tuple[bytes, bool]:
-        data = self._stream.read(_HEAD)
-        try:
-            return self._decoder.decode(data, final=not data).encode(), not data
-        except UnicodeError as error:
-            raise not_encoded(self._name, self._encoding) from error
+    decoder = codecs.getincrementaldecoder(encoding)()
+    try:
+        while data := stream.read(_HEAD):
+            yield decoder.decode(data).encode()
+        yield decoder.decode(b"", final=True).encode()
+    except UnicodeError as error:
+        raise not_encoded(name, encoding) from error
 
 
-class Western(_Parts):
-    """Lines in UTF-8; those that are not are taken for text of Western Europe."""
-
-    def __init__(self, stream: Any, *, name: str, on_other: Callable[[], None]) -> None:
-        super().__init__()
-        self._stream, self._name, self._on_other, self._rest = stream, name, on_other, b""
-
-    def _end_source(self) -> None:
-        self._stream.end()
-
-    def _part(self) -> tuple[bytes, bool]:
-        block = self._stream.read(_HEAD)
-        data = self._rest + block
-        end = data.rfind(b"\n") + 1 if block else len(data)
+def western(stream: Any, *, name: str, on_other: Callable[[], None]) -> Iterator[bytes]:
+    """Lines in UTF-8; those that are not are read as text of Western Europe."""
+    rest = b""
+    while block := stream.read(_HEAD):
+        data = rest + block
+        end = data.rfind(b"\n") + 1
         if not end and len(data) > _LONGEST_LINE:
-            raise too_long(self._name)
-        lines, self._rest = data[:end], data[end:]
-        try:
-            lines.decode()
-        except UnicodeDecodeError:
-            self._on_other()
-            parts = lines.splitlines(keepends=True)
-            lines = b"".join(decoded(line).encode() for line in parts)
-        return lines, not block
+            raise too_long(name)
+        yield _in_utf8(data[:end], on_other)
+        rest = data[end:]
+    yield _in_utf8(rest, on_other)
 
 
-class Lines(_Parts):
+def _in_utf8(lines: bytes, on_other: Callable[[], None]) -> bytes:
+    try:
+        lines.decode()
+    except UnicodeDecodeError:
+        on_other()
+        return b"".join(decoded(line).encode() for line in lines.splitlines(keepends=True))
+    return lines
+
+
+def divided(stream: Any, split: Callable[[str], list[str]], *, name: str) -> Iterator[bytes]:
     """Lines as those of a CSV file, divided into values by a function."""
-
-    def __init__(self, lines: Iterator[bytes], split: Callable[[str], list[str]]) -> None:
-        super().__init__()
-        self._lines, self._split = lines, split
-
-    def _part(self) -> tuple[bytes, bool]:
+    source, lines = lines_of(stream, name=name), [b""]
+    while lines:
         lines, size = [], 0
-        for line in self._lines:
-            lines.append(line)
+        for line in source:
+            lines += line.split(b"\r") if b"\r" in line else (line,)
             size += len(line)
             if size > _HEAD:
                 break
         out = io.StringIO()
-        rows = csv.writer(out, lineterminator="\n")
-        rows.writerows(self._split(decoded(line)) for line in lines if line.strip())
-        return out.getvalue().encode(), not lines
+        rows = (split(decoded(line)) for line in lines if line.strip())
+        try:
+            csv.writer(out, lineterminator="\n").writerows(rows)
+        except csv.Error as error:
+            raise UserError(f"A line of {name} cannot be read: {error}.") from error
+        yield out.getvalue().encode()
 
 
 def encoding_of(head: bytes, layout: Layout) -> tuple[str, int]:
-    """The encoding of a file that begins so, and how many bytes only say which it is."""
+    """The encoding of a file that begins so, and the length of its byte order mark."""
     mark = next((bom for bom in _BOMS if head.startswith(bom)), b"")
     if layout.encoding is not None:
         same = mark and codecs.lookup(_BOMS[mark]).name.startswith(
@@ -337,9 +309,9 @@ def encoding_of(head: bytes, layout: Layout) -> tuple[str, int]:
 
 
 def await_release(stream: "weakref.ref[Any]") -> None:
-    """Wait until nobody holds a stream any more, a second at most.
+    """Wait until a stream is released, for at most a second.
 
-    A thread of pyarrow that still held one when Python ends would abort the process.
+    A thread of pyarrow that holds one when Python exits would abort the process.
     """
     deadline = time.monotonic() + 1
     while stream() is not None and time.monotonic() < deadline:
@@ -350,9 +322,9 @@ def decoded_head(raw: Any, layout: Layout, *, name: str) -> tuple[bytes, Rejoine
     """The first lines of a file in UTF-8, and the stream of what follows."""
     first = read_fully(raw, _FIRST)
     encoding, mark = encoding_of(first, layout)
-    stream = Rejoined(first[mark:], raw)
+    stream: _Reading = Rejoined(first[mark:], raw)
     if codecs.lookup(encoding).name not in ("utf-8", "ascii"):
-        stream = Rejoined(b"", _Transcoded(stream, encoding, name=name))
+        stream = Parts(transcoded(stream, encoding, name=name), stream)
     head = read_fully(stream, _HEAD)
     while len(head) >= _HEAD and b"\n" not in head and b"\r" not in head:
         more = read_fully(stream, _HEAD)
@@ -369,7 +341,7 @@ def decoded_head(raw: Any, layout: Layout, *, name: str) -> tuple[bytes, Rejoine
 
 
 def read_fully(stream: Any, n: int) -> bytes:
-    """So many bytes, or fewer where there are no more."""
+    """`n` bytes, or fewer at the end."""
     parts, left = [], n
     while left and (part := stream.read(left)):
         parts.append(part)
@@ -403,5 +375,5 @@ def decoded(data: bytes) -> str:
 
 
 def not_encoded(what: str, encoding: str) -> UserError:
-    """The error for text in another encoding than was said or shown."""
+    """The error for text in another encoding than was given or shown."""
     return UserError(f"{what} is not in {encoding}: pass another encoding, cp1252 for example.")

@@ -1,8 +1,4 @@
-"""Text files as tables: CSV, plain or gzipped, and JSON lines.
-
-Text has no types. A fit takes those that all values of a column allow. What is read piece by piece
-comes as strings: a model reads them as its own kinds of column, in every piece alike.
-"""
+"""Text files as tables: CSV, plain or gzipped, and JSON lines; bad rows set aside in a file."""
 
 import csv
 import io
@@ -35,47 +31,41 @@ from eqsep.io.notation import Notation, strange_numbers
 from eqsep.io.streams import (
     QUOTE,
     STANDARD_INPUT,
-    Lines,
+    Parts,
     Rejoined,
     Remembered,
-    Western,
     await_release,
     decoded,
     decoded_head,
+    divided,
     lines_of,
     not_encoded,
     raw_stream,
     read_fully,
+    western,
 )
 from eqsep.tables.reading import PLAINLY, Column, UnreadableError
 
 ROWS_AT_ONCE = 8192
-NOT_UTF8 = "Some text is not UTF-8 and was read as cp1252; if that is wrong, name its encoding."
-_AT_ONCE = 3  # blocks that are parsed
+_AT_ONCE = 3  # blocks that are parsed in parallel
 _ASCII = 128
-_BLOCK = 2**20  # bytes that are parsed at once, one block after the other
-_LARGEST = 2**22  # likewise, in the long run, of whole lines in blocks beside each other
-_MOST_JSON = 2**25  # likewise of JSON
+_BLOCK = 2**20  # bytes that are parsed at once
+_LARGEST = 2**22  # bytes of a block of whole lines, in the long run
+_MOST_JSON = 2**25  # bytes of JSON lines
 _TRUTHS = {True: "true", False: "false"}
 RAGGED = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+): (.*)")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _SHOWN = 80  # characters of a row
-_MOST = 0.1  # of the distinct values, that are set aside as mistakes
+_MOST = 0.1  # the largest share of distinct values that are set aside as mistakes
 
 
 class BadRows:
-    """The file of bad rows: of each the file, the number, the reason, and what it holds.
-
-    Parameters
-    ----------
-    path : Path
-        It is there, whole, when the command that reads the rows has ended.
-    """
+    """The file of bad rows: of each the file, the number, the reason, and its text."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.found: set[tuple[str, int]] = set()
-        self._before: dict[str, list[int]] = {}  # of each ragged row, those that are not
+        self._before: dict[str, list[int]] = {}  # good rows before each ragged one
         self._rows: Any = None
 
     def check(self, used: str | Path) -> None:
@@ -91,10 +81,7 @@ class BadRows:
 
     @contextmanager
     def written(self) -> Iterator[None]:
-        """Write the file while rows are read; of rows that end in an error, if there are bad ones.
-
-        Where there are none otherwise, it has a header alone.
-        """
+        """Write the file while rows are read; after an error, only if there are bad rows."""
         if not self.path.parent.is_dir():
             raise UserError(f"There is no folder {self.path.parent} for bad rows: make it first.")
         if self.path.exists() and not self.path.is_file():
@@ -116,13 +103,13 @@ class BadRows:
             raise ended
 
     def add(self, file: str, number: int, reason: str, text: str) -> None:
-        """Set one aside, once however often it is read."""
+        """Set a row aside, once however often it is read."""
         if (file, number) not in self.found:
             self._rows.writerow([file, number, reason, text])
             self.found.add((file, number))
 
     def handler(self, file: str) -> Callable[[Any], str]:
-        """What pyarrow calls for a row with more values than names, or fewer, in their order."""
+        """What pyarrow calls for each row with more values than names, or fewer, in order."""
         before = self._before.setdefault(file, [])
 
         def skip(row: Any) -> str:
@@ -135,11 +122,11 @@ class BadRows:
         return skip
 
     def number(self, file: str, place: int) -> int:
-        """The number of a row in its file, of its place among those that were divided."""
+        """The number of a row in its file, from its place among the rows that are not ragged."""
         return place + 1 + bisect_right(self._before.get(file, []), place + 1)
 
     def without(self, table: pa.Table, file: str, bad: dict[str, Any], *, before: int) -> pa.Table:
-        """The table without rows that have a bad value in a column, which are set aside."""
+        """Set aside rows with a bad value; `bad` has a mask of these by column."""
         kept = pa.chunked_array([pa.array([True] * table.num_rows, pa.bool_())])
         for name, mask in bad.items():
             mask = pc.and_(pc.fill_null(mask, False), kept)
@@ -171,7 +158,7 @@ def ragged_line(path: str, file: "CsvFile") -> tuple[int, str] | None:
 
 
 def not_divided(name: str, reason: str, *, line: tuple[int, str] | None = None) -> UserError:
-    """The error for a file that cannot be divided into rows with a value for each name."""
+    """The error for a file whose rows do not have one value for each name."""
     found = RAGGED.search(reason)
     if found is None:
         if "straddling" in reason:
@@ -189,7 +176,7 @@ def not_divided(name: str, reason: str, *, line: tuple[int, str] | None = None) 
 
 
 def no_numbers(column: Any) -> Any:
-    """Which values of a column of text are none, where nearly all are numbers; else None."""
+    """A mask of the values that are not numbers if nearly all others are; else None."""
     values = pc.unique(column.drop_null()).to_pylist()
     others = strange_numbers(values)
     if not others or len(others) > _MOST * len(values):
@@ -198,7 +185,7 @@ def no_numbers(column: Any) -> Any:
 
 
 def unreadable(column: Any, name: str, reads: str) -> Any:
-    """Which values of a column of text cannot be read as those of a kind; None if there is none."""
+    """A mask of the texts that cannot be read as a kind of column; None if all can."""
     bad = []
     for value in pc.unique(column.drop_null()).to_pylist():
         try:
@@ -210,22 +197,30 @@ def unreadable(column: Any, name: str, reads: str) -> Any:
 
 @dataclass(frozen=True)
 class CsvFile:
-    """A CSV file of which the header has been read; `rows` is the stream of what follows."""
+    """A CSV file after its header; `rows` is the stream of what follows."""
 
     name: str
     rows: Any
     dialect: Dialect
     layout: Layout
-    noted: Event = field(default_factory=Event)  # whether it was said that some text is not UTF-8
+    noted: Event = field(default_factory=Event)  # set after the note that text is not UTF-8
 
     @property
     def columns(self) -> list[str]:
         return list(self.dialect.columns)
 
     def whole(self, columns: Sequence[str], *, as_text: Iterable[str] = ()) -> pa.Table:
-        """All rows, in types that all values of a column allow; some columns as they are."""
-        table = self._decoded(self._parsed(arrow_csv.read_csv, self._from_first(), columns))
-        table = _without_bad(table, self.name, self.layout, but=as_text)
+        """All rows, in types that all values of a column allow; some columns as text."""
+        # after a blank line, which is skipped: pyarrow refuses files without any
+        rows = io.BufferedReader(Rejoined(b"\n", self.rows), _BLOCK)
+        table = self._decoded(self._parsed(arrow_csv.read_csv, rows, columns))
+        if self.layout.bad_rows is not None:
+            bad = {}
+            for name in table.column_names:
+                values, _ = without_missing(table.column(name), self.layout.missing_in(name))
+                if name not in as_text and (mask := no_numbers(values)) is not None:
+                    bad[name] = mask
+            table = self.layout.bad_rows.without(table, self.name, bad, before=0)
         return understood(table, self.layout, as_text=as_text)
 
     def pieces(self, columns: Sequence[str]) -> Iterator[pa.Table]:
@@ -238,9 +233,9 @@ class CsvFile:
             self.rows.end()
 
     def _blocks(self, columns: Sequence[str]) -> Generator[pa.Table, None, bytes]:
-        """Blocks of whole lines, several parsed at a time, up to one with a quote; what is left.
+        """Parse blocks of whole lines in parallel up to the first quote; return what is left.
 
-        Within quotes the end of a line is part of a value: where lines end is not known then.
+        In quotes a line end may be part of a value, so from there on lines are not known.
         """
         waiting, rest, end, size = deque[Future[pa.Table]](), b"", 1, _BLOCK
         with ThreadPoolExecutor(1 + _AT_ONCE) as pool:
@@ -261,7 +256,7 @@ class CsvFile:
                 while waiting:
                     yield waiting.popleft().result()
             except BaseException:
-                self.rows.end()  # nobody waits for more, which may never come
+                self.rows.end()  # or the pool would wait for rows that may never come
                 pool.shutdown(cancel_futures=True)
                 raise
         return rest
@@ -273,7 +268,7 @@ class CsvFile:
         return self._decoded(parsed)
 
     def _streamed(self, first: bytes, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """The rows of these bytes and of the stream after them, parsed one after the other."""
+        """The rows of these bytes and of the stream after them, parsed in sequence."""
         source = Remembered(b"\n" + first, self.rows, most=2 * _BLOCK)
         rows: Any = io.BufferedReader(source, _BLOCK)
         held, batches = weakref.ref(rows), None
@@ -292,10 +287,6 @@ class CsvFile:
             rows = batches = None
             await_release(held)
 
-    def _from_first(self) -> io.BufferedReader:
-        """The rows after a blank line, which is skipped: pyarrow refuses files without any."""
-        return io.BufferedReader(Rejoined(b"\n", self.rows), _BLOCK)
-
     def _parsed(
         self,
         parse: Callable[..., Any],
@@ -305,8 +296,8 @@ class CsvFile:
         quotes: bool = True,
         size: int = 0,
     ) -> Any:
-        """The rows, with columns of text as bytes: whether these are UTF-8 is seen afterwards."""
-        bad = self.layout.bad_rows  # without threads, these have numbers
+        """The rows, with columns as bytes, which may not be UTF-8."""
+        bad = self.layout.bad_rows  # which have numbers only if there are no threads
         return parse(
             rows,
             read_options=arrow_csv.ReadOptions(
@@ -324,7 +315,7 @@ class CsvFile:
         )
 
     def _decoded(self, table: pa.Table) -> pa.Table:
-        """The table with bytes as strings, empty ones missing, and how these are written."""
+        """The table with bytes as strings, null if empty, and their notation."""
         columns, missing = [], pa.nulls(1, pa.string())[0]
         nothing = pa.StringArray.from_buffers(1, pa.py_buffer(bytes(8)), pa.py_buffer(b""))[0]
         for name, coded in zip(table.column_names, table.columns, strict=True):
@@ -341,19 +332,19 @@ class CsvFile:
 
     @cached_property
     def _fields(self) -> dict[str, pa.Field]:
-        return {name: self._field(name) for name in self.columns}
-
-    def _field(self, name: str) -> pa.Field:
-        """A column of strings, and how these are written."""
-        notation = self.dialect.notation(name)
+        """Columns of strings, with their notation."""
+        fields = {name: pa.field(name, pa.string()) for name in self.columns}
         certain = self.dialect.decimal is not None
-        if notation is None or notation == Notation():
-            plainly = PLAINLY if notation is not None and certain else None
-            return pa.field(name, pa.string(), metadata=plainly)
-        return annotated(pa.field(name, pa.string()), notation, certain=certain)
+        for name, plain in fields.items():
+            notation = self.dialect.notation(name)
+            if notation == Notation():
+                fields[name] = plain.with_metadata(PLAINLY if certain else None)
+            elif notation is not None:
+                fields[name] = annotated(plain, notation, certain=certain)
+        return fields
 
     def _western(self, column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-        """Bytes that are no UTF-8 as text in the encoding of Western Europe."""
+        """Bytes that are not UTF-8 as text in the encoding of Western Europe."""
         if self.layout.encoding is not None:
             raise not_encoded(f"Column {name!r} of {self.name}", self.layout.encoding)
         note_other(self.noted)
@@ -363,16 +354,17 @@ class CsvFile:
 
 
 def note_other(noted: Event) -> None:
-    """Say once of a file that some of its text is not UTF-8."""
+    """Note once for a file that some of its text is not UTF-8."""
     if not noted.is_set():
         noted.set()
-        warn(Note(NOT_UTF8))
+        message = "Some text is not UTF-8 and was read as cp1252"
+        warn(Note(f"{message}; if that is wrong, name its encoding."))
 
 
 def _plain_texts(coded: pa.ChunkedArray) -> pa.Array | None:
-    """Bytes as the strings that they are, without a copy; None where not all are ASCII, or empty.
+    """Bytes as strings without a copy; None if some are empty or not ASCII.
 
-    Arrow's own cast looks at each value for itself, which takes as long as the parsing.
+    Arrow's cast looks at each value by itself, which takes as long as the parsing.
     """
     if coded.num_chunks != 1 or coded.null_count:
         return None
@@ -387,7 +379,7 @@ def _plain_texts(coded: pa.ChunkedArray) -> pa.Array | None:
 
 @dataclass(frozen=True)
 class JsonFile:
-    """JSON lines: an object a line. Its columns are the names in the first rows."""
+    """JSON lines, one object a line; the columns are the keys of the first rows."""
 
     name: str
     columns: list[str]
@@ -395,7 +387,7 @@ class JsonFile:
     layout: Layout
 
     def whole(self, columns: Sequence[str], *, as_text: Iterable[str] = ()) -> pa.Table:
-        """All rows, in the types of their values; text in types that all of a column allow."""
+        """All rows, in the types of their values; text in types that all values allow."""
         rows = list(chain.from_iterable(self.rows))
         texts = set(as_text)
         arrays = {}
@@ -403,7 +395,7 @@ class JsonFile:
             values = [row.get(column) for row in rows]
             try:
                 arrays[column] = pa.array(map(_text, values) if column in texts else values)
-            except (pa.ArrowException, OverflowError):  # of several types: as CSV would have it
+            except (pa.ArrowException, OverflowError):  # of several types: as in a CSV file
                 arrays[column] = pa.array(map(_text, values), pa.string())
         return understood(pa.table(arrays), self.layout, as_text=texts)
 
@@ -417,13 +409,17 @@ class JsonFile:
 
 @contextmanager
 def open_text(path: str, layout: Layout) -> Iterator[CsvFile | JsonFile]:
-    """A text file, or standard input: JSON lines where it begins with a brace, else CSV."""
+    """A text file, or standard input: JSON lines if it begins with a brace, else CSV."""
     name = "standard input" if path == STANDARD_INPUT else path
     with raw_stream(path) as raw:
         head, stream = decoded_head(raw, layout, name=name)
         try:
             if head.lstrip().startswith(b"{"):
-                yield _json_file(name, lines_of(Rejoined(head, stream), name=name), layout)
+                lines = lines_of(Rejoined(head, stream), name=name)
+                rows = _json_rows(lines, name, layout.bad_rows)
+                first = next(rows)
+                columns = list(dict.fromkeys(key for row in first for key in row))
+                yield JsonFile(name, columns, chain([first], rows), layout)
             else:
                 tabs = ".tsv" in Path(path).suffixes
                 yield csv_file(name, head, stream, layout, tabs=tabs)
@@ -446,25 +442,18 @@ def csv_file(name: str, head: bytes, stream: Any, layout: Layout, *, tabs: bool 
             raise not_encoded(f"The first lines of {name}", layout.encoding) from error
         before = dialect.before
         note_other(noted)
-    rows = Rejoined(head[before:], stream)
+    rows: Rejoined | Parts = Rejoined(head[before:], stream)
     if layout.bad_rows is not None and layout.encoding is None:
-        rows = Rejoined(b"", Western(rows, name=name, on_other=lambda: note_other(noted)))
+        rows = Parts(western(rows, name=name, on_other=lambda: note_other(noted)), rows)
     if dialect.split is not None:
-        rows = Rejoined(b"", Lines(lines_of(rows, name=name), dialect.split))
+        rows = Parts(divided(rows, dialect.split, name=name), rows)
     return CsvFile(name=name, rows=rows, dialect=dialect, layout=layout, noted=noted)
-
-
-def _json_file(name: str, lines: Iterable[bytes], layout: Layout) -> JsonFile:
-    rows = _json_rows(lines, name, layout.bad_rows)
-    first = next(rows)
-    columns = list(dict.fromkeys(key for row in first for key in row))
-    return JsonFile(name, columns, chain([first], rows), layout)
 
 
 def _json_rows(
     lines: Iterable[bytes], name: str, bad: BadRows | None
 ) -> Iterator[list[dict[str, Any]]]:
-    """The rows, some thousand at a time, or fewer where they are long."""
+    """The rows, some thousand at a time, or fewer if they are long."""
     rows: list[dict[str, Any]] = []
     size = 0
     for number, line in enumerate(lines, 1):
@@ -501,21 +490,8 @@ def _json_row(line: bytes) -> dict[str, Any]:
     return row
 
 
-def _without_bad(table: pa.Table, name: str, layout: Layout, *, but: Iterable[str]) -> pa.Table:
-    """The table without rows that have a word in a column of numbers, where these are wanted."""
-    if layout.bad_rows is None:
-        return table
-    bad: dict[str, Any] = {}
-    for column in set(table.schema.names) - set(but):
-        values, _ = without_missing(table.column(column), layout.missing_in(column))
-        mask = no_numbers(values)
-        if mask is not None:
-            bad[column] = mask
-    return layout.bad_rows.without(table, name, bad, before=0) if bad else table
-
-
 def _text(value: Any) -> str | None:
-    """A value of JSON as it would stand in a CSV file."""
+    """A value of JSON as in a CSV file."""
     if value is None or isinstance(value, str):
         return value or None
     return _TRUTHS[value] if isinstance(value, bool) else json.dumps(value)

@@ -1,4 +1,4 @@
-"""What commands write: tables to files, piece by piece; refused before the work if they cannot."""
+"""Tables written to files piece by piece, checked before the work."""
 
 import csv
 import gzip
@@ -8,7 +8,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -37,10 +37,8 @@ Write = Callable[[pa.Table], None]
 
 
 def output_format(out: str, wanted: str | None) -> str:
-    """csv, jsonl, parquet or arrow: what was asked for, or what the name's end says.
+    """The format that was asked for, or that the ending of the name sets.
 
-    Examples
-    --------
     >>> output_format("scores.csv.gz", None), output_format("-", None), output_format("-", "jsonl")
     ('csv', 'csv', 'jsonl')
     """
@@ -59,7 +57,7 @@ def output_format(out: str, wanted: str | None) -> str:
 
 
 def check_table_out(out: str) -> None:
-    """Refuse before the work, not after it, a place where no table can be written."""
+    """Refuse a place where no table can be written."""
     path = Path(out)
     if out == STANDARD_OUTPUT:
         return
@@ -69,7 +67,7 @@ def check_table_out(out: str) -> None:
 
 
 def check_folder(path: Path) -> None:
-    """Refuse a file in a folder that is not there, or in which one may not write."""
+    """Refuse a file in a folder that does not exist or is not writable."""
     if not path.parent.is_dir():
         raise UserError(f"There is no folder {path.parent}: make it first.")
     if not os.access(path.parent, os.W_OK):
@@ -81,9 +79,9 @@ def check_folder(path: Path) -> None:
 
 @contextmanager
 def table_writer(out: str, kind: str) -> Iterator[Write]:
-    """A function that appends a table; the file is there when all went well, and only then.
+    """A function that appends a table; the file appears at the end, unless there is an error.
 
-    Standard output, devices and pipes are written to as they are; a terminal sees no control
+    Standard output, devices and pipes are written to directly; a terminal gets no control
     characters.
     """
     path = Path(out)
@@ -96,29 +94,21 @@ def table_writer(out: str, kind: str) -> Iterator[Write]:
         with path.open("wb") as device, _writer(device, kind) as write:
             yield write
     else:
-        with (
-            written_whole(path) as file,
-            _packed(file, out) as packed,
-            _writer(packed, kind) as write,
-        ):
-            yield write
+        with written_whole(path) as file:
+            # zipped without the file's temporary name
+            packed = gzip.GzipFile("", "wb", fileobj=file) if out.endswith(".gz") else None
+            with packed or nullcontext(file) as target, _writer(target, kind) as write:
+                yield write
 
 
 class _Terminal:
-    """A terminal, which would obey the control characters of a table: it sees them as text."""
+    """A terminal, to which control characters go as visible text."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
 
     def write(self, data: bytes) -> None:
         self._file.write(visible(data.decode()).encode())
-
-
-def _packed(file: BinaryIO, out: str) -> AbstractContextManager[Any]:
-    """The file itself, or one that packs what is written to it, as the name says."""
-    if not out.endswith(".gz"):
-        return nullcontext(file)
-    return gzip.GzipFile("", "wb", fileobj=file)  # without the name that the file has for now
 
 
 @contextmanager
@@ -135,7 +125,7 @@ def _writer(file: Any, kind: str) -> Iterator[Write]:
         if not opened:
             schema = _with_types(table)
             if not table.num_rows:
-                return  # there is nothing yet that shows types
+                return  # without rows, types are not known yet
             opened.append(_OPENERS[kind](file, schema))
         opened[0].write_table(_in_types(table, schema))
 
@@ -149,14 +139,12 @@ def _writer(file: Any, kind: str) -> Iterator[Write]:
 
 
 def _with_types(table: pa.Table) -> pa.Schema:
-    """The schema of scores, with what is kept beside them of text files in types of its own."""
-    kept = range(max(table.schema.get_field_index("score"), 0))
-    texts = [i for i in kept if pa.types.is_string(table.schema.field(i).type)]
+    """The schema of scores, with types for the columns of text before them."""
     schema = table.schema
-    if not texts or not table.num_rows:
-        return schema
-    for i in texts:
-        schema = schema.set(i, pa.field(schema.names[i], plain_type(table.column(i))))
+    if table.num_rows:
+        for i in range(schema.get_field_index("score")):
+            if pa.types.is_string(schema.field(i).type):
+                schema = schema.set(i, pa.field(schema.names[i], plain_type(table.column(i))))
     return schema
 
 
@@ -184,10 +172,7 @@ def _csv(table: pa.Table, first: bool, *, safe: bool = False) -> bytes:
 
 
 def _without_formulas(table: pa.Table, *, safe: bool) -> pa.Table:
-    """The table; with texts that a spreadsheet would run as formulas quoted if it is to be `safe`.
-
-    Else they are warned of.
-    """
+    """Quote texts that a spreadsheet would run as formulas, if `safe`; else warn of them."""
     risky = False
     for i, field in enumerate(table.schema):
         kind = getattr(field.type, "value_type", field.type)  # of a dictionary
@@ -210,7 +195,7 @@ def _without_formulas(table: pa.Table, *, safe: bool) -> pa.Table:
 
 
 def _csv_rows(table: pa.Table) -> bytes:
-    """The rows, with quotes around those values alone that need them."""
+    """The rows, with quotes only where they are needed."""
     options = arrow_csv.WriteOptions(include_header=False, quoting_style="none")
     sink = pa.BufferOutputStream()
     try:
@@ -257,12 +242,10 @@ _OPENERS: dict[str, Callable[[Any, pa.Schema], Any]] = {
 
 
 def as_column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
-    """Numbers, truth values or texts, none of them missing, as Arrow holds them.
+    """An Arrow array of numbers, truth values or texts without missing ones.
 
-    `pyarrow.array` imports pandas wherever that is installed, which takes longer than a row.
+    `pyarrow.array` would import pandas, if installed, which takes longer than a row.
 
-    Examples
-    --------
     >>> as_column(np.array(["a", "été"], dtype=object), pa.string()).to_pylist()
     ['a', 'été']
     """
@@ -284,7 +267,7 @@ def as_column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
 
 
 def shortened(table: pa.Table, kind: str) -> pa.Table:
-    """In CSV, the table with scores and p-values of six digits: as much as a text needs."""
+    """The table with scores and p-values of six digits, if it is written as text."""
     if kind not in _AS_TEXT:
         return table
     for name in ("score", "p_value"):

@@ -1,14 +1,4 @@
-"""Mixed tables (numbers, categories, dates, missing values) as matrices of floats.
-
-| module | what it knows |
-|---|---|
-| `reading` | any frame, array or list as named columns, with the group, time and weight of rows |
-| `encodings` | learnt columns as a matrix, and back to words and units |
-| `tensors` | the same on a device |
-| `encoder` | all columns of a table: matched, encoded, decoded, kept |
-| `transformer` | the same as an estimator of scikit-learn |
-| `batches` | rows that come in pieces, and samples of them |
-"""
+"""Mixed tables (numbers, categories, dates, missing values) as matrices of floats."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +11,7 @@ __all__ = ["ColumnMatchWarning", "DroppedColumnWarning", "TableEncoder"]
 
 
 def __getattr__(name: str) -> Any:
-    """The transformer when it is first asked for: scikit-learn takes long to import."""
+    """Import the transformer on first use: scikit-learn takes long."""
     if name != "TableEncoder":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from eqsep.tables.transformer import TableEncoder

@@ -1,13 +1,11 @@
 """Rows that come in batches: their sources, batches joined to one table, and bounded samples."""
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from importlib import import_module
-from queue import Full, Queue
-from threading import Event, Thread
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
@@ -18,24 +16,23 @@ from eqsep.tables.reading import Column, RowGroups, Table, is_dataset, read_tabl
 
 CELLS_AT_ONCE = 1_000_000  # rows times columns of a batch that is read from a dataset
 FEWEST_ROWS, MOST_ROWS = 1024, 32_768
-_AHEAD = 2  # batches that wait to be worked on
-_PATIENCE = 0.1  # seconds after which a waiting reader asks whether it is still wanted
+SAMPLE = 100_000  # rows
+CELLS = 40_000_000  # numbers that the rows of a sample are encoded as
+ANOMALIES = 6000  # up to so many may be sampled beyond their share
+_AHEAD = 3  # batches that are read while one is worked on
+_END = object()
+_TEXTS = {"text", "mixed"}
+_OUTPUTS = 100  # at most, for a column of names
 B = TypeVar("B")
 Batch = tuple[Any, Any]  # rows, and their labels or None
 
 
 @dataclass(frozen=True)
 class Source:
-    """Batches of rows, each with its labels or None; those without a row are left out.
+    """Batches of rows, each with its labels or None; batches without rows are left out.
 
-    Attributes
-    ----------
-    read : callable
-        Begins anew to read the batches.
-    again : bool
-        Whether it may be called more than once.
-    read_labels : callable
-        The same with as little of the rows as will do.
+    `read` starts to read them from the beginning, more than once if `again` is True; `read_labels`
+    does the same, but reads as little of the rows as it can.
     """
 
     read: Callable[[], Iterator[Batch]]
@@ -51,14 +48,9 @@ class Source:
 
 
 def source_of(X: Any, y: Any, *, name: str) -> Source:
-    """The batches of `X`, for which `is_stream` holds.
+    """The batches of `X`, for which `is_stream` holds; `y` names their column of labels, if any.
 
-    Parameters
-    ----------
-    y : str or None
-        The name of the column of labels, where there is one.
-    name : str
-        Who asks, for the messages.
+    `name` is the caller, for the messages.
     """
     if y is not None and not isinstance(y, str):
         raise UserError(
@@ -77,72 +69,43 @@ def source_of(X: Any, y: Any, *, name: str) -> Source:
 
 
 def prefetched(batches: Iterator[B]) -> Iterator[B]:
-    """The same, each read in a thread while the one before is worked on.
+    """The same batches, read by a thread a few ahead of the one that is worked on."""
+    context = copy_context()
 
-    Examples
-    --------
-    >>> list(prefetched(iter(range(3))))
-    [0, 1, 2]
-    """
-    waiting: Queue[tuple[bool, Any]] = Queue(maxsize=_AHEAD)
-    unwanted = Event()
+    def read() -> Any:
+        return context.run(next, batches, _END)
 
-    def put(is_batch: bool, value: Any) -> None:
-        while not unwanted.is_set():
-            with suppress(Full):
-                waiting.put((is_batch, value), timeout=_PATIENCE)
-                break
-
-    def read() -> None:
+    with ThreadPoolExecutor(1, "eqsep batches") as pool:
         try:
-            for batch in batches:
-                put(True, batch)
-                if unwanted.is_set():
-                    return
-            put(False, None)
-        except BaseException as error:
-            put(False, error)
-
-    reader = Thread(target=copy_context().run, args=(read,), daemon=True, name="eqsep batches")
-    reader.start()
-    try:
-        while True:
-            is_batch, value = waiting.get()
-            if is_batch:
-                yield value
-            elif value is None:
-                return
-            else:
-                raise value
-    finally:
-        unwanted.set()
-        reader.join()
+            ahead = deque(pool.submit(read) for _ in range(_AHEAD))
+            while (batch := ahead.popleft().result()) is not _END:
+                ahead.append(pool.submit(read))
+                yield batch
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def record_batches(data: Any, columns: list[str] | None, rows: int) -> Iterator[Any]:
-    """At most `rows` rows of a dataset at a time, read little ahead: memory must not grow with it.
+    """At most `rows` rows of a dataset at a time, of some columns or all (None).
 
-    Parameters
-    ----------
-    columns : list of str or None
-        Those to read; None reads all.
+    Few are read ahead, so that memory does not grow with the dataset.
     """
-    told: dict[str, Any] = {"columns": columns, "batch_size": rows}
-    told |= {"batch_readahead": 2, "fragment_readahead": 1}
+    options: dict[str, Any] = {"columns": columns, "batch_size": rows}
+    options |= {"batch_readahead": 2, "fragment_readahead": 1}
     files = _parquet_files(data)
     if not files:
-        yield from data.to_batches(**told)
+        yield from data.to_batches(**options)
     for file in files:
-        # The reader of a whole file does not wait for who works on its rows, and holds them all.
+        # The reader of a whole file does not wait for its rows to be used, and holds them all.
         for group in file.split_by_row_group():
-            yield from group.to_batches(schema=data.schema, **told)
+            yield from group.to_batches(schema=data.schema, **options)
 
 
 def _parquet_files(data: Any) -> list[Any]:
-    """The files of a dataset where all are Parquet and all their rows are wanted; else none."""
+    """The files of a dataset if all are Parquet and all their rows are wanted; else none."""
     try:
         files = list(data.get_fragments())
-    except ValueError:  # of a filtered dataset, which is read as a whole
+    except ValueError:  # a filtered dataset, which is read as a whole
         return []
     return files if all(hasattr(file, "split_by_row_group") for file in files) else []
 
@@ -152,7 +115,7 @@ def _from_dataset(data: Any, label: str | None) -> Source:
     if label is not None and label not in names:
         raise UserError(_no_column(label, names))
     rows = min(max(CELLS_AT_ONCE // max(len(names), 1), FEWEST_ROWS), MOST_ROWS)
-    table = import_module("pyarrow").Table.from_batches  # has been imported: there is a dataset
+    table = import_module("pyarrow").Table.from_batches  # a dataset exists, so this is loaded
 
     def read(columns: list[str] | None = None) -> Iterator[Batch]:
         return (_pair(table([batch]), label) for batch in record_batches(data, columns, rows))
@@ -203,10 +166,6 @@ def _n_rows(rows: Any) -> int:
     return int(rows.shape[0]) if hasattr(rows, "shape") else len(rows)
 
 
-_TEXTS = {"text", "mixed"}
-_OUTPUTS = 100  # of a column of names, at most
-
-
 def tables(batches: Iterable[tuple[Any, Any]], *, name: str) -> Iterator[tuple[Table, Any]]:
     """Each batch as a table with the columns of the first one, in its order, and its labels."""
     wanted: list[str] | None = None
@@ -235,13 +194,7 @@ def width(table: Table) -> int:
 def joined(parts: Sequence[Table]) -> Table:
     """Tables of the same columns below each other.
 
-    A column without any value in one of them is of the kind it has in the others.
-
-    Examples
-    --------
-    >>> parts = [read_table([{"a": a}], name="joined") for a in (1, None)]
-    >>> joined(parts).columns
-    [Column(name='a', kind='number', values=array([ 1., nan]))]
+    A column without any value in one of them gets the kind it has in the others.
     """
     columns = [_joined([part.columns[j] for part in parts]) for j in range(len(parts[0].columns))]
     groups = RowGroups.join([part.groups for part in parts])
@@ -272,7 +225,7 @@ def _joined(parts: list[Column]) -> Column:
 
 
 def _as(column: Column, kind: str) -> np.ndarray:
-    """The values of a column that has none, or is text, among those of a kind."""
+    """The values of a column of this kind, of text among mixed ones, or of an empty column."""
     if column.kind == kind or (kind == "mixed" and column.kind == "text"):
         return column.values
     n = len(column.values)
@@ -280,41 +233,28 @@ def _as(column: Column, kind: str) -> np.ndarray:
 
 
 class Taken(Protocol):
-    """Rows of which some can be taken."""
+    """Rows that can be selected by position."""
 
-    def take(self, rows: np.ndarray) -> Self:
-        """Some of the rows, by position."""
-        ...
+    def take(self, rows: np.ndarray) -> Self: ...
 
 
-SAMPLE = 100_000  # rows
-CELLS = 40_000_000  # numbers as which the rows of a sample are encoded
-ANOMALIES = 6000  # of so many there may be more in the sample than their share
 T = TypeVar("T", bound=Taken)
 
 
 @dataclass(frozen=True)
 class LabelledRows(Generic[T]):
-    """Some of many rows: their labels (None where missing), and their positions among all.
-
-    Attributes
-    ----------
-    rows : T
-        A table, or anything else of which rows can be taken; or an array of any library.
-    y : ndarray of shape (n_rows,)
-    positions : ndarray of int of shape (n_rows,)
-    """
+    """Some of many rows, as a table or array: labels (None where missing), positions among all."""
 
     rows: T
     y: np.ndarray
     positions: np.ndarray
 
     def take(self, rows: np.ndarray) -> "LabelledRows[T]":
-        """The subset at these places."""
+        """Some of the rows, by position."""
         return LabelledRows(_taken(self.rows, rows), self.y[rows], self.positions[rows])
 
     def after(self, n: int) -> "LabelledRows[T]":
-        """The same where `n` more rows come before them."""
+        """The same if `n` more rows come before them."""
         return replace(self, positions=self.positions + n)
 
     @classmethod
@@ -335,12 +275,8 @@ def _taken(rows: Any, chosen: np.ndarray) -> Any:
 
 
 def sample_size(width: int, *, most: int | None = None) -> int:
-    """How many rows of so many numbers each a sample has: `CELLS` numbers, at most `SAMPLE` rows.
+    """How many rows of `width` numbers a sample has: `CELLS` numbers, at most `SAMPLE` rows.
 
-    Or at most so many as is said.
-
-    Examples
-    --------
     >>> sample_size(50), sample_size(2000)
     (100000, 20000)
     """
@@ -350,24 +286,11 @@ def sample_size(width: int, *, most: int | None = None) -> int:
 class Reservoir(Generic[T]):
     """A uniform sample, without replacement, of at most `size` of the rows seen.
 
-    Each row gets a random priority, and the least ones stay: so two reservoirs make the reservoir
-    of all their rows, of the lesser size.
+    Each row gets a random priority, and the rows with the lowest ones stay, so two reservoirs
+    merge into the reservoir of all their rows. By the inequality of Dvoretzky, Kiefer and Wolfowitz
+    with Massart's constant, the distribution function of the sample is within √(ln(2 / δ) / 2 size)
+    of that of all rows with probability 1 - δ: within 0.0052 for 100,000 rows and δ = 0.01.
 
-    Parameters
-    ----------
-    size : int
-    join : callable
-        From a list of pieces of rows to one piece.
-
-    Notes
-    -----
-    By the inequality of Dvoretzky, Kiefer and Wolfowitz with Massart's constant, the shares of
-    rows below every value at once are those of the sample up to √(ln(2 / δ) / 2 size) with a
-    chance of 1 - δ: up to 0.0052 for 100,000 rows and δ = 0.01.
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> reservoir = Reservoir(3, np.concatenate)
     >>> reservoir.add(np.arange(5), np.array([0.9, 0.1, 0.5, 0.2, 0.4]))
     >>> reservoir.rows()
@@ -383,7 +306,7 @@ class Reservoir(Generic[T]):
         self._parts: list[T] = []
 
     def add(self, rows: T, priorities: np.ndarray) -> None:
-        """See more rows, each with a number drawn uniformly from [0, 1)."""
+        """Add rows, each with a priority drawn uniformly from [0, 1)."""
         kept = np.flatnonzero(priorities < self._bound)
         if not len(kept):
             return
@@ -394,13 +317,13 @@ class Reservoir(Generic[T]):
             self._settle()
 
     def merge(self, other: "Reservoir[T]", *, moved: Callable[[T], T]) -> None:
-        """See all rows that another reservoir has seen, each as `moved` gives it."""
+        """Add all rows that another reservoir has seen, each piece changed by `moved`."""
         self.size = min(self.size, other.size)
         for rows, priorities in zip(other._parts, other._priorities, strict=True):
             self.add(moved(rows), priorities)
 
     def rows(self, most: int | None = None) -> T | None:
-        """The sample, at most so many rows of it, in the order in which they were seen."""
+        """The sample, or `most` rows of it, in the order in which they were seen."""
         self._settle()
         if not self._parts:
             return None
@@ -412,7 +335,7 @@ class Reservoir(Generic[T]):
         return min(self._n, self.size)
 
     def _settle(self) -> None:
-        """One piece, of no more rows than there may be."""
+        """Join the parts, and drop rows beyond the size."""
         if not self._parts:
             return
         priorities = np.concatenate(self._priorities)
@@ -426,16 +349,9 @@ class Reservoir(Generic[T]):
 
 
 class Strata(Generic[T]):
-    """Two samples of rows, one of those that may be normal, so that there are enough of others.
+    """A sample of at most `size` rows, with enough of those that cannot be normal.
 
-    Parameters
-    ----------
-    size : int
-        The most rows of the sample of both.
-    join : callable
-        From a list of pieces of rows to one piece.
-    most_others : int, default=ANOMALIES
-        Of how many others there may be more in the sample than their share.
+    Up to `most_others` of these may be sampled beyond their share.
     """
 
     def __init__(
@@ -447,7 +363,7 @@ class Strata(Generic[T]):
         self._others: Reservoir[T] = Reservoir(size, join)
 
     def add(self, rows: T, *, is_normal: np.ndarray, rng: np.random.Generator) -> None:
-        """See more rows."""
+        """Add rows."""
         priorities = rng.random(len(is_normal))
         self._normal.add(rows, np.where(is_normal, priorities, np.inf))
         self._others.add(rows, np.where(is_normal, np.inf, priorities))
@@ -455,7 +371,7 @@ class Strata(Generic[T]):
         self.n_others += int((~is_normal).sum())
 
     def merge(self, other: "Strata[T]", *, moved: Callable[[T], T]) -> None:
-        """See all rows that another one has seen, each as `moved` gives it; of the lesser size."""
+        """Add all rows that another one has seen, each piece changed by `moved`."""
         self.size = min(self.size, other.size)
         self._normal.merge(other._normal, moved=moved)
         self._others.merge(other._others, moved=moved)
@@ -468,9 +384,9 @@ class Strata(Generic[T]):
         return self.n_normal + self.n_others <= self.size
 
     def sample(self) -> T:
-        """All rows where they are few; else some of each sort, those that may be normal last.
+        """All rows if they fit; else some of each sort, those that may be normal last.
 
-        Up to a third are others: as many as is their share among all rows, or `most_others`.
+        Up to a third are others: their share among all rows, or `most_others` if that is more.
         """
         n = len(self._others)
         if not self.is_whole:
@@ -481,13 +397,11 @@ class Strata(Generic[T]):
 
 
 def frequent(counts: Counter[str], *, most: int) -> Counter[str]:
-    """At most so many of the names counted, by Misra and Gries: sums of such counts can go on.
+    """The counts of at most `most` names, by Misra and Gries, so that counting can go on.
 
-    A name is counted too low by at most 1 / `most` of all that was counted, so that every name
-    with a larger share stays.
+    A count is too low by at most 1 / `most` of all that was counted, so every name with a larger
+    share stays.
 
-    Examples
-    --------
     >>> frequent(Counter("abracadabra"), most=2)
     Counter({'a': 3})
     """

@@ -1,8 +1,4 @@
-"""The encoder: a mixed table as weighted columns of floats, and back to words and units.
-
-It learns each column once and is frozen from then on. Distances between encoded rows are what the
-rest of the package works with, so every output has a weight: what a difference in it counts.
-"""
+"""The encoder: a mixed table as weighted columns of floats, and back to words and units."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,14 +14,17 @@ from eqsep.schemas import (
     DICT,
     FLAG,
     LARGE,
+    NONE,
     NUMBER,
     POSITIVE,
+    TEXT,
     TEXTS,
     Schema,
     array_of,
     check_parts,
     damaged,
     either,
+    entries,
     items,
     word,
 )
@@ -50,23 +49,16 @@ class DroppedColumnWarning(EqsepWarning):
 class Packing:
     """Which encoded columns are added up, since their differences always have the same sign.
 
-    A number is encoded by its rank and by its deviation. Both rise with the value, so of two rows
-    |a| + |b| = |a + b|, and one column does for both.
-
-    Attributes
-    ----------
-    first : ndarray of int
-        For each packed column, the first encoded column that it stands for.
-    twice, second : ndarray of int
-        The packed columns that stand for two encoded ones, and the second of these.
+    The rank and the deviation of a number both rise with it, so the distances of two rows in these
+    add up, |a| + |b| = |a + b|, and one column does for both.
     """
 
-    first: np.ndarray
-    twice: np.ndarray
-    second: np.ndarray
+    first: np.ndarray  # the first encoded column that each packed one stands for
+    twice: np.ndarray  # the packed columns that stand for two encoded ones
+    second: np.ndarray  # and the second of these
 
     def __call__(self, rows: Any) -> Any:
-        """Encoded rows, arrays or tensors, with fewer columns.  (n, n_encoded) -> (n, n_packed)"""
+        """Pack encoded rows, an array or a tensor.  (n, n_encoded) -> (n, n_packed)"""
         if isinstance(rows, np.ndarray):
             out = np.empty((len(rows), len(self.first)), rows.dtype)
             _pack(np.ascontiguousarray(rows), self.first, self.twice, self.second, out)
@@ -91,19 +83,6 @@ class Encoder:
 
     A learnt column has *outputs*. Those with a weight above 0 make up an encoded row.
 
-    Attributes
-    ----------
-    columns : tuple of Number, Category, Date or None
-        By input column; None where it was dropped.
-    names : tuple of str or None
-        The names of the columns; None where tables are matched by position.
-    dropped : mapping of str to str
-        The reason for each dropped column.
-    notation : mapping of str to dict
-        How columns were written in a text file, where that was not plain.
-
-    Examples
-    --------
     >>> encoder = Encoder.learn([{"size": 1.0}, {"size": 2.0}, {"size": 4.0}])
     >>> rows = encoder.encode([{"size": 4.0}, {"size": 1.0}])
     >>> rows.shape, encoder.pack(rows).shape
@@ -112,10 +91,10 @@ class Encoder:
     '4'
     """
 
-    columns: tuple[Learnt | None, ...]
-    names: tuple[str, ...] | None = None
-    dropped: Mapping[str, str]
-    notation: Mapping[str, dict[str, Any]]
+    columns: tuple[Learnt | None, ...]  # None where a column was dropped
+    names: tuple[str, ...] | None = None  # None if tables are matched by position
+    dropped: Mapping[str, str]  # the reason for each dropped column
+    notation: Mapping[str, dict[str, Any]]  # how text wrote a column, if not plainly
 
     @classmethod
     def learn(
@@ -178,12 +157,12 @@ class Encoder:
 
     @cached_property
     def weights(self) -> np.ndarray:
-        """What each output counts in a distance; 0 where another one says it all."""
+        """What each output counts in a distance; 0 if another one says the same."""
         return np.array([weight for c in self.columns if c is not None for weight in c.weights])
 
     @cached_property
     def counted(self) -> np.ndarray:
-        """The places of the outputs that count: they are the columns of an encoded row."""
+        """The outputs that are the columns of an encoded row."""
         return np.flatnonzero(self.weights > 0)
 
     @cached_property
@@ -218,21 +197,36 @@ class Encoder:
     def align(self, X: Any, *, name: str = "Detector") -> Table:
         """The table with the columns of the fit, in its order."""
         table = read_table(X, name=name)
-        columns = self._matched(table, name=name)
+        if self.names is not None and table.named:
+            return replace(table, columns=self._by_name(table, name=name))
+        if len(table.columns) != len(self.columns):
+            raise UserError(
+                f"X has {len(table.columns)} features, but {name} is expecting "
+                f"{len(self.columns)} features as input."
+            )
+        if self.names is not None or table.named:
+            has, was = ("has", "without") if table.named else ("does not have valid", "with")
+            warn(
+                ColumnMatchWarning(
+                    f"X {has} feature names, but {name} was fitted {was} feature names: columns "
+                    f"are matched by position."
+                )
+            )
+        names = zip(self.column_names, table.columns, strict=True)
+        columns = [Column(n, c.kind, c.values) for n, c in names]
         return replace(table, columns=columns, named=self.names is not None)
 
     def encode(self, X: Any) -> np.ndarray:
         """A table as encoded rows in single precision.  (n, d) -> (n, n_encoded)"""
-        plain = self.encode_plain(X)
-        if plain is not None:
+        if (plain := self.encode_plain(X)) is not None:
             return plain
         table = self.align(X)
         return self._weighted.of_table(table.columns, table.n_rows)
 
     def encode_plain(self, X: Any) -> np.ndarray | None:
-        """The same of a list of dicts or an array of numbers, without making a table of it.
+        """The same for a list of dicts or an array of numbers, without making a table.
 
-        None where the columns are not those of the fit, or a value has to be read with more care.
+        None if the columns are not those of the fit, or a value needs more careful reading.
         """
         return self._weighted.of_plain(X)
 
@@ -253,26 +247,6 @@ class Encoder:
     def _weighted(self) -> Encoding:
         names = None if self.names is None else list(self.names)
         return Encoding(list(self.columns), self.weights, np.float32, names)
-
-    def _matched(self, table: Table, *, name: str) -> list[Column]:
-        """The columns of the table in the order of the fit."""
-        if self.names is not None and table.named:
-            return self._by_name(table, name=name)
-        if len(table.columns) != len(self.columns):
-            raise UserError(
-                f"X has {len(table.columns)} features, but {name} is expecting "
-                f"{len(self.columns)} features as input."
-            )
-        if self.names is not None or table.named:
-            has, was = ("has", "without") if table.named else ("does not have valid", "with")
-            warn(
-                ColumnMatchWarning(
-                    f"X {has} feature names, but {name} was fitted {was} feature names: columns "
-                    f"are matched by position."
-                )
-            )
-        names = zip(self.column_names, table.columns, strict=True)
-        return [Column(n, c.kind, c.values) for n, c in names]
 
     def _by_name(self, table: Table, *, name: str) -> list[Column]:
         given = {column.name: column for column in table.columns}
@@ -323,10 +297,7 @@ class Encoder:
         return {n: c for n, c in found if isinstance(c, Category) and not c.boolean}
 
     def with_rare_names(self, rare: Mapping[str, Sequence[str]]) -> "Encoder":
-        """The same with these rare names in place of the present ones, by column.
-
-        A column that had an output for rare names keeps it: encoded rows keep their columns.
-        """
+        """The same with other rare names, by column; an output for rare names stays."""
 
         def changed(name: str, column: Learnt | None) -> Learnt | None:
             if name not in rare or not isinstance(column, Category):
@@ -350,7 +321,7 @@ class Encoder:
         return {
             "names": None if self.names is None else [str(name) for name in self.names],
             "dropped": {str(name): reason for name, reason in self.dropped.items()},
-            "columns": [None if c is None else _column_state(c.state()) for c in self.columns],
+            "columns": [None if c is None else c.state() for c in self.columns],
             "notation": dict(self.notation),
         }
 
@@ -394,52 +365,32 @@ def _listed(dropped: Mapping[str, str]) -> str:
     return "; ".join(f"{name!r}: {reason}" for name, reason in dropped.items())
 
 
-_FORMS = Schema(
-    'a list of "quantile", "standard" or both',
-    lambda value, sizes: value in (["quantile"], ["standard"], list(BOTH)),  # noqa: ARG005
-)
-_CYCLES = Schema(
-    'a list of "hour", "weekday", both or none',
-    lambda value, sizes: value in ([], ["hour"], ["weekday"], ["hour", "weekday"]),  # noqa: ARG005
-)
-_REASONS = Schema(
-    "a dict of strings",
-    lambda value, sizes: (  # noqa: ARG005
-        type(value) is dict and all(type(reason) is str for reason in value.values())
-    ),
-)
-_MARKS = {
-    "decimal": (",",),
-    "thousands": (".", ",", " ", "'"),
-    "dates": ("day first", "month first"),
-    "minus": ("behind", "brackets", "long"),
+_NOTATION = {
+    "decimal": word(","),
+    "thousands": word(".", ",", " ", "'"),
+    "dates": word("day first", "month first"),
+    "minus": word("behind", "brackets", "long"),
+    "missing": items(TEXT),
+    "unit": Schema("a short string", lambda value, sizes: type(value) is str and len(value) <= 8),  # noqa: ARG005
 }
-_LONGEST_UNIT = 8
 
 
-def _is_notation(value: Any) -> bool:
-    if type(value) is not dict or not set(value) <= {*_MARKS, "missing", "unit"}:
-        return False
-    words, unit = value.get("missing", []), value.get("unit", "")
-    if type(unit) is not str or len(unit) > _LONGEST_UNIT:
-        return False
-    known = all(value[mark] in some for mark, some in _MARKS.items() if mark in value)
-    return known and type(words) is list and all(type(w) is str for w in words)
+def _is_notation(value: Any, sizes: dict[str, int]) -> bool:
+    return type(value) is dict and all(
+        part in _NOTATION and _NOTATION[part].accepts(given, sizes) for part, given in value.items()
+    )
 
 
 _STATE = {
-    "names": either(word(None), TEXTS),
-    "dropped": _REASONS,
-    "columns": items(either(word(None), DICT), least=1),
-    "notation": Schema(
-        "a dict of notations",
-        lambda value, sizes: type(value) is dict and all(map(_is_notation, value.values())),  # noqa: ARG005
-    ),
+    "names": either(NONE, TEXTS),
+    "dropped": entries(TEXT),
+    "columns": items(either(NONE, DICT), least=1),
+    "notation": entries(Schema("a notation", _is_notation)),
 }
 _NUMBER = {
     "kind": word("number"),
     "unit": word("number", "duration"),
-    "forms": _FORMS,
+    "forms": word(["quantile"], ["standard"], list(BOTH)),
     "ranks": array_of(3, "knots"),
     "centre": NUMBER,
     "scale": POSITIVE,
@@ -447,7 +398,11 @@ _NUMBER = {
 }
 _COLUMNS: Mapping[str, Mapping[str, Schema]] = {
     "number": _NUMBER,
-    "date": {"kind": word("date"), "elapsed": DICT, "cycles": _CYCLES},
+    "date": {
+        "kind": word("date"),
+        "elapsed": DICT,
+        "cycles": word([], ["hour"], ["weekday"], ["hour", "weekday"]),
+    },
     "category": {
         "kind": word("category"),
         "frequent": TEXTS,
@@ -457,17 +412,6 @@ _COLUMNS: Mapping[str, Mapping[str, Schema]] = {
         "with_rare": FLAG,
     },
 }
-
-
-def _column_state(state: dict[str, Any]) -> dict[str, Any]:
-    """The state of a column, its knots and ranks as one array."""
-    if state["kind"] == "date":
-        return state | {"elapsed": _column_state(state["elapsed"])}
-    if state["kind"] == "category":
-        return state | {part: [str(n) for n in state[part]] for part in ("frequent", "rare")}
-    ranks = np.array([state["knots"], state["low"], state["high"]], dtype=np.float64)
-    others = {key: state[key] for key in state if key not in ("knots", "low", "high")}
-    return others | {"ranks": ranks}
 
 
 def _column(state: dict[str, Any]) -> Learnt:

@@ -1,11 +1,8 @@
-"""Learnt columns and their encodings: numbers by ranks and deviations, dates, and names.
+"""Learnt columns (numbers, dates, names), and all columns of a table encoded as one matrix.
 
-Each has `outputs`, what follows the column's name in the names of its outputs; `weights`, what each
-output counts in a distance between rows; `groups`, a number for each output, the same for those
-that rise together with the value; `reads`, the kind of column that its values are read as.
-
-`rank` and `deviation` are the formulas of one number: plain Python for a few of them, and part of
-compiled loops for many. `Encoding` has all columns of a table as one matrix.
+A learnt column has `outputs`, the suffixes of its output names; `weights`, what each output counts
+in a distance between rows; `groups`, equal for outputs that rise together with the value; `reads`,
+the kind of column that its values are read as.
 """
 
 import math
@@ -32,7 +29,7 @@ LINEAR = 8.0  # robust deviations: beyond, standard values grow by their logarit
 JUMP = 4.0  # robust deviations from a value that never varied to any other one
 KNOT, GAP, HIGH, RISE, AT = range(5)  # of a column's ranks
 CENTRE, SCALE, WIDTH, CONSTANT, MOST = range(5)  # of a column's scale
-WEIGHTS, IF_MISSING = 5, 8  # after these: what outputs count, and what they are if it is missing
+WEIGHTS, IF_MISSING = 5, 8  # after these: what outputs count, and what they are if missing
 RANK, DEVIATION, MISSING = range(3)  # outputs
 FIRST, LAST = 3, 4  # after their places: a column's first and last knot
 RANK_WEIGHT = 12**0.5
@@ -50,41 +47,28 @@ _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Su
 class Number:
     """Numbers as ranks in [0, 1], on a robust standard scale, or both.
 
-    Attributes
-    ----------
-    unit : {"number", "date", "duration"}
-    forms : list of {"quantile", "standard"}
-        The outputs, in this order; one more says where a value is missing if training had any.
-    knots, low, high : list of float
-        At most `KNOTS` values of training in order, and the ranks of the first and last row that
-        has each of them, as fractions.
-    centre, scale : float
-        The median, and the range between the quartiles over 1.349; where this is 0, the median
-        distance of the other values from the median.
-    with_missing : bool
-        Whether training had missing values.
+    Where training had missing values, one more output says that a value is missing.
     """
 
-    unit: str
-    forms: list[str]
-    knots: list[float]
-    low: list[float]
-    high: list[float]
-    centre: float
-    scale: float
+    unit: str  # "number", "date" or "duration"
+    forms: list[str]  # "quantile", "standard"
+    knots: list[float]  # at most `KNOTS` values of training, in order
+    low: list[float]  # the rank, as a fraction, of the first row with each of them
+    high: list[float]  # and of the last one
+    centre: float  # the median
+    scale: float  # the interquartile range / 1.349; if 0, the median distance of other values
     with_missing: bool
 
     kind = "number"
 
     @classmethod
     def learn(cls, column: Column, *, unit: str, forms: list[str]) -> Self:
-        """Learn from the values that are there: at least one."""
+        """Learn from values of which at least one is not missing."""
         values = column.numbers(unit)
         x = np.sort(values[~np.isnan(values)])
         last = len(x) - 1
-        first_of = np.flatnonzero(np.concatenate([[True], x[1:] != x[:-1]]))
-        chosen = first_of
-        if len(first_of) > KNOTS:
+        chosen = np.concatenate([[True], x[1:] != x[:-1]])
+        if np.count_nonzero(chosen) > KNOTS:
             chosen = np.round(np.linspace(0, last, KNOTS)).astype(int)
         knots = np.unique(x[chosen])
         low = np.searchsorted(x, knots, side="left") / max(last, 1)
@@ -123,7 +107,10 @@ class Number:
         return [0] * len(self.forms) + [1] * self.with_missing
 
     def state(self) -> dict[str, Any]:
-        return asdict(self) | {"kind": self.kind}
+        """The parts of a model file; knots and their ranks are one array."""
+        parts = ("unit", "forms", "centre", "scale", "with_missing", "kind")
+        ranks = np.array([self.knots, self.low, self.high], dtype=np.float64)
+        return {part: getattr(self, part) for part in parts} | {"ranks": ranks}
 
     def missing(self, form: str) -> float:
         """Where a missing value is: at the median, or outside all of training."""
@@ -140,12 +127,12 @@ class Number:
 
     @property
     def scales(self) -> tuple[float, ...]:
-        """What `deviation` takes."""
+        """The centre, a deviation, the range, 1 if training had one value, the most deviations."""
         return self.centre, self.scale, self.width, float(len(self.knots) == 1), LARGEST
 
     @cached_property
     def ranks(self) -> np.ndarray:
-        """What `rank` takes: knots, gaps, ranks of the last row on each, rises, and the knot's."""
+        """By knot: its value, the gap to the next, its last row's rank, the rise, its own rank."""
         knots, low, high = map(np.array, (self.knots, self.low, self.high))
         at = (low + high) / 2
         at[[0, -1]] = 0, 1
@@ -175,18 +162,14 @@ class Number:
 class Date:
     """Elapsed seconds as a `Number`, then (sin, cos) of the hour and of the weekday.
 
-    Attributes
-    ----------
-    elapsed : Number
-    cycles : list of {"hour", "weekday"}
-        The hour where the time of day varies in training, the weekday where a week is spanned.
+    The hour counts if the time of day varies in training, the weekday if a week is spanned.
     """
 
     elapsed: Number
-    cycles: list[str]
+    cycles: list[str]  # "hour", "weekday"
 
     kind = "date"
-    reads = "date"  # the kind of column that the values are read as
+    reads = "date"
 
     @property
     def number(self) -> Number:
@@ -194,7 +177,7 @@ class Date:
 
     @classmethod
     def learn(cls, column: Column, *, forms: list[str]) -> Self:
-        """Learn from the dates that are there: at least one."""
+        """Learn from dates of which at least one is not missing."""
         x = column.numbers("date")
         x = x[~np.isnan(x)]
         has = {"hour": np.ptp(x % _DAY) > 0, "weekday": np.ptp(x) >= _WEEK}
@@ -245,27 +228,13 @@ class Date:
 
 @dataclass(frozen=True)
 class Category:
-    """Names as outputs of 0 and 1, with rare names pooled and new ones at `FAR`.
+    """Names as outputs of 0 and 1, with rare names pooled and new ones at `FAR`."""
 
-    Attributes
-    ----------
-    frequent : list of str
-        The names that have an output of their own, the most frequent first.
-    rare : list of str
-        The names of training that share one output.
-    with_missing : bool
-        Whether training had missing values, which then have an output; else they are new.
-    boolean : bool
-        Whether the names are "False" and "True", which 0 and 1 are read as.
-    with_rare : bool
-        Whether rare names have an output although none is left.
-    """
-
-    frequent: list[str]
-    rare: list[str]
-    with_missing: bool
-    boolean: bool = False
-    with_rare: bool = False
+    frequent: list[str]  # each with its own output, the most frequent first
+    rare: list[str]  # the names of training that share one output
+    with_missing: bool  # whether training had missing values; else they count as new
+    boolean: bool = False  # whether the names are "False" and "True"; 0 and 1 are read so
+    with_rare: bool = False  # whether rare names have an output although none is left
 
     kind = "category"
     number = None
@@ -277,7 +246,7 @@ class Category:
         with_missing = counts.total() < len(column.values)
         names = sorted(counts, key=lambda name: (-counts[name], name))
         frequent = [name for name in names[:max_categories] if counts[name] >= min_count]
-        if column.kind == "boolean":  # two names are never too many, nor a truth too rare
+        if column.kind == "boolean":  # both names count, however rare one is
             frequent = sorted(names)
         return cls(frequent, names[len(frequent) :], with_missing, column.kind == "boolean")
 
@@ -296,11 +265,11 @@ class Category:
         return [NAME_WEIGHT] * len(self.outputs)
 
     @property
-    def groups(self) -> list[int]:  # each output is one of its own
+    def groups(self) -> list[int]:
         return list(range(len(self.outputs)))
 
     def places(self, names: Sequence[str | None]) -> np.ndarray:
-        """The only output that is not 0 for each name; None is a missing one.  (n,) -> (n,)"""
+        """The only output that is not 0 for each name; None is missing.  (n,) -> (n,)"""
         new, place = self._place_of
         return np.array([place.get(name, new) for name in names], np.intp)
 
@@ -311,32 +280,27 @@ class Category:
 
     @cached_property
     def heights(self) -> np.ndarray:
-        """What each output is where it is not 0."""
+        """The value of each output where it is not 0."""
         return np.append(np.ones(len(self.outputs) - 1), FAR)
 
     @cached_property
     def _place_of(self) -> tuple[int, dict[str | None, int]]:
-        """The output of new names, and that of each other one."""
+        """The output of new names, and of each known one."""
         new = len(self.outputs) - 1
         place: dict[str | None, int] = {name: i for i, name in enumerate(self.frequent)}
         place |= dict.fromkeys(self.rare, len(self.frequent))
         return new, place | ({None: new - 1} if self.with_missing else {})
 
     def state(self) -> dict[str, Any]:
-        return asdict(self) | {"kind": self.kind}
+        names = {part: [str(n) for n in getattr(self, part)] for part in ("frequent", "rare")}
+        return asdict(self) | names | {"kind": self.kind}
 
     def described(self, output: int, value: float) -> str:
-        """As of a `Number`.
-
-        Examples
-        --------
-        >>> Category(["flat", "round"], [], with_missing=False).described(1, 1.0)
-        '= round'
-        """
-        name, yes = self.outputs[output], value > 0.5
-        if output < len(self.frequent):
-            return f"= {name[1:]}" if yes else f"is not {name[1:]}"
-        return f"is {name[1:]}" if yes else f"is not {name[1:]}"
+        """As of a `Number`."""
+        name = self.outputs[output][1:]
+        if value <= 0.5:
+            return f"is not {name}"
+        return f"= {name}" if output < len(self.frequent) else f"is {name}"
 
     def text(self, outputs: np.ndarray) -> str:
         """As of a `Number`."""
@@ -376,7 +340,7 @@ def _of_deviation(column: Number, value: float) -> float:
 
 
 def _shown(x: float, *, within: float) -> float:
-    """The shortest number so near to `x`, of at most six digits, or all before the point."""
+    """The shortest number near enough to `x`, of at most six digits, or all before the point."""
     x = min(max(x, -LARGEST), LARGEST)
     for digits in range(1, 7):
         short = float(f"{x:.{digits}g}")
@@ -401,11 +365,9 @@ def _turn(seconds: Any, cycle: str, xp: Any) -> Any:
 
 @shared
 def rank(x: Any, ranks: Any, first: int, last: int, width: Any) -> Any:
-    """The interpolated rank; beyond the range of training towards -1 and 2, never arriving.
+    """The interpolated rank; beyond the range of training it approaches -1 and 2.
 
-    `ranks` has a column for each knot: the knot, the gap to the next, the rank of the last row on
-    it, how ranks rise to the next, and the knot's own. The knots that count go from `first` to
-    `last`.
+    `ranks` are as in `Number.ranks`; the knots of the column go from `first` to `last`.
     """
     if x < ranks[KNOT, first]:
         return -beyond(ranks[KNOT, first] - x, width)
@@ -438,8 +400,7 @@ def beyond(distance: Any, width: Any) -> Any:
 def deviation(x: Any, scale: Any) -> Any:
     """Robust deviations from the centre, by their logarithm where they are large.
 
-    `scale` has the centre, the size of a deviation, the range of training, 1 where training had one
-    value, and the most deviations that count.
+    `scale` is as in `Number.scales`.
     """
     z = (x - scale[CENTRE]) / scale[SCALE]
     size = abs(z) if abs(z) < scale[MOST] else scale[MOST]
@@ -482,12 +443,12 @@ def _encode(X: Any, bits: Any, knots: Any, scales: Any, places: Any, out: Any) -
 
 @compiled
 def encode_in_single(X: Any, bits: Any, knots: Any, scales: Any, places: Any, out: Any) -> None:
-    """Columns of numbers, a row of `X` each, to their outputs, which are columns of `out`.
+    """Encode columns of numbers, rows of `X`, as columns of `out`.
 
-    `bits` are those of `X` as int64, `knots` the ranks of all columns side by side. Of each column,
-    `places` say where the rank, the deviation and the 1 of a missing value go (-1: nowhere), and
-    its first and last knot; `scales` have what `deviation` takes, then the weights of the
-    three outputs, then what the first two are for a missing value.
+    `bits` is `X` viewed as int64, `knots` the ranks of all columns joined. For each column,
+    `places` has the outputs of rank, deviation and missing (-1: none), then its first and last
+    knot; `scales` has what `deviation` takes, the weights of the three outputs, and the values of
+    the first two for a missing number.
     """
     _encode(X, bits, knots, scales, places, out)
 
@@ -499,31 +460,21 @@ def encode_in_double(X: Any, bits: Any, knots: Any, scales: Any, places: Any, ou
 
 
 class Numbers(NamedTuple):
-    """All columns of numbers, and the time elapsed of dates."""
+    """All columns of numbers, and the time elapsed of dates, as `encode_in_single` takes them."""
 
     sources: list[int]
     reads: list[str]
-    ranks: tuple[np.ndarray, np.ndarray]
+    knots: np.ndarray
     scales: np.ndarray
-    outputs: tuple[np.ndarray, ...]
+    places: np.ndarray
 
 
 class Encoding:
-    """Learnt columns side by side as a matrix, each row for itself to the last bit.
+    """The rows of a table as a matrix; a row's bits do not depend on the other rows.
 
-    Parameters
-    ----------
-    columns : sequence of Number, Category, Date or None
-        None is a column that was dropped.
-    weights : ndarray of shape (n_outputs,)
-        What each output is multiplied by; those of 0 are left out.
-    dtype : type
-        Of the matrix.
-    names : list of str, default=None
-        The columns' names, where they have some.
+    Columns of None were dropped. Outputs are multiplied by their weights, and left out where these
+    are 0.
 
-    Examples
-    --------
     >>> size = Number.learn(column_of("size", np.array([1.0, 2.0, 4.0])), unit="number",
     ...                     forms=["quantile"])
     >>> encoding = Encoding([size], np.ones(1), np.float32)
@@ -564,27 +515,25 @@ class Encoding:
         return int(np.count_nonzero(self._weights))
 
     def of_plain(self, X: Any) -> np.ndarray | None:
-        """The matrix of a list of dicts or an array of numbers, of which no table is made.
+        """The matrix of a list of dicts or an array of numbers, without making a table.
 
-        None where it is something else, its columns are not those of training, or a value is not
-        plain and must be read with more care.
+        None for anything else, if the columns are not those of training, or if a value needs more
+        careful reading.
         """
         if isinstance(X, np.ndarray):
             fits = X.ndim == 2 and X.shape[1] == len(self._columns) and len(X)
-            return self._of_array(X) if fits and self._names is None else None
+            if not fits or self._names is not None or X.dtype.kind not in "iuf":
+                return None
+            if set(self.numbers.reads) != {"number"} or self.categories:
+                return None
+            return self._matrix(len(X), _bounded(X.T[self.numbers.sources]), [])
         if not isinstance(X, list) or not X or type(X[0]) is not dict or self._names is None:
             return None
         if not all(type(row) is dict and row.keys() == self._named for row in X):
             return None
-        return self._of_dicts(X)
+        return self._of_dicts(X, self._names)
 
-    def _of_array(self, X: np.ndarray) -> np.ndarray | None:
-        if X.dtype.kind not in "iuf" or set(self.numbers.reads) != {"number"} or self.categories:
-            return None
-        return self._matrix(len(X), _bounded(X.T[self.numbers.sources]), [])
-
-    def _of_dicts(self, X: list[dict[str, Any]]) -> np.ndarray | None:
-        """The matrix of rows with these columns, all of them."""
+    def _of_dicts(self, X: list[dict[str, Any]], column_names: list[str]) -> np.ndarray | None:
         numbers_of, names_of = self._values
         numbers = list(chain.from_iterable(map(numbers_of, X)))
         if not _NUMBERS.issuperset(map(type, numbers)):
@@ -598,8 +547,14 @@ class Encoding:
             return None
         by_column = _bounded(by_column)
         if self.dates:
-            there, sources = iter(by_column), self.numbers.sources
-            columns = [self._elapsed(j, X) if j in self.dates else next(there) for j in sources]
+            columns, others = [], iter(by_column)
+            for j in self.numbers.sources:
+                if j in self.dates:
+                    date = column_names[j]
+                    dates = column_of(date, objects([row[date] for row in X]))
+                    columns.append(dates.numbers("date"))
+                else:
+                    columns.append(next(others))
             by_column = np.array(columns)
         out = self._matrix(len(X), by_column, None)
         for own, (category, known, new) in zip(names, self._known, strict=True):
@@ -608,18 +563,11 @@ class Encoding:
                 out[i, place] = height
         return out
 
-    def _elapsed(self, j: int, X: list[dict[str, Any]]) -> np.ndarray:
-        assert self._names is not None  # dicts have names
-        name = self._names[j]
-        return column_of(name, objects([row[name] for row in X])).numbers("date")
-
     def _matrix(self, n: int, numbers: Any, coded: list[Coded] | None) -> np.ndarray:
-        """From numbers by column, and for each column of names codes and the output of each.
-
-        Without codes, names are left out.
-        """
-        out = np.zeros((n, self.n_outputs), self._dtype)  # row by row
+        """From numbers by column, and by column of names codes and their outputs, unless None."""
+        out = np.zeros((n, self.n_outputs), self._dtype)
         encode = encode_in_single if self._dtype == np.float32 else encode_in_double
+        learnt = self.numbers[2:]
         is_matrix = isinstance(numbers, np.ndarray)
         placed = [
             (codes, places[output], heights[output])
@@ -634,7 +582,7 @@ class Encoding:
                 if len(numbers):
                     whole = is_matrix and some == slice(0, n)
                     X = numbers if whole else np.array([column[some] for column in numbers])
-                    encode(X, X.view(np.int64), *self._learnt, out[some])
+                    encode(X, X.view(np.int64), *learnt, out[some])
                 for codes, places, heights in placed:
                     code = codes[some]
                     out[np.arange(start, some.stop), places[code]] = heights[code]
@@ -651,13 +599,13 @@ class Encoding:
 
     @cached_property
     def _values(self) -> tuple[Callable[[dict[str, Any]], Any], ...]:
-        """Of a row that is a dict its numbers, and its names, in the order of the columns."""
+        """Functions from a dict to its numbers and to its names, in the order of the columns."""
         numbers = [j for j in self.numbers.sources if j not in self.dates]
         return _getter(self._names, numbers), _getter(self._names, [j for j, *_ in self.categories])
 
     @cached_property
     def _known(self) -> list[tuple[Category, dict[str | None, Output], Output]]:
-        """Each column of names with the only output that is not 0 for each, and for new ones."""
+        """Each column of names, with the output of each known name and of new ones."""
         found = []
         for _, category, (places, heights) in self.categories:
             outputs = list(zip(places.tolist(), heights.tolist(), strict=True))
@@ -670,7 +618,7 @@ class Encoding:
 
     @cached_property
     def _placed(self) -> list[tuple[int, Learnt, np.ndarray, np.ndarray]]:
-        """Each column that is kept: where its outputs go (-1: nowhere), and what they count."""
+        """Each column that was not dropped, the places of its outputs (-1: none) and weights."""
         counts = self._weights > 0
         place, end, placed = np.where(counts, np.cumsum(counts) - 1, -1), 0, []
         for j, column in enumerate(self._columns):
@@ -682,35 +630,36 @@ class Encoding:
     @cached_property
     def numbers(self) -> Numbers:
         """The columns of numbers, and the time elapsed of dates."""
-        sources, reads, tables, scales, outputs = [], [], [], [], []
+        sources, reads, knots, scales, places, first = [], [], [], [], [], 0
         for j, column, place, weight in self._placed:
-            if column.number is not None:
-                sources.append(j)
-                reads.append(column.reads)
-                tables.append(column.number.ranks)
-                scales.append(column.number.scales)
-                outputs.append(_outputs(column.number, place, weight))
-        first = np.cumsum([0, *(table.shape[1] for table in tables)])
-        ranks = np.concatenate(tables, axis=1) if tables else np.empty((5, 0))
-        placed = tuple(np.array(part) for part in zip(*outputs, strict=True))
+            number = column.number
+            if number is None:
+                continue
+            outputs, weights, missing = [-1, -1, -1], [0.0, 0.0, 1.0], [0.0, 0.0]
+            forms = [*number.forms, *["missing"] * number.with_missing]
+            for form, at, counts in zip(forms, place, weight, strict=False):  # circles come after
+                output = {"quantile": RANK, "standard": DEVIATION, "missing": MISSING}[form]
+                outputs[output], weights[output] = int(at), float(counts)
+                if output != MISSING:
+                    missing[output] = number.missing(form) * float(counts)
+            last = first + len(number.knots) - 1
+            sources.append(j)
+            reads.append(column.reads)
+            knots.append(number.ranks)
+            scales.append([*number.scales, *weights, *missing])
+            places.append([*outputs, first, last])
+            first = last + 1
         return Numbers(
             sources=sources,
             reads=reads,
-            ranks=(ranks, first),
-            scales=np.array(scales),
-            outputs=placed,
+            knots=np.concatenate([np.empty((AT + 1, 0)), *knots], axis=1),
+            scales=np.array(scales).reshape(len(sources), IF_MISSING + MISSING),
+            places=np.array(places, dtype=np.int64).reshape(len(sources), LAST + 1),
         )
 
     @cached_property
-    def _learnt(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What `encode_in_single` takes: knots, scales and places."""
-        (knots, first), (places, weights, missing) = self.numbers.ranks, self.numbers.outputs
-        scales = np.column_stack([self.numbers.scales, weights, missing])
-        return knots, scales, np.column_stack([places, first[:-1], first[1:] - 1])
-
-    @cached_property
     def categories(self) -> list[tuple[int, Category, tuple[np.ndarray, np.ndarray]]]:
-        """Each column of names, where its outputs go, and what they are."""
+        """Each column of names, and the places and values of its outputs."""
         return [
             (j, column, (place, column.heights * weight))
             for j, column, place, weight in self._placed
@@ -719,7 +668,7 @@ class Encoding:
 
     @cached_property
     def dates(self) -> dict[int, tuple[Date, np.ndarray, np.ndarray]]:
-        """The columns of dates, where their circles go, and what these count."""
+        """The columns of dates, and the places and weights of their circles."""
         found = {}
         for j, column, place, weight in self._placed:
             if isinstance(column, Date):
@@ -729,7 +678,7 @@ class Encoding:
 
 
 def _getter(names: list[str] | None, places: list[int]) -> Callable[[dict[str, Any]], Any]:
-    """The function from a row that is a dict to the values of some columns."""
+    """A function from a dict to the values of some columns."""
     wanted = [] if names is None else [names[j] for j in places]
     return itemgetter(*wanted) if len(wanted) > 1 else lambda row: [row[n] for n in wanted]
 
@@ -739,17 +688,3 @@ def _bounded(columns: Any) -> np.ndarray:
     np.maximum(X, -LARGEST, out=X)
     np.minimum(X, LARGEST, out=X)
     return X
-
-
-def _outputs(
-    number: Number, place: np.ndarray, weight: np.ndarray
-) -> tuple[list[int], list[float], list[float]]:
-    """Of rank, deviation and missing: where they go, what they count, and are where missing."""
-    places, weights, missing = [-1, -1, -1], [0.0, 0.0, 1.0], [0.0, 0.0]
-    forms = [*number.forms, *["missing"] * number.with_missing]
-    for form, at, counts in zip(forms, place, weight, strict=False):  # circles come after
-        output = {"quantile": RANK, "standard": DEVIATION, "missing": MISSING}[form]
-        places[output], weights[output] = int(at), float(counts)
-        if output != MISSING:
-            missing[output] = number.missing(form) * float(counts)
-    return places, weights, missing

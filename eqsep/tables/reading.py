@@ -1,12 +1,6 @@
 """Tables as they arrive: every library's frame, array or list as named columns.
 
-In a `Column`, numbers, truths, dates and durations are floats with NaN where missing: dates are
-seconds since 1970 (UTC where a time zone is known), durations are seconds. Text is strings, with
-None where missing; a mixed column holds objects of several types until somebody says what they
-should be.
-
-Nothing here imports pandas, polars or pyarrow, but for types: a frame is known by the library its
-type comes from, and asked for its columns in that library's own words.
+Nothing here imports pandas or polars: a frame is recognised by the library that its type is from.
 """
 
 import datetime as dt
@@ -24,7 +18,7 @@ from functools import cached_property
 from hashlib import blake2b
 from numbers import Real
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -36,23 +30,23 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 NAME_WEIGHT = 3**0.5  # what a difference between two names counts in a distance between rows
-_FEW = 5000  # rows, whose texts are told apart as fast by Python
-LARGEST = 1e300  # infinity counts as this: beyond every number, yet of finite differences
-_MISSING_TYPES = {"NoneType", "NAType", "NaTType"}  # by name: pandas need not be there
+_FEW = 5000  # rows whose distinct texts Python finds as fast as pyarrow
+LARGEST = 1e300  # infinity counts as this: beyond every number, with finite differences
+_MISSING_TYPES = {"NoneType", "NAType", "NaTType"}  # by name: pandas need not be installed
 _MIDNIGHT = dt.datetime.min
 _KINDS = {"number": "numbers", "boolean": "truth values", "date": "dates", "duration": "durations"}
 _TRUTHS = {"0": "False", "1": "True", "false": "False", "true": "True"}
 _ALSO_READ = {("boolean", "number"), ("number", "duration")}
 NOTATION = b"eqsep.notation"  # in the metadata of a field: how text wrote the values
 PLAINLY = {NOTATION: b"{}"}
-MOST_CELLS = 2**28  # numbers that a sparse matrix is made dense to
-LARGE, AT_ONCE = 40_000_000, 4_000_000  # those that are learnt in batches, and those of a batch
+MOST_CELLS = 2**28  # numbers of a sparse matrix made dense
+LARGE, AT_ONCE = 40_000_000, 4_000_000  # numbers that are learnt in batches, and of a batch
 NUMERIC = ("number", "date", "duration")  # kinds of columns
-SMALL_SAMPLE = 1000  # rows of which a fit to batches holds all values, at least
+SMALL_SAMPLE = 1000  # rows that a fit to batches holds at least
 
 
 class UnreadableError(UserError):
-    """A value that cannot be read as those of its column in training; `row` is its place."""
+    """A value that cannot be read like those of its column in training; `row` is its place."""
 
     def __init__(self, message: str, *, row: int = 0, **rest: Any) -> None:
         super().__init__(message, **rest)
@@ -61,27 +55,31 @@ class UnreadableError(UserError):
 
 @dataclass(frozen=True)
 class Column:
-    """A named column: `kind` is "number", "boolean", "date", "duration", "text" or "mixed"."""
+    """A named column: `kind` is "number", "boolean", "date", "duration", "text" or "mixed".
+
+    Numbers, truth values, dates (seconds since 1970, in UTC if they have a time zone) and
+    durations (seconds) are floats, NaN where missing; text is strings, None where missing. A mixed
+    column holds objects of several types.
+    """
 
     name: str
     kind: str
     values: np.ndarray
     categorical: bool = field(default=False, repr=False)  # names, whatever they look like
-    notation: dict[str, Any] | None = field(default=None, repr=False)  # of a file's text
+    notation: dict[str, Any] | None = field(default=None, repr=False)  # how text wrote it
     derived_from: str | None = field(default=None, repr=False)  # the column it was computed from
 
     @classmethod
     def coded(
         cls, name: str, names: list[str | None], rows: np.ndarray, *, categorical: bool = False
     ) -> "Column":
-        """A column of text, from its distinct texts and the place of each row's among them.
+        """A column of text, from its distinct texts and the place of each row's text among them.
 
-        Its values are made when they are asked for.
+        Its values are made on first use.
         """
-        column = object.__new__(cls)
-        known = {"name": name, "kind": "text", "categorical": categorical}
-        known |= {"notation": None, "derived_from": None}
-        vars(column).update(known, _distinct=(names, rows))  # nobody looks for them again
+        column = cls(name, "text", rows, categorical)
+        del vars(column)["values"]
+        vars(column)["_distinct"] = names, rows
         return column
 
     def __getattr__(self, name: str) -> Any:
@@ -110,7 +108,7 @@ class Column:
             if not self.is_empty:
                 raise UserError(
                     f"Column {self.name!r} held {_KINDS[kind]} in training and holds "
-                    f"{_KINDS[self.kind]} now. Convert it, or fit anew."
+                    f"{_KINDS[self.kind]} now. Convert it, or fit again."
                 )
             return self.values
         read = (self._read(row, kind) for row in range(len(self.values)))
@@ -127,9 +125,9 @@ class Column:
         return [None if v != v else write(v) for v in self.values.tolist()]
 
     def names(self, *, truths: bool = False) -> tuple[list[str | None], np.ndarray]:
-        """The distinct texts, None for missing ones, and the place of each row's text among them.
+        """The distinct texts, None if missing, and the place of each row's text among them.
 
-        With `truths`, 0, 1, "false", "TRUE", … are called "False" and "True".
+        With `truths`, 0, 1, "false", "TRUE", … are named "False" and "True".
         """
         names, rows = self._distinct
         if truths and self.kind != "boolean":
@@ -143,7 +141,7 @@ class Column:
         return Counter({name: n for name, n in zip(names, times, strict=True) if name is not None})
 
     def share_of_new(self) -> float:
-        """Good and Turing's estimate of the chance that the next name is one never seen."""
+        """Good and Turing's estimate of the probability that the next name is new."""
         counts = self.counts()
         return sum(count == 1 for count in counts.values()) / max(counts.total(), 1)
 
@@ -153,7 +151,7 @@ class Column:
         if len(texts) <= _FEW:
             place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
             return list(place), np.array([place[text] for text in texts], dtype=np.intp)
-        import pyarrow as pa  # a second, with the pandas that it imports: many rows alone wait
+        import pyarrow as pa  # takes a second, with the pandas that it imports
 
         found = pa.array(texts, pa.large_string()).dictionary_encode(null_encoding="encode")
         return found.dictionary.to_pylist(), found.indices.to_numpy().astype(np.intp)
@@ -176,9 +174,6 @@ class Column:
 def column_of(name: str, values: np.ndarray, *, categorical: bool = False) -> Column:
     """A NumPy array of any type as a column; `categorical` values are names whatever their type.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> column_of("size", np.array([1, None, 2.5], dtype=object))
     Column(name='size', kind='number', values=array([1. , nan, 2.5]))
     """
@@ -208,10 +203,10 @@ def _column(name: str, values: np.ndarray) -> Column:
 
 
 def _object_column(name: str, values: list[Any]) -> Column:
-    """A column of Python objects: of the one kind that all of them are, or mixed."""
+    """A column of Python objects: of their kind if they share one, else mixed."""
     types = set(map(type, values))
-    if types <= {float, int}:  # the most frequent column
-        with suppress(OverflowError):  # an integer beyond all floats: it is bounded below
+    if types <= {float, int}:  # the most frequent case
+        with suppress(OverflowError):  # an integer beyond all floats is bounded below
             return Column(name, "number", _bounded(np.array(values, dtype=float)))
     gone = {t for t in types if t.__name__ in _MISSING_TYPES}
     for t in types - gone:
@@ -253,7 +248,7 @@ def _bounded(values: np.ndarray) -> np.ndarray:
         return values.astype(np.float64)
     values = values.astype(np.float64, copy=False)
     if values.min(initial=0) >= -LARGEST and values.max(initial=0) <= LARGEST:
-        return values  # as it came: most columns are neither missing nor infinite anywhere
+        return values  # most columns have no missing and no infinite value
     return np.asarray(np.clip(values, -LARGEST, LARGEST))
 
 
@@ -294,13 +289,11 @@ _READERS: dict[str, Callable[[Any], float]] = {
 
 
 def text_of(value: Any) -> str:
-    """How a single value is named: 1 and 1.0 alike, whatever type a missing neighbour made it."""
-    for types, kind in _KIND_OF_TYPES:
-        if isinstance(value, types):
-            if kind == "text":
-                return str(value)
-            return WRITERS[kind](_READERS["number" if kind == "boolean" else kind](value))
-    raise UserTypeError(f"{value!r} has no name")  # pragma: no cover  refused at the door
+    """The name of a value: the same for 1 and 1.0."""
+    kind = _kind_of_type(type(value), "")
+    if kind == "text":
+        return str(value)
+    return WRITERS[kind](_READERS["number" if kind == "boolean" else kind](value))
 
 
 def truth_of(name: str) -> str:
@@ -324,33 +317,16 @@ WRITERS: dict[str, Callable[[float], str]] = {
 }
 
 
-_NO_COLUMN = Column("", "number", np.empty(0))
-
-
-# Tables
-
-
 @dataclass(frozen=True)
 class RowGroups:
-    """Which rows belong together: the group of each row, and its time, neither a value of it.
+    """Which rows belong together: the group and the time of each row."""
 
-    Attributes
-    ----------
-    group : ndarray of uint64
-        A hash of the name of each row's group; 0 where there are no groups.
-    time : ndarray of float64
-        0 where there are no times.
-    columns : tuple of str or None
-        The names of the two columns: "" where values were passed beside the table, None where none
-        were.
-    """
-
-    group: np.ndarray
-    time: np.ndarray
-    columns: tuple[str | None, str | None]
+    group: np.ndarray  # uint64: a hash of the group's name; 0 without groups
+    time: np.ndarray  # float64: 0 without times
+    columns: tuple[str | None, str | None]  # the names of both; "" if not from the table
 
     def take(self, rows: np.ndarray) -> "RowGroups":
-        """Those of some rows."""
+        """Some of the rows, by position."""
         return RowGroups(self.group[rows], self.time[rows], self.columns)
 
     @classmethod
@@ -365,19 +341,16 @@ class RowGroups:
 
 @dataclass(frozen=True)
 class Table:
-    """The columns of a table; `named` says whether the names are the caller's own.
-
-    Beside them are the groups of the rows, and what each row counts: None is 1.
-    """
+    """The columns of a table, with the groups and weights of its rows."""
 
     columns: list[Column]
-    named: bool
+    named: bool  # whether the caller named the columns
     n_rows: int
     groups: RowGroups | None = None
-    weight: np.ndarray | None = None
+    weight: np.ndarray | None = None  # None: all rows count 1
 
     def take(self, rows: np.ndarray) -> "Table":
-        """Some of the rows, by position; a dropped column need not have any."""
+        """Some of the rows, by position; a dropped column may be empty."""
         columns = [
             replace(c, values=c.values[rows] if len(c.values) else c.values) for c in self.columns
         ]
@@ -390,15 +363,12 @@ class Table:
         return None if self.weight is None else self.weight[rows]
 
     def contents(self, columns: Sequence[int], kinds: Sequence[str]) -> np.ndarray:
-        """The values of some columns as numbers, equal where they are; names by a checksum.
-
-        Each is read as a column of its kind in `kinds`, whatever its type is here.
-        """
+        """The values of some columns, read as these kinds, as numbers; names by a checksum."""
         out = np.empty((self.n_rows, len(columns)))
         for j, (at, kind) in enumerate(zip(columns, kinds, strict=True)):
             column = self.columns[at]
             values = column.numbers(kind) if kind in NUMERIC else _checksums(column, kind)
-            out[:, j] = values if len(values) else np.nan  # an id need not be there any more
+            out[:, j] = values if len(values) else np.nan  # a column of ids may be absent
         return np.where(np.isnan(out), np.nan, out)  # one NaN for all: hashes look at the bits
 
 
@@ -408,9 +378,8 @@ def _checksums(column: Column, kind: str) -> np.ndarray:
     return np.array(sums, dtype=float).take(rows)
 
 
-@dataclass(frozen=True)
-class _Coded:
-    """The distinct texts of a column, and the place of each row's among them."""
+class _Coded(NamedTuple):
+    """The distinct texts of a column, and the place of each row's text among them."""
 
     names: list[str | None]
     rows: np.ndarray
@@ -421,17 +390,11 @@ _Pieces = tuple[list[Any], Sequence[_Values], set[int], int]  # names, values, c
 
 
 def read_table(X: Any, *, name: str) -> Table:
-    """The columns of the table `X`, refused where it has no rows, no columns or two of a name.
+    """A frame, Arrow table, array, or list of rows or dicts as a `Table`.
 
-    Parameters
-    ----------
-    X : frame of pandas or polars, table of pyarrow, array, or list of rows or of dicts
-        A `Table` is returned as it is.
-    name : str
-        Who asks, for the messages.
+    Refuses one without rows or columns, or with two columns of one name. `name` is the caller, for
+    the messages.
 
-    Examples
-    --------
     >>> table = read_table([{"size": 1, "shape": "round"}, {"size": 2}], name="TableEncoder")
     >>> [(column.name, column.kind) for column in table.columns]
     [('size', 'number'), ('shape', 'text')]
@@ -461,7 +424,7 @@ def read_table(X: Any, *, name: str) -> Table:
     twice = [n for n, count in Counter(names).items() if count > 1]
     if twice:
         raise UserError(f"{name} expects every column name once, got {twice} twice. Rename them.")
-    columns: list[Column] = [_NO_COLUMN] * len(values)
+    columns: dict[int, Column] = {}
     written = _notations(X)
 
     def make(some: slice) -> None:
@@ -474,19 +437,14 @@ def read_table(X: Any, *, name: str) -> Table:
             columns[i] = replace(column, notation=written[n]) if n in written else column
 
     in_threads(make, len(values), steps=n_rows * len(values))
-    return Table(columns, named, n_rows)
+    return Table([columns[i] for i in range(len(values))], named, n_rows)
 
 
 def with_groups(table: Table, groups: Any = None, time: Any = None) -> Table:
-    """The table with the group and the time of each row, which are no longer columns of it.
+    """The table with the group and time of each row, given as values or as names of its columns.
 
-    Parameters
-    ----------
-    groups, time : array-like of shape (n_rows,), Column, str or None
-        Values, or the name of a column of the table that holds them.
+    Such columns are removed from the table.
 
-    Examples
-    --------
     >>> rows = [{"run": "a", "x": 1.0}, {"run": "b", "x": 2.0}]
     >>> table = with_groups(read_table(rows, name="Detector"), "run")
     >>> [column.name for column in table.columns], table.groups.columns
@@ -512,7 +470,7 @@ def with_groups(table: Table, groups: Any = None, time: Any = None) -> Table:
 
 
 def _given(table: Table, given: Any, word: str) -> Column | None:
-    """What was passed as groups or time, as a column."""
+    """Groups or times, as a column."""
     if given is None:
         return None
     if isinstance(given, str):
@@ -562,7 +520,7 @@ def _missing(column: Column, row: int) -> UserError:
 
 
 def _notations(X: Any) -> dict[str, dict[str, Any]]:
-    """How columns were written in the file that they come from, as tables of pyarrow may say."""
+    """How text wrote the columns of an Arrow table, by its metadata."""
     if not hasattr(getattr(X, "schema", None), "metadata"):
         return {}
     said = {field.name: (field.metadata or {}).get(NOTATION) for field in X.schema}
@@ -573,13 +531,10 @@ def _notations(X: Any) -> dict[str, dict[str, Any]]:
 def is_stream(X: Any) -> bool:
     """Whether `X` is batches of rows, not rows.
 
-    Batches are a `pyarrow.dataset.Dataset`, a function that returns an iterator, an iterator, or
-    another iterable that is no array, frame or list of rows; a list is one of batches where it
-    begins with a frame, a table, an array of two dimensions, or a pair with one.
+    Batches are a `pyarrow.dataset.Dataset`, a function that returns an iterator, or an iterable
+    other than an array, frame or list of rows. A list of batches begins with a frame, a table, an
+    array of two dimensions, or a pair with one of these.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> rows = np.zeros((3, 2))
     >>> [is_stream(X) for X in (rows, rows.tolist(), [rows, rows], iter([(rows, [0, 1, 0])]))]
     [False, False, True, True]
@@ -594,9 +549,9 @@ def is_stream(X: Any) -> bool:
 
 
 def row_parts(X: Any, *, most: int | None = None) -> list[Any]:
-    """`X` as it is, or a sparse matrix as slices of rows that can be made dense one by one.
+    """`X`, in slices of at most `most` rows; a sparse matrix in slices that fit in memory dense.
 
-    Rows of another kind, but those of a `Table`, in slices of at most `most` where that is said.
+    A `Table` is not sliced.
     """
     if not _is_sparse(X):
         n_rows = len(X) if isinstance(X, list | tuple) else getattr(X, "shape", (0,))[0]
@@ -609,10 +564,8 @@ def row_parts(X: Any, *, most: int | None = None) -> list[Any]:
 
 
 def large_in_batches(X: Any, y: Any) -> tuple[Any, Any]:
-    """Rows and labels as they are; of a large sparse matrix a list of pairs of some of both.
+    """Rows and labels as they are; for a large sparse matrix, a list of pairs with some of both.
 
-    Examples
-    --------
     >>> from scipy.sparse import csr_array
     >>> X, y = large_in_batches(csr_array((50_000, 1000)), [0, 1] * 25_000)
     >>> is_stream(X), y, [rows.shape for rows, _ in X[:2]]
@@ -636,7 +589,7 @@ def large_in_batches(X: Any, y: Any) -> tuple[Any, Any]:
 
 
 def is_dataset(X: Any) -> bool:
-    """Whether `X` is a `pyarrow.dataset.Dataset`, whose module has then been imported."""
+    """Whether `X` is a `pyarrow.dataset.Dataset`."""
     module = sys.modules.get("pyarrow.dataset")
     return module is not None and isinstance(X, module.Dataset)
 
@@ -661,18 +614,17 @@ def _from_pandas(frame: Any) -> _Pieces:
 
 
 def _pandas_values(series: Any) -> _Values:
-    """The values in NumPy's own types; nullable numbers as floats, times in UTC, texts by codes."""
-    values: np.ndarray
+    """The values in NumPy's types; nullable numbers as floats, times in UTC, texts by codes."""
+    options: dict[str, Any] = {"dtype": object}
     if getattr(series.dtype, "storage", None) == "pyarrow":
         return _arrow_values(series.array.__arrow_array__())
     if isinstance(series.dtype, np.dtype):
-        values = series.to_numpy()
+        options = {}
     elif series.dtype.kind in "iuf":
-        values = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        options = {"dtype": np.float64, "na_value": np.nan}
     elif series.dtype.name.startswith("datetime64"):
-        values = series.to_numpy(dtype="M8[us]")
-    else:
-        values = series.to_numpy(dtype=object)
+        options = {"dtype": "M8[us]"}
+    values: np.ndarray = series.to_numpy(**options)
     return values
 
 
@@ -689,7 +641,7 @@ def _from_pyarrow(table: "pa.Table | pa.RecordBatch") -> _Pieces:
     _check_frame(table, hint="pyarrow.table({'name': X})")
     columns = list(table.columns)
     categorical = {i for i, c in enumerate(columns) if str(c.type).startswith("dictionary")}
-    for i in categorical:  # else `to_numpy` gives a name where a chunked column has a null
+    for i in categorical:  # in a chunked column `to_numpy` gives a name where there is a null
         columns[i] = columns[i].cast(columns[i].type.value_type)
     values = [_arrow_values(column) for column in columns]
     return list(table.schema.names), values, categorical, table.num_rows
@@ -711,9 +663,9 @@ def _arrow_values(column: Any) -> _Values:
 
 
 def arrow_numbers(column: Any, *, missing: Any = None) -> np.ndarray:
-    """The numbers, times or truth values of an Arrow array; `missing`, else NaN, for nulls.
+    """The numbers, times or truth values of an Arrow array; `missing` or NaN for nulls.
 
-    Its `to_numpy` imports pandas wherever that is installed, which takes longer than many rows.
+    Its `to_numpy` would import pandas, if installed, which takes longer than many rows.
     """
     array = column.combine_chunks() if hasattr(column, "combine_chunks") else column
     valid, values = array.buffers()
@@ -741,7 +693,7 @@ def _check_frame(frame: Any, *, hint: str) -> None:
 
 
 def _from_dicts(rows: Sequence[Mapping[Any, Any]]) -> _Pieces:
-    """Rows by name: a key that a row does not have is a missing value."""
+    """Rows by name; a key that a row lacks is a missing value."""
     names = list(rows[0])
     if len(names) > 1 and all(row.keys() == rows[0].keys() for row in rows):
         values = [objects(column) for column in zip(*map(itemgetter(*names), rows), strict=True)]
@@ -766,18 +718,18 @@ def _from_rows(rows: Sequence[Any]) -> _Pieces:
     return list(range(widths[0])), values, set(), len(rows)
 
 
-_GAPPED = {"float": "float32", "double": "float64"}  # of Arrow, which NumPy has with gaps too
+_GAPPED = {"float": "float32", "double": "float64"}  # of Arrow; NumPy's have missing values too
 _GAPPED |= {f"timestamp[{unit}]": f"M8[{unit}]" for unit in ("s", "ms", "us", "ns")}
 _WHOLE = {"bool", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
 
 
 def _is_sparse(X: Any) -> bool:
-    sparse = sys.modules.get("scipy.sparse")  # without which there is no such matrix
+    sparse = sys.modules.get("scipy.sparse")  # imported if there is such a matrix
     return sparse is not None and bool(sparse.issparse(X)) and len(getattr(X, "shape", ())) == 2
 
 
 def _from_sparse(X: Any) -> _Pieces:
-    """A matrix of SciPy, in which what is not written is 0."""
+    """A matrix of SciPy, whose other values are 0."""
     n_rows, n_columns = X.shape
     if n_rows * n_columns > MOST_CELLS:
         raise _too_wide(n_rows, n_columns)

@@ -1,11 +1,7 @@
-"""Tables as encoded rows on a device: columns are sent as they are, and encoded there by torch.
-
-The formulas are those of `encodings`, of all columns of numbers at once and in double precision, so
-that what they give in single precision is what the processor gives.
-"""
+"""Tables encoded on a device by torch, in double precision, to the same single-precision values."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -19,12 +15,16 @@ from eqsep.tables.encodings import (
     CENTRE,
     CONSTANT,
     DEVIATION,
+    FIRST,
+    IF_MISSING,
     JUMP,
     KNOT,
+    LAST,
     LINEAR,
     MISSING,
     RANK,
     SCALE,
+    WEIGHTS,
     WIDTH,
     Encoding,
     beyond,
@@ -36,59 +36,35 @@ _MOST_THREADS = 8  # more of them wait for memory
 
 
 class Gathered(NamedTuple):
-    """The columns of a table in main memory, ready to be sent.
+    """The columns of a table in main memory, ready to be sent."""
 
-    Attributes
-    ----------
-    numbers : Tensor of shape (n_columns, n_rows)
-    names : list of (Tensor, ndarray, ndarray)
-        For each column of names the code of each row, and the output and its value by code.
-    """
-
-    numbers: Any
-    names: list[tuple[Any, np.ndarray, np.ndarray]]
+    numbers: Any  # a tensor (n_columns, n_rows)
+    names: list[tuple[Any, np.ndarray, np.ndarray]]  # codes of rows; outputs and values by code
 
 
 class TensorEncoding:
-    """What an `Encoding` does, by tensors on a device.
-
-    Parameters
-    ----------
-    encoding : Encoding
-    device : torch.device
-
-    Examples
-    --------
-    >>> from eqsep.tables.reading import read_table
-    >>> table = read_table([[1.0, "a"], [2.0, "b"], [4.0, "a"]], name="")
-    >>> encoder = Encoder.learn(table, forms=["quantile"], min_count=1)
-    >>> encoding = TensorEncoding.of(encoder, "cpu")
-    >>> encoding(encoding.gathered(table))[:, 0].div(12**0.5).tolist()
-    [0.0, 0.5, 1.0]
-    """
+    """What an `Encoding` does, by tensors on a device."""
 
     def __init__(self, encoding: Encoding, device: Any) -> None:
         import torch
 
         self._encoding, self._device = encoding, device
-        _, _, (ranks, first), scales, outputs = encoding.numbers
-        self._scales = torch.as_tensor(scales.reshape(-1, 5).T[:, :, None].copy(), device=device)
-        self._knots = torch.as_tensor(_side_by_side(ranks, first), device=device)
-        last = torch.as_tensor(np.diff(first) - 1, device=device)[:, None]
+        _, _, knots, scales, places = encoding.numbers
+        self._scales = torch.as_tensor(scales.T[:, :, None].copy(), device=device)
+        self._weights, self._missing = self._scales[WEIGHTS:IF_MISSING], self._scales[IF_MISSING:]
+        self._knots = torch.as_tensor(_side_by_side(knots, places), device=device)
+        last = torch.as_tensor(places[:, LAST] - places[:, FIRST], device=device)[:, None]
         self._ends = self._knots[KNOT, :, :1], self._knots[KNOT].gather(1, last)
-        places, weights, missing = outputs or (np.empty((0, 3), int), *[np.empty((0, 3))] * 2)
         self._places = places
-        self._weights = torch.as_tensor(weights.T[:, :, None].copy(), device=device)
-        self._missing = torch.as_tensor(missing.T[:, :, None].copy(), device=device)
 
     @classmethod
     def of(cls, encoder: Encoder, device: str) -> "TensorEncoding":
-        """That of an encoder: weighted outputs, without those that count nothing."""
+        """The encoding of an encoder's weighted outputs."""
         encoding = Encoding(list(encoder.columns), encoder.weights, np.float32)
         return cls(encoding, resolve_device(device))
 
     def gathered(self, table: Table) -> Gathered:
-        """The columns of an aligned table, in memory from which a GPU reads while others write."""
+        """The columns of an aligned table, in memory that is pinned for a GPU."""
         import torch
 
         numbers, coded = self._encoding.read(table.columns)
@@ -106,10 +82,7 @@ class TensorEncoding:
         return Gathered(there, names)
 
     def __call__(self, columns: Gathered) -> Any:
-        """Encoded rows on the device, a tensor whose columns are each in one piece.
-
-        (n_rows, n_outputs)
-        """
+        """Encoded rows on the device; columns are contiguous.  -> (n_rows, n_outputs)"""
         import torch
 
         there, encoding = {"device": self._device}, self._encoding
@@ -135,7 +108,7 @@ class TensorEncoding:
         return out.T
 
     def _ranks(self, x: Any, some: np.ndarray) -> Any:
-        """`encodings.rank` of some columns.  (k, n) -> (k, n)"""
+        """`encodings.rank` for some columns.  (k, n) -> (k, n)"""
         import torch
 
         knots = self._knots[:, some]
@@ -149,7 +122,7 @@ class TensorEncoding:
         return torch.where(x > highest, 1 + beyond(x - highest, width), inside)
 
     def _deviations(self, x: Any, some: np.ndarray) -> Any:
-        """`encodings.deviation` of some columns.  (k, n) -> (k, n)"""
+        """`encodings.deviation` for some columns.  (k, n) -> (k, n)"""
         import torch
 
         scales = self._scales[:, some]
@@ -160,12 +133,12 @@ class TensorEncoding:
         return torch.copysign(size, z)
 
 
-def _side_by_side(ranks: np.ndarray, first: np.ndarray) -> np.ndarray:
-    """The ranks of all columns, each with knots beyond its last one.  (5, n) -> (5, k, n_knots)"""
-    counts = np.diff(first)
+def _side_by_side(ranks: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """The ranks of all columns, padded with knots at infinity.  (5, n) -> (5, k, n_knots)"""
+    counts = places[:, LAST] - places[:, FIRST] + 1
     out = np.ones((len(ranks), len(counts), int(counts.max(initial=1))))
     out[KNOT] = np.inf
-    for k, (start, count) in enumerate(zip(first[:-1], counts, strict=True)):
+    for k, (start, count) in enumerate(zip(places[:, FIRST], counts, strict=True)):
         out[:, k, :count] = ranks[:, start : start + count]
         if count == 1:
             out[AT, k, 0] = 0.5  # a value that never varied
@@ -179,30 +152,25 @@ def encoded_parts(
     align: Callable[[Any], Table],
     most: int | None = READ_AT_ONCE,
 ) -> Iterator[Any]:
-    """The rows of a table as tensors on a device, encoded, some at a time.
+    """The rows of a table encoded on a device, at most `most` at a time; all at once if None.
 
     While the device computes with some rows, threads read the next ones. `align` makes a table with
-    the columns of the fit of some rows, at most so many; None: of all at once.
+    the columns of the fit.
     """
 
     def gathered(part: Any) -> Gathered:
         return encoding.gathered(align(part))
 
-    for columns in _in_advance(gathered, row_parts(X, most=most)):
-        yield encoding(columns)
-
-
-def _in_advance(work: Callable[[Any], Any], parts: list[Any]) -> Iterable[Any]:
-    """What is made of each part, in their order, some of them before they are asked for."""
-    n_threads = min(threads(), _MOST_THREADS, len(parts))
+    parts = row_parts(X, most=most)
     if len(parts) == 1:
-        yield work(parts[0])
+        yield encoding(gathered(parts[0]))
         return
-    waiting: deque[Future[Any]] = deque()
+    n_threads = min(threads(), _MOST_THREADS, len(parts))
+    waiting: deque[Future[Gathered]] = deque()
     with ThreadPoolExecutor(n_threads, "eqsep") as pool:
         for part in parts:
-            waiting.append(pool.submit(work, part))
+            waiting.append(pool.submit(gathered, part))
             if len(waiting) > n_threads:
-                yield waiting.popleft().result()
+                yield encoding(waiting.popleft().result())
         while waiting:
-            yield waiting.popleft().result()
+            yield encoding(waiting.popleft().result())

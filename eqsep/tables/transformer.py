@@ -14,67 +14,63 @@ _FORMS = {"quantile": ("quantile",), "standard": ("standard",), "both": BOTH}
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # of scikit-learn
-    """Mixed tables as matrices of floats, in which whatever training did not have stays visible.
+    """Mixed tables as matrices of floats in which values that training did not have stay visible.
 
     Parameters
     ----------
     numeric_encoding : {"quantile", "standard", "both"}, default="quantile"
-        How numbers are encoded: by their rank among the training values, by their robust
-        deviations from the median, or by both side by side.
+        Numbers as ranks among the training values, as robust deviations from the median, or both.
     max_categories : int, default=100
-        The most frequent names of a column that have an output of their own.
+        The most names of a column that get their own output, the most frequent first.
     min_count : int, default=2
-        The rows that a name needs for an output of its own. Names below it, and those beyond
-        `max_categories`, share the output "rare".
+        The rows that a name needs for its own output. Other names share the output "rare".
     max_new : float, default=0.5
-        A column of names is dropped, with a warning, where the estimated chance that the next row
-        brings a new name is above this, as it is for ids. The estimate is the share of values
-        that occur once; columns of at most 20 names are always kept.
+        Drop a column of more than 20 names, with a warning, if more than this share of its values
+        occur once, as ids do: that estimates how often the next row brings a new name.
 
     Attributes
     ----------
     encoder_ : Encoder
         What was learnt.
     columns_ : list of Number, Category, Date or None
-        The same by input column; None where it was dropped.
+        The same by input column; None if it was dropped.
     dropped_ : dict
         The reason for each dropped column, by its name.
     source_ : ndarray of shape (n_outputs,)
-        The index of the input column from which each output comes.
+        The index of the input column that each output comes from.
     notation_ : dict
-        How text wrote the columns that are not written plainly, where they come from such a file.
+        How text wrote the columns that it did not write plainly.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
-        Where the table of the fit has names.
+        If the table of the fit has names.
 
     Notes
     -----
     **Tables.** Frames of pandas and polars, tables of pyarrow, arrays, lists of rows and of dicts.
     Columns with names are matched by name, in any order: a missing one is an error, another one
-    is ignored with a warning. Where only one of the two tables has names, columns are matched by
+    is ignored with a warning. If only one of the two tables has names, columns are matched by
     position, with a warning. In a list of dicts, a key that some rows lack is a missing value.
 
-    **Numbers.** The rank lies in [0, 1] within the range of training, and beyond it goes on
-    towards -1 or 2. Standard values are linear up to 8 deviations, and grow by their logarithm
-    beyond. Infinity is larger than every number, and counts as 1e300. A column that never varied
-    is at 0.5 (0 on the standard scale), and any other value jumps away from it.
+    **Numbers.** Ranks lie in [0, 1] within the range of training, and approach -1 or 2 beyond it.
+    Standard values are linear up to 8 deviations and logarithmic beyond. Infinity counts as 1e300.
+    A constant column is at 0.5 (standard: 0), and any other value jumps away from it.
 
-    **Missing values.** Where training has them, they are at 0.5 (or 0) and one more output says
-    so. Where it has none, a missing value is outside everything that training had: a rank of -2,
-    or 8 deviations below the least value.
+    **Missing values.** If training has them, they are at 0.5 (standard: 0), and one more output
+    marks them. If not, they are outside all of training: a rank of -2, or 8 deviations below the
+    least value.
 
-    **Names.** Categories, truth values and strings: one output for each frequent one, one for the
-    rare, one for missing (where training has them), and one for new names, which is 2 for them:
-    a new name is farther from every name than these are from each other. A column without any
-    value in training is one of names too, so that a value in it is new.
+    **Names.** Categories, truth values and strings: one output for each frequent name, one for
+    rare names, one for missing ones if training has them, and one for new names, which is 2 for
+    them: a new name is farther from every known name than these are from each other. A column
+    without values in training is a column of names, so any value in it is new.
 
-    **Dates.** The time elapsed as a number; sine and cosine of the time of day where that varies,
-    and of the weekday where a week is spanned. Times with a zone are taken in UTC. Dates later
-    than training are beyond its range, and encoded so: leave a column out that only dates the
-    rows. Durations and times of day are numbers, in seconds.
+    **Dates.** The time elapsed as a number, and sine and cosine of the time of day, if it varies,
+    and of the weekday, if a week is spanned. Times with a zone are converted to UTC. Dates later
+    than training are beyond its range: leave out a column that only dates the rows. Durations and
+    times of day are numbers, in seconds.
 
     **Other types than in training.** Text in a column of numbers or dates is parsed, numbers in a
-    column of names are named; what cannot be read is an error that says which column and value.
+    column of names are named; a value that cannot be read is an error.
 
     Examples
     --------
@@ -159,15 +155,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # of
         return np.array(found, dtype=object)
 
     def describe(self, column: int | str, value: float) -> str:
-        """What a value of an output says, in the words and units of the table.
-
-        Parameters
-        ----------
-        column : int or str
-            The output, by position or by its name.
-        value : float
-            A value as `transform` gives it.
-        """
+        """What a value of an output, by position or name, says in words and units of the table."""
         outputs = self.get_feature_names_out().tolist()
         if isinstance(column, str) and column not in outputs:
             raise UserError(f"There is no output {column!r}: expected one of {outputs}.")
