@@ -68,20 +68,7 @@ def named_home(data_home: Any, *, wanted: str, source: str) -> Path:
 
 @dataclass(frozen=True)
 class Source:
-    """A published data set: its title, its folder in the data home, where it can be had.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> tides = Source(title="Tides", folder="tides", url="the harbour")
-    >>> with TemporaryDirectory() as home:
-    ...     (Path(home) / "tides").mkdir()
-    ...     _ = (Path(home) / "tides" / "2024.txt").write_text("1.5 0.2 1\\n1.1 0.3 2\\n")
-    ...     kinds = {1: "normal", 2: "flood"}
-    ...     tides.classes(["2024.txt"], width=2, kind_of=kinds, data_home=home)
-    [(array([[1.5, 0.2],
-           [1.1, 0.3]]), array(['normal', 'flood'], dtype='<U6'))]
-    """
+    """A published data set: its title, its folder in the data home, where it can be had."""
 
     title: str
     folder: str

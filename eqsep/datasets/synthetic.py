@@ -46,30 +46,10 @@ def make_logic(name: str | int | Sequence[int]) -> tuple[np.ndarray, np.ndarray]
     Parameters
     ----------
     name : str, int or sequence of int
-        A name from the table below, in any case; its number; or a truth table of any d inputs,
-        that is 2^d values 0 or 1, one for each corner in lexicographic order. The number is the
-        truth table read as a binary number.
-
-        ====== ============== == == == ==
-        number name           00 01 10 11
-        ====== ============== == == == ==
-        0      false          0  0  0  0
-        1      and            0  0  0  1
-        2      not implies    0  0  1  0
-        3      x1             0  0  1  1
-        4      not implied by 0  1  0  0
-        5      x2             0  1  0  1
-        6      xor            0  1  1  0
-        7      or             0  1  1  1
-        8      nor            1  0  0  0
-        9      xnor           1  0  0  1
-        10     not x2         1  0  1  0
-        11     implied by     1  0  1  1
-        12     not x1         1  1  0  0
-        13     implies        1  1  0  1
-        14     nand           1  1  1  0
-        15     true           1  1  1  1
-        ====== ============== == == == ==
+        A function of two inputs by name, in any case: "false", "and", "not implies", "x1", "not
+        implied by", "x2", "xor", "or", "nor", "xnor", "not x2", "implied by", "not x1", "implies",
+        "nand" or "true"; or by its number, the place in this list from 0, which is its truth table
+        read as a binary number. Or a truth table of any d inputs, that is 2^d values 0 or 1.
 
     Returns
     -------
@@ -80,13 +60,7 @@ def make_logic(name: str | int | Sequence[int]) -> tuple[np.ndarray, np.ndarray]
 
     Examples
     --------
-    >>> X, y = make_logic("xor")
-    >>> X
-    array([[0., 0.],
-           [0., 1.],
-           [1., 0.],
-           [1., 1.]])
-    >>> y
+    >>> make_logic("xor")[1]
     array([0, 1, 1, 0])
     >>> make_logic([0, 1, 1, 0, 1, 0, 0, 1])[0].shape  # the parity of three inputs
     (8, 3)
@@ -116,7 +90,7 @@ def make_hyperplane(
     n_samples : int, default=100
         The number of training rows, and of test rows.
     n_features : int, default=5
-        The number of coordinates, at least 2.
+        At least 2.
     noise : float, default=0.0
         The standard deviation of the Gaussian noise added to every coordinate.
     anomaly_fraction : float, default=0.1
@@ -125,7 +99,6 @@ def make_hyperplane(
         "corrected": the test rows are fresh rows of the same hyperplane and cube, with the same
         noise. "paper": the test rows are the training rows *without* the noise.
     random_state : int, RandomState instance or None, default=None
-        Pass an int for the same rows at every call.
 
     Returns
     -------
@@ -179,16 +152,14 @@ def make_gaussians(
     n_samples : int, default=100
         The number of training rows, and of test rows.
     n_features : int, default=2
-        The number of coordinates.
     noise_multiplier : float, default=1.0
         The k of the covariance: the larger, the more the clouds overlap.
     anomaly_fraction : float, default=0.1
         The share of anomalies in training and in test.
     protocol : {"corrected", "paper"}, default="corrected"
-        Both draw the same rows. For more than two features the paper's text has means of zero,
-        with which the clouds would be one; its published figures come from +1 and -1, as here.
+        Both draw the same rows. For more than two features the paper's text has means of zero, with
+        which the clouds would be one; its published figures come from +1 and -1, as here.
     random_state : int, RandomState instance or None, default=None
-        Pass an int for the same rows at every call.
 
     Returns
     -------
@@ -197,8 +168,7 @@ def make_gaussians(
 
     Examples
     --------
-    >>> split = make_gaussians(n_features=10, random_state=0)
-    >>> split
+    >>> make_gaussians(n_features=10, random_state=0)
     Split(10 features; train: 90 normal, 10 other gaussian; test: 90 normal, 10 other gaussian)
     """
     means = for_protocol(protocol, _GAUSSIAN_MEANS)
@@ -237,10 +207,9 @@ def make_circles(
     anomaly_fraction : float, default=0.25
         The share of anomalies in training and in test.
     protocol : {"corrected", "paper"}, default="corrected"
-        "corrected": the outer circle has radius 2 and the inner one 0.5, as the text says.
-        "paper": 4 and 0.25, since the published generator squares the radius.
+        "corrected": the outer circle has radius 2 and the inner one 0.5, as the text says. "paper":
+        4 and 0.25, since the published generator squares the radius.
     random_state : int, RandomState instance or None, default=None
-        Pass an int for the same rows at every call.
 
     Returns
     -------

@@ -1,6 +1,6 @@
 """Two equality separators, one a class: a likelihood ratio test by distances."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from eqsep.separators.linear import EqualitySeparator
 from eqsep.separators.planes import Frame, distance, warn_unless_converged
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TwinSeparator(Separator):
     """1(t · d₁(x) > d₂(x)): anomalous where the anomalies' plane is the nearer one.
 
@@ -47,20 +48,11 @@ class TwinSeparator(Separator):
     array([0, 1])
     """
 
-    def __init__(
-        self,
-        *,
-        separator: EqualitySeparator | None = None,
-        t: float = 1.0,
-        parallel: bool = False,
-        normal: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.separator = separator
-        self.t = t
-        self.parallel = parallel
-        self.normal = normal
-        self.random_state = random_state
+    separator: EqualitySeparator | None = None
+    t: float = 1.0
+    parallel: bool = False
+    normal: Any = None
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn a plane for the normal rows and one for the anomalies."""

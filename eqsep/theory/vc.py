@@ -14,15 +14,7 @@ from eqsep.theory.witnesses import WITNESSES
 
 @dataclass(frozen=True)
 class VCBounds:
-    """lower <= VC dimension <= upper, each with its source. Unpacks as (lower, upper).
-
-    Attributes
-    ----------
-    lower, upper : int
-        The bounds.
-    lower_source, upper_source : str
-        Where each comes from, in a line.
-    """
+    """lower <= VC dimension <= upper, each with its source in a line. Unpacks as (lower, upper)."""
 
     lower: int
     upper: int
@@ -41,7 +33,7 @@ class VCBounds:
 def vc_dimension(family: str, n_features: int) -> VCBounds:
     """Proved bounds on the VC dimension of a family of separators in R^n.
 
-    Lower bounds rest on point sets that ship with the package (`eqsep.theory.witnesses`), which
+    Lower bounds rest on point sets that ship with the package (`eqsep.theory.WITNESSES`), which
     `shatters` confirms exactly, and on joining them; upper bounds on the proofs in the
     documentation's note on the VC dimension.
 
