@@ -241,10 +241,8 @@ def _surroundings(
     deviations["feed_temperature"] += _WEATHER_ON_FEED * deviations["ambient_temperature"]
     deviations["feed_temperature"] -= faults["feed step"]
     deviations["medium_inlet_temperature"] -= faults["cold medium"]
-    means = {name: mean for name, (mean, _, _) in _SURROUNDINGS.items()} | {
-        "transfer_setpoint": flow
-    }
-    return {name: means[name] + deviations[name] for name in means}
+    deviations["transfer_setpoint"] += flow
+    return {name: mean + deviations[name] for name, (mean, _, _) in _SURROUNDINGS.items()}
 
 
 def _autocorrelated(shape: tuple[int, ...], *, minutes: float, rng: Any) -> np.ndarray:
@@ -273,14 +271,14 @@ class Plant:
         def filled(*values: float) -> np.ndarray:
             return np.repeat(np.array(values)[:, None], n_runs, axis=1)
 
-        half_open = (0.5,) * len(LOOPS)
+        half_open = filled(*(0.5,) * len(LOOPS))
         return cls(
             level=filled(1.5, 1.5),
             temperature=filled(18.0, 50.0),
             outlet=filled(51.0, 63.0),
-            valve=filled(*half_open),
-            integral=filled(*half_open),
-            output=filled(*half_open),
+            valve=half_open,
+            integral=half_open,
+            output=half_open,
         )
 
     def flows(self, now: Values, fault: Values) -> dict[str, np.ndarray]:

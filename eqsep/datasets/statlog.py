@@ -1,6 +1,6 @@
 """Two tables of the Statlog project, each with several kinds: Shuttle and Satimage."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -51,14 +51,11 @@ def load_shuttle(*, data_home: Any = None, as_frame: bool = False) -> Table:
         rows) is normal; the kinds are "fpv close", "fpv open", "high", "bypass" and, with 10 and 13
         rows, "bpv close" and "bpv open".
     """
-    return _table(
-        _SHUTTLE,
-        ("shuttle.trn", "shuttle.tst"),
-        columns=_SHUTTLE_COLUMNS,
-        kind_of=_SHUTTLE_KINDS,
-        data_home=data_home,
-        as_frame=as_frame,
+    files = ("shuttle.trn", "shuttle.tst")
+    parts = _SHUTTLE.classes(
+        files, width=len(_SHUTTLE_COLUMNS), kind_of=_SHUTTLE_KINDS, data_home=data_home
     )
+    return _table(parts, _SHUTTLE_COLUMNS, as_frame=as_frame)
 
 
 def load_satimage(
@@ -96,26 +93,16 @@ def load_satimage(
         raise UserError(f"normal names unknown grounds: {unknown}. Expected some of {grounds}.")
     if not wanted:
         raise UserError(f"normal names no ground: expected at least one of {grounds}.")
-    return _table(
-        _SATIMAGE,
-        ("sat.trn", "sat.tst"),
-        columns=_SATIMAGE_COLUMNS,
-        kind_of={code: "normal" if name in wanted else name for code, name in _GROUND.items()},
-        data_home=data_home,
-        as_frame=as_frame,
+    kind_of = {code: "normal" if name in wanted else name for code, name in _GROUND.items()}
+    parts = _SATIMAGE.classes(
+        ("sat.trn", "sat.tst"), width=len(_SATIMAGE_COLUMNS), kind_of=kind_of, data_home=data_home
     )
+    return _table(parts, _SATIMAGE_COLUMNS, as_frame=as_frame)
 
 
 def _table(
-    source: Source,
-    names: Sequence[str],
-    *,
-    columns: tuple[str, ...],
-    kind_of: Mapping[int, str],
-    data_home: Any,
-    as_frame: bool,
+    parts: list[tuple[np.ndarray, np.ndarray]], columns: tuple[str, ...], *, as_frame: bool
 ) -> Table:
-    """The rows of all files, one after the other."""
-    parts = source.classes(names, width=len(columns), kind_of=kind_of, data_home=data_home)
+    """The rows and kinds of all files, one after the other."""
     X, kind = map(np.concatenate, zip(*parts, strict=True))
     return Table(X=named_columns(X, columns, as_frame=as_frame), kind=kind, feature_names=columns)

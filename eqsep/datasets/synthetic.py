@@ -26,12 +26,9 @@ _CIRCLE_RADII = {
 }
 # Whether the test rows are the training rows before noise was added to them.
 _SAME_POINTS = {"corrected": False, "paper": True}
-# Where the means of the two Gaussians lie, in every coordinate. The text's "zero mean" for more
-# than two features would make the two classes one and the same distribution.
-_GAUSSIAN_MEANS = {
-    "corrected": {"normal": 1.0, "other gaussian": -1.0},
-    "paper": {"normal": 1.0, "other gaussian": -1.0},
-}
+# Where the means of the two Gaussians lie, in every coordinate, by either protocol.
+_MEANS = {"normal": 1.0, "other gaussian": -1.0}
+_GAUSSIAN_MEANS = {"corrected": _MEANS, "paper": _MEANS}
 # The place of a name is the number of its function: the truth table over (0, 0), (0, 1), (1, 0),
 # (1, 1), read as a binary number. "and" is 0001 = 1, "xor" is 0110 = 6, "nand" is 1110 = 14.
 LOGIC_NAMES = (
@@ -180,7 +177,7 @@ def make_gaussians(
     def draw() -> tuple[np.ndarray, np.ndarray]:
         kind = _kinds(n_samples, anomaly_fraction, anomaly="other gaussian", rng=rng)
         centred = rng.multivariate_normal(np.zeros(n_features), covariance, size=n_samples)
-        return centred + _each(means, kind)[:, None], kind
+        return centred + np.array([[means[name]] for name in kind]), kind
 
     return _split(*draw(), *draw())
 
@@ -228,7 +225,8 @@ def make_circles(
     def draw(anomaly: str) -> tuple[np.ndarray, np.ndarray]:
         kind = _kinds(n_samples, anomaly_fraction, anomaly=anomaly, rng=rng)
         angle = rng.uniform(0, 2 * np.pi, size=n_samples)
-        circle = _each(radii, kind)[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+        radius = np.array([[radii[name]] for name in kind])
+        circle = radius * np.column_stack([np.cos(angle), np.sin(angle)])
         return circle + noise * rng.standard_normal(circle.shape), kind
 
     return _split(*draw("outer"), *draw("inner"))
@@ -237,9 +235,20 @@ def make_circles(
 def _truth_table(function: str | int | Sequence[int]) -> np.ndarray:
     """The values of `function`, one for each corner."""
     if isinstance(function, str):
-        return _numbered(_number_of(function))
+        name = function.strip().lower()
+        if name not in LOGIC_NAMES:
+            raise UserError(
+                f"Unknown Boolean function {function!r}: expected one of {', '.join(LOGIC_NAMES)}. "
+                f"Pass a truth table for any other function."
+            )
+        function = LOGIC_NAMES.index(name)
     if isinstance(function, Integral):
-        return _numbered(int(function))
+        if not 0 <= function < len(LOGIC_NAMES):
+            raise UserError(
+                f"The Boolean functions of two inputs are numbered 0 to 15, got {function}. "
+                f"Take one of these, a name ({', '.join(LOGIC_NAMES)}), or a truth table."
+            )
+        function = [int(digit) for digit in f"{int(function):04b}"]
     values = np.asarray(function)
     size = values.size
     if values.ndim != 1 or size < 2 or size & (size - 1):
@@ -253,26 +262,6 @@ def _truth_table(function: str | int | Sequence[int]) -> np.ndarray:
             f"Threshold the values first, for example values > 0."
         )
     return values.astype(int)
-
-
-def _number_of(name: str) -> int:
-    folded = name.strip().lower()
-    if folded not in LOGIC_NAMES:
-        raise UserError(
-            f"Unknown Boolean function {name!r}: expected one of {', '.join(LOGIC_NAMES)}. "
-            f"Pass a truth table for any other function."
-        )
-    return LOGIC_NAMES.index(folded)
-
-
-def _numbered(number: int) -> np.ndarray:
-    """The four binary digits of `number`, the first one for the corner (0, 0)."""
-    if not 0 <= number < len(LOGIC_NAMES):
-        raise UserError(
-            f"The Boolean functions of two inputs are numbered 0 to 15, got {number}. "
-            f"Take one of these, a name ({', '.join(LOGIC_NAMES)}), or a truth table."
-        )
-    return np.array([number >> place & 1 for place in (3, 2, 1, 0)])
 
 
 def _kinds(n_samples: int, fraction: float, *, anomaly: str, rng: Any) -> np.ndarray:
@@ -296,11 +285,6 @@ def _check_shape(n_features: int, *, at_least: int = 2, **spread: float) -> None
             raise UserError(
                 f"{name} must be a finite number, zero or more, got {value}. It scales the spread."
             )
-
-
-def _each(value_of: dict[str, float], kind: np.ndarray) -> np.ndarray:
-    """The value of every row's kind."""
-    return np.array([value_of[name] for name in kind])
 
 
 def _split(

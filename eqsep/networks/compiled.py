@@ -1,9 +1,9 @@
 """Adam's steps of an epoch as one compiled loop: the layers, their slopes, the criterion.
 
-Each member is on its own: its parameters are a row of `State.parameters`, its path through an epoch
-one call of nothing but machine code. A layer takes x to y and, backwards, the slopes in y to those
-in its parameters and in x. What is compiled here is what `eqsep.networks.layers`, the heads and the
-losses say, in single precision; `eqsep.networks.steps` reads it off a network.
+Each member is on its own: its parameters are a row of `State.parameters`. A layer takes x to y and,
+backwards, the slopes in y to those in its parameters and in x. What is compiled here is what
+`eqsep.networks.layers`, the heads and the losses say, in single precision; `eqsep.networks.steps`
+reads it off a network.
 """
 
 import math
@@ -27,12 +27,9 @@ _FLOOR = float(np.finfo(np.float32).smallest_normal) ** 0.75  # of 1 - p, whose 
 class Layers(NamedTuple):
     """What the layers are, as numbers.
 
-    ops : (n, 6) int64
-        For each: which, d_in, d_out, where its parameters begin, where its second ones do (-1
-        without), and where its statistics do.
-    constants : (n, 2) float32
-    moves, decay : (p,) float32
-        Of each parameter: 1 if it is learnt, else 0, and twice its L2 penalty.
+    `ops` (n, 6) has for each: which, d_in, d_out, where its parameters begin, where its second ones
+    do (-1 without), and where its statistics do. `constants` are (n, 2). `moves` and `decay` are
+    (p,): 1 if a parameter is learnt, else 0, and twice its L2 penalty.
     """
 
     ops: Any
@@ -77,13 +74,6 @@ class Work(NamedTuple):
     slopes: Any
     starts: Any
     own: Any
-
-
-def epoch(layers: Layers, state: State, task: Task, course: Course) -> np.ndarray:
-    """A step for each batch; the summed losses.  -> (k,)"""
-    losses = np.zeros(len(state.parameters))
-    _epoch(layers, state, task, course, losses)
-    return losses
 
 
 @register_jitable
@@ -367,7 +357,8 @@ def _backward(layers: Layers, p: Any, statistics: Any, work: Work, n: int) -> No
 
 
 @compiled(fastmath=_ANY_ORDER)
-def _epoch(layers: Layers, state: State, task: Task, course: Course, losses: Any) -> None:
+def epoch(layers: Layers, state: State, task: Task, course: Course, losses: Any) -> None:
+    """A step for each batch and member; adds each member's losses to `losses` (k,)."""
     n_ops, d, batch = len(layers.ops), task.X.shape[1], course.batch
     starts = np.zeros(n_ops + 2, dtype=np.int64)
     starts[1] = batch * d

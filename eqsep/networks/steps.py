@@ -6,7 +6,7 @@ know one of them, or the criterion, torch takes the steps.
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -144,46 +144,79 @@ def _set(adam: Adam, **options: Any) -> None:
         group.update(options)
 
 
-class Reading:
+class _Op(NamedTuple):
+    """A layer as the loop has it; without a width, it is as wide as the layer before."""
+
+    which: int
+    width: int | None = None
+    parameters: Sequence[Tensor] = ()
+    statistics: Sequence[Tensor] = ()
+    constants: Sequence[float] = ()
+
+
+def _bump(layer: Any) -> _Op:
+    check_known(layer.head, [activations.GaussianBump])
+    return _Op(compiled.BUMP, parameters=[layer.sigma], constants=[layer.head.mu])
+
+
+_OPS: dict[type, Callable[[Any], _Op]] = {
+    Linear: lambda layer: _Op(
+        compiled.LINEAR,
+        layer.weight.shape[2],
+        [layer.weight] if layer.bias is None else [layer.weight, layer.bias],
+    ),
+    RadialBasis: lambda layer: _Op(
+        compiled.RADIAL,
+        layer.centre.shape[2],
+        [layer.centre],
+        constants=[0.0 if layer.distance else layer.head.gamma],
+    ),
+    BatchNorm: lambda layer: _Op(
+        compiled.NORM,
+        parameters=[layer.weight, layer.bias],
+        statistics=[layer.mean, layer.variance],
+        constants=[layer.eps, layer.momentum],
+    ),
+    Bump: _bump,
+    LeakyReLU: lambda layer: _Op(compiled.LEAKY, constants=[layer.head.leak]),
+    Distance: lambda layer: _Op(
+        compiled.DISTANCE, 1, statistics=[layer.centre], constants=[layer.guard**2]
+    ),
+}
+
+
+class Reading(NamedTuple):
     """What the loop needs of a network: its layers as numbers, and the tensors behind them."""
 
-    def __init__(self, network: Network, *, width: int, l2: float) -> None:
-        self._width = width  # of what the next layer takes
-        self._ops: list[Sequence[int]] = []
-        self._constants: list[Sequence[float]] = []
-        self.parameters: list[Tensor] = []
-        self.statistics: list[Tensor] = []
-        for module in (*_leaves(network.hidden), *_leaves(network.output)):
-            check_known(module, _READERS)
-            _READERS[type(module)](self, module)
-        if any(t.dtype != torch.float32 for t in (*self.parameters, *self.statistics)):
-            raise Unknown("the compiled loop works in single precision")
-        matrices = {id(weight) for weight in network.penalised()}
-        sizes = [prod(t.shape[1:]) for t in self.parameters]
-        moves = [p.requires_grad for p in self.parameters]
-        decay = [2 * l2 * (id(p) in matrices) for p in self.parameters]
-        self.layers = compiled.Layers(
-            np.array(self._ops, dtype=np.int64),
-            np.array(self._constants, dtype=np.float32),
-            np.repeat(moves, sizes).astype(np.float32),
-            np.repeat(decay, sizes).astype(np.float32),
-        )
+    layers: compiled.Layers
+    parameters: list[Tensor]
+    statistics: list[Tensor]
 
-    def add(
-        self,
-        which: int,
-        *,
-        width: int | None = None,
-        parameters: Sequence[Tensor] = (),
-        statistics: Sequence[Tensor] = (),
-        constants: Sequence[float] = (),
-    ) -> None:
-        """One more layer, as wide as the one before unless a width is given."""
-        d_in, self._width = self._width, self._width if width is None else width
-        at = [_place(self.parameters, p) for p in parameters]
-        seat = [_place(self.statistics, s) for s in statistics]
-        self._ops.append([which, d_in, self._width, *[*at, -1, -1][:2], *[*seat, -1][:1]])
-        self._constants.append([*constants, 0.0, 0.0][:2])
+
+def read(network: Network, *, width: int, l2: float) -> Reading:
+    """The layers of a network that takes rows of `width` columns; raises `Unknown`."""
+    parameters: list[Tensor] = []
+    statistics: list[Tensor] = []
+    ops, constants = [], []
+    for module in (*_leaves(network.hidden), *_leaves(network.output)):
+        check_known(module, _OPS)
+        op = _OPS[type(module)](module)
+        d_in, width = width, width if op.width is None else op.width
+        at = [_place(parameters, p) for p in op.parameters]
+        seat = [_place(statistics, s) for s in op.statistics]
+        ops.append([op.which, d_in, width, *[*at, -1, -1][:2], *[*seat, -1][:1]])
+        constants.append([*op.constants, 0.0, 0.0][:2])
+    if any(t.dtype != torch.float32 for t in (*parameters, *statistics)):
+        raise Unknown("the compiled loop works in single precision")
+    matrices = {id(weight) for weight in network.penalised()}
+    sizes = [prod(p.shape[1:]) for p in parameters]
+    layers = compiled.Layers(
+        np.array(ops, dtype=np.int64),
+        np.array(constants, dtype=np.float32),
+        np.repeat([p.requires_grad for p in parameters], sizes).astype(np.float32),
+        np.repeat([2 * l2 * (id(p) in matrices) for p in parameters], sizes).astype(np.float32),
+    )
+    return Reading(layers, parameters, statistics)
 
 
 def _place(tensors: list[Tensor], one: Tensor) -> int:
@@ -200,49 +233,6 @@ def _leaves(module: nn.Module) -> list[nn.Module]:
     return [leaf for part in module for leaf in _leaves(part)]
 
 
-def _linear(reading: Reading, layer: Any) -> None:
-    own = [layer.weight] if layer.bias is None else [layer.weight, layer.bias]
-    reading.add(compiled.LINEAR, width=layer.weight.shape[2], parameters=own)
-
-
-def _radial(reading: Reading, layer: Any) -> None:
-    gamma, width = 0.0 if layer.distance else layer.head.gamma, layer.centre.shape[2]
-    reading.add(compiled.RADIAL, width=width, parameters=[layer.centre], constants=[gamma])
-
-
-def _norm(reading: Reading, layer: Any) -> None:
-    reading.add(
-        compiled.NORM,
-        parameters=[layer.weight, layer.bias],
-        statistics=[layer.mean, layer.variance],
-        constants=[layer.eps, layer.momentum],
-    )
-
-
-def _bump(reading: Reading, layer: Any) -> None:
-    check_known(layer.head, [activations.GaussianBump])
-    reading.add(compiled.BUMP, parameters=[layer.sigma], constants=[layer.head.mu])
-
-
-def _leaky(reading: Reading, layer: Any) -> None:
-    reading.add(compiled.LEAKY, constants=[layer.head.leak])
-
-
-def _distance(reading: Reading, layer: Any) -> None:
-    guard = layer.guard**2
-    reading.add(compiled.DISTANCE, width=1, statistics=[layer.centre], constants=[guard])
-
-
-_READERS: dict[type, Callable[[Reading, Any], None]] = {
-    Linear: _linear,
-    RadialBasis: _radial,
-    BatchNorm: _norm,
-    Bump: _bump,
-    LeakyReLU: _leaky,
-    Distance: _distance,
-}
-
-
 class CompiledSteps:
     """A step of Adam for each batch of an epoch, member after member, in compiled code."""
 
@@ -255,19 +245,17 @@ class CompiledSteps:
         self._task, self._training = criterion.task(data.X), training
         self._network, self._batch = network, training.batch_rows(len(data.rows))
         self._n_steps, self._blas = 0, ThreadpoolController()
-        reading = self._read()
-        k = len(reading.parameters[0])
-        own, seen = (_in_rows(part, k) for part in (reading.parameters, reading.statistics))
+        self._reading = self._read()
+        k = len(self._reading.parameters[0])
+        own, seen = (_in_rows(part, k) for part in self._reading[1:])
         self._state = compiled.State(own, np.zeros_like(own), np.zeros_like(own), seen)
 
     def _read(self) -> Reading:
-        width = self._task.X.shape[1]
-        self._reading = Reading(self._network, width=width, l2=self._training.l2)
-        return self._reading
+        return read(self._network, width=self._task.X.shape[1], l2=self._training.l2)
 
     def renew(self, going: Tensor) -> None:
         """Go on with some of the members: their weights are new tensors, their moments follow."""
-        self._read()
+        self._reading = self._read()
         self._state = compiled.State(*(part[going.numpy()] for part in self._state))
 
     def epoch(self, order: Tensor) -> Tensor:
@@ -280,7 +268,7 @@ class CompiledSteps:
 
         def work(some: slice) -> None:
             state = compiled.State(*(part[some] for part in self._state))
-            losses[some] = compiled.epoch(layers, state, self._task, course)
+            compiled.epoch(layers, state, self._task, course, losses[some])
 
         with self._blas.limit(limits=1, user_api="blas"):
             in_threads(work, len(losses), steps=len(rows) * self._state.parameters.size)
