@@ -89,6 +89,10 @@ class ProbabilisticHead(Head):
     def log1m_slope(self, z: Any) -> Any:
         """The derivative of log(1 - p)."""
 
+    def logs_and_slopes(self, z: Any) -> tuple[Any, Any, Any, Any]:
+        """log p, log(1 - p) and the derivatives of both, sharing what they have in common."""
+        return self.log(z), self.log1m(z), self.log_slope(z), self.log1m_slope(z)
+
     def slope(self, z: Any) -> Any:
         return self.value_and_slope(z)[1]
 
@@ -110,8 +114,9 @@ def _away_from_zero(z: Any) -> Any:
 
 def _complement(log_p: Any) -> Any:
     """1 - p from log p <= 0: exact where p is close to 1, and its inverse is finite."""
-    xp = namespace(log_p)
-    return xp.clip(-xp.expm1(log_p), _power_of_smallest(log_p, 0.75), None)
+    xp, floor = namespace(log_p), _power_of_smallest(log_p, 0.75)
+    rest = -xp.expm1(log_p)
+    return xp.where(rest < floor, floor, rest)
 
 
 class _ExponentialHead(ProbabilisticHead):
@@ -124,8 +129,12 @@ class _ExponentialHead(ProbabilisticHead):
         return namespace(z).log(_complement(self.log(z)))
 
     def log1m_slope(self, z: Any) -> Any:
-        log_p = self.log(z)
-        return -self.log_slope(z) * namespace(z).exp(log_p) / _complement(log_p)
+        return self.logs_and_slopes(z)[3]
+
+    def logs_and_slopes(self, z: Any) -> tuple[Any, Any, Any, Any]:
+        xp, log_p, slope = namespace(z), self.log(z), self.log_slope(z)
+        rest = _complement(log_p)
+        return log_p, xp.log(rest), slope, -slope * xp.exp(log_p) / rest
 
 
 @dataclass
