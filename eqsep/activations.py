@@ -17,12 +17,8 @@ from eqsep.arrays import namespace
 class Activation(BaseEstimator, ABC):
     """A function of z with its exact derivative.
 
-    Attributes
-    ----------
-    has_sigma : bool
-        Whether it has a width `sigma`, which a network can learn.
-    vanishes : bool
-        Whether it falls to zero far from its peak, on either side.
+    `has_sigma` says whether it has a width `sigma`, which a network can learn, and `vanishes`
+    whether it falls to zero far from its peak, on either side.
     """
 
     has_sigma: ClassVar[bool] = False
@@ -178,14 +174,7 @@ class GaussianBump(_ExponentialHead):
 
 @dataclass
 class RadialBasis(_ExponentialHead):
-    """exp(-gamma r²) of the distance r to a centre: one at the point, zero far from it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> RadialBasis()(np.array([0.0, 1.0, 2.0])).round(3)
-    array([1.   , 0.368, 0.018])
-    """
+    """exp(-gamma r²) of the distance r to a centre: one at the point, zero far from it."""
 
     gamma: float = 1.0
 
@@ -256,12 +245,6 @@ class Ridge(Head):
     """1 - z²: positive in the margin |z| < 1 and only there, the hyper-ridge rule.
 
     A rule, not a probability: below zero outside the margin, so it goes with the squared loss.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Ridge()(np.array([0.0, 1.0, 2.0]))
-    array([ 1.,  0., -3.])
     """
 
     family: ClassVar[str] = "equality"
@@ -318,14 +301,7 @@ class Sigmoid(ProbabilisticHead):
 
 @dataclass
 class LeakyReLU(Activation):
-    """max(z, leak z): a hidden activation that is open on one side.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> LeakyReLU(leak=0.1)(np.array([-2.0, 3.0]))
-    array([-0.2,  3. ])
-    """
+    """max(z, leak z): a hidden activation that is open on one side."""
 
     leak: float = 0.01
 
