@@ -243,12 +243,13 @@ def _truth_table(function: str | int | Sequence[int]) -> np.ndarray:
             )
         function = LOGIC_NAMES.index(name)
     if isinstance(function, Integral):
-        if not 0 <= function < len(LOGIC_NAMES):
+        number = int(function)
+        if not 0 <= number < len(LOGIC_NAMES):
             raise UserError(
-                f"The Boolean functions of two inputs are numbered 0 to 15, got {function}. "
+                f"The Boolean functions of two inputs are numbered 0 to 15, got {number}. "
                 f"Take one of these, a name ({', '.join(LOGIC_NAMES)}), or a truth table."
             )
-        function = [int(digit) for digit in f"{int(function):04b}"]
+        function = [int(digit) for digit in f"{number:04b}"]
     values = np.asarray(function)
     size = values.size
     if values.ndim != 1 or size < 2 or size & (size - 1):

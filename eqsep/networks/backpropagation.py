@@ -207,7 +207,7 @@ class ArraySteps:
         if any(t.dtype != torch.float32 for t in self._network.state_dict().values()):
             raise Unknown("networks in double precision are trained by torch")
         learnt = [t for part in self._parts for t in part.tensors if t.requires_grad]
-        rows = [_array(tensor).reshape(len(tensor), -1) for tensor in learnt]
+        rows = [_array(t).reshape(len(t), prod(t.shape[1:])) for t in learnt]
         self._values = np.concatenate(rows, axis=1)
         self._slopes = np.zeros_like(self._values)
         matrices = {id(weight) for weight in self._network.penalised()}

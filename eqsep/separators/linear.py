@@ -112,12 +112,12 @@ class EqualitySeparator(Separator):
             w = plane_through(rows[inside], w)
         self.coef_, self.intercept_ = frame.plane(w)
         self.head_, self.margin_class_ = search.head, self.classes_[sides[side[best]]]
-        z = signed_distance(X, self.coef_, self.intercept_)
-        self.epsilon_ = (
-            self._rounding_error(X)
-            if self.rule == "strict"
-            else least_error_width(np.abs(z), inside=inside, weight=weight)
-        )
+        if self.rule == "strict":  # what rounding can make of w·x + b = 0 for rows of this size
+            largest = np.abs(X).max(axis=0) @ np.abs(self.coef_) + abs(self.intercept_)
+            self.epsilon_ = float(32 * (X.shape[1] + 1) * np.finfo(np.float64).eps * largest)
+        else:
+            z = np.abs(signed_distance(X, self.coef_, self.intercept_))
+            self.epsilon_ = least_error_width(z, inside=inside, weight=weight)
         self.loss_, self.n_iter_ = float(found.value[best]), max(1, int(found.n_iter[best]))
         return self
 
@@ -195,11 +195,6 @@ class EqualitySeparator(Separator):
         p = self.head_.membership(z * self.head_.half_width)
         in_margin = self.classes_ == self.margin_class_
         return np.where(in_margin, p[:, None], 1 - p[:, None])
-
-    def _rounding_error(self, X: np.ndarray) -> float:
-        """What rounding can make of w·x + b = 0 for rows of the size of the training rows."""
-        largest = np.abs(X).max(axis=0) @ np.abs(self.coef_) + abs(self.intercept_)
-        return float(32 * (X.shape[1] + 1) * np.finfo(np.float64).eps * largest)
 
 
 _FRAMES = {
