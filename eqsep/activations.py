@@ -17,12 +17,8 @@ from eqsep.arrays import namespace
 class Activation(BaseEstimator, ABC):
     """A function of z with its exact derivative.
 
-    Attributes
-    ----------
-    has_sigma : bool
-        Whether it has a width `sigma`, which a network can learn.
-    vanishes : bool
-        Whether it falls to zero far from its peak, on either side.
+    `has_sigma` says whether it has a width `sigma`, which a network can learn, and `vanishes`
+    whether it falls to zero far from its peak, on either side.
     """
 
     has_sigma: ClassVar[bool] = False
@@ -89,6 +85,10 @@ class ProbabilisticHead(Head):
     def log1m_slope(self, z: Any) -> Any:
         """The derivative of log(1 - p)."""
 
+    def logs_and_slopes(self, z: Any) -> tuple[Any, Any, Any, Any]:
+        """log p, log(1 - p) and the derivatives of both, sharing what they have in common."""
+        return self.log(z), self.log1m(z), self.log_slope(z), self.log1m_slope(z)
+
     def slope(self, z: Any) -> Any:
         return self.value_and_slope(z)[1]
 
@@ -110,8 +110,9 @@ def _away_from_zero(z: Any) -> Any:
 
 def _complement(log_p: Any) -> Any:
     """1 - p from log p <= 0: exact where p is close to 1, and its inverse is finite."""
-    xp = namespace(log_p)
-    return xp.clip(-xp.expm1(log_p), _power_of_smallest(log_p, 0.75), None)
+    xp, floor = namespace(log_p), _power_of_smallest(log_p, 0.75)
+    rest = -xp.expm1(log_p)
+    return xp.where(rest < floor, floor, rest)
 
 
 class _ExponentialHead(ProbabilisticHead):
@@ -124,8 +125,12 @@ class _ExponentialHead(ProbabilisticHead):
         return namespace(z).log(_complement(self.log(z)))
 
     def log1m_slope(self, z: Any) -> Any:
-        log_p = self.log(z)
-        return -self.log_slope(z) * namespace(z).exp(log_p) / _complement(log_p)
+        return self.logs_and_slopes(z)[3]
+
+    def logs_and_slopes(self, z: Any) -> tuple[Any, Any, Any, Any]:
+        xp, log_p, slope = namespace(z), self.log(z), self.log_slope(z)
+        rest = _complement(log_p)
+        return log_p, xp.log(rest), slope, -slope * xp.exp(log_p) / rest
 
 
 @dataclass
@@ -169,14 +174,7 @@ class GaussianBump(_ExponentialHead):
 
 @dataclass
 class RadialBasis(_ExponentialHead):
-    """exp(-gamma r²) of the distance r to a centre: one at the point, zero far from it.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> RadialBasis()(np.array([0.0, 1.0, 2.0])).round(3)
-    array([1.   , 0.368, 0.018])
-    """
+    """exp(-gamma r²) of the distance r to a centre: one at the point, zero far from it."""
 
     gamma: float = 1.0
 
@@ -247,12 +245,6 @@ class Ridge(Head):
     """1 - z²: positive in the margin |z| < 1 and only there, the hyper-ridge rule.
 
     A rule, not a probability: below zero outside the margin, so it goes with the squared loss.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Ridge()(np.array([0.0, 1.0, 2.0]))
-    array([ 1.,  0., -3.])
     """
 
     family: ClassVar[str] = "equality"
@@ -309,14 +301,7 @@ class Sigmoid(ProbabilisticHead):
 
 @dataclass
 class LeakyReLU(Activation):
-    """max(z, leak z): a hidden activation that is open on one side.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> LeakyReLU(leak=0.1)(np.array([-2.0, 3.0]))
-    array([-0.2,  3. ])
-    """
+    """max(z, leak z): a hidden activation that is open on one side."""
 
     leak: float = 0.01
 

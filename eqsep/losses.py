@@ -77,7 +77,12 @@ class LogisticLoss(Loss):
         return -target * head.log(z) - (1 - target) * head.log1m(z)
 
     def slope(self, z: Any, target: Any, *, head: ProbabilisticHead) -> Any:
-        return -target * head.log_slope(z) - (1 - target) * head.log1m_slope(z)
+        return self.value_and_slope(z, target, head=head)[1]
+
+    def value_and_slope(self, z: Any, target: Any, *, head: ProbabilisticHead) -> tuple[Any, Any]:
+        log, log1m, slope, slope1m = head.logs_and_slopes(z)
+        rest = 1 - target
+        return -target * log - rest * log1m, -target * slope - rest * slope1m
 
 
 LOSSES: dict[str, type[Loss]] = {"squared": SquaredLoss, "logistic": LogisticLoss}

@@ -21,15 +21,8 @@ Goal = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 class Solution:
     """Where each of k starts arrived.
 
-    Attributes
-    ----------
-    weights : ndarray of shape (k, d)
-    value : ndarray of shape (k,)
-    gradient_norm : ndarray of shape (k,)
-        The largest component of the gradient, in size.
-    converged : ndarray of shape (k,)
-        Whether the gradient, or the decrease of the value, fell below the tolerance.
-    n_iter : ndarray of shape (k,)
+    `gradient_norm` is the largest component of the gradient, in size; a start has converged when
+    the gradient, or the decrease of the value, fell below the tolerance.
     """
 
     weights: np.ndarray
@@ -45,22 +38,6 @@ class Solution:
         return int(np.argmax(self.value <= lowest + 1e-6 * max(1.0, abs(lowest))))
 
 
-class _Memory(ABC):
-    """What a quasi-Newton method knows of the curvature, for each start still under way."""
-
-    @abstractmethod
-    def direction(self, g: np.ndarray) -> np.ndarray:
-        """-H g, row by row.  (j, d) -> (j, d)"""
-
-    @abstractmethod
-    def learn(self, s: np.ndarray, y: np.ndarray) -> None:
-        """Take in a step `s` and the change of gradient `y` along it; rows with s·y <= 0 pass."""
-
-    @abstractmethod
-    def keep(self, rows: np.ndarray) -> None:
-        """Forget all starts but `rows`."""
-
-
 def _curvature(s: np.ndarray, y: np.ndarray) -> np.ndarray:
     """1 / s·y, or 0 where the pair shows no convex curvature."""
     sy, yy = np.einsum("jd,jd->j", s, y), np.einsum("jd,jd->j", y, y)
@@ -68,7 +45,10 @@ def _curvature(s: np.ndarray, y: np.ndarray) -> np.ndarray:
     return np.where(useful, 1 / np.where(useful, sy, 1), 0)
 
 
-class _DenseMemory(_Memory):
+# A memory is what a quasi-Newton method knows of the curvature, for each start still under way.
+# `direction` gives -H g, row by row; `learn` takes in a step s and the change of gradient y along
+# it, except in rows with s·y <= 0; `keep` forgets all starts except `rows`.
+class _DenseMemory:
     """The inverse Hessian itself, (j, d, d)."""
 
     def __init__(self, k: int, d: int) -> None:
@@ -96,7 +76,7 @@ class _DenseMemory(_Memory):
         self._inverse, self._is_new = self._inverse[rows], self._is_new[rows]
 
 
-class _LimitedMemory(_Memory):
+class _LimitedMemory:
     """The last few steps and changes of gradient, (m, j, d): the two-loop recursion."""
 
     def __init__(self, memory: int) -> None:
@@ -134,15 +114,13 @@ class _QuasiNewton(BaseEstimator, ABC):
     tol: float
 
     @abstractmethod
-    def _remember(self, k: int, d: int) -> _Memory:
+    def _remember(self, k: int, d: int) -> _DenseMemory | _LimitedMemory:
         """A memory for k starts in d dimensions."""
 
+    @np.errstate(over="ignore", divide="ignore", invalid="ignore")
     def minimise(self, goal: Goal, starts: np.ndarray) -> Solution:
         """Follow `goal` downhill from each row of `starts`, of shape (k, d)."""
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            return self._minimise(goal, np.array(starts, dtype=np.float64))
-
-    def _minimise(self, goal: Goal, W: np.ndarray) -> Solution:
+        W = np.array(starts, dtype=np.float64)
         k, d = W.shape
         rows, memory = np.arange(k), self._remember(k, d)
         f, g = goal(W, rows)
@@ -222,7 +200,7 @@ class BFGS(_QuasiNewton):
     max_iter: int = 1000
     tol: float = 1e-6
 
-    def _remember(self, k: int, d: int) -> _Memory:
+    def _remember(self, k: int, d: int) -> _DenseMemory:
         return _DenseMemory(k, d)
 
 
@@ -234,5 +212,5 @@ class LBFGS(_QuasiNewton):
     tol: float = 1e-6
     memory: int = 10
 
-    def _remember(self, k: int, d: int) -> _Memory:  # noqa: ARG002  it grows with the steps
+    def _remember(self, k: int, d: int) -> _LimitedMemory:  # noqa: ARG002  it grows with the steps
         return _LimitedMemory(self.memory)

@@ -35,8 +35,9 @@ def load_ai4i2020(*, data_home: Any = None, as_frame: bool = False) -> Table:
     Parameters
     ----------
     data_home : path-like or None, default=None
-        The folder that holds `ai4i2020/ai4i2020.csv`. Default: the variable EQSEP_DATA. Download
-        it from https://archive.ics.uci.edu/dataset/601/ai4i+2020+predictive+maintenance+dataset.
+        The folder that holds `ai4i2020/ai4i2020.csv`, from
+        https://archive.ics.uci.edu/dataset/601/ai4i+2020+predictive+maintenance+dataset. Default:
+        the variable EQSEP_DATA.
     as_frame : bool, default=False
         Whether the rows are a pandas frame, with the product's `Type` in words, rather than an
         array with a column of 0 and 1 for each of the types H, L and M.
@@ -54,20 +55,11 @@ def load_ai4i2020(*, data_home: Any = None, as_frame: bool = False) -> Table:
     - none of them, and no machine failure: "normal";
     - one: "TWF" (tool wear), "HDF" (heat dissipation), "PWF" (power), "OSF" (overstrain) or "RNF"
       (random failure);
-    - more than one: "several", so that every other kind is free of the rest and an unseen kind
-      stays unseen;
+    - more than one: "several", so that an unseen kind stays unseen;
     - a machine failure without any: "unassigned".
 
-    Of the 19 random failures 18 are not marked as machine failures in the file; they are "RNF"
-    nonetheless. They do not depend on the features, so no detector can find them.
-
-    Examples
-    --------
-    >>> from eqsep.datasets import load_ai4i2020
-    >>> load_ai4i2020(data_home="/nowhere")
-    Traceback (most recent call last):
-        ...
-    eqsep.datasets.home.MissingDataError: There is no ai4i2020.csv ...
+    Random failures do not depend on the features, so no detector can find them; 18 of the 19 are
+    not marked as machine failures in the file.
     """
     path = _SOURCE.file("ai4i2020.csv", data_home=data_home)
     table = _read(path)

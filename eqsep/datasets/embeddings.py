@@ -1,11 +1,9 @@
 """Images as vectors: the contract of an embedding, and two that are learnt from photographs.
 
 An *embedding* is a callable from a list of PIL images (RGB, of any sizes) to an array of shape
-(n_images, n_features) of finite numbers. Row i depends on image i alone, whatever the others are:
-images come in batches, and a row once computed may be kept. An attribute `name`, a string, says
-which embedding it is and changes whenever the numbers would; it is needed only to keep rows.
-
-Neither torch nor transformers is imported before the first image is embedded.
+(n_images, n_features) of finite numbers. Row i depends on image i alone. An attribute `name`, a
+string, says which embedding it is and changes whenever the numbers would; it is needed only to keep
+rows. Neither torch nor transformers is imported before the first image is embedded.
 """
 
 from collections.abc import Sequence
@@ -30,26 +28,16 @@ class Embedding(Protocol):
 class DINOv2Embedding:
     """The CLS token of DINOv2, a vision transformer that was trained without labels.
 
-    By default the embedding of the paper: 1,024 numbers an image. Its weights are downloaded by
-    transformers when the first image is embedded, and kept by it.
+    By default the embedding of the paper: 1,024 numbers an image. transformers downloads and keeps
+    its weights when the first image is embedded.
 
     Parameters
     ----------
     model : str, default="facebook/dinov2-large"
         A DINOv2 model of the Hugging Face hub, or the folder of one.
     device : str, default="cpu"
-        Where torch computes, such as "cuda". It changes the numbers by rounding only, which is
-        coarser on a GPU, so rows are kept under the same name.
-
-    Attributes
-    ----------
-    name : str
-        Under which rows of this embedding are kept.
-
-    Examples
-    --------
-    >>> DINOv2Embedding().name
-    'dinov2 facebook/dinov2-large'
+        Where torch computes, such as "cuda". It changes the numbers by rounding only, so rows are
+        kept under the same name.
     """
 
     def __init__(self, model: str = "facebook/dinov2-large", *, device: str = "cpu") -> None:
@@ -83,24 +71,14 @@ class DINOv2Embedding:
 class EfficientNetEmbedding:
     """The averaged last feature map of EfficientNet-Lite0, trained on the classes of ImageNet.
 
-    1,280 numbers an image. Small and quick, and its weights come in a Python package, so that it
-    works without a network. An image is stretched to a square of 224 x 224 pixels; its values from
-    0 to 255 become (value - 127) / 128, as when the weights were learnt.
+    1,280 numbers an image. Small and quick, and its weights come in a Python package, so it works
+    without a network. An image is stretched to 224 x 224 pixels; its values from 0 to 255 become
+    (value - 127) / 128, as when the weights were learnt.
 
     Parameters
     ----------
     device : str, default="cpu"
         Where torch computes, such as "cuda".
-
-    Attributes
-    ----------
-    name : str
-        Under which rows of this embedding are kept.
-
-    Examples
-    --------
-    >>> EfficientNetEmbedding().name
-    'efficientnet-lite0 224'
     """
 
     name = "efficientnet-lite0 224"

@@ -53,13 +53,6 @@ def fetch_data(
         If a file cannot be fetched; the message says which file to put where by hand.
     ValueError
         If the data set is unknown, or a file is not the one that was published.
-
-    Examples
-    --------
-    >>> fetch_data("iris", data_home="/nowhere")
-    Traceback (most recent call last):
-        ...
-    eqsep.errors.UserError: Unknown data set 'iris': expected one of ai4i2020, ...
     """
     wanted = [file for file in files if file.folder == data_set]
     if not wanted:

@@ -30,12 +30,10 @@ def data_file(folder: str, name: str, *, source: str, data_home: Any = None) -> 
     """
     place = named_home(data_home, wanted=f"{folder}/{name}", source=source) / folder
     if not (place / name).is_file():
-        raise MissingDataError(
-            f"There is no {name} in {place}. Put the file there, from {source}{_command(folder)}.",
-            hint=f"Or name another folder that has it in a subfolder {folder}: {_NAMED}.",
-            where=f" that has it in a subfolder {folder}",
-            variable=VARIABLE,
-        )
+        there = f"Put the file there, from {source}{_command(folder)}."
+        where = f" that has it in a subfolder {folder}"
+        hint = f"Or name another folder{where}: {_NAMED}."
+        raise _missing(f"There is no {name} in {place}. {there}", hint=hint, where=where)
     return place / name
 
 
@@ -43,11 +41,10 @@ def data_folder(folder: str, *, source: str, data_home: Any = None) -> Path:
     """The path of a data set's folder that exists; the parameters are those of `data_file`."""
     home = named_home(data_home, wanted=folder, source=source)
     if not (home / folder).is_dir():
-        raise MissingDataError(
+        raise _missing(
             f"There is no folder {folder} in {home}. Put it there, from {source}.",
             hint=f"Or name another folder that has it: {_NAMED}.",
             where=" that has it",
-            variable=VARIABLE,
         )
     return home / folder
 
@@ -56,32 +53,21 @@ def named_home(data_home: Any, *, wanted: str, source: str) -> Path:
     """The folder of all data sets, as the caller or the variable EQSEP_DATA names it."""
     home = os.environ.get(VARIABLE) if data_home is None else data_home
     if not home:
-        raise MissingDataError(
+        raise _missing(
             f"No folder was named to look for {wanted} in, and the variable {VARIABLE} is not set. "
             f"Put {wanted} into a folder, from {source}{_command(wanted.split('/')[0])}.",
             hint=f"Name that folder: {_NAMED}.",
-            where="",
-            variable=VARIABLE,
         )
     return Path(home).expanduser()
 
 
+def _missing(what: str, *, hint: str, where: str = "") -> MissingDataError:
+    return MissingDataError(what, hint=hint, where=where, variable=VARIABLE)
+
+
 @dataclass(frozen=True)
 class Source:
-    """A published data set: its title, its folder in the data home, where it can be had.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> tides = Source(title="Tides", folder="tides", url="the harbour")
-    >>> with TemporaryDirectory() as home:
-    ...     (Path(home) / "tides").mkdir()
-    ...     _ = (Path(home) / "tides" / "2024.txt").write_text("1.5 0.2 1\\n1.1 0.3 2\\n")
-    ...     kinds = {1: "normal", 2: "flood"}
-    ...     tides.classes(["2024.txt"], width=2, kind_of=kinds, data_home=home)
-    [(array([[1.5, 0.2],
-           [1.1, 0.3]]), array(['normal', 'flood'], dtype='<U6'))]
-    """
+    """A published data set: its title, its folder in the data home, where it can be had."""
 
     title: str
     folder: str

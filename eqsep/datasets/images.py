@@ -48,10 +48,10 @@ def load_image_folder(
     Parameters
     ----------
     root : path-like
-        The folder that holds a folder for each kind. Images may lie deeper in it, too.
+        The folder that holds a folder for each kind, with images at any depth.
     normal : str
-        The name of the folder with the normal images; their kind is "normal". The name of any
-        other folder is the kind of its images.
+        The name of the folder with the normal images; the name of any other folder is the kind of
+        its images.
     embed : callable or None, default=None
         From a list of PIL images (RGB, of any sizes) to an array with a row of finite numbers for
         each, where a row depends on its image alone. None is `DINOv2Embedding()`.
@@ -111,30 +111,22 @@ def load_magnetic_tile(
     Parameters
     ----------
     data_home : path-like or None, default=None
-        The folder that holds `magnetic-tile/MT_Free`, `magnetic-tile/MT_Crack` and so on, with
-        their .jpg files. Default: the variable EQSEP_DATA. Download them from
-        https://github.com/abin24/Magnetic-tile-defect-datasets. (the dot belongs to it).
+        The folder that holds `magnetic-tile/MT_Free`, `magnetic-tile/MT_Crack` and so on, from
+        https://github.com/abin24/Magnetic-tile-defect-datasets. (the dot belongs to it). Default:
+        the variable EQSEP_DATA.
     embed, cache, progress
         As in `load_image_folder`.
 
     Returns
     -------
     Table
-        1,344 rows: 952 "normal", 115 "blowhole", 103 "uneven", 85 "break", 57 "crack", 32 "fray".
-        They are sorted by folder, then by path.
+        1,344 rows, sorted by folder, then by path: 952 "normal", 115 "blowhole", 103 "uneven",
+        85 "break", 57 "crack", 32 "fray".
 
     Notes
     -----
     A file is called exp<setting>_num_<number>.jpg, and a tile was probably photographed under
     several settings: rows of one setting are the finest division that is safe to make.
-
-    Examples
-    --------
-    >>> from eqsep.datasets import load_magnetic_tile
-    >>> load_magnetic_tile(data_home="/nowhere")
-    Traceback (most recent call last):
-        ...
-    eqsep.datasets.home.MissingDataError: There is no folder ...
     """
     root = data_folder("magnetic-tile", source=_TILES_URL, data_home=data_home)
     lacking = sorted(set(_TILES.values()) - set(_folders(root)))
@@ -157,15 +149,14 @@ def load_mvtec(
 ) -> Split:
     """Images of one object of MVTec AD, divided as in the paper: one defect seen, others unseen.
 
-    Training has the images of `train/good` and all of the alphabetically first defect; the test
-    has `test/good` and the other defects.
+    Training has the images of `train/good` and all of the alphabetically first defect; the test has
+    `test/good` and the other defects.
 
     Parameters
     ----------
     root : path-like
-        The folder of MVTec AD as it was published, with `<object>/train/good` and
-        `<object>/test/<defect>`. Download it from
-        https://www.mvtec.com/company/research/datasets/mvtec-ad.
+        The folder of MVTec AD as published, with `<object>/train/good` and
+        `<object>/test/<defect>`, from https://www.mvtec.com/company/research/datasets/mvtec-ad.
     object : str
         What the images show, such as "capsule": a folder in `root`.
     embed, cache, progress
@@ -175,14 +166,6 @@ def load_mvtec(
     -------
     Split
         With the kind "normal" and a kind for each defect, by the name of its folder.
-
-    Examples
-    --------
-    >>> from eqsep.datasets import load_mvtec
-    >>> load_mvtec("/nowhere", object="capsule")
-    Traceback (most recent call last):
-        ...
-    FileNotFoundError: There is no folder ...
     """
     root = Path(root).expanduser()
     known = [name for name in _folders(root) if (root / name / "train" / _GOOD).is_dir()]
@@ -222,23 +205,14 @@ def load_mvtec_embeddings(object: str, *, data_home: Any = None) -> Table:
     object : {"capsule", "hazelnut", "leather", "pill", "wood", "zipper"}
         What the images show.
     data_home : path-like or None, default=None
-        The folder that holds `mvtec-embeddings/MVTec-AD_<object>.npz`, with the arrays X and y.
-        Default: the variable EQSEP_DATA. Download them from https://github.com/Minqi824/ADBench,
-        in CV_by_ViT.
+        The folder that holds `mvtec-embeddings/MVTec-AD_<object>.npz`, with the arrays X and y,
+        from CV_by_ViT of https://github.com/Minqi824/ADBench. Default: the variable EQSEP_DATA.
 
     Returns
     -------
     Table
         With the kinds "normal" and "defect", and 1,000 features x1, x2, ... The files do not say
-        which defect an image shows, so there are no kinds to leave out.
-
-    Examples
-    --------
-    >>> from eqsep.datasets import load_mvtec_embeddings
-    >>> load_mvtec_embeddings("screwdriver")
-    Traceback (most recent call last):
-        ...
-    eqsep.errors.UserError: Unknown object 'screwdriver': expected one of capsule, ...
+        which defect an image shows.
     """
     if object not in MVTEC_OBJECTS:
         raise UserError(f"Unknown object {object!r}: expected one of {', '.join(MVTEC_OBJECTS)}.")

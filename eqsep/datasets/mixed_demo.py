@@ -50,23 +50,16 @@ def make_mixed_demo(
     as_frame : bool, default=False
         Whether the rows are a pandas frame rather than a list of dicts.
     random_state : int, RandomState instance or None, default=None
-        Pass an int for the same rows at every call.
 
     Returns
     -------
     Table
-        Rows in random order, with the kinds "normal" and those below. A missing value is None in
-        a dict, and NaN or None in a frame.
+        Rows in random order. A missing value is None in a dict, and NaN or None in a frame.
 
     Notes
     -----
-    The columns: `time` (a date with the time of day), the numbers `amount`, `items`,
-    `distance_km` from home, `minutes_since_last` payment and `account_age_days`, the names
-    `purpose`, `channel` and `country`, and the truth `card_present`. Amounts, distances and
-    waiting times have heavy tails. A payment online has no distance; now and then the items or
-    the country were not recorded.
-
-    The kinds:
+    Amounts, distances and waiting times have heavy tails. A payment online has no distance; now and
+    then the items or the country were not recorded. The kinds:
 
     - "card testing": a thief tries stolen numbers online, cents every minute;
     - "takeover": somebody else shops with the account, ten times as dear as usual;
@@ -78,11 +71,8 @@ def make_mixed_demo(
     Examples
     --------
     >>> from eqsep.datasets import make_mixed_demo
-    >>> table = make_mixed_demo(n_samples=120, random_state=0)
-    >>> table
+    >>> make_mixed_demo(n_samples=120, random_state=0)
     Table(10 features; 2 card testing, 2 money mule, 108 normal, 2 skimming, 2 sleeper, 2 stuck ...)
-    >>> sorted(table.X[0])[:3]
-    ['account_age_days', 'amount', 'card_present']
     """
     n_anomalies = round(n_samples * anomaly_fraction)
     if not len(_KINDS) <= n_anomalies < n_samples:
@@ -97,7 +87,8 @@ def make_mixed_demo(
     columns = _payments(n_samples, rng)
     for name, change in _KINDS.items():
         rows = np.flatnonzero(kind == name)
-        for column, values in change({c: v[rows] for c, v in columns.items()}, rng).items():
+        usual = {column: values[rows] for column, values in columns.items()}
+        for column, values in change(len(rows), usual, rng).items():
             columns[column][rows] = values
     columns = _gaps(columns, rng)
     X = frame_of(columns) if as_frame else _dicts(columns)
@@ -127,66 +118,39 @@ def _payments(n: int, rng: Any) -> Columns:
     }
 
 
-def _card_testing(usual: Columns, rng: Any) -> Columns:
-    n = len(usual["time"])
-    return {
+# Every kind as a change of `n` usual payments.
+_KINDS: dict[str, Callable[[int, Columns, Any], Columns]] = {
+    "card testing": lambda n, _, rng: {
         "amount": rng.uniform(0.2, 1.5, size=n).round(2),
         "items": np.ones(n),
         "minutes_since_last": rng.uniform(0.2, 3, size=n).round(1),
         **_by(n, purpose="clothes", channel="online"),
-    }
-
-
-def _takeover(usual: Columns, rng: Any) -> Columns:
-    n = len(usual["time"])
-    return {
+    },
+    "takeover": lambda n, usual, rng: {
         "amount": (usual["amount"] * rng.uniform(10, 40, size=n)).round(2),
         **_by(n, purpose="electronics", channel="online"),
-    }
-
-
-def _skimming(usual: Columns, rng: Any) -> Columns:
-    n = len(usual["time"])
-    return {
+    },
+    "skimming": lambda n, _, rng: {
         "time": _moments(rng.uniform(0, 5, size=n), rng),
         "amount": 50.0 * rng.randint(2, 9, size=n),
         "items": np.ones(n),
         "distance_km": rng.uniform(4_000, 12_000, size=n).round(),
         "country": rng.choice(np.array(_FAR, dtype=object), size=n),
         **_by(n, purpose="cash", channel="atm"),
-    }
-
-
-def _money_mule(usual: Columns, rng: Any) -> Columns:
-    n = len(usual["time"])
-    return {
+    },
+    "money mule": lambda n, _, rng: {
         "amount": rng.uniform(930, 999, size=n).round(2),
         "items": np.ones(n),
         "account_age_days": rng.randint(1, 15, size=n),
-    }
-
-
-def _sleeper(usual: Columns, rng: Any) -> Columns:
-    n = len(usual["time"])
-    return {
+    },
+    "sleeper": lambda n, _, rng: {
         "minutes_since_last": rng.uniform(200_000, 600_000, size=n).round(),
         "account_age_days": rng.uniform(3_500, 6_000, size=n).round(),
-    }
-
-
-def _stuck_scanner(usual: Columns, rng: Any) -> Columns:
-    n = len(usual["time"])
-    return {"items": rng.randint(50, 120, size=n), **_by(n, purpose="groceries", channel="shop")}
-
-
-# Every kind as a change of usual payments.
-_KINDS: dict[str, Callable[[Columns, Any], Columns]] = {
-    "card testing": _card_testing,
-    "takeover": _takeover,
-    "skimming": _skimming,
-    "money mule": _money_mule,
-    "sleeper": _sleeper,
-    "stuck scanner": _stuck_scanner,
+    },
+    "stuck scanner": lambda n, _, rng: {
+        "items": rng.randint(50, 120, size=n),
+        **_by(n, purpose="groceries", channel="shop"),
+    },
 }
 
 
@@ -208,16 +172,13 @@ def _moments(hour: np.ndarray, rng: Any) -> np.ndarray:
 def _gaps(columns: Columns, rng: Any) -> Columns:
     """The columns with what is not recorded missing."""
     n = len(columns["time"])
-    unknown = {
-        "items": rng.uniform(size=n) < 0.03,
-        "distance_km": columns["channel"] == "online",
-        "country": rng.uniform(size=n) < 0.01,
+    gaps: dict[str, tuple[np.ndarray, Any]] = {
+        "items": (rng.uniform(size=n) < 0.03, np.nan),
+        "distance_km": (columns["channel"] == "online", np.nan),
+        "country": (rng.uniform(size=n) < 0.01, None),
     }
-    gap: dict[str, Any] = {"items": np.nan, "distance_km": np.nan, "country": None}
-    return {
-        name: np.where(unknown[name], gap[name], column) if name in unknown else column
-        for name, column in columns.items()
-    }
+    missing = {name: np.where(unknown, gap, columns[name]) for name, (unknown, gap) in gaps.items()}
+    return columns | missing
 
 
 def _dicts(columns: Columns) -> Sequence[dict[str, Any]]:

@@ -60,12 +60,12 @@ def load_nsl_kdd(
     Parameters
     ----------
     data_home : path-like or None, default=None
-        The folder that holds `nsl-kdd/KDDTrain+.txt` and `nsl-kdd/KDDTest+.txt`. Default: the
-        variable EQSEP_DATA. Download them from https://www.unb.ca/cic/datasets/nsl.html.
+        The folder that holds `nsl-kdd/KDDTrain+.txt` and `nsl-kdd/KDDTest+.txt`, from
+        https://www.unb.ca/cic/datasets/nsl.html. Default: the variable EQSEP_DATA.
     protocol : {"corrected", "paper"}, default="corrected"
-        "corrected": every attack belongs to one of the four kinds, and training has the normal
-        rows and all DoS rows. "paper": three attacks that the published lists misspell
-        (httptunnel, loadmodule, xlock) are of the kind "unassigned", in training as well.
+        "corrected": every attack belongs to one of the four kinds, and training has the normal rows
+        and all DoS rows. "paper": three attacks that the published lists misspell (httptunnel,
+        loadmodule, xlock) are of the kind "unassigned", in training as well.
     as_frame : bool, default=False
         Whether the rows are pandas frames of the 41 columns as they are in the files, rather than
         arrays of the 122 columns below.
@@ -73,27 +73,18 @@ def load_nsl_kdd(
     Returns
     -------
     Split
-        With the kinds "normal", "dos", "probe", "privilege", "access" and, by the paper's
-        protocol, "unassigned". The rows are in the order of the files.
+        With the kinds "normal", "dos", "probe", "privilege", "access" and, by the paper's protocol,
+        "unassigned". The rows are in the order of the files.
 
     Notes
     -----
-    The 122 columns: one for each value of `protocol_type`, then of `service`, then of `flag`,
-    each in alphabetical order, over *all* rows of KDDTrain+ (84 columns, 1 where the row has the
-    value); then the 38 numeric columns in the order of the files. A value that KDDTrain+ does not
-    have is 0 in all columns of its feature.
+    The 122 columns: one of 0 and 1 for each value of `protocol_type`, then of `service`, then of
+    `flag`, in alphabetical order over *all* rows of KDDTrain+ (84 columns, some of them constant
+    over the training rows); then the 38 numeric columns in the order of the files. A value that
+    KDDTrain+ does not have is 0 in all columns of its feature.
 
-    Nothing is scaled: bytes go up to 10⁹, so put a `StandardScaler` first if the estimator does
-    not scale. Some of the 84 columns are constant over the training rows, since their services
-    were only probed.
-
-    Examples
-    --------
-    >>> from eqsep.datasets import load_nsl_kdd
-    >>> load_nsl_kdd(data_home="/nowhere")
-    Traceback (most recent call last):
-        ...
-    eqsep.datasets.home.MissingDataError: There is no KDDTrain+.txt ...
+    Nothing is scaled: bytes go up to 10⁹, so put a `StandardScaler` first if the estimator does not
+    scale.
     """
     kind_of = for_protocol(protocol, _KINDS)
     paths = [_SOURCE.file(f"KDD{part}+.txt", data_home=data_home) for part in ("Train", "Test")]

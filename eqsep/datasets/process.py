@@ -134,46 +134,31 @@ def make_process(
     Parameters
     ----------
     n_normal_runs : int, default=20
-        The number of runs without a fault.
     n_fault_runs : int, default=2
         The number of runs with each kind of fault.
     n_rows : int, default=200
         The number of rows of a run, one every 30 seconds, at least 4. A fault begins at row
         `n_rows // 4`; the rows before it are normal.
     setpoint_spread : float, default=0.0
-        By which share the set points of a run may lie above or below the usual ones, at most 0.1:
-        runs then differ from each other.
+        By which share the set points of a run may lie above or below the usual ones, at most 0.1.
     as_frame : bool, default=False
         Whether the rows are a pandas frame rather than a matrix.
     random_state : int, RandomState instance or None, default=None
-        Pass an int for the same rows at every call.
 
     Returns
     -------
     Table
-        Runs one after the other, rows of a run in time, with the kinds "normal" and those below.
-        `groups` is the number of the run, `time` the number of the row in its run, both from 0.
+        Runs one after the other, rows of a run in time. `groups` is the number of the run, `time`
+        the number of the row in its run, both from 0.
 
     Notes
     -----
-    Feed comes through a valve into tank 1, is pumped through a valve and a heat exchanger into
-    tank 2, and leaves it through a valve as product; a hot medium heats the exchanger through a
-    fourth valve. Four PI controllers move these valves, u = k (e + ∫ e dt / T), each between shut
-    and open: they hold the level of tank 1, the flow between the tanks, the temperature and the
-    level of tank 2. A valve follows with a lag, and only where it is moved by more than its
-    stiction.
-
-    - Flow through a valve of opening u under the pressure drop p: F = c u √p. Between the tanks,
-      the head of the pump, p₀ - s F², meets pipe, exchanger, valve and the rise to tank 2.
-    - Level of a tank of area A: A dh/dt = F_in - F_out. Temperature of its content V: V dT/dt =
-      F_in (T_in - T), less what it loses to the surroundings.
-    - Exchanger: counterflow, with the effectiveness of NTU = UA / C_min; 1 / UA is the sum of a
-      film on either side, which goes with the flow to the power of 0.8, and of the wall.
-    - From outside come the weather, pressure and temperature of the feed and of the medium, the
-      pressure behind the product and the flow that is asked for: each x_t = φ x_{t-1} + ε_t,
-      with memories of 10 to 60 minutes. Sensors have white noise, which the controllers see.
-
-    The kinds, each as strong in a run as it happens to be:
+    Feed comes through a valve into tank 1, is pumped through a valve and a heat exchanger into tank
+    2, and leaves it through a valve as product; a hot medium heats the exchanger through a fourth
+    valve. Four PI controllers move these valves: they hold the level of tank 1, the flow between
+    the tanks, the temperature and the level of tank 2. Weather, pressures, temperatures and the
+    flow that is asked for vary from outside, with memories of 10 to 60 minutes. Sensors have white
+    noise, which the controllers see. The kinds, each as strong in a run as it happens to be:
 
     - "feed step": the feed is 2 to 4 K colder at once;
     - "cold medium": the medium gets 3 to 6 K colder in 20 minutes;
@@ -189,12 +174,8 @@ def make_process(
     Examples
     --------
     >>> from eqsep.datasets import make_process
-    >>> process = make_process(n_normal_runs=2, n_fault_runs=1, n_rows=40, random_state=0)
-    >>> process
+    >>> make_process(n_normal_runs=2, n_fault_runs=1, n_rows=40, random_state=0)
     Table(28 features; 30 blocked pipe, 30 cold medium, 30 feed step, 30 fouling, 30 frozen ...)
-    >>> last = process.groups == 11
-    >>> process.kind[last][[0, 9, 10, 39]].tolist()
-    ['normal', 'normal', 'oscillation', 'oscillation']
     """
     _check(n_normal_runs, n_fault_runs, n_rows=n_rows, setpoint_spread=setpoint_spread)
     rng = check_random_state(random_state)
@@ -260,10 +241,8 @@ def _surroundings(
     deviations["feed_temperature"] += _WEATHER_ON_FEED * deviations["ambient_temperature"]
     deviations["feed_temperature"] -= faults["feed step"]
     deviations["medium_inlet_temperature"] -= faults["cold medium"]
-    means = {name: mean for name, (mean, _, _) in _SURROUNDINGS.items()} | {
-        "transfer_setpoint": flow
-    }
-    return {name: means[name] + deviations[name] for name in means}
+    deviations["transfer_setpoint"] += flow
+    return {name: mean + deviations[name] for name, (mean, _, _) in _SURROUNDINGS.items()}
 
 
 def _autocorrelated(shape: tuple[int, ...], *, minutes: float, rng: Any) -> np.ndarray:
@@ -292,14 +271,14 @@ class Plant:
         def filled(*values: float) -> np.ndarray:
             return np.repeat(np.array(values)[:, None], n_runs, axis=1)
 
-        half_open = (0.5,) * len(LOOPS)
+        half_open = filled(*(0.5,) * len(LOOPS))
         return cls(
             level=filled(1.5, 1.5),
             temperature=filled(18.0, 50.0),
             outlet=filled(51.0, 63.0),
-            valve=filled(*half_open),
-            integral=filled(*half_open),
-            output=filled(*half_open),
+            valve=half_open,
+            integral=half_open,
+            output=half_open,
         )
 
     def flows(self, now: Values, fault: Values) -> dict[str, np.ndarray]:

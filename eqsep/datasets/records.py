@@ -21,13 +21,11 @@ class Table:
     Attributes
     ----------
     X : array or frame of shape (n_rows, n_features)
-        The rows.
     kind : ndarray of str
         "normal", or the name of the row's kind of anomaly.
     y : ndarray of int
-        1 where the row is anomalous, 0 where it is normal. Derived from the kinds.
+        1 where the row is anomalous, 0 where it is normal.
     feature_names : tuple of str
-        The names of the columns.
     groups : ndarray or None
         Where rows belong together, as those of one run of a process do: the group of each row.
     time : ndarray or None
@@ -35,11 +33,8 @@ class Table:
 
     Examples
     --------
-    >>> table = Table(X=[[0.0], [9.0]], kind=["normal", "scan"], feature_names=["load"])
-    >>> table
+    >>> Table(X=[[0.0], [9.0]], kind=["normal", "scan"], feature_names=["load"])
     Table(1 feature; 1 normal, 1 scan)
-    >>> table.y
-    array([0, 1])
     """
 
     X: Any
@@ -69,13 +64,11 @@ class Split:
     Attributes
     ----------
     X_train, X_test : array or frame of shape (n_rows, n_features)
-        The rows.
     kind_train, kind_test : ndarray of str
         "normal", or the name of the row's kind of anomaly.
     y_train, y_test : ndarray of int
-        1 where the row is anomalous, 0 where it is normal. Derived from the kinds.
+        1 where the row is anomalous, 0 where it is normal.
     feature_names : tuple of str
-        The names of the columns.
 
     Examples
     --------
@@ -85,8 +78,6 @@ class Split:
     ... )
     >>> split
     Split(1 feature; train: 1 normal, 1 scan; test: 1 flood, 1 normal)
-    >>> split.y_test
-    array([0, 1])
     """
 
     X_train: Any

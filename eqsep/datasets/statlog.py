@@ -1,6 +1,6 @@
 """Two tables of the Statlog project, each with several kinds: Shuttle and Satimage."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -39,9 +39,8 @@ def load_shuttle(*, data_home: Any = None, as_frame: bool = False) -> Table:
     Parameters
     ----------
     data_home : path-like or None, default=None
-        The folder that holds `shuttle/shuttle.trn` and `shuttle/shuttle.tst`. Default: the variable
-        EQSEP_DATA. Download them from
-        https://archive.ics.uci.edu/dataset/148/statlog+shuttle.
+        The folder that holds `shuttle/shuttle.trn` and `shuttle/shuttle.tst`, from
+        https://archive.ics.uci.edu/dataset/148/statlog+shuttle. Default: the variable EQSEP_DATA.
     as_frame : bool, default=False
         Whether the rows are a pandas frame with the columns x1 to x9 rather than an array.
 
@@ -49,25 +48,14 @@ def load_shuttle(*, data_home: Any = None, as_frame: bool = False) -> Table:
     -------
     Table
         The 58,000 rows of both files, those of shuttle.trn first. Class 1 (rad flow, 79 % of the
-        rows) is normal; the kinds are "fpv close", "fpv open", "high", "bypass", "bpv close" and
-        "bpv open". Two of them are rare: 10 rows of "bpv close", 13 of "bpv open".
-
-    Examples
-    --------
-    >>> from eqsep.datasets import load_shuttle
-    >>> load_shuttle(data_home="/nowhere")
-    Traceback (most recent call last):
-        ...
-    eqsep.datasets.home.MissingDataError: There is no shuttle.trn ...
+        rows) is normal; the kinds are "fpv close", "fpv open", "high", "bypass" and, with 10 and 13
+        rows, "bpv close" and "bpv open".
     """
-    return _table(
-        _SHUTTLE,
-        ("shuttle.trn", "shuttle.tst"),
-        columns=_SHUTTLE_COLUMNS,
-        kind_of=_SHUTTLE_KINDS,
-        data_home=data_home,
-        as_frame=as_frame,
+    files = ("shuttle.trn", "shuttle.tst")
+    parts = _SHUTTLE.classes(
+        files, width=len(_SHUTTLE_COLUMNS), kind_of=_SHUTTLE_KINDS, data_home=data_home
     )
+    return _table(parts, _SHUTTLE_COLUMNS, as_frame=as_frame)
 
 
 def load_satimage(
@@ -81,12 +69,13 @@ def load_satimage(
     Parameters
     ----------
     data_home : path-like or None, default=None
-        The folder that holds `satimage/sat.trn` and `satimage/sat.tst`. Default: the variable
-        EQSEP_DATA. Download them from
-        https://archive.ics.uci.edu/dataset/146/statlog+landsat+satellite.
+        The folder that holds `satimage/sat.trn` and `satimage/sat.tst`, from
+        https://archive.ics.uci.edu/dataset/146/statlog+landsat+satellite. Default: the variable
+        EQSEP_DATA.
     normal : collection of str, default=("red soil", "grey soil", "very damp grey soil")
-        The grounds that count as normal, out of "red soil", "cotton crop", "grey soil", "damp grey
-        soil", "vegetation stubble" and "very damp grey soil".
+        The grounds that count as normal, out of these and "cotton crop", "damp grey soil" and
+        "vegetation stubble". The default follows the benchmark known as *satellite*: the three
+        largest classes are normal.
     as_frame : bool, default=False
         Whether the rows are a pandas frame with named columns rather than an array.
 
@@ -96,20 +85,6 @@ def load_satimage(
         The 6,435 rows of both files, those of sat.trn first. Every ground that is not normal is a
         kind of its own. The 36 features are the four bands of the pixel in question and of its
         eight neighbours: pixel1_band1, pixel1_band2, ... from the top left to the bottom right.
-
-    Notes
-    -----
-    The data name no class as normal. The default follows the benchmark known as *satellite*: the
-    three largest classes are normal, and the three smallest (32 % of the rows) are anomalies. One
-    of these, damp grey soil, lies between two normal grounds and is hard to find.
-
-    Examples
-    --------
-    >>> from eqsep.datasets import load_satimage
-    >>> load_satimage(normal=["grass"])
-    Traceback (most recent call last):
-        ...
-    eqsep.errors.UserError: normal names unknown grounds: ['grass']. Expected ...
     """
     grounds = sorted(_GROUND.values())
     wanted = {normal} if isinstance(normal, str) else set(normal)
@@ -118,26 +93,16 @@ def load_satimage(
         raise UserError(f"normal names unknown grounds: {unknown}. Expected some of {grounds}.")
     if not wanted:
         raise UserError(f"normal names no ground: expected at least one of {grounds}.")
-    return _table(
-        _SATIMAGE,
-        ("sat.trn", "sat.tst"),
-        columns=_SATIMAGE_COLUMNS,
-        kind_of={code: "normal" if name in wanted else name for code, name in _GROUND.items()},
-        data_home=data_home,
-        as_frame=as_frame,
+    kind_of = {code: "normal" if name in wanted else name for code, name in _GROUND.items()}
+    parts = _SATIMAGE.classes(
+        ("sat.trn", "sat.tst"), width=len(_SATIMAGE_COLUMNS), kind_of=kind_of, data_home=data_home
     )
+    return _table(parts, _SATIMAGE_COLUMNS, as_frame=as_frame)
 
 
 def _table(
-    source: Source,
-    names: Sequence[str],
-    *,
-    columns: tuple[str, ...],
-    kind_of: Mapping[int, str],
-    data_home: Any,
-    as_frame: bool,
+    parts: list[tuple[np.ndarray, np.ndarray]], columns: tuple[str, ...], *, as_frame: bool
 ) -> Table:
-    """The rows of all files, one after the other."""
-    parts = source.classes(names, width=len(columns), kind_of=kind_of, data_home=data_home)
+    """The rows and kinds of all files, one after the other."""
     X, kind = map(np.concatenate, zip(*parts, strict=True))
     return Table(X=named_columns(X, columns, as_frame=as_frame), kind=kind, feature_names=columns)

@@ -26,12 +26,9 @@ _CIRCLE_RADII = {
 }
 # Whether the test rows are the training rows before noise was added to them.
 _SAME_POINTS = {"corrected": False, "paper": True}
-# Where the means of the two Gaussians lie, in every coordinate. The text's "zero mean" for more
-# than two features would make the two classes one and the same distribution.
-_GAUSSIAN_MEANS = {
-    "corrected": {"normal": 1.0, "other gaussian": -1.0},
-    "paper": {"normal": 1.0, "other gaussian": -1.0},
-}
+# Where the means of the two Gaussians lie, in every coordinate, by either protocol.
+_MEANS = {"normal": 1.0, "other gaussian": -1.0}
+_GAUSSIAN_MEANS = {"corrected": _MEANS, "paper": _MEANS}
 # The place of a name is the number of its function: the truth table over (0, 0), (0, 1), (1, 0),
 # (1, 1), read as a binary number. "and" is 0001 = 1, "xor" is 0110 = 6, "nand" is 1110 = 14.
 LOGIC_NAMES = (
@@ -46,30 +43,10 @@ def make_logic(name: str | int | Sequence[int]) -> tuple[np.ndarray, np.ndarray]
     Parameters
     ----------
     name : str, int or sequence of int
-        A name from the table below, in any case; its number; or a truth table of any d inputs,
-        that is 2^d values 0 or 1, one for each corner in lexicographic order. The number is the
-        truth table read as a binary number.
-
-        ====== ============== == == == ==
-        number name           00 01 10 11
-        ====== ============== == == == ==
-        0      false          0  0  0  0
-        1      and            0  0  0  1
-        2      not implies    0  0  1  0
-        3      x1             0  0  1  1
-        4      not implied by 0  1  0  0
-        5      x2             0  1  0  1
-        6      xor            0  1  1  0
-        7      or             0  1  1  1
-        8      nor            1  0  0  0
-        9      xnor           1  0  0  1
-        10     not x2         1  0  1  0
-        11     implied by     1  0  1  1
-        12     not x1         1  1  0  0
-        13     implies        1  1  0  1
-        14     nand           1  1  1  0
-        15     true           1  1  1  1
-        ====== ============== == == == ==
+        A function of two inputs by name, in any case: "false", "and", "not implies", "x1", "not
+        implied by", "x2", "xor", "or", "nor", "xnor", "not x2", "implied by", "not x1", "implies",
+        "nand" or "true"; or by its number, the place in this list from 0, which is its truth table
+        read as a binary number. Or a truth table of any d inputs, that is 2^d values 0 or 1.
 
     Returns
     -------
@@ -80,13 +57,7 @@ def make_logic(name: str | int | Sequence[int]) -> tuple[np.ndarray, np.ndarray]
 
     Examples
     --------
-    >>> X, y = make_logic("xor")
-    >>> X
-    array([[0., 0.],
-           [0., 1.],
-           [1., 0.],
-           [1., 1.]])
-    >>> y
+    >>> make_logic("xor")[1]
     array([0, 1, 1, 0])
     >>> make_logic([0, 1, 1, 0, 1, 0, 0, 1])[0].shape  # the parity of three inputs
     (8, 3)
@@ -116,7 +87,7 @@ def make_hyperplane(
     n_samples : int, default=100
         The number of training rows, and of test rows.
     n_features : int, default=5
-        The number of coordinates, at least 2.
+        At least 2.
     noise : float, default=0.0
         The standard deviation of the Gaussian noise added to every coordinate.
     anomaly_fraction : float, default=0.1
@@ -125,7 +96,6 @@ def make_hyperplane(
         "corrected": the test rows are fresh rows of the same hyperplane and cube, with the same
         noise. "paper": the test rows are the training rows *without* the noise.
     random_state : int, RandomState instance or None, default=None
-        Pass an int for the same rows at every call.
 
     Returns
     -------
@@ -179,16 +149,14 @@ def make_gaussians(
     n_samples : int, default=100
         The number of training rows, and of test rows.
     n_features : int, default=2
-        The number of coordinates.
     noise_multiplier : float, default=1.0
         The k of the covariance: the larger, the more the clouds overlap.
     anomaly_fraction : float, default=0.1
         The share of anomalies in training and in test.
     protocol : {"corrected", "paper"}, default="corrected"
-        Both draw the same rows. For more than two features the paper's text has means of zero,
-        with which the clouds would be one; its published figures come from +1 and -1, as here.
+        Both draw the same rows. For more than two features the paper's text has means of zero, with
+        which the clouds would be one; its published figures come from +1 and -1, as here.
     random_state : int, RandomState instance or None, default=None
-        Pass an int for the same rows at every call.
 
     Returns
     -------
@@ -197,8 +165,7 @@ def make_gaussians(
 
     Examples
     --------
-    >>> split = make_gaussians(n_features=10, random_state=0)
-    >>> split
+    >>> make_gaussians(n_features=10, random_state=0)
     Split(10 features; train: 90 normal, 10 other gaussian; test: 90 normal, 10 other gaussian)
     """
     means = for_protocol(protocol, _GAUSSIAN_MEANS)
@@ -210,7 +177,7 @@ def make_gaussians(
     def draw() -> tuple[np.ndarray, np.ndarray]:
         kind = _kinds(n_samples, anomaly_fraction, anomaly="other gaussian", rng=rng)
         centred = rng.multivariate_normal(np.zeros(n_features), covariance, size=n_samples)
-        return centred + _each(means, kind)[:, None], kind
+        return centred + np.array([[means[name]] for name in kind]), kind
 
     return _split(*draw(), *draw())
 
@@ -237,10 +204,9 @@ def make_circles(
     anomaly_fraction : float, default=0.25
         The share of anomalies in training and in test.
     protocol : {"corrected", "paper"}, default="corrected"
-        "corrected": the outer circle has radius 2 and the inner one 0.5, as the text says.
-        "paper": 4 and 0.25, since the published generator squares the radius.
+        "corrected": the outer circle has radius 2 and the inner one 0.5, as the text says. "paper":
+        4 and 0.25, since the published generator squares the radius.
     random_state : int, RandomState instance or None, default=None
-        Pass an int for the same rows at every call.
 
     Returns
     -------
@@ -259,7 +225,8 @@ def make_circles(
     def draw(anomaly: str) -> tuple[np.ndarray, np.ndarray]:
         kind = _kinds(n_samples, anomaly_fraction, anomaly=anomaly, rng=rng)
         angle = rng.uniform(0, 2 * np.pi, size=n_samples)
-        circle = _each(radii, kind)[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+        radius = np.array([[radii[name]] for name in kind])
+        circle = radius * np.column_stack([np.cos(angle), np.sin(angle)])
         return circle + noise * rng.standard_normal(circle.shape), kind
 
     return _split(*draw("outer"), *draw("inner"))
@@ -268,9 +235,21 @@ def make_circles(
 def _truth_table(function: str | int | Sequence[int]) -> np.ndarray:
     """The values of `function`, one for each corner."""
     if isinstance(function, str):
-        return _numbered(_number_of(function))
+        name = function.strip().lower()
+        if name not in LOGIC_NAMES:
+            raise UserError(
+                f"Unknown Boolean function {function!r}: expected one of {', '.join(LOGIC_NAMES)}. "
+                f"Pass a truth table for any other function."
+            )
+        function = LOGIC_NAMES.index(name)
     if isinstance(function, Integral):
-        return _numbered(int(function))
+        number = int(function)
+        if not 0 <= number < len(LOGIC_NAMES):
+            raise UserError(
+                f"The Boolean functions of two inputs are numbered 0 to 15, got {number}. "
+                f"Take one of these, a name ({', '.join(LOGIC_NAMES)}), or a truth table."
+            )
+        function = [int(digit) for digit in f"{number:04b}"]
     values = np.asarray(function)
     size = values.size
     if values.ndim != 1 or size < 2 or size & (size - 1):
@@ -284,26 +263,6 @@ def _truth_table(function: str | int | Sequence[int]) -> np.ndarray:
             f"Threshold the values first, for example values > 0."
         )
     return values.astype(int)
-
-
-def _number_of(name: str) -> int:
-    folded = name.strip().lower()
-    if folded not in LOGIC_NAMES:
-        raise UserError(
-            f"Unknown Boolean function {name!r}: expected one of {', '.join(LOGIC_NAMES)}. "
-            f"Pass a truth table for any other function."
-        )
-    return LOGIC_NAMES.index(folded)
-
-
-def _numbered(number: int) -> np.ndarray:
-    """The four binary digits of `number`, the first one for the corner (0, 0)."""
-    if not 0 <= number < len(LOGIC_NAMES):
-        raise UserError(
-            f"The Boolean functions of two inputs are numbered 0 to 15, got {number}. "
-            f"Take one of these, a name ({', '.join(LOGIC_NAMES)}), or a truth table."
-        )
-    return np.array([number >> place & 1 for place in (3, 2, 1, 0)])
 
 
 def _kinds(n_samples: int, fraction: float, *, anomaly: str, rng: Any) -> np.ndarray:
@@ -327,11 +286,6 @@ def _check_shape(n_features: int, *, at_least: int = 2, **spread: float) -> None
             raise UserError(
                 f"{name} must be a finite number, zero or more, got {value}. It scales the spread."
             )
-
-
-def _each(value_of: dict[str, float], kind: np.ndarray) -> np.ndarray:
-    """The value of every row's kind."""
-    return np.array([value_of[name] for name in kind])
 
 
 def _split(

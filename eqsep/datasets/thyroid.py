@@ -30,9 +30,8 @@ def load_thyroid(
     Parameters
     ----------
     data_home : path-like or None, default=None
-        The folder that holds `ann-thyroid/ann-train.data` and `ann-thyroid/ann-test.data`.
-        Default: the variable EQSEP_DATA. Download them from
-        https://archive.ics.uci.edu/dataset/102/thyroid+disease.
+        The folder that holds `ann-thyroid/ann-train.data` and `ann-thyroid/ann-test.data`, from
+        https://archive.ics.uci.edu/dataset/102/thyroid+disease. Default: the variable EQSEP_DATA.
     protocol : {"corrected", "paper"}, default="corrected"
         "corrected": the test rows are those of ann-test, as they were published. "paper": the
         subnormal rows of ann-train are tested on as well, behind those of ann-test.
@@ -42,24 +41,14 @@ def load_thyroid(
     Returns
     -------
     Split
-        With the kinds "normal", "hyperfunction" and "subnormal", the last in the test only, and
-        21 features. The rows are in the order of the files.
+        With the kinds "normal", "hyperfunction" and "subnormal", the last in the test only, and 21
+        features, not scaled. The rows are in the order of the files.
 
     Notes
     -----
     The subnormal rows of ann-train are never learnt, so moving them leaks nothing; but it doubles
     the unseen kind, and average precision grows with the share of a kind. Compare figures of one
-    protocol only. Rows: 3,581 to train on, 3,428 to test on, or 3,619 by the paper's protocol.
-
-    Nothing is scaled. Fifteen features are 0 or 1, and some of them hardly vary.
-
-    Examples
-    --------
-    >>> from eqsep.datasets import load_thyroid
-    >>> load_thyroid(data_home="/nowhere")
-    Traceback (most recent call last):
-        ...
-    eqsep.datasets.home.MissingDataError: There is no ann-train.data ...
+    protocol only.
     """
     moved_kinds = for_protocol(protocol, _MOVED)
     files = ("ann-train.data", "ann-test.data")

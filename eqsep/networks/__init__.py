@@ -1,9 +1,8 @@
 """Networks with a member axis: an ensemble is an axis of the tensors (torch).
 
-The layers are ordinary torch modules. With `n_members=None`, the default, they have no member axis,
-map (n, d_in) -> (n, d_out) and go into any `nn.Sequential`; with `n_members=k` they map
-(n, k, d_in) -> (n, k, d_out), or (n, 1, d_in) where all members share their input. `Linear` and
-`RadialBasis` start at random, in `members` each member from a stream of its own.
+The layers are ordinary torch modules. With `n_members=None`, the default, they map
+(n, d_in) -> (n, d_out); with `n_members=k` they map (n, k, d_in) -> (n, k, d_out), or (n, 1, d_in)
+where all members share their input.
 """
 
 from eqsep.errors import MissingExtraError

@@ -1,8 +1,7 @@
 """Layers and networks with a member axis.  (n, k, d_in) -> (n, k, d_out)
 
-A tensor of shape (n, 1, d_in) is one input shared by all members. With `n_members=None` a layer has
-no member axis and maps (n, d_in) -> (n, d_out). Layers that start at random draw from torch's own
-stream, or each member from its own one in `members`, whose number is then `n_members`.
+Layers that start at random draw from torch's own stream, or each member from its own one in
+`members`.
 """
 
 import math
@@ -24,18 +23,6 @@ Members = Sequence[Generator] | None
 class Linear(nn.Module):
     """x W + b: k linear maps side by side.  (n, k, d_in) -> (n, k, d_out)
 
-    Parameters
-    ----------
-    n_members : int, optional
-        k; without it there is no member axis.
-    members : sequence of torch.Generator, optional
-        A stream for the start of each member.
-    bias : bool
-        Leave it out where batch normalisation follows, which would take it away again.
-
-    Examples
-    --------
-    >>> import torch
     >>> Linear(3, 2)(torch.zeros(5, 3)).shape
     torch.Size([5, 2])
     >>> Linear(3, 2, n_members=4)(torch.zeros(5, 1, 3)).shape
@@ -63,23 +50,7 @@ class Linear(nn.Module):
 class RadialBasis(nn.Module):
     """exp(-gamma ||x - c||²) for learnable centres c.  (n, k, d_in) -> (n, k, d_out)
 
-    Parameters
-    ----------
-    n_members : int, optional
-        k; without it there is no member axis.
-    members : sequence of torch.Generator, optional
-        A stream for the start of each member.
-    head : eqsep.activations.RadialBasis, optional
-        Brings gamma.
-    distance : bool
-        Whether to give the distances ||x - c|| themselves, for a head to judge.
-
-    Examples
-    --------
-    >>> import torch
-    >>> layer = RadialBasis(3, 2)
-    >>> bool((layer(layer.centre.T)[0, 0] - 1).abs() < 1e-3)
-    True
+    With `distance` it gives the distances ||x - c|| themselves, for a head to judge.
     """
 
     def __init__(
@@ -109,10 +80,6 @@ class Bump(nn.Module):
 
     With `n_members` each member has a sigma of its own, and it maps (n, k, d) -> (n, k, d).
 
-    Examples
-    --------
-    >>> import torch
-    >>> from torch import nn
     >>> model = nn.Sequential(nn.Linear(4, 3), Bump(sigma=0.5, learn_sigma=True), nn.Linear(3, 1))
     >>> model(torch.zeros(2, 4)).shape
     torch.Size([2, 1])
@@ -137,14 +104,7 @@ class Bump(nn.Module):
 
 
 class Activate(nn.Module):
-    """Any activation of each input.  (…, d) -> (…, d)
-
-    Examples
-    --------
-    >>> import torch
-    >>> Activate(activations.Sigmoid())(torch.zeros(1, 2))
-    tensor([[0.5000, 0.5000]])
-    """
+    """Any activation of each input.  (…, d) -> (…, d)"""
 
     def __init__(self, head: activations.Activation) -> None:
         super().__init__()
@@ -168,8 +128,7 @@ class LeakyReLU(nn.Module):
 class BatchNorm(nn.Module):
     """Each column of each member to mean 0 and variance 1 over the batch.  (n, k, d) -> (n, k, d)
 
-    With `n_members=None` it maps (n, d) -> (n, d). `momentum` is the share of the running
-    statistics that a batch leaves as it was.
+    `momentum` is the share of the running statistics that a batch leaves as it was.
     """
 
     mean: Tensor
@@ -206,14 +165,7 @@ class BatchNorm(nn.Module):
 
 
 class Distance(nn.Module):
-    """||x - c|| of fixed centres c, at least a little above zero.  (n, k, d) -> (n, k, 1)
-
-    Examples
-    --------
-    >>> import torch
-    >>> Distance(torch.zeros(1, 2))(torch.tensor([[[3.0, 4.0]]]))
-    tensor([[[5.]]])
-    """
+    """||x - c|| of fixed centres c, at least a little above zero.  (n, k, d) -> (n, k, 1)"""
 
     centre: Tensor
 
@@ -270,10 +222,7 @@ class Hidden:
 
 
 class Network(nn.Module):
-    """k networks side by side, from shared rows to what each makes of them.
-
-    (n, d_in) -> (n, k, d_out)
-    """
+    """k networks side by side, from shared rows to their outputs.  (n, d_in) -> (n, k, d_out)"""
 
     def __init__(self, hidden: nn.Module, output: nn.Module) -> None:
         super().__init__()
@@ -311,10 +260,7 @@ class Network(nn.Module):
 
 
 def member_streams(n_members: int, rng: np.random.RandomState) -> list[Generator]:
-    """A torch stream for each member, which company does not change.
-
-    One number of `rng` is used, whatever `n_members`: what is drawn after it stays the same too.
-    """
+    """A torch stream for each member, the same however many there are; uses one number of `rng`."""
     seeds = np.random.RandomState(rng.randint(2**31 - 1)).randint(2**31 - 1, size=n_members)
     return [Generator().manual_seed(int(seed)) for seed in seeds]
 

@@ -1,32 +1,13 @@
-"""Adam's steps over an epoch: by torch, captured once as a CUDA graph, or in compiled code.
+"""Adam's steps over an epoch: in NumPy, or by torch, on a GPU captured once as a CUDA graph."""
 
-For compiled code a network is read module by module into numbers. Where the compiled loop does not
-know one of them, or the criterion, torch takes the steps.
-"""
-
-from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any
 
-import numpy as np
 import torch
-from threadpoolctl import ThreadpoolController
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim import Adam
 
-from eqsep import activations
-from eqsep.engine.loops import in_threads
-from eqsep.networks import compiled
-from eqsep.networks.criteria import Unknown, check_known
-from eqsep.networks.layers import (
-    BatchNorm,
-    Bump,
-    Distance,
-    LeakyReLU,
-    Linear,
-    Network,
-    RadialBasis,
-)
+from eqsep.networks.backpropagation import ArraySteps, Unknown
+from eqsep.networks.layers import Network
 from eqsep.networks.training import Criterion, Data, Training
 
 
@@ -144,175 +125,13 @@ def _set(adam: Adam, **options: Any) -> None:
         group.update(options)
 
 
-class Reading:
-    """What the loop needs of a network: its layers as numbers, and the tensors behind them."""
-
-    def __init__(self, network: Network, *, width: int, l2: float) -> None:
-        self._width = width  # of what the next layer takes
-        self._ops: list[Sequence[int]] = []
-        self._constants: list[Sequence[float]] = []
-        self.parameters: list[Tensor] = []
-        self.statistics: list[Tensor] = []
-        for module in (*_leaves(network.hidden), *_leaves(network.output)):
-            check_known(module, _READERS)
-            _READERS[type(module)](self, module)
-        if any(t.dtype != torch.float32 for t in (*self.parameters, *self.statistics)):
-            raise Unknown("the compiled loop works in single precision")
-        matrices = {id(weight) for weight in network.penalised()}
-        sizes = [prod(t.shape[1:]) for t in self.parameters]
-        moves = [p.requires_grad for p in self.parameters]
-        decay = [2 * l2 * (id(p) in matrices) for p in self.parameters]
-        self.layers = compiled.Layers(
-            np.array(self._ops, dtype=np.int64),
-            np.array(self._constants, dtype=np.float32),
-            np.repeat(moves, sizes).astype(np.float32),
-            np.repeat(decay, sizes).astype(np.float32),
-        )
-
-    def add(
-        self,
-        which: int,
-        *,
-        width: int | None = None,
-        parameters: Sequence[Tensor] = (),
-        statistics: Sequence[Tensor] = (),
-        constants: Sequence[float] = (),
-    ) -> None:
-        """One more layer, as wide as the one before unless a width is given."""
-        d_in, self._width = self._width, self._width if width is None else width
-        at = [_place(self.parameters, p) for p in parameters]
-        seat = [_place(self.statistics, s) for s in statistics]
-        self._ops.append([which, d_in, self._width, *[*at, -1, -1][:2], *[*seat, -1][:1]])
-        self._constants.append([*constants, 0.0, 0.0][:2])
-
-
-def _place(tensors: list[Tensor], one: Tensor) -> int:
-    """Where the numbers of a member begin in `one`, which comes after the others."""
-    before = sum(prod(t.shape[1:]) for t in tensors)
-    tensors.append(one)
-    return before
-
-
-def _leaves(module: nn.Module) -> list[nn.Module]:
-    """The modules of nested sequences, in their order."""
-    if not isinstance(module, nn.Sequential):
-        return [module]
-    return [leaf for part in module for leaf in _leaves(part)]
-
-
-def _linear(reading: Reading, layer: Any) -> None:
-    own = [layer.weight] if layer.bias is None else [layer.weight, layer.bias]
-    reading.add(compiled.LINEAR, width=layer.weight.shape[2], parameters=own)
-
-
-def _radial(reading: Reading, layer: Any) -> None:
-    gamma, width = 0.0 if layer.distance else layer.head.gamma, layer.centre.shape[2]
-    reading.add(compiled.RADIAL, width=width, parameters=[layer.centre], constants=[gamma])
-
-
-def _norm(reading: Reading, layer: Any) -> None:
-    reading.add(
-        compiled.NORM,
-        parameters=[layer.weight, layer.bias],
-        statistics=[layer.mean, layer.variance],
-        constants=[layer.eps, layer.momentum],
-    )
-
-
-def _bump(reading: Reading, layer: Any) -> None:
-    check_known(layer.head, [activations.GaussianBump])
-    reading.add(compiled.BUMP, parameters=[layer.sigma], constants=[layer.head.mu])
-
-
-def _leaky(reading: Reading, layer: Any) -> None:
-    reading.add(compiled.LEAKY, constants=[layer.head.leak])
-
-
-def _distance(reading: Reading, layer: Any) -> None:
-    guard = layer.guard**2
-    reading.add(compiled.DISTANCE, width=1, statistics=[layer.centre], constants=[guard])
-
-
-_READERS: dict[type, Callable[[Reading, Any], None]] = {
-    Linear: _linear,
-    RadialBasis: _radial,
-    BatchNorm: _norm,
-    Bump: _bump,
-    LeakyReLU: _leaky,
-    Distance: _distance,
-}
-
-
-class CompiledSteps:
-    """A step of Adam for each batch of an epoch, member after member, in compiled code."""
-
-    def __init__(
-        self, network: Network, data: Data, criterion: Criterion, training: Training
-    ) -> None:
-        """Raises `Unknown` where the loop does not know the network or the criterion."""
-        if not hasattr(criterion, "task"):
-            raise Unknown("the compiled loop knows no criterion of others")
-        self._task, self._training = criterion.task(data.X), training
-        self._network, self._batch = network, training.batch_rows(len(data.rows))
-        self._n_steps, self._blas = 0, ThreadpoolController()
-        reading = self._read()
-        k = len(reading.parameters[0])
-        own, seen = (_in_rows(part, k) for part in (reading.parameters, reading.statistics))
-        self._state = compiled.State(own, np.zeros_like(own), np.zeros_like(own), seen)
-
-    def _read(self) -> Reading:
-        width = self._task.X.shape[1]
-        self._reading = Reading(self._network, width=width, l2=self._training.l2)
-        return self._reading
-
-    def renew(self, going: Tensor) -> None:
-        """Go on with some of the members: their weights are new tensors, their moments follow."""
-        self._read()
-        self._state = compiled.State(*(part[going.numpy()] for part in self._state))
-
-    def epoch(self, order: Tensor) -> Tensor:
-        """A step for each batch of `order`; each member's mean loss.  -> (k,)"""
-        plan, rows, layers = self._training, order.numpy(), self._reading.layers
-        steps = self._n_steps + np.arange(-(-len(rows) // self._batch))
-        rates = plan.learning_rate * plan.decay ** (steps // plan.decay_steps)
-        course = compiled.Course(rows, self._batch, rates, self._n_steps)
-        losses = np.zeros(len(self._state.parameters))
-
-        def work(some: slice) -> None:
-            state = compiled.State(*(part[some] for part in self._state))
-            losses[some] = compiled.epoch(layers, state, self._task, course)
-
-        with self._blas.limit(limits=1, user_api="blas"):
-            in_threads(work, len(losses), steps=len(rows) * self._state.parameters.size)
-        self._n_steps += len(rates)
-        _give_back(self._state.parameters, self._reading.parameters)
-        _give_back(self._state.statistics, self._reading.statistics)
-        return torch.as_tensor(losses / len(rows), dtype=torch.float32)
-
-
-def _in_rows(tensors: list[Tensor], k: int) -> np.ndarray:
-    """All numbers of a member in a row, of no tensors none.  -> (k, p)"""
-    flat = [tensor.detach().numpy().reshape(k, -1) for tensor in tensors]
-    return np.concatenate([np.empty((k, 0), dtype=np.float32), *flat], axis=1)
-
-
-@torch.no_grad()
-def _give_back(rows: np.ndarray, tensors: list[Tensor]) -> None:
-    """The reverse: into the tensors, in place."""
-    at = 0
-    for tensor in tensors:
-        size = prod(tensor.shape[1:])
-        tensor.copy_(torch.from_numpy(rows[:, at : at + size]).view_as(tensor))
-        at += size
-
-
 def steps_for(
     network: Network, data: Data, criterion: Criterion, training: Training
-) -> Steps | CompiledSteps:
-    """In compiled code, on a GPU as a graph, and by torch's own calls where neither can be."""
+) -> Steps | ArraySteps:
+    """In NumPy, on a GPU as a graph, and by torch's own calls where neither can be."""
     if data.X.device.type == "cuda":
         return GraphSteps(network, data, criterion, training)
     try:
-        return CompiledSteps(network, data, criterion, training)
+        return ArraySteps(network, data, criterion, training)
     except Unknown:
         return Steps(network, data, criterion, training)

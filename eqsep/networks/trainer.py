@@ -65,10 +65,7 @@ def fit_members(
     rng: np.random.RandomState,
     progress: Progress | None = None,
 ) -> History:
-    """Train all members; those that never had a finite loss are left out, with a warning.
-
-    `progress`, where it is given, is called after each epoch, as `as_progress` says.
-    """
+    """Train all members; those that never had a finite loss are left out, with a warning."""
     generator = torch.Generator().manual_seed(int(rng.randint(2**31 - 1)))
     work = training.batch_rows(len(data.rows)) * sum(p.numel() for p in network.parameters())
     count = 1 if work < _SMALL_STEP else torch.get_num_threads()
@@ -155,14 +152,9 @@ def train(
 ) -> History:
     """Train the members of `network` together; each ends with the best weights it had.
 
-    Parameters
-    ----------
-    criterion : callable
-        (outputs (m, k, d_out), indices (m,)) -> losses (m, k).
-    generator : torch.Generator
-        Shuffles the rows before each epoch.
-    on_epoch : callable, optional
-        Called with the number of epochs done and of members that still train.
+    `criterion` maps outputs (m, k, d_out) and indices (m,) to losses (m, k), `generator` shuffles
+    the rows before each epoch, and `on_epoch` is called with the number of epochs done and of
+    members that still train.
     """
     X, rows, held_out = data
     steps = steps_for(network, data, criterion, training)

@@ -32,8 +32,7 @@ class Training(BaseEstimator):
     decay, decay_steps : float, int
         The learning rate is multiplied by `decay` after every `decay_steps` steps.
     l2 : float
-        The penalty l2 · ||w||² of each member's weight matrices; biases, the widths of bumps, the
-        centres of RBFs and batch normalisation are left alone.
+        The penalty l2 · ||w||² of each member's weight matrices, and of nothing else.
     patience : int
         A member stops when its validation loss has not fallen for so many epochs, and goes back to
         its best weights.
@@ -130,14 +129,9 @@ def as_progress(progress: Progress | bool | None) -> Progress | None:
 class History:
     """What happened in each epoch to each member; NaN once a member has stopped.
 
-    Attributes
-    ----------
-    loss, validation_loss : ndarray of shape (epochs, k)
-        In training, and on the rows held out; NaN throughout where none were.
-    sigma : ndarray of shape (epochs, layers, k)
-        The widths of the hidden bumps after each epoch.
-    best_epoch : ndarray of shape (k,)
-        The epoch, from 0, whose weights were kept; -1 for a member that never had a finite loss.
+    `loss` and `validation_loss` are (epochs, k), NaN throughout where no rows were held out;
+    `sigma`, the widths of the hidden bumps, is (epochs, layers, k). `best_epoch` (k,) is the epoch,
+    from 0, whose weights were kept, -1 for a member that never had a finite loss.
     """
 
     loss: np.ndarray

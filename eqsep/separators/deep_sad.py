@@ -1,7 +1,7 @@
 """Deep semi-supervised anomaly detection: a learnt code that keeps normal rows by a centre."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -31,44 +31,34 @@ import torch
 from torch import Tensor, nn
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DeepSAD(Separator):
-    """||code(x) - centre||: the encoder of an autoencoder, trained to keep normal rows close by.
+    """||code(x) - centre||: an autoencoder's encoder, trained to keep normal rows near a centre.
 
-    First an autoencoder learns to give all training rows back; the centre is the mean of their
-    codes. Then the encoder alone is trained on: the loss of a normal row is its distance from the
+    First an autoencoder learns to reproduce all training rows; the centre is the mean of their
+    codes. Then the encoder alone is trained: the loss of a normal row is its distance from the
     centre, that of an anomaly 1 / distance.
 
     Parameters
     ----------
     activation : {"bump", "leaky_relu", "rbf"} or Activation, default="bump"
-        Of all layers but the last of the decoder, and but for a linear code. The three make ES-,
-        HS- and RS-SAD.
+        Of all layers except the decoder's last and a linear code. The three make ES-, HS- and
+        RS-SAD.
     hidden : sequence of int, default=(90,)
         The widths of the encoder's layers before the code; the decoder has them in reverse.
     code : int, default=60
         The width of the code.
     linear_code : bool, default=False
-        Whether the code is a linear map of the layer before it, as Ruff et al. (2020) have it,
-        rather than activated and normalised like that one.
+        Whether the code is a linear map, as in Ruff et al. (2020), not activated and normalised.
     sigma : float, default=0.5
         The width of the bumps that are asked for by name.
     batch_norm : bool, default=False
+        Needs some thousand rows for its statistics to settle; with fewer it hurts.
     n_members : int, default=1
-    pretraining : Training, default=None
-        Of the autoencoder; `eqsep.networks.Training()` unless given.
-    training : Training, default=None
-        Of the encoder; `eqsep.networks.Training()` unless given.
-    standardize : bool, default=True
-        Whether columns are brought to mean 0 and variance 1 first.
-    device : {"auto", "cpu", "cuda"}, default="auto"
-        Where the networks train. They score on the CPU.
-    progress : callable or None, default=None
-        Called as progress(done, total) after each epoch of either training, with the epochs that
-        are done and those there are at most; done is total once all members have stopped. Not
-        kept in files.
-    normal : label, default=None
-        Which label is normal; by default 0, False or "normal", whichever occurs.
-    random_state : int, RandomState or None, default=None
+    pretraining, training : Training, default=None
+        Of the autoencoder and of the encoder; `eqsep.networks.Training()` unless given.
+    standardize, device, progress, normal, random_state
+        As in `NetworkSeparator`.
 
     Attributes
     ----------
@@ -83,18 +73,10 @@ class DeepSAD(Separator):
 
     Notes
     -----
-    The published ES-, HS- and RS-SAD were trained with
-    `Training(epochs=500, batch_size=32, learning_rate=3e-4, patience=10)` in both stages, with
-    batch normalisation and, judging by their figures, with a linear code. Their text names an L2
-    penalty of 0.1 on the encoder's weights, which had no effect in their code:
-
-    - as published: `training=Training(l2=0)`, the default;
-    - corrected, as their text has it: `training=Training(l2=0.1)`.
-
-    The penalty is l2 · ||w||² of the weight matrices. RS-SAD has centres in place of weights in its
-    encoder, but for a linear code: without one both settings are the same there.
-
-    Batch normalisation needs some thousand rows for its statistics to settle; with fewer it hurts.
+    The published ES-, HS- and RS-SAD were trained with `Training(epochs=500, batch_size=32,
+    learning_rate=3e-4, patience=10)` in both stages, with batch normalisation and, judging by their
+    figures, with a linear code. Their text names an L2 penalty of 0.1 on the encoder's weights,
+    `training=Training(l2=0.1)`, which had no effect in their code.
 
     Examples
     --------
@@ -106,38 +88,20 @@ class DeepSAD(Separator):
     array([0, 1])
     """
 
-    def __init__(
-        self,
-        *,
-        activation: str | activations.Activation = "bump",
-        hidden: Sequence[int] = (90,),
-        code: int = 60,
-        linear_code: bool = False,
-        sigma: float = 0.5,
-        batch_norm: bool = False,
-        n_members: int = 1,
-        pretraining: Training | None = None,
-        training: Training | None = None,
-        standardize: bool = True,
-        device: str = "auto",
-        progress: Progress | None = None,
-        normal: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.activation = activation
-        self.hidden = hidden
-        self.code = code
-        self.linear_code = linear_code
-        self.sigma = sigma
-        self.batch_norm = batch_norm
-        self.n_members = n_members
-        self.pretraining = pretraining
-        self.training = training
-        self.standardize = standardize
-        self.device = device
-        self.progress = progress
-        self.normal = normal
-        self.random_state = random_state
+    activation: str | activations.Activation = "bump"
+    hidden: Sequence[int] = (90,)
+    code: int = 60
+    linear_code: bool = False
+    sigma: float = 0.5
+    batch_norm: bool = False
+    n_members: int = 1
+    pretraining: Training | None = None
+    training: Training | None = None
+    standardize: bool = True
+    device: str = "auto"
+    progress: Progress | None = None
+    normal: Any = None
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train the autoencoder on the rows `X`, then the encoder with their labels `y`."""

@@ -1,6 +1,7 @@
 """The equality separator in a kernel's span."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple, Self
 
@@ -53,17 +54,18 @@ def _only(closed: bool) -> Any:
     return available_if(check)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class KernelEqualitySeparator(Separator):
     """f(x) = Σ_j a_j k(x, c_j) over landmarks c_j: normal where f(x) = 1.
 
-    With `closed=True` there is no bias and the kernel is local, so that f vanishes far from the
-    landmarks and the score |1 - f(x)| is 1 there: the normal region is closed, whatever was
-    learnt. The coefficients minimise
+    With `closed=True` there is no bias and the kernel is local, so f vanishes far from the
+    landmarks and the score |1 - f(x)| is 1 there: the normal region is closed, whatever was learnt.
+    The coefficients minimise
 
         Σ w (f(x) - t)² + alpha ||a||²,   t = 1 for a normal row and `target` for an anomalous one,
 
-    which is one linear system in the sums G = Σ w k kᵀ and r = Σ w t k. Sums add up, so
-    `partial_fit`, `merge` and `forget` are exact up to rounding.
+    one linear system in the sums G = Σ w k kᵀ and r = Σ w t k. Sums add up, so `partial_fit`,
+    `merge` and `forget` are exact up to rounding.
 
     With `closed=False` a linear `EqualitySeparator` is fitted to the kernel values
     (k(x, c_1), …, k(x, c_m)) as columns.
@@ -71,27 +73,26 @@ class KernelEqualitySeparator(Separator):
     Parameters
     ----------
     kernel : {"rbf", "exponential", "laplacian"}, other name, Kernel or callable, default="rbf"
-        Another name is one of `sklearn.metrics.pairwise`, for `closed=False`. A callable takes
-        rows (n, d) and landmarks (m, d) to a matrix (n, m).
+        Another name is one of `sklearn.metrics.pairwise`, for `closed=False`. A callable maps rows
+        (n, d) and landmarks (m, d) to a matrix (n, m).
     gamma : float or "median", default="median"
         How fast the kernel falls off; "median" is 1 / the median dissimilarity of two landmarks.
     n_landmarks : int, default=None
-        How many distinct rows of the fit (or of the first piece) become landmarks, up to a third
-        of them anomalous; None takes them all. Time and memory grow with its square: beyond a
-        few thousand rows give a number, such as 1500.
+        How many distinct rows become landmarks, up to a third of them anomalous; None takes all.
+        Time and memory grow with its square: beyond a few thousand rows give a number, such as
+        1500.
     landmarks : array-like of shape (n_landmarks, n_features), default=None
         The landmarks themselves.
     closed : bool, default=True
     alpha : float, default=1.0
-        The ridge penalty, in units of the loss of a row of weight 1. Where the weights sum to one,
-        as in boosting, make it as much smaller.
+        The ridge penalty, in units of the loss of a row of weight 1.
     target : float, default=0.0
         What f should be at an anomalous row, at most 0. For `closed=True`.
     separator : EqualitySeparator, default=None
-        The separator of the kernel values for `closed=False`; by default
-        `EqualitySeparator` with the penalty 2 alpha / (total weight) on its mean loss.
+        The separator of the kernel values for `closed=False`; by default one with the penalty
+        2 alpha / (total weight) on its mean loss.
     chunk_size : int, default=2048
-        The most rows held as kernel values at once: memory grows with it, not with n_samples.
+        The most rows held as kernel values at once.
     normal : label, default=None
         Which label is normal; by default 0, False or "normal", whichever occurs.
     random_state : int, RandomState or None, default=None
@@ -115,17 +116,15 @@ class KernelEqualitySeparator(Separator):
 
     Notes
     -----
-    The decision threshold on |1 - f| is 1/2, half of what a far row scores; it is not learnt, so
-    that nothing but the sums need be kept of the rows.
+    The decision threshold on |1 - f| is 1/2, half of what a far row scores. It is not learnt, so
+    only the sums are kept of the rows.
 
-    Rounding: the sums are taken in double precision, for rows of single precision too. So pieces
-    in any order give the coefficients of one fit to a relative 2e-16 λ / alpha or better, λ being
-    the largest eigenvalue of G: to 1e-6 while alpha > 2e-10 λ. A smaller alpha leaves a_j that
-    cancel each other, which rounding then moves; scores move less. Rows of single precision are
-    scored in it: off by the rounding of a kernel value there, times Σ |a_j|.
+    The sums are taken in double precision. Pieces in any order give the coefficients of one fit to
+    a relative 2e-16 λ / alpha or better, where λ is the largest eigenvalue of G. Rows of single
+    precision are scored in it: off by the rounding of a kernel value there, times Σ |a_j|.
 
-    A torch tensor in means torch out: landmarks, sums and scores stay on its device. Rows to
-    score must come in the library of the fit.
+    A torch tensor in means torch out: landmarks, sums and scores stay on its device. Rows to score
+    must come in the library of the fit.
 
     Examples
     --------
@@ -139,32 +138,17 @@ class KernelEqualitySeparator(Separator):
     array([0, 1, 1])
     """
 
-    def __init__(
-        self,
-        *,
-        kernel: Any = "rbf",
-        gamma: float | str = "median",
-        n_landmarks: int | None = None,
-        landmarks: Any = None,
-        closed: bool = True,
-        alpha: float = 1.0,
-        target: float = 0.0,
-        separator: EqualitySeparator | None = None,
-        chunk_size: int = 2048,
-        normal: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.n_landmarks = n_landmarks
-        self.landmarks = landmarks
-        self.closed = closed
-        self.alpha = alpha
-        self.target = target
-        self.separator = separator
-        self.chunk_size = chunk_size
-        self.normal = normal
-        self.random_state = random_state
+    kernel: Any = "rbf"
+    gamma: float | str = "median"
+    n_landmarks: int | None = None
+    landmarks: Any = None
+    closed: bool = True
+    alpha: float = 1.0
+    target: float = 0.0
+    separator: EqualitySeparator | None = None
+    chunk_size: int = 2048
+    normal: Any = None
+    random_state: Any = None
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "coef_") or hasattr(self, "separator_")
@@ -176,10 +160,10 @@ class KernelEqualitySeparator(Separator):
         ----------
         X : array-like or torch tensor of shape (n_samples, n_features), or batches of them
             Batches are a `pyarrow.dataset.Dataset`, a function that returns an iterator, or an
-            iterable, of rows or pairs (X, y). They are learnt one by one; landmarks are chosen
-            among a sample of all rows, or the first ones of an iterator, which comes once.
+            iterable, of rows or pairs (X, y). Landmarks are chosen among a sample of all rows, or
+            among the first rows of an iterator.
         y : array-like of shape (n_samples,)
-            0 / 1, two labels, or "normal" and kinds of anomaly. Of batches that are not pairs, the
+            0 / 1, two labels, or "normal" and kinds of anomaly. For batches that are not pairs, the
             name of the column of labels.
         sample_weight : array-like of shape (n_samples,), default=None
         """
@@ -203,16 +187,9 @@ class KernelEqualitySeparator(Separator):
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn one more piece of the data; all pieces together give what one fit gives.
 
-        The landmarks are those given, or rows of the first piece. A piece may hold one class only.
-
-        Parameters
-        ----------
-        X : array-like or torch tensor of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        classes : array-like, default=None
-            All labels that will occur, with the first piece: needed where it holds one class
-            whose label is neither 0, 1, a name nor `normal`.
-        sample_weight : array-like of shape (n_samples,), default=None
+        The landmarks are those given, or rows of the first piece. A piece may hold one class only;
+        if the first one does, and its label is neither 0, 1, a name nor `normal`, `classes` has to
+        list all labels that will occur.
         """
         first = not hasattr(self, "gram_")
         if first:
@@ -236,16 +213,8 @@ class KernelEqualitySeparator(Separator):
     def merge(self, other: "KernelEqualitySeparator") -> Self:
         """Take in what `other` has learnt from other rows, as if this had learnt them itself.
 
-        Both must share kernel, landmarks, alpha, target and the normal label: fit one, and give
-        the others its `landmarks_` and `kernel_`.
-
-        Examples
-        --------
-        >>> X, y = [[0.0], [0.2], [5.0], [0.1], [4.0]], [0, 0, 1, 0, 1]
-        >>> here = KernelEqualitySeparator(gamma=1.0).fit(X[:3], y[:3])
-        >>> there = KernelEqualitySeparator(kernel=here.kernel_, landmarks=here.landmarks_)
-        >>> here.merge(there.fit(X[3:], y[3:])).weight_sum_
-        array([3., 2.])
+        Both must share kernel, landmarks, alpha, target and the normal label: fit one, and give the
+        others its `landmarks_` and `kernel_`.
         """
         check_is_fitted(self)
         check_is_fitted(other)
@@ -256,10 +225,7 @@ class KernelEqualitySeparator(Separator):
 
     @_only(closed=True)
     def forget(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Unlearn rows that were learnt, exactly up to rounding, as if they had never been there.
-
-        Landmarks taken from such rows stay.
-        """
+        """Unlearn rows that were learnt, exactly up to rounding; landmarks taken from them stay."""
         X = self._rows(X)
         X, is_anomaly, weight = self._piece(X, y, sample_weight, self.labels_)
         sums = self._sums(X, is_anomaly, weight)
@@ -474,8 +440,8 @@ def begin_stream(
 ) -> Stream:
     """Read batches once for a sample, or the first ones where they cannot be read again.
 
-    `check` makes an array of the rows of a batch. Rows that may have the label `normal` are
-    sampled apart from the others.
+    `check` makes an array of the rows of a batch. Rows that may have the label `normal` are sampled
+    apart from the others.
     """
 
     def batches() -> Iterator[Rows]:

@@ -1,5 +1,6 @@
 """The linear equality separator: one neuron that classifies XOR."""
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -23,6 +24,7 @@ from eqsep.separators.planes import (
 from eqsep.solvers import BFGS, LBFGS
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class EqualitySeparator(Separator):
     """1(|w·x + b| <= epsilon): a class lies on the hyperplane, the other anywhere off it.
 
@@ -80,43 +82,20 @@ class EqualitySeparator(Separator):
     array([0, 1, 1, 0])
     """
 
-    def __init__(
-        self,
-        *,
-        sigma: float | None = None,
-        head: Head | None = None,
-        loss: str | Loss = "squared",
-        margin_class: Any = "auto",
-        alpha: float = 0.0,
-        n_init: int = 10,
-        init: str = "informed",
-        rule: str = "epsilon",
-        solver: BFGS | LBFGS | None = None,
-        normal: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.sigma = sigma
-        self.head = head
-        self.loss = loss
-        self.margin_class = margin_class
-        self.alpha = alpha
-        self.n_init = n_init
-        self.init = init
-        self.rule = rule
-        self.solver = solver
-        self.normal = normal
-        self.random_state = random_state
+    sigma: float | None = None
+    head: Head | None = None
+    loss: str | Loss = "squared"
+    margin_class: Any = "auto"
+    alpha: float = 0.0
+    n_init: int = 10
+    init: str = "informed"
+    rule: str = "epsilon"
+    solver: BFGS | LBFGS | None = None
+    normal: Any = None
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the hyperplane, the class in its margin and the margin's width.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            0 / 1, two labels, or "normal" and kinds of anomaly.
-        sample_weight : array-like of shape (n_samples,), default=None
-        """
+        """Learn the hyperplane, the class in its margin and the margin's width."""
         X, is_anomaly, weight = self._enter(X, y, sample_weight)
         search, sides, weight = self.search(), self._sides(), weight / weight.sum()
         rng = check_random_state(self.random_state)
@@ -133,12 +112,12 @@ class EqualitySeparator(Separator):
             w = plane_through(rows[inside], w)
         self.coef_, self.intercept_ = frame.plane(w)
         self.head_, self.margin_class_ = search.head, self.classes_[sides[side[best]]]
-        z = signed_distance(X, self.coef_, self.intercept_)
-        self.epsilon_ = (
-            self._rounding_error(X)
-            if self.rule == "strict"
-            else least_error_width(np.abs(z), inside=inside, weight=weight)
-        )
+        if self.rule == "strict":  # what rounding can make of w·x + b = 0 for rows of this size
+            largest = np.abs(X).max(axis=0) @ np.abs(self.coef_) + abs(self.intercept_)
+            self.epsilon_ = float(32 * (X.shape[1] + 1) * np.finfo(np.float64).eps * largest)
+        else:
+            z = np.abs(signed_distance(X, self.coef_, self.intercept_))
+            self.epsilon_ = least_error_width(z, inside=inside, weight=weight)
         self.loss_, self.n_iter_ = float(found.value[best]), max(1, int(found.n_iter[best]))
         return self
 
@@ -216,11 +195,6 @@ class EqualitySeparator(Separator):
         p = self.head_.membership(z * self.head_.half_width)
         in_margin = self.classes_ == self.margin_class_
         return np.where(in_margin, p[:, None], 1 - p[:, None])
-
-    def _rounding_error(self, X: np.ndarray) -> float:
-        """What rounding can make of w·x + b = 0 for rows of the size of the training rows."""
-        largest = np.abs(X).max(axis=0) @ np.abs(self.coef_) + abs(self.intercept_)
-        return float(32 * (X.shape[1] + 1) * np.finfo(np.float64).eps * largest)
 
 
 _FRAMES = {

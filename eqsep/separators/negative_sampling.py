@@ -1,5 +1,6 @@
 """Negative sampling: anomalies drawn around the rows, for any estimator."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,19 +15,20 @@ from eqsep.separators.base import Separator
 from eqsep.separators.scores import anomaly_score
 
 
+@dataclass(eq=False, repr=False)
 class NegativeSampling(Separator):
     """Any classifier, fitted on the rows and on anomalies drawn uniformly around them.
 
     The anomalies fill the box [min - margin · range, max + margin · range] of each column of the
-    training rows, so that the classifier has to separate the normal rows from everywhere else.
-    Seen anomalies, if there are any, are kept.
+    training rows, so the classifier has to separate the normal rows from everywhere else. Seen
+    anomalies are kept.
 
     Parameters
     ----------
     estimator : classifier or outlier detector
-        Has `decision_function` or `predict_proba`. It is fitted as a copy, on labels 0 (normal)
-        and 1, which scikit-learn's outlier detectors leave aside. Each `random_state` in it that
-        is None is drawn from this one's.
+        Has `decision_function` or `predict_proba`. A copy is fitted on labels 0 (normal) and 1,
+        which scikit-learn's outlier detectors ignore. Each `random_state` in it that is None is
+        drawn.
     ratio : float, default=10
         How many anomalies are drawn for each normal row.
     margin : float, default=0.05
@@ -45,16 +47,13 @@ class NegativeSampling(Separator):
 
     Notes
     -----
-    The box moves and stretches with the columns: it is the same whether drawn before or after they
-    are standardised. In d columns the normal rows take up a share of it that falls
-    exponentially with d, so that ever fewer of the drawn anomalies lie close to them. In few
-    columns the drawn anomalies overlap with the normal rows and, with a large `ratio`, outnumber
-    them there: the ranking stays useful, but the threshold then leans towards the anomaly.
+    In d columns the share of the box that normal rows take up falls exponentially with d, so ever
+    fewer of the drawn anomalies lie close to them. In few columns the drawn anomalies overlap with
+    the normal rows and, with a large `ratio`, outnumber them there: the ranking stays useful, but
+    the threshold then leans towards the anomaly.
 
     Examples
     --------
-    Normal rows alone:
-
     >>> import numpy as np
     >>> from eqsep import KernelEqualitySeparator, NegativeSampling
     >>> angle = np.linspace(0, 2 * np.pi, 60)
@@ -65,20 +64,12 @@ class NegativeSampling(Separator):
     array([0, 1, 1])
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        ratio: float = 10,
-        margin: float = 0.05,
-        normal: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.estimator = estimator
-        self.ratio = ratio
-        self.margin = margin
-        self.normal = normal
-        self.random_state = random_state
+    estimator: Any
+    _: KW_ONLY
+    ratio: float = 10
+    margin: float = 0.05
+    normal: Any = None
+    random_state: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -86,15 +77,7 @@ class NegativeSampling(Separator):
         return tags
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Draw the anomalies and fit the estimator.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,), default=None
-            0 / 1, two labels, or "normal" and kinds of anomaly; normal rows alone will do.
-            None: all rows are normal.
-        """
+        """Draw the anomalies and fit the estimator; without `y` all rows are normal."""
         if not (self.ratio > 0 and self.margin >= 0):
             raise UserError(
                 f"ratio must be positive and margin at least 0, got ratio={self.ratio!r} and "
@@ -123,10 +106,7 @@ class NegativeSampling(Separator):
         return self
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The estimator's score, or its probability of an anomaly less 1/2 where it has none.
-
-        It is turned round for scikit-learn's outlier detectors, which score the normal rows higher.
-        """
+        """The estimator's score, or its probability of an anomaly less 1/2 where it has none."""
         rows = self._rows(X)
         score = anomaly_score(self.estimator_, rows)
         return score if hasattr(self.estimator_, "decision_function") else score - 0.5

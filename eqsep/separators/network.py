@@ -82,34 +82,34 @@ ACTIVATIONS = Choice(
 )
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class NetworkSeparator(Separator):
     """head(f(x)): where the last layer of a network puts a row, and whether that is inside.
 
     The head says what surface is learnt: a bump asks for a hyperplane (equality separation), a
-    sigmoid for one side of it, a radial basis function for a point. Normal rows are the ones
-    inside. `n_members` networks train side by side, each with its own start, early stop and best
-    weights, at about the cost of one; the score is that of all of them together.
+    sigmoid for one side of it, a radial basis function for a point. Normal rows are inside.
+    `n_members` networks train side by side, each with its own start, early stop and best weights.
 
     Parameters
     ----------
     head : {"equality", "halfspace", "rbf"} or Head, default="equality"
     activation : {"bump", "leaky_relu", "rbf"} or Activation, default="bump"
-        Of the hidden layers. Any of `eqsep.activations` will do; a `RadialBasis` is taken of the
-        distances to learnt centres, the others of linear maps.
+        Of the hidden layers. A `RadialBasis` is applied to the distances to learnt centres, the
+        others to linear maps.
     hidden : sequence of int, default=(60,)
         The widths of the hidden layers; none makes a linear separator.
     sigma : float, default=0.5
         The width of the bumps that are asked for by name.
     learn_sigma : bool, default=False
-        Whether each hidden layer learns the width of its bumps. Others have none to learn.
+        Whether each hidden layer learns the width of its bumps.
     closed : bool, default=True
         Whether the last bias is held off the surface instead of learnt. Hidden bumps vanish far
-        away, so a far row then lies where that bias puts it, outside. It has a bearing on an
-        equality head over one hidden layer, of bumps or of RBFs without batch normalisation; for
-        other networks see `eqsep.theory.network_closedness`.
+        away, so a far row then lies where that bias puts it, outside. It matters for an equality
+        head over one hidden layer, of bumps or of RBFs without batch normalisation; for other
+        networks see `eqsep.theory.network_closedness`.
     batch_norm : bool, default=False
-        Whether each hidden layer is normalised over the batch, before its activation (after it
-        for an RBF). On small tables it usually hurts.
+        Whether each hidden layer is normalised over the batch, before its activation (after it for
+        an RBF). On small tables it usually hurts.
     loss : {"logistic", "squared"} or Loss, default="logistic"
     n_members : int, default=10
     training : Training, default=None
@@ -121,8 +121,8 @@ class NetworkSeparator(Separator):
     device : {"auto", "cpu", "cuda"}, default="auto"
         Where the networks train. They score on the CPU.
     progress : callable or None, default=None
-        Called as progress(done, total) after each epoch, with the epochs that are done and
-        those there are at most; done is total once all members have stopped. Not kept in files.
+        Called as progress(done, total) after each epoch, with the epochs done and the most there
+        can be; done is total once all members have stopped. Not kept in files.
     normal : label, default=None
         Which label is normal; by default 0, False or "normal", whichever occurs.
     random_state : int, RandomState or None, default=None
@@ -146,42 +146,22 @@ class NetworkSeparator(Separator):
     (100, 3)
     """
 
-    def __init__(
-        self,
-        *,
-        head: str | activations.Head = "equality",
-        activation: str | activations.Activation = "bump",
-        hidden: Sequence[int] = (60,),
-        sigma: float = 0.5,
-        learn_sigma: bool = False,
-        closed: bool = True,
-        batch_norm: bool = False,
-        loss: str | Loss = "logistic",
-        n_members: int = 10,
-        training: Training | None = None,
-        standardize: bool = True,
-        score_by: str = "membership",
-        device: str = "auto",
-        progress: Progress | None = None,
-        normal: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.head = head
-        self.activation = activation
-        self.hidden = hidden
-        self.sigma = sigma
-        self.learn_sigma = learn_sigma
-        self.closed = closed
-        self.batch_norm = batch_norm
-        self.loss = loss
-        self.n_members = n_members
-        self.training = training
-        self.standardize = standardize
-        self.score_by = score_by
-        self.device = device
-        self.progress = progress
-        self.normal = normal
-        self.random_state = random_state
+    head: str | activations.Head = "equality"
+    activation: str | activations.Activation = "bump"
+    hidden: Sequence[int] = (60,)
+    sigma: float = 0.5
+    learn_sigma: bool = False
+    closed: bool = True
+    batch_norm: bool = False
+    loss: str | Loss = "logistic"
+    n_members: int = 10
+    training: Training | None = None
+    standardize: bool = True
+    score_by: str = "membership"
+    device: str = "auto"
+    progress: Progress | None = None
+    normal: Any = None
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Train the members on the rows `X`, whose labels `y` say which are anomalous."""

@@ -1,6 +1,7 @@
 """The one-vs-set machine: a support vector machine with a second, parallel plane."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,30 +15,28 @@ _CANDIDATES = 256
 _ROOM = 1e-3  # of the span: the least room between two rows for a plane to go
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class OneVsSet(Separator):
     """1(near <= s(x) <= far): normal between two parallel planes of a support vector machine.
 
-    s is the machine's decision value towards the normal class. The two planes are set where
-    risk = width / span + span / width + trade_off · (share of normal rows outside + share of
-    anomalies inside) is least, span being the width that holds all normal rows: the open-space
-    risk of Scheirer et al. (2013) and the training error.
+    s is the machine's decision value towards the normal class. The planes minimise risk = width /
+    span + span / width + trade_off · (share of normal rows outside + share of anomalies inside),
+    where span is the width that holds all normal rows: the open-space risk of Scheirer et al.
+    (2013) and the training error.
 
     Parameters
     ----------
-    kernel : str or callable, default="linear"
-        The machine's kernel, as in `sklearn.svm.SVC`.
-    C : float, default=1.0
-    gamma : {"scale", "auto"} or float, default="scale"
+    kernel, C, gamma
+        As in `sklearn.svm.SVC`, with a linear kernel by default.
     balanced : bool, default=True
         Whether both classes count the same in the machine, however many rows they have.
     ranking : {"equality", "binary"}, default="equality"
         "equality" ranks rows by their distance to the mid-plane; "binary" only says inside or
-        outside, as the machine was published.
+        outside, as published.
     trade_off : float, default=10.0
         How much the training error counts against the open-space risk.
     tol : float, default=1e-6
-        How exactly the machine is solved, as in `sklearn.svm.SVC`. With many rows and a linear
-        kernel, 1e-3 takes a fraction of the time.
+        As in `sklearn.svm.SVC`. With many rows, 1e-3 takes a fraction of the time.
     normal : label, default=None
         Which label is normal; by default 0, False or "normal", whichever occurs.
 
@@ -59,26 +58,14 @@ class OneVsSet(Separator):
     array([0, 1, 1])
     """
 
-    def __init__(
-        self,
-        *,
-        kernel: Any = "linear",
-        C: float = 1.0,
-        gamma: Any = "scale",
-        balanced: bool = True,
-        ranking: str = "equality",
-        trade_off: float = 10.0,
-        tol: float = 1e-6,
-        normal: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.balanced = balanced
-        self.ranking = ranking
-        self.trade_off = trade_off
-        self.tol = tol
-        self.normal = normal
+    kernel: Any = "linear"
+    C: float = 1.0
+    gamma: Any = "scale"
+    balanced: bool = True
+    ranking: str = "equality"
+    trade_off: float = 10.0
+    tol: float = 1e-6
+    normal: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the machine, then set the two planes."""

@@ -13,15 +13,15 @@ from eqsep.labels import label_objects, read_labels
 def anomaly_score(estimator: Any, X: Any, *, normal: Any = None) -> np.ndarray:
     """The score of each row by a fitted estimator, larger for the more anomalous.
 
-    That is `decision_function`, or the probability of not being normal where there is none.
-    scikit-learn's outlier detectors count the other way round, and so does a classifier whose
-    normal class sorts last; they are turned here, and nowhere else.
+    That is `decision_function`, or the probability of not being normal where there is none. The
+    score of scikit-learn's outlier detectors, and of a classifier whose normal class sorts last, is
+    negated.
 
     Parameters
     ----------
     normal : label, default=None
-        The normal one of the estimator's `classes_`: 0, False or "normal" where it occurs, else
-        the first of them.
+        The normal one of the estimator's `classes_`: 0, False or "normal" where it occurs, else the
+        first of them.
 
     Examples
     --------
@@ -52,9 +52,8 @@ def anomaly_score(estimator: Any, X: Any, *, normal: Any = None) -> np.ndarray:
 def anomaly_average_precision(estimator: Any, X: Any, y: Any, *, normal: Any = None) -> float:
     """The average precision of a fitted estimator on labels of any kind, names included.
 
-    scikit-learn's own scorers go by the order of the labels, which for names is the alphabet's, and
-    refuse several kinds; this one knows which is normal. Pass it as `scoring=`. Rows without a
-    label (None, NaN) are left out.
+    Pass it as `scoring=`: scikit-learn's own scorers go by the order of the labels, which for names
+    is alphabetical, and refuse several kinds. Rows without a label (None, NaN) are left out.
 
     Parameters
     ----------

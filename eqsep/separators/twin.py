@@ -1,6 +1,6 @@
 """Two equality separators, one a class: a likelihood ratio test by distances."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from eqsep.separators.linear import EqualitySeparator
 from eqsep.separators.planes import Frame, distance, warn_unless_converged
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class TwinSeparator(Separator):
     """1(t · d₁(x) > d₂(x)): anomalous where the anomalies' plane is the nearer one.
 
@@ -47,20 +48,11 @@ class TwinSeparator(Separator):
     array([0, 1])
     """
 
-    def __init__(
-        self,
-        *,
-        separator: EqualitySeparator | None = None,
-        t: float = 1.0,
-        parallel: bool = False,
-        normal: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        self.separator = separator
-        self.t = t
-        self.parallel = parallel
-        self.normal = normal
-        self.random_state = random_state
+    separator: EqualitySeparator | None = None
+    t: float = 1.0
+    parallel: bool = False
+    normal: Any = None
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn a plane for the normal rows and one for the anomalies."""
@@ -70,8 +62,17 @@ class TwinSeparator(Separator):
             raise UserError(f"t must be positive, got {self.t!r}: it is a ratio of distances.")
         template = EqualitySeparator() if self.separator is None else clone(self.separator)
         rng = check_random_state(self.random_state)
-        planes = _parallel_planes if self.parallel else _free_planes
-        self.coef_, self.intercept_ = planes(template, X, is_anomaly, weight, rng=rng)
+        if self.parallel:
+            planes = _parallel_planes(template, X, is_anomaly, weight, rng=rng)
+        else:
+            sides = [
+                clone(template).set_params(margin_class=side, random_state=rng)
+                for side in (0.0, 1.0)
+            ]
+            fitted = [side.fit(X, is_anomaly, sample_weight=weight) for side in sides]
+            planes = [(side.coef_, side.intercept_) for side in fitted]
+        self.coef_ = np.stack([coef for coef, _ in planes])
+        self.intercept_ = np.array([intercept for _, intercept in planes])
         return self
 
     def distances(self, X: Any) -> np.ndarray:
@@ -86,24 +87,6 @@ class TwinSeparator(Separator):
         return self.t * to_normal - to_anomaly
 
 
-def _free_planes(
-    template: EqualitySeparator,
-    X: np.ndarray,
-    is_anomaly: np.ndarray,
-    weight: np.ndarray,
-    *,
-    rng: np.random.RandomState,
-) -> tuple[np.ndarray, np.ndarray]:
-    """One equality separator for each class."""
-    fitted = [
-        clone(template)
-        .set_params(margin_class=side, random_state=rng)
-        .fit(X, is_anomaly, sample_weight=weight)
-        for side in (0.0, 1.0)
-    ]
-    return np.stack([f.coef_ for f in fitted]), np.array([f.intercept_ for f in fitted])
-
-
 def _parallel_planes(
     template: EqualitySeparator,
     X: np.ndarray,
@@ -111,7 +94,7 @@ def _parallel_planes(
     weight: np.ndarray,
     *,
     rng: np.random.RandomState,
-) -> tuple[np.ndarray, np.ndarray]:
+) -> list[tuple[np.ndarray, float]]:
     """Two planes w·x + b₁ = 0 and w·x + b₂ = 0, learnt together.
 
     Each row occurs twice, with the bias of the one plane and with that of the other, and is
@@ -129,5 +112,4 @@ def _parallel_planes(
     found, _ = search.run(rows, target[:, None], doubled, [starts], rng=rng)
     warn_unless_converged(found, found.best)
     w = found.weights[found.best]
-    planes = [frame.plane(np.append(w[:-2], bias)) for bias in w[-2:]]
-    return np.stack([coef for coef, _ in planes]), np.array([b for _, b in planes])
+    return [frame.plane(np.append(w[:-2], bias)) for bias in w[-2:]]

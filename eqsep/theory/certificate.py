@@ -61,17 +61,7 @@ _RULES = {
 
 
 def realises(plane: Hyperplane, points: Points, labels: Sequence[int], *, family: str) -> bool:
-    """Whether the plane belongs to the family and gives every point its label, exactly.
-
-    Examples
-    --------
-    >>> from eqsep.theory.certificate import realises
-    >>> from eqsep.theory import separating_hyperplane
-    >>> corners, xor = ((0, 0), (0, 1), (1, 0), (1, 1)), (0, 1, 1, 0)
-    >>> plane = separating_hyperplane(corners, xor, family="hyper-ridge", exact=True)
-    >>> realises(plane, corners, xor, family="hyper-ridge")
-    True
-    """
+    """Whether the plane belongs to the family and gives every point its label, exactly."""
     rule = look_up(family, _RULES)
     if not rule.belongs(plane):
         return False
@@ -90,14 +80,12 @@ class Shattering:
     Attributes
     ----------
     family : str
-        The family of separators.
     points : tuple of tuple of Fraction
-        The points, exactly.
     planes : tuple of Hyperplane
-        One for each labelling, in the order of `itertools.product((0, 1), repeat=n_points)`.
-        Empty where a labelling was refused.
+        One for each labelling, in the order of `itertools.product((0, 1), repeat=n_points)`; empty
+        where a labelling was refused.
     refused : tuple of int or None
-        A labelling that no plane of the family realises; None where there is none.
+        A labelling that no plane of the family realises.
     """
 
     family: str
@@ -109,14 +97,7 @@ class Shattering:
         return self.refused is None
 
     def verify(self) -> bool:
-        """Check every labelling's plane again, in Fractions and nothing else.
-
-        Examples
-        --------
-        >>> from eqsep.theory import shatters
-        >>> shatters([[0, 0], [0, 1], [1, 0]], "halfspace", certificates=True).verify()
-        True
-        """
+        """Check every labelling's plane again, in Fractions and nothing else."""
         labellings = list(product((0, 1), repeat=len(self.points)))
         return len(self.planes) == len(labellings) and all(
             realises(plane, self.points, labels, family=self.family)

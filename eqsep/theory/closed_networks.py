@@ -107,8 +107,7 @@ class LayerClosedness:
     closing_number : int
         The fewest units of this family that can enclose a region of so many inputs.
     closures : tuple of Closure
-        One a member, with the proof: for an open one, a direction in which no unit changes (or,
-        for halfspaces, none leaves its side). Units whose weights are all zero are left out.
+        One a member. Units whose weights are all zero are left out.
     """
 
     name: str
@@ -133,9 +132,8 @@ class NetworkClosedness:
     layers : tuple of LayerClosedness
         From the first hidden layer to the head.
     far_membership : ndarray of shape (k,)
-        The limit of each member's membership far away, the same along almost every direction; NaN
-        where it may depend on the direction, as in a network of halfspaces, or where leaky units
-        were found to cancel or to be constant.
+        The limit of each member's membership far away along almost every direction; NaN where it
+        may depend on the direction, or where leaky units were found to cancel or to be constant.
     """
 
     layers: tuple[LayerClosedness, ...]
@@ -172,7 +170,7 @@ def network_closedness(separator: Any) -> NetworkClosedness:
     Parameters
     ----------
     separator : NetworkSeparator
-        Fitted. Anything will do whose `layers()` gives a sequence of `Layer`, the head last.
+        Fitted; or anything whose `layers()` gives a sequence of `Layer`, the head last.
 
     Returns
     -------
@@ -181,13 +179,12 @@ def network_closedness(separator: Any) -> NetworkClosedness:
 
     Notes
     -----
-    A layer whose units do not enclose a region has directions in its inputs along which the units
-    never all leave: anomalies there look like normal rows to all that follows. The closing number
-    is what this takes at least; whether the learnt normals do it is decided by their rank (bumps)
-    or by a linear programme (halfspaces, each on the side where it is active).
+    A layer whose units do not enclose a region has directions in its inputs along which anomalies
+    look like normal rows to all that follows. Whether the learnt normals enclose one is decided by
+    their rank (bumps) or by a linear programme (halfspaces, each on the side where it is active).
 
-    Far away bumps and radial functions vanish, along every direction but those in which a unit does
-    not change at all. What remains is a constant, and the layers behind it turn this into one
+    Far away bumps and radial functions vanish, along every direction except those in which a unit
+    does not change at all. What remains is a constant, which the layers behind it turn into one
     membership. Where the first layer vanishes the limit is exact, not a sample. A head that is a
     bump or a radial function makes it 0 if nothing before it has vanished. Only for a halfspace
     head on leaky units does it depend on the direction.
@@ -195,8 +192,7 @@ def network_closedness(separator: Any) -> NetworkClosedness:
     Behind leaky units the limit is right where the units behind them keep growing. These stop where
     leaky units cancel (two with the same weights that enter with opposite signs) or have no weights
     at all. Their growth is watched along 256 directions, and a member in which it is found to stop
-    is given NaN. Units that cancel within a narrow cone only, which none of these directions hits,
-    are not found.
+    is given NaN. Units that cancel within a narrow cone that no direction hits are not found.
 
     Examples
     --------
@@ -205,8 +201,7 @@ def network_closedness(separator: Any) -> NetworkClosedness:
     >>> from eqsep.theory import network_closedness
     >>> split = make_circles(random_state=0)
     >>> network = NetworkSeparator(hidden=(5,), n_members=4, random_state=0)
-    >>> report = network_closedness(network.fit(split.X_train, split.y_train))
-    >>> print(report)
+    >>> print(network_closedness(network.fit(split.X_train, split.y_train)))
     layer     family    inputs  units  closing number  encloses a region
     hidden 1  equality  2       5      2               4 of 4 members
     head      equality  5       1      5               0 of 4 members

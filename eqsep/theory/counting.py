@@ -11,10 +11,6 @@ from collections.abc import Callable
 def count_placements(m: int, n: int) -> int:
     """The ways slabs place m points of R^n in general position below, inside and above.
 
-    Examples
-    --------
-    Words over three letters: all of them for one point, the monotone ones for three on a line.
-
     >>> count_placements(1, 1), count_placements(3, 1), count_placements(3, 2)
     (3, 17, 27)
     """
@@ -24,13 +20,7 @@ def count_placements(m: int, n: int) -> int:
 
 
 def count_halfspace_labellings(m: int, n: int) -> int:
-    """The labellings of m points of R^n in general position by halfspaces (Cover's count).
-
-    Examples
-    --------
-    >>> count_halfspace_labellings(4, 2)
-    14
-    """
+    """The labellings of m points of R^n in general position by halfspaces (Cover's count)."""
     return 2 * sum(_binomials(m - 1, n))
 
 
@@ -51,15 +41,7 @@ def max_large_subsets(m: int, n: int) -> int:
 
 
 def max_slab_subsets(m: int, n: int) -> int:
-    """A bound on the subsets, of any size, that slabs cut from m > n points of R^n.
-
-    Examples
-    --------
-    On a line they are the intervals: the bound is the number.
-
-    >>> max_slab_subsets(4, 1)
-    11
-    """
+    """A bound on the subsets, of any size, that slabs cut from m > n points of R^n."""
     return 1 + sum(_binomials(m, n)) + max_large_subsets(m, n)
 
 

@@ -203,8 +203,8 @@ def separating_hyperplane(
     """The plane of a family that gives every point its label, or None where there is none.
 
     The answer is a theorem about the numbers in X as they stand: planes are checked and refusals
-    proved in integer arithmetic. The time grows fast with the points for slabs, whose outside
-    points may each lie on either side; this is for tens of points, not thousands.
+    proved in integer arithmetic. For slabs the time grows fast with the points: this is for tens of
+    points, not thousands.
 
     Parameters
     ----------

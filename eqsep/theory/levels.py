@@ -35,11 +35,7 @@ def section_numbers(d: int, r: int) -> list[int]:
 
     The first half are the coefficients of (1 + t)^r (1 - t)^(d - r), the others their mirror.
 
-    Examples
-    --------
-    The 3-cube itself, and its sections by planes: polygons of six corners at most.
-
-    >>> section_numbers(3, 3), section_numbers(2, 3)
+    >>> section_numbers(3, 3), section_numbers(2, 3)  # the cube; polygons of six corners at most
     ([1, 3, 3, 1], [1, 4, 1])
     """
     series = [1]
@@ -51,17 +47,10 @@ def section_numbers(d: int, r: int) -> list[int]:
 
 @dataclass(frozen=True)
 class LevelProof:
-    """Weights with which the inequalities show that m points of R^n are not shattered.
+    """Weights with which the inequalities show that m = `size` points of R^n are not shattered.
 
-    Attributes
-    ----------
-    family : {"hyper-ridge", "epsilon-equality"}
-    n_features, size : int
-        n and m.
-    weights : tuple of Fraction
-        One for each number k = 0 .. m of points inside: what a cell of that level counts.
-    prices : tuple of (int, int, Fraction)
-        (i, r, price) of the sampling inequality for |I| = i, and the same for d - i.
+    `weights` has one for each number k = 0 .. m of points inside: what a cell of that level counts.
+    `prices` are (i, r, price) of the sampling inequality for |I| = i, and the same for d - i.
     """
 
     family: str
@@ -71,14 +60,7 @@ class LevelProof:
     prices: tuple[tuple[int, int, Fraction], ...]
 
     def verify(self) -> bool:
-        """Whether what shattering needs exceeds what there is, in fractions and nothing else.
-
-        Examples
-        --------
-        >>> from eqsep.theory.levels import refute
-        >>> refute("hyper-ridge", 5, 19).verify()
-        True
-        """
+        """Whether what shattering needs exceeds what there is, in fractions and nothing else."""
         n, m, d = self.n_features, self.size, self.n_features + 1
         levels = needed_levels(self.family, n, m)
         mirrored = self.family == "hyper-ridge" or self.weights == self.weights[::-1]
@@ -122,16 +104,11 @@ def needed_levels(family: str, n: int, m: int) -> range:
 def refute(family: str, n: int, m: int) -> LevelProof | None:
     """A proof that the family shatters no m points of R^n, or None where none was found.
 
-    The weights come from a linear programme in floats; they count only when `LevelProof.verify`
-    has confirmed them.
+    The weights come from a linear programme in floats; they count only when `LevelProof.verify` has
+    confirmed them.
 
-    Examples
-    --------
-    >>> proof = refute("hyper-ridge", 5, 19)
-    >>> proof.needed() > proof.available()
-    True
-    >>> refute("hyper-ridge", 5, 18) is None
-    True
+    >>> refute("hyper-ridge", 5, 19).verify(), refute("hyper-ridge", 5, 18)
+    (True, None)
     """
     levels = needed_levels(family, n, m)
     if not levels:

@@ -14,7 +14,7 @@ halfspace the side w.x + b >= 0          they span it and sum y_i w_i = 0 for so
 Offsets and widths move and shrink a region, and may make it empty; they never open it.
 """
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import comb, gamma, log, pi, prod, sqrt
 from typing import NamedTuple
@@ -47,9 +47,7 @@ class Closure:
     Attributes
     ----------
     closed : bool
-        The answer.
     family : str
-        The family of the separators.
     basis : tuple of int or None
         Equality, when closed: rows whose normals are linearly independent and span the space.
     combination : ndarray of shape (k,) or None
@@ -76,159 +74,12 @@ class Chance(NamedTuple):
     error: float
 
 
-class _Family(ABC):
-    """A family of separators, and the regions that they enclose."""
-
-    name: str
-    may_be_zero = False
-
-    @abstractmethod
-    def number(self, n: int) -> int:
-        """The fewest separators that can enclose a finite volume in n dimensions."""
-
-    @abstractmethod
-    def probability(self, n: int, k: int) -> float:
-        """The chance that k spherically symmetric normals leave no way out."""
-
-    @abstractmethod
-    def chance(self, n: int, k: int, *, margin: float, rng: np.random.Generator) -> Chance:
-        """The chance that the region of k separators is also not empty."""
-
-    @abstractmethod
-    def closure(self, normals: Array) -> Closure:
-        """Whether these normals leave no way out, with the proof."""
-
-    @abstractmethod
-    def volume(self, normals: Array, offsets: Array, widths: Array) -> float:
-        """The volume of the intersection; inf where it is open, 0.0 where it is empty."""
-
-
-class _Radial(_Family):
-    name = "rbf"
-    may_be_zero = True  # the row is a centre, not a normal
-
-    def number(self, n: int) -> int:  # noqa: ARG002  a ball is a ball in any dimension
-        return 1
-
-    def probability(self, n: int, k: int) -> float:  # noqa: ARG002
-        return 1.0
-
-    def chance(self, n: int, k: int, *, margin: float, rng: np.random.Generator) -> Chance:  # noqa: ARG002
-        if k != 1:
-            raise UserError(
-                f"the chance for RBF separators is known for one ball, got k={k}. Whether several "
-                "meet depends on where their centres are drawn."
-            )
-        return Chance(1.0, 0.0)
-
-    def closure(self, normals: Array) -> Closure:  # noqa: ARG002
-        return Closure(True, self.name)
-
-    def volume(self, normals: Array, offsets: Array, widths: Array) -> float:  # noqa: ARG002
-        if len(normals) != 1:
-            raise UserError(
-                f"the volume of RBF separators is known for one ball, got {len(normals)} rows. "
-                "Pass one centre at a time."
-            )
-        n = normals.shape[1]
-        return float(pi ** (n / 2) / gamma(n / 2 + 1) * widths[0] ** n)
-
-
-class _Equality(_Family):
-    name = "equality"
-
-    def number(self, n: int) -> int:
-        return n
-
-    def probability(self, n: int, k: int) -> float:
-        return float(k >= n)
-
-    def chance(self, n: int, k: int, *, margin: float, rng: np.random.Generator) -> Chance:
-        """n slabs always meet, in a parallelepiped; whether more do depends on where they lie."""
-        if k <= n:
-            return Chance(float(k == n), 0.0)
-        counted = _by_highest_corner(n, k, margin=margin, rng=rng)
-        share = min(counted.value, 1.0)
-        if counted.error**2 < share * (1 - share) / _DRAWS:
-            return counted
-        hits = sum(_slabs_meet(n, k, margin=margin, rng=rng) for _ in range(_DRAWS))
-        share = (hits + 1) / (_DRAWS + 2)  # never quite 0 or 1, and so neither is the error
-        return Chance(hits / _DRAWS, sqrt(share * (1 - share) / _DRAWS))
-
-    def closure(self, normals: Array) -> Closure:
-        units, _ = _unit_rows(normals)
-        escape = _null_direction(units)
-        if escape is not None:
-            return Closure(False, self.name, escape=escape)
-        _, _, order = qr(units.T, mode="economic", pivoting=True)
-        basis = sorted(int(row) for row in order[: units.shape[1]])
-        return Closure(True, self.name, basis=tuple(basis))
-
-    def volume(self, normals: Array, offsets: Array, widths: Array) -> float:
-        n = normals.shape[1]
-        if not self.closure(normals):
-            units, lengths = _unit_rows(normals)
-            return _polytope_volume(*_both_sides(units, offsets / lengths, widths / lengths))
-        # In units of its own half-width a slab is |u| <= 1: n independent ones make the cube
-        # [-1, 1]^n, and the others cut it.
-        A, c = normals / widths[:, None], offsets / widths
-        _, _, order = qr(_unit_rows(A)[0].T, mode="economic", pivoting=True)
-        base, rest = order[:n], order[n:]
-        _, log_scale = np.linalg.slogdet(A[base])
-        cube = float(2.0**n * np.exp(-log_scale))
-        if len(rest) == 0:
-            return cube
-        cuts = np.linalg.solve(A[base].T, A[rest].T).T
-        shifts = c[rest] - cuts @ c[base]
-        units, lengths = _unit_rows(np.vstack([np.eye(n), cuts]))
-        offsets = np.concatenate([np.zeros(n), shifts]) / lengths
-        return cube * _polytope_volume(*_both_sides(units, offsets, 1 / lengths)) / 2.0**n
-
-
-class _Halfspace(_Family):
-    name = "halfspace"
-
-    def number(self, n: int) -> int:
-        return n + 1
-
-    def probability(self, n: int, k: int) -> float:
-        # Wendel (1962): the chance that k such vectors share an open half of the space.
-        # Whole numbers until the one division: no float overflows, and no small chance cancels.
-        return sum(comb(k - 1, i) for i in range(n, k)) / 2 ** (k - 1)
-
-    def chance(self, n: int, k: int, *, margin: float, rng: np.random.Generator) -> Chance:  # noqa: ARG002
-        """Each of the 2^k choices of sides is as likely, and C(k-1, n) cells are bounded."""
-        return Chance(comb(k - 1, n) / 2**k, 0.0)
-
-    def closure(self, normals: Array) -> Closure:
-        """Push as far as the sides allow: the farthest step is the escape, its price the proof."""
-        units, lengths = _unit_rows(normals)
-        escape = _null_direction(units)
-        if escape is not None:
-            return Closure(False, self.name, escape=escape)
-        k, n = units.shape
-        push = maximise(units.sum(axis=0), rows=-units, limits=np.zeros(k), bounds=[(-1, 1)] * n)
-        if push.value > _TOLERANCE:
-            return Closure(False, self.name, escape=push.x / np.linalg.norm(push.x))
-        # At v = 0 no bound is active, so the dual prices p >= 0 give sum (1 + p_i) w_i = 0.
-        combination = (1 + push.prices) / lengths
-        return Closure(True, self.name, combination=combination / combination.max())
-
-    def volume(self, normals: Array, offsets: Array, widths: Array) -> float:  # noqa: ARG002
-        units, lengths = _unit_rows(normals)
-        return _polytope_volume(units, offsets / lengths)
-
-
-_FAMILIES: dict[str, _Family] = {f.name: f for f in (_Radial(), _Equality(), _Halfspace())}
-
-
 def closing_number(family: str, n_features: int) -> int:
-    """The fewest separators that enclose a finite, positive volume: 1, n or n + 1.
+    """The fewest separators that enclose a finite, positive volume of R^n.
 
     Parameters
     ----------
     family : {"rbf", "equality", "halfspace"}
-        The kind of separator.
     n_features : int
         The dimension n of the space.
 
@@ -243,7 +94,8 @@ def closing_number(family: str, n_features: int) -> int:
     >>> [closing_number(family, 5) for family in ("rbf", "equality", "halfspace")]
     [1, 5, 6]
     """
-    return look_up(family, _FAMILIES).number(check_dimension(n_features))
+    n = check_dimension(n_features)
+    return look_up(family, {"rbf": 1, "equality": n, "halfspace": n + 1})
 
 
 def closing_probability(family: str, n_features: int, k: int) -> float:
@@ -258,7 +110,6 @@ def closing_probability(family: str, n_features: int, k: int) -> float:
     Parameters
     ----------
     family : {"rbf", "equality", "halfspace"}
-        The kind of separator.
     n_features : int
         The dimension n of the space.
     k : int
@@ -267,24 +118,22 @@ def closing_probability(family: str, n_features: int, k: int) -> float:
     Returns
     -------
     float
-        The probability.
 
     Examples
     --------
-    Thirty equality separators leave no way out of R^30, almost surely. Thirty-one halfspaces, their
-    closing number, always do in practice, and sixty half of the time.
-
     >>> from eqsep.theory import closing_probability
-    >>> closing_probability("equality", 30, 30)
-    1.0
+    >>> closing_probability("equality", 30, 30), closing_probability("halfspace", 30, 60)
+    (1.0, 0.5)
     >>> closing_probability("halfspace", 30, 31) < 1e-8
     True
-    >>> closing_probability("halfspace", 30, 60)
-    0.5
     """
-    chosen = look_up(family, _FAMILIES)
-    n = check_dimension(n_features)
-    return chosen.probability(n, check_dimension(k, name="k"))
+    n, k = check_dimension(n_features), check_dimension(k, name="k")
+    if family != "halfspace":
+        look_up(family, _CLOSURES)
+        return 1.0 if family == "rbf" else float(k >= n)
+    # Wendel (1962): the chance that k such vectors share an open half of the space.
+    # Whole numbers until the one division: no float overflows, and no small chance cancels.
+    return sum(comb(k - 1, i) for i in range(n, k)) / 2 ** (k - 1)
 
 
 def enclosing_probability(
@@ -299,22 +148,10 @@ def enclosing_probability(
 
     `closing_probability` asks for a region that is bounded; this also asks that it is not empty.
 
-    Halfspaces: exactly C(k - 1, n) / 2^k, for all normals w and offsets b in general position whose
-    distribution does not change when (w, b) is turned into (-w, -b), independently for each. k
-    hyperplanes leave C(k - 1, n) bounded cells, and every cell is one of 2^k equally likely ways
-    to choose sides.
-
-    Slabs: 1 for k = n, whatever the offsets. Above that it depends on the offsets and widths: it is
-    measured for slabs |w.x + b| <= margin with standard normal w and b. A region that is not empty
-    has one highest corner, on n of the slabs: the highest corner p of their parallelepiped, which
-    each of the others holds with the chance that a normal variable of variance 1 + |p|^2 is at
-    most margin. The mean of the product over random p, times C(k, n), is the chance. Where 400
-    draws of all k slabs are the better measurement, as for chances close to 1, they are made.
-
     Parameters
     ----------
     family : {"rbf", "equality", "halfspace"}
-        The kind of separator; for "rbf" k must be 1.
+        For "rbf" k must be 1.
     n_features : int
         The dimension n of the space.
     k : int
@@ -329,36 +166,51 @@ def enclosing_probability(
     Chance
         Named tuple (value, error): the probability and its standard error, 0 where it is exact.
 
+    Notes
+    -----
+    Halfspaces: exactly C(k - 1, n) / 2^k, for all normals w and offsets b in general position whose
+    distribution does not change when (w, b) is turned into (-w, -b), independently for each. k
+    hyperplanes leave C(k - 1, n) bounded cells, and every cell is one of 2^k equally likely ways to
+    choose sides.
+
+    Slabs: 1 for k = n, whatever the offsets. Above that it is measured, for slabs |w.x + b| <=
+    margin with standard normal w and b. A region that is not empty has one highest corner, on n of
+    the slabs: the highest corner p of their parallelepiped, which each of the others holds with the
+    chance that a normal variable of variance 1 + |p|^2 is at most margin. The mean of the product
+    over random p, times C(k, n), is the chance. Where 400 draws of all k slabs measure it better,
+    they are made.
+
     Examples
     --------
-    Of five halfspaces in the plane eleven in sixteen leave no way out, but most regions are empty.
-
     >>> from eqsep.theory import closing_probability, enclosing_probability
-    >>> closing_probability("halfspace", 2, 5)
-    0.6875
-    >>> enclosing_probability("halfspace", 2, 5)
-    Chance(value=0.1875, error=0.0)
-    >>> enclosing_probability("equality", 2, 2)
-    Chance(value=1.0, error=0.0)
+    >>> closing_probability("halfspace", 2, 5), enclosing_probability("halfspace", 2, 5)
+    (0.6875, Chance(value=0.1875, error=0.0))
     """
-    chosen = look_up(family, _FAMILIES)
+    look_up(family, _CLOSURES)
     if not margin > 0:
         raise UserError(f"margin must be positive, got {margin}. A flat slab has volume 0.")
     n, k = check_dimension(n_features), check_dimension(k, name="k")
-    return chosen.chance(n, k, margin=margin, rng=np.random.default_rng(random_state))
+    if family == "equality" and k > n:
+        return _slab_chance(n, k, margin=margin, rng=np.random.default_rng(random_state))
+    if family == "rbf" and k != 1:
+        raise UserError(
+            f"the chance for RBF separators is known for one ball, got k={k}. Whether several "
+            "meet depends on where their centres are drawn."
+        )
+    # Of halfspaces each of the 2^k choices of sides is as likely, and C(k-1, n) cells are bounded.
+    exact = {"rbf": 1.0, "equality": float(k == n), "halfspace": comb(k - 1, n) / 2**k}
+    return Chance(exact[family], 0.0)
 
 
 def is_closed(normals: ArrayLike, *, family: str = "equality") -> Closure:
     """Whether separators with these normals enclose a finite volume, with the proof.
 
-    The lengths of the normals are free: only their directions count.
-
     Parameters
     ----------
     normals : array-like of shape (k, n_features)
-        One normal vector w a row (a centre, for "rbf"). A halfspace is the side w.x + b >= 0.
+        One normal vector w a row, of any length (a centre, for "rbf"). A halfspace is the side
+        w.x + b >= 0.
     family : {"equality", "halfspace", "rbf"}, default="equality"
-        The kind of separator.
 
     Returns
     -------
@@ -368,8 +220,6 @@ def is_closed(normals: ArrayLike, *, family: str = "equality") -> Closure:
     Examples
     --------
     >>> from eqsep.theory import is_closed
-    >>> bool(is_closed([[1, 0], [1, 1]], family="equality"))
-    True
     >>> triangle = is_closed([[1, 0], [0, 1], [-1, -1]], family="halfspace")
     >>> triangle.closed, triangle.combination
     (True, array([1., 1., 1.]))
@@ -377,8 +227,8 @@ def is_closed(normals: ArrayLike, *, family: str = "equality") -> Closure:
     >>> bool(corner), bool(min(corner.escape) >= 0)
     (False, True)
     """
-    chosen = look_up(family, _FAMILIES)
-    return chosen.closure(_check_normals(normals, may_be_zero=chosen.may_be_zero))
+    closure = look_up(family, _CLOSURES)
+    return closure(_check_normals(normals, may_be_zero=family == "rbf"))
 
 
 def region_volume(
@@ -388,7 +238,7 @@ def region_volume(
     family: str = "equality",
     epsilon: ArrayLike = 1.0,
 ) -> float:
-    """The volume of the region where all separators agree: vol of the intersection.
+    """The volume of the intersection of all separators' regions.
 
     n slabs in R^n make a parallelepiped of volume 2^n prod epsilon_i / |det W|, computed by that
     formula. More slabs, and halfspaces, go through a half-space intersection.
@@ -407,8 +257,8 @@ def region_volume(
     Returns
     -------
     float
-        The volume: inf where the region is open, 0.0 where it is empty or flat (thinner than 1e-9
-        of the largest offset; n slabs have no such limit).
+        inf where the region is open, 0.0 where it is empty or flat (thinner than 1e-9 of the
+        largest offset; n slabs have no such limit).
 
     Examples
     --------
@@ -417,28 +267,22 @@ def region_volume(
     8.0
     >>> region_volume([[1, 0], [0, 1]], family="halfspace")
     inf
-    >>> round(region_volume([[1, 0], [0, 1], [-1, -1]], [0, 0, 1], family="halfspace"), 12)
-    0.5
     """
-    chosen = look_up(family, _FAMILIES)
-    table = _check_normals(normals, may_be_zero=chosen.may_be_zero)
+    volume = look_up(family, _VOLUMES)
+    table = _check_normals(normals, may_be_zero=family == "rbf")  # a centre may be zero
     shifts = _one_a_row(offsets, "offsets", rows=len(table))
     widths = _one_a_row(epsilon, "epsilon", rows=len(table))
     if (widths <= 0).any():
         raise UserError(f"epsilon must be positive, got {widths.min()}. A flat slab has volume 0.")
-    return chosen.volume(table, shifts, widths)
+    return volume(table, shifts, widths)
 
 
 @dataclass(frozen=True)
 class Parallelepiped:
     """The intersection of n epsilon-error separators |w_i.x + b_i| <= epsilon_i of R^n.
 
-    With normals along the axes it is a hyperrectangle.
-
-    Attributes
-    ----------
-    planes : tuple of Hyperplane
-        The separators, with class 1 inside.
+    `planes` are the separators, with class 1 inside. With normals along the axes it is a
+    hyperrectangle.
     """
 
     planes: tuple[Hyperplane, ...]
@@ -469,7 +313,6 @@ def bounding_parallelepiped(X: ArrayLike, normals: ArrayLike | None = None) -> P
     Parameters
     ----------
     X : array-like of shape (n_rows, n_features)
-        The rows to hold.
     normals : array-like of shape (n_features, n_features) or None
         One linearly independent normal vector a row. None takes the axes: the hyperrectangle of the
         least and largest values of each column.
@@ -481,11 +324,7 @@ def bounding_parallelepiped(X: ArrayLike, normals: ArrayLike | None = None) -> P
     Examples
     --------
     >>> from eqsep.theory import bounding_parallelepiped
-    >>> rows = [[0, 0], [1, 1.5], [2, 2]]
-    >>> box = bounding_parallelepiped(rows)
-    >>> box.contains([[1, 1], [0, 2], [3, 3]]), box.volume
-    (array([ True,  True, False]), 4.0)
-    >>> tilted = bounding_parallelepiped(rows, [[1, 1], [1, -1]])
+    >>> tilted = bounding_parallelepiped([[0, 0], [1, 1.5], [2, 2]], [[1, 1], [1, -1]])
     >>> tilted.contains([[1, 1], [0, 2], [3, 3]]), tilted.volume
     (array([ True, False, False]), 1.0)
     """
@@ -510,6 +349,79 @@ def bounding_parallelepiped(X: ArrayLike, normals: ArrayLike | None = None) -> P
             for w, middle, width in zip(W, (low + high) / 2, (high - low) / 2, strict=True)
         )
     )
+
+
+def _slab_closure(normals: Array) -> Closure:
+    units, _ = _unit_rows(normals)
+    escape = _null_direction(units)
+    if escape is not None:
+        return Closure(False, "equality", escape=escape)
+    _, _, order = qr(units.T, mode="economic", pivoting=True)
+    basis = sorted(int(row) for row in order[: units.shape[1]])
+    return Closure(True, "equality", basis=tuple(basis))
+
+
+def _halfspace_closure(normals: Array) -> Closure:
+    """Push as far as the sides allow: the farthest step is the escape, its price the proof."""
+    units, lengths = _unit_rows(normals)
+    escape = _null_direction(units)
+    if escape is not None:
+        return Closure(False, "halfspace", escape=escape)
+    k, n = units.shape
+    push = maximise(units.sum(axis=0), rows=-units, limits=np.zeros(k), bounds=[(-1, 1)] * n)
+    if push.value > _TOLERANCE:
+        return Closure(False, "halfspace", escape=push.x / np.linalg.norm(push.x))
+    # At v = 0 no bound is active, so the dual prices p >= 0 give sum (1 + p_i) w_i = 0.
+    combination = (1 + push.prices) / lengths
+    return Closure(True, "halfspace", combination=combination / combination.max())
+
+
+def _ball_volume(centres: Array, _: Array, radii: Array) -> float:
+    if len(centres) != 1:
+        raise UserError(
+            f"the volume of RBF separators is known for one ball, got {len(centres)} rows. "
+            "Pass one centre at a time."
+        )
+    n = centres.shape[1]
+    return float(pi ** (n / 2) / gamma(n / 2 + 1) * radii[0] ** n)
+
+
+def _slab_volume(normals: Array, offsets: Array, widths: Array) -> float:
+    n = normals.shape[1]
+    if not _slab_closure(normals):
+        units, lengths = _unit_rows(normals)
+        return _polytope_volume(*_both_sides(units, offsets / lengths, widths / lengths))
+    # In units of its own half-width a slab is |u| <= 1: n independent ones make the cube
+    # [-1, 1]^n, and the others cut it.
+    A, c = normals / widths[:, None], offsets / widths
+    _, _, order = qr(_unit_rows(A)[0].T, mode="economic", pivoting=True)
+    base, rest = order[:n], order[n:]
+    _, log_scale = np.linalg.slogdet(A[base])
+    cube = float(2.0**n * np.exp(-log_scale))
+    if len(rest) == 0:
+        return cube
+    cuts = np.linalg.solve(A[base].T, A[rest].T).T
+    shifts = c[rest] - cuts @ c[base]
+    units, lengths = _unit_rows(np.vstack([np.eye(n), cuts]))
+    offsets = np.concatenate([np.zeros(n), shifts]) / lengths
+    return cube * _polytope_volume(*_both_sides(units, offsets, 1 / lengths)) / 2.0**n
+
+
+def _halfspace_volume(normals: Array, offsets: Array, _: Array) -> float:
+    units, lengths = _unit_rows(normals)
+    return _polytope_volume(units, offsets / lengths)
+
+
+_CLOSURES: dict[str, Callable[[Array], Closure]] = {
+    "rbf": lambda _: Closure(True, "rbf"),
+    "equality": _slab_closure,
+    "halfspace": _halfspace_closure,
+}
+_VOLUMES: dict[str, Callable[[Array, Array, Array], float]] = {
+    "rbf": _ball_volume,
+    "equality": _slab_volume,
+    "halfspace": _halfspace_volume,
+}
 
 
 def _check_normals(normals: ArrayLike, *, may_be_zero: bool = False) -> Array:
@@ -562,6 +474,17 @@ def _null_direction(units: Array) -> Array | None:
 def _both_sides(units: Array, offsets: Array, widths: Array) -> tuple[Array, Array]:
     """The slab |u.x + b| <= e as the two halfspaces u.x + b + e >= 0 and -u.x - b + e >= 0."""
     return np.vstack([units, -units]), np.concatenate([widths + offsets, widths - offsets])
+
+
+def _slab_chance(n: int, k: int, *, margin: float, rng: np.random.Generator) -> Chance:
+    """The chance that k > n slabs meet, by the highest corner or by draws of all of them."""
+    counted = _by_highest_corner(n, k, margin=margin, rng=rng)
+    share = min(counted.value, 1.0)
+    if counted.error**2 < share * (1 - share) / _DRAWS:
+        return counted
+    hits = sum(_slabs_meet(n, k, margin=margin, rng=rng) for _ in range(_DRAWS))
+    share = (hits + 1) / (_DRAWS + 2)  # never quite 0 or 1, and so neither is the error
+    return Chance(hits / _DRAWS, sqrt(share * (1 - share) / _DRAWS))
 
 
 def _by_highest_corner(n: int, k: int, *, margin: float, rng: np.random.Generator) -> Chance:

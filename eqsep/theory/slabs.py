@@ -1,11 +1,11 @@
 """All subsets that slabs cut from a few points, by their extreme slabs.
 
-Push the two faces of a slab until they can move no further: together they then touch n + 1
-points T of R^n, a set S of them on the upper face and the rest on the lower one. So every subset
-that a slab can cut from points in general position is found from such a pair (T, S): the other
-points strictly between the faces, and any part of T, since a small tilt decides for each point
-touched whether it is in or out. On T the tilted slab is known, and barycentric coordinates with
-respect to T give its value everywhere else: one small inverse for each T, no linear programme.
+Push the two faces of a slab until they can move no further: together they then touch n + 1 points T
+of R^n, a set S of them on the upper face and the rest on the lower one. So every subset that a slab
+can cut from points in general position is found from such a pair (T, S): the other points strictly
+between the faces, and any part of T, since a small tilt decides for each point touched whether it
+is in or out. Barycentric coordinates with respect to T give the tilted slab's value everywhere
+else: one small inverse for each T, no linear programme.
 
 This is float arithmetic and proposes only; `eqsep.theory.families` checks in integers.
 """

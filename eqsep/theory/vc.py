@@ -14,15 +14,7 @@ from eqsep.theory.witnesses import WITNESSES
 
 @dataclass(frozen=True)
 class VCBounds:
-    """lower <= VC dimension <= upper, each with its source. Unpacks as (lower, upper).
-
-    Attributes
-    ----------
-    lower, upper : int
-        The bounds.
-    lower_source, upper_source : str
-        Where each comes from, in a line.
-    """
+    """lower <= VC dimension <= upper, each with its source in a line. Unpacks as (lower, upper)."""
 
     lower: int
     upper: int
@@ -41,7 +33,7 @@ class VCBounds:
 def vc_dimension(family: str, n_features: int) -> VCBounds:
     """Proved bounds on the VC dimension of a family of separators in R^n.
 
-    Lower bounds rest on point sets that ship with the package (`eqsep.theory.witnesses`), which
+    Lower bounds rest on point sets that ship with the package (`eqsep.theory.WITNESSES`), which
     `shatters` confirms exactly, and on joining them; upper bounds on the proofs in the
     documentation's note on the VC dimension.
 
@@ -92,33 +84,16 @@ def _strict_equality(n: int) -> tuple[_Bound, _Bound]:
 
 
 def _hyper_ridge(n: int) -> tuple[_Bound, _Bound]:
-    return _ridges(n)[n], _ridge_upper(n)
+    epsilon = _epsilon_upper(n)
+    one_less = f"one less than epsilon-equality, which adds a far point: {epsilon.source}"
+    uppers = [_Bound(epsilon.value - 1, one_less), *_counted("hyper-ridge", n, ridge_limit(n))]
+    if n == 3:
+        corners = "of nine corners of a polyhedron some three have no edge between them"
+        uppers.append(_Bound(8, f"four colours: {corners}"))
+    return _ridges(n)[n], min(uppers, key=_VALUE)
 
 
 def _epsilon_equality(n: int) -> tuple[_Bound, _Bound]:
-    return _epsilon_lower(n), _epsilon_upper(n)
-
-
-_BOUNDS: dict[str, Callable[[int], tuple[_Bound, _Bound]]] = {
-    "halfspace": _halfspace,
-    "strict-equality": _strict_equality,
-    "hyper-ridge": _hyper_ridge,
-    "epsilon-equality": _epsilon_equality,
-}
-
-
-def _ridge_upper(n: int) -> _Bound:
-    epsilon = _epsilon_upper(n)
-    one_less = f"one less than epsilon-equality, which adds a far point: {epsilon.source}"
-    bounds = [_Bound(epsilon.value - 1, one_less), _by_cells(ridge_limit(n))]
-    bounds += _by_level("hyper-ridge", n)
-    if n == 3:
-        corners = "of nine corners of a polyhedron some three have no edge between them"
-        bounds.append(_Bound(8, f"four colours: {corners}"))
-    return min(bounds, key=_VALUE)
-
-
-def _epsilon_lower(n: int) -> _Bound:
     ridges = _ridges(n)
     best = [_POINT, *_witness("epsilon-equality", 1)]
     for dimension in range(2, n + 1):
@@ -129,30 +104,33 @@ def _epsilon_lower(n: int) -> _Bound:
             *_built_up(best, ridges, dimension),
         ]
         best.append(max(candidates, key=_VALUE))
-    return best[n]
+    return best[n], _epsilon_upper(n)
+
+
+_BOUNDS: dict[str, Callable[[int], tuple[_Bound, _Bound]]] = {
+    "halfspace": _halfspace,
+    "strict-equality": _strict_equality,
+    "hyper-ridge": _hyper_ridge,
+    "epsilon-equality": _epsilon_equality,
+}
 
 
 def _epsilon_upper(n: int) -> _Bound:
     squares = _Bound(comb(n + 2, 2), "a slab is the sign of a polynomial of degree two")
-    counted = _by_cells(epsilon_limit(n))
-    return min(squares, counted, *_by_level("epsilon-equality", n), key=_VALUE)
+    return min(squares, *_counted("epsilon-equality", n, epsilon_limit(n)), key=_VALUE)
+
+
+def _counted(family: str, n: int, limit: int) -> list[_Bound]:
+    """The bound from counting cells, and that from counting level by level where it is known."""
+    cells = _Bound(limit, "counting the cells of m pairs of parallel hyperplanes")
+    source = "counting slabs level by level, by the number of points that they hold"
+    return [cells, *([_Bound(LIMITS[family][n], source)] if n in LIMITS[family] else [])]
 
 
 def _witness(family: str, n: int) -> list[_Bound]:
     """The point set of the package in this dimension, if it has one."""
     size = len(WITNESSES.get((family, n), ()))
     return [_Bound(size, f"{size} points with a plane for each labelling")] if size else []
-
-
-def _by_cells(limit: int) -> _Bound:
-    return _Bound(limit, "counting the cells of m pairs of parallel hyperplanes")
-
-
-def _by_level(family: str, n: int) -> list[_Bound]:
-    """The bound from counting slabs by the points that they hold, where it has been worked out."""
-    limit = LIMITS[family].get(n)
-    source = "counting slabs level by level, by the number of points that they hold"
-    return [] if limit is None else [_Bound(limit, source)]
 
 
 def _built_up(first: list[_Bound], ridges: list[_Bound], n: int) -> list[_Bound]:
