@@ -33,40 +33,23 @@ Opened = Callable[[pa.Table], Iterator[tuple[Any, int]]]
 
 @dataclass(frozen=True)
 class Units:
-    """Rows to be worked on unit by unit.
+    """Rows to be worked on unit by unit."""
 
-    Attributes
-    ----------
-    data : ray.data.Dataset
-        A row for each unit; or the rows themselves, in blocks that are units.
-    opened : callable
-        From a batch of `data` to what is worked on, a `Source` of batches of rows, each with a
-        number that tells units apart.
-    at_once : int or None
-        How many rows of `data` are a batch; None is a block.
-    names : list of str or None
-        The columns of the rows, where they are known.
-    """
-
+    #: (ray.data.Dataset) A row for each unit; or the rows themselves, in blocks that are units.
     data: Any
+    #: From a batch of `data` to what is worked on, a `Source` of batches of rows, each with a
+    #: number that tells units apart.
     opened: Opened
-    at_once: int | None
-    names: list[str] | None = None
+    at_once: int | None  #: How many rows of `data` are a batch; None is a block.
+    names: list[str] | None = None  #: The columns of the rows, where they are known.
 
 
 @dataclass(frozen=True)
 class Divided:
-    """Things that are turned into batches of rows where they are worked on.
+    """Things that are turned into batches of rows where they are worked on."""
 
-    Attributes
-    ----------
-    items : sequence
-        Names of files, say.
-    read : callable
-        From one of them to what `Detector.fit` takes as batches.
-    """
-
-    items: Sequence[Any]
+    items: Sequence[Any]  #: (sequence) Names of files, say.
+    #: (callable) From one of them to what `Detector.fit` takes as batches.
     read: Callable[[Any], Any]
 
 

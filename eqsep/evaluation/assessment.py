@@ -28,31 +28,22 @@ _MOST_ALARMS = 3000  # the highest, that are compared with each other
 
 @dataclass(frozen=True, eq=False)
 class Review:
-    """How alarms are worked off: so many of the highest scores, by day and entity, at what cost.
+    """How alarms are worked off: so many of the highest scores, by day and entity, at what cost."""
 
-    Attributes
-    ----------
-    top : int, default=20
-        How many of the highest scores are looked at: of all rows, and of each day and entity.
-    day, entity : array-like of shape (n_rows,), default=None
-        The day of each row, and whom or what it is about: a card, a host, a machine. A row without
-        an entity is an entity by itself.
-    cost_alarm, cost_miss : float, default=None
-        What it costs to look at an alarm, true or false, and to miss an anomaly. Both or neither.
-    time, run : array-like of shape (n_rows,), default=None
-        When each row was taken, numbers or dates, and in which run. With one of them, the delay
-        until faults are found is measured.
-    persist : callable, default=None
-        Which alarms stay, as in `detection_delay`; used for the delay only.
-    """
-
+    #: How many of the highest scores are looked at: of all rows, and of each day and entity.
     top: int = 20
+    #: (array-like of shape (n_rows,)) The day of each row, and whom or what it is about: a card, a
+    #: host, a machine. A row without an entity is an entity by itself.
     day: Any = None
     entity: Any = None
+    #: What it costs to look at an alarm, true or false, and to miss an anomaly. Both or neither.
     cost_alarm: float | None = None
     cost_miss: float | None = None
+    #: (array-like of shape (n_rows,)) When each row was taken, numbers or dates, and in which run.
+    #: With one of them, the delay until faults are found is measured.
     time: Any = None
     run: Any = None
+    #: (callable) Which alarms stay, as in `detection_delay`; used for the delay only.
     persist: Any = None
 
     def check(self, n_rows: int) -> None:
@@ -77,25 +68,17 @@ class Review:
 
 @dataclass(frozen=True)
 class TopScores:
-    """What is found if only the highest scores are looked at.
+    """What is found if only the highest scores are looked at."""
 
-    Attributes
-    ----------
-    among : {"all", "day", "entity", "alarms"}
-        Of what the highest are taken: of all, of each day or entity, or of the alarms.
-    incidents : bool
-        Whether the rows of one entity, on one day where days are known, or alarms that look alike
-        are one incident. It scores as its highest row, and is anomalous if one of its rows is.
-    groups : int
-        How many days, entities, or incidents of alarms there are.
-    precision, recall : Share
-        The anomalous ones of those that are looked at, and of all rows or incidents. For alarms
-        that look alike, recall counts rows: those of the incidents that are looked at.
-    """
-
+    #: ({"all", "day", "entity", "alarms"}) Of what the highest are taken: of all, of each day or
+    #: entity, or of the alarms.
     among: str
+    #: Whether the rows of one entity, on one day where days are known, or alarms that look alike
+    #: are one incident. It scores as its highest row, and is anomalous if one of its rows is.
     incidents: bool
-    groups: int
+    groups: int  #: How many days, entities, or incidents of alarms there are.
+    #: The anomalous ones of those that are looked at, and of all rows or incidents. For alarms
+    #: that look alike, recall counts rows: those of the incidents that are looked at.
     precision: Share
     recall: Share
 
@@ -113,26 +96,13 @@ class Cost:
 
 @dataclass(frozen=True)
 class AssessedKind:
-    """What is found of one kind of anomaly, or of all together.
-
-    Attributes
-    ----------
-    kind : str
-    seen : bool
-        Whether the detector has learnt rows of it.
-    recall : Share
-        Of its rows, those that raise an alarm.
-    precision : Share
-        Of the alarms among its rows and normal ones, those among its rows.
-    average_precision, roc_auc : Interval
-        Of its rows against all normal ones, whatever the threshold.
-    """
+    """What is found of one kind of anomaly, or of all together."""
 
     kind: str
-    seen: bool
-    recall: Share
-    precision: Share
-    average_precision: Interval
+    seen: bool  #: Whether the detector has learnt rows of it.
+    recall: Share  #: Of its rows, those that raise an alarm.
+    precision: Share  #: Of the alarms among its rows and normal ones, those among its rows.
+    average_precision: Interval  #: Of its rows against all normal ones, whatever the threshold.
     roc_auc: Interval
 
     @property
@@ -143,48 +113,29 @@ class AssessedKind:
 
 @dataclass(frozen=True)
 class Assessment:
-    """How a fitted detector does on labelled rows.
+    """How a fitted detector does on labelled rows."""
 
-    Attributes
-    ----------
-    kinds : tuple of AssessedKind
-        In alphabetical order.
-    overall : AssessedKind or None
-        All anomalies together; None if there are none.
-    threshold : float
-    false_alarms : Share
-        Of the normal rows, those that raise an alarm.
-    promise : Promise or None
-        The rate that is expected at this threshold, and the verdict; None if too few rows
-        calibrate to promise any, or if whole groups calibrate.
-    promised_for : str or None
-        "new groups" or "new time blocks", if whole ones calibrate: the promise is then one of
-        these, and their rows are alike, so that a count of rows cannot tell whether it is kept.
-    groups : GroupRates or None
-        The rate of each group and their mean, if whole groups calibrate and those of the rows
-        are known.
-    names : Names
-        The names that alarms are given, and whether rows of seen kinds are called "unseen" as
-        rarely as promised.
-    top : tuple of TopScores
-    costs : dict of str to Cost
-        At the "present" threshold, and at the "best" one for these rows; empty without costs.
-    review : Review
-    delay : DetectionDelay or None
-        How soon faults are found; None if neither times nor runs are known.
-    """
-
-    kinds: tuple[AssessedKind, ...]
-    overall: AssessedKind | None
+    kinds: tuple[AssessedKind, ...]  #: In alphabetical order.
+    overall: AssessedKind | None  #: All anomalies together; None if there are none.
     threshold: float
-    false_alarms: Share
+    false_alarms: Share  #: Of the normal rows, those that raise an alarm.
+    #: The rate that is expected at this threshold, and the verdict; None if too few rows calibrate
+    #: to promise any, or if whole groups calibrate.
     promise: Promise | None
+    #: "new groups" or "new time blocks", if whole ones calibrate: the promise is then one of
+    #: these, and their rows are alike, so that a count of rows cannot tell whether it is kept.
     promised_for: str | None
+    #: The rate of each group and their mean, if whole groups calibrate and those of the rows are
+    #: known.
     groups: GroupRates | None
+    #: The names that alarms are given, and whether rows of seen kinds are called "unseen" as
+    #: rarely as promised.
     names: Names
     top: tuple[TopScores, ...]
+    #: At the "present" threshold, and at the "best" one for these rows; empty without costs.
     costs: dict[str, Cost]
     review: Review
+    #: How soon faults are found; None if neither times nor runs are known.
     delay: DetectionDelay | None = None
 
     @property

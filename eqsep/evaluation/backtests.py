@@ -40,27 +40,16 @@ class Schedule:
 
     Spans are texts such as "7d", "1h" or "30min" if times are dates, and numbers of rows if times
     are numbers.
-
-    Attributes
-    ----------
-    every : str or float, default="1d"
-        The length of a period. Models learn before it begins, from what is known then.
-    delay : str or float, default="7d"
-        How long after a row its label is known.
-    verdict : str or float, default=None
-        How long after the end of their period the alarms that were looked at are judged, if that
-        is sooner; None if they wait for their labels like all other rows.
-    alarms : int, default=50
-        How many of the highest scores of each period are looked at.
-    first : int, default=500
-        The labelled rows that the first model takes.
     """
 
+    #: The length of a period. Models learn before it begins, from what is known then.
     every: Span = "1d"
-    delay: Span = "7d"
+    delay: Span = "7d"  #: How long after a row its label is known.
+    #: How long after the end of their period the alarms that were looked at are judged, if that is
+    #: sooner; None if they wait for their labels like all other rows.
     verdict: Span | None = None
-    alarms: int = 50
-    first: int = 500
+    alarms: int = 50  #: How many of the highest scores of each period are looked at.
+    first: int = 500  #: The labelled rows that the first model takes.
 
     def timeline(self, time: Any) -> "Timeline":
         """The periods of rows with these times, and when they are known."""
@@ -268,49 +257,27 @@ class Retrained(Contender):
 
 @dataclass(frozen=True)
 class Period:
-    """A day, say, and what was caught in it.
+    """A day, say, and what was caught in it."""
 
-    Attributes
-    ----------
-    name : str
-        When it begins.
-    rows, anomalies : int
-    known : int
-        The rows whose label was known when it began.
-    alarms, caught : dict of str to int
-        By method, the rows that were looked at, and the anomalies among them.
-    """
-
-    name: str
+    name: str  #: When it begins.
     rows: int
     anomalies: int
-    known: int
+    known: int  #: The rows whose label was known when it began.
+    #: By method, the rows that were looked at, and the anomalies among them.
     alarms: dict[str, int]
     caught: dict[str, int]
 
 
 @dataclass(frozen=True)
 class CaughtKind:
-    """What one method caught of one kind.
-
-    Attributes
-    ----------
-    kind : str
-    recall : Share
-        Of its rows, those that were looked at.
-    early : Share
-        The same for the rows that came while no label of the kind was known.
-    first : str
-        When its first row came, after the first model.
-    appeared, caught : int and int or None
-        The numbers, from 1, of the periods of its first row and of its first row that was looked
-        at.
-    """
+    """What one method caught of one kind."""
 
     kind: str
-    recall: Share
-    early: Share
-    first: str
+    recall: Share  #: Of its rows, those that were looked at.
+    early: Share  #: The same for the rows that came while no label of the kind was known.
+    first: str  #: When its first row came, after the first model.
+    #: The numbers, from 1, of the periods of its first row and of its first row that was looked
+    #: at.
     appeared: int
     caught: int | None
 
@@ -328,40 +295,23 @@ class CaughtKind:
 
 @dataclass(frozen=True, eq=False)
 class Backtest:
-    """What would have happened from the first model on.
-
-    Attributes
-    ----------
-    schedule : Schedule
-    methods : tuple of str
-    periods : tuple of Period
-    kinds : dict of str to tuple of CaughtKind
-        By method.
-    precision, recall : dict of str to Share
-        Of the rows that were looked at, and of all anomalies, those that are both.
-    false_alarms : dict of str to Share
-        Of the normal rows, those above the threshold of the method, if it has one.
-    promised : dict of str to float
-        The rate that was promised.
-    seconds : dict of str to float
-        What learning took.
-    alarms : dict of str to ndarray of bool of shape (n_rows,)
-        Which rows were looked at; none before the first model.
-    waited : int
-        The rows that came before the first model.
-    """
+    """What would have happened from the first model on."""
 
     schedule: Schedule
     methods: tuple[str, ...]
     periods: tuple[Period, ...]
-    kinds: dict[str, tuple[CaughtKind, ...]]
+    kinds: dict[str, tuple[CaughtKind, ...]]  #: By method.
+    #: Of the rows that were looked at, and of all anomalies, those that are both.
     precision: dict[str, Share]
     recall: dict[str, Share]
+    #: Of the normal rows, those above the threshold of the method, if it has one.
     false_alarms: dict[str, Share]
-    promised: dict[str, float]
-    seconds: dict[str, float]
+    promised: dict[str, float]  #: The rate that was promised.
+    seconds: dict[str, float]  #: What learning took.
+    #: (dict of str to ndarray of bool of shape (n_rows,)) Which rows were looked at; none before
+    #: the first model.
     alarms: dict[str, np.ndarray]
-    waited: int
+    waited: int  #: The rows that came before the first model.
 
     def verdict(self, method: str) -> str:
         """Whether false alarms are "as promised", or "more" or "fewer" than chance explains."""

@@ -27,33 +27,16 @@ class Comparison:
     """The result of `compare`: detectors ranked over data sets.
 
     `str()` gives a table, the best mean rank first.
-
-    Attributes
-    ----------
-    mean, mean_rank : dict of str to float
-        Of each detector, over the data sets; rank 1 is the best.
-    n_datasets : int
-        The number of data sets.
-    chance : float or None
-        The mean prevalence: what a random score gets. None if not known.
-    friedman : Statistic
-        Friedman's chi-squared of the ranks, corrected for ties.
-    iman_davenport : Statistic
-        The F statistic made of it, which is less conservative.
-    critical_difference : float
-        Nemenyi's: mean ranks that differ by less show no difference.
-    confidence : float
-        Of the critical difference.
     """
 
-    mean: dict[str, float]
+    mean: dict[str, float]  #: Of each detector, over the data sets; rank 1 is the best.
     mean_rank: dict[str, float]
-    n_datasets: int
-    chance: float | None
-    friedman: Statistic
-    iman_davenport: Statistic
-    critical_difference: float
-    confidence: float
+    n_datasets: int  #: The number of data sets.
+    chance: float | None  #: The mean prevalence: what a random score gets. None if not known.
+    friedman: Statistic  #: Friedman's chi-squared of the ranks, corrected for ties.
+    iman_davenport: Statistic  #: The F statistic made of it, which is less conservative.
+    critical_difference: float  #: Nemenyi's: mean ranks that differ by less show no difference.
+    confidence: float  #: Of the critical difference.
 
     def differ(self, *detectors: str) -> bool:
         """Whether the mean ranks of these detectors differ by more than the critical difference."""
@@ -84,26 +67,15 @@ class Comparison:
 
 @dataclass(frozen=True)
 class PairedComparison:
-    """The result of `compare_pair`: two detectors on the same data sets.
+    """The result of `compare_pair`: two detectors on the same data sets."""
 
-    Attributes
-    ----------
-    first, second : str
-        The detectors.
-    wins, ties, losses : int
-        The number of data sets on which the first is better, equal, worse.
-    mean_gain : float
-        The first less the second.
-    wilcoxon : Statistic
-        Wilcoxon's signed-rank test of no difference, two-sided: the smaller sum of ranks.
-    """
-
-    first: str
+    first: str  #: The detectors.
     second: str
-    wins: int
+    wins: int  #: The number of data sets on which the first is better, equal, worse.
     ties: int
     losses: int
-    mean_gain: float
+    mean_gain: float  #: The first less the second.
+    #: Wilcoxon's signed-rank test of no difference, two-sided: the smaller sum of ranks.
     wilcoxon: Statistic
 
     def __str__(self) -> str:

@@ -14,42 +14,21 @@ from eqsep.labels import NORMAL
 
 @dataclass(frozen=True)
 class KindDelay:
-    """The episodes of one kind, or of all together.
-
-    Attributes
-    ----------
-    kind : str
-    found : Share
-        Of its episodes, those in which a row raises an alarm.
-    rows : tuple of int
-        The rows before the first alarm of each episode that is found, in rising order; 0 if the
-        first row raises it.
-    times : tuple of float
-        The same in time, in the unit of the times, or in seconds if they are dates; empty if no
-        times are known.
-    """
+    """The episodes of one kind, or of all together."""
 
     kind: str
-    found: Share
+    found: Share  #: Of its episodes, those in which a row raises an alarm.
+    #: The rows before the first alarm of each episode that is found, in rising order; 0 if the
+    #: first row raises it.
     rows: tuple[int, ...]
+    #: The same in time, in the unit of the times, or in seconds if they are dates; empty if no
+    #: times are known.
     times: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
 class DetectionDelay:
     """How many episodes are found and how soon, and how many false alarms there are on the way.
-
-    Attributes
-    ----------
-    kinds : tuple of KindDelay
-        In alphabetical order, and last all together: the kind "overall".
-    false_episodes : int
-        Stretches of consecutive normal rows in a run that all raise an alarm.
-    normal_rows : int
-    by_date : bool
-        Whether times are dates, and delays in time seconds.
-    persistent : bool
-        Whether only persistent alarms count.
 
     Examples
     --------
@@ -58,11 +37,12 @@ class DetectionDelay:
     (1, (1,), 1)
     """
 
+    #: In alphabetical order, and last all together: the kind "overall".
     kinds: tuple[KindDelay, ...]
-    false_episodes: int
+    false_episodes: int  #: Stretches of consecutive normal rows in a run that all raise an alarm.
     normal_rows: int
-    by_date: bool = False
-    persistent: bool = False
+    by_date: bool = False  #: Whether times are dates, and delays in time seconds.
+    persistent: bool = False  #: Whether only persistent alarms count.
 
 
 def detection_delay(

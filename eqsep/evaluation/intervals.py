@@ -16,22 +16,12 @@ Area = Callable[[np.ndarray, np.ndarray], float]  # from anomalies and false ala
 
 @dataclass(frozen=True)
 class Interval:
-    """An average precision with the ends of its interval, and what chance gives.
+    """An average precision with the ends of its interval, and what chance gives."""
 
-    Attributes
-    ----------
-    value : float
-        Average precision, or the area under the ROC curve, on the rows as they are.
-    low, high : float
-        The ends of the interval.
-    prevalence : float
-        What a random score gets: the share of anomalies, of a ROC curve 0.5.
-    """
-
-    value: float
-    low: float
+    value: float  #: Average precision, or the area under the ROC curve, on the rows as they are.
+    low: float  #: The ends of the interval.
     high: float
-    prevalence: float
+    prevalence: float  #: What a random score gets: the share of anomalies, of a ROC curve 0.5.
 
     def __str__(self) -> str:
         ends = f"[{self.low:.3f}, {self.high:.3f}]"
@@ -40,18 +30,10 @@ class Interval:
 
 @dataclass(frozen=True)
 class Difference:
-    """By how much one average precision exceeds another, with the ends of its interval.
+    """By how much one average precision exceeds another, with the ends of its interval."""
 
-    Attributes
-    ----------
-    value : float
-        The difference on the rows as they are; what chance gives is 0.
-    low, high : float
-        The ends of the interval. If 0 lies outside, the rows show a difference.
-    """
-
-    value: float
-    low: float
+    value: float  #: The difference on the rows as they are; what chance gives is 0.
+    low: float  #: The ends of the interval. If 0 lies outside, the rows show a difference.
     high: float
 
     def __str__(self) -> str:

@@ -18,42 +18,25 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Curve:
-    """Precision and recall as the threshold falls, and the average precision.
+    """Precision and recall as the threshold falls, and the average precision."""
 
-    Attributes
-    ----------
-    recall, precision : ndarray of shape (n_points,)
-        From the highest threshold to the highest that finds all anomalies.
-    average_precision : float
-        Of all rows, however few points the curve has.
-    prevalence : float
-        The precision of a random score.
-    """
-
+    #: (ndarray of shape (n_points,)) From the highest threshold to the highest that finds all
+    #: anomalies.
     recall: np.ndarray
     precision: np.ndarray
-    average_precision: float
-    prevalence: float
+    average_precision: float  #: Of all rows, however few points the curve has.
+    prevalence: float  #: The precision of a random score.
 
 
 @dataclass(frozen=True)
 class ScoreHistogram:
-    """How the scores of each kind are spread.
+    """How the scores of each kind are spread."""
 
-    Attributes
-    ----------
-    edges : ndarray of shape (n_bins + 1,)
-        The same for all kinds.
-    shares : dict of str to ndarray of shape (n_bins,)
-        The share of the kind's rows in each bin, the normal kind first.
-    above : dict of str to float
-        The share of the kind's rows above the threshold.
-    threshold : float or None
-    """
-
-    edges: np.ndarray
+    edges: np.ndarray  #: (ndarray of shape (n_bins + 1,)) The same for all kinds.
+    #: (dict of str to ndarray of shape (n_bins,)) The share of the kind's rows in each bin, the
+    #: normal kind first.
     shares: dict[str, np.ndarray]
-    above: dict[str, float]
+    above: dict[str, float]  #: The share of the kind's rows above the threshold.
     threshold: float | None
 
 

@@ -26,52 +26,30 @@ _GAP = 0.1  # of a block, next to one of the test: rows in it do not train
 
 @dataclass(frozen=True)
 class Tested:
-    """The test rows behind a result: which they are, of what kind, and how they were scored.
+    """The test rows behind a result: which they are, of what kind, and how they were scored."""
 
-    Attributes
-    ----------
-    rows : ndarray of int
-        Their places in the table.
-    kind : ndarray of str
-    score : ndarray of float
-        Larger is more anomalous.
-    normal : str
-        The name of the normal kind.
-    """
-
-    rows: np.ndarray
-    kind: np.ndarray
-    score: np.ndarray
-    normal: str
+    rows: np.ndarray  #: (ndarray of int) Their places in the table.
+    kind: np.ndarray  #: (ndarray of str)
+    score: np.ndarray  #: (ndarray of float) Larger is more anomalous.
+    normal: str  #: The name of the normal kind.
 
 
 @dataclass(frozen=True)
 class SeenKind:
-    """How an estimator that saw one kind of anomaly does on the test rows.
+    """How an estimator that saw one kind of anomaly does on the test rows."""
 
-    Attributes
-    ----------
-    kind : str
-        The kind that was seen in training.
-    seen, unseen, overall : float
-        Average precision of the seen kind, of all unseen kinds together, and of all anomalies,
-        each against the test normals. NaN for unseen kinds if there are none.
-    seen_prevalence, unseen_prevalence, overall_prevalence : float
-        The share of anomalies in each of the three: what a random score gets.
-    by_kind : dict of str to float
-        Average precision of each kind, and "overall".
-    tested : Tested or None
-        The test rows and their scores, for curves and intervals; None in a mean.
-    """
-
-    kind: str
+    kind: str  #: The kind that was seen in training.
+    #: Average precision of the seen kind, of all unseen kinds together, and of all anomalies, each
+    #: against the test normals. NaN for unseen kinds if there are none.
     seen: float
     unseen: float
     overall: float
+    #: The share of anomalies in each of the three: what a random score gets.
     seen_prevalence: float
     unseen_prevalence: float
     overall_prevalence: float
-    by_kind: dict[str, float]
+    by_kind: dict[str, float]  #: Average precision of each kind, and "overall".
+    #: The test rows and their scores, for curves and intervals; None in a mean.
     tested: Tested | None = field(default=None, repr=False, compare=False)
 
 

@@ -21,14 +21,6 @@ _CONFIDENCE = 0.95
 class NamedKind:
     """The alarms among the rows of one label, by the names that they are given.
 
-    Attributes
-    ----------
-    kind : str
-    rows : int
-        Alarms and others.
-    given : dict of str to int
-        How many alarms have each name, "a", "a or b" or "unseen"; the most frequent first.
-
     Examples
     --------
     >>> pump = NamedKind("pump", 9, {"pump": 3, "valve or pump": 2, "valve": 1, "unseen": 1})
@@ -37,7 +29,8 @@ class NamedKind:
     """
 
     kind: str
-    rows: int
+    rows: int  #: Alarms and others.
+    #: How many alarms have each name, "a", "a or b" or "unseen"; the most frequent first.
     given: dict[str, int]
 
     @property
@@ -69,23 +62,14 @@ class NamedKind:
 
 @dataclass(frozen=True)
 class NamesPromise:
-    """The rate at which rows of a seen kind may be called "unseen", and the rate among new rows.
-
-    Attributes
-    ----------
-    rate : float
-    kinds : tuple of str
-        Kinds that have rows here, and of which enough rows were learnt to promise the rate.
-    called : Share
-        Of all rows of these kinds, those that are called "unseen".
-    most_expected : float or None
-        At most this share is called so, with 95 % confidence, if the promise is kept. None if
-        groups of rows judge each other: rows of a group are alike, and their count cannot tell.
-    """
+    """The rate at which rows of a seen kind may be called "unseen", and the rate among new rows."""
 
     rate: float
+    #: Kinds that have rows here, and of which enough rows were learnt to promise the rate.
     kinds: tuple[str, ...]
-    called: Share
+    called: Share  #: Of all rows of these kinds, those that are called "unseen".
+    #: At most this share is called so, with 95 % confidence, if the promise is kept. None if
+    #: groups of rows judge each other: rows of a group are alike, and their count cannot tell.
     most_expected: float | None
 
     @property
@@ -99,22 +83,12 @@ class NamesPromise:
 
 @dataclass(frozen=True)
 class Names:
-    """The names that alarms are given, label by label.
+    """The names that alarms are given, label by label."""
 
-    Attributes
-    ----------
-    kinds : tuple of NamedKind
-        Every label, the normal one too, in alphabetical order.
-    normal : str
-    seen : tuple of str
-        The kinds that the detector has learnt.
-    promise : NamesPromise or None
-        None if none can be made, or no row is of a kind that it covers.
-    """
-
-    kinds: tuple[NamedKind, ...]
+    kinds: tuple[NamedKind, ...]  #: Every label, the normal one too, in alphabetical order.
     normal: str
-    seen: tuple[str, ...]
+    seen: tuple[str, ...]  #: The kinds that the detector has learnt.
+    #: None if none can be made, or no row is of a kind that it covers.
     promise: NamesPromise | None
 
     @property

@@ -21,17 +21,6 @@ from eqsep.errors import MissingExtraError
 class Peer:
     """Another method.
 
-    Attributes
-    ----------
-    make : callable
-        From settings to an estimator.
-    settings : mapping of str to object
-        Unless `build` is given others; the rest are the library's defaults.
-    normal_only : bool
-        Whether it is an outlier detector: fitted on the normal rows, without labels.
-    is_random : bool
-        Whether it takes a `random_state`.
-
     Examples
     --------
     >>> PEERS["random forest"].build(random_state=0)
@@ -42,10 +31,13 @@ class Peer:
     LocalOutlierFactor(n_neighbors=5, novelty=True)
     """
 
-    make: Callable[..., Any]
+    make: Callable[..., Any]  #: (callable) From settings to an estimator.
+    #: (mapping of str to object) Unless `build` is given others; the rest are the library's
+    #: defaults.
     settings: Mapping[str, Any] = field(default_factory=dict)
+    #: Whether it is an outlier detector: fitted on the normal rows, without labels.
     normal_only: bool = False
-    is_random: bool = True
+    is_random: bool = True  #: Whether it takes a `random_state`.
 
     def build(self, *, random_state: Any = None, **settings: Any) -> Any:
         """The estimator, not fitted yet."""

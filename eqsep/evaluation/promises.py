@@ -56,17 +56,6 @@ class Share:
 class GroupRates:
     """The share of normal rows that raise an alarm, group by group.
 
-    Attributes
-    ----------
-    rates : tuple of float
-        Of each group, in rising order.
-    promised : float
-        The highest mean that is promised.
-    low, high : float
-        The ends of the 95 % interval of the mean (Student's), for groups that are drawn alike.
-    unit : str
-        What a group is, in a word.
-
     Examples
     --------
     >>> rate = GroupRates.of([0.0, 0.02, 0.01, 0.03], promised=0.05, unit="group")
@@ -74,11 +63,12 @@ class GroupRates:
     mean over 4 groups 1.50% [0.00%, 3.55%], as promised; at worst 3.00%
     """
 
-    rates: tuple[float, ...]
-    promised: float
+    rates: tuple[float, ...]  #: Of each group, in rising order.
+    promised: float  #: The highest mean that is promised.
+    #: The ends of the 95 % interval of the mean (Student's), for groups that are drawn alike.
     low: float
     high: float
-    unit: str
+    unit: str  #: What a group is, in a word.
 
     @classmethod
     def of(cls, rates: Any, *, promised: float, unit: str) -> "GroupRates":
@@ -116,28 +106,16 @@ def _error(rates: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Promise:
-    """A promised rate of false alarms, and the rate among new normal rows.
+    """A promised rate of false alarms, and the rate among new normal rows."""
 
-    Attributes
-    ----------
-    rate : float
-        The share of new normal rows that was to raise an alarm, on average.
-    threshold : float
-    rows, alarms : int
-        New normal rows, and those among them above the threshold.
-    low, high : float
-        The interval of the share of alarms under this threshold (Clopper and Pearson's).
-    least_expected, most_expected : float
-        If the promise is kept, the measured share lies between these with the same confidence. It
-        accounts for few calibrating rows as well as for few new ones.
-    """
-
-    rate: float
+    rate: float  #: The share of new normal rows that was to raise an alarm, on average.
     threshold: float
-    rows: int
+    rows: int  #: New normal rows, and those among them above the threshold.
     alarms: int
-    low: float
+    low: float  #: The interval of the share of alarms under this threshold (Clopper and Pearson's).
     high: float
+    #: If the promise is kept, the measured share lies between these with the same confidence. It
+    #: accounts for few calibrating rows as well as for few new ones.
     least_expected: float
     most_expected: float
 

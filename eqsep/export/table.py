@@ -268,21 +268,11 @@ class Read:
 
 @dataclass(frozen=True)
 class Encoded:
-    """Encoded rows: what is measured by differences, and what by the names that it has.
+    """Encoded rows: what is measured by differences, and what by the names that it has."""
 
-    Attributes
-    ----------
-    numbers : Part or None
-        Weighted outputs in single precision.
-    names : Part or None
-        1.0 where a row has the name of an output, else 0.0.
-    named : list of PlacedNames
-        The columns of names, in the order of `names`.
-    """
-
-    numbers: Part | None
-    names: Part | None
-    named: list[PlacedNames]
+    numbers: Part | None  #: Weighted outputs in single precision.
+    names: Part | None  #: 1.0 where a row has the name of an output, else 0.0.
+    named: list[PlacedNames]  #: The columns of names, in the order of `names`.
 
 
 class TableGraph:

@@ -16,34 +16,16 @@ from eqsep.tables.reading import read_table
 
 @dataclass(frozen=True)
 class AssessmentReport:
-    """All that the page of a test shows.
-
-    Attributes
-    ----------
-    title : str
-    rate : float
-        The promised rate of false alarms.
-    counts : dict of str to int
-        The rows of each label.
-    assessment : Assessment
-    measured : Measured
-        Curves, scores and false alarms at several rates.
-    alarms : tuple of Alarm
-        The highest of each label.
-    notes : tuple of str
-        What to know about the rows.
-    command : str
-        The command that makes the report again.
-    """
+    """All that the page of a test shows."""
 
     title: str
-    rate: float
-    counts: dict[str, int]
+    rate: float  #: The promised rate of false alarms.
+    counts: dict[str, int]  #: The rows of each label.
     assessment: Assessment
-    measured: Measured
-    alarms: tuple[Alarm, ...]
-    notes: tuple[str, ...]
-    command: str = ""
+    measured: Measured  #: Curves, scores and false alarms at several rates.
+    alarms: tuple[Alarm, ...]  #: The highest of each label.
+    notes: tuple[str, ...]  #: What to know about the rows.
+    command: str = ""  #: The command that makes the report again.
 
     template = "assessment.html.jinja"
 

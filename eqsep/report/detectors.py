@@ -29,102 +29,53 @@ _MOST_VARIED = 5_000  # normal rows whose range is taken
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Rows that a detector has not learnt, and their kinds.
+    """Rows that a detector has not learnt, and their kinds."""
 
-    Attributes
-    ----------
-    X : table
-    kind : array-like of str
-        The kind of each row.
-    normal : str, default="normal"
-        The label of the normal rows. The page calls them "normal", and mentions the label once.
-    doubted : bool, default=False
-        Whether these may be anomalies that nobody has noticed, as rows without a label may: then
-        alarms among them need not be false.
-    names : sequence of str or None
-        What each row is called (default: its number).
-    detector : Detector or None
-        The one that is measured on them (default: that of the report).
-    note : str
-        Which rows they are, in a sentence or two.
-    usual : table or None
-        More normal rows, learnt or not, whose range tells what is far out (default: the normal
-        ones among `X`).
-    later : LaterRows or None
-        Rows in time: those that came last, and a detector of those before.
-    """
-
-    X: Any
-    kind: Any
+    X: Any  #: (table)
+    kind: Any  #: (array-like of str) The kind of each row.
+    #: The label of the normal rows. The page calls them "normal", and mentions the label once.
     normal: str = "normal"
+    #: Whether these may be anomalies that nobody has noticed, as rows without a label may: then
+    #: alarms among them need not be false.
     doubted: bool = False
-    names: Sequence[str] | None = None
+    names: Sequence[str] | None = None  #: What each row is called (default: its number).
+    #: The one that is measured on them (default: that of the report).
     detector: Detector | None = None
-    note: str = ""
+    note: str = ""  #: Which rows they are, in a sentence or two.
+    #: (table or None) More normal rows, learnt or not, whose range tells what is far out (default:
+    #: the normal ones among `X`).
     usual: Any = None
+    #: Rows in time: those that came last, and a detector of those before.
     later: LaterRows | None = None
 
 
 @dataclass(frozen=True)
 class Usage:
-    """How the model is used from here on.
+    """How the model is used from here on."""
 
-    Attributes
-    ----------
-    model, rows : str
-        Its file, and a file of new rows.
-    label : str
-        The column of labels.
-    options : tuple of str
-        Options of the command that the labels of the fit needed.
-    words : callable
-        Turns a warning into text: for Python, unless the page is for users of the command.
-    """
-
-    model: str = "model.eqsep"
+    model: str = "model.eqsep"  #: Its file, and a file of new rows.
     rows: str = "new.csv"
-    label: str = "kind"
-    options: tuple[str, ...] = ()
+    label: str = "kind"  #: The column of labels.
+    options: tuple[str, ...] = ()  #: Options of the command that the labels of the fit needed.
+    #: Turns a warning into text: for Python, unless the page is for users of the command.
     words: Words = str
 
 
 @dataclass(frozen=True)
 class DetectorReport:
-    """All that the page of a detector shows.
-
-    Attributes
-    ----------
-    title : str
-    answer : Answer
-        What is caught, what is not, and what to do next.
-    learnt : Learnt
-    measured : Measured or None
-        None if no row was held out.
-    note : str
-        Which rows were measured on.
-    alarms : tuple of Alarm
-        Among the held-out rows.
-    columns : tuple of ColumnVerdict
-        What one unusual value of each does.
-    warnings : tuple of str
-        What to look at in the data, except for what the answer mentions.
-    usage : Usage
-    workload : Workload or None
-        How many alarms there are to look at, if that is known.
-    later : LaterShares or None
-        Rows in time: how a detector of earlier rows does on those that came last.
-    """
+    """All that the page of a detector shows."""
 
     title: str
-    answer: Answer
+    answer: Answer  #: What is caught, what is not, and what to do next.
     learnt: Learnt
-    measured: Measured | None
-    note: str
-    alarms: tuple[Alarm, ...]
-    columns: tuple[ColumnVerdict, ...]
-    warnings: tuple[str, ...]
+    measured: Measured | None  #: None if no row was held out.
+    note: str  #: Which rows were measured on.
+    alarms: tuple[Alarm, ...]  #: Among the held-out rows.
+    columns: tuple[ColumnVerdict, ...]  #: What one unusual value of each does.
+    warnings: tuple[str, ...]  #: What to look at in the data, except for what the answer mentions.
     usage: Usage
-    workload: Workload | None = None
+    workload: Workload | None = None  #: How many alarms there are to look at, if that is known.
+    #: Rows in time: how a detector of earlier rows does on those that came last.
     later: LaterShares | None = None
 
     template = "detector.html.jinja"

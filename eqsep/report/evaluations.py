@@ -36,40 +36,20 @@ class MethodOnKind:
 
 @dataclass(frozen=True)
 class EvaluationReport:
-    """All that the page of an evaluation shows.
-
-    Attributes
-    ----------
-    title : str
-    normal : str
-        The label of normal rows; the page calls them "normal".
-    counts : dict of str to int
-        The rows of each kind.
-    doubted : bool
-        Whether rows that stand for normal ones may be anomalies.
-    methods, kinds : tuple of str
-    cells : dict of (str, str) to MethodOnKind
-        By method and seen kind.
-    means : dict of str to dict of str to float
-        For each method the mean over the seen kinds of each part.
-    curves : dict of str to dict of str to Curve
-        Of the first method, by the seen kind.
-    command : str
-        The command that makes the report again.
-    unit : str
-        What is trained on or tested on as a whole, "group" or "time block"; else empty.
-    """
+    """All that the page of an evaluation shows."""
 
     title: str
-    normal: str
-    counts: dict[str, int]
-    doubted: bool
+    normal: str  #: The label of normal rows; the page calls them "normal".
+    counts: dict[str, int]  #: The rows of each kind.
+    doubted: bool  #: Whether rows that stand for normal ones may be anomalies.
     methods: tuple[str, ...]
     kinds: tuple[str, ...]
-    cells: dict[tuple[str, str], MethodOnKind]
+    cells: dict[tuple[str, str], MethodOnKind]  #: By method and seen kind.
+    #: For each method the mean over the seen kinds of each part.
     means: dict[str, dict[str, float]]
-    curves: dict[str, dict[str, Curve]]
-    command: str
+    curves: dict[str, dict[str, Curve]]  #: Of the first method, by the seen kind.
+    command: str  #: The command that makes the report again.
+    #: What is trained on or tested on as a whole, "group" or "time block"; else empty.
     unit: str = ""
 
     template = "evaluation.html.jinja"
