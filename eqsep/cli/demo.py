@@ -21,7 +21,7 @@ from eqsep.cli.console import Screen, progress
 from eqsep.demo import run_payments, run_theory
 from eqsep.demo.arrivals import ENTITY, FRAUDS, arriving, arriving_live, fitted_detector
 from eqsep.demo.payments import SEEN, PaymentsDemo
-from eqsep.demo.separation import Closing, Contender, Corner, TheoryDemo
+from eqsep.demo.separation import CirclesResult, Closing, Corner, TheoryDemo
 from eqsep.errors import MissingExtraError, UserError
 from eqsep.io.writing import check_folder, table_writer
 from eqsep.plots import Panel, region_figure, save_figure
@@ -154,7 +154,7 @@ def _xor_table(corners: Iterable[Corner]) -> Table:
     return table
 
 
-def _circles_table(contenders: Iterable[Contender]) -> Table:
+def _circles_table(contenders: Iterable[CirclesResult]) -> Table:
     columns = ("average\nprecision", "unseen\nflagged", "false\nalarms", "(1e6, 1e6)\nflagged")
     table = _table("method", "gamma", *columns)
     for one in contenders:

@@ -24,14 +24,11 @@ class Statistic:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The result of `compare`: detectors ranked over data sets.
+    """The result of `compare`; `str()` gives a table, the best mean rank first."""
 
-    `str()` gives a table, the best mean rank first.
-    """
-
-    mean: dict[str, float]  #: Of each detector, over the data sets; rank 1 is the best.
-    mean_rank: dict[str, float]
-    n_datasets: int  #: The number of data sets.
+    mean: dict[str, float]  #: Of each detector, over the data sets.
+    mean_rank: dict[str, float]  #: Rank 1 is the best.
+    n_datasets: int
     chance: float | None  #: The mean prevalence: what a random score gets. None if not known.
     friedman: Statistic  #: Friedman's chi-squared of the ranks, corrected for ties.
     iman_davenport: Statistic  #: The F statistic made of it, which is less conservative.
@@ -54,29 +51,28 @@ class Comparison:
         if self.chance is not None:
             cells.append(("(chance)", f"({self.chance:.3f})", "", ""))
         lines = [line.rstrip() for line in aligned(cells).splitlines()]
-        return "\n".join(
-            [
-                *lines,
-                f"{self.n_datasets} data sets; Friedman {self.friedman}, "
-                f"Iman-Davenport {self.iman_davenport}",
-                f"* by more than the critical difference {self.critical_difference:.3f} "
-                f"(Nemenyi, {self.confidence:.0%})",
-            ]
+        lines.append(
+            f"{self.n_datasets} data sets; Friedman {self.friedman}, "
+            f"Iman-Davenport {self.iman_davenport}"
         )
+        lines.append(
+            f"* by more than the critical difference {self.critical_difference:.3f} "
+            f"(Nemenyi, {self.confidence:.0%})"
+        )
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True)
 class PairedComparison:
     """The result of `compare_pair`: two detectors on the same data sets."""
 
-    first: str  #: The detectors.
+    first: str
     second: str
-    wins: int  #: The number of data sets on which the first is better, equal, worse.
+    wins: int  #: The data sets on which the first is better.
     ties: int
     losses: int
     mean_gain: float  #: The first less the second.
-    #: Wilcoxon's signed-rank test of no difference, two-sided: the smaller sum of ranks.
-    wilcoxon: Statistic
+    wilcoxon: Statistic  #: The signed-rank test, two-sided: the smaller sum of ranks.
 
     def __str__(self) -> str:
         return (
@@ -87,12 +83,7 @@ class PairedComparison:
 
 
 def mean_ranks(table: Mapping[str, Any]) -> dict[str, float]:
-    """The mean rank of each detector over data sets; 1 is the best, and ties share their ranks.
-
-    Parameters
-    ----------
-    table : mapping of str to array-like of shape (n_datasets,), or frame
-        As in `compare`.
+    """The mean rank of each detector in a `table` as in `compare`; 1 is the best, ties share ranks.
 
     Examples
     --------
@@ -108,25 +99,24 @@ def compare(
 ) -> Comparison:
     """Three detectors or more over several data sets, by their mean ranks.
 
-    Friedman's test asks whether the detectors differ at all; where it says so, two detectors
-    differ if their mean ranks do by more than Nemenyi's critical difference
-    q sqrt(k (k + 1) / 6 N), for k detectors and N data sets.
+    Friedman's test asks whether the detectors differ at all. If so, two of them differ if their
+    mean ranks do by more than Nemenyi's critical difference q sqrt(k (k + 1) / 6 N), for k
+    detectors and N data sets.
 
     Parameters
     ----------
     table : mapping of str to array-like of shape (n_datasets,), or frame
-        The values of each detector on the same data sets in the same order, larger is better:
-        average precision, for example. A frame has a column for each detector.
+        The values of each detector on the same data sets, larger is better: average precision, for
+        example. A frame has a column for each detector.
     prevalence : array-like of shape (n_datasets,) or None, default=None
-        The share of anomalies in each data set, to be shown in the table with the means.
+        The share of anomalies in each data set; the table shows its mean.
     confidence : float, default=0.95
         Of the critical difference.
 
     Notes
     -----
     The tests take data sets as independent draws. Several kinds of one data set, or several seeds,
-    are not: average over them first. Few data sets prove little: with five of them and four
-    detectors, mean ranks must differ by more than 2.
+    are not: average over them first.
 
     References
     ----------
@@ -168,12 +158,7 @@ def compare(
 
 
 def compare_pair(table: Mapping[str, Any]) -> PairedComparison:
-    """Two detectors over several data sets, by Wilcoxon's signed-rank test.
-
-    Parameters
-    ----------
-    table : mapping of str to array-like of shape (n_datasets,), or frame
-        The values of exactly two detectors, as in `compare`.
+    """Two detectors in a `table` as in `compare`, by Wilcoxon's signed-rank test.
 
     Examples
     --------
@@ -268,14 +253,7 @@ def _chance(prevalence: Any, n_datasets: int) -> float:
 
 
 def aligned(cells: Sequence[tuple[str, ...]]) -> str:
-    """Rows of text in columns, the first one flush left and the others flush right.
-
-    Examples
-    --------
-    >>> print(aligned([("kind", "area"), ("scan", "1.0")]))
-    kind area
-    scan  1.0
-    """
+    """Rows of text in columns, the first one flush left and the others flush right."""
     first, *widths = (max(map(len, column)) for column in zip(*cells, strict=True))
     return "\n".join(
         " ".join([row[0].ljust(first), *map(str.rjust, row[1:], widths)]) for row in cells

@@ -18,30 +18,18 @@ class KindDelay:
 
     kind: str
     found: Share  #: Of its episodes, those in which a row raises an alarm.
-    #: The rows before the first alarm of each episode that is found, in rising order; 0 if the
-    #: first row raises it.
-    rows: tuple[int, ...]
-    #: The same in time, in the unit of the times, or in seconds if they are dates; empty if no
-    #: times are known.
-    times: tuple[float, ...] = ()
+    rows: tuple[int, ...]  #: The rows before the first alarm of each episode that is found, sorted.
+    times: tuple[float, ...] = ()  #: The same in time, if known; in seconds if times are dates.
 
 
 @dataclass(frozen=True)
 class DetectionDelay:
-    """How many episodes are found and how soon, and how many false alarms there are on the way.
+    """How many episodes are found and how soon, and how many false alarms there are on the way."""
 
-    Examples
-    --------
-    >>> found = detection_delay([0, 1, 0, 0, 1, 1], ["normal"] * 3 + ["leak"] * 3)
-    >>> found.kinds[0].found.count, found.kinds[0].rows, found.false_episodes
-    (1, (1,), 1)
-    """
-
-    #: In alphabetical order, and last all together: the kind "overall".
-    kinds: tuple[KindDelay, ...]
+    kinds: tuple[KindDelay, ...]  #: In alphabetical order, and last "overall", all together.
     false_episodes: int  #: Stretches of consecutive normal rows in a run that all raise an alarm.
     normal_rows: int
-    by_date: bool = False  #: Whether times are dates, and delays in time seconds.
+    by_date: bool = False  #: Whether times are dates.
     persistent: bool = False  #: Whether only persistent alarms count.
 
 
@@ -56,8 +44,7 @@ def detection_delay(
 ) -> DetectionDelay:
     """How soon the episodes of anomalous rows are found.
 
-    An episode is a stretch of rows of one kind in a run. Alarms on normal rows are false, even
-    those that outlast a fault.
+    An episode is a stretch of rows of one kind in a run. All alarms on normal rows are false.
 
     Parameters
     ----------
@@ -70,14 +57,14 @@ def detection_delay(
         The run of each row (default: all rows are one).
     normal : str, default="normal"
     persist : callable, default=None
-        From alarms in order, and their runs, to those that stay: `PersistentAlarms(3, 5).update`.
+        From alarms in order, and their runs, to those that count: `PersistentAlarms(3, 5).update`.
 
     Examples
     --------
     >>> kind = ["normal", "leak", "leak", "leak", "normal", "jam"]
     >>> found = detection_delay([0, 0, 0, 1, 1, 0], kind)
-    >>> [(one.kind, one.found.count, one.rows) for one in found.kinds]
-    [('jam', 0, ()), ('leak', 1, (2,)), ('overall', 1, (2,))]
+    >>> [(one.kind, one.found.count, one.rows) for one in found.kinds], found.false_episodes
+    ([('jam', 0, ()), ('leak', 1, (2,)), ('overall', 1, (2,))], 1)
     """
     alarm, kind = np.asarray(alarm).astype(bool), np.asarray(kind).astype(str)
     seconds, by_date = _times(time, len(kind))

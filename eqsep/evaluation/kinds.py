@@ -20,10 +20,8 @@ T = TypeVar("T")
 class Curve:
     """Precision and recall as the threshold falls, and the average precision."""
 
-    #: (ndarray of shape (n_points,)) From the highest threshold to the highest that finds all
-    #: anomalies.
-    recall: np.ndarray
-    precision: np.ndarray
+    recall: np.ndarray  #: (n_points,), from the highest threshold to the first that finds all.
+    precision: np.ndarray  #: (n_points,)
     average_precision: float  #: Of all rows, however few points the curve has.
     prevalence: float  #: The precision of a random score.
 
@@ -32,10 +30,8 @@ class Curve:
 class ScoreHistogram:
     """How the scores of each kind are spread."""
 
-    edges: np.ndarray  #: (ndarray of shape (n_bins + 1,)) The same for all kinds.
-    #: (dict of str to ndarray of shape (n_bins,)) The share of the kind's rows in each bin, the
-    #: normal kind first.
-    shares: dict[str, np.ndarray]
+    edges: np.ndarray  #: (n_bins + 1,), the same for all kinds.
+    shares: dict[str, np.ndarray]  #: (n_bins,), of each kind's rows; the normal kind first.
     above: dict[str, float]  #: The share of the kind's rows above the threshold.
     threshold: float | None
 
@@ -48,15 +44,13 @@ def average_precision_by_kind(score: Any, kind: Any, *, normal: str = "normal") 
     score : array-like of shape (n_rows,)
         Larger is more anomalous.
     kind : array-like of str of shape (n_rows,)
-        The kind of each row.
     normal : str, default="normal"
         The name of the normal kind.
 
     Returns
     -------
     dict
-        The average precision of each kind in alphabetical order, then of all anomalies as
-        "overall". A random score gets the prevalence of the kind.
+        For each kind in alphabetical order, then for all anomalies as "overall".
 
     Examples
     --------
@@ -67,9 +61,7 @@ def average_precision_by_kind(score: Any, kind: Any, *, normal: str = "normal") 
 
 
 def precision_recall_by_kind(score: Any, kind: Any, *, normal: str = "normal") -> dict[str, Curve]:
-    """The precision-recall curve of each kind of anomaly against all normal rows.
-
-    Takes the parameters of `average_precision_by_kind`, and returns its keys.
+    """The precision-recall curve of each kind, with the parameters of `average_precision_by_kind`.
 
     Examples
     --------
@@ -82,8 +74,6 @@ def precision_recall_by_kind(score: Any, kind: Any, *, normal: str = "normal") -
 
 def prevalence_by_kind(kind: Any, *, normal: str = "normal") -> dict[str, float]:
     """The share of each kind among its rows and the normal ones: what a random score gets.
-
-    Takes kinds and returns what `average_precision_by_kind` would for a constant score.
 
     Examples
     --------
@@ -136,13 +126,7 @@ def score_histogram(
 
 
 def anomalous_kinds(kind: np.ndarray, normal: Any) -> list[Any]:
-    """The kinds of anomaly in order, names or numbers as they are.
-
-    Examples
-    --------
-    >>> anomalous_kinds(np.array(["scan", "normal", "flood"]), "normal")
-    ['flood', 'scan']
-    """
+    """The kinds of anomaly in order, names or numbers as they are."""
     return [name for name in np.unique(kind).tolist() if name != normal]
 
 

@@ -1,8 +1,4 @@
-"""Other methods that a detector is compared with: how each is built, and what it learns from.
-
-Every comparison of this repository builds them here: `eqsep evaluate`, the demonstration,
-the paper's tables and the benchmarks.
-"""
+"""Other methods that a detector is compared with: how each is built, and what it learns from."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -23,21 +19,14 @@ class Peer:
 
     Examples
     --------
-    >>> PEERS["random forest"].build(random_state=0)
-    RandomForestClassifier(n_estimators=200, random_state=0)
     >>> PEERS["random forest"].build(random_state=0, n_estimators=50)
     RandomForestClassifier(n_estimators=50, random_state=0)
-    >>> PEERS["LOF"].build(random_state=0, n_neighbors=5)  # it draws nothing
-    LocalOutlierFactor(n_neighbors=5, novelty=True)
     """
 
-    make: Callable[..., Any]  #: (callable) From settings to an estimator.
-    #: (mapping of str to object) Unless `build` is given others; the rest are the library's
-    #: defaults.
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    #: Whether it is an outlier detector: fitted on the normal rows, without labels.
-    normal_only: bool = False
-    is_random: bool = True  #: Whether it takes a `random_state`.
+    make: Callable[..., Any]  # from settings to an estimator
+    settings: Mapping[str, Any] = field(default_factory=dict)  # unless `build` is given others
+    normal_only: bool = False  # an outlier detector, fitted on the normal rows, without labels
+    is_random: bool = True  # takes a `random_state`
 
     def build(self, *, random_state: Any = None, **settings: Any) -> Any:
         """The estimator, not fitted yet."""
@@ -46,13 +35,7 @@ class Peer:
 
 
 def training_data(X: Any, y: Any, *, normal_only: bool) -> tuple[Any, ...]:
-    """What an estimator's `fit` is given: all rows with their labels, or the normal ones alone.
-
-    Examples
-    --------
-    >>> training_data(np.array([[1.0], [9.0]]), np.array([0, 1]), normal_only=True)
-    (array([[1.]]),)
-    """
+    """What an estimator's `fit` is given: all rows with their labels, or the normal ones alone."""
     return (X[np.asarray(y) == 0],) if normal_only else (X, y)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import betabinom, binomtest, t
+from scipy.stats import betabinom, binomtest, sem, t
 
 from eqsep.evaluation.intervals import check_confidence
 
@@ -65,28 +65,27 @@ class GroupRates:
 
     rates: tuple[float, ...]  #: Of each group, in rising order.
     promised: float  #: The highest mean that is promised.
-    #: The ends of the 95 % interval of the mean (Student's), for groups that are drawn alike.
-    low: float
+    low: float  #: The ends of the 95 % interval of the mean (Student's).
     high: float
     unit: str  #: What a group is, in a word.
 
     @classmethod
     def of(cls, rates: Any, *, promised: float, unit: str) -> "GroupRates":
-        """The same of the rates of two groups or more."""
+        """The rates of two groups or more."""
         ordered = np.sort(np.asarray(rates, dtype=float))
-        mean, reach = ordered.mean(), _error(ordered) * t.ppf(0.975, len(ordered) - 1)
+        mean, reach = ordered.mean(), sem(ordered) * t.ppf(0.975, len(ordered) - 1)
         low, high = max(mean - reach, 0.0), min(mean + reach, 1.0)
         return cls(tuple(ordered.tolist()), promised, float(low), float(high), unit)
 
     @property
     def mean(self) -> float:
-        """The mean over groups, each of which counts the same."""
+        """The mean over groups; each counts the same."""
         return float(np.mean(self.rates))
 
     @property
     def error(self) -> float:
         """The standard error of the mean."""
-        return _error(np.array(self.rates))
+        return float(sem(self.rates))
 
     @property
     def verdict(self) -> str:
@@ -100,22 +99,18 @@ class GroupRates:
         )
 
 
-def _error(rates: np.ndarray) -> float:
-    return float(rates.std(ddof=1) / np.sqrt(len(rates)))
-
-
 @dataclass(frozen=True)
 class Promise:
     """A promised rate of false alarms, and the rate among new normal rows."""
 
     rate: float  #: The share of new normal rows that was to raise an alarm, on average.
     threshold: float
-    rows: int  #: New normal rows, and those among them above the threshold.
-    alarms: int
-    low: float  #: The interval of the share of alarms under this threshold (Clopper and Pearson's).
+    rows: int  #: New normal rows.
+    alarms: int  #: Those above the threshold.
+    low: float  #: The ends of the interval of their share (Clopper and Pearson's).
     high: float
-    #: If the promise is kept, the measured share lies between these with the same confidence. It
-    #: accounts for few calibrating rows as well as for few new ones.
+    #: If the promise is kept, the measured share lies between these with the same confidence, for
+    #: so many calibrating rows and so many new ones.
     least_expected: float
     most_expected: float
 
@@ -126,7 +121,7 @@ class Promise:
 
     @property
     def verdict(self) -> str:
-        """ "as promised", or "more" or "fewer" than chance would explain."""
+        """Whether alarms are "as promised", or "more" or "fewer" than chance explains."""
         if self.measured > self.most_expected:
             return "more"
         return "fewer" if self.measured < self.least_expected else "as promised"
@@ -144,7 +139,7 @@ def kept_promises(
     Parameters
     ----------
     score : array-like of shape (n_rows,)
-        The scores of normal rows that were neither learnt nor calibrated with.
+        The scores of new normal rows.
     calibration : array-like of shape (n,)
         The scores of the normal rows that calibrate.
     rates : sequence of float

@@ -75,19 +75,7 @@ def save_figure(figure: Figure, path: str | os.PathLike[str], *, dpi: int = 150)
 def inline_svg(figure: Figure, *, name: str, text: str) -> str:
     """The figure as an `<svg>` element, with text as text and colours as variables of the page.
 
-    Parameters
-    ----------
-    figure : matplotlib Figure
-    name : str
-        Unique among the figures of a page: ids begin with it.
-    text : str
-        What the picture shows, for screen readers.
-
-    Examples
-    --------
-    >>> svg = inline_svg(Figure(figsize=(2, 1)), name="empty", text="Nothing.")
-    >>> "Nothing." in svg, "http" in svg
-    (True, False)
+    Ids begin with `name`, unique on a page; `text` says what is shown, for screen readers.
     """
     figure.patch.set_visible(False)
     for ax in figure.axes:

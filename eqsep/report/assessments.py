@@ -9,7 +9,7 @@ import numpy as np
 from eqsep.detector import Detector
 from eqsep.evaluation import Assessment, Review, Share, assess
 from eqsep.labels import NORMAL
-from eqsep.report.measured import Measured, measured_on
+from eqsep.report.measured import Spread, spread_of
 from eqsep.report.reasons import Alarm, top_alarms
 from eqsep.tables.reading import read_table
 
@@ -22,7 +22,7 @@ class AssessmentReport:
     rate: float  #: The promised rate of false alarms.
     counts: dict[str, int]  #: The rows of each label.
     assessment: Assessment
-    measured: Measured  #: Curves, scores and false alarms at several rates.
+    measured: Spread  #: Curves, scores and false alarms at several rates.
     alarms: tuple[Alarm, ...]  #: The highest of each label.
     notes: tuple[str, ...]  #: What to know about the rows.
     command: str = ""  #: The command that makes the report again.
@@ -69,7 +69,7 @@ def assessment_report(
     X : table
         Rows that it has not learnt.
     kind : array-like of str of shape (n_rows,)
-        The kind of each row, by the names that the detector gives; "normal" rows among them.
+        The kind of each row, by the names that the detector gives; some are "normal".
     review : Review, default=None
         As in `eqsep.evaluation.assess`.
     notes : sequence of str
@@ -86,7 +86,7 @@ def assessment_report(
     >>> report.assessment.false_alarms.total, len(report.alarms)
     (540, 12)
     """
-    table = read_table(X, name="assessment_report")
+    table, model = read_table(X, name="assessment_report"), detector.model_
     kind = np.asarray(kind).astype(str)
     names = names or [f"row {i:,}" for i in range(1, len(kind) + 1)]
     assessment = assess(detector, table, kind, review=review)
@@ -97,7 +97,7 @@ def assessment_report(
         rate=float(detector.false_alarm_rate),
         counts={NORMAL: counts.pop(NORMAL)} | counts,
         assessment=assessment,
-        measured=measured_on(detector, table, kind, normal=NORMAL),
+        measured=spread_of(model, model.scores(table), kind, normal=NORMAL),
         alarms=top_alarms(detector, table, kind, names=names),
         notes=tuple(notes),
     )
@@ -111,13 +111,7 @@ def _typical(delays: Sequence[float], spell: Callable[[float], str]) -> str:
 
 
 def spelled(seconds: float) -> str:
-    """A duration in the largest unit of which it has at least one.
-
-    Examples
-    --------
-    >>> spelled(0), spelled(90), spelled(7_200), spelled(100_000)
-    ('0 s', '1.5 min', '2 h', '1.2 d')
-    """
+    """A duration in the largest unit that fits into it: 90 s is "1.5 min"."""
     units = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
     size, unit = next(((size, unit) for size, unit in units if seconds >= size), units[-1])
     return f"{seconds / size:.2g} {unit}" if size > 1 else f"{seconds:.3g} {unit}"

@@ -31,34 +31,26 @@ _MOST_VARIED = 5_000  # normal rows whose range is taken
 class HeldOut:
     """Rows that a detector has not learnt, and their kinds."""
 
-    X: Any  #: (table)
-    kind: Any  #: (array-like of str) The kind of each row.
-    #: The label of the normal rows. The page calls them "normal", and mentions the label once.
-    normal: str = "normal"
-    #: Whether these may be anomalies that nobody has noticed, as rows without a label may: then
-    #: alarms among them need not be false.
-    doubted: bool = False
+    X: Any  #: A table.
+    kind: Any  #: The kind of each row, array-like of str.
+    normal: str = "normal"  #: The label of the normal rows; the page calls them "normal".
+    doubted: bool = False  #: Whether these may be unnoticed anomalies, as rows without a label may.
     names: Sequence[str] | None = None  #: What each row is called (default: its number).
-    #: The one that is measured on them (default: that of the report).
-    detector: Detector | None = None
+    detector: Detector | None = None  #: The one that is measured (default: that of the report).
     note: str = ""  #: Which rows they are, in a sentence or two.
-    #: (table or None) More normal rows, learnt or not, whose range tells what is far out (default:
-    #: the normal ones among `X`).
-    usual: Any = None
-    #: Rows in time: those that came last, and a detector of those before.
-    later: LaterRows | None = None
+    usual: Any = None  #: More normal rows, learnt or not: their range shows what is far out.
+    later: LaterRows | None = None  #: Rows that came last, and a detector of those before.
 
 
 @dataclass(frozen=True)
 class Usage:
     """How the model is used from here on."""
 
-    model: str = "model.eqsep"  #: Its file, and a file of new rows.
-    rows: str = "new.csv"
+    model: str = "model.eqsep"  #: Its file.
+    rows: str = "new.csv"  #: A file of new rows.
     label: str = "kind"  #: The column of labels.
     options: tuple[str, ...] = ()  #: Options of the command that the labels of the fit needed.
-    #: Turns a warning into text: for Python, unless the page is for users of the command.
-    words: Words = str
+    words: Words = str  #: Turns a warning into text; the default is for users of Python.
 
 
 @dataclass(frozen=True)
@@ -68,15 +60,14 @@ class DetectorReport:
     title: str
     answer: Answer  #: What is caught, what is not, and what to do next.
     learnt: Learnt
-    measured: Measured | None  #: None if no row was held out.
+    measured: Measured
     note: str  #: Which rows were measured on.
     alarms: tuple[Alarm, ...]  #: Among the held-out rows.
     columns: tuple[ColumnVerdict, ...]  #: What one unusual value of each does.
     warnings: tuple[str, ...]  #: What to look at in the data, except for what the answer mentions.
     usage: Usage
     workload: Workload | None = None  #: How many alarms there are to look at, if that is known.
-    #: Rows in time: how a detector of earlier rows does on those that came last.
-    later: LaterShares | None = None
+    later: LaterShares | None = None  #: How a detector of earlier rows does on the last ones.
 
     template = "detector.html.jinja"
 
@@ -107,12 +98,12 @@ def detector_report(
     ----------
     detector : Detector
     held : HeldOut
-        Normal rows among them; kinds of anomaly are measured if there are any.
+        Some rows must be normal.
     counts : mapping of str to int, default=None
         How many rows of each kind were learnt, if that is known.
     title : str
     warnings : sequence of str or Finding
-        What to look at in the data. Findings of checks may become steps to do next.
+        What to look at in the data. Findings may become steps to do next.
     usage : Usage, default=None
         For the commands that show how to go on.
 

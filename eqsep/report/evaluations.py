@@ -160,13 +160,10 @@ def evaluation_report(  # noqa: PLR0913  results and what is known about them
         For the same rows and division; the others are compared with the first.
     counts : mapping of str to int
         The rows of each kind, the normal one first.
-    doubted : bool, default=False
-        Whether rows that stand for normal ones may be anomalies: then average precision is a lower
-        bound of that against normal rows alone.
-    unit : str, default=""
-        What is trained on or tested on as a whole, "group" or "time block".
+    doubted, unit, title, command
+        As in `EvaluationReport`.
     random_state : int, RandomState or None, default=0
-        Decides the draws behind the intervals.
+        Of the intervals.
     """
     methods = tuple(results)
     first = results[methods[0]].results

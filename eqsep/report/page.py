@@ -70,33 +70,15 @@ def write_report(report: Report, path: str | os.PathLike[str]) -> Path:
 
 
 def share(value: float, digits: int = 1) -> str:
-    """A share in percent.
-
-    Examples
-    --------
-    >>> share(0.0123), share(0.0123, 2)
-    ('1.2%', '1.23%')
-    """
+    """A share in percent."""
     return f"{value:.{digits}%}"
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number with so many digits after the point.
-
-    Examples
-    --------
-    >>> number(0.12345), number(-0.001, 2)
-    ('0.123', '0.00')
-    """
+    """A number with so many digits after the point; 0 without a sign if it rounds to 0."""
     return f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 def signed(value: float, digits: int = 3) -> str:
-    """A number with its sign; +0 if it rounds to 0.
-
-    Examples
-    --------
-    >>> signed(0.12345), signed(-0.0001)
-    ('+0.123', '+0.000')
-    """
+    """A number with its sign; +0 if it rounds to 0."""
     return f"{round(value, digits) + 0.0:+.{digits}f}"

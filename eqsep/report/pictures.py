@@ -1,11 +1,11 @@
 """Records as SVG, by the displays of `eqsep.plots`."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from matplotlib.figure import Figure
 
 from eqsep.detector import ColumnClosedness
-from eqsep.evaluation import OVERALL, Backtest, Curve
+from eqsep.evaluation import OVERALL, Backtest, Curve, Promise, ScoreHistogram
 from eqsep.plots import (
     BacktestDisplay,
     ClosednessDisplay,
@@ -16,7 +16,6 @@ from eqsep.plots import (
 )
 from eqsep.plots.figures import inline_svg
 from eqsep.plots.look import Display
-from eqsep.report.measured import Measured
 from eqsep.report.timelines import WatchReport
 
 _WIDTH = 3.8  # inches: letters are readable on a telephone
@@ -40,20 +39,19 @@ def curves_picture(curves: dict[str, Curve], *, seen: Collection[str], name: str
     return _drawn(display, 2.7 + 0.19 * len(kinds), name=name, text=text)
 
 
-def scores_picture(measured: Measured, *, name: str) -> str:
+def scores_picture(histogram: ScoreHistogram, *, seen: Collection[str], name: str) -> str:
     """The scores of each kind and the threshold."""
-    histogram = measured.histogram
     shares = ", ".join(f"{kind} {share:.1%}" for kind, share in histogram.above.items())
     text = f"Scores by kind, and the threshold {histogram.threshold:.3f}; above it: {shares}."
-    display = ScoreHistogramDisplay(histogram=histogram, seen=[one.kind for one in measured.seen])
+    display = ScoreHistogramDisplay(histogram=histogram, seen=seen)
     return _drawn(display, 1.1 + 0.42 * len(histogram.shares), name=name, text=text)
 
 
-def promises_picture(measured: Measured, *, name: str) -> str:
+def promises_picture(promises: Sequence[Promise], *, name: str) -> str:
     """Promised against measured false alarms."""
-    pairs = ", ".join(f"{p.rate:.2%}: {p.measured:.2%}" for p in measured.promises)
+    pairs = ", ".join(f"{p.rate:.2%}: {p.measured:.2%}" for p in promises)
     text = f"False alarms, the promised share and the measured one: {pairs}."
-    return _drawn(PromiseDisplay(promises=measured.promises), 2.9, name=name, text=text)
+    return _drawn(PromiseDisplay(promises=promises), 2.9, name=name, text=text)
 
 
 def closedness_picture(column: ColumnClosedness, *, name: str) -> str:
@@ -73,16 +71,11 @@ def backtest_picture(found: Backtest, *, name: str) -> str:
 
 def drift_picture(report: WatchReport, quantity: str, *, name: str) -> str:
     """An episode over time: the martingale, the share of alarms, or the columns that move."""
+    watched = report.watched
     limit, now = {
-        "martingale": (
-            1 / report.delta,
-            f"The martingale, {report.watched.martingale:.3g} in the end",
-        ),
-        "alarms": (
-            report.rate,
-            f"The share of alarms so far, {report.watched.alarm_rate:.2%} in the end",
-        ),
+        "martingale": (1 / report.delta, f"The martingale, {watched.martingale:.3g} in the end"),
+        "alarms": (report.rate, f"The share of alarms so far, {watched.alarm_rate:.2%} in the end"),
         "shifts": (report.recent.far, "Columns that have moved most, in standard errors"),
     }[quantity]
     display = DriftDisplay(history=report.history, quantity=quantity, limit=limit)
-    return _drawn(display, 2.5, name=name, text=f"{now}, over {report.watched.rows:,} rows.")
+    return _drawn(display, 2.5, name=name, text=f"{now}, over {watched.rows:,} rows.")

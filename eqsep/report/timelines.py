@@ -9,13 +9,7 @@ from eqsep.report.advice import Words
 
 @dataclass(frozen=True)
 class BacktestReport:
-    """All that the page of a backtest shows.
-
-    Examples
-    --------
-    >>> BacktestReport.template
-    'backtest.html.jinja'
-    """
+    """All that the page of a backtest shows."""
 
     title: str
     found: Backtest
