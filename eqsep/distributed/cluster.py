@@ -16,7 +16,7 @@ _RUNNING = "auto"  # Ray's word for the cluster that runs on this machine
 
 
 def load_ray() -> Any:
-    """Ray with its data sets; says how to install it where it is not."""
+    """Ray with its data sets; says how to install it if it is missing."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when Ray starts
     try:
         import ray
@@ -31,15 +31,7 @@ def load_ray() -> Any:
 
 @contextmanager
 def cluster(address: str | None) -> Iterator[Any]:
-    """Ray, joined to a cluster for the time of the block; gives the module.
-
-    Parameters
-    ----------
-    address : str or None
-        The host and port of a cluster's head, "auto" for the cluster that runs on this machine, or
-        "local" for processes of this machine alone. None is the cluster that this process has
-        joined, or that RAY_ADDRESS names; else "local".
-    """
+    """Ray, joined to a cluster while the block runs; addresses are those of `distributed.fit`."""
     ray = load_ray()
     joined = join(address)
     try:
@@ -84,7 +76,7 @@ def _check_answers(address: str) -> None:
     host, _, port = address.rpartition("//")[-1].rpartition(":")
     if not host or not port.isdigit():
         raise UserError(
-            f"{address!r} is no address of a cluster: expected a host and a port as in "
+            f"{address!r} is not the address of a cluster: expected a host and a port as in "
             f'"10.0.0.1:6379", "auto" or "local".'
         )
     try:

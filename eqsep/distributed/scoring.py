@@ -34,17 +34,12 @@ def score(
     dataset : ray.data.Dataset, pyarrow.dataset.Dataset, str or path
         As in `fit`.
     address : str, default=None
-        As in `fit`. Rows are scored when the result is read, so a cluster that is started here
-        runs until `ray.shutdown()` or the end of the process.
+        As in `fit`. Rows are scored when the result is read or written, so a cluster that is
+        started here runs until `ray.shutdown()` or the end of the process.
     keep : sequence of str, default=None
         The columns that the result has besides the four; None is all.
     cpus_per_task : float, default=1
         As in `fit`.
-
-    Returns
-    -------
-    ray.data.Dataset
-        As it is read or written (`iter_batches`, `write_parquet`), rows are scored.
     """
     detector = model if isinstance(model, Detector) else load_model(model)
     check_no_windows(detector.plan_.windows)

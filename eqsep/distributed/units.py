@@ -35,26 +35,22 @@ Opened = Callable[[pa.Table], Iterator[tuple[Any, int]]]
 class Units:
     """Rows to be worked on unit by unit."""
 
-    #: (ray.data.Dataset) A row for each unit; or the rows themselves, in blocks that are units.
-    data: Any
-    #: From a batch of `data` to what is worked on, a `Source` of batches of rows, each with a
-    #: number that tells units apart.
-    opened: Opened
-    at_once: int | None  #: How many rows of `data` are a batch; None is a block.
-    names: list[str] | None = None  #: The columns of the rows, where they are known.
+    data: Any  # a ray.data.Dataset with a row for each unit, or of the rows, in blocks
+    opened: Opened  # from a batch of `data` to sources of rows, each with the number of its unit
+    at_once: int | None  # how many rows of `data` are a batch; None is a block
+    names: list[str] | None = None  # the columns of the rows, if they are known
 
 
 @dataclass(frozen=True)
 class Divided:
     """Things that are turned into batches of rows where they are worked on."""
 
-    items: Sequence[Any]  #: (sequence) Names of files, say.
-    #: (callable) From one of them to what `Detector.fit` takes as batches.
-    read: Callable[[Any], Any]
+    items: Sequence[Any]  # names of files, say
+    read: Callable[[Any], Any]  # from one of them to what `Detector.fit` takes as batches
 
 
 def units_of(data: Any, label: str | None = None) -> Units:
-    """The units of what `eqsep.distributed.fit` takes; refuses a label that is no column."""
+    """The units of what `eqsep.distributed.fit` takes; refuses a label that is not a column."""
     ray = load_ray()
     if isinstance(data, ray.data.Dataset):
         names = data.columns() or []
@@ -76,14 +72,7 @@ def units_of(data: Any, label: str | None = None) -> Units:
 
 
 def dataset_of(path: str | os.PathLike[str]) -> pa.dataset.FileSystemDataset:
-    """The files at a path or address, or in the folder there, as one table.
-
-    Examples
-    --------
-    >>> dataset_of("nowhere/rows.parquet")
-    Traceback (most recent call last):
-    eqsep.errors.UserError: There is no file nowhere/rows.parquet: ...
-    """
+    """The files at a path or address, or in the folder there, as one table."""
     system, place = (
         fs.FileSystem.from_uri(str(path))
         if "://" in str(path)
@@ -100,10 +89,10 @@ def dataset_of(path: str | os.PathLike[str]) -> pa.dataset.FileSystemDataset:
     names = [path for path, form in forms.items() if form in _FORMATS]
     formats = {_FORMATS[forms[path]] for path in names}
     if len(formats) != 1:
-        told = sorted(f".{form}" for form in set(forms.values())) or ["no file"]
+        found = sorted(f".{form}" for form in set(forms.values())) or ["no file"]
         raise UserError(
             f"{path} is not a table of one form: expected files that end in .parquet, .csv or "
-            f".arrow, got {listed(np.array(told))}."
+            f".arrow, got {listed(np.array(found))}."
         )
     return pa.dataset.dataset(sorted(names), format=formats.pop(), filesystem=system)
 

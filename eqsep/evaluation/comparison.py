@@ -91,7 +91,7 @@ def mean_ranks(table: Mapping[str, Any]) -> dict[str, float]:
     {'kernel': 1.25, 'linear': 2.25, 'forest': 2.5}
     """
     names, values = _values(table, at_least=2)
-    return _named(names, _ranks(values).mean(axis=0))
+    return _mean_ranks(names, values)
 
 
 def compare(
@@ -146,8 +146,8 @@ def compare(
     quantile = stats.studentized_range.ppf(confidence, n_detectors, np.inf) / np.sqrt(2)
     spread = np.sqrt(n_detectors * (n_detectors + 1) / (6 * n_datasets))
     return Comparison(
-        mean=_named(names, values.mean(axis=0)),
-        mean_rank=_named(names, _ranks(values).mean(axis=0)),
+        mean=dict(zip(names, values.mean(axis=0).tolist(), strict=True)),
+        mean_rank=_mean_ranks(names, values),
         n_datasets=n_datasets,
         chance=None if prevalence is None else _chance(prevalence, n_datasets),
         friedman=friedman,
@@ -208,20 +208,15 @@ def _values(table: Mapping[str, Any], *, at_least: int) -> tuple[list[str], np.n
     return names, values
 
 
-def _named(names: list[str], values: np.ndarray) -> dict[str, float]:
-    return dict(zip(names, values.tolist(), strict=True))
-
-
-def _ranks(values: np.ndarray) -> np.ndarray:
-    """The rank of each detector on each data set; 1 is the largest value."""
-    return stats.rankdata(-values, axis=1)
+def _mean_ranks(names: list[str], values: np.ndarray) -> dict[str, float]:
+    ranks = stats.rankdata(-values, axis=1).mean(axis=0)
+    return dict(zip(names, ranks.tolist(), strict=True))
 
 
 def _friedman(values: np.ndarray) -> Statistic:
     if np.ptp(values, axis=1).max() == 0:  # all tied everywhere: SciPy would divide by zero
         return Statistic(0.0, 1.0)
-    found = stats.friedmanchisquare(*values.T)
-    return Statistic(float(found.statistic), float(found.pvalue))
+    return Statistic(*map(float, stats.friedmanchisquare(*values.T)))
 
 
 def _iman_davenport(chi2: float, shape: tuple[int, ...]) -> Statistic:
@@ -238,8 +233,7 @@ def _wilcoxon(difference: np.ndarray) -> Statistic:
     """The ranks of zero differences are divided between both sides."""
     if not difference.any():
         return Statistic(len(difference) * (len(difference) + 1) / 4, 1.0)
-    found = stats.wilcoxon(difference, zero_method="zsplit")
-    return Statistic(float(found.statistic), float(found.pvalue))
+    return Statistic(*map(float, stats.wilcoxon(difference, zero_method="zsplit")))
 
 
 def _chance(prevalence: Any, n_datasets: int) -> float:

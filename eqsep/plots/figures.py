@@ -27,18 +27,12 @@ VARIABLES = {
 _OF = {colour.lower(): f"var(--{name})" for colour, name in VARIABLES.items()}
 _COLOUR = re.compile("|".join(_OF), re.IGNORECASE)
 _LONG_NUMBER = re.compile(r"\d+\.\d{3,}")
-_REFERENCE = re.compile(r"^#(.+)$|^url\(#(.+)\)$")
+_REFERENCE = re.compile(r"^#(.+)$|^url\(#(.+)\)$")  # to an id, by href or by url
 _NO_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # control characters
 
 
 def check_figure_path(path: str | os.PathLike[str]) -> Path:
-    """`path`, if a figure can be written there: an existing folder and a known ending.
-
-    Examples
-    --------
-    >>> check_figure_path("regions.png").suffix
-    '.png'
-    """
+    """`path`, if a figure can be written there: an existing folder and a known ending."""
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(
@@ -93,7 +87,9 @@ def inline_svg(figure: Figure, *, name: str, text: str) -> str:
         for child in list(parent):
             if _local(child.tag) in ("metadata", "style"):  # a style would apply to the whole page
                 parent.remove(child)
-    referenced = _references(svg)
+    values = (value for element in svg.iter() for value in element.attrib.values())
+    found = (_REFERENCE.search(value) for value in values)
+    referenced = {match[1] or match[2] for match in found if match}
     for element in svg.iter():
         _simplify(element, referenced=referenced)
     svg.attrib = {"role": "img", "aria-label": text, "viewBox": svg.attrib["viewBox"]}
@@ -101,13 +97,6 @@ def inline_svg(figure: Figure, *, name: str, text: str) -> str:
     title.text = text
     svg.insert(0, title)
     return ElementTree.tostring(svg, encoding="unicode")
-
-
-def _references(svg: ElementTree.Element) -> set[str]:
-    """The ids that something in the figure points to, by href or by url."""
-    values = (value for element in svg.iter() for value in element.attrib.values())
-    found = (_REFERENCE.search(value) for value in values)
-    return {match[1] or match[2] for match in found if match}
 
 
 def _simplify(element: ElementTree.Element, *, referenced: set[str]) -> None:

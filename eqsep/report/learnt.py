@@ -101,17 +101,7 @@ def trust_in(detector: Detector, counts: Mapping[str, int], *, normal: str) -> s
     """What a detector took the rows for that stand for normal ones.
 
     `counts` are the rows of each label, and those `WITHOUT` one. If none stands for normal rows,
-    numbers are left out.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> X = np.random.default_rng(0).normal(size=(600, 2))
-    >>> X[:40] += 9
-    >>> y = [*["leak"] * 40, *[None] * 560]
-    >>> detector = Detector(n_landmarks=50, bandwidth=0.5, random_state=0).fit(X, y)
-    >>> trust_in(detector, {"leak": 40, WITHOUT: 560}, normal="normal")
-    '560 rows without a label are doubted: some may be anomalies'
+    numbers are left out. "560 rows without a label are doubted: some may be anomalies", say.
     """
     model = detector.model_
     reading = model.plan.labels

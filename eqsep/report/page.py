@@ -3,7 +3,7 @@
 import os
 import re
 import shlex
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -17,9 +17,8 @@ from eqsep.report.timelines import BacktestReport, WatchReport
 
 Report = DetectorReport | AssessmentReport | EvaluationReport | BacktestReport | WatchReport
 
-_WHOLE = re.compile(
-    r"(\b\d{4}-\d\d-\d\d(?:T(?=\d)|\b)|(?<!\S)--[a-z][a-z-]*)"
-)  # splits into text, a date or an option that no line is to break in, text, …
+# Splits into text, a date or an option that no line is to break in, text, …
+_WHOLE = re.compile(r"(\b\d{4}-\d\d-\d\d(?:T(?=\d)|\b)|(?<!\S)--[a-z][a-z-]*)")
 
 
 def html(report: Report) -> str:
@@ -42,8 +41,14 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"share": share, "number": number, "signed": signed}
-    environment.filters |= {"word": shlex.quote, "literal": repr, "split_whole": _WHOLE.split}
+    environment.filters |= {
+        "share": lambda value, digits=1: f"{value:.{digits}%}",
+        "number": number,
+        "signed": partial(number, sign="+"),
+        "word": shlex.quote,
+        "literal": repr,
+        "split_whole": _WHOLE.split,
+    }
     return environment
 
 
@@ -69,16 +74,6 @@ def write_report(report: Report, path: str | os.PathLike[str]) -> Path:
     return Path(path)
 
 
-def share(value: float, digits: int = 1) -> str:
-    """A share in percent."""
-    return f"{value:.{digits}%}"
-
-
-def number(value: float, digits: int = 3) -> str:
-    """A number with so many digits after the point; 0 without a sign if it rounds to 0."""
-    return f"{round(value, digits) + 0.0:.{digits}f}"
-
-
-def signed(value: float, digits: int = 3) -> str:
-    """A number with its sign; +0 if it rounds to 0."""
-    return f"{round(value, digits) + 0.0:+.{digits}f}"
+def number(value: float, digits: int = 3, sign: str = "") -> str:
+    """A number with so many digits after the point; one that rounds to 0 is not negative."""
+    return f"{round(value, digits) + 0.0:{sign}.{digits}f}"
